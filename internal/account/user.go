@@ -111,7 +111,8 @@ type UserChange struct {
 	Operator     *bool
 }
 
-// ChangeUserTx changes a user and returns it as it is now.
+// ChangeUserTx changes a user and returns it as it is now. A new password, and
+// being disabled, ends all its sessions.
 func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return User{}, err
@@ -148,10 +149,13 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 			return User{}, fmt.Errorf("change password: %w", err)
 		}
 	}
+	if c.PasswordHash != nil || u.Disabled {
+		return u, EndSessionsTx(tx, u.ID)
+	}
 	return u, nil
 }
 
-// DeleteUserTx removes a sign-in for good.
+// DeleteUserTx removes a sign-in for good, with its sessions.
 func DeleteUserTx(tx *store.Tx, user string) error {
 	gone, err := tx.Exec(`DELETE FROM account_user WHERE id = $1`, user)
 	if err != nil {
@@ -160,7 +164,7 @@ func DeleteUserTx(tx *store.Tx, user string) error {
 	if gone == 0 {
 		return notFound("user", user)
 	}
-	return nil
+	return EndSessionsTx(tx, user)
 }
 
 // claimEmailTx makes those who want an email at the same moment wait for each

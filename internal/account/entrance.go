@@ -1,0 +1,254 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/crypto/argon2"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/limit"
+	"tollgate/internal/loop"
+	"tollgate/internal/store"
+)
+
+// Failed attempts to sign in that are allowed in a window of time. They are
+// counted in the database, so over all nodes; who waits may try again, and
+// nobody is locked out for good.
+const (
+	attemptWindow      = 15 * time.Minute
+	attemptsOfEmail    = 10
+	attemptsOfAddress  = 30 // of an IPv6 network of 64 bits
+	attemptsOfOperator = 10 // at the operator's token, by address
+)
+
+// judgedAtOnce is how many attempts may be judged or wait for it: two are
+// hashed at a time (Passwords).
+const judgedAtOnce = 22
+
+// ErrWrongSignIn means that an email and a password do not belong together: the
+// email is unknown, the password is another one, or its user is disabled. Which
+// of them is told to nobody.
+var ErrWrongSignIn = errors.New("email or password is not right")
+
+// Entrance judges sign-ins to the console.
+type Entrance struct {
+	db        *store.DB
+	passwords *Passwords
+	log       *slog.Logger
+	nobody    string        // what an unknown email is compared with: no password has this hash
+	judged    chan struct{} // a slot for each attempt
+}
+
+// NewEntrance returns an entrance; run its Run. Log nil: nobody is told.
+func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	salt, hash := make([]byte, argonSalt), make([]byte, argonHash)
+	rand.Read(salt) // never fails (crypto/rand)
+	rand.Read(hash)
+	b64 := base64.RawStdEncoding
+	nobody := fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version,
+		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
+	return &Entrance{db: db, passwords: passwords, log: log, nobody: nobody, judged: make(chan struct{}, judgedAtOnce)}
+}
+
+// Password returns the user whom an email and a password belong to. It takes the
+// same time whether the email is known. Errors: ErrWrongSignIn; 429 with the
+// time to wait after too many failures, before anything is hashed; 503 where too
+// many wait.
+func (e *Entrance) Password(ctx context.Context, email, password string, from netip.Addr) (User, error) {
+	if canonical, err := ParseEmail(email); err == nil {
+		email = canonical
+	}
+	var user User
+	err := e.judge(ctx, []subject{{"email " + email, attemptsOfEmail}, addressOf(from, attemptsOfAddress)}, func() (bool, error) {
+		known, hash, err := e.find(ctx, email)
+		if err != nil {
+			return false, err
+		}
+		right, err := e.passwords.Verify(ctx, hash, password)
+		user = known
+		return right && known.ID != "" && !known.Disabled, err
+	})
+	if err != nil {
+		return User{}, err
+	}
+	return user, nil
+}
+
+// Confirm tells whether a password is a user's: for those who are signed in and
+// ask for what needs it again. Errors as Password.
+func (e *Entrance) Confirm(ctx context.Context, user User, password string, from netip.Addr) error {
+	known, err := e.Password(ctx, user.Email, password, from)
+	if err == nil && known.ID != user.ID { // the email has moved on
+		return ErrWrongSignIn
+	}
+	return err
+}
+
+// Token judges a sign-in by the operator's token, which right compares.
+// Errors as Password.
+func (e *Entrance) Token(ctx context.Context, right bool, from netip.Addr) error {
+	s := addressOf(from, attemptsOfOperator)
+	s.name = "operator " + s.name
+	return e.judge(ctx, []subject{s}, func() (bool, error) { return right, nil })
+}
+
+// find returns a user by email with the hash to compare a password with; an
+// unknown email has one too.
+func (e *Entrance) find(ctx context.Context, email string) (u User, hash string, err error) {
+	err = e.db.View(ctx, func(tx *store.Tx) error {
+		err := tx.QueryRow(`SELECT `+userColumns+`, password FROM account_user WHERE email = $1`, email).
+			Scan(&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Operator, &u.CreatedMS, &hash)
+		if errors.Is(err, sql.ErrNoRows) {
+			u, hash, err = User{}, e.nobody, nil
+		}
+		return err
+	})
+	if err != nil {
+		return User{}, "", fmt.Errorf("read user: %w", err)
+	}
+	return u, hash, nil
+}
+
+// subject is who failed attempts are counted for.
+type subject struct {
+	name string
+	most int // in a window
+}
+
+func addressOf(from netip.Addr, most int) subject {
+	return subject{"address " + limit.Network(from).String(), most}
+}
+
+// judge has an attempt judged by right. It is noted as failed before, so that no
+// number of attempts at the same time is judged beyond the limit, and taken back
+// if it was good.
+func (e *Entrance) judge(ctx context.Context, by []subject, right func() (bool, error)) error {
+	select {
+	case e.judged <- struct{}{}:
+		defer func() { <-e.judged }()
+	default:
+		busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
+		busy.RetryAfter = 5 * time.Second
+		return busy
+	}
+	var noted []string
+	if err := e.db.Update(ctx, func(tx *store.Tx) (err error) {
+		noted, err = noteAttemptTx(tx, by)
+		return err
+	}); err != nil {
+		return err
+	}
+	good, err := right()
+	if err != nil {
+		return err
+	}
+	if !good {
+		return ErrWrongSignIn
+	}
+	return e.db.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(`DELETE FROM account_attempt WHERE `+tx.In("id", 1), store.List(noted))
+		return err
+	})
+}
+
+// noteAttemptTx notes one attempt of each subject, or refuses it with the time
+// to wait. Those of a subject wait for each other.
+func noteAttemptTx(tx *store.Tx, by []subject) (noted []string, err error) {
+	by = slices.Clone(by)
+	slices.SortFunc(by, func(a, b subject) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
+	for _, s := range by {
+		if err := tx.Serialize("account_attempt " + s.name); err != nil {
+			return nil, err
+		}
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range by {
+		if err := allowedTx(tx, s, now); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range by {
+		id := newID("try_", now)
+		if _, err := tx.Exec(`INSERT INTO account_attempt (id, subject, at_ms) VALUES ($1, $2, $3)`, id, hashText(s.name), now); err != nil {
+			return nil, fmt.Errorf("note an attempt to sign in: %w", err)
+		}
+		noted = append(noted, id)
+	}
+	return noted, nil
+}
+
+// allowedTx refuses an attempt of a subject that has failed too often.
+func allowedTx(tx *store.Tx, s subject, nowMS int64) error {
+	var at int64
+	err := tx.QueryRow(`SELECT at_ms FROM account_attempt WHERE subject = $1 AND at_ms > $2 ORDER BY at_ms DESC LIMIT 1 OFFSET $3`,
+		hashText(s.name), nowMS-attemptWindow.Milliseconds(), s.most-1).Scan(&at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("count attempts to sign in: %w", err)
+	}
+	// What a clock that has gone back left in the future keeps nobody longer.
+	wait := min(time.Duration(at-nowMS)*time.Millisecond+attemptWindow, attemptWindow)
+	f := fault.New(fault.RateLimitExceeded, "Too many attempts. Try again in %s.", minutes(wait))
+	f.RetryAfter = wait
+	return f
+}
+
+func minutes(d time.Duration) string {
+	if n := int(math.Ceil(d.Minutes())); n > 1 {
+		return fmt.Sprintf("%d minutes", n)
+	}
+	return "a minute"
+}
+
+// SignInsTx tells whether anybody can sign in at all, and whether an operator can.
+func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
+	err = tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM account_user WHERE disabled = 0),
+		EXISTS (SELECT 1 FROM account_user WHERE operator = 1 AND disabled = 0)`).Scan(&users, &operators)
+	if err != nil {
+		return false, false, fmt.Errorf("look for sign-ins: %w", err)
+	}
+	return users, operators, nil
+}
+
+// sweepEvery is how often what has run out is deleted.
+const sweepEvery = 10 * time.Minute
+
+// Run deletes sessions and attempts that have run out, until ctx ends.
+func (e *Entrance) Run(ctx context.Context) {
+	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: e.log, Period: sweepEvery, Step: e.Sweep})
+}
+
+// Sweep deletes sessions that have ended, and attempts that count no more.
+func (e *Entrance) Sweep(ctx context.Context) error {
+	return e.db.Update(ctx, func(tx *store.Tx) error {
+		now, err := tx.ExpiryMS()
+		if err != nil {
+			return err
+		}
+		if err := sweepSessionsTx(tx, now); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`DELETE FROM account_attempt WHERE at_ms < $1`, now-attemptWindow.Milliseconds()); err != nil {
+			return fmt.Errorf("delete attempts to sign in: %w", err)
+		}
+		return nil
+	})
+}

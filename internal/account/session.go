@@ -1,0 +1,229 @@
+package account
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"tollgate/internal/store"
+)
+
+// SessionKind says which part of the console a session opens. A cookie of one
+// kind is never good for the other.
+type SessionKind string
+
+// The kinds of sessions.
+const (
+	UserSession     SessionKind = "user"     // the pages of an account's user
+	OperatorSession SessionKind = "operator" // the operator's pages
+)
+
+// How long a session lasts without being used, and at the most.
+const (
+	userIdle, userMost         = 14 * 24 * time.Hour, 30 * 24 * time.Hour
+	operatorIdle, operatorMost = 12 * time.Hour, 24 * time.Hour
+)
+
+// seenEvery is how far the noted time of a session's last use may be behind.
+const seenEvery = 5 * time.Minute
+
+// maxAgent bounds what is kept of a browser's name, in bytes.
+const maxAgent = 200
+
+// ErrNoSession means that a cookie's value opens nothing: it was never given
+// out, its session ended, or its user may not sign in any more.
+var ErrNoSession = errors.New("no such session")
+
+// Session is one browser that is signed in. Its value is not in it.
+type Session struct {
+	ID        string // sess_…
+	Kind      SessionKind
+	Address   string // of the client when it signed in
+	Agent     string // its User-Agent, cut
+	CreatedMS int64
+	SeenMS    int64 // its last use, up to five minutes late
+	// User is who signed in; zero: somebody who knew the operator's token.
+	User User
+}
+
+// ended tells whether a session is over by its age, or for not being used.
+func (s Session) ended(nowMS int64) bool {
+	idle, most := userIdle, userMost
+	if s.Kind == OperatorSession {
+		idle, most = operatorIdle, operatorMost
+	}
+	return nowMS-s.SeenMS >= idle.Milliseconds() || nowMS-s.CreatedMS >= most.Milliseconds()
+}
+
+// NewSession is what a session begins with.
+type NewSession struct {
+	Kind SessionKind
+	User string // its id; empty: Token is why the operator's pages open
+	// Token is the operator's token; the session ends when the setting changes.
+	Token          string
+	Address, Agent string
+}
+
+// OpenSessionTx makes a session and returns it with its value, 256 random bits,
+// which is known to nobody afterwards. Each sign-in makes a new one, so that a
+// value which somebody else has set is worth nothing.
+func OpenSessionTx(tx *store.Tx, n NewSession) (Session, string, error) {
+	now, err := tx.NowMS()
+	if err != nil {
+		return Session{}, "", err
+	}
+	var raw [32]byte
+	rand.Read(raw[:]) // never fails (crypto/rand)
+	value := base64.RawURLEncoding.EncodeToString(raw[:])
+	s := Session{ID: newID("sess_", now), Kind: n.Kind, Address: n.Address, Agent: cutAgent(n.Agent), CreatedMS: now, SeenMS: now}
+	if n.User != "" {
+		if s.User, err = GetUserTx(tx, n.User); err != nil {
+			return Session{}, "", err
+		}
+	}
+	token := ""
+	if n.User == "" {
+		token = hashText(n.Token)
+	}
+	if _, err := tx.Exec(`INSERT INTO account_session (hash, id, kind, member, token, address, agent, created_ms, seen_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		hashText(value), s.ID, string(s.Kind), n.User, token, s.Address, s.Agent, s.CreatedMS, s.SeenMS); err != nil {
+		return Session{}, "", fmt.Errorf("insert session: %w", err)
+	}
+	return s, value, nil
+}
+
+// SessionTx returns the session that a cookie's value opens, of one kind.
+// operatorToken is the setting of now. Stale: SeenTx is due. ErrNoSession.
+func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s Session, stale bool, err error) {
+	var user User
+	var member, token string
+	var disabled, operator sql.NullBool
+	var account, email sql.NullString
+	var created sql.NullInt64
+	err = tx.QueryRow(`SELECT s.id, s.member, s.token, s.address, s.agent, s.created_ms, s.seen_ms,
+		u.account, u.email, u.disabled, u.operator, u.created_ms
+		FROM account_session s LEFT JOIN account_user u ON u.id = s.member WHERE s.hash = $1 AND s.kind = $2`,
+		hashText(value), string(kind)).Scan(&s.ID, &member, &token, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS,
+		&account, &email, &disabled, &operator, &created)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Session{}, false, ErrNoSession
+	}
+	if err != nil {
+		return Session{}, false, fmt.Errorf("read session: %w", err)
+	}
+	s.Kind = kind
+	now, err := tx.NowMS()
+	if err != nil {
+		return Session{}, false, err
+	}
+	if member != "" {
+		user = User{ID: member, Account: account.String, Email: email.String, Disabled: disabled.Bool,
+			Operator: operator.Bool, CreatedMS: created.Int64}
+	}
+	switch {
+	case s.ended(now), member != "" && (!account.Valid || user.Disabled),
+		kind == OperatorSession && member != "" && !user.Operator,
+		member == "" && (operatorToken == "" || token != hashText(operatorToken)):
+		return Session{}, false, ErrNoSession
+	}
+	s.User = user
+	return s, now-s.SeenMS >= seenEvery.Milliseconds(), nil
+}
+
+// SeenTx notes that a session is used now.
+func SeenTx(tx *store.Tx, session string) error {
+	now, err := tx.NowMS()
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(`UPDATE account_session SET seen_ms = $1 WHERE id = $2 AND seen_ms < $1`, now, session); err != nil {
+		return fmt.Errorf("note the use of a session: %w", err)
+	}
+	return nil
+}
+
+// maxSessions bounds a list of sessions.
+const maxSessions = 100
+
+// ListSessionsTx returns the sessions of a user that have not ended, newest
+// first, 100 at most; with no user, those by the operator's token.
+func ListSessionsTx(tx *store.Tx, user string) ([]Session, error) {
+	now, err := tx.NowMS()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(`SELECT id, kind, address, agent, created_ms, seen_ms FROM account_session
+		WHERE member = $1 ORDER BY id DESC LIMIT $2`, user, maxSessions)
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	list, err := collect(rows, func(scan func(...any) error) (s Session, err error) {
+		err = scan(&s.ID, &s.Kind, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS)
+		return s, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	var open []Session
+	for _, s := range list {
+		if !s.ended(now) {
+			open = append(open, s)
+		}
+	}
+	return open, nil
+}
+
+// EndSessionTx ends one session of a user; one that is none of his is not found.
+func EndSessionTx(tx *store.Tx, user, session string) error {
+	gone, err := tx.Exec(`DELETE FROM account_session WHERE member = $1 AND id = $2`, user, session)
+	if err != nil {
+		return fmt.Errorf("end session: %w", err)
+	}
+	if gone == 0 {
+		return notFound("session", session)
+	}
+	return nil
+}
+
+// EndSessionsTx ends all sessions of a user, of both kinds; with no user, those
+// by the operator's token.
+func EndSessionsTx(tx *store.Tx, user string) error {
+	if _, err := tx.Exec(`DELETE FROM account_session WHERE member = $1`, user); err != nil {
+		return fmt.Errorf("end sessions: %w", err)
+	}
+	return nil
+}
+
+// sweepSessionsTx deletes sessions that have ended. One that lasts less than
+// others and has ended is no use to anybody until then.
+func sweepSessionsTx(tx *store.Tx, nowMS int64) error {
+	if _, err := tx.Exec(`DELETE FROM account_session WHERE seen_ms < $1`, nowMS-userIdle.Milliseconds()); err != nil {
+		return fmt.Errorf("delete ended sessions: %w", err)
+	}
+	return nil
+}
+
+// hashText is a secret text as tables hold it: its SHA-256 in hexadecimal.
+func hashText(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// cutAgent is what is kept of a User-Agent.
+func cutAgent(agent string) string {
+	agent = strings.ToValidUTF8(agent[:min(len(agent), maxAgent)], "")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, agent)
+}

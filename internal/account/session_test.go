@@ -1,0 +1,281 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// handClock is a clock that the test sets.
+type handClock struct{ ms atomic.Int64 }
+
+func newHandClock() *handClock {
+	c := &handClock{}
+	c.ms.Store(1_800_000_000_000)
+	return c
+}
+
+func (c *handClock) now() time.Time         { return time.UnixMilli(c.ms.Load()) }
+func (c *handClock) pass(d time.Duration)   { c.ms.Add(d.Milliseconds()) }
+func (c *handClock) options() store.Options { return store.Options{Now: c.now} }
+
+// signedIn returns whom a value signs in; ErrNoSession: nobody.
+func signedIn(t *testing.T, db *store.DB, kind SessionKind, value, token string) (s Session, stale bool, err error) {
+	t.Helper()
+	viewed := db.View(context.Background(), func(tx *store.Tx) error {
+		s, stale, err = SessionTx(tx, kind, value, token)
+		return nil
+	})
+	return s, stale, errors.Join(viewed, err)
+}
+
+func wantNobody(t *testing.T, db *store.DB, kind SessionKind, value, token, why string) {
+	t.Helper()
+	if s, _, err := signedIn(t, db, kind, value, token); !errors.Is(err, ErrNoSession) {
+		t.Errorf("%s: it signs in %+v, %v", why, s, err)
+	}
+}
+
+func TestSessionLife(t *testing.T) {
+	t.Parallel()
+	clock := newHandClock()
+	storetest.EachWith(t, clock.options(), func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		u := update(t, db, func(tx *store.Tx) (User, error) {
+			return CreateUserTx(tx, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true})
+		})
+		open := func(n NewSession) string {
+			return update(t, db, func(tx *store.Tx) (string, error) {
+				_, value, err := OpenSessionTx(tx, n)
+				return value, err
+			})
+		}
+		user := NewSession{Kind: UserSession, User: u.ID, Address: "192.0.2.1", Agent: strings.Repeat("é\x00", 200)}
+		first := open(user)
+		if len(first) != 43 || first == open(user) {
+			t.Errorf("the value %q has not 256 bits of its own", first)
+		}
+		s, stale, err := signedIn(t, db, UserSession, first, "")
+		if err != nil || stale || s.User != u || s.Address != "192.0.2.1" || len(s.Agent) > maxAgent || strings.ContainsRune(s.Agent, 0) {
+			t.Errorf("it signs in %+v, %v, %v", s, stale, err)
+		}
+		wantNobody(t, db, OperatorSession, first, "", "a user's at the operator's pages")
+		wantNobody(t, db, UserSession, s.ID, "", "an id for a value")
+		wantNobody(t, db, UserSession, hashText(first), "", "a hash for a value")
+
+		clock.pass(seenEvery)
+		if _, stale, _ = signedIn(t, db, UserSession, first, ""); !stale {
+			t.Error("after five minutes its use is not to be noted")
+		}
+		update(t, db, func(tx *store.Tx) (int, error) { return 0, SeenTx(tx, s.ID) })
+		clock.pass(userIdle - time.Millisecond)
+		if _, _, err = signedIn(t, db, UserSession, first, ""); err != nil {
+			t.Error("used 14 days ago:", err)
+		}
+		clock.pass(time.Millisecond)
+		wantNobody(t, db, UserSession, first, "", "idle for 14 days")
+
+		used := open(user)
+		s, _, _ = signedIn(t, db, UserSession, used, "")
+		for range 29 {
+			clock.pass(24 * time.Hour)
+			update(t, db, func(tx *store.Tx) (int, error) { return 0, SeenTx(tx, s.ID) })
+		}
+		if _, _, err = signedIn(t, db, UserSession, used, ""); err != nil {
+			t.Error("used daily for 29 days:", err)
+		}
+		clock.pass(24 * time.Hour)
+		wantNobody(t, db, UserSession, used, "", "30 days old")
+
+		operator := open(NewSession{Kind: OperatorSession, User: u.ID})
+		byToken := open(NewSession{Kind: OperatorSession, Token: "secret"})
+		if s, _, err = signedIn(t, db, OperatorSession, byToken, "secret"); err != nil || s.User.ID != "" {
+			t.Errorf("by the token: %+v, %v", s, err)
+		}
+		wantNobody(t, db, OperatorSession, byToken, "changed", "after the token has changed")
+		wantNobody(t, db, OperatorSession, byToken, "", "after the token was taken out")
+		wantNobody(t, db, UserSession, operator, "", "an operator's as a user")
+		clock.pass(operatorIdle)
+		wantNobody(t, db, OperatorSession, operator, "", "an operator's idle for 12 hours")
+
+		// What ends a user's sessions ends all of them.
+		yes, no, hash := true, false, "$new"
+		for why, change := range map[string]UserChange{"a new password": {PasswordHash: &hash}, "disabled": {Disabled: &yes}} {
+			value := open(user)
+			update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, change) })
+			update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, UserChange{Disabled: &no}) })
+			wantNobody(t, db, UserSession, value, "", why)
+		}
+		operator = open(NewSession{Kind: OperatorSession, User: u.ID})
+		update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, UserChange{Operator: &no}) })
+		wantNobody(t, db, OperatorSession, operator, "", "no operator any more")
+
+		other, mine := open(user), open(user)
+		var list []Session
+		if err := db.View(t.Context(), func(tx *store.Tx) (err error) { list, err = ListSessionsTx(tx, u.ID); return err }); err != nil {
+			t.Fatal(err)
+		}
+		s, _, _ = signedIn(t, db, UserSession, other, "")
+		if len(list) != 3 || !slices.ContainsFunc(list, func(l Session) bool { return l.ID == s.ID }) {
+			t.Errorf("the list has %+v, want it with %s", list, s.ID)
+		}
+		if _, err := try(t, db, func(tx *store.Tx) (int, error) { return 0, EndSessionTx(tx, "user_other", s.ID) }); err == nil {
+			t.Error("another user ends it")
+		}
+		update(t, db, func(tx *store.Tx) (int, error) { return 0, EndSessionTx(tx, u.ID, s.ID) })
+		wantNobody(t, db, UserSession, other, "", "ended")
+		if _, _, err = signedIn(t, db, UserSession, mine, ""); err != nil {
+			t.Error("another one of the user's:", err)
+		}
+		update(t, db, func(tx *store.Tx) (int, error) { return 0, DeleteUserTx(tx, u.ID) })
+		wantNobody(t, db, UserSession, mine, "", "its user is deleted")
+	})
+}
+
+func TestSweepDeletesWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	clock := newHandClock()
+	storetest.EachWith(t, clock.options(), func(t *testing.T, db *store.DB) {
+		e := NewEntrance(db, NewPasswords(), nil)
+		rows := func() (n int) {
+			if err := db.View(t.Context(), func(tx *store.Tx) error {
+				return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM account_session) + (SELECT COUNT(*) FROM account_attempt)`).Scan(&n)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		update(t, db, func(tx *store.Tx) (int, error) {
+			_, _, err := OpenSessionTx(tx, NewSession{Kind: OperatorSession, Token: "x"})
+			return 0, err
+		})
+		if err := e.Token(t.Context(), false, netip.Addr{}); !errors.Is(err, ErrWrongSignIn) {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			passes time.Duration
+			left   int
+		}{{0, 2}, {attemptWindow + time.Second, 1}, {userIdle, 0}} {
+			clock.pass(step.passes)
+			if err := e.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := rows(); n != step.left {
+				t.Errorf("after %s more there are %d rows, want %d", step.passes, n, step.left)
+			}
+		}
+	})
+}
+
+func TestEntrance(t *testing.T) {
+	t.Parallel()
+	clock := newHandClock()
+	storetest.EachWith(t, clock.options(), func(t *testing.T, db *store.DB) {
+		passwords := NewPasswords()
+		hash, err := passwords.Hash(t.Context(), "right horse")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := createAccount(t, db, "a")
+		u := update(t, db, func(tx *store.Tx) (User, error) {
+			return CreateUserTx(tx, a.ID, SignIn{Email: "a@example.com", PasswordHash: hash})
+		})
+		off := update(t, db, func(tx *store.Tx) (User, error) {
+			return CreateUserTx(tx, a.ID, SignIn{Email: "off@example.com", PasswordHash: hash, Disabled: true})
+		})
+		e := NewEntrance(db, passwords, nil)
+		alice, bob := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		for range attemptsOfEmail + 2 { // what is right counts as no failure
+			if got, err := e.Password(t.Context(), " A@Example.com ", "right horse", alice); err != nil || got != u {
+				t.Fatalf("right: %+v, %v", got, err)
+			}
+		}
+		for _, wrong := range [][2]string{{"a@example.com", "wrong horse"}, {off.Email, "right horse"}, {"b@example.com", "right horse"}, {"", ""}} {
+			if got, err := e.Password(t.Context(), wrong[0], wrong[1], bob); !errors.Is(err, ErrWrongSignIn) || got.ID != "" {
+				t.Errorf("%s: %+v, %v", wrong[0], got, err)
+			}
+		}
+		for range attemptsOfEmail - 1 {
+			_, _ = e.Password(t.Context(), "a@example.com", "wrong horse", bob)
+		}
+		_, err = e.Password(t.Context(), "a@example.com", "right horse", alice)
+		wantFault(t, err, fault.RateLimitExceeded, "")
+		if f := fault.Of(err); f.RetryAfter != attemptWindow || f.Message != "Too many attempts. Try again in 15 minutes." {
+			t.Errorf("it says %q, wait %s", f.Message, f.RetryAfter)
+		}
+		clock.pass(attemptWindow)
+		if _, err := e.Password(t.Context(), "a@example.com", "right horse", alice); err != nil {
+			t.Error("15 minutes later:", err)
+		}
+		if err := e.Confirm(t.Context(), u, "right horse", alice); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAttemptsAreCountedOverAllNodes: at the same time, and of a network.
+func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
+	t.Parallel()
+	clock := newHandClock()
+	storetest.EachWith(t, clock.options(), func(t *testing.T, db *store.DB) {
+		nodes := []*Entrance{NewEntrance(db, NewPasswords(), nil), NewEntrance(db, NewPasswords(), nil)}
+		var judged atomic.Int64
+		var all sync.WaitGroup
+		for i := range 4 * attemptsOfOperator {
+			all.Go(func() {
+				err := nodes[i%2].Token(context.Background(), false, netip.MustParseAddr("2001:db8::1"))
+				if errors.Is(err, ErrWrongSignIn) {
+					judged.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if n := judged.Load(); n != attemptsOfOperator {
+			t.Errorf("%d attempts were judged, want %d", n, attemptsOfOperator)
+		}
+		err := nodes[0].Token(t.Context(), true, netip.MustParseAddr("2001:db8::ffff:1"))
+		wantFault(t, err, fault.RateLimitExceeded, "")
+		if err := nodes[0].Token(t.Context(), true, netip.MustParseAddr("2001:db8:0:1::1")); err != nil {
+			t.Error("another network:", err)
+		}
+	})
+}
+
+func TestSignInsTx(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		ask := func() [2]bool {
+			return update(t, db, func(tx *store.Tx) ([2]bool, error) {
+				users, operators, err := SignInsTx(tx)
+				return [2]bool{users, operators}, err
+			})
+		}
+		if got := ask(); got != [2]bool{} {
+			t.Error("nobody:", got)
+		}
+		add := func(s SignIn) { update(t, db, func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, s) }) }
+		add(SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true, Disabled: true})
+		if got := ask(); got != [2]bool{} {
+			t.Error("a disabled one:", got)
+		}
+		add(SignIn{Email: "b@example.com", PasswordHash: "$h"})
+		if got := ask(); got != [2]bool{true, false} {
+			t.Error("a user:", got)
+		}
+		add(SignIn{Email: "c@example.com", PasswordHash: "$h", Operator: true})
+		if got := ask(); got != [2]bool{true, true} {
+			t.Error("an operator:", got)
+		}
+	})
+}
