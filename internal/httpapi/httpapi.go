@@ -1,6 +1,7 @@
 // Package httpapi owns what every HTTP surface of the gateway does alike: it
 // finds the route of a request, gives it an id, reads its body within bounds,
-// and answers with an error in the shape of the path's family.
+// and answers with an error in the shape of the path's family, or as the surface
+// wants it.
 //
 // Invariants: every answer carries the request's id; an unexpected error, and a
 // panic, is logged once, here, with its cause, and reaches the client as a plain
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/id"
 )
 
@@ -21,6 +23,9 @@ type Options struct {
 	Log *slog.Logger
 	// Enter judges each request before its path is looked at; nil: none is.
 	Enter func(*Exchange) error
+	// Refuse shows an error that a request ends in, after it was logged; nil: as
+	// JSON in the shape of the path's family.
+	Refuse func(*Exchange, *fault.Error)
 	// Observe is told of every answered request; nil: nobody is. Endpoint is the
 	// path of its route, or "unknown" where it has none.
 	Observe func(endpoint string, status int, took time.Duration)
@@ -56,6 +61,9 @@ func newServer(o Options, answer func(*Exchange) error) *server {
 	}
 	if o.Observe == nil {
 		o.Observe = func(string, int, time.Duration) {}
+	}
+	if o.Refuse == nil {
+		o.Refuse = func(x *Exchange, f *fault.Error) { write(x, x.Request, f) }
 	}
 	return &server{o, answer}
 }

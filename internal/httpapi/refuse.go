@@ -41,7 +41,7 @@ func (s *server) refuse(x *Exchange, err error) {
 	if f.Status() == http.StatusUnauthorized {
 		x.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	write(x, x.Request, f)
+	s.Refuse(x, f)
 }
 
 // Refuse answers a request that comes to no handler, under an id of its own.
@@ -67,7 +67,7 @@ func (s *server) seeOut(x *Exchange) {
 	if err, ok := panicked.(error); panicked != nil && (!ok || !errors.Is(err, http.ErrAbortHandler)) {
 		s.Log.Error("request panicked", "request", x.ID, "endpoint", x.endpoint, "panic", panicked, "stack", string(debug.Stack()))
 		if x.status == 0 {
-			write(x, x.Request, fault.Unavailable(nil))
+			s.Refuse(x, fault.Unavailable(nil))
 			panicked = nil
 		} else {
 			panicked = http.ErrAbortHandler

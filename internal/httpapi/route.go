@@ -37,7 +37,11 @@ func newRouter(routes []Route) router {
 	mux := http.NewServeMux()
 	mux.Handle("/", answering(func(x *Exchange) error { return notFound(x.Request) }))
 	for path, known := range paths {
-		mux.Handle(path, known.at(path))
+		exact := path
+		if path == "/" { // to the mux that is every path
+			exact = "/{$}"
+		}
+		mux.Handle(exact, known.at(path))
 	}
 	return router{mux}
 }

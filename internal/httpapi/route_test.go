@@ -29,7 +29,7 @@ func named(patterns ...string) []Route {
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	h := New(Options{Log: slog.New(slog.DiscardHandler)},
-		named("GET /a", "GET /a/{id}", "POST /a/{id}/b", "PUT /a/{id}/b", "GET /a/fixed", "/any"))
+		named("GET /", "GET /a", "GET /a/{id}", "POST /a/{id}/b", "PUT /a/{id}/b", "GET /a/fixed", "/any"))
 	for _, c := range []struct {
 		method, path string
 		status       int
@@ -42,7 +42,7 @@ func TestRoutes(t *testing.T) {
 		{"BREW", "/any", 200, "/any "}, {"CONNECT", "/any", 200, "/any "},
 		{"PUT", "/a", 405, "GET, HEAD"}, {"OPTIONS", "/a", 405, "GET, HEAD"}, {"CONNECT", "/a", 405, "GET, HEAD"},
 		{"HEAD", "/a/x/b", 405, "POST, PUT"}, {"BREW", "/a/x/b", 405, "POST, PUT"}, {"POST", "/a/fixed", 405, "GET, HEAD"},
-		{"GET", "/", 404, ""}, {"GET", "/b", 404, ""}, {"GET", "/a/", 404, ""}, {"GET", "/a//b", 404, ""}, {"POST", "/a/x/b/", 404, ""},
+		{"GET", "/", 200, "GET / "}, {"POST", "/", 405, "GET, HEAD"}, {"GET", "/b", 404, ""}, {"GET", "/a/", 404, ""}, {"GET", "/a//b", 404, ""}, {"POST", "/a/x/b/", 404, ""},
 		{"GET", "/a/x/c", 404, ""}, {"GET", "//a", 404, ""}, {"GET", "/./a", 404, ""}, {"GET", "/b/../a", 404, ""}, {"GET", "/a/..", 404, ""},
 		{"GET", "/a/%2e", 404, ""}, {"GET", "/a/x%2Fy", 404, ""}, {"GET", "/a%2F", 404, ""}, {"GET", "/any/", 404, ""}, {"GET", "*", 404, ""},
 		{"OPTIONS", "*", 404, ""}, {"CONNECT", "elsewhere.example:443", 404, ""}, {"GET", "http://elsewhere.example", 404, ""},
