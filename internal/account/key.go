@@ -138,7 +138,18 @@ func loadAllowlists(models, ips string) ([]string, []netip.Prefix, error) {
 
 // GetKeyTx returns a key that is not deleted.
 func GetKeyTx(tx *store.Tx, key string) (Key, error) {
-	k, err := scanKey(tx.QueryRow(`SELECT `+keyColumns+` FROM api_key WHERE id = $1 AND deleted = 0`, key).Scan)
+	return oneKeyTx(tx, key, tx.QueryRow(`SELECT `+keyColumns+` FROM api_key WHERE id = $1 AND deleted = 0`, key))
+}
+
+// OwnKeyTx returns a key of an account that is not deleted; another's is not
+// found, as one that is not there.
+func OwnKeyTx(tx *store.Tx, account, key string) (Key, error) {
+	return oneKeyTx(tx, key, tx.QueryRow(`SELECT `+keyColumns+` FROM api_key WHERE id = $1 AND account = $2 AND deleted = 0`, key, account))
+}
+
+// oneKeyTx reads the row of a key, with its state in the ledger.
+func oneKeyTx(tx *store.Tx, key string, row *sql.Row) (Key, error) {
+	k, err := scanKey(row.Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Key{}, notFound("key", key)
 	}

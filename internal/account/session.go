@@ -41,8 +41,8 @@ const maxAgent = 200
 // out, its session ended, or its user may not sign in any more.
 var ErrNoSession = errors.New("no such session")
 
-// Session is one browser that is signed in. Its value is not in it.
-type Session struct {
+// ConsoleSession is one browser that is signed in. Its value is not in it.
+type ConsoleSession struct {
 	ID        string // sess_…
 	Kind      SessionKind
 	Address   string // of the client when it signed in
@@ -54,7 +54,7 @@ type Session struct {
 }
 
 // ended tells whether a session is over by its age, or for not being used.
-func (s Session) ended(nowMS int64) bool {
+func (s ConsoleSession) ended(nowMS int64) bool {
 	idle, most := userIdle, userMost
 	if s.Kind == OperatorSession {
 		idle, most = operatorIdle, operatorMost
@@ -74,18 +74,18 @@ type NewSession struct {
 // OpenSessionTx makes a session and returns it with its value, 256 random bits,
 // which is known to nobody afterwards. Each sign-in makes a new one, so that a
 // value which somebody else has set is worth nothing.
-func OpenSessionTx(tx *store.Tx, n NewSession) (Session, string, error) {
+func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 	now, err := tx.NowMS()
 	if err != nil {
-		return Session{}, "", err
+		return ConsoleSession{}, "", err
 	}
 	var raw [32]byte
 	rand.Read(raw[:]) // never fails (crypto/rand)
 	value := base64.RawURLEncoding.EncodeToString(raw[:])
-	s := Session{ID: newID("sess_", now), Kind: n.Kind, Address: n.Address, Agent: cutAgent(n.Agent), CreatedMS: now, SeenMS: now}
+	s := ConsoleSession{ID: newID("sess_", now), Kind: n.Kind, Address: n.Address, Agent: cutAgent(n.Agent), CreatedMS: now, SeenMS: now}
 	if n.User != "" {
 		if s.User, err = GetUserTx(tx, n.User); err != nil {
-			return Session{}, "", err
+			return ConsoleSession{}, "", err
 		}
 	}
 	token := ""
@@ -95,14 +95,14 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (Session, string, error) {
 	if _, err := tx.Exec(`INSERT INTO account_session (hash, id, kind, member, token, address, agent, created_ms, seen_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		hashText(value), s.ID, string(s.Kind), n.User, token, s.Address, s.Agent, s.CreatedMS, s.SeenMS); err != nil {
-		return Session{}, "", fmt.Errorf("insert session: %w", err)
+		return ConsoleSession{}, "", fmt.Errorf("insert session: %w", err)
 	}
 	return s, value, nil
 }
 
 // SessionTx returns the session that a cookie's value opens, of one kind.
 // operatorToken is the setting of now. Stale: SeenTx is due. ErrNoSession.
-func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s Session, stale bool, err error) {
+func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s ConsoleSession, stale bool, err error) {
 	var user User
 	var member, token string
 	var disabled, operator sql.NullBool
@@ -114,15 +114,15 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s S
 		hashText(value), string(kind)).Scan(&s.ID, &member, &token, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS,
 		&account, &email, &disabled, &operator, &created)
 	if errors.Is(err, sql.ErrNoRows) {
-		return Session{}, false, ErrNoSession
+		return ConsoleSession{}, false, ErrNoSession
 	}
 	if err != nil {
-		return Session{}, false, fmt.Errorf("read session: %w", err)
+		return ConsoleSession{}, false, fmt.Errorf("read session: %w", err)
 	}
 	s.Kind = kind
 	now, err := tx.NowMS()
 	if err != nil {
-		return Session{}, false, err
+		return ConsoleSession{}, false, err
 	}
 	if member != "" {
 		user = User{ID: member, Account: account.String, Email: email.String, Disabled: disabled.Bool,
@@ -132,7 +132,7 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s S
 	case s.ended(now), member != "" && (!account.Valid || user.Disabled),
 		kind == OperatorSession && member != "" && !user.Operator,
 		member == "" && (operatorToken == "" || token != hashText(operatorToken)):
-		return Session{}, false, ErrNoSession
+		return ConsoleSession{}, false, ErrNoSession
 	}
 	s.User = user
 	return s, now-s.SeenMS >= seenEvery.Milliseconds(), nil
@@ -155,7 +155,7 @@ const maxSessions = 100
 
 // ListSessionsTx returns the sessions of a user that have not ended, newest
 // first, 100 at most; with no user, those by the operator's token.
-func ListSessionsTx(tx *store.Tx, user string) ([]Session, error) {
+func ListSessionsTx(tx *store.Tx, user string) ([]ConsoleSession, error) {
 	now, err := tx.NowMS()
 	if err != nil {
 		return nil, err
@@ -165,14 +165,14 @@ func ListSessionsTx(tx *store.Tx, user string) ([]Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
-	list, err := collect(rows, func(scan func(...any) error) (s Session, err error) {
+	list, err := collect(rows, func(scan func(...any) error) (s ConsoleSession, err error) {
 		err = scan(&s.ID, &s.Kind, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS)
 		return s, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
-	var open []Session
+	var open []ConsoleSession
 	for _, s := range list {
 		if !s.ended(now) {
 			open = append(open, s)
@@ -226,4 +226,12 @@ func cutAgent(agent string) string {
 		}
 		return r
 	}, agent)
+}
+
+// Longest is how long a session of a kind lasts at the most.
+func Longest(kind SessionKind) time.Duration {
+	if kind == OperatorSession {
+		return operatorMost
+	}
+	return userMost
 }

@@ -30,7 +30,7 @@ func (c *handClock) pass(d time.Duration)   { c.ms.Add(d.Milliseconds()) }
 func (c *handClock) options() store.Options { return store.Options{Now: c.now} }
 
 // signedIn returns whom a value signs in; ErrNoSession: nobody.
-func signedIn(t *testing.T, db *store.DB, kind SessionKind, value, token string) (s Session, stale bool, err error) {
+func signedIn(t *testing.T, db *store.DB, kind SessionKind, value, token string) (s ConsoleSession, stale bool, err error) {
 	t.Helper()
 	viewed := db.View(context.Background(), func(tx *store.Tx) error {
 		s, stale, err = SessionTx(tx, kind, value, token)
@@ -121,12 +121,12 @@ func TestSessionLife(t *testing.T) {
 		wantNobody(t, db, OperatorSession, operator, "", "no operator any more")
 
 		other, mine := open(user), open(user)
-		var list []Session
+		var list []ConsoleSession
 		if err := db.View(t.Context(), func(tx *store.Tx) (err error) { list, err = ListSessionsTx(tx, u.ID); return err }); err != nil {
 			t.Fatal(err)
 		}
 		s, _, _ = signedIn(t, db, UserSession, other, "")
-		if len(list) != 3 || !slices.ContainsFunc(list, func(l Session) bool { return l.ID == s.ID }) {
+		if len(list) != 3 || !slices.ContainsFunc(list, func(l ConsoleSession) bool { return l.ID == s.ID }) {
 			t.Errorf("the list has %+v, want it with %s", list, s.ID)
 		}
 		if _, err := try(t, db, func(tx *store.Tx) (int, error) { return 0, EndSessionTx(tx, "user_other", s.ID) }); err == nil {
@@ -200,7 +200,9 @@ func TestEntrance(t *testing.T) {
 				t.Fatalf("right: %+v, %v", got, err)
 			}
 		}
-		for _, wrong := range [][2]string{{"a@example.com", "wrong horse"}, {off.Email, "right horse"}, {"b@example.com", "right horse"}, {"", ""}} {
+		for _, wrong := range [][2]string{
+			{"a@example.com", "wrong horse"}, {off.Email, "right horse"}, {"b@example.com", "right horse"}, {"", ""},
+		} {
 			if got, err := e.Password(t.Context(), wrong[0], wrong[1], bob); !errors.Is(err, ErrWrongSignIn) || got.ID != "" {
 				t.Errorf("%s: %+v, %v", wrong[0], got, err)
 			}

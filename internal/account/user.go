@@ -80,6 +80,19 @@ func GetUserTx(tx *store.Tx, user string) (User, error) {
 	return u, nil
 }
 
+// OwnUserTx returns a user of an account; another's is not found, as one that is
+// not there.
+func OwnUserTx(tx *store.Tx, account, user string) (User, error) {
+	u, err := scanUser(tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1 AND account = $2`, user, account).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return User{}, notFound("user", user)
+	}
+	if err != nil {
+		return User{}, fmt.Errorf("read user: %w", err)
+	}
+	return u, nil
+}
+
 const usersPage = `SELECT ` + userColumns + ` FROM account_user WHERE account = $1 AND id > $2 ORDER BY id LIMIT $3`
 
 // ListUsersTx returns up to limit users of an account in the order of their

@@ -23,6 +23,7 @@ import (
 	"tollgate/internal/api"
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
+	"tollgate/internal/console"
 	"tollgate/internal/egress"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
@@ -136,7 +137,10 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	}
 	a.life.loop("line upkeep", lines.Run)
 	jobs := a.startJobs(db, self, books, lines, watcher, hooks, files)
-	if a.demo, err = setUp(ctx, db, s, providers); err != nil {
+	passwords := account.NewPasswords()
+	entrance := account.NewEntrance(db, passwords, a.log)
+	a.life.loop("sessions", entrance.Run)
+	if a.demo, err = setUp(ctx, db, s, providers, passwords); err != nil {
 		return nil, err
 	}
 	if err := watcher.Refresh(ctx); err != nil {
@@ -156,20 +160,41 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 			WrongKeys: a.throttle("api_key", wrongKeys()),
 		}),
 		admin: admin.New(admin.Options{
-			Token: s.AdminToken, WrongToken: guessed, DB: db, Keys: keys, Passwords: account.NewPasswords(),
+			Token: s.AdminToken, WrongToken: guessed, DB: db, Keys: keys, Passwords: passwords,
 			Providers: providers, Catalog: watcher, Log: a.log,
 			Lines: lines, Jobs: jobs, Webhooks: hooks,
 		}),
 		media:   files.Handler(),
 		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken, wrong: guessed, log: a.log,
 	}
-	if a.private != nil {
-		public, private := served.parted()
-		served, a.back = public, newFront(private)
+	pages := console.Options{
+		DB: db, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
+		AdminToken: s.AdminToken, PublicURL: a.Base(), MediaURL: a.mediaBase(), TrustedProxies: s.TrustedProxies, Log: a.log,
 	}
-	a.front = newFront(served)
+	if err := a.openFronts(served, pages); err != nil {
+		return nil, err
+	}
 	a.remark(watcher.Current())
 	return a, nil
+}
+
+// openFronts makes what the doors answer. The operator's pages are where the
+// operator API is.
+func (a *App) openFronts(served surfaces, pages console.Options) (err error) {
+	if a.private != nil {
+		public, private := served.parted()
+		pages.Side = console.Operators
+		if private.console, err = console.New(pages); err != nil {
+			return fmt.Errorf("make the operator's console: %w", err)
+		}
+		served, a.back = public, newFront(private)
+		pages.Side = console.Users
+	}
+	if served.console, err = console.New(pages); err != nil {
+		return fmt.Errorf("make the console: %w", err)
+	}
+	a.front = newFront(served)
+	return nil
 }
 
 // openDatabase opens and locks the database.
@@ -256,13 +281,17 @@ func disabledAccounts(tx *store.Tx, accounts []string) (map[string]bool, error) 
 	return disabled, nil
 }
 
+// mediaBase is the base address of result files.
+func (a *App) mediaBase() string {
+	if a.settings.MediaURL != "" {
+		return a.settings.MediaURL
+	}
+	return a.Base() + "/media"
+}
+
 // openMedia opens the media store; it does not look at the database yet.
 func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error) {
-	s := a.settings
-	base := s.MediaURL
-	if base == "" {
-		base = a.Base() + "/media"
-	}
+	s, base := a.settings, a.mediaBase()
 	files, err := media.Open(ctx, media.Options{
 		DB: db, Location: s.Media, Base: base, Retention: s.MediaRetention, Lookup: a.options.Lookup, Log: a.log,
 	})

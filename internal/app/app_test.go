@@ -184,7 +184,7 @@ func TestFirstStartOfManyNodes(t *testing.T) {
 		for i := range demos {
 			wg.Go(func() {
 				var err error
-				if demos[i], err = setUp(t.Context(), db, s, Providers()); err != nil {
+				if demos[i], err = setUp(t.Context(), db, s, Providers(), account.NewPasswords()); err != nil {
 					t.Error(err)
 				}
 			})
@@ -237,7 +237,7 @@ func TestSetUpLeavesAlone(t *testing.T) {
 				}
 			}
 			for range 2 {
-				d, err := setUp(t.Context(), db, s, Providers())
+				d, err := setUp(t.Context(), db, s, Providers(), account.NewPasswords())
 				if d != nil || err != nil {
 					t.Fatalf("shows %+v, %v", d, err)
 				}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/console"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -19,10 +21,14 @@ import (
 // demoCredit is what the demo account begins with (operator.md, First start).
 const demoCredit = 10 * money.USD
 
+// demoEmail signs in to the demo account's console.
+const demoEmail = "demo@example.com"
+
 // demo is what a first start sets up and shows once.
 type demo struct {
-	account string // its id
-	secret  string // the key, which exists nowhere else
+	account  string // its id
+	secret   string // the key, which exists nowhere else
+	password string // of the console, with demoEmail
 
 	// Models to try: in chat completions, responses and native messages, and
 	// for images and videos.
@@ -35,7 +41,8 @@ type demo struct {
 // demo account. Everything is one transaction, so that a process which dies
 // here leaves either nothing or all of it; of nodes that start at once, one
 // does it. It returns what to show, nil if nothing was set up for show.
-func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]catalog.Provider) (*demo, error) {
+func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]catalog.Provider,
+	passwords *account.Passwords) (*demo, error) {
 	switch {
 	case s.Catalog != "":
 		return nil, applyFirst(ctx, db, s.Catalog, providers)
@@ -46,28 +53,47 @@ func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]
 	if err != nil {
 		return nil, fmt.Errorf("read the sandbox catalog: %w", err)
 	}
+	begun := false // somebody has begun to set this database up
+	look := func(tx *store.Tx) error {
+		accounts, _, err := account.ListTx(tx, "", 1)
+		begun = len(accounts) > 0
+		return err
+	}
+	if err := db.View(ctx, look); err != nil || begun {
+		return nil, err
+	}
+	password := rand.Text()[:demoPassword]
+	hash, err := passwords.Hash(ctx, password)
+	if err != nil {
+		return nil, fmt.Errorf("make the demo's sign-in: %w", err)
+	}
 	var shown *demo
 	err = db.Update(ctx, func(tx *store.Tx) error {
 		shown = nil
-		accounts, _, err := account.ListTx(tx, "", 1)
-		if err != nil || len(accounts) > 0 {
-			return err // somebody has begun to set this database up
+		if err := look(tx); err != nil || begun {
+			return err
 		}
 		if _, first, err := catalog.ApplyFirstTx(tx, doc); err != nil || !first {
 			return err
 		}
-		shown, err = openDemoTx(tx, doc)
+		shown, err = openDemoTx(tx, doc, hash)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the sandbox: %w", err)
 	}
+	if shown != nil {
+		shown.password = password
+	}
 	return shown, nil
 }
 
-// openDemoTx opens the demo account with its credit and one key.
-func openDemoTx(tx *store.Tx, doc *catalog.Document) (*demo, error) {
-	owner, err := account.CreateTx(tx, account.Opening{Name: "demo"})
+// demoPassword is the length of the demo's password, 5 bits a character.
+const demoPassword = 16
+
+// openDemoTx opens the demo account with its credit, one key and one sign-in.
+func openDemoTx(tx *store.Tx, doc *catalog.Document, passwordHash string) (*demo, error) {
+	owner, err := account.CreateTx(tx, account.Opening{Name: "demo", Email: demoEmail, PasswordHash: passwordHash})
 	if err != nil {
 		return nil, err
 	}
@@ -189,6 +215,10 @@ func (d *demo) show(w io.Writer, base string) error {
 Welcome to tollgate. This database was empty, so it now has a sandbox catalog
 that needs no network, and a demo account (%s) with %s USD.
 
+Console:   %s
+Email:     %s
+Password:  %s   (shown this once)
+
 API key, shown this once:
 
   %s
@@ -218,6 +248,6 @@ See what it cost:
 
   %s
 
-`, d.account, demoCredit, d.secret, chat, stream, responses, messages, image, video, usage)
+`, d.account, demoCredit, base+console.Base, demoEmail, d.password, d.secret, chat, stream, responses, messages, image, video, usage)
 	return err
 }

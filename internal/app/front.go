@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/console"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 )
@@ -18,6 +19,7 @@ import (
 type surfaces struct {
 	api     http.Handler // everything that is none of the others, unknown paths too
 	admin   http.Handler // /admin/v1
+	console http.Handler // /console, to which the root leads
 	media   http.Handler // /media
 	metrics http.Handler // /metrics, behind the operator's token
 	ready   *readiness
@@ -27,7 +29,8 @@ type surfaces struct {
 }
 
 // parted gives what the operator's token is for to an address of its own, so that
-// the token can be tried nowhere else. Both tell of the process's health.
+// the token can be tried nowhere else. Both tell of the process's health, and have
+// a console of their own.
 func (s surfaces) parted() (public, private surfaces) {
 	public, private = s, s
 	public.admin, public.token = nil, ""
@@ -48,10 +51,11 @@ func newFront(s surfaces) *front {
 	if s.media != nil {
 		s.media = httpapi.Wrap(o, "/media", s.media)
 	}
+	own := httpapi.New(o, s.routes())
 	if s.api == nil {
 		s.api = httpapi.New(o, nil)
 	}
-	return &front{s, httpapi.New(o, s.routes())}
+	return &front{s, own}
 }
 
 // routes are the process's own.
@@ -66,18 +70,33 @@ func (s surfaces) routes() []httpapi.Route {
 			return nil
 		}},
 		{Pattern: "/metrics", Handle: s.guardMetrics},
+		{Pattern: "GET /", Handle: func(x *httpapi.Exchange) error {
+			x.Header().Set("Cache-Control", "no-store") // another address may serve another part tomorrow
+			http.Redirect(x, x.Request, s.home(), http.StatusFound)
+			return nil
+		}},
 	}
+}
+
+// home is where the root leads to.
+func (s surfaces) home() string {
+	if s.api == nil {
+		return console.Base + "/operator"
+	}
+	return console.Base
 }
 
 // ServeHTTP chooses by path.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
-	case path == "/healthz", path == "/readyz", path == "/metrics" && f.token != "":
+	case path == "/healthz", path == "/readyz", path == "/" && f.console != nil, path == "/metrics" && f.token != "":
 		f.own.ServeHTTP(w, r)
 	case f.media != nil && strings.HasPrefix(path, "/media/"):
 		f.media.ServeHTTP(w, r)
 	case f.admin != nil && (path == "/admin/v1" || strings.HasPrefix(path, "/admin/v1/")):
 		f.admin.ServeHTTP(w, r)
+	case f.console != nil && (path == console.Base || strings.HasPrefix(path, console.Base+"/")):
+		f.console.ServeHTTP(w, r)
 	default:
 		f.api.ServeHTTP(w, r)
 	}

@@ -122,7 +122,7 @@ func walk(fn func(name string) error) error {
 
 // inOtherModule tells whether a file belongs to a nested module.
 func inOtherModule(name string) bool {
-	return strings.HasPrefix(name, "clients/") || strings.HasPrefix(name, "tools/")
+	return strings.HasPrefix(name, "browser/") || strings.HasPrefix(name, "clients/") || strings.HasPrefix(name, "tools/")
 }
 
 // roomOf names the room that a folder belongs to, as the table in

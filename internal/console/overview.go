@@ -1,0 +1,134 @@
+package console
+
+import (
+	"slices"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/part"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// overviewPage says whether all is well with an account, and what it spends.
+type overviewPage struct {
+	Stats  part.Figures
+	Models part.Bars
+	First  []firstStep // what a new account does first; empty: it has begun
+	Latest part.Table
+}
+
+// firstStep is one of the steps to a first request.
+type firstStep struct {
+	Done bool
+	Text string
+	Link *part.Link
+}
+
+const (
+	shownModels = 9
+	shownLatest = 10
+)
+
+func (c *console) overview(v *visit) (answer, error) {
+	var shown overviewPage
+	var notices []part.Notice
+	if err := v.view(func(tx *store.Tx) error {
+		a, err := account.GetTx(tx, v.account())
+		if err != nil {
+			return err
+		}
+		if a.Money.Disabled {
+			notices = append(notices, part.Notice{Tone: part.Bad, Title: "This account is disabled.",
+				Text: "Its keys answer 401, and nothing is charged. Ask who runs this service."})
+		}
+		u, err := ledger.UsageTx(tx, v.account())
+		if err != nil {
+			return err
+		}
+		latest, _, err := ledger.RequestsTx(tx, ledger.RequestFilter{Account: v.account(), Limit: shownLatest})
+		if err != nil {
+			return err
+		}
+		shown.Stats, shown.Models, shown.Latest = statsOf(a, u), modelBars(u.ByModel), latestTable(latest)
+		if u.Total.Requests > 0 {
+			return nil
+		}
+		keys, _, err := account.ListKeysTx(tx, v.account(), "", 1)
+		shown.First = firstSteps(a.Money.Balance, len(keys) > 0)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return page{name: "overview", title: "Overview", main: shown, notices: notices}, nil
+}
+
+// statsOf are the four figures of an account.
+func statsOf(a account.Account, u ledger.Usage) part.Figures {
+	available := part.Text{Text: "nothing is admitted until you top up", Muted: true}
+	if a.Money.Balance-a.Money.Held > a.Money.Floor {
+		available.Text = part.Credits(a.Money.Balance)
+	}
+	return part.Figures{
+		{Label: "Balance", Value: part.Money{Amount: a.Money.Balance}, Note: available},
+		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
+		{Label: "Today (UTC)", Value: part.Money{Amount: u.Today.Cost}, Note: part.Text{Text: requests(u.Today.Requests)}},
+		{Label: "Errors today", Value: part.Text{Text: part.Percent(u.Today.Failed, u.Today.Requests)},
+			Note: part.Text{Text: part.Thousands(u.Today.Failed) + " of " + requests(u.Today.Requests)}},
+	}
+}
+
+func requests(n int64) string {
+	if n == 1 {
+		return "1 request"
+	}
+	return part.Thousands(n) + " requests"
+}
+
+// modelBars are the models that most was spent on, and the rest as one.
+func modelBars(models []ledger.ModelTotals) part.Bars {
+	models = slices.Clone(models)
+	slices.SortStableFunc(models, func(a, b ledger.ModelTotals) int { return int(max(-1, min(1, b.Cost-a.Cost))) })
+	var bars part.Bars
+	var most, rest money.Amount
+	for i, m := range models {
+		most = max(most, m.Cost)
+		if i >= shownModels {
+			rest += m.Cost
+			continue
+		}
+		bars = append(bars, part.Bar{Label: m.Model, Value: part.Money{Amount: m.Cost}, Percent: share(m.Cost, most)})
+	}
+	if len(models) > shownModels {
+		bars = append(bars, part.Bar{Label: "Other", Value: part.Money{Amount: rest}, Percent: min(100, share(rest, most))})
+	}
+	return bars
+}
+
+func share(a, most money.Amount) int {
+	if most <= 0 {
+		return 0
+	}
+	return int(float64(a) / float64(most) * 100)
+}
+
+// latestTable lists requests in short.
+func latestTable(list []ledger.Receipt) part.Table {
+	t := part.Table{Caption: "Latest requests", Columns: []part.Column{
+		{Title: "Time"}, {Title: "Model"}, {Title: "Status"}, {Title: "Cost", Right: true}, {Title: "Took", Right: true}, {Title: "Request"}}}
+	for _, r := range list {
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: r.CreatedMS}, r.Model, statusBadge(r.Status, r.Code),
+			part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS}, part.Ident{ID: r.ID, Cut: true}}})
+	}
+	return t
+}
+
+// firstSteps lead a new account to its first request.
+func firstSteps(balance money.Amount, hasKey bool) []firstStep {
+	return []firstStep{
+		{Done: balance > 0, Text: "Credit on the account: who runs this service adds it."},
+		{Done: hasKey, Text: "A key, which your programs send.",
+			Link: &part.Link{Href: Base + "/keys/new", Text: "Create a key", Button: true, Main: true}},
+		{Text: "A request. The page of a new key has it ready to copy; it appears here within a second."},
+	}
+}

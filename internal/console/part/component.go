@@ -1,0 +1,251 @@
+package part
+
+import (
+	"strings"
+
+	"tollgate/internal/money"
+)
+
+// Tone says how something is, in a colour that always stands beside a word.
+type Tone string
+
+// The tones.
+const (
+	Plain Tone = ""
+	OK    Tone = "ok"
+	Info  Tone = "info"
+	Warn  Tone = "warn"
+	Bad   Tone = "bad"
+)
+
+// Icon is a symbol of icons.svg. It is decoration: a word stands beside it.
+type Icon string
+
+// Text is a text, also a stranger's.
+type Text struct {
+	Text  string
+	Muted bool
+	Mono  bool
+	Lines bool // keeps its line ends
+}
+
+// Money is an amount. Exact is its full value, which the title shows.
+type Money struct {
+	Amount  money.Amount
+	Credits bool // the same in credits beside it
+}
+
+// Shown is the amount as it is read.
+func (m Money) Shown() string { return USD(m.Amount) }
+
+// Exact is the amount to the last digit.
+func (m Money) Exact() string { return m.Amount.String() + " USD" }
+
+// InCredits is the amount in credits, rounded.
+func (m Money) InCredits() string { return Credits(m.Amount) }
+
+// Count is a whole number.
+type Count struct{ N int64 }
+
+// Shown is the number as it is read.
+func (c Count) Shown() string { return Thousands(c.N) }
+
+// Moment is a time in Unix milliseconds; zero is never. The reader sees it in
+// his zone, and without the module in UTC.
+type Moment struct{ MS int64 }
+
+// ISO is the time as machines read it.
+func (m Moment) ISO() string { return ISO(m.MS) }
+
+// Shown is the time in UTC.
+func (m Moment) Shown() string { return UTC(m.MS) }
+
+// Took is a span of time in milliseconds.
+type Took struct{ MS int64 }
+
+// Shown is the span as it is read.
+func (t Took) Shown() string { return Span(t.MS) }
+
+// Ident is an identifier; Href, if set, is where it leads. Long ones are shown
+// with Cut, the whole one in the title.
+type Ident struct {
+	ID, Href string
+	Cut      bool
+}
+
+// Shown is the identifier as it is read.
+func (i Ident) Shown() string {
+	if i.Cut && len(i.ID) > 14 {
+		return i.ID[:5] + "…" + i.ID[len(i.ID)-6:]
+	}
+	return i.ID
+}
+
+// Badge is a state: a dot and a word.
+type Badge struct {
+	Tone Tone
+	Word string
+}
+
+// Link leads somewhere below /console, or to an http(s) address of our own words.
+type Link struct {
+	Href, Text string
+	Icon       string
+	Button     bool // looks like one
+	Main       bool // the main act of a page
+}
+
+// Figure is one figure of a row of them.
+type Figure struct {
+	Label string
+	Value any // a component
+	Note  any // a component, or nil
+}
+
+// Figures are a row of figures.
+type Figures []Figure
+
+// Facts are a list of names and values.
+type Facts []Fact
+
+// Fact is one of Facts.
+type Fact struct {
+	Name  string
+	Value any // a component
+}
+
+// Notice says something about what was done, or is the matter.
+type Notice struct {
+	Tone  Tone
+	Title string
+	Text  string
+	Items []string
+	Link  *Link
+	Focus bool // it gets the focus when the page opens
+}
+
+// Symbol is the icon of the notice's tone.
+func (n Notice) Symbol() Icon {
+	switch n.Tone {
+	case OK:
+		return "circle-check"
+	case Warn:
+		return "triangle-alert"
+	case Bad:
+		return "circle-alert"
+	}
+	return "info"
+}
+
+// Empty stands where there is nothing yet.
+type Empty struct {
+	Title, Text string
+	Link        *Link
+}
+
+// Tab is one of Tabs.
+type Tab struct {
+	Href, Text string
+	Current    bool
+}
+
+// Tabs are links to lists beside each other.
+type Tabs struct {
+	Label string // of what they choose
+	Items []Tab
+}
+
+// Pager leads to the next page of a list, and back to its beginning.
+type Pager struct{ First, Next string }
+
+// Copying is a text in a field with a button that copies it. ID is unique on
+// the page.
+type Copying struct {
+	ID, Label, Value string
+}
+
+// Snippets are the same thing in several languages, as tabs. ID is unique on the
+// page.
+type Snippets struct {
+	ID   string
+	Tabs []Snippet
+}
+
+// Snippet is one of Snippets.
+type Snippet struct {
+	Name, Text string
+}
+
+// Tile is one result of a gallery.
+type Tile struct {
+	Href, Title string
+	Image, Alt  string // address of a picture of ours; empty: State is drawn
+	State       Badge
+	Notes       []any // components
+}
+
+// Tiles are a gallery.
+type Tiles []Tile
+
+// Timeline is what happened, in its order.
+type Timeline []Stage
+
+// Stage is one of a Timeline.
+type Stage struct {
+	Tone Tone
+	Word string
+	At   Moment
+	Note any // a component, or nil
+}
+
+// Bar is a row with its share behind its name.
+type Bar struct {
+	Label, Href string
+	Percent     int // 0 to 100
+	Value       any // a component
+}
+
+// Bars are rows with bars.
+type Bars []Bar
+
+// Live is the one line that says what has changed by itself.
+type Live struct{ Text string }
+
+// Act is a button that does something at once, which can be undone.
+type Act struct {
+	Action string // where the form goes
+	Word   string
+	About  string // what it is about, for who does not see its place
+}
+
+// Group are components beside each other.
+type Group []any
+
+// Confirm is a button that opens a dialog which says what will happen. Without
+// the module the button asks for the page with the dialog open: `?confirm=ID`.
+type Confirm struct {
+	ID     string // unique on the page
+	Button string // what the button does, in a word or two
+	Title  string
+	Text   []string    // what changes, also for money
+	Action string      // where the form goes
+	Type   string      // what has to be typed; empty: nothing
+	Fields []FormField // further ones
+	Danger bool
+	Open   bool
+	Wrong  string // why it was refused
+}
+
+// TypeLabel asks for what has to be typed.
+func (c Confirm) TypeLabel() string { return "Type " + c.Type + " to confirm" }
+
+// Words joins words as a sentence does.
+func Words(words []string) string {
+	switch len(words) {
+	case 0:
+		return ""
+	case 1:
+		return words[0]
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}

@@ -1,0 +1,99 @@
+package part
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"tollgate/internal/money"
+)
+
+// USD writes an amount for people: two decimals from a cent up, below it up to
+// six significant digits. It is rounded; the exact value belongs beside it.
+func USD(a money.Amount) string {
+	sign := ""
+	if a < 0 {
+		sign, a = "-", -a
+	}
+	if a == 0 {
+		return "$0"
+	}
+	const cent = money.USD / 100
+	if a < cent {
+		text := a.String()
+		digits := strings.TrimLeft(text, "0.")
+		if len(digits) <= 6 {
+			return sign + "$" + text
+		}
+		unit := money.Amount(1)
+		for range len(digits) - 6 {
+			unit *= 10
+		}
+		return sign + "$" + ((a + unit/2) / unit * unit).String()
+	}
+	cents := int64((a + cent/2) / cent)
+	part := strconv.FormatInt(cents%100+100, 10)[1:]
+	return sign + "$" + Thousands(cents/100) + "." + part
+}
+
+// Credits writes an amount in credits, to one decimal.
+func Credits(a money.Amount) string {
+	sign := ""
+	if a < 0 {
+		sign, a = "-", -a
+	}
+	tenths := int64((a + money.Credit/20) / (money.Credit / 10))
+	text := Thousands(tenths / 10)
+	if tenths%10 != 0 {
+		text += "." + strconv.FormatInt(tenths%10, 10)
+	}
+	if tenths == 10 {
+		return sign + text + " credit"
+	}
+	return sign + text + " credits"
+}
+
+// Thousands writes a whole number with separators.
+func Thousands(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	sign := ""
+	if strings.HasPrefix(text, "-") {
+		sign, text = "-", text[1:]
+	}
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return sign + text
+}
+
+// Percent writes a share with one decimal; of nothing it is a dash.
+func Percent(part, whole int64) string {
+	if whole == 0 {
+		return "–"
+	}
+	tenths := (part*1000 + whole/2) / whole
+	if tenths == 0 && part > 0 {
+		return "< 0.1 %"
+	}
+	return strconv.FormatFloat(float64(tenths)/10, 'f', -1, 64) + " %"
+}
+
+// UTC writes a time for people.
+func UTC(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05") }
+
+// ISO writes a time for machines.
+func ISO(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+// Span writes milliseconds: 84 ms, 1.4 s, 3 min 20 s, 2 h 5 min.
+func Span(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < time.Second:
+		return strconv.FormatInt(ms, 10) + " ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(float64((ms+50)/100)/10, 'f', -1, 64) + " s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min " + strconv.Itoa(int(d.Seconds())%60) + " s"
+	}
+	return strconv.Itoa(int(d.Hours())) + " h " + strconv.Itoa(int(d.Minutes())%60) + " min"
+}

@@ -1,0 +1,109 @@
+package part
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"tollgate/internal/money"
+)
+
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	for amount, want := range map[money.Amount]string{
+		0: "$0", 1: "$0.000000001", 875_000: "$0.000875", 1_234_567: "$0.00123457", 9_999_999: "$0.01", 9_999_994: "$0.00999999",
+		10_000_000: "$0.01",
+		14_999_999: "$0.01", 15_000_000: "$0.02", 41_200_000_000: "$41.20", 1_234_567_890_000_000: "$1,234,567.89",
+		-5_000_000_000: "-$5.00", -1: "-$0.000000001", money.Max: "$1,000,000,000.00", 999_999_999: "$1.00",
+	} {
+		if got := USD(amount); got != want {
+			t.Errorf("%s is %s, want %s", amount, got, want)
+		}
+	}
+	for amount, want := range map[money.Amount]string{
+		money.USD: "200 credits", money.Credit: "1 credit", -money.USD * 10: "-2,000 credits", money.Credit * 5 / 4: "1.3 credits", 0: "0 credits",
+	} {
+		if got := Credits(amount); got != want {
+			t.Errorf("%s is %s, want %s", amount, got, want)
+		}
+	}
+	for ms, want := range map[int64]string{0: "0 ms", 999: "999 ms", 1400: "1.4 s", 60_000: "1 min 0 s", 3_900_000: "1 h 5 min"} {
+		if got := Span(ms); got != want {
+			t.Errorf("%d ms is %s, want %s", ms, got, want)
+		}
+	}
+	for _, c := range []struct {
+		part, whole int64
+		want        string
+	}{{0, 0, "–"}, {0, 5, "0 %"}, {3, 812, "0.4 %"}, {1, 1_000_000, "< 0.1 %"}, {5, 5, "100 %"}} {
+		if got := Percent(c.part, c.whole); got != c.want {
+			t.Errorf("%d of %d is %s, want %s", c.part, c.whole, got, c.want)
+		}
+	}
+	if got := Thousands(-1234567); got != "-1,234,567" {
+		t.Error(got)
+	}
+}
+
+// TestCSVIsForMachines: exact values, and no formula of a stranger's.
+func TestCSVIsForMachines(t *testing.T) {
+	t.Parallel()
+	table := Table{Columns: []Column{{Title: "a"}, {Title: "b"}, {Title: "c"}, {Title: "d"}},
+		Rows: []DataRow{{Cells: []any{"=1+1", Money{Amount: -1}, Moment{1_800_000_000_000}, Badge{Word: `with "quotes", and`}}},
+			{Cells: []any{Text{Text: "-x"}, Count{1234}, Moment{}, Ident{ID: "@x", Cut: true}}}}}
+	var b bytes.Buffer
+	if err := table.CSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := "a,b,c,d\n'=1+1,-0.000000001,2027-01-15T08:00:00Z,\"with \"\"quotes\"\", and\"\n'-x,1234,,'@x\n"
+	if b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+// TestChartsFit: whatever the values, what is drawn stays in the drawing and is
+// small.
+func TestChartsFit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		values []int64
+		scale  string
+	}{
+		{[]int64{0}, "1 – 0"}, {[]int64{1}, "1 – 0"}, {[]int64{3, 2}, "5 2 0"},
+		{[]int64{10_000_000, 1}, "10,000,000 5,000,000 0"}, {[]int64{1 << 62}, ""},
+	} {
+		chart := Chart{Unit: InCount, Series: []Series{{Values: c.values}}}
+		for range c.values {
+			chart.Buckets = append(chart.Buckets, "x")
+		}
+		scale := strings.ReplaceAll(strings.Join(chart.Scale(), " "), "  ", " – ")
+		if c.scale != "" && scale != c.scale {
+			t.Errorf("%v has the scale %s, want %s", c.values, scale, c.scale)
+		}
+		if chart.top() < chart.most() {
+			t.Errorf("%v ends at %d", c.values, chart.top())
+		}
+		for _, d := range chart.Drawing() {
+			if strings.Contains(d.Path, "-0.") || strings.Contains(d.Path, "NaN") || strings.Contains(d.Path, "Inf") {
+				t.Errorf("%v is drawn as %s", c.values, d.Path)
+			}
+		}
+	}
+	big := Chart{ID: "c", Title: "t", Unit: InUSD}
+	for range 6 {
+		big.Series = append(big.Series, Series{Name: "model"})
+	}
+	for i := range 60 {
+		big.Buckets = append(big.Buckets, "3 May")
+		for n := range big.Series {
+			big.Series[n].Values = append(big.Series[n].Values, int64(i*n+1)*1_234_567)
+		}
+	}
+	var b bytes.Buffer
+	if err := parsed(t, `{{range .}}<path d="{{.Path}}"/>{{end}}`).RenderAlone(&b, "kit", big.Drawing()); err != nil || b.Len() > 15_000 {
+		t.Errorf("60 columns of 6 are %d bytes, %v", b.Len(), err)
+	}
+	if n := len(big.Labels()); n > maxLabels {
+		t.Errorf("%d labels", n)
+	}
+}

@@ -1,0 +1,177 @@
+package part
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"tollgate/internal/money"
+)
+
+// kit has an example of every component, with a word in all places for words.
+func kit(word string) []any {
+	inputs := Inputs{Action: "/console/x", Submit: word, Cancel: "/console", Whole: word, Danger: true, Fields: []FormField{
+		{Name: "a", Label: word, Value: word, Hint: word, Wrong: word, Before: "$", After: "min", Required: true, Numeric: true},
+		{Name: "b", Kind: Area, Label: word, Value: word, Wrong: word},
+		{Name: "c", Kind: Choice, Label: word, Options: []Option{{word, word, true}}},
+		{Name: "d", Kind: Checks, Label: word, Options: []Option{{word, word, true}}},
+		{Name: "e", Kind: Check, Label: word, On: true},
+		{Name: "f", Kind: Unshown, Value: word},
+		{Name: "g", Kind: "password", Label: word, Complete: "current-password"},
+	}}
+	link := Link{Href: "/console/x?y=" + word, Text: word, Icon: "plus", Button: true, Main: true}
+	all := []any{
+		Icon("check"),
+		Text{Text: word}, Text{Text: word, Mono: true, Muted: true}, Text{Text: word, Lines: true},
+		Money{Amount: -1}, Money{Amount: 5 * money.USD, Credits: true},
+		Count{1_234_567}, Took{1400}, Moment{}, Moment{1_800_000_000_000},
+		Ident{ID: word, Href: "/console/x", Cut: true}, Badge{Bad, word},
+		link, Link{Href: "/console", Text: word},
+		Figure{Label: word, Value: word, Note: word}, Figures{{Label: word, Value: Count{1}}}, Facts{{word, word}},
+		Notice{Tone: Bad, Title: word, Text: word, Items: []string{word}, Link: &link, Focus: true}, Notice{},
+		Empty{Title: word, Text: word, Link: &link},
+		Tabs{Label: word, Items: []Tab{{"/console", word, true}}}, Pager{}, Pager{First: "/console", Next: "/console?after=" + word},
+		Copying{ID: "copy", Label: word, Value: word}, Snippets{ID: "codes", Tabs: []Snippet{{word, word}, {word, word}}},
+		Tile{Href: "/console", Title: word, Image: "/media/x.jpg", Alt: word, State: Badge{Info, word}, Notes: []any{Money{}}},
+		Tiles{{Href: "/console", Title: word, State: Badge{Warn, word}}},
+		Timeline{{Tone: OK, Word: word, At: Moment{1}, Note: word}, {Word: word}},
+		Bars{{Label: word, Href: "/console", Percent: 40, Value: Money{}}, {Label: word, Value: Count{}}},
+		Live{word}, Act{Action: "/console/x", Word: word, About: word}, Group{Badge{}, word},
+		Confirm{ID: "confirm", Button: word, Title: word, Text: []string{word}, Action: "/console/x", Type: word, Danger: true,
+			Open: true, Wrong: word, Fields: []FormField{{Name: "h", Label: word}}},
+		inputs.Fields[0], inputs, Inputs{Action: "/console/x", Submit: word},
+		Filters{Action: "/console", Clear: "/console", Fields: inputs.Fields[2:3]},
+	}
+	return append(append(all, kitTables(word)...), kitCharts(word)...)
+}
+
+func kitTables(word string) []any {
+	cells := []any{Ident{ID: word}, Badge{OK, word}, Money{Amount: 41_200_000_000}, Moment{1_800_000_000_000}, word}
+	columns := []Column{{Title: word}, {Title: word, Fold: true}, {Title: word, Right: true, Sort: "descending"}, {Title: word}, {Title: word}}
+	return []any{
+		Table{Caption: word, Columns: columns, Rows: []DataRow{{Href: "/console/x", Cells: cells}, {Cells: cells}}, Foot: cells},
+		Table{Caption: word},
+	}
+}
+
+func kitCharts(word string) []any {
+	chart := func(unit Unit, values ...int64) Chart {
+		c := Chart{ID: "c" + string(unit), Title: word, Unit: unit, None: word, Series: []Series{{Name: word}, {Name: "Other", Rest: true}}}
+		for _, v := range values {
+			c.Buckets = append(c.Buckets, word)
+			c.Series[0].Values, c.Series[1].Values = append(c.Series[0].Values, v), append(c.Series[1].Values, v/3)
+		}
+		return c
+	}
+	return []any{chart(InUSD), chart(InUSD, 0, 0), chart(InCount, 1), chart(InUSD, 5, 0, 1_000_000_000, 7), chart(InMS, 1<<53, 2)}
+}
+
+func parsed(t *testing.T, page string) *Pages {
+	t.Helper()
+	p, err := Parse(fstest.MapFS{"kit.html": {Data: []byte(page)}}, func(name string) string { return "/console/static/" + name })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// inline finds what is in a tag and outside of its values.
+var inline = regexp.MustCompile(`(?i)<[a-z][a-z0-9]*(?:\s+[a-z-]+(?:="[^"]*")?)*\s+(?:style|on[a-z]+)\s*=|<script[^>]*>[^<]|<script>`)
+
+// TestKit draws every component with ordinary, no, and hostile words.
+func TestKit(t *testing.T) {
+	t.Parallel()
+	p := parsed(t, `<h1>Kit</h1>{{range .}}{{part .}}{{end}}`)
+	seen := map[string]bool{}
+	for name, word := range map[string]string{
+		"ordinary": "swift-1", "none": "", "long": strings.Repeat("wörter ", 1500), "rtl": "\u202eabc مرحبا",
+		"hostile": `"><script>alert(1)</script><img src=x onerror=alert(1)>' style=x javascript:`,
+	} {
+		var whole bytes.Buffer
+		around := Surround{Title: word, Home: "/console", Leave: "/console/sign-out", Main: kit(word), Who: word,
+			Nav: []NavItem{{"/console", word, "menu", true}}}
+		if err := p.Render(&whole, "kit", around); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if found := inline.FindString(whole.String()); found != "" {
+			t.Errorf("%s: inline: %s", name, found)
+		}
+		if name == "ordinary" && strings.Count(whole.String(), word) < 100 {
+			t.Errorf("the word stands in the page %d times", strings.Count(whole.String(), word))
+		}
+		for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(whole.String(), -1) {
+			if !strings.HasPrefix(m[1], "/console") && m[1][0] != '#' && m[1][0] != '?' {
+				t.Errorf("%s: leads to %s", name, m[1])
+			}
+		}
+	}
+	for _, component := range kit("") {
+		seen[strings.ToLower(reflect.TypeOf(component).Name())] = true
+	}
+	files, err := fs.Glob(embedded, "html/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if name := nameOf(file); name != "layout" && !seen[name] {
+			t.Errorf("the kit has no example of %s", name)
+		}
+		delete(seen, nameOf(file))
+	}
+	for name := range seen {
+		t.Errorf("%s has no template", name)
+	}
+}
+
+// TestWhatIsNoComponentIsRefused: a page does not show what nobody decided how.
+func TestWhatIsNoComponentIsRefused(t *testing.T) {
+	t.Parallel()
+	p := parsed(t, `{{part .}}`)
+	for _, v := range []any{7, money.USD, struct{}{}, []string{"a"}, Surround{}} {
+		if err := p.RenderAlone(&bytes.Buffer{}, "kit", v); err == nil {
+			t.Errorf("%T is drawn", v)
+		}
+	}
+	var none *Link
+	for _, v := range []any{nil, none, ""} {
+		if err := p.RenderAlone(&bytes.Buffer{}, "kit", v); err != nil {
+			t.Errorf("%#v: %v", v, err)
+		}
+	}
+	if err := p.RenderAlone(&bytes.Buffer{}, "other", nil); err == nil {
+		t.Error("a page that is not there is drawn")
+	}
+}
+
+// TestMarkupIsMadeInOneFile: what html/template takes as it is comes from part.go
+// alone.
+func TestMarkupIsMadeInOneFile(t *testing.T) {
+	t.Parallel()
+	asItIs := regexp.MustCompile(`template\.(HTML|HTMLAttr|JS|JSStr|CSS|URL|Srcset)\b`)
+	var made []string
+	for _, folder := range []string{".", "..", "../static"} {
+		files, err := filepath.Glob(folder + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has %d files, %v", folder, len(files), err)
+		}
+		for _, file := range files {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(file, "_test.go") && asItIs.Match(raw) {
+				made = append(made, file)
+			}
+		}
+	}
+	if !slices.Equal(made, []string{"part.go"}) {
+		t.Errorf("markup is made in %v", made)
+	}
+}

@@ -1,0 +1,116 @@
+package part
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Table is a list of things. On a phone each row is a card; of rows that lead
+// somewhere, columns that may be folded are left to what they lead to.
+type Table struct {
+	Caption string // what the table lists
+	Columns []Column
+	Rows    []DataRow
+	Foot    []any // components, one a column; nil: none
+}
+
+// Column is one of a table.
+type Column struct {
+	Title string
+	Right bool   // figures
+	Fold  bool   // not on phones, where rows lead somewhere
+	Sort  string // ascending or descending; empty: not by this
+}
+
+// DataRow is one of a table. The first cell leads to Href.
+type DataRow struct {
+	Href  string
+	Cells []any // components, one a column
+}
+
+// placed is a cell with what its template needs to know of its column and row.
+type placed struct {
+	Column
+	Cell  any
+	Href  string // of the first cell
+	First bool
+	Folds bool
+}
+
+// Placed are the cells of a row in their columns.
+func (t Table) Placed(r DataRow) []placed {
+	cells := make([]placed, len(r.Cells))
+	for i, c := range r.Cells {
+		cells[i] = placed{Column: t.Columns[i], Cell: c, First: i == 0, Folds: t.Columns[i].Fold && r.Href != ""}
+		if i == 0 {
+			cells[i].Href = r.Href
+		}
+	}
+	return cells
+}
+
+// Footing are the cells of the foot in their columns.
+func (t Table) Footing() []placed { return t.Placed(DataRow{Cells: t.Foot}) }
+
+// CSV writes the table as it is for machines: amounts exact, times in ISO 8601,
+// both in UTC. A text that a spreadsheet would take for a formula gets a ' in
+// front.
+func (t Table) CSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	titles := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		titles[i] = c.Title
+	}
+	if err := out.Write(titles); err != nil {
+		return err
+	}
+	for _, r := range t.Rows {
+		cells := make([]string, len(r.Cells))
+		for i, c := range r.Cells {
+			cells[i] = plain(c)
+		}
+		if err := out.Write(cells); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// plain is a component as CSV has it.
+func plain(component any) string {
+	switch c := component.(type) {
+	case string:
+		return guarded(c)
+	case Text:
+		return guarded(c.Text)
+	case Ident:
+		return guarded(c.ID)
+	case Link:
+		return guarded(c.Text)
+	case Badge:
+		return guarded(c.Word)
+	case Money:
+		return c.Amount.String()
+	case Count:
+		return strconv.FormatInt(c.N, 10)
+	case Took:
+		return strconv.FormatInt(c.MS, 10)
+	case Moment:
+		if c.MS == 0 {
+			return ""
+		}
+		return c.ISO()
+	}
+	return ""
+}
+
+// guarded keeps spreadsheets from computing what a stranger wrote.
+func guarded(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}

@@ -1,0 +1,93 @@
+package console
+
+import "strings"
+
+// who may see a page.
+type who int
+
+const (
+	anybody  who = iota // also who is not signed in
+	user                // who is signed in as a user of an account
+	operator            // who is signed in as an operator
+)
+
+// route is one method of one path below Base, who may, and who answers it.
+type route struct {
+	method, path string
+	who          who
+	handle       func(*visit) (answer, error)
+}
+
+func (r route) pattern() string { return r.method + " " + Base + r.path }
+
+// routes is the table of contents. `{id}` stands for one path segment.
+func (c *console) routes() []route {
+	return []route{
+		{"GET", "/static/{id}", anybody, c.static},
+		{"POST", "/theme", anybody, c.setTheme},
+
+		{"GET", "/sign-in", anybody, c.signInPage},
+		{"POST", "/sign-in", anybody, c.signIn},
+		{"POST", "/sign-out", anybody, c.signOut},
+
+		{"GET", "", user, c.overview},
+
+		{"GET", "/keys", user, c.listKeys},
+		{"GET", "/keys/new", user, c.newKey},
+		{"POST", "/keys/new", user, c.createKey},
+		{"GET", "/keys/{id}", user, c.showKey},
+		{"POST", "/keys/{id}", user, c.changeKey},
+		{"POST", "/keys/{id}/disable", user, c.disableKey},
+		{"POST", "/keys/{id}/enable", user, c.enableKey},
+		{"POST", "/keys/{id}/delete", user, c.deleteKey},
+		{"GET", "/keys/{id}/arrival", user, c.keyArrival},
+
+		{"GET", "/settings", user, c.settings},
+		{"POST", "/settings/password", user, c.changePassword},
+		{"POST", "/settings/sessions/end", user, c.endSessions},
+		{"POST", "/settings/sessions/{id}/end", user, c.endSession},
+		{"POST", "/settings/users", user, c.addUser},
+		{"POST", "/settings/users/{id}/disable", user, c.disableUser},
+		{"POST", "/settings/users/{id}/enable", user, c.enableUser},
+		{"POST", "/settings/users/{id}/delete", user, c.deleteUser},
+
+		{"GET", "/operator/sign-in", anybody, c.operatorSignInPage},
+		{"POST", "/operator/sign-in", anybody, c.operatorSignIn},
+		{"POST", "/operator/sign-out", anybody, c.operatorSignOut},
+		{"GET", "/operator", operator, c.operatorSessions},
+		{"POST", "/operator/sessions/end", operator, c.endOperatorSessions},
+		{"POST", "/operator/sessions/{id}/end", operator, c.endOperatorSession},
+	}
+}
+
+// menu is what leads to the pages, in the order in which they stand.
+func (c *console) menu(w who) []entry {
+	if w == operator {
+		return []entry{{"/operator", "Sessions", "shield"}}
+	}
+	return []entry{
+		{"", "Overview", "layout-dashboard"},
+		{"/keys", "Keys", "key-round"},
+		{"/settings", "Settings", "settings"},
+	}
+}
+
+// entry is one of a menu.
+type entry struct{ path, text, icon string }
+
+// Routes lists the console as `METHOD /path`, with {id} for an id: for tests.
+func Routes() []string {
+	var all []string
+	for _, r := range new(console).routes() {
+		all = append(all, r.pattern())
+	}
+	return all
+}
+
+// of tells whether an address has the route.
+func (r route) of(s Side) bool {
+	if s == Whole || strings.HasPrefix(r.path, "/static/") || r.path == "/theme" {
+		return true
+	}
+	return strings.HasPrefix(r.path, "/operator") == (s == Operators)
+}

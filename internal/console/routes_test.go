@@ -1,0 +1,215 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console"
+	"tollgate/internal/store"
+)
+
+// visited is what a route answers to each visitor who asks for a thing of ada's
+// account. Who is signed in to the other part, or disabled, is nobody.
+type visited struct {
+	nobody, other, owner int // of the users' pages: other is a user of another account
+	operator             int // of the operator's pages
+}
+
+var (
+	openPage  = visited{nobody: 200, other: 200, owner: 200, operator: 200}
+	ownPage   = visited{nobody: 303, other: 200, owner: 200}
+	ownThing  = visited{nobody: 303, other: 404, owner: 200}
+	ownAct    = visited{nobody: 303, other: 404, owner: 303}
+	formAct   = visited{nobody: 303, other: 422, owner: 422} // with nothing filled in
+	leavePage = visited{nobody: 303, other: 303, owner: 303, operator: 303}
+)
+
+// expected has a row for each route of the console.
+func expected() map[string]visited {
+	return map[string]visited{
+		"GET /console/static/{id}": openPage,
+		"POST /console/theme":      leavePage,
+
+		"GET /console/sign-in":   {nobody: 200, other: 303, owner: 303},
+		"POST /console/sign-in":  {nobody: 422, other: 422, owner: 422},
+		"POST /console/sign-out": leavePage,
+
+		"GET /console": ownPage,
+
+		"GET /console/keys":               ownPage,
+		"GET /console/keys/new":           ownPage,
+		"POST /console/keys/new":          formAct,
+		"GET /console/keys/{id}":          ownThing,
+		"POST /console/keys/{id}":         ownAct,
+		"POST /console/keys/{id}/disable": ownAct,
+		"POST /console/keys/{id}/enable":  ownAct,
+		"POST /console/keys/{id}/delete":  {nobody: 303, other: 404, owner: 422},
+		"GET /console/keys/{id}/arrival":  ownThing,
+
+		"GET /console/settings":                     ownPage,
+		"POST /console/settings/password":           formAct,
+		"POST /console/settings/sessions/end":       {nobody: 303, other: 303, owner: 303},
+		"POST /console/settings/sessions/{id}/end":  ownAct,
+		"POST /console/settings/users":              formAct,
+		"POST /console/settings/users/{id}/disable": ownAct,
+		"POST /console/settings/users/{id}/enable":  ownAct,
+		"POST /console/settings/users/{id}/delete":  ownAct,
+
+		"GET /console/operator/sign-in":            {nobody: 200, operator: 303},
+		"POST /console/operator/sign-in":           {nobody: 422, operator: 422},
+		"POST /console/operator/sign-out":          {nobody: 303, operator: 303},
+		"GET /console/operator":                    {nobody: 303, operator: 200},
+		"POST /console/operator/sessions/end":      {nobody: 303, operator: 303},
+		"POST /console/operator/sessions/{id}/end": {nobody: 303, operator: 404},
+	}
+}
+
+// TestEveryRouteAsEverybody walks every route as nobody, as a user of another
+// account, as the owner, as a disabled user and as the operator, on the addresses
+// that have it and those that have not.
+func TestEveryRouteAsEverybody(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *scene) {
+		rows := expected()
+		for _, route := range console.Routes() {
+			row, ok := rows[route]
+			if !ok {
+				t.Errorf("%s has no row here: say who may", route)
+				continue
+			}
+			delete(rows, route)
+			walk(t, s, route, row)
+		}
+		for route := range rows {
+			t.Errorf("%s is no route", route)
+		}
+	})
+}
+
+func walk(t *testing.T, s *scene, route string, row visited) {
+	t.Helper()
+	method, path, _ := strings.Cut(route, " ")
+	operators := strings.HasPrefix(path, "/console/operator")
+	disabled := s.browser()
+	disabled.cookies = s.signedIn(s.user("ada", account.SignIn{Email: "off@example.com"}).Email).cookies
+	yes := true
+	s.update(func(tx *store.Tx) error {
+		_, err := account.ChangeUserTx(tx, s.users["off@example.com"].ID, account.UserChange{Disabled: &yes})
+		return err
+	})
+	defer s.update(func(tx *store.Tx) error { return account.DeleteUserTx(tx, s.users["off@example.com"].ID) })
+	type visitor struct {
+		name string
+		b    *browser
+		want int
+	}
+	visitors := []visitor{{"nobody", s.browser(), row.nobody}, {"disabled", disabled, row.nobody}}
+	if operators {
+		visitors = append(visitors, visitor{"a user", s.signedIn("ada@example.com"), row.nobody}, visitor{"operator", s.operator(), row.operator})
+	} else {
+		visitors = append(visitors, visitor{"operator", s.operator(), row.nobody},
+			visitor{"other", s.signedIn("bob@example.com"), row.other}, visitor{"owner", s.signedIn("ada@example.com"), row.owner})
+	}
+	for _, v := range visitors {
+		got := v.b.do(method, thing(s, path, v.name), form(route))
+		if got.Code != v.want {
+			t.Errorf("%s as %s: %d, want %d: %s", route, v.name, got.Code, v.want, got.Body)
+		}
+		checkAnswer(t, route+" as "+v.name, got)
+	}
+	for side, b := range map[console.Side]*browser{console.Users: s.browser(), console.Operators: s.browser()} {
+		b.handler = s.console(func(o *console.Options) { o.Side = side })
+		got := b.do(method, thing(s, path, "elsewhere"), form(route))
+		shared := strings.HasPrefix(path, "/console/static") || path == "/console/theme"
+		there := shared || operators == (side == console.Operators)
+		if there != (got.Code != http.StatusNotFound) {
+			t.Errorf("%s on side %d: %d", route, side, got.Code)
+		}
+	}
+	if method == http.MethodPost {
+		b := s.signedIn("ada@example.com")
+		if operators {
+			b = s.operator()
+		}
+		b.headers["Origin"], b.headers["Sec-Fetch-Site"] = "https://elsewhere.example", "cross-site"
+		got := b.do(method, thing(s, path, "foreign"), form(route))
+		want(t, got, http.StatusForbidden, "another site")
+		checkAnswer(t, route+" from another site", got)
+	}
+}
+
+// thing is a path with something of ada's account in it.
+func thing(s *scene, path, visitor string) string {
+	id := "sess_none"
+	switch {
+	case strings.Contains(path, "/static/"):
+		page := s.browser().get("/console/sign-in").Body.String()
+		at := strings.Index(page, "/console/static/")
+		return page[at : at+strings.IndexByte(page[at:], '"')]
+	case strings.Contains(path, "/keys/{id}"):
+		id = s.key("ada", visitor).ID
+	case strings.Contains(path, "/users/{id}"):
+		id = s.user("ada", account.SignIn{Email: visitor[:3] + "-" + strings.ToLower(http.MethodGet) + newSuffix(s) + "@example.com"}).ID
+	case strings.Contains(path, "/settings/sessions/{id}"):
+		s.update(func(tx *store.Tx) error {
+			one, _, err := account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: s.users["ada@example.com"].ID})
+			id = one.ID
+			return err
+		})
+	}
+	return strings.Replace(path, "{id}", id, 1)
+}
+
+func newSuffix(s *scene) string {
+	return string(rune('a'+len(s.users)%26)) + string(rune('a'+len(s.users)/26))
+}
+
+// form is what is sent; a theme has to be chosen from some.
+func form(route string) string {
+	if strings.HasSuffix(route, "/theme") {
+		return "theme=dark"
+	}
+	return ""
+}
+
+var (
+	inlineAttribute = regexp.MustCompile(`(?i)<[a-z][a-z0-9]*(?:\s+[a-z-]+(?:="[^"]*")?)*\s+(?:style|on[a-z]+)\s*=`)
+	inlineScript    = regexp.MustCompile(`(?is)<script[^>]*>\s*[^<\s]|<style`)
+	leadsTo         = regexp.MustCompile(`(?i)\s(?:href|src|action|data-live)="([^"]*)"`)
+	title           = regexp.MustCompile(`<title>([^<]+) · tollgate</title>`)
+)
+
+// checkAnswer holds every answer to what all have.
+func checkAnswer(t *testing.T, what string, got *httptest.ResponseRecorder) {
+	t.Helper()
+	h := got.Header()
+	if !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none'; ") || h.Get("X-Content-Type-Options") != "nosniff" ||
+		h.Get("Referrer-Policy") != "same-origin" || h.Get("Cross-Origin-Opener-Policy") != "same-origin" || h.Get("X-Request-Id") == "" {
+		t.Errorf("%s: headers %v", what, h)
+	}
+	kept := h.Get("Cache-Control")
+	if page := strings.HasPrefix(h.Get("Content-Type"), "text/html"); !page {
+		return
+	}
+	if kept != "no-store" {
+		t.Errorf("%s: may be kept: %s", what, kept)
+	}
+	body := got.Body.String()
+	for _, inline := range []*regexp.Regexp{inlineAttribute, inlineScript} {
+		if found := inline.FindString(body); found != "" {
+			t.Errorf("%s: inline: %s", what, found)
+		}
+	}
+	for _, m := range leadsTo.FindAllStringSubmatch(body, -1) {
+		if !strings.HasPrefix(m[1], "/console") && !strings.HasPrefix(m[1], "#") && !strings.HasPrefix(m[1], "?") {
+			t.Errorf("%s: leads to %s", what, m[1])
+		}
+	}
+	if strings.Contains(body, "<html") && (!title.MatchString(body) || strings.Count(body, "<h1") != 1) {
+		t.Errorf("%s: has no title of its own, or not one h1: %s", what, body)
+	}
+}

@@ -1,0 +1,99 @@
+package console
+
+import (
+	"fmt"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/part"
+	"tollgate/internal/wire"
+)
+
+// keySnippets are the ways to use a key: programs and coding agents, ready to
+// copy, against models of the catalog that speak their form. The secret stands
+// in them where it is shown; empty: a place for it does.
+func (c *console) keySnippets(secret string) []part.Snippet {
+	if secret == "" {
+		secret = "sk-…"
+	}
+	base, snapshot := c.PublicURL, c.Catalog.Current()
+	var codes []part.Snippet
+	if m := firstModel(snapshot, wire.FormChat); m != "" {
+		codes = append(codes, chatSnippets(base, secret, m)...)
+	}
+	if m := firstModel(snapshot, wire.FormMessages); m != "" {
+		codes = append(codes, part.Snippet{Name: "Claude Code", Text: fmt.Sprintf(`export ANTHROPIC_BASE_URL=%s/native
+export ANTHROPIC_API_KEY=%s
+claude --model %s`, base, secret, m)})
+	}
+	if m := firstModel(snapshot, wire.FormResponses); m != "" {
+		codes = append(codes, part.Snippet{Name: "Codex", Text: fmt.Sprintf(`# ~/.codex/config.toml
+model = %q
+model_provider = "gateway"
+web_search = "disabled"
+
+[model_providers.gateway]
+name = "gateway"
+base_url = "%s/v1"
+env_key = "GATEWAY_API_KEY"
+wire_api = "responses"
+
+# then, in a shell:
+export GATEWAY_API_KEY=%s
+codex`, m, base, secret)})
+	}
+	if m := firstModel(snapshot, wire.FormChat); m != "" {
+		codes = append(codes, part.Snippet{Name: "Cline", Text: fmt.Sprintf(`API Provider:  OpenAI Compatible
+Base URL:      %s/v1
+API Key:       %s
+Model ID:      %s`, base, secret, m)})
+	}
+	return codes
+}
+
+// chatSnippets ask a chat model in the languages that most programs are in.
+func chatSnippets(base, secret, model string) []part.Snippet {
+	return []part.Snippet{
+		{Name: "curl", Text: fmt.Sprintf(`curl %s/v1/chat/completions \
+  -H "Authorization: Bearer %s" \
+  -H "Content-Type: application/json" \
+  -d '{"model": %q, "messages": [{"role": "user", "content": "Hello!"}]}'`, base, secret, model)},
+		{Name: "Python", Text: fmt.Sprintf(`from openai import OpenAI
+
+client = OpenAI(base_url="%s/v1", api_key="%s")
+answer = client.chat.completions.create(
+    model=%q,
+    messages=[{"role": "user", "content": "Hello!"}],
+)
+print(answer.choices[0].message.content)`, base, secret, model)},
+		{Name: "Node", Text: fmt.Sprintf(`import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "%s/v1", apiKey: "%s" });
+const answer = await client.chat.completions.create({
+  model: %q,
+  messages: [{ role: "user", content: "Hello!" }],
+});
+console.log(answer.choices[0].message.content);`, base, secret, model)},
+		{Name: "Go", Text: fmt.Sprintf(`client := openai.NewClient(
+	option.WithBaseURL("%s/v1/"),
+	option.WithAPIKey("%s"),
+)
+answer, err := client.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{
+	Model:    %q,
+	Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Hello!")},
+})
+if err != nil {
+	log.Fatal(err)
+}
+fmt.Println(answer.Choices[0].Message.Content)`, base, secret, model)},
+	}
+}
+
+// firstModel names the first open model that answers in a form; empty: none does.
+func firstModel(s *catalog.Snapshot, form wire.Form) string {
+	for _, m := range s.Models() {
+		if m.State == catalog.StateOpen && m.Speaks(form) {
+			return m.ID
+		}
+	}
+	return ""
+}

@@ -1,0 +1,123 @@
+// The console's only module. Every page works without it: it copies, opens
+// dialogs, puts times into the reader's zone, follows what changes, and knows
+// keys. It sets text and attributes only; markup comes from our own origin, by
+// `fragment`, and from nowhere else.
+
+const policy = window.trustedTypes?.createPolicy("fragment", { createHTML: (text) => text });
+
+// fragment parses markup that our own server answered.
+const fragment = (text) => new DOMParser().parseFromString(policy ? policy.createHTML(text) : text, "text/html");
+
+const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
+const status = (text) => { const line = document.getElementById("live"); if (line) line.textContent = text; };
+
+// Times: the server writes UTC, the reader sees his zone, with UTC in the title.
+const timeFormat = new Intl.DateTimeFormat(undefined, {
+  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
+});
+function localTimes(from) {
+  for (const time of $$("time[data-local]", from)) {
+    time.title = time.textContent + " UTC";
+    time.textContent = timeFormat.format(new Date(time.dateTime));
+    time.removeAttribute("data-local");
+  }
+}
+
+// Copying: the clipboard is missing on plain http beyond this machine.
+async function copy(button) {
+  const source = document.getElementById(button.dataset.copy);
+  const text = source.value ?? source.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const range = document.createRange();
+    if (source.select) source.select();
+    else { range.selectNodeContents(source); getSelection().removeAllRanges(); getSelection().addRange(range); }
+    document.execCommand("copy");
+  }
+  const word = button.querySelector("span");
+  const before = word.textContent;
+  word.textContent = "Copied";
+  status("Copied");
+  setTimeout(() => { word.textContent = before; }, 2000);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button, [data-open], [data-close]");
+  if (button?.dataset.copy) copy(button);
+  if (button?.dataset.open) {
+    event.preventDefault();
+    const dialog = document.getElementById(button.dataset.open);
+    dialog.close();
+    dialog.showModal();
+    dialog.addEventListener("close", () => button.focus(), { once: true });
+  }
+  if (button?.dataset.close !== undefined && button.closest("dialog").matches(":modal")) { event.preventDefault(); button.closest("dialog").close(); }
+});
+
+// A form is sent once, and a button whose name has to be typed waits for it.
+document.addEventListener("submit", (event) => {
+  if (event.target.method !== "post") return;
+  if (event.target.dataset.sent) { event.preventDefault(); return; }
+  event.target.dataset.sent = "1";
+});
+addEventListener("pageshow", () => { for (const form of $$("form[data-sent]")) delete form.dataset.sent; });
+
+// What changes by itself: an element with data-live is fetched again while the
+// page is visible, every two seconds, after a minute every ten, until the server
+// says that it is final.
+function follow(live) {
+  const began = Date.now();
+  let tag = "";
+  const again = () => setTimeout(step, Date.now() - began > 60_000 ? 10_000 : 2_000);
+  async function step() {
+    if (!live.isConnected) return;
+    if (document.hidden || live.dataset.paused) { again(); return; }
+    try {
+      const answer = await fetch(live.dataset.live, { headers: tag ? { "If-None-Match": tag } : {} });
+      if (answer.status === 200) {
+        tag = answer.headers.get("ETag") ?? "";
+        const next = fragment(await answer.text()).querySelector("[data-live]");
+        const said = next?.dataset.said;
+        if (next) {
+          live.replaceChildren(...next.childNodes);
+          localTimes(live);
+          if (said && said !== live.dataset.said) status(said);
+          live.dataset.said = said ?? "";
+          if (next.dataset.final !== undefined) return;
+        }
+      } else if (answer.status !== 304) return;
+    } catch { /* the network is away: the next step tries again */ }
+    again();
+  }
+  again();
+}
+
+// Keys: off while typing, and by a setting.
+const goes = { k: "/keys", r: "/requests", j: "/jobs", u: "/usage", b: "/billing", w: "/webhooks", m: "/models", o: "" };
+let waitsForGo = 0;
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.documentElement.dataset.keys === "off") return;
+  if (event.target.closest("input, textarea, select, dialog, [contenteditable]")) return;
+  const base = document.documentElement.dataset.base;
+  if (Date.now() - waitsForGo < 1500 && goes[event.key] !== undefined) {
+    const link = $$("nav a").find((a) => a.getAttribute("href") === base + goes[event.key]);
+    waitsForGo = 0;
+    if (link) { event.preventDefault(); location.assign(link.href); }
+    return;
+  }
+  const rows = $$("tbody tr a.rowlink");
+  const at = rows.indexOf(document.activeElement);
+  switch (event.key) {
+    case "g": waitsForGo = Date.now(); break;
+    case "/": { const find = document.querySelector("[data-find]"); if (find) { event.preventDefault(); find.focus(); } break; }
+    case "?": { const help = document.getElementById("help"); if (help && !help.open) { event.preventDefault(); help.showModal(); } break; }
+    case "j": rows[Math.min(at + 1, rows.length - 1)]?.focus(); break;
+    case "k": rows[Math.max(at - 1, 0)]?.focus(); break;
+  }
+});
+
+localTimes(document);
+for (const live of $$("[data-live]")) follow(live);
+// After a form the reader is where it is said what became of it.
+document.querySelector("[data-focus]")?.focus();

@@ -1,0 +1,93 @@
+// Package static owns the console's files that never change while a process
+// runs: the stylesheet, the module, the icons. Invariants: all are in the
+// binary, compressed once; an address holds the checksum of what it answers, so
+// that it may be kept for ever and a new version has another.
+package static
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+//go:embed console.css console.js icons.svg lucide-LICENSE.txt
+var embedded embed.FS
+
+// contentTypes are the files that are served, by name.
+var contentTypes = map[string]string{
+	"console.css":        "text/css; charset=utf-8",
+	"console.js":         "text/javascript; charset=utf-8",
+	"icons.svg":          "image/svg+xml",
+	"lucide-LICENSE.txt": "text/plain; charset=utf-8",
+}
+
+// Files are the console's files below one path.
+type Files struct {
+	base   string            // of their addresses, without a slash at the end
+	byPath map[string]file   // by the last segment of the address
+	paths  map[string]string // the address of each name
+}
+
+// file is one file as it is answered.
+type file struct {
+	contentType   string
+	plain, zipped []byte
+}
+
+// New reads and compresses the files. An error is a fault of the build.
+func New(base string) (*Files, error) {
+	f := &Files{base: base, byPath: map[string]file{}, paths: map[string]string{}}
+	for name, contentType := range contentTypes {
+		raw, err := embedded.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		var zipped bytes.Buffer
+		w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(raw); err != nil {
+			return nil, err
+		}
+		if err := w.Close(); err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(raw)
+		stem, extension, _ := strings.Cut(name, ".")
+		segment := stem + "." + hex.EncodeToString(sum[:6]) + "." + extension
+		f.byPath[segment] = file{contentType, raw, zipped.Bytes()}
+		f.paths[name] = base + "/" + segment
+	}
+	return f, nil
+}
+
+// Path returns the address of a file; empty where there is none of this name.
+func (f *Files) Path(name string) string { return f.paths[name] }
+
+// Serve answers a file by the last segment of its address. False: there is none,
+// and nothing was written.
+func (f *Files) Serve(w http.ResponseWriter, r *http.Request, segment string) bool {
+	found, ok := f.byPath[segment]
+	if !ok {
+		return false
+	}
+	h := w.Header()
+	h.Set("Content-Type", found.contentType)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Vary", "Accept-Encoding")
+	body := found.plain
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		body = found.zipped
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // the client may be gone; net/http leaves it out for HEAD
+	return true
+}

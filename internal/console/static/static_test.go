@@ -1,0 +1,127 @@
+package static
+
+import (
+	"compress/gzip"
+	"io"
+	"math"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestFilesAreKeptForEver(t *testing.T) {
+	t.Parallel()
+	f, err := New("/console/static")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[string]int{"console.css": 24 << 10, "console.js": 20 << 10, "icons.svg": 8 << 10, "lucide-LICENSE.txt": 8 << 10}
+	if len(sizes) != len(contentTypes) {
+		t.Error("a file has no budget")
+	}
+	for name, most := range sizes {
+		segment := strings.TrimPrefix(f.Path(name), "/console/static/")
+		plain, zipped := httptest.NewRecorder(), httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/", nil)
+		if !f.Serve(plain, r, segment) {
+			t.Fatalf("%s is not at %s", name, segment)
+		}
+		r.Header.Set("Accept-Encoding", "br, gzip")
+		f.Serve(zipped, r, segment)
+		if plain.Body.Len() > most || plain.Body.Len() == 0 || !strings.Contains(plain.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s has %d bytes of %d, %v", name, plain.Body.Len(), most, plain.Header())
+		}
+		unzip, err := gzip.NewReader(zipped.Body)
+		if err != nil || zipped.Header().Get("Content-Encoding") != "gzip" {
+			t.Fatalf("%s: %v, %v", name, zipped.Header(), err)
+		}
+		if got, err := io.ReadAll(unzip); err != nil || string(got) != plain.Body.String() {
+			t.Errorf("%s compressed is another file: %v", name, err)
+		}
+		if f.Serve(httptest.NewRecorder(), r, name) {
+			t.Errorf("%s is answered without its checksum", name)
+		}
+	}
+	if f.Path("other") != "" {
+		t.Error("there is another file")
+	}
+}
+
+var token = regexp.MustCompile(`--([a-z0-9-]+): light-dark\(#([0-9a-f]{6}), #([0-9a-f]{6})\)`)
+
+// TestContrasts computes the contrast of what is read from the stylesheet.
+func TestContrasts(t *testing.T) {
+	t.Parallel()
+	raw, err := embedded.ReadFile("console.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var colours [2]map[string]string
+	colours[0], colours[1] = map[string]string{}, map[string]string{}
+	for _, m := range token.FindAllStringSubmatch(string(raw), -1) {
+		colours[0][m[1]], colours[1][m[1]] = m[2], m[3]
+	}
+	grounds := []string{"bg", "sub", "raised", "code"}
+	least := map[string]float64{"text": 7, "muted": 4.5, "accent": 4.5, "edge": 3,
+		"s1": 3, "s2": 3, "s3": 3, "s4": 3, "s5": 3, "s6": 3, "s7": 3,
+		"ok": 4.5, "warn": 4.5, "bad": 4.5, "info": 4.5}
+	for theme, of := range colours {
+		check := func(on, what string, least float64) {
+			if of[on] == "" || of[what] == "" {
+				t.Fatalf("no colour %s or %s", on, what)
+			}
+			if got := contrast(t, of[on], of[what]); got < least {
+				t.Errorf("theme %d: %s on %s has %.1f, want %.1f", theme, what, on, got, least)
+			}
+		}
+		for what, least := range least {
+			for _, on := range grounds {
+				check(on, what, least)
+			}
+		}
+		for _, tone := range []string{"ok", "warn", "bad", "info"} {
+			check(tone+"-bg", tone, 4.5)
+		}
+		check("info-bg", "text", 4.5) // a bar's name
+		check("accent", "on-accent", 4.5)
+	}
+	if strings.Count(string(raw), "#") > len(token.FindAllString(string(raw), -1))*2 {
+		t.Error("a colour stands outside of the custom properties")
+	}
+}
+
+// contrast is that of WCAG 2.
+func contrast(t *testing.T, a, b string) float64 {
+	t.Helper()
+	x, y := luminance(t, a), luminance(t, b)
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+func luminance(t *testing.T, hex string) (sum float64) {
+	t.Helper()
+	for i, share := range []float64{0.2126, 0.7152, 0.0722} {
+		n, err := strconv.ParseUint(hex[2*i:2*i+2], 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := float64(n) / 255
+		if v <= 0.04045 {
+			v /= 12.92
+		} else {
+			v = math.Pow((v+0.055)/1.055, 2.4)
+		}
+		sum += share * v
+	}
+	return sum
+}
+
+// TestLicenceIsThere: the icons' licence goes where they go.
+func TestLicenceIsThere(t *testing.T) {
+	t.Parallel()
+	raw, err := embedded.ReadFile("lucide-LICENSE.txt")
+	if err != nil || !strings.Contains(string(raw), "ISC License") {
+		t.Errorf("%v: %s", err, raw)
+	}
+}
