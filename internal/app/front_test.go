@@ -35,9 +35,10 @@ func TestFrontSendsToSurfaces(t *testing.T) {
 	ready := &readiness{database: func(context.Context) error { return nil }, writable: func() error { return nil },
 		catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: 1} }}
 	log := slog.New(slog.DiscardHandler)
-	open := newFront(surfaces{api: named("api"), admin: named("admin"), media: named("media"), metrics: named("metrics"), ready: ready,
-		token: "secret", wrong: func(http.ResponseWriter, *http.Request) {}, log: log})
+	open := newFront(surfaces{api: named("api"), console: named("console"), admin: named("admin"), media: named("media"),
+		metrics: named("metrics"), ready: ready, token: "secret", wrong: func(http.ResponseWriter, *http.Request) {}, log: log})
 	shut := newFront(surfaces{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, log: log})
+	private := newFront(surfaces{console: named("console"), ready: ready, log: log})
 	for _, c := range []struct {
 		front        *front
 		path, header string
@@ -46,8 +47,15 @@ func TestFrontSendsToSurfaces(t *testing.T) {
 	}{
 		{open, "/v1/models", "", 200, "api"},
 		{open, "/native/v1/messages", "", 200, "api"},
-		{open, "/", "", 200, "api"},
-		{open, "/console", "", 200, "api"},
+		{open, "/", "", 302, "/console"},
+		{open, "/console", "", 200, "console"},
+		{open, "/console/keys", "", 200, "console"},
+		{open, "/consoles", "", 200, "api"},
+		{private, "/", "", 302, "/console/operator"},
+		{private, "/console/operator", "", 200, "console"},
+		{private, "/v1/models", "", 404, "not_found"},
+		{shut, "/", "", 200, "api"},
+		{shut, "/console", "", 200, "api"},
 		{open, "/admin/v1", "", 200, "admin"},
 		{open, "/admin/v1/accounts", "", 200, "admin"},
 		{open, "/admin/v10", "", 200, "api"},
@@ -66,7 +74,7 @@ func TestFrontSendsToSurfaces(t *testing.T) {
 		if got.Code != c.status || !strings.Contains(got.Body.String(), c.want) {
 			t.Errorf("%s with %q: %d %s, want %d %s", c.path, c.header, got.Code, got.Body, c.status, c.want)
 		}
-		if c.want != "api" && c.want != "admin" && !strings.HasPrefix(got.Header().Get("x-request-id"), "req_") {
+		if c.want != "api" && c.want != "admin" && c.want != "console" && !strings.HasPrefix(got.Header().Get("x-request-id"), "req_") {
 			t.Errorf("%s carries no request id", c.path)
 		}
 	}
