@@ -70,9 +70,11 @@ func (d *desk) conduct(x *exchange, s surface) error {
 
 // complete lets an accepted request be conducted.
 func (d *desk) complete(x *exchange, call chat.AcceptedRequest) error {
-	pictures := d.imagesOf(call.Account)
-	defer pictures.release()
-	call.Image = pictures.fetch
+	if call.Body.Asking().Bound.Images > 0 {
+		pictures := d.imagesOf(call.Account)
+		defer pictures.release()
+		call.Image = pictures.fetch
+	}
 	return d.Chat.Complete(x.Request.Context(), x, call)
 }
 

@@ -133,7 +133,7 @@ type AcceptedRequest struct {
 	// Image fetches the image at an address of the client's, for lines that take
 	// images inline alone: its media type and its bytes, which may be in memory
 	// until the request has ended. The error is a *fault.Error without a field.
-	// Nil: such lines cannot take the request.
+	// Nil: the request has no images, or such lines cannot take it.
 	Image func(ctx context.Context, address string) (mime string, data []byte, err error)
 	// Received is when the request arrived, by the conductor's clock.
 	Received time.Time

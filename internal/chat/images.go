@@ -19,7 +19,7 @@ type image struct {
 // images returns how a translation gets the images that its line wants inline,
 // each of them once however many lines are asked; nil: not at all.
 func (x *exchange) images(ctx context.Context) func(address string) (string, []byte, error) {
-	if x.Image == nil || x.asked.Bound.Images == 0 {
+	if x.Image == nil {
 		return nil
 	}
 	return func(address string) (string, []byte, error) {
