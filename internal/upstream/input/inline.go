@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Inline reads a reference into a data URI. A reference of more bytes than it
+// inline reads a reference into a data URI. A reference of more bytes than it
 // says is not read further. The error is upstream.Unread's.
-func Inline(ctx context.Context, r jobcall.Reference) (string, error) {
+func inline(ctx context.Context, r jobcall.Reference) (string, error) {
 	body, err := r.Open(ctx)
 	if err != nil {
 		return "", upstream.Unread(err)

@@ -319,16 +319,16 @@ type broken struct{ err error }
 // Read implements io.Reader.
 func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
-func TestInline(t *testing.T) {
+func TestInlineLink(t *testing.T) {
 	t.Parallel()
-	if got, err := input.Inline(t.Context(), bytesOf(4, 4, io.EOF)); err != nil || got != "data:image/png;base64,eHh4eA==" {
+	if got, err := input.Link(t.Context(), bytesOf(4, 4, io.EOF)); err != nil || got != "data:image/png;base64,eHh4eA==" {
 		t.Errorf("%s, %v", got, err)
 	}
 	for name, r := range map[string]jobcall.Reference{
 		"short": bytesOf(3, 4, io.EOF), "long": bytesOf(5, 4, io.EOF), "broken": bytesOf(4, 5, io.ErrUnexpectedEOF),
 		"away": {Open: func(context.Context) (io.ReadCloser, error) { return nil, errors.New("away") }},
 	} {
-		_, err := input.Inline(t.Context(), r)
+		_, err := input.Link(t.Context(), r)
 		var failure *upstream.JobFailure
 		if !errors.As(err, &failure) || failure.Health != upstream.HealthNone || failure.Next != upstream.NextLater || failure.Lost {
 			t.Errorf("%s: %v", name, err)

@@ -8,13 +8,14 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Link says a reference by its address, or as a data URI where it has none. The
-// error is Inline's.
+// Link says a reference by its address, or as a data URI where it has none. A
+// reference of more bytes than it says is not read further. The error is
+// upstream.Unread's.
 func Link(ctx context.Context, r jobcall.Reference) (string, error) {
 	if r.URL != "" {
 		return r.URL, nil
 	}
-	return Inline(ctx, r)
+	return inline(ctx, r)
 }
 
 // NextSeed is the seed of one of several calls of a task: each has the next after
