@@ -19,7 +19,6 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
@@ -80,12 +79,13 @@ func readOptions(options map[string]any) (imageRole string, err error) {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 //
+// Results are links. They hold for a day, and a clip's next poll brings a fresh
+// one.
+//
 // It is no jobcall.Finder: Ark's list of tasks shows neither a key of ours nor
 // the prompt, so that a task found by its time could be another job's.
 type Adapter struct {
-	chatcall.NoChat
-	line      *exchange.Client
-	header    http.Header
+	exchange.Plain
 	key       string
 	imageRole string
 }
@@ -96,16 +96,13 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, key: t.Key}
+	a := &Adapter{Plain: plain, key: t.Key}
 	if a.imageRole, err = readOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
-	}
-	if t.Key != "" {
-		a.header = http.Header{"Authorization": {"Bearer " + t.Key}}
 	}
 	return a, nil
 }
@@ -143,13 +140,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return nil, upstream.Unsuitable(w.Kind, "ark makes no %q", w.Kind)
 }
 
-// Fetch implements jobcall.Generator: results are links that need no credential.
-// They hold for a day, and a clip's next poll brings a fresh one.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, nil)
-}
-
 // post is a submission to a path below the base address.
 func (a *Adapter) post(body []byte, path ...string) exchange.JobCall {
-	return exchange.JobCall{Method: http.MethodPost, URL: a.line.URL(path...), Header: a.header, Body: body, Limit: maxAnswer}
+	return exchange.JobCall{Method: http.MethodPost, URL: a.Line.URL(path...), Header: a.Header, Body: body, Limit: maxAnswer}
 }

@@ -165,7 +165,7 @@ func (a *Adapter) frames(w jobcall.Task) (bool, error) {
 
 // task is a request about a clip that was accepted.
 func (a *Adapter) task(method, ticket string) exchange.JobCall {
-	return exchange.JobCall{Method: method, URL: a.line.URL("contents", "generations", "tasks", ticket), Header: a.header, Limit: maxAnswer}
+	return exchange.JobCall{Method: method, URL: a.Line.URL("contents", "generations", "tasks", ticket), Header: a.Header, Limit: maxAnswer}
 }
 
 // Poll implements jobcall.Generator.
@@ -173,15 +173,9 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.line.Query(ctx, a.task(http.MethodGet, ticket))
+	reply, err := a.Line.Asked(ctx, w.Kind, a.task(http.MethodGet, ticket))
 	if err != nil {
 		return nil, err
-	}
-	switch {
-	case reply.Unknown():
-		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
-	case !reply.Good() || !gjson.ValidBytes(reply.Body):
-		return nil, a.hide(reply.Silent())
 	}
 	progress, failure := readTask(w.Kind, ticket, reply)
 	if failure != nil {
@@ -220,12 +214,5 @@ func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) err
 	if !exchange.Ticket(ticket) {
 		return nil
 	}
-	reply, err := a.line.Query(ctx, a.task(http.MethodDelete, ticket))
-	if err != nil {
-		return err
-	}
-	if !reply.Good() && !reply.Unknown() {
-		return a.hide(reply.Silent())
-	}
-	return nil
+	return a.Line.Stop(ctx, a.task(http.MethodDelete, ticket))
 }

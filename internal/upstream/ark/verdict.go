@@ -16,7 +16,7 @@ import (
 // tell sends a submission and returns the body of a good answer, or else the
 // verdict and the code in Ark's words that it rests on, empty if there was none.
 func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (body []byte, code string, t *upstream.JobFailure) {
-	reply, err := a.line.Submit(ctx, r)
+	reply, err := a.Line.Submit(ctx, r)
 	if err != nil {
 		if !errors.As(err, &t) {
 			t = upstream.LostAnswer(ctx, err)

@@ -21,7 +21,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
@@ -59,11 +58,12 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 //
+// Results are links. Those of pictures hold for ten minutes, those of clips for
+// two hours.
+//
 // It is no jobcall.Finder: tasks are known by the provider's names alone.
 type Adapter struct {
-	chatcall.NoChat
-	line   *exchange.Client
-	header http.Header
+	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -72,15 +72,11 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "X-Key")
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, header: http.Header{}}
-	if t.Key != "" {
-		a.header.Set("X-Key", t.Key)
-	}
-	return a, nil
+	return &Adapter{plain}, nil
 }
 
 // Blocks implements jobcall.Generator: all of it is polled.
@@ -130,8 +126,8 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, body map[string]any, 
 	if err != nil {
 		return "", upstream.Unsuitable(w.Kind, "params: %w", err), false
 	}
-	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL(w.Model), Header: a.header, Body: raw, Limit: maxAnswer,
+	reply, err := a.Line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL(w.Model), Header: a.Header, Body: raw, Limit: maxAnswer,
 	})
 	if err != nil {
 		return "", upstream.AsJobFailure(err), false
@@ -145,12 +141,3 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, body map[string]any, 
 	}
 	return ticket, nil, true
 }
-
-// Fetch implements jobcall.Generator: results are links that need no credential.
-// Those of pictures hold for ten minutes, those of clips for two hours.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, nil)
-}
-
-// Cancel implements jobcall.Generator: the provider has no such call.
-func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }

@@ -28,7 +28,7 @@ var polling = regexp.MustCompile(`^(https://[A-Za-z0-9.-]+)?(/[A-Za-z0-9._~-]+)+
 // go there.
 func (a *Adapter) ticket(address string) (string, bool) {
 	ticket := address
-	if u, ok := a.line.Own(address); ok {
+	if u, ok := a.Line.Own(address); ok {
 		ticket = u.RequestURI()
 	}
 	_, ok := a.address(ticket)
@@ -41,12 +41,12 @@ func (a *Adapter) address(ticket string) (*url.URL, bool) {
 	if len(ticket) > maxAddress || !polling.MatchString(ticket) || strings.Contains(ticket, "..") {
 		return nil, false
 	}
-	base := a.line.URL()
+	base := a.Line.URL()
 	u, err := base.Parse(ticket)
 	if err != nil {
 		return nil, false
 	}
-	if _, own := a.line.Own(u.String()); own {
+	if _, own := a.Line.Own(u.String()); own {
 		return u, true
 	}
 	return u, vendors(base) && vendors(u)
@@ -69,15 +69,9 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 	if !ok {
 		return nil, upstream.Vanished(w.Kind, "no polling address")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: address, Header: a.header, Limit: maxAnswer})
+	reply, err := a.Line.Asked(ctx, w.Kind, exchange.JobCall{Method: http.MethodGet, URL: address, Header: a.Header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
-	}
-	switch {
-	case reply.Unknown():
-		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
-	case !reply.Good() || !gjson.ValidBytes(reply.Body):
-		return nil, reply.Silent()
 	}
 	said := gjson.ParseBytes(reply.Body)
 	word := said.Get("status")

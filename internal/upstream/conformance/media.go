@@ -72,6 +72,7 @@ func Media(t *testing.T, p Making) {
 	if p.Plays == nil {
 		t.Run("the credential stays on the own host", p.credential)
 		t.Run("strange tickets", p.tickets)
+		t.Run("an answer without a name", p.nameless)
 		t.Run("malformed answers", p.malformed)
 		t.Run("answers without end", p.endless)
 		t.Run("nobody there", p.nobody)

@@ -21,7 +21,6 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 )
@@ -91,14 +90,14 @@ func readOptions(raw map[string]any) (options, error) {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 //
+// Results are links. They hold for a day.
+//
 // It is no jobcall.Finder: DashScope does not say under which id it accepted a
 // call whose answer was lost.
 type Adapter struct {
-	chatcall.NoChat
-	line    *exchange.Client
+	exchange.Plain
 	key     string
 	options options
-	header  http.Header
 	async   http.Header
 }
 
@@ -108,18 +107,15 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, key: t.Key, header: http.Header{}}
+	a := &Adapter{Plain: plain, key: t.Key}
 	if a.options, err = readOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	if t.Key != "" {
-		a.header.Set("Authorization", "Bearer "+t.Key)
-	}
-	a.async = a.header.Clone()
+	a.async = a.Header.Clone()
 	a.async.Set("X-DashScope-Async", "enable")
 	return a, nil
 }
@@ -171,9 +167,9 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	post := exchange.JobCall{Method: http.MethodPost, URL: a.line.URL(path(endpoint)...), Header: a.async, Body: body, Limit: maxAnswer}
+	post := exchange.JobCall{Method: http.MethodPost, URL: a.Line.URL(path(endpoint)...), Header: a.async, Body: body, Limit: maxAnswer}
 	if endpoint == multimodal {
-		post.Header = a.header
+		post.Header = a.Header
 	}
 	output, failure := a.tell(ctx, w.Kind, post)
 	if failure != nil {
@@ -191,12 +187,6 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, upstream.Nameless("task_id")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
-}
-
-// Fetch implements jobcall.Generator: results are links that need no credential.
-// They hold for a day.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, nil)
 }
 
 // request is the body of a submission.

@@ -16,21 +16,15 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.line.URL("tasks", ticket), Header: a.header, Limit: maxAnswer,
+	reply, err := a.Line.Asked(ctx, w.Kind, exchange.JobCall{
+		Method: http.MethodGet, URL: a.Line.URL("tasks", ticket), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case reply.Unknown():
-		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
-	case !reply.Good() || !gjson.ValidBytes(reply.Body):
-		return nil, a.hide(reply.Silent())
-	}
 	output := gjson.GetBytes(reply.Body, "output")
 	if output.Get("task_status").String() == "" {
-		return nil, a.hide(reply.Silent())
+		return nil, reply.Silent()
 	}
 	progress, failure := readTask(w, ticket, output)
 	if failure != nil {
@@ -75,14 +69,7 @@ func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) err
 	if !exchange.Ticket(ticket) {
 		return nil
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("tasks", ticket, "cancel"), Header: a.header, Limit: maxAnswer,
+	return a.Line.Stop(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL("tasks", ticket, "cancel"), Header: a.Header, Limit: maxAnswer,
 	})
-	if err != nil {
-		return err
-	}
-	if !reply.Good() && !reply.Unknown() {
-		return a.hide(reply.Silent())
-	}
-	return nil
 }

@@ -16,7 +16,7 @@ import (
 // tell sends a submission and returns the output of a good answer, or the
 // verdict.
 func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (output gjson.Result, t *upstream.JobFailure) {
-	reply, err := a.line.Submit(ctx, r)
+	reply, err := a.Line.Submit(ctx, r)
 	if err != nil {
 		if !errors.As(err, &t) {
 			t = upstream.LostAnswer(ctx, err)

@@ -19,7 +19,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 )
@@ -52,11 +51,11 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 //
+// Results are links. They hold for a day.
+//
 // It is no jobcall.Finder: tasks are known by the provider's names alone.
 type Adapter struct {
-	chatcall.NoChat
-	line   *exchange.Client
-	header http.Header
+	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -65,15 +64,11 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Api-Key")
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, header: http.Header{}}
-	if t.Key != "" {
-		a.header.Set("Api-Key", t.Key)
-	}
-	return a, nil
+	return &Adapter{plain}, nil
 }
 
 // Blocks implements jobcall.Generator: the provider is always asked for a task,
@@ -103,7 +98,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	}
 	w.AddFurther(fields)
 	call := exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("v2", "image", "generate", w.Model), Header: a.header, Limit: maxAnswer,
+		Method: http.MethodPost, URL: a.Line.URL("v2", "image", "generate", w.Model), Header: a.Header, Limit: maxAnswer,
 	}
 	var err error
 	if len(w.References) > 0 {
@@ -133,18 +128,15 @@ func form(fields map[string]any, pictures []jobcall.Reference) *exchange.Multipa
 
 // one makes one call and returns the ticket of its task.
 func (a *Adapter) one(ctx context.Context, kind string, call exchange.JobCall) (ticket string, failure *upstream.JobFailure, again bool) {
-	reply, err := a.line.Submit(ctx, call)
+	reply, err := a.Line.Submit(ctx, call)
 	if err != nil {
 		return "", upstream.AsJobFailure(err), false
 	}
 	if !reply.Good() {
 		return "", refused(kind, reply), false
 	}
-	id := gjson.GetBytes(reply.Body, "generation_id").String()
-	if !gjson.ValidBytes(reply.Body) || !exchange.Ticket(id) {
-		return "", upstream.Nameless("generation_id"), false
-	}
-	return id, nil, true
+	ticket, failure = reply.Named("generation_id")
+	return ticket, failure, failure == nil
 }
 
 // Poll implements jobcall.Generator.
@@ -162,17 +154,11 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(kind, "no name of a task")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.line.URL("v2", "generations", ticket), Header: a.header, Limit: maxAnswer,
+	reply, err := a.Line.Asked(ctx, kind, exchange.JobCall{
+		Method: http.MethodGet, URL: a.Line.URL("v2", "generations", ticket), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
-	}
-	switch {
-	case reply.Unknown():
-		return nil, upstream.Vanished(kind, "the provider no longer knows the task")
-	case !reply.Good() || !gjson.ValidBytes(reply.Body):
-		return nil, reply.Silent()
 	}
 	said := gjson.ParseBytes(reply.Body)
 	switch status := said.Get("status"); {
@@ -189,12 +175,3 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }
-
-// Fetch implements jobcall.Generator: results are links that need no credential.
-// They hold for a day.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, nil)
-}
-
-// Cancel implements jobcall.Generator: the provider has no such call.
-func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }

@@ -20,7 +20,6 @@ import (
 	"strings"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
@@ -52,9 +51,7 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
-	chatcall.NoChat
-	line   *exchange.Client
-	header http.Header
+	exchange.Plain
 }
 
 var (
@@ -66,11 +63,11 @@ var (
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{line: line, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
+	return &Adapter{plain}, nil
 }
 
 // Blocks implements jobcall.Generator: all works are tasks.
@@ -115,8 +112,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL(ask.path...), Header: a.header, Body: body, Limit: maxAnswer,
+	reply, err := a.Line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL(ask.path...), Header: a.Header, Body: body, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -166,14 +163,14 @@ func readTicket(kind, text string) (ticket, bool) {
 // question is the address that a task is asked about at.
 func (a *Adapter) question(t ticket) *url.URL {
 	if t.series != "" {
-		return a.line.URL("v1", "images", t.series, t.id)
+		return a.Line.URL("v1", "images", t.series, t.id)
 	}
 	return a.tasks("task_ids", t.id)
 }
 
 // tasks is the address of the clips that a field has these values of.
 func (a *Adapter) tasks(field, value string) *url.URL {
-	at := a.line.URL("tasks")
+	at := a.Line.URL("tasks")
 	at.RawQuery = url.Values{field: {value}}.Encode()
 	return at
 }
@@ -184,7 +181,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 	if !ok {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(t), Header: a.header, Limit: maxAnswer})
+	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(t), Header: a.Header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -201,9 +198,9 @@ func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
 	at := a.tasks("external_task_ids", w.Key)
 	if w.Kind == upstream.KindImage {
 		t.series = seriesOf(w.Model)
-		at = a.line.URL("v1", "images", t.series, w.Key)
+		at = a.Line.URL("v1", "images", t.series, w.Key)
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.header, Limit: maxAnswer})
+	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.Header, Limit: maxAnswer})
 	if err != nil {
 		return "", err
 	}
@@ -225,14 +222,6 @@ func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
 	}
 	return t.String(), nil
 }
-
-// Fetch implements jobcall.Generator: results are signed links.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, nil)
-}
-
-// Cancel implements jobcall.Generator. Kling has nothing that stops a task.
-func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
 // request is a submission: where it goes and what it says.
 type request struct {

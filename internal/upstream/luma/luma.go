@@ -18,7 +18,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
@@ -49,11 +48,12 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 //
+// Results are links. They hold for an hour, and the next poll may bring a fresh
+// one.
+//
 // It is no jobcall.Finder: tasks are known by the provider's names alone.
 type Adapter struct {
-	chatcall.NoChat
-	line   *exchange.Client
-	header http.Header
+	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -62,15 +62,11 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, header: http.Header{}}
-	if t.Key != "" {
-		a.header.Set("Authorization", "Bearer "+t.Key)
-	}
-	return a, nil
+	return &Adapter{plain}, nil
 }
 
 // Blocks implements jobcall.Generator: all of it is polled.
@@ -108,8 +104,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 
 // one submits one task and returns its ticket.
 func (a *Adapter) one(ctx context.Context, kind string, body []byte) (ticket string, failure *upstream.JobFailure, again bool) {
-	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("generations"), Header: a.header, Body: body, Limit: maxAnswer,
+	reply, err := a.Line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL("generations"), Header: a.Header, Body: body, Limit: maxAnswer,
 	})
 	if err != nil {
 		return "", upstream.AsJobFailure(err), false
@@ -117,11 +113,8 @@ func (a *Adapter) one(ctx context.Context, kind string, body []byte) (ticket str
 	if !reply.Good() {
 		return "", refused(kind, reply), false
 	}
-	id := gjson.GetBytes(reply.Body, "id").String()
-	if !gjson.ValidBytes(reply.Body) || !exchange.Ticket(id) {
-		return "", upstream.Nameless("id"), false
-	}
-	return id, nil, true
+	ticket, failure = reply.Named("id")
+	return ticket, failure, failure == nil
 }
 
 // ingestion matches what the provider says of media that it could not fetch.
@@ -148,17 +141,11 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(kind, "no name of a task")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.line.URL("generations", ticket), Header: a.header, Limit: maxAnswer,
+	reply, err := a.Line.Asked(ctx, kind, exchange.JobCall{
+		Method: http.MethodGet, URL: a.Line.URL("generations", ticket), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
-	}
-	switch {
-	case reply.Unknown():
-		return nil, upstream.Vanished(kind, "the provider no longer knows the task")
-	case !reply.Good() || !gjson.ValidBytes(reply.Body):
-		return nil, reply.Silent()
 	}
 	said := gjson.ParseBytes(reply.Body)
 	switch state := said.Get("state"); {
@@ -200,12 +187,3 @@ func ended(kind string, said gjson.Result) *upstream.JobFailure {
 	}
 	return upstream.Ended(kind, code, reason)
 }
-
-// Fetch implements jobcall.Generator: results are links that need no credential.
-// They hold for an hour, and the next poll may bring a fresh one.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, nil)
-}
-
-// Cancel implements jobcall.Generator: the provider has no such call.
-func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }

@@ -57,16 +57,16 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	reply, err := a.line.Submit(ctx, a.post(raw, "v2", "video_generation"))
+	reply, err := a.Line.Submit(ctx, a.post(raw, "v2", "video_generation"))
 	if err != nil {
 		return nil, err
 	}
 	if failure := refused(w.Kind, reply); failure != nil {
 		return nil, failure
 	}
-	ticket := gjson.GetBytes(reply.Body, "task_id").String()
-	if !exchange.Ticket(ticket) {
-		return nil, upstream.Nameless("task_id")
+	ticket, failure := reply.Named("task_id")
+	if failure != nil {
+		return nil, failure
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }
@@ -176,17 +176,11 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.line.URL("v2", "query", "video_generation", ticket), Header: a.header, Limit: maxAnswer,
+	reply, err := a.Line.Asked(ctx, w.Kind, exchange.JobCall{
+		Method: http.MethodGet, URL: a.Line.URL("v2", "query", "video_generation", ticket), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
-	}
-	switch {
-	case reply.Unknown():
-		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
-	case !reply.Good() || !gjson.ValidBytes(reply.Body):
-		return nil, reply.Silent()
 	}
 	task := gjson.GetBytes(reply.Body, "task")
 	switch status := task.Get("status"); strings.ToLower(status.String()) {

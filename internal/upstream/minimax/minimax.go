@@ -14,7 +14,6 @@ import (
 	"net/http"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
@@ -45,11 +44,11 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 //
+// Results are links. They hold for a day.
+//
 // It is no jobcall.Finder: tasks are known by the provider's names alone.
 type Adapter struct {
-	chatcall.NoChat
-	line   *exchange.Client
-	header http.Header
+	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -58,15 +57,11 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, header: http.Header{}}
-	if t.Key != "" {
-		a.header.Set("Authorization", "Bearer "+t.Key)
-	}
-	return a, nil
+	return &Adapter{plain}, nil
 }
 
 // Blocks implements jobcall.Generator: pictures come in the answer, clips do not.
@@ -98,16 +93,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return a.paint(ctx, w)
 }
 
-// Fetch implements jobcall.Generator: results are links that need no credential.
-// They hold for a day.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, nil)
-}
-
-// Cancel implements jobcall.Generator: the provider has no such call.
-func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }
-
 // post is a submission to a path below the base address.
 func (a *Adapter) post(body []byte, path ...string) exchange.JobCall {
-	return exchange.JobCall{Method: http.MethodPost, URL: a.line.URL(path...), Header: a.header, Body: body, Limit: maxAnswer}
+	return exchange.JobCall{Method: http.MethodPost, URL: a.Line.URL(path...), Header: a.Header, Body: body, Limit: maxAnswer}
 }

@@ -36,7 +36,7 @@ func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatu
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	reply, err := a.line.Submit(ctx, a.post(raw, "v1", "image_generation"))
+	reply, err := a.Line.Submit(ctx, a.post(raw, "v1", "image_generation"))
 	if err != nil {
 		return nil, err
 	}

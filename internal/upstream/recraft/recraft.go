@@ -17,7 +17,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
@@ -53,10 +52,10 @@ func Info() upstream.Info {
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
+//
+// Results are links. They hold for about a day.
 type Adapter struct {
-	chatcall.NoChat
-	line   *exchange.Client
-	header http.Header
+	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -65,15 +64,11 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, header: http.Header{}}
-	if t.Key != "" {
-		a.header.Set("Authorization", "Bearer "+t.Key)
-	}
-	return a, nil
+	return &Adapter{plain}, nil
 }
 
 // Blocks implements jobcall.Generator: pictures come in the answer.
@@ -114,8 +109,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("images", action), Header: a.header, Body: raw, Limit: maxAnswer,
+	reply, err := a.Line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL("images", action), Header: a.Header, Body: raw, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -142,12 +137,3 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 func (a *Adapter) Poll(_ context.Context, w jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
 	return nil, upstream.Vanished(w.Kind, "pictures come in the answer")
 }
-
-// Fetch implements jobcall.Generator: results are links that need no credential.
-// They hold for about a day.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, nil)
-}
-
-// Cancel implements jobcall.Generator: a call ends with its context.
-func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }

@@ -20,7 +20,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
@@ -60,12 +59,12 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 //
+// Results are links. They hold for a day or two, and a poll brings fresh ones.
+//
 // It is no jobcall.Finder: Runway does not say under which id it accepted a call
 // whose answer was lost.
 type Adapter struct {
-	chatcall.NoChat
-	line   *exchange.Client
-	header http.Header
+	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -74,11 +73,12 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{line: line, header: http.Header{"Authorization": {"Bearer " + t.Key}, "X-Runway-Version": {version}}}, nil
+	plain.Header.Set("X-Runway-Version", version)
+	return &Adapter{plain}, nil
 }
 
 // Blocks implements jobcall.Generator: all works are tasks.
@@ -140,8 +140,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("v1", path), Header: a.header, Body: raw, Limit: maxAnswer,
+	reply, err := a.Line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL("v1", path), Header: a.Header, Body: raw, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 
 // task is a request about a task that was accepted.
 func (a *Adapter) task(method, ticket string) exchange.JobCall {
-	return exchange.JobCall{Method: method, URL: a.line.URL("v1", "tasks", ticket), Header: a.header, Limit: maxAnswer}
+	return exchange.JobCall{Method: method, URL: a.Line.URL("v1", "tasks", ticket), Header: a.Header, Limit: maxAnswer}
 }
 
 // Poll implements jobcall.Generator.
@@ -245,7 +245,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.line.Query(ctx, a.task(http.MethodGet, ticket))
+	reply, err := a.Line.Query(ctx, a.task(http.MethodGet, ticket))
 	if err != nil {
 		return nil, err
 	}
@@ -256,23 +256,10 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	return status, nil
 }
 
-// Fetch implements jobcall.Generator: results are links for a day or two, and a
-// poll brings fresh ones.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, nil)
-}
-
 // Cancel implements jobcall.Generator. What has ended is deleted by it.
 func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) error {
 	if !exchange.Ticket(ticket) {
 		return nil
 	}
-	reply, err := a.line.Query(ctx, a.task(http.MethodDelete, ticket))
-	if err != nil {
-		return err
-	}
-	if !reply.Good() && !reply.Unknown() {
-		return reply.Silent()
-	}
-	return nil
+	return a.Line.Stop(ctx, a.task(http.MethodDelete, ticket))
 }

@@ -10,17 +10,14 @@
 package stability
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
@@ -64,9 +61,7 @@ func Info() upstream.Info {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
-	chatcall.NoChat
-	line   *exchange.Client
-	header http.Header
+	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -75,15 +70,11 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{line: line, header: http.Header{}}
-	if t.Key != "" {
-		a.header.Set("Authorization", "Bearer "+t.Key)
-	}
-	return a, nil
+	return &Adapter{plain}, nil
 }
 
 // Blocks implements jobcall.Generator: pictures come in the answer.
@@ -200,8 +191,8 @@ func plain(value json.RawMessage) string {
 
 // one makes one call. Again says whether another one may fare better.
 func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []jobcall.Result, failure *upstream.JobFailure, again bool) {
-	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("v2beta", "stable-image", "generate", service(w.Model)), Header: a.header,
+	reply, err := a.Line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL("v2beta", "stable-image", "generate", service(w.Model)), Header: a.Header,
 		Form: form(w, call), Limit: maxAnswer, Reading: w.Reading,
 	})
 	if err != nil {
@@ -221,14 +212,3 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []
 func (a *Adapter) Poll(_ context.Context, w jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
 	return nil, upstream.Vanished(w.Kind, "pictures come in the answer")
 }
-
-// Fetch implements jobcall.Generator: results are in the answer.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	if len(r.Data) > 0 {
-		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
-	}
-	return a.line.Download(ctx, r.Ref, nil)
-}
-
-// Cancel implements jobcall.Generator: a call ends with its context.
-func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }

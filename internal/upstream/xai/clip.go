@@ -75,8 +75,8 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if w.Kind != upstream.KindVideo || !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a clip")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.line.URL("videos", ticket), Header: a.header, Limit: maxAnswer,
+	reply, err := a.Line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.Line.URL("videos", ticket), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err

@@ -12,10 +12,8 @@
 package xai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,7 +21,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
@@ -58,9 +55,7 @@ func Info() upstream.Info {
 // It is no jobcall.Finder: xAI does not say under which id it accepted a call
 // whose answer was lost.
 type Adapter struct {
-	chatcall.NoChat
-	line   *exchange.Client
-	header http.Header
+	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -69,11 +64,11 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{line: line, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
+	return &Adapter{plain}, nil
 }
 
 // Blocks implements jobcall.Generator.
@@ -131,8 +126,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL(path...), Header: a.header, Body: raw, Limit: maxAnswer,
+	reply, err := a.Line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL(path...), Header: a.Header, Body: raw, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -171,14 +166,3 @@ func images(ctx context.Context, refs []jobcall.Reference) ([]map[string]any, er
 	}
 	return list, nil
 }
-
-// Fetch implements jobcall.Generator.
-func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	if len(r.Data) > 0 {
-		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
-	}
-	return a.line.Download(ctx, r.Ref, nil)
-}
-
-// Cancel implements jobcall.Generator. xAI has nothing that stops a clip.
-func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }

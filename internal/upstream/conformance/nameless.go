@@ -1,0 +1,31 @@
+package conformance
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// nameless: a task that was accepted without a name is lost, and what is several
+// calls ends with those that are under way.
+func (p Making) nameless(t *testing.T) {
+	p.each(t, func(t *testing.T, w jobcall.Task) {
+		var calls atomic.Int64
+		said := document(http.StatusOK, `{"id":"","request":{},"status":null}`)
+		g := p.generator(t, saying(t, func(rw http.ResponseWriter, r *http.Request) {
+			calls.Add(1)
+			said(rw, r)
+		}), nil)
+		if w.Kind == upstream.KindImage {
+			w.Count = 8
+		}
+		if _, err := jobcall.Submit(t.Context(), g, w); g.Blocks(w) || err != nil && calls.Load() == 0 {
+			return // its answer holds the pictures, or it has no such count
+		} else if f := failedJob(t, "nameless", err); !f.Lost || calls.Load() > 4 { // that many at once
+			t.Errorf("%d calls, %+v", calls.Load(), f)
+		}
+	})
+}

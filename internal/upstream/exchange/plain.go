@@ -1,0 +1,86 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Plain is what most adapters of images and video have in common, who embed it: a
+// key in a header, no chat, results that are links or come in the answer, and
+// nothing that stops a task.
+type Plain struct {
+	chatcall.NoChat
+	// Line carries the calls; Header, with the key in it, goes out with them.
+	Line   *Client
+	Header http.Header
+}
+
+// OpenPlain opens a line as Open does. Its key goes out in a header of that name,
+// as a bearer where it is Authorization.
+func OpenPlain(t upstream.Target, provider upstream.Info, transport http.RoundTripper, name string) (Plain, error) {
+	line, err := Open(t, provider, transport)
+	if err != nil {
+		return Plain{}, err
+	}
+	p := Plain{Line: line, Header: http.Header{}}
+	switch {
+	case t.Key == "":
+	case name == "Authorization":
+		p.Header.Set(name, "Bearer "+t.Key)
+	default:
+		p.Header.Set(name, t.Key)
+	}
+	return p, nil
+}
+
+// Fetch implements jobcall.Generator. The links need no credential.
+func (p *Plain) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	if len(r.Data) > 0 {
+		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
+	}
+	return p.Line.Download(ctx, r.Ref, nil)
+}
+
+// Cancel implements jobcall.Generator: the provider has no such call.
+func (p *Plain) Cancel(context.Context, jobcall.Task, string) error { return nil }
+
+// Asked sends a question about a task that a good answer is a document to. The
+// error says that the task is no longer known, or else nothing about it.
+func (l *Client) Asked(ctx context.Context, kind string, r JobCall) (*Reply, error) {
+	reply, err := l.Query(ctx, r)
+	switch {
+	case err != nil:
+		return nil, err
+	case reply.Unknown():
+		return nil, upstream.Vanished(kind, "the provider no longer knows the task")
+	case !reply.Good() || !gjson.ValidBytes(reply.Body):
+		return nil, reply.Silent()
+	}
+	return reply, nil
+}
+
+// Stop asks for the end of a task. That the provider does not know it is as good.
+func (l *Client) Stop(ctx context.Context, r JobCall) error {
+	reply, err := l.Query(ctx, r)
+	if err == nil && !reply.Good() && !reply.Unknown() {
+		return reply.Silent()
+	}
+	return err
+}
+
+// Named is the ticket that a good answer to a submission names in a field.
+func (r *Reply) Named(field string) (string, *upstream.JobFailure) {
+	ticket := gjson.GetBytes(r.Body, field).String()
+	if !gjson.ValidBytes(r.Body) || !Ticket(ticket) {
+		return "", upstream.Nameless(field)
+	}
+	return ticket, nil
+}
