@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tollgate/internal/catalog/tree"
+	"tollgate/internal/catalog/vendor"
 	"tollgate/internal/wire"
 )
 
@@ -215,7 +216,7 @@ func asResponses(l *LineSpec, provided []wire.Form, known map[string]*Model) boo
 // omits are the fields that a line never gets, the default of its host where
 // the operator has not said it: Mistral refuses what it does not know.
 func omits(spec *LineSpec, base string) []string {
-	if spec.Omit == nil && isHostOf(base, "api.mistral.ai") {
+	if spec.Omit == nil && vendor.TakesNoStreamOptions(base) {
 		return []string{"stream_options"}
 	}
 	return spec.Omit

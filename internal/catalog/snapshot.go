@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/internal/catalog/vendor"
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/translate"
@@ -116,11 +117,6 @@ func (l *Line) ReadsLimit(m *Model) LimitField {
 	return ""
 }
 
-// obeysBothLimits tells whether a base address is one of OpenAI's or Azure's.
-func obeysBothLimits(base string) bool {
-	return isHostOf(base, "openai.com", "azure.com", "azure.us", "azure.cn")
-}
-
 // Takes reports whether the line may get a request of a client's form with the
 // given routing fields: none, or those that it passes. Only requests of its own
 // forms have them: no translation keeps them.
@@ -194,7 +190,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 		l.BaseURL = provider.DefaultBaseURL
 	}
 	l.origin = l.Provider + "\n" + l.BaseURL + "\n" + l.APIKey
-	l.asSent = obeysBothLimits(l.BaseURL)
+	l.asSent = vendor.ObeysBothLimits(l.BaseURL)
 	l.Forms = slices.DeleteFunc(slices.Clone(spec.Forms), func(f wire.Form) bool { return !slices.Contains(provider.Forms, f) })
 	if len(l.Forms) == 0 {
 		l.Forms = slices.Clone(provider.Forms)
