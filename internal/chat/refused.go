@@ -94,6 +94,13 @@ func isUnknown(f *upstream.Failure) bool {
 	return f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
 }
 
+// names tells whether a rejection is about a field: by its param, or where it has
+// none by a name in quotes.
+func names(f *upstream.Failure, field string) bool {
+	return f.Passed.Param == field || f.Passed.Param == "" && slices.ContainsFunc([]string{"'", "`", `"`},
+		func(quote string) bool { return strings.Contains(f.Passed.Message, quote+field+quote) })
+}
+
 // refusedReasoning is refused of a line of responses.
 func (x *exchange) refusedReasoning(t *wire.Translation, f *upstream.Failure) string {
 	if !t.Reasoning {
@@ -108,10 +115,10 @@ func (x *exchange) refusedReasoning(t *wire.Translation, f *upstream.Failure) st
 		return field
 	}
 	switch param := f.Passed.Param; {
-	case strings.HasPrefix(param, includeField) && !(isOwn && own.Has(includeField)):
+	case (strings.HasPrefix(param, includeField) || names(f, includeField)) && !(isOwn && own.Has(includeField)):
 		return once(&t.NoEncrypted, includeField)
 	case isOwn:
-	case param == summaryField:
+	case names(f, summaryField):
 		return once(&t.NoSummary, summaryField)
 	case f.Code == "invalid_encrypted_content":
 		return once(&t.NoSealed, sealedField)
@@ -124,8 +131,7 @@ func (x *exchange) refusedReasoning(t *wire.Translation, f *upstream.Failure) st
 func (x *exchange) refusedNoThinking(t *wire.Translation, f *upstream.Failure) string {
 	own, isChat := x.Body.(*completions.Request)
 	name := t.NoThinking.Name
-	if name == "" || isChat && own.Has(name) || f.Passed.Param != name && !slices.ContainsFunc([]string{"'", "`", `"`},
-		func(quote string) bool { return strings.Contains(f.Passed.Message, quote+name+quote) }) {
+	if name == "" || isChat && own.Has(name) || !names(f, name) {
 		return ""
 	}
 	t.NoThinking = wire.Member{}

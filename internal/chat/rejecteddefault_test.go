@@ -123,6 +123,7 @@ func TestWhatAModelRefusesIsKept(t *testing.T) {
 		refused [][2]string
 		again   bool
 	}{
+		"chat, summary":           {wire.FormChat, "", [][2]string{summary}, true},
 		"chat, include":           {wire.FormChat, "", [][2]string{include}, true},
 		"responses, include":      {wire.FormResponses, "", [][2]string{include}, true},
 		"messages, include":       {wire.FormMessages, shown, [][2]string{include}, true},

@@ -95,7 +95,8 @@ func TestResponsesFields(t *testing.T) {
 	}{
 		{true, `,"max_completion_tokens":3`, "", "max_output_tokens", "16"},
 		{false, ``, "", "max_output_tokens", "100"},
-		{true, `,"reasoning_effort":"xhigh"`, "reasoning", "reasoning", `{"effort":"xhigh"}`},
+		{true, `,"reasoning_effort":"xhigh"`, "reasoning", "reasoning", `{"effort":"xhigh","summary":"auto"}`},
+		{true, `,"reasoning_effort":"none"`, "reasoning", "reasoning", `{"effort":"none"}`},
 		{true, `,"reasoning_effort":"xhigh"`, "", "reasoning", ``},
 		{true, `,"reasoning_effort":"none"`, "reasoning", "reasoning", `{"effort":"none"}`},
 		{true, ``, "reasoning", "include", `["reasoning.encrypted_content"]`},

@@ -14,7 +14,8 @@ import (
 // bytes, and a request that continues another begins with the same items. What
 // that form cannot do is refused with the path of the field; what only shades an
 // answer (`seed`, penalties, `logit_bias`) is left out, and so is what a model
-// that thinks does not take. Call Check first.
+// that thinks does not take. What such a model thinks is asked for in summary: the
+// answer has a place for it. Call Check first.
 func (r chatOnResponses) Body(t wire.Translation) ([]byte, error) {
 	if err := r.refuse(t); err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (r chatOnResponses) Body(t wire.Translation) ([]byte, error) {
 	out = item.AppendLimit(out, cmp.Or(r.Limit, t.Limit))
 	out = r.appendSampling(out, t)
 	out = item.AppendFormat(out, format, r.Doc.Raw("verbosity"))
-	out = item.AppendReasoning(out, t, effort, false, r.asksLogprobs())
+	out = item.AppendReasoning(out, t, effort, effort != "none", r.asksLogprobs())
 	out = r.appendNames(out, t)
 	return item.AppendEnd(out, t, r.Stream), nil
 }
