@@ -148,8 +148,8 @@ func soundFor(chat bool) func([]byte) error {
 	return wiretest.SoundMessages
 }
 
-// soundInput tells what providers of the responses form refuse about a request: no
-// item has an id, every call is answered, directly behind the calls of its turn,
+// soundInput tells what providers of the responses form refuse about a request:
+// every item tells its type and none has an id, every call is answered, directly behind the calls of its turn,
 // by the item of its type, ids of calls differ and have 64 characters at most, no
 // text is blank, what was thought has something behind it, the assistant has not
 // the last word, and nothing is stored.
@@ -174,7 +174,7 @@ func soundInput(body []byte) string {
 		if rawjson.Field(item, "id") != nil {
 			return "an item has an id"
 		}
-		if kind == "" {
+		if kind == "message" {
 			kind = rawjson.Unquote(rawjson.Field(item, "role"))
 		}
 		switch kind {

@@ -176,7 +176,7 @@ func TestTrapArgumentsReachTheLineAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := forResponses(t, false, `,"system":[],"metadata":{}`, "", "input")
-	if got != `[{"role":"user","content":"u"}]` {
+	if got != `[{"type":"message","role":"user","content":"u"}]` {
 		t.Error(got)
 	}
 	for chat, body := range map[bool]string{

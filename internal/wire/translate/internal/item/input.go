@@ -89,7 +89,7 @@ func (o *Input) User(content []byte) {
 
 // message makes an item of a message.
 func message(role string, content []byte) []byte {
-	out := rawjson.Put(nil, `,{"role":"`, role, `","content":`)
+	out := rawjson.Put(nil, `,{"type":"message","role":"`, role, `","content":`)
 	return rawjson.Put(out, "", content, "}")
 }
 
