@@ -1,6 +1,7 @@
 package fakestudio
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -63,6 +64,23 @@ type bflTask struct {
 	Raw        *bool           `json:"raw"`
 	Steps      json.RawMessage `json:"steps"`
 	Guidance   json.RawMessage `json:"guidance"`
+	Filled     string          `json:"image"`
+	Mask       string          `json:"mask"`
+}
+
+// checkFill says what is wrong with a request to change a part of a picture.
+func (a *bflTask) checkFill() (field, message string) {
+	picture, err := base64.StdEncoding.DecodeString(a.Filled)
+	mask, bad := base64.StdEncoding.DecodeString(a.Mask)
+	switch {
+	case err != nil || len(picture) == 0:
+		return "image", "is no picture in base64"
+	case bad != nil || len(mask) > 0 && !twoColours(mask):
+		return "mask", "is not black and white"
+	case a.Width != nil || a.Ratio+a.Resolution+a.Image+a.Mode != "" || a.Images != nil:
+		return "width", "extra fields not permitted"
+	}
+	return "", ""
 }
 
 // check says what is wrong with a request to a model, the field first.
@@ -72,6 +90,10 @@ func (a *bflTask) check(model string) (field, message string) {
 	pictures = append(pictures, a.Keyframes...)
 	bad := func(s string) bool { return s != "" && !webAddress(s) && !dataOf(s, "image/") }
 	switch {
+	case model == "flux-pro-1.0-fill":
+		return a.checkFill()
+	case a.Filled+a.Mask != "":
+		return "image", "extra fields not permitted"
 	case slices.ContainsFunc(pictures, bad):
 		return "images", "is no picture"
 	case a.Prompt == "" && !clip:

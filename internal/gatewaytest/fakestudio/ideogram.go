@@ -2,6 +2,7 @@ package fakestudio
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,6 +27,7 @@ func NewIdeogram(t testing.TB) *Ideogram {
 	i := &Ideogram{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v2/image/generate/{model}", i.keyed(i.accept))
+	mux.HandleFunc("POST /v2/image/precise-edit/{model}", i.keyed(i.accept))
 	mux.HandleFunc("GET /v2/generations/{id}", i.keyed(i.look))
 	mux.HandleFunc("/", i.strange)
 	i.open(t, mux.ServeHTTP)
@@ -62,13 +64,33 @@ type ideogramTask struct {
 	Negative  string `json:"negative_prompt"`
 	Style     string `json:"style_type"`
 	Preset    string `json:"style_preset"`
+
+	pictures int  // of the form, with the one that is changed
+	masked   bool // by a mask of black and white
 }
 
 var ideogramSize = regexp.MustCompile(`^(\d+)x(\d+)$`)
 
-// check says what is wrong with a request to a model that is made from so many
-// pictures.
-func (a *ideogramTask) check(model string, pictures int) string {
+// checkEdit says what is wrong with a request for a precise edit.
+func (a *ideogramTask) checkEdit(model string) string {
+	most := 5
+	if a.masked {
+		most = 4
+	}
+	switch {
+	case a.Prompt == "" || a.pictures == 0 || a.pictures > most:
+		return "prompt and image are required, with up to 4 reference_images, 3 beside a mask"
+	case model != "ideogram-4-5" && model != "ideogram-4-6":
+		return "no such model"
+	case !a.Async || a.Size+a.Magic+a.Ratio+a.Negative+a.Style+a.Preset+a.Speed != "" || a.Images > 8:
+		return "unknown field"
+	}
+	return ""
+}
+
+// check says what is wrong with a request to a model.
+func (a *ideogramTask) check(model string) string {
+	pictures := a.pictures
 	sizes := []string{"2048x2048", "1792x2240", "1728x2304", "1664x2496", "1440x2560", "1600x2560", "1440x2880", "1280x3072",
 		"1024x1024", "896x1120", "864x1152", "832x1248", "800x1280", "720x1280", "720x1440"}
 	size := a.Size
@@ -87,8 +109,8 @@ func (a *ideogramTask) check(model string, pictures int) string {
 		return "unknown field"
 	case model == "ideogram-3" && a.Size != "", model != "ideogram-3" && a.Ratio+a.Negative+a.Style+a.Preset != "":
 		return "unknown field"
-	case a.Images > 8 || pictures > 5:
-		return "too many images"
+	case a.Images > 8 || pictures > 5, a.masked && (pictures == 0 || pictures > 4 || size != ""):
+		return "too many images, or a size beside a mask"
 	case a.Seed != nil && (*a.Seed < 0 || *a.Seed > 2147483647):
 		return "seed must be from 0 to 2147483647"
 	case size != "" && size != "auto" && pictures == 0 && !slices.Contains(sizes, size):
@@ -107,15 +129,14 @@ func (a *ideogramTask) check(model string, pictures int) string {
 }
 
 // readTask reads a request, as JSON or as a form.
-func (a *ideogramTask) readTask(r *http.Request) (body []byte, pictures int, err error) {
+func (a *ideogramTask) readTask(r *http.Request) (body []byte, err error) {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
-		body, err = readJSON(r, a)
-		return body, 0, err
+		return readJSON(r, a)
 	}
 	body, _ = io.ReadAll(io.LimitReader(r.Body, maxBody)) // half a form is none
 	fields, files, err := readForm(r, body)
 	if err != nil {
-		return body, 0, err
+		return body, err
 	}
 	said := map[string]any{}
 	for name, value := range fields {
@@ -126,25 +147,40 @@ func (a *ideogramTask) readTask(r *http.Request) (body []byte, pictures int, err
 	}
 	raw, err := json.Marshal(said)
 	if err != nil {
-		return body, 0, err
+		return body, err
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
 	decoder.DisallowUnknownFields()
-	for name := range files {
-		if name != "images" {
-			return body, 0, fmt.Errorf("unknown file %q", name)
+	known := []string{"images", "mask"}
+	if strings.Contains(r.URL.Path, "/precise-edit/") {
+		known = []string{"image", "reference_images", "mask"}
+	}
+	for name, list := range files {
+		switch {
+		case !slices.Contains(known, name):
+			return body, fmt.Errorf("unknown file %q", name)
+		case name != "mask":
+			a.pictures += len(list)
+		case len(list) != 1 || !twoColours(list[0].data):
+			return body, errors.New("the mask is not black and white")
+		default:
+			a.masked = true
 		}
 	}
-	return body, len(files["images"]), decoder.Decode(a)
+	return body, decoder.Decode(a)
 }
 
 // accept accepts a task.
 func (i *Ideogram) accept(w http.ResponseWriter, r *http.Request) {
 	var asked ideogramTask
-	body, pictures, err := asked.readTask(r)
+	body, err := asked.readTask(r)
 	message := fmt.Sprint(err)
-	if err == nil {
-		message = asked.check(r.PathValue("model"), pictures)
+	switch {
+	case err != nil:
+	case strings.Contains(r.URL.Path, "/precise-edit/"):
+		message = asked.checkEdit(r.PathValue("model"))
+	default:
+		message = asked.check(r.PathValue("model"))
 	}
 	if message != "" {
 		i.turnAway(r, body)

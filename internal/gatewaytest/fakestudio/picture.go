@@ -159,3 +159,19 @@ func (b *bits) aligned() []byte {
 	}
 	return out
 }
+
+// twoColours tells whether a file is a mask of black and white pixels alone.
+func twoColours(file []byte) bool {
+	mask, err := png.Decode(bytes.NewReader(file))
+	if err != nil {
+		return false
+	}
+	for y := range mask.Bounds().Dy() {
+		for x := range mask.Bounds().Dx() {
+			if g, ok := mask.At(x, y).(color.Gray); !ok || g.Y != 0 && g.Y != 0xFF {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -3,9 +3,12 @@ package fakestudio
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -22,6 +25,7 @@ func NewRecraft(t testing.TB) *Recraft {
 	mux.HandleFunc("POST /v1/images/generations", c.paint(false))
 	mux.HandleFunc("POST /v1/images/imageToImage", c.paint(true))
 	mux.HandleFunc("/", c.strange)
+	mux.HandleFunc("POST /v1/images/inpaint", c.inpaint)
 	c.open(t, mux.ServeHTTP)
 	c.files = c.openFiles()
 	return c
@@ -98,18 +102,52 @@ func (c *Recraft) paint(edit bool) http.HandlerFunc {
 			answerJSON(w, http.StatusBadRequest, map[string]any{"code": "invalid_request_parameter", "message": message})
 			return
 		}
-		ticket, how, ok := c.submit(w, r, body, "img-", max(asked.Count, 1))
-		if !ok || !await(r, how.Until) {
-			return
-		}
-		images := max(asked.Count, 1)
-		if how.Images > 0 {
-			images = how.Images
-		}
-		data := []any{}
-		for n := range images {
-			data = append(data, map[string]any{"image_id": ticket, "url": fmt.Sprintf("%s/%s/%d.png", c.files.URL, ticket, n)})
-		}
-		answerJSON(w, http.StatusOK, map[string]any{"created": 1767225600, "credits": 35 * images, "data": data})
+		c.answer(w, r, body, max(asked.Count, 1))
 	}
+}
+
+// inpaint answers with pictures that were changed in a part, from a form.
+func (c *Recraft) inpaint(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // half a form is none
+	form, files, err := readForm(r, body)
+	message := ""
+	count, _ := strconv.Atoi(form["n"])
+	for name := range form {
+		if !slices.Contains([]string{"model", "prompt", "n", "response_format", "negative_prompt", "style", "substyle", "style_id"}, name) {
+			message = "unknown field " + name
+		}
+	}
+	switch {
+	case r.Header.Get("Authorization") == "":
+		answerJSON(w, http.StatusUnauthorized, map[string]any{"code": "unauthorized", "message": "Missing token"})
+		return
+	case err != nil:
+		message = err.Error()
+	case form["model"] != "recraftv3" || form["prompt"] == "" || form["response_format"] != "url" || count < 1 || count > 6:
+		message = "model, prompt, n or response_format is not valid"
+	case len(files) != 2 || len(files["image"]) != 1 || len(files["mask"]) != 1 || !twoColours(files["mask"][0].data):
+		message = "image and a mask of black and white are required"
+	}
+	if message != "" {
+		c.turnAway(r, body)
+		answerJSON(w, http.StatusBadRequest, map[string]any{"code": "invalid_request_parameter", "message": message})
+		return
+	}
+	c.answer(w, r, body, count)
+}
+
+// answer answers an accepted request with so many pictures.
+func (c *Recraft) answer(w http.ResponseWriter, r *http.Request, body []byte, images int) {
+	ticket, how, ok := c.submit(w, r, body, "img-", images)
+	if !ok || !await(r, how.Until) {
+		return
+	}
+	if how.Images > 0 {
+		images = how.Images
+	}
+	data := []any{}
+	for n := range images {
+		data = append(data, map[string]any{"image_id": ticket, "url": fmt.Sprintf("%s/%s/%d.png", c.files.URL, ticket, n)})
+	}
+	answerJSON(w, http.StatusOK, map[string]any{"created": 1767225600, "credits": 35 * images, "data": data})
 }

@@ -23,6 +23,7 @@ func NewStability(t testing.TB) *Stability {
 	s := &Stability{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v2beta/stable-image/generate/{service}", s.paint)
+	mux.HandleFunc("POST /v2beta/stable-image/edit/{service}", s.paint)
 	mux.HandleFunc("/", s.strange)
 	s.open(t, mux.ServeHTTP)
 	return s
@@ -38,6 +39,7 @@ func checkStability(service string, form map[string]string, files map[string][]u
 		"core":  {"prompt", "negative_prompt", "aspect_ratio", "seed", "output_format", "style_preset"},
 		"sd3": {"prompt", "negative_prompt", "aspect_ratio", "seed", "output_format", "style_preset", "strength", "mode", "model",
 			"cfg_scale"},
+		"inpaint": {"prompt", "negative_prompt", "seed", "output_format", "style_preset", "grow_mask"},
 	}[service]
 	for name := range maps.Keys(form) {
 		if !slices.Contains(known, name) {
@@ -58,6 +60,11 @@ func checkStability(service string, form map[string]string, files map[string][]u
 		return "model: must be one of " + strings.Join(models, ", ")
 	case service == "sd3" && pictured != (form["mode"] == "image-to-image"), service == "sd3" && pictured && form["aspect_ratio"] != "":
 		return "mode: does not go with the fields"
+	case service == "inpaint" && (len(files) != 2 || len(files["image"]) != 1 || len(files["mask"]) != 1 ||
+		!twoColours(files["mask"][0].data)):
+		return "mask: a picture and a mask of black and white are required"
+	case service == "inpaint":
+		return ""
 	case service == "core" && pictured, pictured != (form["strength"] != ""):
 		return "strength: goes with an image"
 	case len(files) > 1, pictured && (len(files["image"]) != 1 || len(files["image"][0].data) > 10<<20):

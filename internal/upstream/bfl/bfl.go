@@ -96,8 +96,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if !modelID.MatchString(w.Model) {
 		return nil, upstream.Unsuitable(w.Kind, "%.80q is no name of a model at bfl", w.Model)
 	}
-	if w.Mask != nil {
-		return nil, upstream.Unsuitable(w.Kind, "bfl's masks are pictures of their own kind, ours cannot be said")
+	if w.Mask != nil && familyOf(w) != familyFill {
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s takes no mask, flux-pro-1.0-fill does", w.Model)
 	}
 	if err := w.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err

@@ -17,6 +17,25 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
+// TestMask: what may change is white, of a picture that keeps its size.
+func TestMask(t *testing.T) {
+	t.Parallel()
+	s := conformance.Sent(t, bfl.Provider, fakestudio.NewBFL(t),
+		image(task.Model("flux-pro-1.0-fill"), task.From("inline"), task.Mask(task.Painted())))
+	if s == nil {
+		t.Fatal("unsuitable")
+	}
+	var said struct {
+		Image, Mask []byte
+	}
+	if err := json.Unmarshal(s.Body, &said); err != nil || string(said.Image) != "abc" || s.Path != "/v1/flux-pro-1.0-fill" {
+		t.Fatalf("%v, %s", err, s.Body)
+	}
+	if got := conformance.Pixels(t, said.Mask); got != ".#" {
+		t.Errorf("the mask is %s", got)
+	}
+}
+
 // TestBodies: what each model is asked; empty: the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
@@ -69,6 +88,14 @@ func TestBodies(t *testing.T) {
 		{"old", image(task.Model("flux-pro-1.1")), `{"height":768,"prompt":"a lighthouse","width":1344}`},
 		{"old, larger", image(task.Model("flux-pro-1.1"), task.Larger("2K"), task.NoRatio()), ``},
 		{"old, a picture", image(task.Model("flux-pro-1.1"), task.From("1.png")), ``},
+
+		{"fill without a mask", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Params(`{"seed":7,"guidance":30}`)),
+			`{"guidance":30,"image":"YWJj","prompt":"a lighthouse","seed":7}`},
+		{"fill, a mask that is none", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Mask(task.Named("2.png"))), ``},
+		{"fill, two", image(task.Model("flux-pro-1.0-fill"), task.From("1.png", "2.png")), ``},
+		{"fill, nothing", image(task.Model("flux-pro-1.0-fill"), task.NoRatio()), ``},
+		{"fill, a ratio", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Ratio("1:1")), ``},
+		{"fill, larger", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Larger("2K")), ``},
 
 		{"clip", video(task.Params(`{"generate_audio":false}`)), `{"aspect_ratio":"16:9","duration":5,"generate_audio":false,"mode":"t2v",` +
 			`"prompt":"waves","resolution":"hd"}`},

@@ -2,6 +2,7 @@ package bfl
 
 import (
 	"context"
+	"encoding/base64"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ const (
 	familyKontext        // flux-kontext: a ratio, about one megapixel
 	familyUltra          // flux-pro-1.1-ultra: a ratio, about four megapixels
 	familyOld            // flux-pro-1.1 and flux-dev: pixels, without pictures to work from
+	familyFill           // flux-pro-1.0-fill: a picture changed in a part
 )
 
 // familyOf finds the family by the model's name and the kind that is asked for.
@@ -33,6 +35,7 @@ func familyOf(w jobcall.Task) family {
 	}{
 		{"flux-3-video", familyClip}, {"flux-3-image", familyNamed}, {"flux-2", familyFree}, {"flux-kontext", familyKontext},
 		{"flux-pro-1.1-ultra", familyUltra}, {"flux-pro-1.1", familyOld}, {"flux-dev", familyOld},
+		{"flux-pro-1.0-fill", familyFill},
 	} {
 		if strings.HasPrefix(w.Model, of.prefix) {
 			if (of.family == familyClip) != (w.Kind == upstream.KindVideo) {
@@ -57,6 +60,8 @@ func (f family) params() []string {
 		return []string{"seed", "safety_tolerance", "output_format", "prompt_upsampling"}
 	case familyUltra:
 		return []string{"seed", "safety_tolerance", "output_format", "raw"}
+	case familyFill:
+		return []string{"seed", "safety_tolerance", "output_format", "prompt_upsampling", "steps", "guidance"}
 	}
 	return nil
 }
@@ -76,6 +81,8 @@ func (f family) body(ctx context.Context, w jobcall.Task) (map[string]any, error
 		return shaped(ctx, w, 2048, 0)
 	case familyOld:
 		return old(w)
+	case familyFill:
+		return fill(ctx, w)
 	}
 	return nil, upstream.Unsuitable(w.Kind, "how bfl's model %s is asked for a %s is not known", w.Model, w.Kind)
 }
@@ -199,6 +206,34 @@ func old(w jobcall.Task) (map[string]any, error) {
 		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %dx%d pixels", w.Model, width, height)
 	}
 	body["width"], body["height"] = width, height
+	return body, nil
+}
+
+// fill asks for a part of a picture, which keeps its size: the mask's, where there
+// is one, else what is transparent in the picture. Both go bare, in base64.
+func fill(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+	switch {
+	case len(w.References) != 1 || !w.References[0].Image():
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s changes one picture", w.Model)
+	case w.Ratio != "" || w.Exact || w.Larger:
+		return nil, upstream.Unsuitable(w.Kind, "a picture that bfl's model %s changes in a part has its size", w.Model)
+	}
+	data, err := w.References[0].Bytes(ctx)
+	if err != nil {
+		return nil, upstream.Unread(err)
+	}
+	body := map[string]any{"image": base64.StdEncoding.EncodeToString(data)}
+	if w.Mask == nil {
+		return body, nil
+	}
+	mask, err := input.DrawMask(ctx, w, input.White)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = mask.Bytes(ctx); err != nil {
+		return nil, upstream.Unread(err)
+	}
+	body["mask"] = base64.StdEncoding.EncodeToString(data)
 	return body, nil
 }
 

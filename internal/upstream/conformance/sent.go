@@ -3,6 +3,8 @@ package conformance
 import (
 	"bytes"
 	"encoding/json"
+	"image/color"
+	"image/png"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -79,6 +81,30 @@ func Said(t testing.TB, s *fakestudio.Submission) string {
 		t.Fatal(err)
 	}
 	return string(said)
+}
+
+// Pixels shows a mask of two colours by its pixels: black ones (#) and white ones
+// (.). Any other fails the test.
+func Pixels(t testing.TB, mask []byte) string {
+	t.Helper()
+	img, err := png.Decode(bytes.NewReader(mask))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := ""
+	for y := range img.Bounds().Dy() {
+		for x := range img.Bounds().Dx() {
+			switch img.At(x, y) {
+			case color.Gray{Y: 0}:
+				shown += "#"
+			case color.Gray{Y: 0xFF}:
+				shown += "."
+			default:
+				t.Errorf("a third colour: %v", img.At(x, y))
+			}
+		}
+	}
+	return shown
 }
 
 // Form is the form of a submission. A file counts as its bytes, and fields of one

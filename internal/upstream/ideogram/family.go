@@ -16,6 +16,7 @@ type family int
 const (
 	familyNone family = iota
 	family45          // sizes by name, pictures to work from
+	familyEdit        // a picture changed in its size
 	family4           // sizes by name, one picture a call
 	family3           // ratios
 )
@@ -25,6 +26,8 @@ func familyOf(model string) family {
 	switch model {
 	case "ideogram-4-5":
 		return family45
+	case "precise-edit/ideogram-4-5", "precise-edit/ideogram-4-6":
+		return familyEdit
 	case "ideogram-4":
 		return family4
 	case "ideogram-3":
@@ -38,6 +41,8 @@ func (f family) params() []string {
 	switch f {
 	case family45:
 		return []string{"seed", "magic_prompt", "quality", "enable_copyright_detection"}
+	case familyEdit:
+		return []string{"seed", "quality"}
 	case family4:
 		return []string{"rendering_speed"}
 	case family3:
@@ -51,11 +56,15 @@ func (f family) check(w jobcall.Task) *upstream.JobFailure {
 	switch {
 	case f == familyNone:
 		return upstream.Unsuitable(w.Kind, "how ideogram's model %.80q is asked is not known", w.Model)
-	case w.Mask != nil:
-		return upstream.Unsuitable(w.Kind, "ideogram's masks are pictures of their own kind, ours cannot be said")
+	case f == familyEdit && len(w.References) == 0:
+		return upstream.Unsuitable(w.Kind, "ideogram's model %s changes a picture, and there is none", w.Model)
+	case w.Mask != nil && len(w.References) > maxMasked:
+		return upstream.Unsuitable(w.Kind, "%d references beside a mask; ideogram takes up to %d", len(w.References), maxMasked)
+	case f.keepsSize(w) && (w.Ratio != "" || w.Exact || w.Larger):
+		return upstream.Unsuitable(w.Kind, "a picture that ideogram changes in a part has its size")
 	case f != family4 && w.Count > maxImages:
 		return upstream.Unsuitable(w.Kind, "%d pictures; ideogram makes up to %d", w.Count, maxImages)
-	case f != family45 && len(w.References) > 0:
+	case f != family45 && f != familyEdit && len(w.References) > 0:
 		return upstream.Unsuitable(w.Kind, "ideogram's model %s takes no pictures", w.Model)
 	case len(w.References) > maxPictures:
 		return upstream.Unsuitable(w.Kind, "%d references; ideogram takes up to %d", len(w.References), maxPictures)
@@ -73,6 +82,11 @@ func (f family) check(w jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
+// keepsSize tells whether the picture has the size of the first reference.
+func (f family) keepsSize(w jobcall.Task) bool {
+	return f == familyEdit || f == family45 && w.Mask != nil
+}
+
 // size asks for the size: a larger tier is always asked for.
 func (f family) size(fields map[string]any, w jobcall.Task) *upstream.JobFailure {
 	var (
@@ -80,6 +94,8 @@ func (f family) size(fields map[string]any, w jobcall.Task) *upstream.JobFailure
 		ok   bool
 	)
 	switch {
+	case f.keepsSize(w):
+		return nil
 	case f == family3:
 		return ratio3(fields, w)
 	case len(w.References) > 0:

@@ -15,11 +15,13 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
 )
 
@@ -36,8 +38,8 @@ const (
 )
 
 // maxImages is how many pictures a call makes, maxPictures how many one is made
-// from.
-const maxImages, maxPictures = 8, 5
+// from, and maxMasked from how many beside a mask.
+const maxImages, maxPictures, maxMasked = 8, 5, 4
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
@@ -98,32 +100,53 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	}
 	w.AddFurther(fields)
 	call := exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL("v2", "image", "generate", w.Model), Header: a.Header, Limit: maxAnswer,
+		Method: http.MethodPost, URL: a.Line.URL(family.path(w.Model)...), Header: a.Header, Limit: maxAnswer,
 	}
 	var err error
 	if len(w.References) > 0 {
-		call.Form = form(fields, w.References)
+		if call.Form, err = family.form(ctx, fields, w); err != nil {
+			return nil, err
+		}
 	} else if call.Body, err = json.Marshal(fields); err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
 	return exchange.SubmitEach(calls, func(int) (string, *upstream.JobFailure, bool) { return a.one(ctx, w.Kind, call) })
 }
 
-// form says the same with files.
-func form(fields map[string]any, pictures []jobcall.Reference) *exchange.Multipart {
-	f := exchange.NewForm()
+// path is where a model is asked.
+func (f family) path(model string) []string {
+	if f == familyEdit {
+		return append([]string{"v2", "image"}, strings.Split(model, "/")...)
+	}
+	return []string{"v2", "image", "generate", model}
+}
+
+// form says the same with files. What may change is black in the provider's masks.
+func (f family) form(ctx context.Context, fields map[string]any, w jobcall.Task) (*exchange.Multipart, error) {
+	said := exchange.NewForm()
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		raw, _ := json.Marshal(fields[name]) // was JSON, or is a plain value: cannot fail
 		var text string
 		if json.Unmarshal(raw, &text) != nil {
 			text = string(raw)
 		}
-		f.Field(name, text)
+		said.Field(name, text)
 	}
-	for _, r := range pictures {
-		f.File("images", "image", r)
+	for i, r := range w.References {
+		name := "images"
+		if f == familyEdit {
+			name = [...]string{"image", "reference_images"}[min(i, 1)]
+		}
+		said.File(name, "image", r)
 	}
-	return f
+	if w.Mask != nil {
+		mask, err := input.DrawMask(ctx, w, input.Black)
+		if err != nil {
+			return nil, err
+		}
+		said.File("mask", "mask.png", mask)
+	}
+	return said, nil
 }
 
 // one makes one call and returns the ticket of its task.

@@ -36,7 +36,17 @@ func TestBodies(t *testing.T) {
 		{"another tier", image(task.Larger("4K")), ``},
 		{"nine pictures", image(task.Count(9)), ``},
 		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
-		{"a mask", image(task.References(one), task.Mask(one)), ``},
+		{"a mask that is none", image(task.References(one), task.Mask(one)), ``},
+		{"a mask and five pictures", image(task.References(one, one, one, one, one), task.Mask(task.Painted())), ``},
+		{"a mask and a ratio", image(task.References(one), task.Mask(task.Painted()), task.Ratio("16:9")), ``},
+		{"a mask and a paid tier", image(task.References(one), task.Mask(task.Painted()), task.Larger("2K")), ``},
+		{"a mask for 4", image(task.Model("ideogram-4"), task.References(one), task.Mask(task.Painted())), ``},
+		{"precisely", image(task.Model("precise-edit/ideogram-4-5"), task.References(one, two, one), task.Params(`{"seed":7,"quality":"low"}`),
+			task.Count(2)), `{"async":"true","image":"abc","num_images":"2","prompt":"a lighthouse","quality":"low",` +
+			`"reference_images":"defabc","seed":"7"}`},
+		{"precisely, without a picture", image(task.Model("precise-edit/ideogram-4-5"), task.NoRatio()), ``},
+		{"precisely, pixels", image(task.Model("precise-edit/ideogram-4-5"), task.References(one), task.Pixels(1024, 1024)), ``},
+		{"precisely, another field", image(task.Model("precise-edit/ideogram-4-5"), task.References(one), task.Params(`{"size":"1K"}`)), ``},
 		{"from pictures", image(task.References(one, two), task.Params(`{"seed":7}`)),
 			`{"async":"true","images":"abcdef","num_images":"1","prompt":"a lighthouse","seed":"7"}`},
 		{"from a picture with a ratio", image(task.References(one), task.Shape("16:9", 1365, 768)),
@@ -61,8 +71,33 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Asks(t, ideogram.Provider, fakestudio.NewIdeogram(t), tt.w, "/v2/image/generate/"+tt.w.Model, tt.want)
+			conformance.Asks(t, ideogram.Provider, fakestudio.NewIdeogram(t), tt.w, pathOf(tt.w.Model), tt.want)
 		})
+	}
+}
+
+func pathOf(model string) string {
+	if strings.Contains(model, "/") {
+		return "/v2/image/" + model
+	}
+	return "/v2/image/generate/" + model
+}
+
+// TestMask: what may change is black, in either edit.
+func TestMask(t *testing.T) {
+	t.Parallel()
+	for model, field := range map[string]string{"ideogram-4-5": "images", "precise-edit/ideogram-4-6": "image"} {
+		s := conformance.Sent(t, ideogram.Provider, fakestudio.NewIdeogram(t),
+			image(task.Model(model), task.From("a"), task.Mask(task.Painted())))
+		if s == nil {
+			t.Errorf("%s: unsuitable", model)
+			continue
+		}
+		form := conformance.Form(t, s)
+		got := conformance.Pixels(t, []byte(form["mask"]))
+		if s.Path != pathOf(model) || got != "#." || form[field] != "abc" || form["size"] != "" {
+			t.Errorf("%s: %s, mask %s, %q", s.Path, model, got, form[field])
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ func old(model string) bool {
 	return strings.HasPrefix(model, "recraftv2") || strings.HasPrefix(model, "recraftv3")
 }
 
+// masked tells whether a model changes a part of a picture.
+func masked(model string) bool { return model == "recraftv3" }
+
 // params are the further fields of a model.
 func params(model string) []string {
 	names := []string{"seed", "controls", "image_format", "block_nsfw"}
@@ -45,11 +48,11 @@ func check(w jobcall.Task) *upstream.JobFailure {
 		return upstream.Unsuitable(w.Kind, "%.80q is no name of a model at recraft", w.Model)
 	case strings.Contains(w.Model, "_vector"):
 		return upstream.Unsuitable(w.Kind, "recraft's model %s makes SVG, which is no picture of pixels", w.Model)
-	case w.Mask != nil:
-		return upstream.Unsuitable(w.Kind, "recraft's masks are pictures of their own kind, ours cannot be said")
+	case w.Mask != nil && !masked(w.Model):
+		return upstream.Unsuitable(w.Kind, "recraft's model %s takes no mask, recraftv3 does", w.Model)
 	case w.Count > maxImages:
 		return upstream.Unsuitable(w.Kind, "%d pictures; recraft makes up to %d", w.Count, maxImages)
-	case w.Square() > side(w.Model):
+	case w.Mask == nil && w.Square() > side(w.Model), w.Mask != nil && w.Larger:
 		return upstream.Unsuitable(w.Kind, "recraft's model %s cannot be asked for %s", w.Model, w.Tier)
 	case len(w.References) == 0:
 		if (w.Ratio != "" || w.Exact) && sizeOf(w) == "" {

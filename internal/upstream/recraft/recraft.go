@@ -12,7 +12,10 @@ package recraft
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -77,7 +80,10 @@ func (a *Adapter) Blocks(jobcall.Task) bool { return true }
 // ParamRule implements jobcall.Generator: the fields of the model.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	names := params(w.Model)
-	if len(w.References) > 0 {
+	switch {
+	case w.Mask != nil:
+		names = []string{"negative_prompt", "style", "substyle", "style_id"}
+	case len(w.References) > 0:
 		names = append(names, "strength")
 	}
 	return jobcall.Only(names...)
@@ -88,6 +94,38 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if failure := check(w); failure != nil {
 		return nil, failure
 	}
+	ask := a.make
+	if w.Mask != nil {
+		ask = a.edit
+	}
+	call, err := ask(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := a.Line.Submit(ctx, *call)
+	if err != nil {
+		return nil, err
+	}
+	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
+		return nil, refused(w.Kind, reply)
+	}
+	var results []jobcall.Result
+	for _, item := range gjson.GetBytes(reply.Body, "data").Array() {
+		if link := item.Get("url"); link.Type == gjson.String && link.Str != "" && len(results) < max(w.Count, 1) {
+			results = append(results, jobcall.Result{Ref: link.Str})
+		}
+	}
+	switch {
+	case len(results) > 0:
+		return &jobcall.TaskStatus{Done: true, Results: results}, nil
+	case gjson.GetBytes(reply.Body, "data").IsArray():
+		return nil, upstream.Nothing(w.Kind, "an answer without a picture")
+	}
+	return nil, refused(w.Kind, reply)
+}
+
+// make asks for pictures from words, or from one picture as a whole.
+func (a *Adapter) make(ctx context.Context, w jobcall.Task) (*exchange.JobCall, error) {
 	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "response_format": "url"}
 	action := "generations"
 	if len(w.References) > 0 {
@@ -109,28 +147,36 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	reply, err := a.Line.Submit(ctx, exchange.JobCall{
+	return &exchange.JobCall{
 		Method: http.MethodPost, URL: a.Line.URL("images", action), Header: a.Header, Body: raw, Limit: maxAnswer,
-	})
+	}, nil
+}
+
+// edit asks for a part of a picture: what may change is white in the provider's
+// masks.
+func (a *Adapter) edit(ctx context.Context, w jobcall.Task) (*exchange.JobCall, error) {
+	mask, err := input.DrawMask(ctx, w, input.White)
 	if err != nil {
 		return nil, err
 	}
-	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
-		return nil, refused(w.Kind, reply)
-	}
-	var results []jobcall.Result
-	for _, item := range gjson.GetBytes(reply.Body, "data").Array() {
-		if link := item.Get("url"); link.Type == gjson.String && link.Str != "" && len(results) < max(w.Count, 1) {
-			results = append(results, jobcall.Result{Ref: link.Str})
+	form := a.Line.NewForm()
+	form.Field("model", w.Model)
+	form.Field("prompt", w.Prompt)
+	form.Field("n", strconv.Itoa(max(w.Count, 1)))
+	form.Field("response_format", "url")
+	further := w.Further()
+	for _, name := range slices.Sorted(maps.Keys(further)) {
+		var text string
+		if err := json.Unmarshal(further[name], &text); err != nil {
+			return nil, upstream.Unsuitable(w.Kind, "%s, which is no text", name)
 		}
+		form.Field(name, text)
 	}
-	switch {
-	case len(results) > 0:
-		return &jobcall.TaskStatus{Done: true, Results: results}, nil
-	case gjson.GetBytes(reply.Body, "data").IsArray():
-		return nil, upstream.Nothing(w.Kind, "an answer without a picture")
-	}
-	return nil, refused(w.Kind, reply)
+	form.File("image", "image", w.References[0])
+	form.File("mask", "mask.png", mask)
+	return &exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL("images", "inpaint"), Header: a.Header, Form: form, Limit: maxAnswer,
+	}, nil
 }
 
 // Poll implements jobcall.Generator: there is nothing to ask about.

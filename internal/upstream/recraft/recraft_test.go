@@ -12,6 +12,21 @@ import (
 	"tollgate/internal/upstream/recraft"
 )
 
+// TestMask: what may change is white, of a picture that keeps its size.
+func TestMask(t *testing.T) {
+	t.Parallel()
+	s := conformance.Sent(t, recraft.Provider, fakestudio.NewRecraft(t), image(task.Model("recraftv3"), task.From("a"),
+		task.Mask(task.Painted()), task.Count(2), task.Params(`{"negative_prompt":"fog"}`)))
+	if s == nil {
+		t.Fatal("unsuitable")
+	}
+	form := conformance.Form(t, s)
+	if got := conformance.Pixels(t, []byte(form["mask"])); got != ".#" || s.Path != "/v1/images/inpaint" || form["image"] != "abc" ||
+		form["n"] != "2" || form["negative_prompt"] != "fog" {
+		t.Errorf("%s, mask %s, %v", s.Path, got, form)
+	}
+}
+
 // TestBodies: what each model is asked; empty: the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
@@ -48,7 +63,10 @@ func TestBodies(t *testing.T) {
 		{"a drawing", image(task.Model("recraftv4_1_vector")), ``},
 		{"another model", image(task.Model("flux")), ``},
 		{"seven pictures", image(task.Count(7)), ``},
-		{"a mask", image(task.References(one), task.Mask(one)), ``},
+		{"a mask of the newest", image(task.References(one), task.Mask(task.Painted())), ``},
+		{"a mask that is none", image(task.Model("recraftv3"), task.References(one), task.Mask(one)), ``},
+		{"a mask and a seed", image(task.Model("recraftv3"), task.References(one), task.Mask(task.Painted()), task.Params(`{"seed":7}`)), ``},
+		{"a mask and a larger tier", image(task.Model("recraftv3"), task.References(one), task.Mask(task.Painted()), task.Larger("2K")), ``},
 		{"from a picture", image(task.References(one)),
 			`{"image_url":"https://media.example/1.png","model":"recraftv4_1","n":1,` + rest + `,"strength":0.5}`},
 		{"from a picture, inline", image(task.References(two), task.Params(`{"strength":0.25}`)),

@@ -80,11 +80,14 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 // Blocks implements jobcall.Generator: pictures come in the answer.
 func (a *Adapter) Blocks(jobcall.Task) bool { return true }
 
-// service is the last step of a model's path: ultra, core, or sd3 for the models
-// that a field names; empty: none that is known.
+// inpaint is the service that changes a part of a picture.
+const inpaint = "inpaint"
+
+// service is the last step of a model's path: ultra, core or inpaint, or sd3 for
+// the models that a field names; empty: none that is known.
 func service(model string) string {
 	switch name := strings.TrimPrefix(model, "stable-image-"); {
-	case name == "ultra" || name == "core":
+	case name == "ultra" || name == "core" || name == inpaint:
 		return name
 	case strings.HasPrefix(model, "sd3"):
 		return "sd3"
@@ -98,7 +101,10 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	if service(w.Model) == "sd3" {
 		names = append(names, "cfg_scale")
 	}
-	if len(w.References) > 0 {
+	switch {
+	case service(w.Model) == inpaint:
+		names = append(names, "grow_mask")
+	case len(w.References) > 0:
 		names = append(names, "strength")
 	}
 	return jobcall.Only(names...)
@@ -108,6 +114,13 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	if failure := check(w); failure != nil {
 		return nil, failure
+	}
+	if w.Mask != nil {
+		mask, err := input.DrawMask(ctx, w, input.White)
+		if err != nil {
+			return nil, err
+		}
+		w.Mask = &mask
 	}
 	results, failure := exchange.Several(max(w.Count, 1), callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
 		return a.one(ctx, w, i)
@@ -127,9 +140,11 @@ func check(w jobcall.Task) *upstream.JobFailure {
 	of := service(w.Model)
 	switch {
 	case of == "":
-		return upstream.Unsuitable(w.Kind, "stability's models are ultra, core and sd3…, not %.80q", w.Model)
+		return upstream.Unsuitable(w.Kind, "stability's models are ultra, core, inpaint and sd3…, not %.80q", w.Model)
+	case of == inpaint:
+		return checkInpaint(w)
 	case w.Mask != nil:
-		return upstream.Unsuitable(w.Kind, "stability's masks are pictures of their own kind, ours cannot be said")
+		return upstream.Unsuitable(w.Kind, "stability's model %s takes no mask, inpaint does", w.Model)
 	case w.Square() > side:
 		return upstream.Unsuitable(w.Kind, "stability's model %s cannot be asked for %s", w.Model, w.Tier)
 	case w.Ratio == "" && w.Exact:
@@ -142,7 +157,25 @@ func check(w jobcall.Task) *upstream.JobFailure {
 		return upstream.Unsuitable(w.Kind, "stability's ultra and sd3 work from one picture, core from none")
 	case of == "sd3" && w.Ratio != "":
 		return upstream.Unsuitable(w.Kind, "a picture from a picture has its ratio")
-	case w.References[0].Size > maxPicture:
+	}
+	return tooLarge(w, w.References[0].Size)
+}
+
+// checkInpaint says what cannot be said of a picture that is changed in a part: it
+// keeps its size.
+func checkInpaint(w jobcall.Task) *upstream.JobFailure {
+	switch {
+	case w.Mask == nil || len(w.References) != 1 || !w.References[0].Image():
+		return upstream.Unsuitable(w.Kind, "stability's inpaint works from one picture and a mask")
+	case w.Ratio != "" || w.Exact || w.Larger:
+		return upstream.Unsuitable(w.Kind, "a picture that stability changes in a part has its size")
+	}
+	return tooLarge(w, w.References[0].Size+w.Mask.Size)
+}
+
+// tooLarge refuses pictures of so many bytes, if they are more than fit.
+func tooLarge(w jobcall.Task, bytes int64) *upstream.JobFailure {
+	if bytes > maxPicture {
 		return upstream.Unfit(w.Kind, "The reference has more than the %d MB that the provider takes of an image.", maxPicture>>20)
 	}
 	return nil
@@ -159,7 +192,7 @@ func form(w jobcall.Task, call int) *exchange.Multipart {
 		f.Field("aspect_ratio", w.Ratio)
 	}
 	further := w.Further()
-	if len(w.References) > 0 {
+	if len(w.References) > 0 && of != inpaint {
 		if of == "sd3" {
 			f.Field("mode", "image-to-image")
 		}
@@ -177,6 +210,9 @@ func form(w jobcall.Task, call int) *exchange.Multipart {
 	if len(w.References) > 0 {
 		f.File("image", "image", w.References[0])
 	}
+	if w.Mask != nil {
+		f.File("mask", "mask.png", *w.Mask)
+	}
 	return f
 }
 
@@ -191,8 +227,12 @@ func plain(value json.RawMessage) string {
 
 // one makes one call. Again says whether another one may fare better.
 func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []jobcall.Result, failure *upstream.JobFailure, again bool) {
+	family := "generate"
+	if service(w.Model) == inpaint {
+		family = "edit"
+	}
 	reply, err := a.Line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL("v2beta", "stable-image", "generate", service(w.Model)), Header: a.Header,
+		Method: http.MethodPost, URL: a.Line.URL("v2beta", "stable-image", family, service(w.Model)), Header: a.Header,
 		Form: form(w, call), Limit: maxAnswer, Reading: w.Reading,
 	})
 	if err != nil {

@@ -49,7 +49,12 @@ func TestForms(t *testing.T) {
 		{"two pictures", image(task.References(picture, picture)), nil},
 		{"a video", image(task.References(film)), nil},
 		{"a large picture", image(task.References(large)), nil},
-		{"a mask", image(task.References(picture), task.Mask(picture)), nil},
+		{"a mask of ultra", image(task.References(picture), task.Mask(task.Painted())), nil},
+		{"a mask that is none", image(task.Model("inpaint"), task.References(picture), task.Mask(picture)), nil},
+		{"no mask", image(task.Model("inpaint"), task.References(picture)), nil},
+		{"a mask and a ratio", image(task.Model("inpaint"), task.References(picture), task.Mask(task.Painted()), task.Ratio("1:1")), nil},
+		{"a mask and strength", image(task.Model("inpaint"), task.References(picture), task.Mask(task.Painted()),
+			task.Params(`{"strength":0.5}`)), nil},
 		{"a larger tier", image(task.Larger("2K")), nil},
 		{"one tier, and larger", image(task.Tier("2K")), nil},
 		{"pixels", image(task.Pixels(1000, 600)), nil},
@@ -68,6 +73,22 @@ func TestForms(t *testing.T) {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestMask: what may change is white, of a picture that keeps its size.
+func TestMask(t *testing.T) {
+	t.Parallel()
+	s := conformance.Sent(t, stability.Provider, fakestudio.NewStability(t), image(task.Model("inpaint"), task.From("a"),
+		task.Mask(task.Painted()), task.Params(`{"seed":7,"grow_mask":3}`)))
+	if s == nil {
+		t.Fatal("unsuitable")
+	}
+	form := conformance.Form(t, s)
+	got := conformance.Pixels(t, []byte(form["mask"]))
+	if got != ".#" || s.Path != "/v2beta/stable-image/edit/inpaint" || form["image"] != "abc" ||
+		form["seed"] != "7" || form["grow_mask"] != "3" || form["strength"] != "" {
+		t.Errorf("%s, mask %s, %v", s.Path, got, form)
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"image"
+	"image/color"
+	"image/png"
 	"io"
 	"strings"
 
@@ -84,6 +87,15 @@ func Params(object string) Change {
 
 // Mask says what of the first reference may change.
 func Mask(r jobcall.Reference) Change { return func(w *jobcall.Task) { w.Mask = &r } }
+
+// Painted is a mask of two pixels, of which the first may change.
+func Painted() jobcall.Reference {
+	mask := image.NewNRGBA(image.Rect(0, 0, 2, 1))
+	mask.Set(1, 0, color.Black)
+	var out bytes.Buffer
+	_ = png.Encode(&out, mask) // into memory: cannot fail
+	return Reference("image/png", "", out.String())
+}
 
 // From gives the task references, each as Named reads it, and leaves the ratio to
 // the provider.

@@ -1,0 +1,98 @@
+package input
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/draw"
+	_ "image/jpeg" // masks without transparency
+	"image/png"
+	"io"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// maxMask is how many pixels a mask may have, since it is decoded.
+const maxMask = 1 << 24
+
+// What may change of a picture in a mask of two colours: providers differ.
+const (
+	White = 0xFF
+	Black = 0x00
+)
+
+// DrawMask makes the mask of a task a PNG of black and white alone, for providers that
+// know no transparency. change is the colour of what may change. The user's mask
+// says that by its transparent pixels or, if it has none, by its white ones
+// (interface.md, Images). The error is a *upstream.JobFailure: the mask could
+// not be read, or is no PNG or JPEG of up to 16 megapixels that lets anything
+// change.
+func DrawMask(ctx context.Context, w jobcall.Task, change uint8) (jobcall.Reference, error) {
+	unfit := func(format string, args ...any) (jobcall.Reference, error) {
+		return jobcall.Reference{}, upstream.Unfit(w.Kind, format, args...)
+	}
+	if w.Mask.Type != "image/png" && w.Mask.Type != "image/jpeg" {
+		return unfit("The mask must be a PNG or JPEG image.")
+	}
+	data, err := w.Mask.Bytes(ctx)
+	if err != nil {
+		return jobcall.Reference{}, upstream.Unread(err)
+	}
+	done, err := w.Reading(ctx) // a picture in memory is as large as a whole answer
+	if err != nil {
+		return jobcall.Reference{}, upstream.Unread(err)
+	}
+	defer done()
+	head, _, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil || int64(head.Width)*int64(head.Height) > maxMask {
+		return unfit("The mask has more than %d megapixels, or cannot be read.", maxMask>>20)
+	}
+	mask, _, err := image.Decode(bytes.NewReader(data))
+	if err != nil {
+		return unfit("The mask cannot be read. Save it anew as a PNG image.")
+	}
+	two, changes := blackAndWhite(mask, change)
+	if !changes {
+		return unfit("The mask lets nothing change. Make transparent, or white in one without transparency, what may change.")
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, two); err != nil {
+		return jobcall.Reference{}, upstream.Unread(fmt.Errorf("the mask: %w", err))
+	}
+	made := out.Bytes()
+	return jobcall.Reference{Type: "image/png", Size: int64(len(made)),
+		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(made)), nil }}, nil
+}
+
+// blackAndWhite draws a mask in two colours, and tells whether it lets anything
+// change.
+func blackAndWhite(mask image.Image, change uint8) (two *image.Gray, changes bool) {
+	const half = 0x80
+	size := mask.Bounds()
+	width := size.Dx()
+	row := image.NewRGBA(image.Rect(0, 0, width, 1)) // one at a time: a mask may be large
+	each := func(do func(at int, pixel []uint8)) {
+		for y := range size.Dy() {
+			draw.Draw(row, row.Bounds(), mask, image.Pt(size.Min.X, size.Min.Y+y), draw.Src)
+			for x := range width {
+				do(y*width+x, row.Pix[4*x:4*x+4])
+			}
+		}
+	}
+	clear := false
+	each(func(_ int, pixel []uint8) { clear = clear || pixel[3] < half })
+	two = image.NewGray(image.Rect(0, 0, width, size.Dy()))
+	each(func(at int, pixel []uint8) {
+		may := pixel[3] < half
+		if !clear {
+			may = int(pixel[0])+int(pixel[1])+int(pixel[2]) >= 3*half
+		}
+		changes = changes || may
+		if may == (change == White) {
+			two.Pix[at] = White
+		}
+	})
+	return two, changes
+}

@@ -1,0 +1,137 @@
+package input_test
+
+import (
+	"bytes"
+	"context"
+	pixels "image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"testing"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
+	"tollgate/internal/upstream/input"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// painted is a mask of two by two pixels in rows.
+func painted(t *testing.T, colours ...color.Color) jobcall.Reference {
+	t.Helper()
+	mask := pixels.NewNRGBA(pixels.Rect(3, 5, 5, 7)) // which does not begin at the corner
+	for i, c := range colours {
+		mask.Set(3+i%2, 5+i/2, c)
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, mask); err != nil {
+		t.Fatal(err)
+	}
+	return task.Reference("image/png", "", out.String())
+}
+
+// TestMask: what may change is transparent or, without transparency, white, and
+// becomes the provider's colour.
+func TestMask(t *testing.T) {
+	t.Parallel()
+	var (
+		clear = color.NRGBA{R: 255}
+		veil  = color.NRGBA{G: 255, A: 40}
+		red   = color.NRGBA{R: 255, A: 255}
+		white = color.NRGBA{R: 255, G: 255, B: 255, A: 255}
+		grey  = color.NRGBA{R: 90, G: 90, B: 90, A: 255}
+	)
+	for name, tt := range map[string]struct {
+		mask   jobcall.Reference
+		change uint8
+		want   string // by pixel: # black, . white
+	}{
+		"transparent, white changes": {painted(t, clear, red, white, veil), input.White, ".##."},
+		"transparent, black changes": {painted(t, clear, red, white, veil), input.Black, "#..#"},
+		"opaque, white changes":      {painted(t, white, grey, red, white), input.White, ".##."},
+		"opaque, black changes":      {painted(t, white, grey, red, white), input.Black, "#..#"},
+		"all of it":                  {painted(t, clear, clear, veil, clear), input.White, "...."},
+		"nothing":                    {painted(t, red, grey, red, grey), input.White, ""},
+		"another type":               {task.Reference("image/webp", "", "abc"), input.White, ""},
+		"no picture":                 {task.Reference("image/png", "", "abc"), input.White, ""},
+		"half a picture":             {task.Reference("image/png", "", halfPNG(t)), input.White, ""},
+		"too large":                  {task.Reference("image/png", "", hugePNG(t)), input.White, ""},
+	} {
+		made, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(tt.mask)), tt.change)
+		if tt.want == "" {
+			if f := upstream.AsJobFailure(err); err == nil || f.Message == "" || f.Next != upstream.NextLine {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := looks(t, made); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
+// looks shows a mask of two colours.
+func looks(t *testing.T, r jobcall.Reference) string {
+	t.Helper()
+	data, err := r.Bytes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conformance.Pixels(t, data)
+}
+
+func halfPNG(t *testing.T) string {
+	r := painted(t, color.Transparent, color.Black)
+	data, err := r.Bytes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data[:len(data)/2+8])
+}
+
+// hugePNG is a picture of one row more than a mask may have.
+func hugePNG(t *testing.T) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := png.Encode(&out, pixels.NewGray(pixels.Rect(0, 0, 4097, 4096))); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// TestMaskOfJPEG: a photograph's format has no transparency, and its edges are
+// not sharp.
+func TestMaskOfJPEG(t *testing.T) {
+	t.Parallel()
+	mask := pixels.NewGray(pixels.Rect(0, 0, 16, 1))
+	for x := range 8 {
+		mask.SetGray(x, 0, color.Gray{Y: 255})
+	}
+	var out bytes.Buffer
+	if err := jpeg.Encode(&out, mask, nil); err != nil {
+		t.Fatal(err)
+	}
+	made, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(task.Reference("image/jpeg", "", out.String()))), input.Black)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := looks(t, made); got != "########........" {
+		t.Error(got)
+	}
+}
+
+// TestMaskUnread: what our own store cannot give is nobody else's fault.
+func TestMaskUnread(t *testing.T) {
+	t.Parallel()
+	mask := painted(t, color.Transparent)
+	mask.Open = func(context.Context) (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }
+	_, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(mask)), input.White)
+	if f := upstream.AsJobFailure(err); err == nil || f.Health != upstream.HealthNone || f.Message != "" {
+		t.Errorf("%+v", err)
+	}
+}
