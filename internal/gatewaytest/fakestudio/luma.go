@@ -56,11 +56,16 @@ func (m *lumaMedia) bad() bool {
 	if m == nil {
 		return false
 	}
+	return m.URL != "" && m.Type != "" || m.misses("image/")
+}
+
+// misses tells whether a reference is none of a kind.
+func (m *lumaMedia) misses(kind string) bool {
 	data, err := base64.StdEncoding.DecodeString(m.Data)
 	if m.URL != "" {
-		return m.Data+m.Type != "" || !webAddress(m.URL)
+		return m.Data != "" || !webAddress(m.URL) || m.Type != "" && !strings.HasPrefix(m.Type, kind)
 	}
-	return err != nil || len(data) == 0 || !strings.HasPrefix(m.Type, "image/")
+	return err != nil || len(data) == 0 || !strings.HasPrefix(m.Type, kind)
 }
 
 // lumaTask is a request for anything.
@@ -79,7 +84,46 @@ type lumaTask struct {
 		Start      *lumaMedia `json:"start_frame"`
 		End        *lumaMedia `json:"end_frame"`
 		Loop       bool       `json:"loop"`
+
+		Keyframes []lumaMedia `json:"keyframes"`
+		Indexes   []int       `json:"keyframe_indexes"`
+		Edit      *struct {
+			Strength string `json:"strength"`
+		} `json:"edit"`
 	} `json:"video"`
+}
+
+// checkVideo says what is wrong with a request to change a video.
+func (a *lumaTask) checkVideo() string {
+	reframe := a.Type == "video_reframe"
+	switch {
+	case a.Prompt == "" || a.Source == nil || a.Source.Type == "" || a.Source.misses("video/") || a.Refs != nil:
+		return "prompt and a source with the media_type of a video are required"
+	case a.Video == nil || !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, a.Video.Resolution):
+		return "resolution is unknown"
+	case a.Video.Duration != "" || a.Video.End != nil || a.Video.Keyframes != nil || a.Video.Loop:
+		return "the output has the length of the source"
+	case reframe != (a.Ratio != ""), reframe && (a.Video.Edit != nil || a.Video.Start != nil):
+		return "edit is for video_edit, and aspect_ratio for video_reframe"
+	}
+	return ""
+}
+
+// checkKeyframes says what is wrong with the keyframes of a clip.
+func (a *lumaTask) checkKeyframes() string {
+	v, last := a.Video, 120
+	if v.Duration == "10s" {
+		last = 240
+	}
+	switch {
+	case len(v.Keyframes) != len(v.Indexes) || slices.ContainsFunc(v.Keyframes, func(m lumaMedia) bool { return m.bad() }):
+		return "keyframes and keyframe_indexes do not match"
+	case v.Keyframes != nil && (v.Start != nil || v.End != nil || v.Loop):
+		return "keyframes exclude start_frame, end_frame and loop"
+	case slices.ContainsFunc(v.Indexes, func(n int) bool { return n < 0 || n > last }):
+		return "keyframe_indexes are out of range"
+	}
+	return ""
 }
 
 // check says what is wrong with a request.
@@ -90,6 +134,8 @@ func (a *lumaTask) check() string {
 		ratios = append(ratios, "3:1", "2:1", "3:2", "2:3", "1:2", "1:3")
 	}
 	switch {
+	case a.Type == "video_edit" || a.Type == "video_reframe":
+		return a.checkVideo()
 	case a.Model == "" || a.Prompt == "":
 		return "model and prompt are required"
 	case !slices.Contains([]string{"image", "image_edit", "video"}, a.Type):
@@ -112,7 +158,7 @@ func (a *lumaTask) check() string {
 	case a.Video.Start.bad(), a.Video.End.bad():
 		return "start_frame is not valid"
 	}
-	return ""
+	return a.checkKeyframes()
 }
 
 // accept accepts a task.
@@ -129,7 +175,7 @@ func (l *Luma) accept(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	kind := "png-"
-	if asked.Type == "video" {
+	if strings.HasPrefix(asked.Type, "video") {
 		kind = "mp4-"
 	}
 	if ticket, _, ok := l.submit(w, r, body, kind, 1); ok {

@@ -27,6 +27,8 @@ func NewXAI(t testing.TB) *XAI {
 	mux.HandleFunc("POST /v1/images/generations", x.keyed(x.paint(false)))
 	mux.HandleFunc("POST /v1/images/edits", x.keyed(x.paint(true)))
 	mux.HandleFunc("POST /v1/videos/generations", x.keyed(x.film))
+	mux.HandleFunc("POST /v1/videos/edits", x.keyed(x.film))
+	mux.HandleFunc("POST /v1/videos/extensions", x.keyed(x.film))
 	mux.HandleFunc("GET /v1/videos/{id}", x.keyed(x.look))
 	mux.HandleFunc("/", x.strange)
 	x.open(t, mux.ServeHTTP)
@@ -137,6 +139,22 @@ type xaiClip struct {
 	Subjects   []xaiFile `json:"reference_images"`
 	Audio      *bool     `json:"generate_audio"`
 	User       string    `json:"user"`
+	Video      *xaiFile  `json:"video"`
+}
+
+// checkVideo says what is wrong with a request for a clip from a video.
+func (c *xaiClip) checkVideo(extend bool) string {
+	switch {
+	case c.Video == nil || !webAddress(c.Video.URL) || c.Video.Type != "":
+		return "video is required"
+	case c.Model != "grok-imagine-video" || c.Prompt == "":
+		return "model and prompt are required"
+	case c.Ratio+c.Resolution != "" || c.Image != nil || c.Last != nil || c.Subjects != nil || c.Audio != nil:
+		return "the output has the shape of the input"
+	case !extend && c.Duration != nil, c.Duration != nil && (*c.Duration < 2 || *c.Duration > 10):
+		return "duration is invalid"
+	}
+	return ""
 }
 
 // check says what is wrong with a request for a clip.
@@ -163,6 +181,8 @@ func (c *xaiClip) check() string {
 		return "resolution is invalid"
 	case older && (c.Last != nil || c.Audio != nil):
 		return "the model does not support this"
+	case c.Video != nil:
+		return "video is for edits and extensions"
 	case len(c.Subjects) > 7 || c.Image != nil && c.Subjects != nil:
 		return "image excludes reference_images"
 	}
@@ -173,11 +193,14 @@ func (c *xaiClip) check() string {
 func (x *XAI) film(w http.ResponseWriter, r *http.Request) {
 	var asked xaiClip
 	body, err := readJSON(r, &asked)
-	wrong := ""
-	if err != nil {
+	wrong, task := "", r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	switch {
+	case err != nil:
 		wrong = err.Error()
-	} else {
+	case task == "generations":
 		wrong = asked.check()
+	default:
+		wrong = asked.checkVideo(task == "extensions")
 	}
 	if wrong != "" {
 		x.turnAway(r, body)

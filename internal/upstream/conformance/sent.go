@@ -22,7 +22,13 @@ import (
 // body is as Said tells it.
 func Asks(t testing.TB, provider string, studio Studio, w jobcall.Task, path, body string) {
 	t.Helper()
-	s := Sent(t, provider, studio, w)
+	AsksWith(t, provider, nil, studio, w, path, body)
+}
+
+// AsksWith is Asks of a line with options.
+func AsksWith(t testing.TB, provider string, options map[string]any, studio Studio, w jobcall.Task, path, body string) {
+	t.Helper()
+	s := sent(t, "the task", Line(t, provider, studio.URL(), options), studio, w)
 	switch {
 	case s == nil && body != "":
 		t.Errorf("the task is unsuitable, want %s\n%s", path, body)

@@ -34,14 +34,22 @@ type media struct {
 
 // say says a reference.
 func say(ctx context.Context, r jobcall.Reference) (media, error) {
-	if r.URL != "" {
+	switch {
+	case r.URL != "" && r.Image():
 		return media{URL: r.URL}, nil
+	case r.URL != "": // it wants to know a video before it fetches it
+		return media{URL: r.URL, Type: r.Type}, nil
 	}
 	data, err := r.Bytes(ctx)
 	if err != nil {
 		return media{}, upstream.Unread(err)
 	}
 	return media{Data: base64.StdEncoding.EncodeToString(data), Type: r.Type}, nil
+}
+
+// fromVideo tells whether a task works from a video.
+func fromVideo(w jobcall.Task) bool {
+	return slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
 }
 
 // begin says what pictures and clips have in common.
@@ -55,8 +63,8 @@ func begin(w jobcall.Task, ratios []string) (map[string]any, error) {
 		return nil, upstream.Unsuitable(w.Kind, "luma takes a ratio, no pixels")
 	case w.Ratio != "" && !slices.Contains(ratios, w.Ratio):
 		return nil, upstream.Unsuitable(w.Kind, "luma does not make %s", w.Ratio)
-	case slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() }):
-		return nil, upstream.Unsuitable(w.Kind, "luma's edits of videos are not asked for")
+	case fromVideo(w) && w.Kind != upstream.KindVideo:
+		return nil, upstream.Unsuitable(w.Kind, "luma makes no pictures from a video")
 	}
 	body := map[string]any{"model": w.Model, "prompt": w.Prompt}
 	if w.Ratio != "" {
@@ -98,8 +106,8 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// clip says a clip. One picture is its first frame, two are its first and last;
-// frames and loops are of five seconds alone.
+// clip says a clip. One picture is its first frame, two are its first and last.
+// Loops are of five seconds alone, and so are frames in fields of their own.
 func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	var loop bool
 	further := w.Further()
@@ -112,8 +120,8 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 		return nil, upstream.Unsuitable(w.Kind, "luma takes a resolution and a ratio, no pixels")
 	case w.Seconds != 0 && w.Seconds != 5 && w.Seconds != 10:
 		return nil, upstream.Unsuitable(w.Kind, "luma makes clips of 5 or 10 seconds, not %d", w.Seconds)
-	case w.Seconds == 10 && (loop || len(w.References) > 0):
-		return nil, upstream.Unsuitable(w.Kind, "luma makes clips with frames and loops of 5 seconds alone")
+	case w.Seconds == 10 && loop:
+		return nil, upstream.Unsuitable(w.Kind, "luma makes loops of 5 seconds alone")
 	case len(rest) > 0, last != nil && first == nil:
 		return nil, upstream.Unsuitable(w.Kind, "luma takes a first frame, and a last one beside it")
 	}
@@ -125,13 +133,8 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	if w.Seconds > 0 {
 		of["duration"] = strconv.FormatInt(w.Seconds, 10) + "s"
 	}
-	for name, frame := range map[string]*jobcall.Reference{"start_frame": first, "end_frame": last} {
-		if frame == nil {
-			continue
-		}
-		if of[name], err = say(ctx, *frame); err != nil {
-			return nil, err
-		}
+	if err := frames(ctx, of, first, last, w.Seconds); err != nil {
+		return nil, err
 	}
 	if raw := further["loop"]; raw != nil {
 		of["loop"] = raw
@@ -140,5 +143,75 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 		body["style"] = raw
 	}
 	body["type"], body["video"] = "video", of
+	return body, nil
+}
+
+// rate is how many frames a second has in which keyframes are counted.
+const rate = 24
+
+// frames says the first and the last frame; either may be nil. Clips of ten
+// seconds have them as keyframes, by their numbers.
+func frames(ctx context.Context, to map[string]any, first, last *jobcall.Reference, seconds int64) error {
+	var (
+		keyframes []media
+		numbers   []int64
+	)
+	for i, frame := range []*jobcall.Reference{first, last} {
+		if frame == nil {
+			continue
+		}
+		said, err := say(ctx, *frame)
+		if err != nil {
+			return err
+		}
+		if seconds != 10 {
+			to[[...]string{"start_frame", "end_frame"}[i]] = said
+			continue
+		}
+		keyframes, numbers = append(keyframes, said), append(numbers, int64(i)*seconds*rate)
+	}
+	if keyframes != nil {
+		to["keyframes"], to["keyframe_indexes"] = keyframes, numbers
+	}
+	return nil
+}
+
+// changed says a clip that is a video, changed or in another ratio. It has the
+// video's length, which nobody knows before, so it cannot be one that is charged
+// by the second. A picture beside it is what its first frame is to become.
+func (a *Adapter) changed(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+	first, last, rest := w.Framed()
+	switch {
+	case a.role == "":
+		return nil, upstream.Unsuitable(w.Kind, "a line for luma takes videos with the option video_role")
+	case len(rest) != 1 || rest[0].Image() || last != nil || first != nil && a.role != roleEdit:
+		return nil, upstream.Unsuitable(w.Kind, "luma changes one video, which a first frame alone may stand beside")
+	case w.Seconds != 0:
+		return nil, upstream.Unsuitable(w.Kind, "a clip that luma changes has its length: it cannot be of %d seconds", w.Seconds)
+	case w.Exact || (a.role == roleReframe) != (w.Ratio != ""):
+		return nil, upstream.Unsuitable(w.Kind, "a clip of luma has its shape where it is changed, and a ratio where it is framed anew")
+	case !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, w.Tier):
+		return nil, upstream.Unsuitable(w.Kind, "luma knows no resolution %q", w.Tier)
+	case rest[0].Size > maxPicture:
+		return nil, upstream.Unfit(w.Kind, "The video has more than the %d MB that the provider takes.", maxPicture>>20)
+	}
+	body, err := begin(w, clipRatios())
+	if err != nil {
+		return nil, err
+	}
+	if body["source"], err = say(ctx, rest[0]); err != nil {
+		return nil, err
+	}
+	of := map[string]any{"resolution": w.Tier}
+	if err := frames(ctx, of, first, nil, 0); err != nil {
+		return nil, err
+	}
+	if raw, ok := w.Further()["strength"]; ok {
+		if a.role != roleEdit {
+			return nil, upstream.Unsuitable(w.Kind, "strength, which luma has for changes alone")
+		}
+		of["edit"] = map[string]any{"strength": raw}
+	}
+	body["type"], body["video"] = "video_"+a.role, of
 	return body, nil
 }

@@ -42,8 +42,18 @@ func Info() upstream.Info {
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions:   exchange.NoOptions(Provider),
+		CheckOptions:   checkOptions,
 	}
+}
+
+// What a video to work from is for, in the option `video_role`.
+const (
+	roleEdit    = "edit"    // it is changed
+	roleReframe = "reframe" // it gets another ratio
+)
+
+func checkOptions(options map[string]any) error {
+	return exchange.Texts(options, Provider, map[string]func(string) error{"video_role": exchange.OneOf(roleEdit, roleReframe)})
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
@@ -54,6 +64,7 @@ func Info() upstream.Info {
 // It is no jobcall.Finder: tasks are known by the provider's names alone.
 type Adapter struct {
 	exchange.Plain
+	role string // of videos; empty: none is taken
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -66,7 +77,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{plain}, nil
+	return &Adapter{Plain: plain, role: exchange.Text(t.Options, "video_role", "")}, nil
 }
 
 // Blocks implements jobcall.Generator: all of it is polled.
@@ -75,7 +86,10 @@ func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 // ParamRule implements jobcall.Generator. HDR and searches of the web are not
 // among them: they cost more, and no catalog has a price for them.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	if w.Kind == upstream.KindVideo {
+	switch {
+	case w.Kind == upstream.KindVideo && fromVideo(w):
+		return jobcall.Only("strength").Roles(jobrequest.FirstFrame, jobrequest.Subject)
+	case w.Kind == upstream.KindVideo:
 		return jobcall.Only("style", "loop").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
 	}
 	return jobcall.Only("style", "output_format")
@@ -87,9 +101,12 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		body map[string]any
 		err  error
 	)
-	if w.Kind == upstream.KindVideo {
+	switch {
+	case w.Kind == upstream.KindVideo && fromVideo(w):
+		body, err = a.changed(ctx, w)
+	case w.Kind == upstream.KindVideo:
 		body, err = clip(ctx, w)
-	} else {
+	default:
 		body, err = picture(ctx, w)
 	}
 	if err != nil {

@@ -55,7 +55,11 @@ func TestBodies(t *testing.T) {
 			`"video":{"resolution":"720p"}}`},
 		{"ten seconds", video(task.Seconds(10)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
 			`"video":{"duration":"10s","resolution":"720p"}}`},
-		{"ten seconds with a frame", video(task.Seconds(10), task.From("1.png")), ``},
+		{"ten seconds with a frame", video(task.Seconds(10), task.From("1.png")), `{"model":"ray-3.2","prompt":"waves","type":"video",` +
+			`"video":{"duration":"10s","keyframe_indexes":[0],"keyframes":[{"url":"https://media.example/1.png"}],"resolution":"720p"}}`},
+		{"ten seconds between frames", video(task.Seconds(10), task.From("last_frame=2.png", "first_frame=1.png")),
+			`{"model":"ray-3.2","prompt":"waves","type":"video","video":{"duration":"10s","keyframe_indexes":[0,240],` +
+				`"keyframes":[{"url":"https://media.example/1.png"},{"url":"https://media.example/2.png"}],"resolution":"720p"}}`},
 		{"ten seconds of a loop", video(task.Seconds(10), task.Params(`{"loop":true}`)), ``},
 		{"six seconds", video(task.Seconds(6)), ``},
 		{"three frames", video(task.From("1.png", "2.png", "3.png")), ``},
@@ -71,6 +75,53 @@ func TestBodies(t *testing.T) {
 			t.Parallel()
 			conformance.Asks(t, luma.Provider, fakestudio.NewLuma(t), tt.w, "/v1/generations", tt.want)
 		})
+	}
+}
+
+// TestVideos: clips that are a video, changed or in another ratio; empty: the line
+// is unsuitable.
+func TestVideos(t *testing.T) {
+	t.Parallel()
+	whole := task.Seconds(0)
+	for name, tt := range map[string]struct {
+		role string
+		w    jobcall.Task
+		want string
+	}{
+		"changed": {"edit", video(whole, task.From("v.mp4"), task.Params(`{"strength":"flex_2"}`)), `{"model":"ray-3.2","prompt":"waves",` +
+			`"source":{"url":"https://media.example/v.mp4","media_type":"video/mp4"},"type":"video_edit",` +
+			`"video":{"edit":{"strength":"flex_2"},"resolution":"720p"}}`},
+		"changed to begin with a picture": {"edit", video(whole, task.From("reference=inline.mp4", "first_frame=1.png"), task.Tier("1080p")),
+			`{"model":"ray-3.2","prompt":"waves","source":{"data":"YWJj","media_type":"video/mp4"},"type":"video_edit",` +
+				`"video":{"resolution":"1080p","start_frame":{"url":"https://media.example/1.png"}}}`},
+		"in another ratio": {"reframe", video(whole, task.From("v.mp4"), task.Ratio("9:16")), `{"aspect_ratio":"9:16","model":"ray-3.2",` +
+			`"prompt":"waves","source":{"url":"https://media.example/v.mp4","media_type":"video/mp4"},"type":"video_reframe",` +
+			`"video":{"resolution":"720p"}}`},
+
+		"without the option":        {w: video(whole, task.From("v.mp4"))},
+		"for seconds":               {role: "edit", w: video(task.From("v.mp4"))},
+		"changed in a ratio":        {role: "edit", w: video(whole, task.From("v.mp4"), task.Ratio("9:16"))},
+		"framed anew in no ratio":   {role: "reframe", w: video(whole, task.From("v.mp4"))},
+		"framed anew by strength":   {role: "reframe", w: video(whole, task.From("v.mp4"), task.Ratio("9:16"), task.Params(`{"strength":"flex_2"}`))},
+		"framed anew from a frame":  {role: "reframe", w: video(whole, task.From("reference=v.mp4", "first_frame=1.png"), task.Ratio("9:16"))},
+		"two videos":                {role: "edit", w: video(whole, task.From("v.mp4", "w.mp4"))},
+		"a video and a picture":     {role: "edit", w: video(whole, task.From("v.mp4", "1.png"))},
+		"a video and a last frame":  {role: "edit", w: video(whole, task.From("reference=v.mp4", "last_frame=1.png"))},
+		"a loop":                    {role: "edit", w: video(whole, task.From("v.mp4"), task.Params(`{"loop":true}`))},
+		"a resolution":              {role: "edit", w: video(whole, task.From("v.mp4"), task.Tier("4K"))},
+		"a picture made from video": {role: "edit", w: image(task.From("v.mp4"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			options := map[string]any{}
+			if tt.role != "" {
+				options["video_role"] = tt.role
+			}
+			conformance.AsksWith(t, luma.Provider, options, fakestudio.NewLuma(t), tt.w, "/v1/generations", tt.want)
+		})
+	}
+	if err := luma.Info().CheckOptions(map[string]any{"video_role": "extend"}); err == nil {
+		t.Error("another role is an option")
 	}
 }
 

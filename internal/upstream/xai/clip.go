@@ -17,6 +17,8 @@ import (
 const (
 	maxSeconds  = 15
 	maxSubjects = 7
+	// what a video goes on for
+	minExtension, maxExtension = 2, 10
 )
 
 // clip says a clip. Where the user gave the references no roles, one is the first
@@ -68,6 +70,36 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 		body["reference_images"] = subjects
 	}
 	return body, nil
+}
+
+// fromVideo says a clip that is a video, changed or continued: it has the video's
+// size. One that is changed has its length too, which nobody knows before, so it
+// cannot be one that is charged by the second.
+func (a *Adapter) fromVideo(w jobcall.Task) (path []string, body map[string]any, err error) {
+	video := w.References[0]
+	switch {
+	case a.role == "" || isNewer(w.Model):
+		err = upstream.Unsuitable(w.Kind, "a line for xai takes videos with the option video_role, of grok-imagine-video")
+	case len(w.References) > 1 || video.URL == "" || video.Type != "video/mp4":
+		err = upstream.Unsuitable(w.Kind, "xai works from one MP4 video by its address: the media host must be public")
+	case w.Prompt == "" || w.Ratio != "" || w.Exact || w.Larger:
+		err = upstream.Unsuitable(w.Kind, "a clip that xai makes from a video needs a prompt, and has the video's size")
+	case a.role == roleEdit && w.Seconds != 0:
+		err = upstream.Unsuitable(w.Kind, "a clip that xai changes has its length: it cannot be of %d seconds", w.Seconds)
+	case a.role == roleExtend && w.Seconds != 0 && (w.Seconds < minExtension || w.Seconds > maxExtension):
+		err = upstream.Unsuitable(w.Kind, "xai goes on with a video for %d to %d seconds, not %d", minExtension, maxExtension, w.Seconds)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	body = map[string]any{"model": w.Model, "prompt": w.Prompt, "video": map[string]any{"url": video.URL}}
+	if a.role == roleEdit {
+		return []string{"videos", "edits"}, body, nil
+	}
+	if w.Seconds > 0 {
+		body["duration"] = w.Seconds
+	}
+	return []string{"videos", "extensions"}, body, nil
 }
 
 // Poll implements jobcall.Generator. Pictures have no tickets.

@@ -46,8 +46,18 @@ func Info() upstream.Info {
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions:   exchange.NoOptions(Provider),
+		CheckOptions:   checkOptions,
 	}
+}
+
+// What a video to work from is for, in the option `video_role`.
+const (
+	roleEdit   = "edit"   // the clip is the video, changed
+	roleExtend = "extend" // the clip goes on with it
+)
+
+func checkOptions(options map[string]any) error {
+	return exchange.Texts(options, Provider, map[string]func(string) error{"video_role": exchange.OneOf(roleEdit, roleExtend)})
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
@@ -56,6 +66,7 @@ func Info() upstream.Info {
 // whose answer was lost.
 type Adapter struct {
 	exchange.Plain
+	role string // of videos; empty: none is taken
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -68,7 +79,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{plain}, nil
+	return &Adapter{Plain: plain, role: exchange.Text(t.Options, "video_role", "")}, nil
 }
 
 // Blocks implements jobcall.Generator.
@@ -103,16 +114,18 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "xai takes no mask")
 	}
-	if slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() }) {
-		return nil, upstream.Unsuitable(w.Kind, "xai makes nothing from a video of a length that is not known")
-	}
 	if err := w.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	switch w.Kind {
-	case upstream.KindImage:
+	filmed := slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
+	switch {
+	case filmed && w.Kind == upstream.KindVideo:
+		path, body, err = a.fromVideo(w)
+	case filmed:
+		err = upstream.Unsuitable(w.Kind, "xai makes no pictures from a video")
+	case w.Kind == upstream.KindImage:
 		path, body, err = pictures(ctx, w)
-	case upstream.KindVideo:
+	case w.Kind == upstream.KindVideo:
 		path = []string{"videos", "generations"}
 		body, err = clip(ctx, w)
 	default:

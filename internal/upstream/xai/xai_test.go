@@ -72,6 +72,51 @@ func TestSubmissions(t *testing.T) {
 	}
 }
 
+// TestVideos: clips that are a video, changed or continued; without a path the line
+// is unsuitable.
+func TestVideos(t *testing.T) {
+	t.Parallel()
+	older := task.Model("grok-imagine-video")
+	for name, tt := range map[string]struct {
+		role       string
+		work       jobcall.Task
+		path, body string
+	}{
+		"changed": {"edit", clip(older, task.From("a.mp4"), task.Seconds(0)), "/v1/videos/edits",
+			`{"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
+		"continued": {"extend", clip(older, task.From("reference=a.mp4"), task.Seconds(7)), "/v1/videos/extensions",
+			`{"duration":7,"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
+		"as long as usual": {"extend", clip(older, task.From("a.mp4"), task.Seconds(0)), "/v1/videos/extensions",
+			`{"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
+
+		"without the option":     {work: clip(older, task.From("a.mp4"), task.Seconds(0))},
+		"by the newer":           {role: "edit", work: clip(task.From("a.mp4"), task.Seconds(0))},
+		"changed for seconds":    {role: "edit", work: clip(older, task.From("a.mp4"))},
+		"for too long":           {role: "extend", work: clip(older, task.From("a.mp4"), task.Seconds(11))},
+		"for too short":          {role: "extend", work: clip(older, task.From("a.mp4"), task.Seconds(1))},
+		"in a ratio":             {role: "extend", work: clip(older, task.From("a.mp4"), task.Ratio("1:1"))},
+		"in a paid tier":         {role: "extend", work: clip(older, task.From("a.mp4"), task.Larger("720p"))},
+		"without words":          {role: "extend", work: clip(older, task.From("a.mp4"), task.Prompt(""))},
+		"two":                    {role: "extend", work: clip(older, task.From("a.mp4", "b.mp4"))},
+		"beside a picture":       {role: "extend", work: clip(older, task.From("a.mp4", "b"))},
+		"inline":                 {role: "extend", work: clip(older, task.From("inline.mp4"))},
+		"of another type":        {role: "extend", work: clip(older, task.References(task.Reference("video/webm", "https://m.example/a", "abc")))},
+		"a picture from a video": {role: "edit", work: picture(task.From("a.mp4"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			options := map[string]any{}
+			if tt.role != "" {
+				options["video_role"] = tt.role
+			}
+			conformance.AsksWith(t, xai.Provider, options, fakestudio.NewXAI(t), tt.work, tt.path, tt.body)
+		})
+	}
+	if err := xai.Info().CheckOptions(map[string]any{"video_role": "reference"}); err == nil {
+		t.Error("another role is an option")
+	}
+}
+
 // TestVerdicts: errors in their three shapes, and what the review stopped, which
 // is billed and not tried again.
 func TestVerdicts(t *testing.T) {
