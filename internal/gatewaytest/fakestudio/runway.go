@@ -22,7 +22,7 @@ type Runway struct {
 func NewRunway(t testing.TB) *Runway {
 	f := &Runway{Studio: Studio{slow: true}}
 	mux := http.NewServeMux()
-	for _, path := range []string{"text_to_video", "image_to_video", "text_to_image"} {
+	for _, path := range []string{"text_to_video", "image_to_video", "video_to_video", "text_to_image"} {
 		mux.HandleFunc("POST /v1/"+path, f.keyed(f.accept(path)))
 	}
 	mux.HandleFunc("GET /v1/tasks/{id}", f.keyed(f.look))
@@ -75,16 +75,74 @@ type runwayTask struct {
 	Moderation *struct {
 		Threshold string `json:"publicFigureThreshold"`
 	} `json:"contentModeration"`
+
+	Shown []struct {
+		URI string `json:"uri"`
+	} `json:"references"`
+	Videos []struct {
+		Type string `json:"type"`
+		URI  string `json:"uri"`
+	} `json:"referenceVideos"`
+	Video     string `json:"videoUri"`
+	Target    string `json:"targetAspectRatio"`
+	Keyframes []struct {
+		Seconds *float64 `json:"seconds"`
+		URI     string   `json:"uri"`
+	} `json:"keyframes"`
+}
+
+// checkVideo says what is wrong with a request to change a video.
+func (a *runwayTask) checkVideo() string {
+	switch {
+	case a.Model != "aleph2" || a.Prompt == "" || !readable(a.Video, 5<<20):
+		return "model, promptText and videoUri are required"
+	case a.Ratio != "" || a.Duration != nil || a.Audio != nil || a.Negative != "" || a.Images != nil || a.Shown != nil || a.Videos != nil:
+		return "a field does not belong here"
+	}
+	for _, k := range a.Keyframes {
+		if k.Seconds == nil || !readable(k.URI, 5<<20) {
+			return "keyframes is invalid"
+		}
+	}
+	return ""
+}
+
+// checkShown says what is wrong with what a clip is to show.
+func (a *runwayTask) checkShown(path string) string {
+	most := map[string]int{"seedance2": 9, "seedance2_fast": 9, "seedance2_mini": 9, "seedance2_5": 30, "wan3": 10, "wan3_prime": 10}[a.Model]
+	for _, r := range a.Shown {
+		if !readable(r.URI, 5<<20) {
+			return "references is invalid"
+		}
+	}
+	for _, r := range a.Videos {
+		if r.Type != "video" || !readable(r.URI, 5<<20) {
+			return "referenceVideos is invalid"
+		}
+	}
+	if len(a.Shown) > most || most == 0 && a.Videos != nil || path != "text_to_video" && (a.Shown != nil || a.Videos != nil) {
+		return "references do not belong here"
+	}
+	if a.Video+a.Target != "" || a.Keyframes != nil {
+		return "a field does not belong here"
+	}
+	return ""
 }
 
 var (
-	runwayRatio = regexp.MustCompile(`^([1-9][0-9]{2,3}:[1-9][0-9]{2,3}|auto_(720|1080)p)$`)
+	runwayRatio = regexp.MustCompile(`^([1-9][0-9]{2,3}:[1-9][0-9]{2,3}|auto_(480|720|1080)p)$`)
 	runwayTag   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{2,15}$`)
 )
 
 // check says what is wrong with a request.
 func (a *runwayTask) check(path string) string {
-	own := strings.HasPrefix(a.Model, "gen4")
+	if path == "video_to_video" {
+		return a.checkVideo()
+	}
+	if wrong := a.checkShown(path); wrong != "" {
+		return wrong
+	}
+	own, seeded := strings.HasPrefix(a.Model, "gen4"), regexp.MustCompile(`^(gen4|veo|seedance)`).MatchString(a.Model)
 	for i, image := range a.Images {
 		if image.Position != [...]string{"first", "last"}[min(i, 1)] || !readable(image.URI, 5<<20) {
 			return "promptImage is invalid"
@@ -108,7 +166,7 @@ func (a *runwayTask) check(path string) string {
 		return "a field does not belong here"
 	case a.Model == "gen4_image_turbo" && len(a.References) == 0 || len(a.References) > 3:
 		return "1 to 3 referenceImages"
-	case own && (a.Audio != nil || a.Negative != "") || !own && a.Seed != nil:
+	case own && (a.Audio != nil || a.Negative != "") || !seeded && a.Seed != nil:
 		return "the model does not support a field"
 	case a.Duration != nil && (*a.Duration < 2 || *a.Duration > 15):
 		return "duration is invalid"

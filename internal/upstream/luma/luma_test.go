@@ -98,11 +98,12 @@ func TestVideos(t *testing.T) {
 			`"prompt":"waves","source":{"url":"https://media.example/v.mp4","media_type":"video/mp4"},"type":"video_reframe",` +
 			`"video":{"resolution":"720p"}}`},
 
-		"without the option":        {w: video(whole, task.From("v.mp4"))},
-		"for seconds":               {role: "edit", w: video(task.From("v.mp4"))},
-		"changed in a ratio":        {role: "edit", w: video(whole, task.From("v.mp4"), task.Ratio("9:16"))},
-		"framed anew in no ratio":   {role: "reframe", w: video(whole, task.From("v.mp4"))},
-		"framed anew by strength":   {role: "reframe", w: video(whole, task.From("v.mp4"), task.Ratio("9:16"), task.Params(`{"strength":"flex_2"}`))},
+		"without the option":      {w: video(whole, task.From("v.mp4"))},
+		"for seconds":             {role: "edit", w: video(task.From("v.mp4"))},
+		"changed in a ratio":      {role: "edit", w: video(whole, task.From("v.mp4"), task.Ratio("9:16"))},
+		"framed anew in no ratio": {role: "reframe", w: video(whole, task.From("v.mp4"))},
+		"framed anew by strength": {role: "reframe",
+			w: video(whole, task.From("v.mp4"), task.Ratio("9:16"), task.Params(`{"strength":"flex_2"}`))},
 		"framed anew from a frame":  {role: "reframe", w: video(whole, task.From("reference=v.mp4", "first_frame=1.png"), task.Ratio("9:16"))},
 		"two videos":                {role: "edit", w: video(whole, task.From("v.mp4", "w.mp4"))},
 		"a video and a picture":     {role: "edit", w: video(whole, task.From("v.mp4", "1.png"))},

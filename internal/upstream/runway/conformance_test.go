@@ -16,7 +16,7 @@ func TestConformance(t *testing.T) {
 		Provider: runway.Provider,
 		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewRunway(t) },
 		Tasks: map[string]jobcall.Task{"picture": picture(), "clip": clip(), "veo": clip(task.Model("veo3.1_fast")),
-			"kling": clip(task.Model("kling_4"))},
+			"kling": clip(task.Model("kling_4")), "seedance": clip(task.Model("seedance2")), "wan": clip(task.Model("wan3_prime"))},
 		Ticket: func(jobcall.Task) string { return "clip-1" },
 		Params: `{"contentModeration":{"publicFigureThreshold":"low"}}`,
 		Marker: `"publicFigureThreshold":"low"`,

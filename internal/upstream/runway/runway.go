@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -41,8 +42,9 @@ const (
 	maxAnswer = 1 << 20
 )
 
-// maxReferences is how many pictures a picture can be made from.
-const maxReferences = 3
+// maxReferences is how many pictures a picture can be made from, maxVideos how many
+// videos a clip can show.
+const maxReferences, maxVideos = 3, 3
 
 // pace is how often Runway wants to be asked.
 const pace = 5 * time.Second
@@ -100,6 +102,10 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	switch {
 	case w.Kind == upstream.KindImage:
 		return rule
+	case f.shows > 0:
+		return rule.Roles(jobrequest.Roles()...)
+	case f.changes:
+		return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
 	case f.last:
 		return rule.Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
 	}
@@ -113,12 +119,13 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		body map[string]any
 		err  error
 	)
+	f := familyOf(w.Kind, w.Model)
 	for i, r := range w.References {
 		switch {
-		case !r.Image():
-			return nil, upstream.Unsuitable(w.Kind, "runway's models are asked for nothing that is made from a video")
+		case !r.Image() && f.shows == 0 && !f.changes:
+			return nil, upstream.Unsuitable(w.Kind, "runway's model %s makes nothing from a video", w.Model)
 		case r.URL == "" && (r.Size+2)/3*4 > maxURI-64:
-			return nil, upstream.Unfit(w.Kind, "Reference %d has more bytes than the provider takes of an image.", i+1)
+			return nil, upstream.Unfit(w.Kind, "Reference %d has more bytes than the provider takes inline.", i+1)
 		}
 	}
 	switch {
@@ -127,6 +134,9 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	case w.Kind == upstream.KindImage:
 		path = "text_to_image"
 		body, err = picture(ctx, w)
+	case w.Kind == upstream.KindVideo && f.changes:
+		path = "video_to_video"
+		body, err = changed(ctx, w)
 	case w.Kind == upstream.KindVideo:
 		path, body, err = clip(ctx, w)
 	default:
@@ -169,35 +179,36 @@ func start(w jobcall.Task, f family, from bool) (map[string]any, error) {
 	return body, nil
 }
 
-// clip says a clip: of a text, or of frames. Where the user gave them no roles,
-// one picture is the first frame and two are the first and the last.
+// clip says a clip: of a text, of frames, or of what references show. Where the user
+// gave them no roles, one picture is the first frame and two are the first and the
+// last; more, or any beside a video, are what it shows.
 func clip(ctx context.Context, w jobcall.Task) (path string, body map[string]any, err error) {
 	f := familyOf(w.Kind, w.Model)
-	frames := w.References
-	if first, last, _ := w.Framed(); last != nil {
-		if first == nil {
-			return "", nil, upstream.Unsuitable(w.Kind, "a last frame without a first one")
-		}
-		frames = []jobcall.Reference{*first, *last}
-	}
+	first, last, shown := w.Frames()
+	framed := first != nil
 	switch {
-	case len(frames) > 2, len(frames) == 2 && !f.last:
-		return "", nil, upstream.Unsuitable(w.Kind, "%d frames, which runway's model %s does not take", len(frames), w.Model)
-	case len(frames) == 0 && (f.framed || w.Prompt == ""):
+	case last != nil && (first == nil || !f.last):
+		return "", nil, upstream.Unsuitable(w.Kind, "a last frame, which runway takes beside a first one of some models, not of %s", w.Model)
+	case len(shown) > 0 && (framed || f.shows == 0):
+		return "", nil, upstream.Unsuitable(w.Kind, "%d references, which runway's model %s does not take so", len(w.References), w.Model)
+	case !framed && (f.framed || w.Prompt == ""):
 		return "", nil, upstream.Unsuitable(w.Kind, "runway's model %s needs a first frame, or others a prompt", w.Model)
 	}
-	if body, err = start(w, f, len(frames) > 0); err != nil {
+	if body, err = start(w, f, framed); err != nil {
 		return "", nil, err
 	}
 	if w.Seconds > 0 {
 		body["duration"] = w.Seconds
 	}
-	if len(frames) == 0 {
-		return "text_to_video", body, nil
+	if !framed {
+		return "text_to_video", body, show(ctx, body, w, f, shown)
 	}
 	var said []map[string]string
-	for i, r := range frames {
-		uri, err := input.Link(ctx, r)
+	for i, r := range []*jobcall.Reference{first, last} {
+		if r == nil {
+			continue
+		}
+		uri, err := input.Link(ctx, *r)
 		if err != nil {
 			return "", nil, err
 		}
@@ -205,6 +216,68 @@ func clip(ctx context.Context, w jobcall.Task) (path string, body map[string]any
 	}
 	body["promptImage"] = said
 	return "image_to_video", body, nil
+}
+
+// show says what a clip shows.
+func show(ctx context.Context, to map[string]any, w jobcall.Task, f family, shown []jobcall.Reference) error {
+	var pictures, videos []map[string]string
+	for _, r := range shown {
+		uri, err := input.Link(ctx, r)
+		switch {
+		case err != nil:
+			return err
+		case r.Image():
+			pictures = append(pictures, map[string]string{"uri": uri})
+		default:
+			videos = append(videos, map[string]string{"type": "video", "uri": uri})
+		}
+	}
+	if len(pictures) > f.shows || len(videos) > maxVideos {
+		return upstream.Unsuitable(w.Kind, "%d references; runway's model %s takes up to %d pictures and %d videos",
+			len(shown), w.Model, f.shows, maxVideos)
+	}
+	if pictures != nil {
+		to["references"] = pictures
+	}
+	if videos != nil {
+		to["referenceVideos"] = videos
+	}
+	return nil
+}
+
+// changed says a clip that is a video, changed. It has the video's length, which
+// nobody knows before, so it cannot be one that is charged by the second, and its
+// size; a ratio paints what is beyond it. A picture beside it is what its first
+// frame is to become.
+func changed(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+	first, last, rest := w.Framed()
+	switch {
+	case len(rest) != 1 || rest[0].Image() || last != nil:
+		return nil, upstream.Unsuitable(w.Kind, "runway's model %s changes one video, which a first frame alone may stand beside", w.Model)
+	case w.Prompt == "":
+		return nil, upstream.Unsuitable(w.Kind, "runway's model %s needs a prompt", w.Model)
+	case w.Seconds != 0:
+		return nil, upstream.Unsuitable(w.Kind, "a clip that runway changes has its length: it cannot be of %d seconds", w.Seconds)
+	case w.Exact || w.Larger:
+		return nil, upstream.Unsuitable(w.Kind, "a clip that runway changes has its size")
+	case w.Ratio != "" && !slices.Contains([]string{"16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16", "21:9"}, w.Ratio):
+		return nil, upstream.Unsuitable(w.Kind, "runway's model %s does not make %s", w.Model, w.Ratio)
+	}
+	uri, err := input.Link(ctx, rest[0])
+	if err != nil {
+		return nil, err
+	}
+	body := map[string]any{"model": w.Model, "promptText": w.Prompt, "videoUri": uri}
+	if w.Ratio != "" {
+		body["targetAspectRatio"] = w.Ratio
+	}
+	if first != nil {
+		if uri, err = input.Link(ctx, *first); err != nil {
+			return nil, err
+		}
+		body["keyframes"] = []any{map[string]any{"seconds": 0, "uri": uri}}
+	}
+	return body, nil
 }
 
 // picture says a picture. References are tagged image_1, image_2 and so on: the

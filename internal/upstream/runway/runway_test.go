@@ -44,6 +44,23 @@ func TestSubmissions(t *testing.T) {
 				`"promptText":"waves","ratio":"auto_1080p"}`},
 		"another model": {clip(task.Model("seedance2")), "text_to_video",
 			`{"duration":5,"model":"seedance2","promptText":"waves","ratio":"1280:720"}`},
+		"what it shows": {clip(task.From("reference=a", "reference=inline", "reference=c.mp4"), task.Model("seedance2"), task.Tier("4K"),
+			task.Ratio("21:9"), task.Params(`{"audio":false,"seed":7}`)), "text_to_video", `{"audio":false,"duration":5,"model":"seedance2",` +
+			`"promptText":"waves","ratio":"3840:1646","referenceVideos":[{"type":"video","uri":"https://media.example/c.mp4"}],` +
+			`"references":[{"uri":"https://media.example/a"},{"uri":"data:image/png;base64,YWJj"}],"seed":7}`},
+		"three pictures without roles": {clip(task.From("a", "b", "c"), task.Model("wan3"), task.Tier("480p")), "text_to_video",
+			`{"duration":5,"model":"wan3","promptText":"waves","ratio":"832:480",` +
+				`"references":[{"uri":"https://media.example/a"},{"uri":"https://media.example/b"},{"uri":"https://media.example/c"}]}`},
+		"one picture to show": {clip(task.From("reference=a"), task.Model("seedance2_5"), task.Tier("480p"), task.Ratio("9:16")), "text_to_video",
+			`{"duration":5,"model":"seedance2_5","promptText":"waves","ratio":"480:854","references":[{"uri":"https://media.example/a"}]}`},
+		"frames of Wan": {clip(task.From("a", "b"), task.Model("wan3")), "image_to_video", `{"duration":5,"model":"wan3",` +
+			`"promptImage":[{"position":"first","uri":"https://media.example/a"},{"position":"last","uri":"https://media.example/b"}],` +
+			`"promptText":"waves","ratio":"auto_720p"}`},
+		"a video, changed": {clip(task.From("reference=a.mp4", "first_frame=b"), task.Model("aleph2"), task.Seconds(0), task.Ratio("21:9"),
+			task.Params(`{"seed":7}`)), "video_to_video", `{"keyframes":[{"seconds":0,"uri":"https://media.example/b"}],"model":"aleph2",` +
+			`"promptText":"waves","seed":7,"targetAspectRatio":"21:9","videoUri":"https://media.example/a.mp4"}`},
+		"a seed of Veo": {clip(task.Model("veo3.1"), task.Params(`{"seed":1}`)), "text_to_video",
+			`{"duration":5,"model":"veo3.1","promptText":"waves","ratio":"1280:720","seed":1}`},
 		"a picture": {picture(task.Tier("1080p")), "text_to_image", `{"model":"gen4_image","promptText":"a lighthouse","ratio":"1920:1080"}`},
 		"a picture of pictures": {picture(task.From("a", "inline"), task.Model("gen4_image_turbo")), "text_to_image",
 			`{"model":"gen4_image_turbo","promptText":"a lighthouse","ratio":"1024:1024",` +
@@ -61,7 +78,23 @@ func TestSubmissions(t *testing.T) {
 		"a reference":                 {work: clip(task.From("reference=b"), task.Model("veo3.1"))},
 		"a video":                     {work: clip(task.From("a.mp4"))},
 		"sound of gen4.5":             {work: clip(task.Params(`{"audio":true}`))},
-		"a seed of Veo":               {work: clip(task.Model("veo3.1"), task.Params(`{"seed":1}`))},
+		"a seed of Wan":               {work: clip(task.Model("wan3"), task.Params(`{"seed":1}`))},
+		"frames beside references":    {work: clip(task.From("first_frame=a", "reference=b"), task.Model("seedance2"))},
+		"ten references of seedance2": {work: clip(task.From("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"), task.Model("seedance2"))},
+		"four videos":                 {work: clip(task.From("a.mp4", "b.mp4", "c.mp4", "d.mp4"), task.Model("seedance2"))},
+		"1080p of the mini":           {work: clip(task.Model("seedance2_mini"), task.Tier("1080p"))},
+		"a ratio beside Wan's frame":  {work: clip(task.From("a"), task.Model("wan3"), task.Ratio("16:9"))},
+		"a video changed for seconds": {work: clip(task.From("a.mp4"), task.Model("aleph2"))},
+		"no video to change":          {work: clip(task.Model("aleph2"), task.NoRatio(), task.Seconds(0))},
+		"two videos to change":        {work: clip(task.From("a.mp4", "b.mp4"), task.Model("aleph2"), task.Seconds(0))},
+		"a video changed, a last frame": {work: clip(task.From("reference=a.mp4", "last_frame=b"), task.Model("aleph2"),
+			task.Seconds(0))},
+		"a video changed without words": {work: clip(task.From("a.mp4"), task.Model("aleph2"), task.Seconds(0), task.Prompt(""))},
+		"a video changed, a paid tier":  {work: clip(task.From("a.mp4"), task.Model("aleph2"), task.Seconds(0), task.Larger("1080p"))},
+		"a video changed, with sound": {work: clip(task.From("a.mp4"), task.Model("aleph2"), task.Seconds(0),
+			task.Params(`{"audio":true}`))},
+		"a large video": {work: clip(task.From("inline.mp4"), task.Model("seedance2"),
+			func(w *jobcall.Task) { w.References[0].Size = 4 << 20 })},
 		"a ratio beside a frame":      {work: clip(task.From("a"), task.Model("kling_4"), task.Ratio("16:9"))},
 		"pixels that it has not":      {work: clip(func(w *jobcall.Task) { w.Exact, w.Width = true, 1282 })},
 		"a picture beyond what it is": {work: clip(task.From("inline"), func(w *jobcall.Task) { w.References[0].Size = 4 << 20 })},

@@ -15,6 +15,8 @@ type family struct {
 	seed     bool
 	sound    bool // can be told to make sound or none
 	negative bool // takes what is to be avoided
+	shows    int  // how many pictures of what a clip shows it takes, and videos beside them
+	changes  bool // changes a video, and makes nothing else
 	// wide and framedOnly are the sizes by tier and ratio: for all tasks, and for
 	// those from pictures alone. auto is the size by tier of what takes the shape
 	// of its first frame. Without any, a size is what tier and ratio amount to.
@@ -32,7 +34,7 @@ func familyOf(kind, model string) family {
 		return family{seed: true, framed: model == "gen4_turbo", wide: map[string]string{"720p 16:9": "1280:720", "720p 9:16": "720:1280"},
 			framedOnly: map[string]string{"720p 4:3": "1104:832", "720p 1:1": "960:960", "720p 3:4": "832:1104", "720p 21:9": "1584:672"}}
 	case strings.HasPrefix(model, "veo"):
-		return family{last: true, sound: true, negative: true, wide: map[string]string{"720p 16:9": "1280:720", "720p 9:16": "720:1280",
+		return family{last: true, sound: true, negative: true, seed: true, wide: map[string]string{"720p 16:9": "1280:720", "720p 9:16": "720:1280",
 			"1080p 16:9": "1920:1080", "1080p 9:16": "1080:1920"}}
 	case strings.HasPrefix(model, "kling_4"):
 		return family{last: true, auto: map[string]string{"720p": "auto_720p", "1080p": "auto_1080p"}, wide: map[string]string{
@@ -41,7 +43,49 @@ func familyOf(kind, model string) family {
 	case strings.HasPrefix(model, "kling3.0_"), strings.HasPrefix(model, "klingO3_"):
 		return family{last: true, sound: true, wide: klingSizes(model)}
 	}
+	return resold(model)
+}
+
+// resold are the families of models that make clips of what pictures and videos
+// show, and of the one that changes videos.
+func resold(model string) family {
+	switch {
+	case model == "aleph2":
+		return family{changes: true, seed: true}
+	case strings.HasPrefix(model, "wan3"):
+		return family{last: true, sound: true, shows: 10,
+			auto: map[string]string{"480p": "auto_480p", "720p": "auto_720p", "1080p": "auto_1080p"},
+			wide: sizes(map[string]string{"480p": "832:480 720:544 624:624 544:720 480:832",
+				"720p": "1280:720 1104:832 960:960 832:1104 720:1280", "1080p": "1920:1080 1648:1248 1440:1440 1248:1648 1080:1920"},
+				"16:9", "4:3", "1:1", "3:4", "9:16")}
+	case strings.HasPrefix(model, "seedance2"):
+		f := family{last: true, sound: true, seed: true, shows: 9}
+		tiers := map[string]string{"480p": "992:432 864:496 752:560 640:640 560:752 496:864",
+			"720p": "1470:630 1280:720 1112:834 960:960 834:1112 720:1280"}
+		if model == "seedance2" || model == "seedance2_5" {
+			tiers["1080p"] = "2206:946 1920:1080 1664:1248 1440:1440 1248:1664 1080:1920"
+		}
+		switch model {
+		case "seedance2":
+			tiers["4K"] = "3840:1646 3840:2160 3840:2880 3840:3840 2880:3840 2160:3840"
+		case "seedance2_5":
+			f.shows, tiers["480p"] = 30, "992:432 854:480 752:560 640:640 560:752 480:854"
+		}
+		f.wide = sizes(tiers, "21:9", "16:9", "4:3", "1:1", "3:4", "9:16")
+		return f
+	}
 	return family{}
+}
+
+// sizes lists the sizes of each tier by ratio.
+func sizes(tiers map[string]string, ratios ...string) map[string]string {
+	all := map[string]string{}
+	for tier, list := range tiers {
+		for i, size := range strings.Fields(list) {
+			all[tier+" "+ratios[i]] = size
+		}
+	}
+	return all
 }
 
 // klingSizes are the sizes of Kling 3.0, one tier a model.
