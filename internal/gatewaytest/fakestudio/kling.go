@@ -2,14 +2,19 @@ package fakestudio
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Kling is a fake of Kling: clips by its new interface, pictures by its older one.
@@ -18,21 +23,30 @@ import (
 // Behaviour.Failed is the text that a failed task gives for its reason.
 type Kling struct {
 	Studio
-	files *httptest.Server
+	// Access and Secret are the pair of keys of the only account, if it has one:
+	// tokens signed with them are good for the older interface, by the clock Now.
+	// They are set before the first call.
+	Access, Secret string
+	Now            func() time.Time
+	files          *httptest.Server
 }
 
 // NewKling starts one. It ends with the test.
 func NewKling(t testing.TB) *Kling {
-	k := &Kling{}
+	k := &Kling{Now: time.Now}
 	mux := http.NewServeMux()
 	for _, task := range []string{"text-to-video", "image-to-video", "omni-video"} {
-		mux.HandleFunc("POST /"+task+"/{model}", k.keyed(k.film(task)))
+		mux.HandleFunc("POST /"+task+"/{model}", k.keyed(k.film(task), true))
 	}
 	for _, series := range []string{"generations", "omni-image"} {
-		mux.HandleFunc("POST /v1/images/"+series, k.keyed(k.paint(series)))
-		mux.HandleFunc("GET /v1/images/"+series+"/{id}", k.keyed(k.lookAtPictures))
+		mux.HandleFunc("POST /v1/images/"+series, k.keyed(k.paint(series), false))
+		mux.HandleFunc("GET /v1/images/"+series+"/{id}", k.keyed(k.lookAtOlder, false))
 	}
-	mux.HandleFunc("GET /tasks", k.keyed(k.look))
+	for _, series := range []string{"text2video", "image2video"} {
+		mux.HandleFunc("POST /v1/videos/"+series, k.keyed(k.filmOlder(series), false))
+		mux.HandleFunc("GET /v1/videos/"+series+"/{id}", k.keyed(k.lookAtOlder, false))
+	}
+	mux.HandleFunc("GET /tasks", k.keyed(k.look, true))
 	mux.HandleFunc("/", k.strange)
 	k.open(t, mux.ServeHTTP)
 	k.files = k.openFiles()
@@ -42,14 +56,48 @@ func NewKling(t testing.TB) *Kling {
 // URL is a line's base_url for it.
 func (k *Kling) URL() string { return k.Host() }
 
-func (k *Kling) keyed(next http.HandlerFunc) http.HandlerFunc {
+// keyed lets those with a credential pass: a key, or for the older interface a
+// token that the account's pair of keys signs.
+func (k *Kling) keyed(next http.HandlerFunc, newer bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); !ok || key == "" {
+		key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch {
+		case !ok || key == "":
 			klingSays(w, http.StatusUnauthorized, 1000, "Authorization failed", nil)
-			return
+		case k.Secret != "" && newer:
+			klingSays(w, http.StatusUnauthorized, 1002, "this interface does not support AK/SK", nil)
+		case k.Secret != "" && !k.signed(key):
+			klingSays(w, http.StatusUnauthorized, 1002, "Authorization is invalid: "+key, nil)
+		default:
+			next(w, r)
 		}
-		next(w, r)
 	}
+}
+
+// signed tells whether a token is good.
+func (k *Kling) signed(token string) bool {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	mac := hmac.New(sha256.New, []byte(k.Secret))
+	mac.Write([]byte(parts[0] + "." + parts[1]))
+	var (
+		head   struct{ Alg, Typ string }
+		claims struct {
+			Iss      string
+			Exp, Nbf int64
+		}
+	)
+	for i, into := range []any{&head, &claims} {
+		raw, err := base64.RawURLEncoding.DecodeString(parts[i])
+		if err != nil || json.Unmarshal(raw, into) != nil {
+			return false
+		}
+	}
+	now := k.Now().Unix()
+	return parts[2] == base64.RawURLEncoding.EncodeToString(mac.Sum(nil)) && head.Alg == "HS256" && head.Typ == "JWT" &&
+		claims.Iss == k.Access && claims.Nbf <= now && now < claims.Exp && claims.Exp <= now+1800
 }
 
 func klingSays(w http.ResponseWriter, status, code int, message string, data any) {
@@ -271,8 +319,70 @@ func (k *Kling) paint(series string) http.HandlerFunc {
 	}
 }
 
-// lookAtPictures answers polls of pictures, by either id.
-func (k *Kling) lookAtPictures(w http.ResponseWriter, r *http.Request) {
+// klingOlder is a request for a clip by the older interface.
+type klingOlder struct {
+	Model    string          `json:"model_name"`
+	Prompt   string          `json:"prompt"`
+	Negative string          `json:"negative_prompt"`
+	Mode     string          `json:"mode"`
+	Duration string          `json:"duration"`
+	Ratio    string          `json:"aspect_ratio"`
+	Sound    string          `json:"sound"`
+	Image    string          `json:"image"`
+	Tail     string          `json:"image_tail"`
+	ID       string          `json:"external_task_id"`
+	Mark     json.RawMessage `json:"watermark_info"`
+}
+
+// check says what is wrong with a request for a clip by the older interface.
+func (c *klingOlder) check(series string) string {
+	for _, image := range []string{c.Image, c.Tail} {
+		if _, err := base64.StdEncoding.DecodeString(image); err != nil && !webAddress(image) {
+			return "an image is neither an address nor bare base64"
+		}
+	}
+	seconds, err := strconv.Atoi(cmp.Or(c.Duration, "5"))
+	switch {
+	case !slices.Contains([]string{"kling-v3", "kling-v2-6", "kling-v2-5-turbo"}, c.Model):
+		return "model_name is invalid"
+	case (series == "image2video") != (c.Image != ""), c.Tail != "" && c.Image == "", c.Image == "" && c.Prompt == "":
+		return "image2video takes an image, and text2video a prompt alone"
+	case c.Image != "" && c.Ratio != "" || !slices.Contains([]string{"", "16:9", "9:16", "1:1"}, c.Ratio):
+		return "aspect_ratio is invalid"
+	case c.Mode != "std" && c.Mode != "pro" && (c.Mode != "4k" || c.Model != "kling-v3"):
+		return "mode is invalid"
+	case err != nil || seconds < 3 || seconds > 15 || c.Model != "kling-v3" && seconds != 5 && seconds != 10:
+		return "duration is invalid"
+	case !slices.Contains([]string{"", "on", "off"}, c.Sound) || c.Sound != "" && c.Model == "kling-v2-5-turbo":
+		return "sound is invalid"
+	}
+	return ""
+}
+
+// filmOlder accepts a clip by the older interface.
+func (k *Kling) filmOlder(series string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var asked klingOlder
+		body, err := readJSON(r, &asked)
+		wrong := ""
+		if err != nil {
+			wrong = err.Error()
+		} else {
+			wrong = asked.check(series)
+		}
+		if wrong != "" {
+			k.turnAway(r, body)
+			klingSays(w, http.StatusBadRequest, 1201, wrong, nil)
+			return
+		}
+		if ticket, ok := k.accept(w, r, body, "old-", asked.ID, 1); ok {
+			klingSays(w, http.StatusOK, 0, "SUCCEED", map[string]any{"task_id": ticket, "task_status": "submitted"})
+		}
+	}
+}
+
+// lookAtOlder answers polls of the older interface, by either id.
+func (k *Kling) lookAtOlder(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if ticket := k.named(id); ticket != "" {
 		id = ticket
@@ -292,7 +402,11 @@ func (k *Kling) lookAtPictures(w http.ResponseWriter, r *http.Request) {
 		for i := range it.images {
 			images = append(images, map[string]any{"index": i, "url": fmt.Sprintf("%s/%s/%d.png", k.files.URL, id, i)})
 		}
-		task["task_status"], task["task_result"] = "succeed", map[string]any{"images": images}
+		result := map[string]any{"images": images}
+		if strings.HasPrefix(id, "old-") {
+			result = map[string]any{"videos": []any{map[string]any{"id": "v", "url": k.files.URL + "/" + id + "/0.mp4", "duration": "5"}}}
+		}
+		task["task_status"], task["task_result"] = "succeed", result
 	}
 	klingSays(w, http.StatusOK, 0, "SUCCEED", task)
 }

@@ -91,7 +91,7 @@ func (s *Set) Open(t upstream.Target) (chatcall.Adapter, error) {
 	case gemini.Provider:
 		adapter, err = gemini.New(t, s.transport)
 	case kling.Provider:
-		adapter, err = kling.New(t, s.transport)
+		adapter, err = kling.New(t, s.transport, &s.keeper)
 	case ideogram.Provider:
 		adapter, err = ideogram.New(t, s.transport)
 	case luma.Provider:

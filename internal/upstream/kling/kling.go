@@ -1,25 +1,30 @@
 // Package kling owns the speech with Kling: clips by its new interface, where the
 // model stands in the address, and pictures by its older one, where it stands in
-// the body.
+// the body. A line with a pair of keys in place of a key has the older one alone.
 //
 // Invariants:
 //   - One call is sent at most once (package exchange sends it). Each carries the
 //     task's key, under which Kling accepts one task alone: a submission whose
 //     answer was lost is looked up by it.
-//   - The line's credential goes to the line's base address alone.
+//   - Key and tokens go to the line's base address alone.
 //   - An answer with a code other than 0 is an error, whatever its status.
 //   - What the gateway decides about (model, size, count, length, sound) is never
 //     overridden by a model's params.
 package kling
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
@@ -45,30 +50,52 @@ func Info() upstream.Info {
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions:   exchange.NoOptions(Provider),
+		CheckOptions:   checkOptions,
 	}
+}
+
+func checkOptions(options map[string]any) error {
+	return exchange.Texts(options, Provider, map[string]func(string) error{"access_key": exchange.Word})
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
 	exchange.Plain
+	source *credential.Source // of tokens that a pair of keys signs; nil: the key
 }
 
 var (
-	_ jobcall.Generator = (*Adapter)(nil)
-	_ jobcall.Finder    = (*Adapter)(nil)
+	_ jobcall.Generator  = (*Adapter)(nil)
+	_ jobcall.Finder     = (*Adapter)(nil)
+	_ chatcall.Secretive = (*Adapter)(nil)
 )
 
 // New makes the adapter of a line. It fails when the base address is no
 // http(s) URL with a host, or has credentials or a query in it, and for options.
 // Calls go over transport: exchange.NewTransport makes the one to use.
-func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
-	if err != nil {
+func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*Adapter, error) {
+	a := &Adapter{}
+	access := exchange.Text(t.Options, "access_key", "")
+	if access != "" {
+		own, err := url.Parse(cmp.Or(t.BaseURL, defaultBaseURL))
+		if err != nil {
+			return nil, fmt.Errorf("line %s: base_url is not a plain http(s) address", t.Line)
+		}
+		a.source = keeper.Source([]any{Provider, access, t.Key}, signTokens(access, t.Key, keeper.Time))
+		transport = &credential.Transport{Base: transport, Source: a.source, Own: own}
+	}
+	var err error
+	if a.Plain, err = exchange.OpenPlain(t, Info(), transport, "Authorization"); err != nil {
 		return nil, err
 	}
-	return &Adapter{plain}, nil
+	if access != "" {
+		a.Header.Del("Authorization") // the transport's to set
+	}
+	return a, nil
 }
+
+// Secrets implements chatcall.Secretive.
+func (a *Adapter) Secrets() []string { return a.source.Secrets() }
 
 // Blocks implements jobcall.Generator: all works are tasks.
 func (a *Adapter) Blocks(jobcall.Task) bool { return false }
@@ -78,6 +105,9 @@ func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	if w.Kind == upstream.KindImage {
 		return jobcall.Only("negative_prompt", "image_reference", "image_fidelity", "watermark_info")
+	}
+	if a.source != nil {
+		return jobcall.Only("audio", "negative_prompt", "watermark_info").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
 	}
 	rule := jobcall.Only("audio", "multi_shot", "watermark_info")
 	switch f := familyOf(w.Model); {
@@ -100,6 +130,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, upstream.Unsuitable(w.Kind, "kling takes no mask")
 	case w.Kind == upstream.KindImage:
 		ask, err = pictureRequest(ctx, w)
+	case w.Kind == upstream.KindVideo && a.source != nil:
+		ask, err = olderRequest(ctx, w)
 	case w.Kind == upstream.KindVideo:
 		ask, err = clipRequest(ctx, w)
 	default:
@@ -116,7 +148,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		Method: http.MethodPost, URL: a.Line.URL(ask.path...), Header: a.Header, Body: body, Limit: maxAnswer,
 	})
 	if err != nil {
-		return nil, err
+		return nil, a.source.Hide(err)
 	}
 	said, failure := read(w.Kind, reply)
 	if failure != nil && known(reply) { // under this key, so it is this task
@@ -125,7 +157,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		}
 	}
 	if failure != nil {
-		return nil, failure
+		return nil, a.source.Hide(failure)
 	}
 	id := said.Get("id").String()
 	if ask.series != "" {
@@ -137,8 +169,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return &jobcall.TaskStatus{Ticket: ticket{ask.series, id}.String()}, nil
 }
 
-// ticket names a task: its id, and of a picture's the path below /v1/images that
-// it was submitted at, which is asked about it.
+// ticket names a task: its id, and of the older interface the path below /v1/images
+// or /v1/videos that it was submitted at, which is asked about it.
 type ticket struct{ series, id string }
 
 func (t ticket) String() string {
@@ -151,9 +183,12 @@ func (t ticket) String() string {
 // readTicket reads a ticket of a task of this kind.
 func readTicket(kind, text string) (ticket, bool) {
 	t := ticket{id: text}
-	if kind == upstream.KindImage {
-		t.series, t.id, _ = strings.Cut(text, ":")
-		if t.series != generations && t.series != omniImage {
+	series := []string{generations, omniImage}
+	if kind == upstream.KindVideo {
+		series = []string{text2Video, image2Video}
+	}
+	if before, after, ok := strings.Cut(text, ":"); ok || kind == upstream.KindImage {
+		if t.series, t.id = before, after; !slices.Contains(series, before) {
 			return t, false
 		}
 	}
@@ -161,9 +196,9 @@ func readTicket(kind, text string) (ticket, bool) {
 }
 
 // question is the address that a task is asked about at.
-func (a *Adapter) question(t ticket) *url.URL {
+func (a *Adapter) question(kind string, t ticket) *url.URL {
 	if t.series != "" {
-		return a.Line.URL("v1", "images", t.series, t.id)
+		return a.Line.URL("v1", kind+"s", t.series, t.id)
 	}
 	return a.tasks("task_ids", t.id)
 }
@@ -181,13 +216,13 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 	if !ok {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(t), Header: a.Header, Limit: maxAnswer})
+	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(w.Kind, t), Header: a.Header, Limit: maxAnswer})
 	if err != nil {
-		return nil, err
+		return nil, a.source.Hide(err)
 	}
 	status, failure := readTask(w, t, reply)
 	if failure != nil {
-		return nil, reply.Redact(failure)
+		return nil, a.source.Hide(reply.Redact(failure))
 	}
 	return status, nil
 }
@@ -196,13 +231,18 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
 	t := ticket{}
 	at := a.tasks("external_task_ids", w.Key)
-	if w.Kind == upstream.KindImage {
+	switch {
+	case w.Kind == upstream.KindImage:
 		t.series = seriesOf(w.Model)
-		at = a.Line.URL("v1", "images", t.series, w.Key)
+	case a.source != nil:
+		t.series = olderSeries(w)
+	}
+	if t.series != "" {
+		at = a.question(w.Kind, ticket{t.series, w.Key})
 	}
 	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.Header, Limit: maxAnswer})
 	if err != nil {
-		return "", err
+		return "", a.source.Hide(err)
 	}
 	said, known := answer(reply)
 	switch {
@@ -223,9 +263,15 @@ func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
 	return t.String(), nil
 }
 
+// Fetch implements jobcall.Generator: results are signed links.
+func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	d, err := a.Plain.Fetch(ctx, w, r)
+	return d, a.source.Hide(err)
+}
+
 // request is a submission: where it goes and what it says.
 type request struct {
 	path   []string
-	series string // of pictures: the path below /v1/images
+	series string // of the older interface: the path below /v1/images or /v1/videos
 	body   map[string]any
 }

@@ -34,8 +34,8 @@ func familyOf(kind, model string) family {
 		return family{seed: true, framed: model == "gen4_turbo", wide: map[string]string{"720p 16:9": "1280:720", "720p 9:16": "720:1280"},
 			framedOnly: map[string]string{"720p 4:3": "1104:832", "720p 1:1": "960:960", "720p 3:4": "832:1104", "720p 21:9": "1584:672"}}
 	case strings.HasPrefix(model, "veo"):
-		return family{last: true, sound: true, negative: true, seed: true, wide: map[string]string{"720p 16:9": "1280:720", "720p 9:16": "720:1280",
-			"1080p 16:9": "1920:1080", "1080p 9:16": "1080:1920"}}
+		return family{last: true, sound: true, negative: true, seed: true, wide: map[string]string{
+			"720p 16:9": "1280:720", "720p 9:16": "720:1280", "1080p 16:9": "1920:1080", "1080p 9:16": "1080:1920"}}
 	case strings.HasPrefix(model, "kling_4"):
 		return family{last: true, auto: map[string]string{"720p": "auto_720p", "1080p": "auto_1080p"}, wide: map[string]string{
 			"720p 16:9": "1280:720", "720p 9:16": "720:1280", "720p 1:1": "940:940", "720p 21:9": "1460:624",

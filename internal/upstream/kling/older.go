@@ -1,0 +1,120 @@
+package kling
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Clips by the older interface, where the model stands in the body: the newer one
+// takes no pair of keys.
+
+// The paths below /v1/videos.
+const (
+	text2Video  = "text2video"
+	image2Video = "image2video"
+)
+
+// older is what models of clips of the older interface have in common.
+type older struct {
+	modes map[string]string // by tier
+	sound bool              // can be told to make sound or none
+	any   bool              // of 3 to 15 seconds; else of 5 or 10
+}
+
+// olderOf finds the family by the model's id; ok is false for what is not known.
+func olderOf(model string) (of older, ok bool) {
+	modes := map[string]string{"720p": "std", "1080p": "pro"}
+	switch model {
+	case "kling-v3":
+		return older{modes: map[string]string{"720p": "std", "1080p": "pro", "4k": "4k"}, sound: true, any: true}, true
+	case "kling-v2-6":
+		return older{modes: modes, sound: true}, true
+	case "kling-v2-5-turbo":
+		return older{modes: modes}, true
+	}
+	return older{}, false
+}
+
+// olderSeries is where a clip is asked for.
+func olderSeries(w jobcall.Task) string {
+	if len(w.References) > 0 {
+		return image2Video
+	}
+	return text2Video
+}
+
+// olderRequest says a clip: of a text, or of one or two frames.
+func olderRequest(ctx context.Context, w jobcall.Task) (*request, error) {
+	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+		return nil, err
+	}
+	of, ok := olderOf(w.Model)
+	first, last, rest := w.Frames()
+	mode := of.modes[strings.ToLower(w.Tier)]
+	switch {
+	case !ok:
+		return nil, upstream.Unsuitable(w.Kind, "kling's model %.80q is none that takes a pair of keys: use an API key", w.Model)
+	case w.Exact || mode == "":
+		return nil, upstream.Unsuitable(w.Kind, "kling's model %s does not make %s or pixels", w.Model, w.Tier)
+	case len(rest) > 0 || last != nil && first == nil:
+		return nil, upstream.Unsuitable(w.Kind, "kling's model %s takes a first frame, and a last one beside it", w.Model)
+	case first == nil && w.Prompt == "", first != nil && w.Ratio != "":
+		return nil, upstream.Unsuitable(w.Kind, "kling makes a clip of a prompt, or of a first frame in its shape")
+	case w.Seconds != 0 && !of.makes(w.Seconds):
+		return nil, upstream.Unsuitable(w.Kind, "kling's model %s makes no %d seconds", w.Model, w.Seconds)
+	}
+	body := map[string]any{"model_name": w.Model, "mode": mode, "external_task_id": w.Key}
+	for name, value := range map[string]string{"prompt": w.Prompt, "aspect_ratio": w.Ratio} {
+		if value != "" {
+			body[name] = value
+		}
+	}
+	if w.Seconds > 0 {
+		body["duration"] = strconv.FormatInt(w.Seconds, 10)
+	}
+	for name, frame := range map[string]*jobcall.Reference{"image": first, "image_tail": last} {
+		if frame == nil {
+			continue
+		}
+		image, err := bare(ctx, *frame)
+		if err != nil {
+			return nil, err
+		}
+		body[name] = image
+	}
+	for _, name := range []string{"negative_prompt", "watermark_info"} {
+		if raw, ok := w.Further()[name]; ok {
+			body[name] = raw
+		}
+	}
+	series := olderSeries(w)
+	return &request{path: []string{"v1", "videos", series}, series: series, body: body}, of.say(body, w, mode)
+}
+
+// makes tells whether a clip can have a length.
+func (of older) makes(seconds int64) bool {
+	if of.any {
+		return seconds >= 3 && seconds <= 15
+	}
+	return slices.Contains([]int64{5, 10}, seconds)
+}
+
+// say says whether the clip has sound.
+func (of older) say(body map[string]any, w jobcall.Task, mode string) error {
+	on, said := w.Audio()
+	switch {
+	case !said, !on && !of.sound:
+	case !of.sound, on && mode == "std" && !of.any:
+		return upstream.Unsuitable(w.Kind, "kling's model %s cannot do this with sound %t", w.Model, on)
+	case on:
+		body["sound"] = "on"
+	default:
+		body["sound"] = "off"
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package kling_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance"
+	"tollgate/internal/upstream/conformance/task"
+	"tollgate/internal/upstream/credential"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/upstream/kling"
+)
+
+const access = "AccessKey0123456789"
+
+// paired opens a line with a pair of keys at an account that has it; later is how
+// much later than now it is for both.
+func paired(t *testing.T, secret string, later *time.Duration) (*kling.Adapter, *fakestudio.Kling) {
+	t.Helper()
+	studio := fakestudio.NewKling(t)
+	studio.Access, studio.Secret = access, "SecretKey0123456789"
+	transport := exchange.NewTransport()
+	studio.Now = func() time.Time { return time.Now().Add(*later) }
+	keeper := &credential.Keeper{Now: studio.Now}
+	t.Cleanup(transport.CloseIdleConnections)
+	t.Cleanup(keeper.Close)
+	a, err := kling.New(upstream.Target{Line: "main", Provider: kling.Provider, BaseURL: studio.URL(), Key: secret, Strangers: transport,
+		Options: map[string]any{"access_key": access}}, transport, keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, studio
+}
+
+// TestPairOfKeys: what a line with a pair of keys is asked, by the older
+// interface; without a path it is unsuitable.
+func TestPairOfKeys(t *testing.T) {
+	t.Parallel()
+	older := func(change ...task.Change) jobcall.Task {
+		return clip(append([]task.Change{task.Model("kling-v3")}, change...)...)
+	}
+	for name, tt := range map[string]struct {
+		work       jobcall.Task
+		path, body string
+	}{
+		"text": {older(task.Params(`{"audio":true,"negative_prompt":"fog"}`)), "/v1/videos/text2video", `{"aspect_ratio":"16:9","duration":"5",` +
+			`"external_task_id":"sub_1","mode":"std","model_name":"kling-v3","negative_prompt":"fog","prompt":"waves","sound":"on"}`},
+		"frames": {older(task.From("last_frame=b", "first_frame=inline"), task.Tier("4K"), task.Seconds(15)), "/v1/videos/image2video",
+			`{"duration":"15","external_task_id":"sub_1","image":"YWJj","image_tail":"https://media.example/b","mode":"4k",` +
+				`"model_name":"kling-v3","prompt":"waves"}`},
+		"silence of what makes none": {older(task.Model("kling-v2-5-turbo"), task.From("a"), task.Params(`{"audio":false}`)),
+			"/v1/videos/image2video", `{"duration":"5","external_task_id":"sub_1","image":"https://media.example/a","mode":"std",` +
+				`"model_name":"kling-v2-5-turbo","prompt":"waves"}`},
+		"a picture": {picture(), "/v1/images/generations", `{"aspect_ratio":"16:9","external_task_id":"sub_1","model_name":"kling-v3","n":1,` +
+			`"prompt":"a lighthouse","resolution":"1k"}`},
+
+		"a model of the newer":   {work: clip()},
+		"a reference":            {work: older(task.From("reference=a"))},
+		"a video":                {work: older(task.From("a.mp4"))},
+		"a last frame alone":     {work: older(task.From("last_frame=a"))},
+		"a ratio beside a frame": {work: older(task.From("a"), task.Ratio("16:9"))},
+		"4K of 2.6":              {work: older(task.Model("kling-v2-6"), task.Tier("4K"))},
+		"six seconds of 2.6":     {work: older(task.Model("kling-v2-6"), task.Seconds(6))},
+		"sound of 2.6 in 720p":   {work: older(task.Model("kling-v2-6"), task.Params(`{"audio":true}`))},
+		"sound of 2.5":           {work: older(task.Model("kling-v2-5-turbo"), task.Params(`{"audio":true}`))},
+		"a seed":                 {work: older(task.Params(`{"seed":7}`))},
+		"several shots":          {work: older(task.Params(`{"multi_shot":true}`))},
+	} {
+		a, studio := paired(t, "SecretKey0123456789", new(time.Duration))
+		made, err := jobcall.Submit(t.Context(), a, tt.work)
+		sent := studio.Submissions()
+		if tt.path == "" {
+			if v := conformance.VerdictOf(t, err); v != conformance.VerdictsOf(tt.work.Kind).Refused || len(sent) != 0 {
+				t.Errorf("%s: %+v, %d submissions", name, v, len(sent))
+			}
+			continue
+		}
+		if err != nil || len(sent) != 1 || sent[0].Path != tt.path || string(sent[0].Body) != tt.body {
+			t.Errorf("%s: %v, %+v", name, err, sent)
+			continue
+		}
+		if found, err := a.Find(t.Context(), tt.work); found != made.Ticket || err != nil {
+			t.Errorf("%s: found %q, %v; want %q", name, found, err, made.Ticket)
+		}
+		for range 3 {
+			if err == nil && !made.Done {
+				made, err = a.Poll(t.Context(), tt.work, made.Ticket)
+			}
+		}
+		if err != nil || !made.Done || len(made.Results) != 1 {
+			t.Errorf("%s: %+v, %v", name, made, err)
+		}
+	}
+}
+
+// TestTokens: a token holds for half an hour, another one is made before its end;
+// one that is refused takes the line out, and nobody is told it.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	later := time.Duration(0)
+	a, studio := paired(t, "SecretKey0123456789", &later)
+	tokens := map[string]bool{}
+	for _, later = range []time.Duration{0, 20 * time.Minute, 30*time.Minute - time.Second, time.Hour} {
+		w := task.With(clip(task.Model("kling-v3")), func(w *jobcall.Task) { w.Key = later.String() })
+		if _, err := jobcall.Submit(t.Context(), a, w); err != nil {
+			t.Errorf("%s later: %v", later, err)
+		}
+	}
+	for _, s := range studio.Submissions() {
+		tokens[s.Header.Get("Authorization")] = true
+	}
+	if len(tokens) != 3 {
+		t.Errorf("%d tokens in an hour", len(tokens))
+	}
+	other, _ := paired(t, "AnotherSecret0123456789", new(time.Duration))
+	_, err := jobcall.Submit(t.Context(), other, clip(task.Model("kling-v3")))
+	if v := conformance.VerdictOf(t, err); v != conformance.VerdictsOf(upstream.KindVideo).Account {
+		t.Errorf("a wrong pair: %+v, %v", v, err)
+	}
+	if secrets := other.Secrets(); len(secrets) != 1 || strings.Contains(err.Error(), secrets[0]) {
+		t.Errorf("told: %v", err)
+	}
+}
