@@ -15,6 +15,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 )
 
@@ -95,7 +96,7 @@ func (p Making) each(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if w.Reading == nil {
-				w.Reading = func(context.Context) (func(), error) { return func() {}, nil }
+				w.Reading = task.Freely
 			}
 			w.Key = "sub_1"
 			run(t, w)

@@ -18,8 +18,8 @@ import (
 )
 
 // Asks fails the test if a task is not asked of a fake that accepts it in one
-// submission, with a path and a body; without a body it has to be unsuitable. The
-// body is as Said tells it.
+// submission, with a path and a body; without a body it has to be unsuitable. A
+// form is told as JSON, as Form has it.
 func Asks(t testing.TB, provider string, studio Studio, w jobcall.Task, path, body string) {
 	t.Helper()
 	AsksWith(t, provider, nil, studio, w, path, body)
@@ -32,8 +32,8 @@ func AsksWith(t testing.TB, provider string, options map[string]any, studio Stud
 	switch {
 	case s == nil && body != "":
 		t.Errorf("the task is unsuitable, want %s\n%s", path, body)
-	case s != nil && (body == "" || s.Path != path || Said(t, s) != body):
-		t.Errorf("%s\n%s, want %s\n%s", s.Path, Said(t, s), path, body)
+	case s != nil && (body == "" || s.Path != path || said(t, s) != body):
+		t.Errorf("%s\n%s, want %s\n%s", s.Path, said(t, s), path, body)
 	}
 }
 
@@ -76,17 +76,17 @@ func keyed(header http.Header) bool {
 	return false
 }
 
-// Said is the body of a submission: its JSON, or its Form as JSON.
-func Said(t testing.TB, s *fakestudio.Submission) string {
+// said is the body of a submission: its JSON, or its Form as JSON.
+func said(t testing.TB, s *fakestudio.Submission) string {
 	t.Helper()
 	if kind, _, _ := mime.ParseMediaType(s.Header.Get("Content-Type")); kind == "application/json" {
 		return string(s.Body)
 	}
-	said, err := json.Marshal(Form(t, s))
+	text, err := json.Marshal(Form(t, s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(said)
+	return string(text)
 }
 
 // Pixels shows a mask of two colours by its pixels: black ones (#) and white ones

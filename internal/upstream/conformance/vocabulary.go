@@ -2,13 +2,12 @@ package conformance
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"io"
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/jobrequest"
 )
@@ -53,9 +52,9 @@ func (p Making) vocabulary(t *testing.T) {
 
 // picture is a reference with a role.
 func picture(n int, role string) jobcall.Reference {
-	data := fakestudio.Picture(n)
-	return jobcall.Reference{Type: "image/png", Size: int64(len(data)), Role: role,
-		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+	r := task.Reference("image/png", "", string(fakestudio.Picture(n)))
+	r.Role = role
+	return r
 }
 
 // tellsApart submits a task with each change: the provider sees no two alike.
