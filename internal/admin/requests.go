@@ -61,13 +61,7 @@ func lineCost(attempts json.RawMessage) *money.Amount {
 	}
 	var sum *money.Amount
 	for _, c := range costs {
-		if c.Cost == nil {
-			continue
-		}
-		if sum == nil {
-			sum = new(money.Amount)
-		}
-		*sum += *c.Cost
+		sum = money.PlusKnown(sum, c.Cost)
 	}
 	return sum
 }

@@ -63,7 +63,9 @@ func (d *desk) attend(x *exchange, fresh bool, handle func(*exchange) error) err
 		return err
 	}
 	x.Memory = d.memory.Body(x.principal.Account)
+	x.Account, x.Key = x.principal.Account, x.principal.Key
 	err := handle(x)
+	x.Model = fault.Shown(x.model)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return &httpapi.Cut{Cause: err}
 	}

@@ -13,15 +13,27 @@ const imageTokens = 765
 // usage completes what a provider reported. Without a report, or before its
 // last word, we count ourselves: a prompt that it has not counted, never above
 // what it can have, and of the completion the larger of the two counts
-// (readings: Charges).
+// (readings: Charges). It notes whose counts they are.
 func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.Counter) int64) wire.Usage {
+	x.source = ledger.SourceProvider
 	if known {
 		return reported
 	}
+	ours := 0
 	if reported.Prompt == 0 {
+		ours++
 		reported.Prompt = min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.asked.Bound))
 	}
-	reported.Completion = max(reported.Completion, completion(x.opts.Counter))
+	if counted := completion(x.opts.Counter); counted >= reported.Completion {
+		ours++
+		reported.Completion = counted
+	}
+	switch ours {
+	case 1:
+		x.source = ledger.SourceBoth
+	case 2:
+		x.source = ledger.SourceGateway
+	}
 	return reported
 }
 

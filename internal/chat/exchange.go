@@ -11,6 +11,8 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
+	"tollgate/internal/money"
+	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
 
@@ -39,7 +41,8 @@ type exchange struct {
 	stream *stream
 	room   int64 // bytes that its stream has from the budget
 
-	begun     bool // the first byte of the answer was handed to the connection
+	source    ledger.Source // whose counts the usage is of that was asked for last
+	begun     bool          // the first byte of the answer was handed to the connection
 	firstByte time.Duration
 	deadline  time.Time // of writes
 }
@@ -88,15 +91,37 @@ func (x *exchange) end(outcome ledger.Outcome, status int, code fault.Code) ledg
 	e := ledger.End{Outcome: outcome, Status: status, Code: string(code), Streamed: x.begun, FirstByte: x.firstByte, Duration: x.since()}
 	if n := len(x.attempts); n > 0 {
 		last := &x.attempts[n-1]
-		e.Attempts = x.attempts
-		if last.Skipped == "" {
-			e.Line = last.Line
-		}
+		e.Attempts, e.Line, e.LineCost = x.attempts, x.lastLine(), x.lineCost()
 		if x.run != nil && last.Code == "" {
 			last.DurationMS = x.opts.Now().Sub(x.run.began).Milliseconds()
 		}
 	}
 	return e
+}
+
+// lastLine is the line that was asked last; empty: none was.
+func (x *exchange) lastLine() string {
+	if n := len(x.attempts); n > 0 && x.attempts[n-1].Skipped == "" {
+		return x.attempts[n-1].Line
+	}
+	return ""
+}
+
+// blame notes why the answer of the last attempt broke off.
+func (x *exchange) blame(f *upstream.Failure) {
+	if n := len(x.attempts); n > 0 {
+		last := &x.attempts[n-1]
+		last.DurationMS = x.opts.Now().Sub(x.run.began).Milliseconds()
+		last.Code, last.Cause = string(f.Code), f.Cause.Error()
+	}
+}
+
+// lineCost is what the providers of all attempts take; nil: nobody knows.
+func (x *exchange) lineCost() (sum *money.Amount) {
+	for _, a := range x.attempts {
+		sum = money.PlusKnown(sum, a.LineCost)
+	}
+	return sum
 }
 
 // release ends the request without a charge.
@@ -115,7 +140,7 @@ func (x *exchange) settle(u wire.Usage, code fault.Code) error {
 		last.LineCost = &cost
 	}
 	e := x.end(ledger.Billed, http.StatusOK, code)
-	e.Cost, e.Tokens = x.Model.Cost(u, x.choice), tokens(u)
+	e.Cost, e.Tokens, e.Source = x.Model.Cost(u, x.choice), tokens(u), x.source
 	err := x.hold.Settle(context.WithoutCancel(x.client), e)
 	if err == nil {
 		x.on.Settled(line.Settlement{Answered: true, Cost: e.Cost, Held: x.admitted.Amount, LineCost: last.LineCost})
@@ -148,6 +173,7 @@ func (x *exchange) fail(err error) error {
 		panic(http.ErrAbortHandler)
 	}
 	f := fault.Of(err)
+	f.Line = x.lastLine()
 	if f.Code == fault.MaxTokensTooSmall {
 		f.Param = x.asked.LimitParam
 		f.Message = strings.ReplaceAll(f.Message, "max_tokens", f.Param)
@@ -159,8 +185,8 @@ func (x *exchange) fail(err error) error {
 
 // expose names the line that was asked last, for the operator.
 func (x *exchange) expose() {
-	if n := len(x.attempts); n > 0 && x.opts.ExposeLine && x.attempts[n-1].Skipped == "" {
-		x.w.Header().Set("x-tollgate-line", x.attempts[n-1].Line)
+	if line := x.lastLine(); line != "" && x.opts.ExposeLine {
+		x.w.Header().Set("x-tollgate-line", line)
 	}
 }
 

@@ -33,8 +33,10 @@ type Error struct {
 	// Passed is set when a provider rejected the request and its own status
 	// and type are passed on (interface.md, Error object).
 	Passed *Passed
-	// Cause is what went wrong inside. It is logged once, at the door.
+	// Cause is what went wrong inside. It is logged once, at the door, with Line,
+	// the one that was asked last; empty: none was.
 	Cause error
+	Line  string
 }
 
 // Passed holds what a provider said about a request that it rejected.

@@ -15,6 +15,9 @@ type Exchange struct {
 	Request  *http.Request
 	ID       string // of the request: on its answer, in the log and in the request log
 	Received time.Time
+	// Account, Key and Model are whose request it is and what it asks for, as far
+	// as that is known: for the log.
+	Account, Key, Model string
 	// Memory is what the request's body is held in; the zero value asks nobody.
 	Memory Held
 

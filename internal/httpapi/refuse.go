@@ -25,7 +25,8 @@ func (c *Cut) Unwrap() error { return c.Cause }
 // waits for the answer any more.
 func (s *server) refuse(x *Exchange, err error) {
 	if cut, ok := errors.AsType[*Cut](err); ok {
-		s.Log.Error("request cut off", "request", x.ID, "endpoint", x.endpoint, "cause", cut.Cause)
+		s.Log.Error("request cut off", "request", x.ID, "endpoint", x.endpoint, "account", x.Account, "key", x.Key, "model", x.Model,
+			"cause", cut.Cause)
 		panic(http.ErrAbortHandler)
 	}
 	f := fault.Of(err)
@@ -36,7 +37,7 @@ func (s *server) refuse(x *Exchange, err error) {
 			level = slog.LevelError
 		}
 		s.Log.Log(x.Request.Context(), level, "request failed", "request", x.ID, "endpoint", x.endpoint,
-			"code", string(f.Code), "cause", f.Cause)
+			"account", x.Account, "key", x.Key, "model", x.Model, "line", f.Line, "code", string(f.Code), "cause", f.Cause)
 	}
 	if f.Status() == http.StatusUnauthorized {
 		x.Header().Set("WWW-Authenticate", "Bearer")

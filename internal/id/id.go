@@ -7,6 +7,7 @@ package id
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"strings"
 	"time"
 )
 
@@ -24,13 +25,58 @@ func At(prefix string, now time.Time) string {
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], uint64(now.UnixMilli())<<16)
 	rand.Read(raw[6:]) // never fails (crypto/rand)
+	return prefix + spell(raw)
+}
+
+// spell writes 128 bits as 26 characters.
+func spell(raw [16]byte) string {
 	hi, lo := binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:])
-	out := make([]byte, len(prefix)+26)
-	copy(out, prefix)
-	for i := len(out) - 1; i >= len(prefix); i-- {
+	var out [26]byte
+	for i := len(out) - 1; i >= 0; i-- {
 		out[i] = alphabet[lo&31]
 		lo = lo>>5 | hi<<59
 		hi >>= 5
 	}
-	return string(out)
+	return string(out[:])
+}
+
+// packedText begins what Pack cannot make shorter; no identifier of before the
+// year 10889 packs to bytes that begin so.
+const packedText = 0xff
+
+// Pack returns the 16 bytes of an identifier with this prefix. Any other text is
+// packed as it is, and one byte longer; the empty text is empty.
+func Pack(prefix, text string) []byte {
+	if text == "" {
+		return []byte{}
+	}
+	raw := make([]byte, 16)
+	name, is := strings.CutPrefix(text, prefix)
+	if is && len(name) == 26 {
+		var hi, lo uint64
+		for i := range len(name) {
+			digit := strings.IndexByte(alphabet, name[i])
+			if digit < 0 {
+				return append([]byte{packedText}, text...)
+			}
+			hi, lo = hi<<5|lo>>59, lo<<5|uint64(digit)
+		}
+		binary.BigEndian.PutUint64(raw[:8], hi)
+		binary.BigEndian.PutUint64(raw[8:], lo)
+		if raw[0] != packedText && name[0] <= '7' {
+			return raw
+		}
+	}
+	return append([]byte{packedText}, text...)
+}
+
+// Unpack returns the text that Pack has packed.
+func Unpack(prefix string, packed []byte) string {
+	switch {
+	case len(packed) == 0:
+		return ""
+	case packed[0] == packedText || len(packed) != 16:
+		return string(packed[1:])
+	}
+	return prefix + spell([16]byte(packed))
 }

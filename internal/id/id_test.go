@@ -31,3 +31,25 @@ func TestIdentifiersDoNotRepeat(t *testing.T) {
 		seen[got] = true
 	}
 }
+
+func TestPackingKeepsEveryText(t *testing.T) {
+	seen := map[string]string{}
+	texts := []string{"", "req_", "req_1", "job_01k9", "req_zzzzzzzzzzzzzzzzzzzzzzzzzz", "req_80000000000000000000000000", "other_01k9",
+		"req_01K9000000000000000000000O", "\xffabcdefghijklmno", strings.Repeat("a", 15), strings.Repeat("a", 16)}
+	for range 1000 {
+		texts = append(texts, New("req_"))
+	}
+	for i, text := range texts {
+		packed := Pack("req_", text)
+		if got := Unpack("req_", packed); got != text {
+			t.Errorf("%q comes back as %q", text, got)
+		}
+		if other, taken := seen[string(packed)]; taken {
+			t.Errorf("%q and %q are packed alike", text, other)
+		}
+		seen[string(packed)] = text
+		if i >= len(texts)-1000 && len(packed) != 16 {
+			t.Errorf("%q is packed in %d bytes", text, len(packed))
+		}
+	}
+}

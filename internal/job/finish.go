@@ -72,13 +72,18 @@ func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 		Outcome: ledger.Failed, Status: 202, Line: p.line, Attempts: p.trace.Attempts,
 		Duration: time.Duration(max(0, nowMS-e.rec.createdMS)) * time.Millisecond,
 	}
+	for _, a := range p.trace.Attempts {
+		end.LineCost = money.PlusKnown(end.LineCost, a.LineCost)
+	}
 	if e.fail != nil {
 		end.Code = string(e.fail.code)
 		return end, true
 	}
-	end.Outcome, end.Cost = ledger.Billed, e.cost
-	if e.rec.kind == media.KindImage {
-		end.Tokens.Images = int64(len(e.files))
+	end.Outcome, end.Cost, end.Source = ledger.Billed, e.cost, ledger.SourceGateway
+	if n := int64(len(e.files)); e.rec.kind == media.KindImage {
+		end.Tokens.Images = n
+	} else {
+		end.Tokens.Clips, end.Tokens.VideoMS = n, n*e.rec.plan.Seconds*1000
 	}
 	return end, true
 }

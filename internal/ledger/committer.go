@@ -24,6 +24,8 @@ type committer struct {
 	epoch string
 	batch int64 // number of the last committed batch
 
+	series knownSeries
+
 	// run runs a batch of statements; tests put faults here.
 	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
 }
@@ -52,7 +54,7 @@ func newCommitter(l *Ledger) *committer {
 	if exec == nil {
 		exec = func(ctx context.Context, s *store.Session, b *store.Batch, _ phase) error { return s.Run(ctx, b) }
 	}
-	return &committer{l: l, epoch: l.node.Epoch(), exec: exec}
+	return &committer{l: l, epoch: l.node.Epoch(), exec: exec, series: knownSeries{}}
 }
 
 // run commits until the queue is closed and empty.
@@ -96,6 +98,7 @@ func (c *committer) commit(ops []*op) {
 		switch v {
 		case committed:
 			c.batch++
+			c.series.add(b.newSeries)
 			c.l.writing.batch(nil, c.l.now())
 			c.answer(ops, b)
 			if c.l.opts.Observer.Batch != nil {
@@ -149,7 +152,7 @@ func (c *committer) try(ops []*op) (verdict, *batch, error) {
 }
 
 func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op) (verdict, *batch, error) {
-	b := newBatch()
+	b := newBatch(c.series)
 	read := c.l.db.NewBatch()
 	var moved int64
 	read.Begin(lockTimeout, idleTimeout)

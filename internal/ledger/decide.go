@@ -25,9 +25,11 @@ type batch struct {
 	progress  []*Hold
 	riders    []Rider
 	decisions map[*op]decision
+	series    knownSeries // those that the database is known to have
+	newSeries []int64     // and those that this batch writes
 }
 
-func newBatch() *batch { return &batch{Books: books.New()} }
+func newBatch(series knownSeries) *batch { return &batch{Books: books.New(), series: series} }
 
 // decide takes the operations into the books, in order.
 func (b *batch) decide(ops []*op, epoch string) {

@@ -25,8 +25,9 @@ const (
 )
 
 // Fold deletes receipts that are older than the retention, account by account,
-// and keeps their sums: charges as an entry a month, totals in ledger_folded.
-// Money stays provable without them. It also deletes refusals of strangers,
+// and keeps their sums, totals in ledger_folded, and of each charge a row in a
+// compact form (Charge), whose sum is an entry a month. Money stays provable
+// without them. It also deletes refusals of strangers,
 // saved answers and rate hits that have run out. It is one step of Run.
 func (l *Ledger) Fold(ctx context.Context) error {
 	for {
@@ -133,42 +134,54 @@ type foldChunkRows struct {
 	months map[int64]*foldMonth
 	last   int64       // the newest day among them
 	chain  audit.Chain // of the deleted, so that the running balance can be proved without them
+	kept   []audit.Kept
+	days   days             // what a former version has left out of them
+	marks  map[int64]uint64 // of the series
 }
 
 func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRows, error) {
-	rows, err := tx.Query(
-		`SELECT id, seq, key, model, day, outcome, cost_nano, balance_nano, prompt_tokens, completion_tokens, images, ended_ms
-		FROM ledger_receipt WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`, account, below, today, foldChunk)
+	rows, err := tx.Query(`SELECT `+datedColumns+`, dated, seq, balance_nano, ended_ms, job FROM ledger_receipt
+		WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`, account, below, today, foldChunk)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	chunk := &foldChunkRows{totals: map[foldKey]*Totals{}, months: map[int64]*foldMonth{}}
+	chunk := &foldChunkRows{totals: map[foldKey]*Totals{}, months: map[int64]*foldMonth{}, days: newDays(), marks: map[int64]uint64{}}
 	for rows.Next() {
-		var receipt string
-		var k foldKey
-		var cost money.Amount
-		var tokens Tokens
+		var r datedRow
 		var m foldMonth
-		var day, outcome int64
-		if err := rows.Scan(&receipt, &m.seq, &k.key, &k.model, &day, &outcome, &cost, &m.balance, &tokens.Prompt, &tokens.Completion,
-			&tokens.Images, &m.createdMS); err != nil {
+		var dated int64
+		var job string
+		if err := rows.Scan(append(r.dest(), &dated, &m.seq, &m.balance, &m.createdMS, &job)...); err != nil {
 			return nil, err
 		}
-		chunk.ids, chunk.last = append(chunk.ids, receipt), max(chunk.last, day)
-		if Outcome(outcome) == Refused {
+		r.series.Account = account
+		chunk.ids, chunk.last = append(chunk.ids, r.id), max(chunk.last, r.day)
+		if r.outcome == Refused {
 			continue
 		}
-		if chunk.totals[k] == nil {
-			chunk.totals[k] = &Totals{}
-		}
-		chunk.totals[k].Count(Outcome(outcome), cost, tokens)
-		chunk.chain.Move(m.seq, m.balance, -cost)
-		if cost > 0 {
-			chunk.month(day, m, cost)
+		chunk.count(&r, dated != 0)
+		chunk.chain.Move(m.seq, m.balance, -r.cost)
+		if r.cost > 0 {
+			chunk.month(r.day, m, r.cost)
+			chunk.kept = append(chunk.kept, audit.Kept{Seq: m.seq, Model: r.series.Model, Amount: r.cost, Balance: m.balance,
+				EndedMS: m.createdMS, Request: id.Pack(requestPrefix, r.id), Job: id.Pack(jobPrefix, job)})
 		}
 	}
 	return chunk, rows.Err()
+}
+
+// count adds a receipt to the sums that outlive it.
+func (c *foldChunkRows) count(r *datedRow, dated bool) {
+	k := foldKey{r.series.Key, r.series.Model}
+	if c.totals[k] == nil {
+		c.totals[k] = &Totals{}
+	}
+	c.totals[k].Count(r.outcome, r.cost, r.tokens)
+	if !dated {
+		c.days.add(r.series, r.day, r.figures())
+	}
+	c.marks[books.SeriesID(r.series)] += r.markOf()
 }
 
 // month adds a charge to its month; the entry shows the newest charge's place
@@ -204,13 +217,28 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 	if err := c.chain.NoteTx(tx, account); err != nil {
 		return err
 	}
+	if err := keepTx(tx, account, c.kept); err != nil {
+		return err
+	}
+	if err := c.days.writeTx(tx); err != nil {
+		return err
+	}
+	if err := foldSeriesTx(tx, c.marks); err != nil {
+		return err
+	}
 	for month, m := range c.months {
 		entry := fmt.Sprintf("ent_%s_%04d%02d", account, month/12, month%12+1)
-		_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
-			VALUES ($1, $2, $3, 'charges', $4, $5, $6, '', $7)
-			ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, amount_nano = ledger_entry.amount_nano + excluded.amount_nano,
-			balance_nano = excluded.balance_nano, created_ms = excluded.created_ms`,
-			entry, account, m.seq, month, -int64(m.cost), int64(m.balance), m.createdMS)
+		// The place of charges that a former version has not kept one by one stays.
+		_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms, kept_nano)
+			VALUES ($1, $2, $3, 'charges', $4, $5, $6, '', $7, $8)
+			ON CONFLICT (id) DO UPDATE SET amount_nano = ledger_entry.amount_nano + excluded.amount_nano,
+			kept_nano = ledger_entry.kept_nano + excluded.kept_nano,
+			seq = CASE WHEN ledger_entry.amount_nano + ledger_entry.kept_nano = 0 THEN excluded.seq ELSE ledger_entry.seq END,
+			balance_nano = CASE WHEN ledger_entry.amount_nano + ledger_entry.kept_nano = 0 THEN excluded.balance_nano
+				ELSE ledger_entry.balance_nano END,
+			created_ms = CASE WHEN ledger_entry.amount_nano + ledger_entry.kept_nano = 0 THEN excluded.created_ms
+				ELSE ledger_entry.created_ms END`,
+			entry, account, m.seq, month, -int64(m.cost), int64(m.balance), m.createdMS, int64(m.cost))
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func TestFoldKeepsTheBooks(t *testing.T) {
 		if err := h.Settle(context.Background(), billed(1)); err != nil {
 			t.Fatal(err)
 		}
-		before := f.usage("a")
+		before, listed := f.usage("a"), f.entries("a", 1000)
 		if err := f.Fold(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -53,21 +53,42 @@ func TestFoldKeepsTheBooks(t *testing.T) {
 		if after.Total != before.Total || after.Balance != before.Balance {
 			t.Errorf("usage %+v became %+v", before.Total, after.Total)
 		}
-		var entries []Entry
-		err = db.View(context.Background(), func(tx *store.Tx) (err error) {
-			entries, _, err = EntriesTx(tx, "a", "", 100)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := f.entries("a", 7)
 		var sum money.Amount
 		for _, e := range entries {
 			sum += e.Amount
 		}
-		if sum != after.Balance || len(entries) > 4 || entries[0].Kind != "charge" || entries[len(entries)-1].Kind != "credit" {
-			t.Errorf("entries %+v add up to %s; want %s", entries, sum, after.Balance)
+		if sum != after.Balance || len(entries) != len(listed) {
+			t.Errorf("%d entries add up to %s; want %d and %s", len(entries), sum, len(listed), after.Balance)
+		}
+		for i, e := range entries {
+			if e != listed[i] {
+				t.Fatalf("entry %+v became %+v", listed[i], e)
+			}
 		}
 		f.audited()
 	})
+}
+
+// entries lists all movements of an account, by pages.
+func (f *fixture) entries(account string, page int) []Entry {
+	f.t.Helper()
+	var all []Entry
+	err := f.db.View(context.Background(), func(tx *store.Tx) error {
+		after := ""
+		for {
+			entries, more, err := EntriesTx(tx, account, after, page)
+			if err != nil {
+				return err
+			}
+			if all = append(all, entries...); !more {
+				return nil
+			}
+			after = all[len(all)-1].ID
+		}
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return all
 }

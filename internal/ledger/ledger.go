@@ -157,8 +157,8 @@ func (l *Ledger) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run keeps the node alive, sweeps after dead ones and folds old receipts,
-// until ctx ends.
+// Run keeps the node alive, sweeps after dead ones, folds old receipts and adds
+// to the days what a former version has left out of them, until ctx ends.
 func (l *Ledger) Run(ctx context.Context) {
 	every := func(period time.Duration, what string, step func(context.Context) error) loop.Loop {
 		return loop.Loop{Room: "ledger", Does: what, Log: l.log, Period: period, Later: true, Step: step}
@@ -169,6 +169,7 @@ func (l *Ledger) Run(ctx context.Context) {
 		every(keepTimeEvery, "keep the time", l.KeepTime),
 		every(time.Second, "log sampled refusals", l.flushRefusals),
 		every(10*time.Minute, "fold old receipts", l.Fold),
+		loop.Loop{Room: "ledger", Does: "add receipts to their days", Log: l.log, Period: time.Minute, Step: l.Date},
 	)
 }
 

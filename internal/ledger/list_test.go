@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"tollgate/internal/id"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -19,6 +20,10 @@ const listRows = 6_000
 func fillLists(t *testing.T, db *store.DB) {
 	t.Helper()
 	const numbers = ` WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1) `
+	bytes := "BYTEA"
+	if db.Dialect() == store.SQLite {
+		bytes = "BLOB"
+	}
 	for _, text := range []string{
 		`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
 			prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
@@ -31,6 +36,9 @@ func fillLists(t *testing.T, db *store.DB) {
 		`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)` + numbers + `
 		SELECT 'ent_' || CAST(100000 + i AS TEXT), 'a' || CAST(CASE WHEN i % 2 = 0 THEN 0 ELSE i % 199 END AS TEXT),
 			100000 + i, 'credit', 0, 1, 0, '', 0 FROM n`,
+		`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job)` + numbers + `
+		SELECT i % 199, 200, 200000 + i, 1, 0, 0, CAST('c' || CAST(100000 + i AS TEXT) AS ` + bytes + `), CAST('' AS ` + bytes + `) FROM n`,
+		`INSERT INTO ledger_word (id, word)` + numbers + ` SELECT i - 1, 'a' || CAST(i - 1 AS TEXT) FROM n`,
 		`INSERT INTO ledger_over (account, key, line, over_nano)` + numbers + `
 		SELECT 'a' || CAST(i % 500 AS TEXT), 'k' || CAST(i / 500 AS TEXT), 'l' || CAST(i % 40 AS TEXT), 1 FROM n`,
 	} {
@@ -87,7 +95,9 @@ func TestListsWalkIndexes(t *testing.T) {
 			check("after a request", afterReceipt, "req_103000", "a0")
 			check("movements", movesPage, "a0", int64(1)<<62, 51)
 			check("charges", chargesPage, "a0", int64(1)<<62, 51)
-			check("after an entry", entrySeq, "a0", "req_103000")
+			check("kept charges", keptPage, "a0", int64(1)<<62, 51)
+			check("a kept charge", chargeText, id.Pack(requestPrefix, "req_103000"))
+			check("after an entry", entrySeq, "a0", "req_103000", id.Pack(requestPrefix, "req_103000"))
 			check("over of requests", overOfRequests(tx), store.List([]string{"req_103000"}))
 			for name, plan := range map[string][]string{
 				"accounts": storetest.Plan(t, tx, overOfAccounts(tx), some),

@@ -24,6 +24,17 @@ const (
 	Refused = books.Refused // before or at admission
 )
 
+// Source is whose counts a request was charged by.
+type Source = books.Source
+
+// The sources, as receipts keep them.
+const (
+	SourceProvider = books.SourceProvider // the provider's
+	SourceGateway  = books.SourceGateway  // our own: the provider gave none
+	SourceBoth     = books.SourceBoth     // the prompt as one counts it, the answer as the other
+	SourceNoted    = books.SourceNoted    // what a stream had noted when its node died
+)
+
 // End is what the receipt of a request says.
 type End = books.End
 

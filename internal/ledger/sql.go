@@ -194,6 +194,7 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	b.writeReceipts(q)
 	b.writeOver(q)
 	b.writeUsage(q)
+	b.writeSeries(q)
 	for _, r := range b.riders {
 		r.Write(q, b.NowMS)
 	}
@@ -253,7 +254,7 @@ func word(text string) string {
 const receiptColumns = `id text, account text, seq bigint, key text, model text, endpoint text, day bigint, revision bigint, outcome bigint,
 	status bigint, code text, line text, attempts text, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, images bigint,
 	cost_nano bigint, over_nano bigint, held_nano bigint, balance_nano bigint, first_byte_ms bigint, duration_ms bigint, created_ms bigint,
-	ended_ms bigint, stands_for bigint, job text, free bigint`
+	ended_ms bigint, stands_for bigint, job text, free bigint, clips bigint, video_ms bigint, line_cost_nano bigint, source bigint, dated 1`
 
 var (
 	insertReceipts = store.Insert("ledger_receipt", receiptColumns, "")
@@ -284,6 +285,7 @@ func columns(r *books.ReceiptRow) []any {
 		r.End.Tokens.Prompt, r.End.Tokens.Cached, r.End.Tokens.Completion, r.End.Tokens.Images,
 		int64(r.Cost), int64(r.Over), int64(r.Hold.Amount), int64(r.Balance),
 		r.End.FirstByte.Milliseconds(), r.End.Duration.Milliseconds(), r.Hold.CreatedMS, r.EndedMS, r.StandsFor, r.Hold.Job, flag(r.Hold.Free),
+		r.End.Tokens.Clips, r.End.Tokens.VideoMS, int64(r.End.TakenByLines()), int64(r.End.Source),
 	}
 }
 

@@ -134,3 +134,17 @@ func Add(a, b Amount) (Amount, error) {
 	}
 	return a + b, nil
 }
+
+// PlusKnown adds an amount that is known to a sum of such; nil is not known. A sum
+// ends at Max.
+func PlusKnown(sum, more *Amount) *Amount {
+	if more == nil {
+		return sum
+	}
+	total := *more
+	if sum != nil {
+		total = min(*sum, Max) + min(*more, Max)
+	}
+	total = min(total, Max)
+	return &total
+}

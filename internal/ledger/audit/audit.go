@@ -53,6 +53,9 @@ const auditTimeout = 15 * time.Minute
 //   - what accounts and keys show as held is the sum of their open holds, what
 //     keys have spent and usage totals are the sums of the receipts, those of
 //     the day and the places of free quotas included;
+//   - the charges that are kept of deleted receipts are those that were kept;
+//   - the days of each series are the sums of its receipts, also of those that
+//     have been deleted;
 //   - each receipt, hold and movement is one that the rules of billing allow,
 //     and belongs to an account and to a key of that account;
 //   - each open hold is of a node that lives or of a job, and has no receipt.
@@ -106,6 +109,9 @@ type Books struct {
 	accounts map[string]*accountSums
 	keys     map[string]*keySums
 	holds    map[string]*openHold // open, by request
+	series   map[int64]*seriesSums
+	named    map[books.Series]*seriesSums // the same, and those that are missing
+	factors  dayFactors
 	receipts []func(JobReceipt)
 	finally  []func() error
 }
@@ -128,6 +134,7 @@ func (b *Books) run(others []Check) error {
 	b.foldable = books.FoldBelow(now, 0)
 	for _, read := range []func() error{
 		b.readAccounts, b.readKeys, b.readUsage, b.readFree, b.readFolded, b.readDays, b.readHolds, b.readEntries, b.readHits, b.readQuarantine,
+		b.readSeries, b.readKept,
 	} {
 		if err := read(); err != nil {
 			return err
@@ -145,6 +152,9 @@ func (b *Books) run(others []Check) error {
 		return err
 	}
 	if err := b.compare(); err != nil {
+		return err
+	}
+	if err := b.compareSeries(); err != nil {
 		return err
 	}
 	for _, end := range b.finally {

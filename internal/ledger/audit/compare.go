@@ -70,6 +70,7 @@ func (b *Books) compareAccount(id string, a *accountSums) error {
 	compare("balance is not credits less charges", a.state.balance, a.moved)
 	compare("held is not the sum of the account's open holds", a.state.held, a.held)
 	compare("the months' charges are not the sum of the deleted receipts", a.foldedCharges, a.foldedCost)
+	b.compareKept(id, a)
 	if outside(a.state.balance) {
 		b.Differ(Difference{Account: id, What: "a balance is out of range", Recorded: a.state.balance.String()})
 	}
@@ -154,7 +155,7 @@ const maxBreaks = 10
 // the running balance does not go on. Where receipts have been deleted it goes
 // on with the movement after them, as often as deleted ones are accounted for.
 func (b *Books) findBreaks(account string, a *accountSums) error {
-	gaps, breaks := a.folded, 0
+	gaps, breaks := a.folded-a.kept.rows, 0
 	differ := func(request, what string, recorded, computed any) {
 		if breaks++; breaks <= maxBreaks {
 			b.Differ(Difference{Account: account, Request: request, What: what, Recorded: fmt.Sprint(recorded), Computed: fmt.Sprint(computed)})
@@ -185,6 +186,8 @@ func (b *Books) findBreaks(account string, a *accountSums) error {
 	}, `SELECT id, seq, balance_nano, delta FROM (
 			SELECT id, seq, balance_nano, -cost_nano AS delta FROM ledger_receipt WHERE account = $1 AND outcome <> 4
 			UNION ALL SELECT id, seq, balance_nano, amount_nano FROM ledger_entry WHERE account = $1 AND kind <> 'charges'
+			UNION ALL SELECT '', c.seq, c.balance_nano, -c.amount_nano FROM ledger_charge c JOIN ledger_word w ON w.id = c.account
+			WHERE w.word = $1
 		) AS moves ORDER BY seq, id`, account)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ type accountSums struct {
 	noted         int64        // of them, those whose places in the chain were noted
 	foldedCost    money.Amount // and what they cost
 	foldedCharges money.Amount // the same by the months' entries
+	kept          keptSums
 	models        map[string]*modelSums
 }
 
@@ -253,12 +254,13 @@ func (b *Books) readEntries() error {
 	return b.each(func(scan scanner) error {
 		var id, account, kind string
 		var seq, month int64
-		var amount, balance money.Amount
-		if err := scan(&id, &account, &seq, &kind, &month, &amount, &balance); err != nil {
+		var amount, balance, kept money.Amount
+		if err := scan(&id, &account, &seq, &kind, &month, &amount, &balance, &kept); err != nil {
 			return err
 		}
 		a := b.account(account, "a movement")
 		a.moved += amount
+		a.kept.months += kept
 		if kind == books.EntryCharges {
 			a.foldedCharges -= amount
 		} else {
@@ -267,9 +269,12 @@ func (b *Books) readEntries() error {
 		if what := judgeEntry(kind, month, amount, balance); what != "" {
 			b.Differ(Difference{Account: account, Request: id, What: what, Recorded: amount.String()})
 		}
+		if what := judgeKept(kind, amount, kept); what != "" {
+			b.Differ(Difference{Account: account, Request: id, What: what, Recorded: kept.String(), Computed: amount.String()})
+		}
 		b.Checked("entries", 1)
 		return nil
-	}, `SELECT id, account, seq, kind, month, amount_nano, balance_nano FROM ledger_entry`)
+	}, `SELECT id, account, seq, kind, month, amount_nano, balance_nano, kept_nano FROM ledger_entry`)
 }
 
 func (b *Books) readHits() error {
@@ -295,30 +300,33 @@ func (b *Books) readHits() error {
 // receipt is what the rules and sums need of a receipt.
 type receipt struct {
 	seq, day, status, free, endedMS int64
+	dated, source                   int64
 	outcome                         books.Outcome
 	job                             bool
 	code                            bool // it has one
 	tokens                          books.Tokens
 	cost, over, held, balance       money.Amount
+	lineCost                        money.Amount
 }
 
 // readReceipts reads every receipt once.
 func (b *Books) readReceipts() error {
-	rows, err := b.tx.Query(`SELECT id, account, key, model, job, seq, day, outcome, status, CASE WHEN code = '' THEN 0 ELSE 1 END, free,
-		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, ended_ms FROM ledger_receipt`)
+	rows, err := b.tx.Query(`SELECT id, account, key, model, job, line, endpoint, seq, day, outcome, status, CASE WHEN code = '' THEN 0 ELSE 1 END, free,
+		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, ended_ms,
+		clips, video_ms, line_cost_nano, source, dated FROM ledger_receipt`)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	// Into any the columns come as they are, which spares database/sql a
 	// conversion by reflection each: a fifth of the audit's time.
-	var columns [20]any
+	var columns [27]any
 	dest := make([]any, len(columns))
 	for i := range columns {
 		dest[i] = &columns[i]
 	}
-	var texts [5]string // id, account, key, model, job
-	var numbers [15]int64
+	var texts [7]string // id, account, key, model, job, line, endpoint
+	var numbers [20]int64
 	var n int64
 	for ; rows.Next(); n++ {
 		if err := rows.Scan(dest...); err != nil {
@@ -349,6 +357,7 @@ func (b *Books) readReceipts() error {
 				What: "an open hold has a receipt", Recorded: h.amount.String(), Computed: r.cost.String()})
 		}
 		b.add(account, key, model, &r)
+		b.addDated(books.Series{Account: account, Key: key, Model: model, Line: texts[5], Endpoint: texts[6]}, &r)
 		if r.job && r.outcome != books.Refused {
 			told := JobReceipt{Request: id, Job: job, Account: account, Billed: r.outcome == books.Billed, Cost: r.cost, EndedMS: r.endedMS}
 			for _, fn := range b.receipts {
@@ -361,11 +370,12 @@ func (b *Books) readReceipts() error {
 }
 
 // readReceipt takes the numbers of a receipt in the order of readReceipts.
-func readReceipt(n *[15]int64, job bool) receipt {
+func readReceipt(n *[20]int64, job bool) receipt {
 	return receipt{
 		job: job, seq: n[0], day: n[1], outcome: books.Outcome(n[2]), status: n[3], code: n[4] != 0, free: n[5],
-		tokens: books.Tokens{Prompt: n[6], Cached: n[7], Completion: n[8], Images: n[9]},
-		cost:   money.Amount(n[10]), over: money.Amount(n[11]), held: money.Amount(n[12]), balance: money.Amount(n[13]), endedMS: n[14],
+		tokens:   books.Tokens{Prompt: n[6], Cached: n[7], Completion: n[8], Images: n[9], Clips: n[15], VideoMS: n[16]},
+		lineCost: money.Amount(n[17]), source: n[18], dated: n[19],
+		cost: money.Amount(n[10]), over: money.Amount(n[11]), held: money.Amount(n[12]), balance: money.Amount(n[13]), endedMS: n[14],
 	}
 }
 

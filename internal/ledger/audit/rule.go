@@ -24,10 +24,14 @@ func (r *receipt) judge() (what, recorded string) {
 		return "a request that was not billed was charged", r.cost.String()
 	case r.over < 0 || r.over > 0 && r.cost != r.held:
 		return "usage above a hold is recorded beside a charge that is not the whole hold", r.over.String()
-	case t.Prompt < 0 || t.Cached < 0 || t.Completion < 0 || t.Images < 0:
+	case t.Prompt < 0 || t.Cached < 0 || t.Completion < 0 || t.Images < 0 || t.Clips < 0 || t.VideoMS < 0:
 		return "a receipt has a negative count", fmt.Sprint(t)
 	case r.outcome != books.Billed && t != books.Tokens{}:
 		return "a request that was not billed counts tokens or images", fmt.Sprint(t)
+	case r.source < 0 || r.source > int64(books.SourceNoted):
+		return "a receipt's counts are of an unknown source", fmt.Sprint(r.source)
+	case r.outcome != books.Billed && r.source != 0:
+		return "a request that was not billed has a source of its counts", fmt.Sprint(r.source)
 	case outside(r.balance):
 		return "a balance is out of range", r.balance.String()
 	case r.outcome != books.Refused && r.seq < 1:

@@ -184,7 +184,7 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 		cost = min(max(end.Cost, 0), hold.Amount)
 		over = max(end.Cost, 0) - cost
 	} else {
-		end.Tokens = Tokens{} // what is not charged is in no total
+		end.Tokens, end.Source = Tokens{}, 0 // what is not charged is in no total
 	}
 	acct.Held -= hold.Amount
 	before := acct.Balance
@@ -261,7 +261,7 @@ func (b *Books) Sweep(id string) (ReceiptRow, bool) {
 	}
 	if hold.Cost > 0 || hold.Tokens != (Tokens{}) {
 		// A stream that broke off, whose client saw the status of its beginning.
-		end.Outcome, end.Status, end.Cost, end.Tokens = Billed, 200, hold.Cost, hold.Tokens
+		end.Outcome, end.Status, end.Cost, end.Tokens, end.Source = Billed, 200, hold.Cost, hold.Tokens, SourceNoted
 	}
 	return b.End(id, end, "[]")
 }

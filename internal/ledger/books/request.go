@@ -49,6 +49,7 @@ type Admission struct {
 // part of Prompt.
 type Tokens struct {
 	Prompt, Cached, Completion, Images int64
+	Clips, VideoMS                     int64 // clips and their length in all, in milliseconds
 }
 
 // Outcome is how a request ended.
@@ -69,9 +70,13 @@ type End struct {
 	// exceeds it is recorded.
 	Cost   money.Amount
 	Tokens Tokens
-	Status int    // the HTTP status that the client saw
-	Code   string // the error's code, also of an error inside a stream; empty on success
-	Line   string // the line that answered
+	// Source is whose counts they are; 0 where nothing is charged.
+	Source Source
+	// LineCost is what the providers of all attempts take; nil: nobody knows.
+	LineCost *money.Amount
+	Status   int    // the HTTP status that the client saw
+	Code     string // the error's code, also of an error inside a stream; empty on success
+	Line     string // the line that answered
 	// Streamed says that the client has seen a part of the answer: what it saw
 	// stays charged even if its end cannot be settled in time (interface.md,
 	// Billing rules 6).

@@ -1,0 +1,122 @@
+package audit
+
+import (
+	"fmt"
+	"hash/fnv"
+
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// Kept is a charge that outlives its receipt. Request and Job are packed ids.
+type Kept struct {
+	Seq             int64
+	Model           string
+	Amount, Balance money.Amount
+	EndedMS         int64
+	Request, Job    []byte
+}
+
+// mark spreads a kept charge over 64 bits: that of any other row is another one.
+func (k *Kept) mark(account string) uint64 {
+	x := mark(k.Seq, k.Balance)
+	x = mix(x ^ uint64(k.Amount))
+	x = mix(x ^ uint64(k.EndedMS))
+	h := fnv.New64a()
+	for _, part := range [...][]byte{k.Request, k.Job, []byte(k.Model), []byte(account)} {
+		_, _ = h.Write([]byte{byte(len(part)), 0}) // never fails
+		_, _ = h.Write(part)
+	}
+	return mix(x ^ h.Sum64())
+}
+
+// NoteKeptTx notes charges of an account that are kept, after NoteTx of their
+// receipts.
+func NoteKeptTx(tx *store.Tx, account string, charges []Kept) error {
+	var noted int64
+	if err := tx.QueryRow(`SELECT kept_mark FROM ledger_folded_chain WHERE account = $1`, account).Scan(&noted); err != nil {
+		return fmt.Errorf("read the mark of kept charges: %w", err)
+	}
+	sum := uint64(noted)
+	for i := range charges {
+		sum += charges[i].mark(account)
+	}
+	_, err := tx.Exec(`UPDATE ledger_folded_chain SET kept = kept + $1, kept_mark = $2 WHERE account = $3`, len(charges), int64(sum), account)
+	return err
+}
+
+// keptSums are an account's kept charges, and what was noted of them.
+type keptSums struct {
+	rows, noted     int64
+	mark, notedMark uint64
+	amount, months  money.Amount // of the rows, and as the months' entries have it
+}
+
+// readKept reads every kept charge once.
+func (b *Books) readKept() error {
+	words := map[int64]string{}
+	err := b.each(func(scan scanner) error {
+		var n int64
+		var word string
+		if err := scan(&n, &word); err != nil {
+			return err
+		}
+		words[n] = word
+		return nil
+	}, `SELECT id, word FROM ledger_word`)
+	if err != nil {
+		return err
+	}
+	err = b.each(func(scan scanner) error {
+		var account string
+		var rows, mark int64
+		if err := scan(&account, &rows, &mark); err != nil {
+			return err
+		}
+		kept := &b.account(account, "sums of kept charges").kept
+		kept.noted, kept.notedMark = rows, uint64(mark)
+		return nil
+	}, `SELECT account, kept, kept_mark FROM ledger_folded_chain`)
+	if err != nil {
+		return err
+	}
+	return b.each(func(scan scanner) error {
+		var account, model int64
+		var k Kept
+		if err := scan(&account, &model, &k.Seq, &k.Amount, &k.Balance, &k.EndedMS, &k.Request, &k.Job); err != nil {
+			return err
+		}
+		name, ok := words[account]
+		if k.Model = words[model]; !ok || k.Model == "" {
+			b.Differ(Difference{Account: name, What: "a kept charge names an account or a model that is not there", Recorded: fmt.Sprint(k.Seq)})
+		}
+		if k.Amount <= 0 || outside(k.Balance) {
+			b.Differ(Difference{Account: name, What: "a kept charge is none, or its balance is out of range", Recorded: k.Amount.String()})
+		}
+		kept := &b.account(name, "a kept charge").kept
+		kept.rows++
+		kept.amount += k.Amount
+		kept.mark += k.mark(name)
+		b.Checked("kept charges", 1)
+		return nil
+	}, `SELECT account, model, seq, amount_nano, balance_nano, ended_ms, request, job FROM ledger_charge`)
+}
+
+// compareKept compares an account's kept charges with what was noted of them.
+func (b *Books) compareKept(id string, a *accountSums) {
+	k := &a.kept
+	b.compareMoney(Difference{Account: id, What: "the kept charges are not the sum that their months have of them"}, k.months, k.amount)
+	if k.rows != k.noted || k.mark != k.notedMark {
+		b.Differ(Difference{Account: id, What: "the kept charges are not those that were kept: one is missing, was changed or was added",
+			Recorded: fmt.Sprint(k.rows), Computed: fmt.Sprint(k.noted)})
+	}
+}
+
+// judgeKept tells what is wrong with what a movement says of kept charges.
+func judgeKept(kind string, amount, kept money.Amount) string {
+	if kept < 0 || kept > 0 && (kind != books.EntryCharges || kept > -amount) {
+		return "a movement has other charges than it is the sum of"
+	}
+	return ""
+}

@@ -1,0 +1,206 @@
+package audit
+
+import (
+	"fmt"
+
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/money"
+)
+
+// The days of a series are proved without their figures in memory. Each figure of
+// a day is multiplied by a factor of its own and the products are added modulo
+// 2^64; receipts that are summed in the same way come to the same mark exactly
+// if the figures are their sums, but for an accident of 1 in 2^64. What deleted
+// receipts came to is noted with their series.
+
+// DayMark is what figures of a day add to the mark of their series.
+func DayMark(day int64, f books.Figures) uint64 { r := factorsOf(day); return r.mark(f) }
+
+// factors are those of a day.
+type factors [len(books.Figures{})]uint64
+
+func factorsOf(day int64) (r factors) {
+	for i := range r {
+		r[i] = mix(mix(uint64(day)*uint64(len(r))+uint64(i)+0x9e3779b97f4a7c15)) | 1
+	}
+	return r
+}
+
+func (r *factors) mark(f books.Figures) (sum uint64) {
+	for i, n := range f {
+		sum += uint64(n) * r[i]
+	}
+	return sum
+}
+
+// dayFactors keeps the factors of the days that were asked for.
+type dayFactors map[int64]*factors
+
+func (d dayFactors) of(day int64) *factors {
+	r := d[day]
+	if r == nil {
+		made := factorsOf(day)
+		r = &made
+		d[day] = r
+	}
+	return r
+}
+
+// seriesSums are the marks of a series' days, and of what should make them.
+type seriesSums struct {
+	names              books.Series
+	recorded, computed uint64
+}
+
+func (b *Books) readSeries() error {
+	b.series, b.named, b.factors = map[int64]*seriesSums{}, map[books.Series]*seriesSums{}, dayFactors{}
+	err := b.each(func(scan scanner) error {
+		var id, folded int64
+		var s books.Series
+		if err := scan(&id, &s.Account, &s.Key, &s.Model, &s.Line, &s.Endpoint, &folded); err != nil {
+			return err
+		}
+		if id != books.SeriesID(s) {
+			b.Differ(Difference{Account: s.Account, Key: s.Key, Model: s.Model, What: "a series' id is not that of its names",
+				Recorded: fmt.Sprint(id), Computed: fmt.Sprint(books.SeriesID(s))})
+		}
+		sums := &seriesSums{names: s, computed: uint64(folded)}
+		b.series[id], b.named[s] = sums, sums
+		b.account(s.Account, "a series")
+		b.key(s.Key, s.Account, "a series")
+		b.Checked("series", 1)
+		return nil
+	}, `SELECT id, account, key, model, line, endpoint, folded FROM ledger_series`)
+	if err != nil {
+		return err
+	}
+	return b.each(func(scan scanner) error {
+		var day, id int64
+		var f books.Figures
+		dest := []any{&day, &id}
+		for i := range f {
+			dest = append(dest, &f[i])
+		}
+		if err := scan(dest...); err != nil {
+			return err
+		}
+		s := b.series[id]
+		if s == nil {
+			b.Differ(Difference{What: "a day is of a series that is not there", Recorded: fmt.Sprint(id)})
+			return nil
+		}
+		s.recorded += b.factors.of(day).mark(f)
+		if what := judgeDay(f); what != "" {
+			b.Differ(s.at(what, fmt.Sprintf("day %d: %v", day, f)))
+		}
+		b.Checked("days of series", 1)
+		return nil
+	}, `SELECT day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens, images, clips, video_ms,
+		cost_nano, line_cost_nano, line_costs FROM ledger_day`)
+}
+
+// at is a difference of the series.
+func (s *seriesSums) at(what, recorded string) Difference {
+	return Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: what, Recorded: recorded}
+}
+
+// judgeDay tells what no requests can come to; "": nothing.
+func judgeDay(f books.Figures) string {
+	for _, n := range f {
+		if n < 0 {
+			return "a figure of a day is negative"
+		}
+	}
+	switch {
+	case f[books.Requests] == 0:
+		return "a day has no requests"
+	case f[books.BilledRequests]+f[books.FailedRequests] > f[books.Requests], f[books.LineCosts] > f[books.Requests]:
+		return "a day has fewer requests than ended in some way"
+	}
+	return ""
+}
+
+// addDated adds a receipt to what its day should be. One that is not said to be in
+// a day is in none.
+func (b *Books) addDated(names books.Series, r *receipt) {
+	if r.dated == 0 || r.outcome == books.Refused {
+		return
+	}
+	s := b.named[names]
+	if s == nil {
+		s = &seriesSums{names: names}
+		b.named[names] = s
+	}
+	s.computed += b.factors.of(r.day).mark(books.Ended(r.outcome, r.cost, r.lineCost, r.tokens))
+}
+
+// maxNamed bounds the series of which the days that differ are looked for.
+const maxNamed = 10
+
+// compareSeries reports series whose days are not the sums of their receipts.
+func (b *Books) compareSeries() error {
+	looked := 0
+	for _, s := range b.named {
+		if s.recorded == s.computed {
+			continue
+		}
+		if looked++; looked > maxNamed {
+			b.Differ(s.at("days are not the sums of their receipts", ""))
+			continue
+		}
+		if err := b.findDays(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findDays names the days of a series that are not the sums of its receipts. Of
+// a day whose receipts have been deleted it cannot tell.
+func (b *Books) findDays(s *seriesSums) error {
+	type sums struct{ recorded, computed books.Figures }
+	days := map[int64]*sums{}
+	at := func(day int64) *sums {
+		if days[day] == nil {
+			days[day] = &sums{}
+		}
+		return days[day]
+	}
+	const columns = `prompt_tokens, cached_tokens, completion_tokens, images, clips, video_ms, cost_nano, line_cost_nano`
+	err := b.each(func(scan scanner) error {
+		var day int64
+		var f books.Figures
+		dest := []any{&day}
+		for i := range f {
+			dest = append(dest, &f[i])
+		}
+		err := scan(dest...)
+		at(day).recorded = f
+		return err
+	}, `SELECT day, requests, billed, failed, `+columns+`, line_costs FROM ledger_day WHERE series = $1`, books.SeriesID(s.names))
+	if err != nil {
+		return err
+	}
+	err = b.each(func(scan scanner) error {
+		var day, outcome int64
+		var t books.Tokens
+		var cost, lineCost money.Amount
+		err := scan(&day, &outcome, &t.Prompt, &t.Cached, &t.Completion, &t.Images, &t.Clips, &t.VideoMS, &cost, &lineCost)
+		at(day).computed.Add(books.Ended(books.Outcome(outcome), cost, lineCost, t))
+		return err
+	}, `SELECT day, outcome, `+columns+` FROM ledger_receipt
+		WHERE account = $1 AND key = $2 AND model = $3 AND line = $4 AND endpoint = $5 AND outcome <> 4 AND dated = 1`,
+		s.names.Account, s.names.Key, s.names.Model, s.names.Line, s.names.Endpoint)
+	if err != nil {
+		return err
+	}
+	for day, d := range days {
+		if d.recorded != d.computed && d.computed != (books.Figures{}) {
+			b.Differ(Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: "a day is not the sum of its receipts",
+				Recorded: fmt.Sprintf("day %d: %v", day, d.recorded), Computed: fmt.Sprint(d.computed)})
+		}
+	}
+	b.Differ(s.at("days are not the sums of their receipts, those that were deleted included", fmt.Sprintf("%s, %s", s.names.Line,
+		s.names.Endpoint)))
+	return nil
+}

@@ -1,0 +1,92 @@
+package books
+
+import (
+	"hash/fnv"
+
+	"tollgate/internal/money"
+)
+
+// Series is what requests are summed by, a day each.
+type Series struct{ Account, Key, Model, Line, Endpoint string }
+
+// SeriesID names a series: the same on every node, without asking anybody. Two of
+// ten million share theirs with a chance of 1 in 300,000; the audit would tell.
+func SeriesID(s Series) int64 {
+	h := fnv.New64a()
+	for _, name := range [...]string{s.Account, s.Key, s.Model, s.Line, s.Endpoint} {
+		_, _ = h.Write([]byte(name)) // never fails
+		_, _ = h.Write([]byte{0})    // no name holds one
+	}
+	return int64(h.Sum64())
+}
+
+// Figures are what is summed of requests, in the order of ledger_day's columns.
+type Figures [figures]int64
+
+// The figures.
+const (
+	Requests = iota
+	BilledRequests
+	FailedRequests
+	PromptTokens
+	CachedTokens
+	CompletionTokens
+	Images
+	Clips
+	VideoMS
+	Cost      // charged
+	LineCost  // what providers take, where it is known
+	LineCosts // the requests of which it is known
+	figures
+)
+
+// Ended are the figures of one ended request; lineCost below 0 is not known.
+func Ended(outcome Outcome, cost, lineCost money.Amount, t Tokens) Figures {
+	f := Figures{
+		Requests: 1, PromptTokens: t.Prompt, CachedTokens: t.Cached, CompletionTokens: t.Completion,
+		Images: t.Images, Clips: t.Clips, VideoMS: t.VideoMS, Cost: int64(cost),
+	}
+	switch outcome {
+	case Billed:
+		f[BilledRequests] = 1
+	case Failed:
+		f[FailedRequests] = 1
+	}
+	if lineCost >= 0 {
+		f[LineCost], f[LineCosts] = int64(lineCost), 1
+	}
+	return f
+}
+
+// Add adds other figures.
+func (f *Figures) Add(o Figures) {
+	for i := range f {
+		f[i] += o[i]
+	}
+}
+
+// Source is whose counts a request was charged by.
+type Source int64
+
+// The sources, as receipts keep them.
+const (
+	SourceProvider Source = 1 // the provider's
+	SourceGateway  Source = 2 // our own: the provider gave none
+	SourceBoth     Source = 3 // the prompt as one counts it, the answer as the other
+	SourceNoted    Source = 4 // what a stream had noted when its node died
+)
+
+// maxLineCost bounds what a provider may be said to take for a request, so that
+// no sum can leave its range: whoever answers may tell any figure.
+const maxLineCost = 1_000_000 * money.USD
+
+// NotKnown stands for a cost that nobody knows.
+const NotKnown money.Amount = -1
+
+// TakenByLines is what the receipt says that providers take.
+func (e *End) TakenByLines() money.Amount {
+	if e.LineCost == nil {
+		return NotKnown
+	}
+	return min(max(*e.LineCost, 0), maxLineCost)
+}

@@ -1,0 +1,105 @@
+package ledger
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"tollgate/internal/id"
+	"tollgate/internal/ledger/audit"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// The prefixes of the ids that kept charges have packed.
+const (
+	requestPrefix = "req_"
+	jobPrefix     = "job_"
+)
+
+// Charge is what is kept for good of a request that was charged: its receipt is
+// deleted with the request log.
+type Charge struct {
+	Request, Job    string // Job: empty of a chat request
+	Account, Model  string
+	Amount, Balance money.Amount // Balance: after it
+	EndedMS         int64
+}
+
+// ErrNoCharge means that no charge of this request is kept: it is unknown, was
+// not charged, or its receipt is still there.
+var ErrNoCharge = errors.New("no charge is kept of this request")
+
+// chargeText finds the charge of a request.
+const chargeText = `SELECT c.job, a.word, m.word, c.amount_nano, c.balance_nano, c.ended_ms
+	FROM ledger_charge c JOIN ledger_word a ON a.id = c.account JOIN ledger_word m ON m.id = c.model WHERE c.request = $1`
+
+// ChargeTx returns the kept charge of a request whose receipt has been deleted,
+// or ErrNoCharge.
+func ChargeTx(tx *store.Tx, request string) (Charge, error) {
+	c := Charge{Request: request}
+	var job []byte
+	err := tx.QueryRow(chargeText, id.Pack(requestPrefix, request)).Scan(&job, &c.Account, &c.Model, &c.Amount, &c.Balance, &c.EndedMS)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Charge{}, ErrNoCharge
+	}
+	if err != nil {
+		return Charge{}, fmt.Errorf("read a kept charge: %w", err)
+	}
+	c.Job = id.Unpack(jobPrefix, job)
+	return c, nil
+}
+
+// keepTx keeps charges of an account whose receipts are being deleted, and tells
+// the audit of them.
+func keepTx(tx *store.Tx, account string, charges []audit.Kept) error {
+	if len(charges) == 0 {
+		return nil
+	}
+	words := map[string]int64{}
+	number := func(word string) (int64, error) {
+		if n, ok := words[word]; ok {
+			return n, nil
+		}
+		n, err := wordTx(tx, word)
+		words[word] = n
+		return n, err
+	}
+	of, err := number(account)
+	if err != nil {
+		return err
+	}
+	for i := range charges {
+		c := &charges[i]
+		model, err := number(c.Model)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, of, model, c.Seq, int64(c.Amount), int64(c.Balance), c.EndedMS, c.Request, c.Job)
+		if err != nil {
+			return fmt.Errorf("keep a charge: %w", err)
+		}
+	}
+	return audit.NoteKeptTx(tx, account, charges)
+}
+
+// wordTx returns the number of a word, which it gets with its first use.
+func wordTx(tx *store.Tx, word string) (int64, error) {
+	read := func() (n int64, err error) {
+		err = tx.QueryRow(`SELECT id FROM ledger_word WHERE word = $1`, word).Scan(&n)
+		return n, err
+	}
+	n, err := read()
+	if !errors.Is(err, sql.ErrNoRows) {
+		return n, err
+	}
+	if err := tx.Serialize("ledger_word"); err != nil {
+		return 0, err
+	}
+	if _, err := tx.Exec(`INSERT INTO ledger_word (id, word) SELECT COALESCE(MAX(id), 0) + 1, $1 FROM ledger_word
+		WHERE NOT EXISTS (SELECT 1 FROM ledger_word WHERE word = $1)`, word); err != nil {
+		return 0, fmt.Errorf("number a word: %w", err)
+	}
+	return read()
+}

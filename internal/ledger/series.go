@@ -1,0 +1,231 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"tollgate/internal/ledger/audit"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// knownSeries are the series that the database is known to have: what is
+// committed, and never deleted.
+type knownSeries map[int64]struct{}
+
+// maxKnown bounds them; beyond it they are written, to no effect, once more.
+const maxKnown = 100_000
+
+func (k *knownSeries) add(ids []int64) {
+	if len(*k)+len(ids) > maxKnown {
+		*k = knownSeries{}
+	}
+	for _, id := range ids {
+		(*k)[id] = struct{}{}
+	}
+}
+
+// dayKey names the figures of a series on a day.
+type dayKey struct{ day, series int64 }
+
+// days are figures to be added to ledger_day, and the series that they are of.
+type days struct {
+	names   map[int64]books.Series
+	figures map[dayKey]*books.Figures
+}
+
+func newDays() days {
+	return days{names: map[int64]books.Series{}, figures: map[dayKey]*books.Figures{}}
+}
+
+// add adds an ended request.
+func (d days) add(s books.Series, day int64, f books.Figures) {
+	k := dayKey{day, books.SeriesID(s)}
+	d.names[k.series] = s
+	if sum := d.figures[k]; sum != nil {
+		sum.Add(f)
+		return
+	}
+	d.figures[k] = &f
+}
+
+var (
+	insertSeries = store.Insert("ledger_series", "id bigint, account text, key text, model text, line text, endpoint text, folded 0",
+		"ON CONFLICT (id) DO NOTHING")
+	insertDays = store.Insert("ledger_day", `day bigint, series bigint, requests bigint, billed bigint, failed bigint,
+		prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, images bigint, clips bigint, video_ms bigint,
+		cost_nano bigint, line_cost_nano bigint, line_costs bigint`,
+		`ON CONFLICT (day, series) DO UPDATE SET
+		requests = ledger_day.requests + excluded.requests,
+		billed = ledger_day.billed + excluded.billed,
+		failed = ledger_day.failed + excluded.failed,
+		prompt_tokens = ledger_day.prompt_tokens + excluded.prompt_tokens,
+		cached_tokens = ledger_day.cached_tokens + excluded.cached_tokens,
+		completion_tokens = ledger_day.completion_tokens + excluded.completion_tokens,
+		images = ledger_day.images + excluded.images,
+		clips = ledger_day.clips + excluded.clips,
+		video_ms = ledger_day.video_ms + excluded.video_ms,
+		cost_nano = ledger_day.cost_nano + excluded.cost_nano,
+		line_cost_nano = ledger_day.line_cost_nano + excluded.line_cost_nano,
+		line_costs = ledger_day.line_costs + excluded.line_costs`)
+)
+
+// write adds the statements that add the figures to their rows, and the series
+// that are not known to be there. A series is its account's, whose lock the caller
+// has. It returns the series that it writes.
+func (d days) write(q *store.Batch, known knownSeries) []int64 {
+	var written []int64
+	var names, rows [][]any
+	for id, s := range d.names {
+		if _, ok := known[id]; !ok {
+			names = append(names, []any{id, s.Account, s.Key, s.Model, s.Line, s.Endpoint})
+			written = append(written, id)
+		}
+	}
+	for k, f := range d.figures {
+		row := make([]any, 0, len(f)+2)
+		row = append(row, k.day, k.series)
+		for _, n := range f {
+			row = append(row, n)
+		}
+		rows = append(rows, row)
+	}
+	q.Rows(insertSeries, names)
+	q.Rows(insertDays, rows)
+	return written
+}
+
+// writeSeries adds the ended requests to their days.
+func (b *batch) writeSeries(q *store.Batch) {
+	d := newDays()
+	for i := range b.Receipts {
+		r := &b.Receipts[i]
+		if r.End.Outcome == Refused {
+			continue
+		}
+		series := books.Series{
+			Account: r.Hold.Account, Key: r.Hold.Key, Model: word(r.Hold.Model), Line: word(r.End.Line), Endpoint: word(r.Hold.Endpoint),
+		}
+		d.add(series, r.Hold.Day, books.Ended(r.End.Outcome, r.Cost, r.End.TakenByLines(), r.End.Tokens))
+	}
+	b.newSeries = d.write(q, b.series)
+}
+
+// dateChunk bounds one transaction of Date.
+const dateChunk = 1000
+
+// Date adds to the days what a former version has settled, which knows of none:
+// receipts of before the upgrade, and of nodes that have not been upgraded yet.
+// It is one step of Run.
+func (l *Ledger) Date(ctx context.Context) error {
+	for {
+		more := false
+		err := l.db.Update(ctx, func(tx *store.Tx) (err error) {
+			more, err = dateSomeTx(tx)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("add receipts to their days: %w", err)
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+const (
+	undatedAccount = `SELECT COALESCE((SELECT account FROM ledger_receipt WHERE dated = 0 ORDER BY account, seq LIMIT 1), '-')`
+	undatedPage    = `SELECT ` + datedColumns + ` FROM ledger_receipt WHERE dated = 0 AND account = $1 ORDER BY seq LIMIT $2`
+	datedColumns   = `id, key, model, line, endpoint, day, outcome, cost_nano, line_cost_nano, prompt_tokens, cached_tokens,
+		completion_tokens, images, clips, video_ms`
+)
+
+// datedRow is what days need of a receipt.
+type datedRow struct {
+	id       string
+	series   books.Series
+	day      int64
+	outcome  Outcome
+	cost     money.Amount
+	lineCost money.Amount
+	tokens   Tokens
+}
+
+// dest is where datedColumns go.
+func (r *datedRow) dest() []any {
+	return []any{&r.id, &r.series.Key, &r.series.Model, &r.series.Line, &r.series.Endpoint, &r.day, (*int64)(&r.outcome),
+		(*int64)(&r.cost), (*int64)(&r.lineCost), &r.tokens.Prompt, &r.tokens.Cached, &r.tokens.Completion, &r.tokens.Images,
+		&r.tokens.Clips, &r.tokens.VideoMS}
+}
+
+func (r *datedRow) figures() books.Figures {
+	return books.Ended(r.outcome, r.cost, r.lineCost, r.tokens)
+}
+
+// dateSomeTx adds some receipts of an account to their days; false: there were
+// none.
+func dateSomeTx(tx *store.Tx) (more bool, err error) {
+	var account string
+	if err := tx.ByIndex(); err != nil {
+		return false, err
+	}
+	if err := tx.QueryRow(undatedAccount).Scan(&account); err != nil || account == "-" {
+		return false, err
+	}
+	if err := tx.Lock("ledger_account", "id", account); err != nil {
+		return false, err
+	}
+	rows, err := tx.Query(undatedPage, account, dateChunk)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	d := newDays()
+	var ids []string
+	for rows.Next() {
+		var r datedRow
+		if err := rows.Scan(r.dest()...); err != nil {
+			return false, err
+		}
+		ids = append(ids, r.id)
+		if r.series.Account = account; r.outcome != Refused {
+			d.add(r.series, r.day, r.figures())
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return false, err
+	}
+	if err := rows.Close(); err != nil {
+		return false, err
+	}
+	if err := d.writeTx(tx); err != nil {
+		return false, err
+	}
+	_, err = tx.Exec(`UPDATE ledger_receipt SET dated = 1 WHERE `+tx.In("id", 1), store.List(ids))
+	return true, err
+}
+
+func (d days) writeTx(tx *store.Tx) error {
+	q := tx.Batch()
+	d.write(q, nil)
+	return tx.Run(q)
+}
+
+// foldSeriesTx notes the marks of receipts that are being deleted with their
+// series, so that the days can be proved without them.
+func foldSeriesTx(tx *store.Tx, marks map[int64]uint64) error {
+	for series, mark := range marks {
+		var folded int64
+		if err := tx.QueryRow(`SELECT folded FROM ledger_series WHERE id = $1`, series).Scan(&folded); err != nil {
+			return fmt.Errorf("read a series: %w", err)
+		}
+		if _, err := tx.Exec(`UPDATE ledger_series SET folded = $1 WHERE id = $2`, int64(uint64(folded)+mark), series); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markOf is what a receipt adds to the mark of its series.
+func (r *datedRow) markOf() uint64 { return audit.DayMark(r.day, r.figures()) }

@@ -1,0 +1,223 @@
+package ledger
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/id"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// forget makes receipts what a former version writes: in no day.
+func forget(t *testing.T, db *store.DB, where string) {
+	t.Helper()
+	update(t, db, func(tx *store.Tx) error {
+		for _, text := range []string{
+			`DELETE FROM ledger_day WHERE series IN (SELECT id FROM ledger_series WHERE account IN
+				(SELECT account FROM ledger_receipt WHERE ` + where + `))`,
+			`UPDATE ledger_receipt SET dated = 0, source = 0 WHERE ` + where,
+		} {
+			if _, err := tx.Exec(text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// usageOf reads the usage of all by some parts.
+func (f *fixture) usageBy(q UsageQuery) []UsageRow {
+	f.t.Helper()
+	var rows []UsageRow
+	err := f.db.View(context.Background(), func(tx *store.Tx) (err error) {
+		rows, err = UsageByTx(tx, q)
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return rows
+}
+
+// TestDaysOfAFormerVersion lets a former version's receipts be added to their
+// days: by the step, and by the end of their retention.
+func TestDaysOfAFormerVersion(t *testing.T) {
+	t.Parallel()
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		f.open("b", 10*money.USD, 0, KeyLimits{})
+		for range 30 {
+			for _, account := range []string{"a", "b"} {
+				c.add(5 * time.Hour)
+				a := admission(account, 1000)
+				a.Request, a.Received = id.At("req_", c.now()), c.now()
+				h, err := f.Admit(context.Background(), a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := h.Settle(context.Background(), billed(100)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		all := UsageQuery{By: []UsagePart{ByAccount, ByKey, ByModel, ByLine, ByEndpoint, ByDay}, Limit: 1000}
+		want := f.usageBy(all)
+		if len(want) < 10 {
+			t.Fatalf("%d days", len(want))
+		}
+		same := func() {
+			t.Helper()
+			got := f.usageBy(all)
+			if len(got) != len(want) {
+				t.Fatalf("%d days, want %d", len(got), len(want))
+			}
+			for i := range got {
+				if got[i] != want[i] {
+					t.Errorf("%+v, want %+v", got[i], want[i])
+				}
+			}
+			f.audited()
+		}
+		forget(t, db, "account = 'a'")
+		if got := f.usageBy(UsageQuery{Account: "a", Limit: 10}); got[0].Requests != 0 {
+			t.Fatalf("what was forgotten is still there: %+v", got)
+		}
+		f.audited()
+		for range 2 {
+			if err := f.Date(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			same()
+		}
+		forget(t, db, "account = 'b'")
+		c.add(100 * 24 * time.Hour)
+		if err := f.Fold(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if left := f.requests(RequestFilter{Limit: 100}); len(left) != 0 {
+			t.Fatalf("%d receipts are left", len(left))
+		}
+		same()
+	})
+}
+
+// TestUsageByParts groups and filters what two accounts used.
+func TestUsageByParts(t *testing.T) {
+	t.Parallel()
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		f.open("b", 10*money.USD, 0, KeyLimits{})
+		first := c.now()
+		taken := money.Amount(40)
+		send := func(account, model string, e End) {
+			t.Helper()
+			a := admission(account, 1000)
+			a.Model = model
+			h, err := f.Admit(context.Background(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Outcome != Billed {
+				h.Release(e)
+			} else if err := h.Settle(context.Background(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		known := billed(100)
+		known.LineCost, known.Tokens = &taken, Tokens{Prompt: 10, Cached: 4, Completion: 5}
+		wasted := failed()
+		wasted.LineCost = &taken
+		send("a", "m", known)
+		send("a", "m", billed(300))
+		send("a", "n", wasted)
+		send("b", "m", billed(5))
+		c.add(24 * time.Hour)
+		send("a", "m", billed(7))
+		day := first.UTC().Format(time.DateOnly)
+		next := c.now().UTC().Format(time.DateOnly)
+		figures := func(requests, billed, failed, charge, taken, costed int64) UsageFigures {
+			return UsageFigures{Requests: requests, Billed: billed, Failed: failed, Prompt: 10 * billed, Completion: 5 * billed,
+				Charged: money.Amount(charge), LineCost: money.Amount(taken), LineCosts: costed}
+		}
+		cached := func(u UsageFigures) UsageFigures { u.Cached = 4; return u }
+		for name, test := range map[string]struct {
+			q    UsageQuery
+			want []UsageRow
+		}{
+			"all": {UsageQuery{}, []UsageRow{{UsageFigures: cached(figures(5, 4, 1, 412, 80, 2))}}},
+			"account": {UsageQuery{By: []UsagePart{ByAccount}}, []UsageRow{
+				{Account: "a", UsageFigures: cached(figures(4, 3, 1, 407, 80, 2))}, {Account: "b", UsageFigures: figures(1, 1, 0, 5, 0, 0)}}},
+			"account and day": {UsageQuery{By: []UsagePart{ByDay, ByAccount}}, []UsageRow{
+				{Day: day, Account: "a", UsageFigures: cached(figures(3, 2, 1, 400, 80, 2))},
+				{Day: day, Account: "b", UsageFigures: figures(1, 1, 0, 5, 0, 0)},
+				{Day: next, Account: "a", UsageFigures: figures(1, 1, 0, 7, 0, 0)}}},
+			"a's models on the first day": {UsageQuery{Account: "a", Until: dayOf(first) + 1, By: []UsagePart{ByModel}}, []UsageRow{
+				{Model: "m", UsageFigures: cached(figures(2, 2, 0, 400, 40, 1))}, {Model: "n", UsageFigures: figures(1, 0, 1, 0, 40, 1)}}},
+			"a key": {UsageQuery{Key: "b_key", By: []UsagePart{ByKey, ByLine}}, []UsageRow{
+				{Key: "b_key", Line: "line", UsageFigures: figures(1, 1, 0, 5, 0, 0)}}},
+			"a line":          {UsageQuery{Line: "other", By: []UsagePart{ByLine}}, nil},
+			"the second day":  {UsageQuery{Since: dayOf(c.now()), By: []UsagePart{ByModel}}, []UsageRow{{Model: "m", UsageFigures: figures(1, 1, 0, 7, 0, 0)}}},
+			"another model":   {UsageQuery{Model: "n", By: []UsagePart{ByEndpoint}}, []UsageRow{{Endpoint: "/v1/chat/completions", UsageFigures: figures(1, 0, 1, 0, 40, 1)}}},
+			"nothing at all":  {UsageQuery{Until: dayOf(first)}, []UsageRow{{}}},
+			"an unknown path": {UsageQuery{Endpoint: "/v1/x", By: []UsagePart{ByAccount, ByDay}}, nil},
+		} {
+			test.q.Limit = 100
+			got := f.usageBy(test.q)
+			if len(got) != len(test.want) {
+				t.Errorf("%s: %+v, want %+v", name, got, test.want)
+				continue
+			}
+			for i := range got {
+				if got[i] != test.want[i] {
+					t.Errorf("%s: %+v, want %+v", name, got[i], test.want[i])
+				}
+			}
+		}
+		f.audited()
+	})
+}
+
+func dayOf(at time.Time) int64 { return at.UnixMilli() / (24 * time.Hour).Milliseconds() }
+
+// TestUsageWalksIndexes asks both databases how they would read usage: by the
+// days of an account's or a key's series, or by the days of the span; never by
+// requests, and never all that there is.
+func TestUsageWalksIndexes(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const numbers = ` WITH RECURSIVE n (i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1) `
+		for _, text := range []string{
+			`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)` + numbers + `
+			SELECT i, 'a' || CAST(i / 10 AS TEXT), 'k' || CAST(i / 5 AS TEXT), 'm' || CAST(i % 5 AS TEXT), 'l', 'e', 0 FROM n`,
+			`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens, images, clips,
+				video_ms, cost_nano, line_cost_nano, line_costs)` + numbers + `
+			SELECT d.day, n.i, 1, 1, 0, 1, 0, 1, 0, 0, 0, 1, 0, 0 FROM n, (SELECT DISTINCT i % 30 + 20000 AS day FROM n) d`,
+		} {
+			update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(text, 999); return err })
+		}
+		update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err })
+		view(t, db, func(tx *store.Tx) error {
+			for _, q := range []UsageQuery{
+				{Account: "a7", By: []UsagePart{ByDay, ByModel}}, {Account: "a7", Since: 20010, Until: 20012, By: []UsagePart{ByKey}},
+				{Key: "k9", By: []UsagePart{ByDay}}, {Since: 20029, Until: 20030, By: []UsagePart{ByAccount, ByModel}},
+				{Since: 20029, Until: 20030, Model: "m2"},
+			} {
+				text, args, _ := q.statement()
+				plan := storetest.Plan(t, tx, text, args...)
+				for _, step := range plan {
+					days := strings.Contains(step, "ledger_day") || strings.Contains(step, " d")
+					if storetest.ReadsAll(step) && days || strings.Contains(step, "receipt") {
+						t.Errorf("%+v: %q", q, plan)
+					}
+				}
+			}
+			return nil
+		})
+	})
+}
