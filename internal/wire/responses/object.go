@@ -75,7 +75,7 @@ func (o *Object) Append(dst []byte, s State) []byte {
 	dst = append(dst, o.echo...)
 	tier := o.tier
 	if s.Usage != nil && s.Usage.ServiceTier != "" {
-		tier = s.Usage.ServiceTier
+		tier = tierOf(s.Usage.ServiceTier)
 	}
 	dst = rawjson.Put(dst, `,"service_tier":`, rawjson.Quote(tier), "")
 	dst = append(dst, `,"usage":`...)
@@ -85,6 +85,16 @@ func (o *Object) Append(dst []byte, s State) []byte {
 		dst = append(dst, "null"...)
 	}
 	return append(dst, '}')
+}
+
+// tierOf is the form's word for the tier that a line of any form has answered
+// with: others have words of their own for the ordinary one.
+func tierOf(said string) string {
+	switch said {
+	case "flex", "scale", "priority":
+		return said
+	}
+	return "default"
 }
 
 // appendResponsesUsage writes a usage object of the responses form.
@@ -125,10 +135,12 @@ func appendEcho(dst []byte, d *rawjson.RequestBody) []byte {
 		{"top_logprobs", "0"},
 		{"top_p", "1"},
 		{"truncation", `"disabled"`},
-		{"user", "null"},
 	} {
 		dst = rawjson.Put(dst, `,"`, member.name, `":`)
 		dst = rawjson.AppendOr(dst, d.Raw(member.name), member.otherwise)
+	}
+	if user := d.Raw("user"); user != nil { // the form has no null for it
+		dst = rawjson.AppendLine(append(dst, `,"user":`...), user)
 	}
 	reasoning := d.Raw("reasoning")
 	dst = rawjson.AppendOr(append(dst, `,"reasoning":{"effort":`...), rawjson.Field(reasoning, "effort"), "null")

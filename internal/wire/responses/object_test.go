@@ -1,0 +1,34 @@
+package responses
+
+import (
+	"bytes"
+	"testing"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// TestObjectHasNoValueThatTheFormDoesNotKnow: of members that the form gives a
+// list of values or a type, whatever the line's form calls them.
+func TestObjectHasNoValueThatTheFormDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"": "default", "default": "default", "priority": "priority", "flex": "flex", // as they are
+		"standard": "default", "batch": "default", "on_demand": "default", // of other forms and vendors
+	} {
+		object := NewObject(wire.Identity{}, askResponses(t, `{"model":"m","input":"x"}`))
+		out := object.Append(nil, State{Status: "completed", Usage: &wire.Usage{ServiceTier: said}})
+		if got := rawjson.Unquote(rawjson.Field(out, "service_tier")); got != want {
+			t.Errorf("%q: %q, want %q", said, got, want)
+		}
+	}
+	for body, want := range map[string]bool{
+		`{"model":"m","input":"x"}`: false, `{"model":"m","input":"x","user":null}`: false, `{"model":"m","input":"x","user":"u"}`: true,
+	} {
+		object := NewObject(wire.Identity{}, askResponses(t, body))
+		out := object.Append(nil, State{Status: "completed"})
+		if bytes.Contains(out, []byte(`"user":"u"`)) != want || bytes.Contains(out, []byte(`"user":null`)) {
+			t.Errorf("%s: %s", body, out)
+		}
+	}
+}
