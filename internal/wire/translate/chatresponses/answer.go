@@ -30,8 +30,8 @@ func (r chatOnResponses) wholeAnswer(body []byte, u wire.Usage) ([]byte, error) 
 			if gap, ok := o.gap(s); ok {
 				text = append(append(text, gap...), s.Text...)
 			}
-			if o.odds(s) != nil {
-				odds = append(append(odds, ','), s.Logprobs[1:len(s.Logprobs)-1]...)
+			if more := o.odds(s); more != nil {
+				odds = append(append(odds, ','), more...)
 			}
 		case item.Refusal:
 			refusal = append(refusal, s.Text...)

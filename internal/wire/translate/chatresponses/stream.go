@@ -83,7 +83,7 @@ func (w *stream) step(dst []byte, s item.AnswerStep) []byte {
 	}
 	dst = append(w.begin(dst), delta...)
 	if odds := w.said.odds(s); odds != nil {
-		dst = rawjson.Put(dst, `},"logprobs":{"content":`, rawjson.AppendLine(nil, odds), `,"refusal":null`)
+		dst = rawjson.Put(dst, `},"logprobs":{"content":[`, odds, `],"refusal":null`)
 	}
 	return rawjson.Put(dst, `},"finish_reason":null`, w.tail, "")
 }
@@ -98,12 +98,13 @@ func (w *stream) begin(dst []byte) []byte {
 	return dst
 }
 
-// odds are the logprobs to be told with a step; nil: none.
+// odds are the logprobs to be told with a step, without brackets; nil: none. A
+// stream's come without the bytes of tokens.
 func (o *said) odds(s item.AnswerStep) []byte {
 	if !o.logprobs || s.Kind != item.Text || len(s.Logprobs) <= 2 || s.Logprobs[0] != '[' || !rawjson.IsValid(s.Logprobs) {
 		return nil
 	}
-	return s.Logprobs
+	return piece.AppendLogprobs(nil, s.Logprobs, func(dst, _ []byte) []byte { return append(dst, "null"...) })
 }
 
 // appendDelta appends the members of a delta for a step; nil where it says

@@ -2,6 +2,7 @@ package responseschat
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -10,6 +11,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // stream turns the frames of a chat-completions stream into the
@@ -264,9 +266,14 @@ func (s *stream) take(n int) bool {
 	return true
 }
 
-// text appends text or a refusal: the inside of a JSON string.
+// text appends text or a refusal: the inside of a JSON string. Logprobs may come
+// without text, behind the text that they are of.
 func (s *stream) text(dst, text []byte, refusal bool, logprobs []byte) []byte {
-	if len(text) == 0 || !s.take(len(text)) {
+	var probs []byte
+	if !refusal && len(logprobs) > 2 && logprobs[0] == '[' && rawjson.IsValid(logprobs) {
+		probs = piece.AppendLogprobs(nil, logprobs, appendBytes)
+	}
+	if len(text) == 0 && (len(probs) == 0 || !s.says()) || !s.take(len(text)+len(probs)) {
 		return dst
 	}
 	if s.open == nil || s.open.kind != kindMessage {
@@ -277,15 +284,13 @@ func (s *stream) text(dst, text []byte, refusal bool, logprobs []byte) []byte {
 		dst = s.openPart(s.closePart(dst), item, refusal)
 	}
 	item.part.text = append(item.part.text, text...)
-	var probs []byte
-	if !refusal && len(logprobs) > 2 && logprobs[0] == '[' && rawjson.IsValid(logprobs) && s.take(len(logprobs)) {
-		probs = logprobs[1 : len(logprobs)-1]
+	if len(probs) > 0 {
 		if len(item.part.logprobs) > 0 {
 			item.part.logprobs = append(item.part.logprobs, ',')
 		}
-		item.part.logprobs = rawjson.AppendLine(item.part.logprobs, probs)
+		item.part.logprobs = append(item.part.logprobs, probs...)
 	}
-	if s.silent {
+	if s.silent || len(text) == 0 { // the end of the text tells the latter
 		return dst
 	}
 	if refusal {
@@ -294,7 +299,25 @@ func (s *stream) text(dst, text []byte, refusal bool, logprobs []byte) []byte {
 	}
 	dst = append(s.event(dst, "response.output_text.delta"), item.place...)
 	dst = append(appendText(dst, `,"delta":"`, text), `,"logprobs":[`...)
-	return endOf(append(rawjson.AppendLine(dst, probs), ']'))
+	return endOf(append(append(dst, probs...), ']'))
+}
+
+// says tells whether a text is being said that more may be told of.
+func (s *stream) says() bool {
+	return s.open != nil && s.open.kind == kindMessage && s.open.part != nil && !s.open.part.refusal
+}
+
+// appendBytes appends the bytes of a token: the form demands them, and not every
+// vendor tells them.
+func appendBytes(dst, token []byte) []byte {
+	dst = append(dst, '[')
+	for i, b := range []byte(rawjson.Unquote(token)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(dst, int64(b), 10)
+	}
+	return append(dst, ']')
 }
 
 // reasoning appends reasoning: the inside of a JSON string.

@@ -1,0 +1,35 @@
+package piece
+
+import "tollgate/internal/wire/rawjson"
+
+// AppendLogprobs appends the elements of a list of logprobs on one line. The
+// forms differ in what a token without bytes has in their place: missing appends
+// that, from the token, a JSON value.
+func AppendLogprobs(dst, list []byte, missing func(dst, token []byte) []byte) []byte {
+	for i, entry := range rawjson.Elements(list) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendLogprob(dst, entry, missing), `,"top_logprobs":[`...)
+		for k, other := range rawjson.Elements(rawjson.Field(entry, "top_logprobs")) {
+			if k > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendLogprob(dst, other, missing), '}')
+		}
+		dst = append(dst, "]}"...)
+	}
+	return dst
+}
+
+// appendLogprob appends a token with its logprob and bytes, up to its last member.
+func appendLogprob(dst, entry []byte, missing func(dst, token []byte) []byte) []byte {
+	token := rawjson.Field(entry, "token")
+	dst = rawjson.AppendOr(append(dst, `{"token":`...), token, `""`)
+	dst = rawjson.AppendOr(append(dst, `,"logprob":`...), rawjson.Field(entry, "logprob"), "0")
+	dst = append(dst, `,"bytes":`...)
+	if bytes := rawjson.Field(entry, "bytes"); bytes != nil {
+		return rawjson.AppendLine(dst, bytes)
+	}
+	return missing(dst, token)
+}
