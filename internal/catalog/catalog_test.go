@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tollgate/internal/money"
+	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/wire"
 )
 
@@ -174,6 +175,26 @@ func TestPrintedDocumentsReadBack(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		} else if !Equal(doc, again) {
 			t.Errorf("%s reads back differently:\n%s\n%s", name, doc.canonical(), again.canonical())
+		}
+	}
+}
+
+// TestStoredFormsAreKept: a stored line speaks the forms that it was given, of any
+// that a provider has.
+func TestStoredFormsAreKept(t *testing.T) {
+	t.Parallel()
+	for name, info := range adapters.Providers() {
+		providers := map[string]Provider{name: {Kinds: []Kind{KindChat}, Forms: info.Forms}}
+		for _, form := range info.Forms {
+			doc, _, err := Parse(fmt.Appendf(nil, `{"models":[{"id":"m","kind":"chat","context_window":9,"max_output_tokens":9,`+
+				`"price":{"input":1,"output":1}}],"lines":[{"id":"l","provider":%q,"forms":[%q],"models":{"m":"v"}}]}`, name, form), providers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, warnings, err := load(doc.canonical())
+			if err != nil || len(warnings) > 0 || !Equal(doc, again) || !slices.Equal(again.Lines[0].Forms, []wire.Form{form}) {
+				t.Errorf("provider %s, form %s: %v, %v, %s", name, form, warnings, err, again.canonical())
+			}
 		}
 	}
 }

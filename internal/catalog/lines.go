@@ -67,7 +67,7 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	l.Models = r.lineModels(t, l.Provider, provider, supported, known, named)
 	forms, what := provider.Forms, fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(provider.Forms))
 	if !supported {
-		forms, what = []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}, "a form: chat, responses or messages"
+		forms, what = []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini}, "a form"
 	}
 	l.Forms = r.forms(t, forms, what)
 	if n := t.get("forms"); n != nil && n.Kind == tree.ListKind && len(n.Items) == 0 {
