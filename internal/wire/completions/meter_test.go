@@ -352,6 +352,17 @@ func TestUsageSpellings(t *testing.T) {
 		`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`: {Prompt: 32,
 			Completion: 103, Reasoning: 94},
 		`{"prompt_tokens":9,"total_tokens":11}`: {Prompt: 9, Completion: 2},
+		`{"prompt_tokens":4,"completion_tokens":2,"total_tokens":11,"prompt_tokens_details":{"cached_tokens":5}}`: {Prompt: 9,
+			Cached: 5, Completion: 2},
+		`{"prompt_tokens":4,"completion_tokens":2,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":3},` +
+			`"completion_tokens_details":{"reasoning_tokens":3}}`: {Prompt: 7, Cached: 3, Completion: 5, Reasoning: 3},
+		`{"prompt_tokens":4,"completion_tokens":2,"total_tokens":9,"prompt_tokens_details":{"cached_tokens":3},` +
+			`"completion_tokens_details":{"reasoning_tokens":3}}`: {Prompt: 4, Cached: 3, Completion: 5, Reasoning: 3},
+		`{"prompt_tokens":4,"completion_tokens":2,"total_tokens":6,"prompt_tokens_details":{"cached_tokens":5}}`: {Prompt: 4,
+			Cached: 4, Completion: 2},
+		`{"prompt_tokens":9,"completion_tokens":4,"num_cached_tokens":3}`: {Prompt: 9, Cached: 3, Completion: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"prompt_token_details":{"cached_tokens":3}}`: {Prompt: 9, Cached: 3,
+			Completion: 4},
 		`{"input_tokens":9,"output_tokens":4,"input_tokens_details":{"cached_tokens":1},"output_tokens_details":{"reasoning_tokens":2}}`: {
 			Prompt: 9,
 			Cached: 1, Completion: 4, Reasoning: 2},

@@ -28,36 +28,39 @@ func ReadUsage(raw []byte) (u UsageReport) {
 	if !ok && u.CountedPrompt && hasTotal && total >= prompt {
 		completion, u.CountedCompletion = total-prompt, true
 	}
-	details := rawjson.Field(raw, "prompt_tokens_details")
-	if details == nil {
-		details = rawjson.Field(raw, "input_tokens_details")
-	}
+	details := firstField(raw, "prompt_tokens_details", "input_tokens_details", "prompt_token_details")
 	u.Prompt, u.Completion = prompt, completion
 	u.Cached, ok = firstCount(details, "cached_tokens")
 	if !ok {
-		u.Cached, _ = firstCount(raw, "prompt_cache_hit_tokens", "cached_tokens")
+		u.Cached, _ = firstCount(raw, "prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
 	}
 	u.CacheWrite, ok = firstCount(details, "cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")
 	if !ok {
 		u.CacheWrite, _ = firstCount(raw, "cache_write_tokens", "cache_creation_input_tokens")
 	}
-	u.Cached = min(u.Cached, u.Prompt)
-	u.CacheWrite = min(u.CacheWrite, u.Prompt-u.Cached)
 	u.PromptImage, _ = firstCount(details, "image_tokens")
 	u.PromptAudio, _ = firstCount(details, "audio_tokens")
 
-	outDetails := rawjson.Field(raw, "completion_tokens_details")
-	if outDetails == nil {
-		outDetails = rawjson.Field(raw, "output_tokens_details")
-	}
+	outDetails := firstField(raw, "completion_tokens_details", "output_tokens_details")
 	u.Reasoning, ok = firstCount(outDetails, "reasoning_tokens")
 	if !ok {
 		u.Reasoning, _ = firstCount(raw, "reasoning_tokens")
 	}
-	// One family counts reasoning beside the completion; the total tells.
-	if hasTotal && u.Reasoning > 0 && total == prompt+completion+u.Reasoning {
-		u.Completion += u.Reasoning
+	// One family counts reasoning beside the completion, and cached tokens beside
+	// the prompt; the total tells.
+	if beside := total - prompt - completion; hasTotal && beside > 0 {
+		switch {
+		case beside == u.Reasoning:
+			u.Completion += u.Reasoning
+		case !u.CountedPrompt:
+		case beside == u.Cached:
+			u.Prompt += u.Cached
+		case beside == u.Cached+u.Reasoning:
+			u.Prompt, u.Completion = u.Prompt+u.Cached, u.Completion+u.Reasoning
+		}
 	}
+	u.Cached = min(u.Cached, u.Prompt)
+	u.CacheWrite = min(u.CacheWrite, u.Prompt-u.Cached)
 	u.Reasoning = min(u.Reasoning, u.Completion)
 	u.CompletionImage, _ = firstCount(outDetails, "image_tokens")
 	u.CompletionAudio, _ = firstCount(outDetails, "audio_tokens")
@@ -136,6 +139,16 @@ func (r *Reports) With(tier string, shown map[string]int64) wire.Usage {
 		}
 	}
 	return u
+}
+
+// firstField returns the first of the named members that is there.
+func firstField(object []byte, names ...string) []byte {
+	for _, name := range names {
+		if value := rawjson.Field(object, name); value != nil {
+			return value
+		}
+	}
+	return nil
 }
 
 // firstCount returns the first of the named members that is a count.
