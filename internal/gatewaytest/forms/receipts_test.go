@@ -1,0 +1,297 @@
+package forms
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/money"
+)
+
+// Prices of the receipts' model, in nano-dollars a token: a dollar a million is
+// 1000. No two parts of a bill cost the same, and each is twice as dear beyond 1000
+// tokens of prompt, but the output, which is half as dear again.
+const (
+	pIn, pOut               = 3000, 15_000
+	pRead, pWrite, pWrite1h = 300, 3750, 6000
+	pImage, pSound          = 5000, 7000 // in prompts, at any length
+	pSearch                 = 10_000_000 // a call
+)
+
+// receiptPrices are these prices in a catalog.
+func receiptPrices() map[string]any {
+	return map[string]any{"price": map[string]any{
+		"input": 3, "output": 15, "cached_input": 0.3, "cache_write": 3.75, "cache_write_1h": 6,
+		"above":      []any{map[string]any{"prompt_tokens": 1000, "input": 6, "output": 22.5}},
+		"options":    map[string]any{"service_tier": map[string]any{"priority": 2, "flex": 0.5}},
+		"tools":      map[string]any{"web_search": 0.01},
+		"modalities": map[string]any{"image": map[string]any{"input": 5}, "audio": map[string]any{"input": 7}},
+	}}
+}
+
+// receipt is what a provider reports, and what it must cost by the prices above:
+// the arithmetic is written out, and nothing of it is the product's own.
+type receipt struct {
+	name     string
+	provider string // that speaks the form; empty: the usual one
+	line     string // its form
+	usage    string
+	events   []string                      // of the stream, where it is not the usual one
+	ask      map[scene.Form]map[string]any // members of the request by its form; nil: nothing, and all forms ask
+	prompt   int64
+	cached   int64
+	output   int64
+	cost     money.Amount
+}
+
+// inForm are members of a request in one form alone.
+func inForm(in scene.Form, name string, value any) map[scene.Form]map[string]any {
+	return map[scene.Form]map[string]any{in: {name: value}}
+}
+
+func receipts() []receipt {
+	search := func(kind string) []any { return []any{map[string]any{"type": kind}} }
+	rows := []receipt{
+		// Chat completions, in vendors' spellings.
+		{name: "OpenAI, predictions and reasoning are within the completion", line: "chat",
+			usage: `{"prompt_tokens":900,"prompt_tokens_details":{"cached_tokens":400,"audio_tokens":0},"completion_tokens":250,` +
+				`"completion_tokens_details":{"reasoning_tokens":200,"accepted_prediction_tokens":10,"rejected_prediction_tokens":5},` +
+				`"total_tokens":1150}`,
+			prompt: 900, cached: 400, output: 250, cost: (900-400)*pIn + 400*pRead + 250*pOut},
+		{name: "OpenAI, a long prompt: all of it is", line: "chat",
+			usage:  `{"prompt_tokens":1400,"prompt_tokens_details":{"cached_tokens":400},"completion_tokens":50,"total_tokens":1450}`,
+			prompt: 1400, cached: 400, output: 50, cost: (1400-400)*2*pIn + 400*2*pRead + 50*(pOut+pOut/2)},
+		{name: "OpenAI, priority asked for and given", line: "chat", ask: inForm(scene.Chat, "service_tier", "priority"),
+			usage:  `{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,"service_tier":"priority"}`,
+			prompt: 900, output: 250, cost: 2 * (900*pIn + 250*pOut)},
+		{name: "OpenAI, priority asked for and not given", line: "chat", ask: inForm(scene.Chat, "service_tier", "priority"),
+			usage:  `{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,"service_tier":"default"}`,
+			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
+		{name: "OpenAI, flex, for a long prompt", line: "chat", ask: inForm(scene.Chat, "service_tier", "flex"),
+			usage:  `{"prompt_tokens":1001,"completion_tokens":250,"total_tokens":1251,"service_tier":"flex"}`,
+			prompt: 1001, output: 250, cost: (1001*2*pIn + 250*(pOut+pOut/2)) / 2},
+		{name: "Azure", provider: "azure", line: "chat",
+			usage:  `{"prompt_tokens":900,"prompt_tokens_details":{"cached_tokens":128},"completion_tokens":250,"total_tokens":1150}`,
+			prompt: 900, cached: 128, output: 250, cost: (900-128)*pIn + 128*pRead + 250*pOut},
+		{name: "Bedrock", provider: "bedrock", line: "chat",
+			usage: `{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150}`, prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
+		{name: "DeepSeek, hits and misses", line: "chat",
+			usage: `{"prompt_tokens":900,"prompt_cache_hit_tokens":640,"prompt_cache_miss_tokens":260,"completion_tokens":250,` +
+				`"completion_tokens_details":{"reasoning_tokens":180},"total_tokens":1150}`,
+			prompt: 900, cached: 640, output: 250, cost: 260*pIn + 640*pRead + 250*pOut},
+		{name: "Moonshot, cached at the top", line: "chat",
+			usage:  `{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,"cached_tokens":256}`,
+			prompt: 900, cached: 256, output: 250, cost: (900-256)*pIn + 256*pRead + 250*pOut},
+		{name: "Moonshot, in the last choice of a stream", line: "chat", events: ofChoice(`{"prompt_tokens":900,"completion_tokens":250,` +
+			`"total_tokens":1150,"cached_tokens":256}`),
+			prompt: 900, cached: 256, output: 250, cost: (900-256)*pIn + 256*pRead + 250*pOut},
+		{name: "Qwen, written to and read from the cache", line: "chat",
+			usage: `{"prompt_tokens":900,"prompt_tokens_details":{"cached_tokens":300,"cache_creation_input_tokens":200,"cache_type":"ephemeral"},` +
+				`"completion_tokens":250,"total_tokens":1150}`,
+			prompt: 900, cached: 300, output: 250, cost: (900-300-200)*pIn + 300*pRead + 200*pWrite + 250*pOut},
+		{name: "OpenRouter, which tells its own cost", line: "chat",
+			usage: `{"prompt_tokens":900,"prompt_tokens_details":{"cached_tokens":300,"cache_write_tokens":200,"audio_tokens":0},` +
+				`"completion_tokens":250,"completion_tokens_details":{"reasoning_tokens":9},"total_tokens":1150,"cost":9.99,"is_byok":false,` +
+				`"cost_details":{"upstream_inference_cost":8}}`,
+			prompt: 900, cached: 300, output: 250, cost: (900-300-200)*pIn + 300*pRead + 200*pWrite + 250*pOut},
+		{name: "Mistral, cached at the top", line: "chat",
+			usage:  `{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,"num_cached_tokens":512}`,
+			prompt: 900, cached: 512, output: 250, cost: (900-512)*pIn + 512*pRead + 250*pOut},
+		{name: "Mistral, in details of another spelling", line: "chat",
+			usage:  `{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,"prompt_token_details":{"cached_tokens":512}}`,
+			prompt: 900, cached: 512, output: 250, cost: (900-512)*pIn + 512*pRead + 250*pOut},
+		{name: "xAI, reasoning beside the completion", line: "chat",
+			usage: `{"prompt_tokens":900,"completion_tokens":50,"completion_tokens_details":{"reasoning_tokens":200},"total_tokens":1150,` +
+				`"cost_in_usd_ticks":12345,"num_sources_used":0}`,
+			prompt: 900, output: 250, cost: 900*pIn + (50+200)*pOut},
+		{name: "SGLang, reasoning told twice", line: "chat",
+			usage: `{"prompt_tokens":900,"completion_tokens":250,"reasoning_tokens":200,"completion_tokens_details":{"reasoning_tokens":200},` +
+				`"total_tokens":1150}`,
+			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
+		{name: "vLLM, a usage in every frame", line: "chat", events: growing(),
+			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
+		{name: "Groq, in a member of its own", line: "chat", events: ofGroq(`{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,` +
+			`"queue_time":0.1}`),
+			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
+		{name: "a total in the place of a completion", line: "chat",
+			usage: `{"prompt_tokens":900,"total_tokens":1150}`, prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
+		{name: "pictures and sound in the prompt", line: "chat",
+			usage: `{"prompt_tokens":900,"prompt_tokens_details":{"cached_tokens":100,"image_tokens":258,"audio_tokens":60},` +
+				`"completion_tokens":250,"total_tokens":1150}`,
+			prompt: 900, cached: 100, output: 250, cost: (900-100-258-60)*pIn + 100*pRead + 258*pImage + 60*pSound + 250*pOut},
+
+		// Responses.
+		{name: "OpenAI, writes to the cache for long", line: "responses",
+			usage: `{"input_tokens":900,"input_tokens_details":{"cached_tokens":300,"cache_write_tokens":200,` +
+				`"cache_write_tokens_details":{"ttl_12h_tokens":150}},"output_tokens":250,"output_tokens_details":{"reasoning_tokens":200},` +
+				`"total_tokens":1150}`,
+			prompt: 900, cached: 300, output: 250, cost: (900-300-200)*pIn + 300*pRead + 50*pWrite + 150*pWrite1h + 250*pOut},
+		{name: "xAI, cached beside the input", line: "responses",
+			usage: `{"input_tokens":100,"input_tokens_details":{"cached_tokens":800},"output_tokens":250,` +
+				`"output_tokens_details":{"reasoning_tokens":200},"total_tokens":1150}`,
+			prompt: 900, cached: 800, output: 250, cost: 100*pIn + 800*pRead + 250*pOut},
+		{name: "xAI, cached beside a larger input", line: "responses",
+			usage: `{"input_tokens":600,"input_tokens_details":{"cached_tokens":300},"output_tokens":250,` +
+				`"output_tokens_details":{"reasoning_tokens":200},"total_tokens":1150}`,
+			prompt: 900, cached: 300, output: 250, cost: 600*pIn + 300*pRead + 250*pOut},
+		{name: "xAI, searches that the usage counts", line: "responses", ask: inForm(scene.Responses, "tools", search("web_search")),
+			usage: `{"input_tokens":900,"output_tokens":250,"total_tokens":1150,"num_sources_used":4,` +
+				`"server_side_tool_usage_details":{"web_search_calls":3,"x_search_calls":0}}`,
+			prompt: 900, output: 250, cost: 900*pIn + 250*pOut + 3*pSearch},
+		{name: "Perplexity, which tells its own cost", line: "responses",
+			usage:  `{"input_tokens":900,"output_tokens":250,"total_tokens":1150,"cost":{"currency":"USD","input_cost":1,"total_cost":7}}`,
+			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
+		{name: "Azure", provider: "azure", line: "responses",
+			usage:  `{"input_tokens":900,"input_tokens_details":{"cached_tokens":128},"output_tokens":250,"total_tokens":1150}`,
+			prompt: 900, cached: 128, output: 250, cost: (900-128)*pIn + 128*pRead + 250*pOut},
+		{name: "Bedrock", provider: "bedrock", line: "responses",
+			usage: `{"input_tokens":900,"output_tokens":250,"total_tokens":1150}`, prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
+
+		// Messages: cached and written tokens stand beside the input.
+		{name: "Anthropic, a long prompt by what was cached", line: "messages",
+			usage: `{"input_tokens":100,"cache_read_input_tokens":800,"cache_creation_input_tokens":300,` +
+				`"cache_creation":{"ephemeral_5m_input_tokens":200,"ephemeral_1h_input_tokens":100},"output_tokens":250}`,
+			prompt: 1200, cached: 800, output: 250, cost: 100*2*pIn + 800*2*pRead + 200*2*pWrite + 100*2*pWrite1h + 250*(pOut+pOut/2)},
+		{name: "Anthropic, writes told by their times alone", line: "messages",
+			usage: `{"input_tokens":100,"cache_read_input_tokens":400,` +
+				`"cache_creation":{"ephemeral_5m_input_tokens":200,"ephemeral_1h_input_tokens":100},"output_tokens":250}`,
+			prompt: 800, cached: 400, output: 250, cost: 100*pIn + 400*pRead + 200*pWrite + 100*pWrite1h + 250*pOut},
+		{name: "Anthropic, all null", line: "messages",
+			usage: `{"input_tokens":900,"cache_read_input_tokens":null,"cache_creation_input_tokens":null,"cache_creation":null,` +
+				`"output_tokens":250,"server_tool_use":null,"service_tier":"standard"}`,
+			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
+	}
+	for _, provider := range []string{"vertex", "bedrock", "azure"} { // Claude, in other houses
+		rows = append(rows, receipt{name: "Claude on " + provider, provider: provider, line: "messages",
+			usage: `{"input_tokens":100,"cache_read_input_tokens":400,"cache_creation_input_tokens":300,` +
+				`"cache_creation":{"ephemeral_5m_input_tokens":300,"ephemeral_1h_input_tokens":0},"output_tokens":250,` +
+				`"output_tokens_details":{"thinking_tokens":200}}`,
+			prompt: 800, cached: 400, output: 250, cost: 100*pIn + 400*pRead + 300*pWrite + 250*pOut})
+	}
+	for _, provider := range []string{"gemini", "vertex"} {
+		rows = append(rows,
+			receipt{name: provider + ", thoughts and the prompts of tools", provider: provider, line: "gemini",
+				usage: `{"promptTokenCount":700,"toolUsePromptTokenCount":100,"cachedContentTokenCount":300,"candidatesTokenCount":50,` +
+					`"thoughtsTokenCount":200,"totalTokenCount":1050,"promptTokensDetails":[{"modality":"TEXT","tokenCount":700}],` +
+					`"cacheTokensDetails":[{"modality":"TEXT","tokenCount":300}],"trafficType":"ON_DEMAND"}`,
+				prompt: 800, cached: 300, output: 250, cost: (700+100-300)*pIn + 300*pRead + (50+200)*pOut},
+			receipt{name: provider + ", a picture, part of it cached", provider: provider, line: "gemini",
+				usage: `{"promptTokenCount":900,"cachedContentTokenCount":300,"candidatesTokenCount":250,"totalTokenCount":1150,` +
+					`"promptTokensDetails":[{"modality":"TEXT","tokenCount":642},{"modality":"IMAGE","tokenCount":258}],` +
+					`"cacheTokensDetails":[{"modality":"TEXT","tokenCount":200},{"modality":"IMAGE","tokenCount":100}]}`,
+				// Of 258 tokens of the picture 100 are cached, and 158 cost what pictures do.
+				prompt: 900, cached: 300, output: 250, cost: (900-300-158)*pIn + 158*pImage + 300*pRead + 250*pOut},
+			receipt{name: provider + ", sound of a video", provider: provider, line: "gemini",
+				usage: `{"promptTokenCount":900,"candidatesTokenCount":250,"totalTokenCount":1150,` +
+					`"promptTokensDetails":[{"modality":"TEXT","tokenCount":40},{"modality":"VIDEO","tokenCount":800},` +
+					`{"modality":"AUDIO","tokenCount":60}]}`,
+				prompt: 900, output: 250, cost: (40+800)*pIn + 60*pSound + 250*pOut},
+			receipt{name: provider + ", a total in the place of the candidates", provider: provider, line: "gemini",
+				usage:  `{"promptTokenCount":900,"thoughtsTokenCount":200,"totalTokenCount":1150}`,
+				prompt: 900, output: 250, cost: 900*pIn + (1150-900)*pOut})
+	}
+	return rows
+}
+
+// ofChoice is a stream with the usage in its last choice.
+func ofChoice(usage string) []string {
+	last := strings.Replace(fakeprovider.Frame(`{}`, "stop"), `"finish_reason":"stop"`, `"finish_reason":"stop","usage":`+usage, 1)
+	return []string{"data: " + fakeprovider.Text("hi") + "\n\n", "data: " + last + "\n\n", "data: [DONE]\n\n"}
+}
+
+// ofGroq is a stream with the usage in x_groq of its last frame.
+func ofGroq(usage string) []string {
+	last := strings.TrimSuffix(fakeprovider.Frame(`{}`, "stop"), "}") + `,"x_groq":{"id":"req_1","usage":` + usage + `}}`
+	return []string{"data: " + fakeprovider.Text("hi") + "\n\n", "data: " + last + "\n\n", "data: [DONE]\n\n"}
+}
+
+// growing is a stream with the usage so far in every frame.
+func growing() (events []string) {
+	frame := func(delta, finish string, completion int) string {
+		return "data: " + strings.TrimSuffix(fakeprovider.Frame(delta, finish), "}") +
+			fmt.Sprintf(`,"usage":{"prompt_tokens":900,"completion_tokens":%d,"total_tokens":%d}}`, completion, 900+completion) + "\n\n"
+	}
+	return []string{frame(`{"content":"h"}`, "", 1), frame(`{"content":"i"}`, "", 120), frame(`{}`, "stop", 250), "data: [DONE]\n\n"}
+}
+
+// replies are the row's answer and its stream; empty and nil: it has none.
+func (r receipt) replies() (whole string, events []string) {
+	if r.events != nil {
+		return "", r.events
+	}
+	switch r.line {
+	case "responses":
+		return fakeprovider.ResponsesObject("completed", r.usage, fakeprovider.ResponsesMessage("hi")), responsesParts("completed", r.usage)
+	case "messages":
+		return fakeprovider.NativeBill(r.usage), fakeprovider.NativeBillStream(r.usage, `{"output_tokens":250}`)
+	case "gemini":
+		return geminiWhole(r.usage), []string{"data: " + geminiWhole(r.usage) + "\n\n"}
+	}
+	tier := ""
+	if i := strings.Index(r.usage, `"service_tier":`); i >= 0 { // which stands beside the usage
+		tier = "," + strings.TrimSuffix(r.usage[i:], "}")
+	}
+	events = fakeprovider.ChatBillStream(r.usage)
+	if tier != "" {
+		events[0] = strings.Replace(events[0], `"choices":`, strings.TrimPrefix(tier, ",")+`,"choices":`, 1)
+	}
+	return strings.TrimSuffix(fakeprovider.ChatBill(r.usage), "}") + tier + "}", events
+}
+
+// receiptScenes are all rows, asked in every form of client, whole and streamed.
+func receiptScenes(t testing.TB) (scenes []scene.Story) {
+	for i, r := range receipts() {
+		whole, events := r.replies()
+		for _, in := range scene.ClientForms() {
+			more, asks := r.ask[in]
+			if r.ask != nil && !asks {
+				continue
+			}
+			for _, stream := range []bool{false, true} {
+				reply := fakeprovider.Reply{ContentType: "text/event-stream", Raw: events}
+				if !stream {
+					if reply = fakeprovider.JSON(200, whole); whole == "" {
+						continue
+					}
+				}
+				scenes = append(scenes, receiptScene(t, fmt.Sprintf("receipt-%d-%s-%t", i, in, stream), r, in, stream, more, reply))
+			}
+		}
+	}
+	return scenes
+}
+
+// receiptScene is one row, asked in one form.
+func receiptScene(t testing.TB, model string, r receipt, in scene.Form, stream bool, more map[string]any,
+	reply fakeprovider.Reply,
+) scene.Story {
+	p := fakeprovider.New(t, reply)
+	provider := map[string]any{"forms": []string{r.line}}
+	if r.provider != "" {
+		provider["provider"] = r.provider
+	}
+	return scene.Story{
+		Name:   fmt.Sprintf("%s, %s on %s, stream %t", r.name, in, r.line, stream),
+		Models: []map[string]any{scene.FormModel(model, receiptPrices(), in)},
+		Lines:  []map[string]any{scene.FormLine(model, r.line, p.URL(), provider, model)},
+		Play: func(t *testing.T, f *scene.Gateway) {
+			s := in.Speaker(t, f)
+			h := s.Ask(scene.Request(in, model, stream, maps.Clone(more)))
+			if h.Status != 200 {
+				t.Fatalf("%d %s", h.Status, h.Raw)
+			}
+			s.Charged(h, r.cost)
+			if m := booked(s); m.Prompt != r.prompt || m.Cached != r.cached || m.Completion != r.output {
+				t.Errorf("receipt %+v; want %d, %d and %d tokens", m, r.prompt, r.cached, r.output)
+			}
+		},
+	}
+}
+
+// TestReceipts compares what is charged with bills that are worked out by hand.
+func TestReceipts(t *testing.T) {
+	playForms(t, scene.Binary(t), nil, receiptScenes)
+}
