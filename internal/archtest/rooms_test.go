@@ -107,7 +107,8 @@ var floors = [][]string{
 	{"internal/wire/translate/internal/piece"},
 	{"internal/wire/translate/internal/item"},
 	{"internal/wire/usage", "internal/wire/translate/chatgemini", "internal/wire/translate/chatmessages",
-		"internal/wire/translate/chatresponses", "internal/wire/translate/messagesresponses", "internal/wire/translate/responseschat"},
+		"internal/wire/translate/chatresponses", "internal/wire/translate/messagesresponses", "internal/wire/translate/responseschat",
+		"internal/wire/translate/customtools"},
 	{"internal/wire/translate"},
 }
 

@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/wire/translate/chatgemini"
 	"tollgate/internal/wire/translate/chatmessages"
 	"tollgate/internal/wire/translate/chatresponses"
+	"tollgate/internal/wire/translate/customtools"
 	"tollgate/internal/wire/translate/messagesresponses"
 	"tollgate/internal/wire/translate/responseschat"
 )
@@ -58,6 +59,16 @@ func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
 
 // chatOn is how chat completions meet a line.
 func chatOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair {
+	if r.Doc != nil && customtools.Has(r) {
+		on := func(r *completions.Request) wire.Pair { return functionsOn(r, form, id) }
+		return customtools.New(r, on, form == wire.FormChat || form == wire.FormResponses)
+	}
+	return functionsOn(r, form, id)
+}
+
+// functionsOn is chatOn of a request without custom tools, or on a line that has
+// them.
+func functionsOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair {
 	switch form {
 	case wire.FormMessages:
 		return chatmessages.ToMessages(r, id)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // oldCall is the number of a call in the field `function_call`, which knows
@@ -165,7 +166,7 @@ func (s *stream) closeCall(dst []byte, item *outputItem) []byte {
 	switch {
 	case item.kind == kindCustom:
 		kind, ended, name = "response.custom_tool_call_input.delta", "response.custom_tool_call_input.done", `,"input":"`
-		item.arguments = unwrapInput(item.arguments)
+		item.arguments = piece.UnwrapInput(item.arguments)
 	case len(item.arguments) == 0:
 		item.arguments = []byte("{}")
 	}

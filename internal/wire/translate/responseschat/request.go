@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // Body returns the request as a body of the chat-completions form, for a
@@ -329,7 +330,7 @@ func (m *chatMessages) comma() {
 func (m *chatMessages) addCall(item []byte, kind, path string) error {
 	call := chatCall{id: rawjson.Field(item, "call_id"), name: rawjson.Field(item, "name"), arguments: rawjson.Field(item, "arguments")}
 	if kind == "custom_tool_call" {
-		call.arguments = wrapInput(rawjson.Field(item, "input"))
+		call.arguments = piece.WrapInput(rawjson.Field(item, "input"))
 	}
 	switch {
 	case !rawjson.IsText(call.id):

@@ -2,37 +2,8 @@ package responseschat
 
 import (
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
-
-// A custom tool takes free text. Chat lines of most vendors have functions
-// only, so one with a single string stands for it: inputName is its argument.
-const inputName = "input"
-
-// wrapInput returns the arguments, a JSON string, of the function that stands
-// for a custom tool. input is a JSON string.
-func wrapInput(input []byte) []byte {
-	if !rawjson.IsText(input) {
-		input = []byte(`""`)
-	}
-	return rawjson.Quote(`{"` + inputName + `":` + string(input) + `}`)
-}
-
-// unwrapInput returns the inside of a JSON string with the input of a custom
-// tool, given the inside of the one with the arguments. Arguments that are
-// something else are the input as they stand.
-func unwrapInput(arguments []byte) []byte {
-	text := rawjson.AppendUnquoted(nil, arguments)
-	if rawjson.IsValid(text) {
-		object := text[rawjson.SkipSpace(text, 0):]
-		switch input := rawjson.Field(object, inputName); {
-		case rawjson.IsText(input):
-			return input[1 : len(input)-1]
-		case input != nil:
-			return textInside(rawjson.Quote(string(input)))
-		}
-	}
-	return arguments
-}
 
 // appendChatTools writes tools, tool_choice and parallel_tool_calls. The last
 // two are refused by providers where there is no tool, so they go only with
@@ -57,7 +28,7 @@ func appendChatTools(dst []byte, d *rawjson.RequestBody, tools *chatTools) ([]by
 		dst = append(dst, `{"type":"function","function":{"name":`...)
 		dst = append(dst, rawjson.Quote(tool.function)...)
 		if tool.custom {
-			dst = appendCustomTool(dst, tool.definition)
+			dst = piece.AppendCustomTool(dst, tool.definition)
 		} else {
 			for _, name := range []string{"description", "parameters", "strict"} {
 				if raw := rawjson.Field(tool.definition, name); raw != nil {
@@ -89,29 +60,6 @@ func allowedTools(choice []byte) func(*chatTool) bool {
 		}
 	}
 	return func(t *chatTool) bool { return tools[t.toolName] || t.namespace != "" && namespaces[t.namespace] }
-}
-
-// appendCustomTool writes the function that stands for a custom tool. A
-// grammar cannot be enforced, so the model is told about it.
-func appendCustomTool(dst, tool []byte) []byte {
-	about := rawjson.Unquote(rawjson.Field(tool, "description"))
-	format := rawjson.Field(tool, "format")
-	grammar := rawjson.Field(format, "grammar")
-	if grammar == nil {
-		grammar = format
-	}
-	if definition := rawjson.Unquote(rawjson.Field(grammar, "definition")); definition != "" {
-		if about != "" {
-			about += "\n\n"
-		}
-		about += "The input must follow this " + rawjson.Unquote(rawjson.Field(grammar, "syntax")) + " grammar:\n" + definition
-	}
-	if about != "" {
-		dst = rawjson.AppendMember(dst, "description", rawjson.Quote(about))
-	}
-	return append(rawjson.AppendMember(dst, "parameters", ""),
-		`{"type":"object","properties":{"`+inputName+`":{"type":"string","description":"The input of the tool, as it is."}},`+
-			`"required":["`+inputName+`"],"additionalProperties":false}`...)
 }
 
 // appendChatChoice writes tool_choice. Of allowed tools only those are sent

@@ -1,0 +1,95 @@
+package customtools
+
+import (
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
+)
+
+// withFunctions returns the body of a request with functions in the place of its
+// custom tools: where they are defined, called and chosen.
+func withFunctions(r *completions.Request) []byte {
+	edits := rawjson.Edits{Doc: r.Doc}
+	if choice := r.Doc.Raw("tool_choice"); choice != nil {
+		edits.Set("tool_choice", choiceOf(choice))
+	}
+	for _, list := range []struct {
+		name string
+		as   func([]byte) []byte
+	}{{"tools", functionOf}, {"messages", messageOf}} {
+		at := r.Doc.Find(list.name)
+		if at == nil {
+			continue
+		}
+		array := r.Doc.Body[at.From:at.To]
+		for from, to := range rawjson.Places(array) {
+			if text := list.as(array[from:to]); text != nil {
+				edits.Splices = append(edits.Splices, rawjson.Splice{From: at.From + from, To: at.From + to, Text: text})
+			}
+		}
+	}
+	return edits.Body()
+}
+
+// functionOf returns the function that stands for a tool; nil where it is no custom
+// one.
+func functionOf(tool []byte) []byte {
+	custom := customOf(tool)
+	if custom == nil {
+		return nil
+	}
+	out := append([]byte(`{"type":"function","function":{"name":`), nameOf(custom)...)
+	return append(piece.AppendCustomTool(out, custom), "}}"...)
+}
+
+func nameOf(custom []byte) []byte { return rawjson.AppendOr(nil, rawjson.Field(custom, "name"), `""`) }
+
+// messageOf returns a message whose calls of custom tools are those of functions;
+// nil where it has none.
+func messageOf(message []byte) []byte {
+	var edits []rawjson.Splice
+	for m := range rawjson.Spans(message) {
+		if string(m.Name) != "tool_calls" {
+			continue
+		}
+		calls := message[m.From:m.To]
+		for from, to := range rawjson.Places(calls) {
+			custom := customOf(calls[from:to])
+			if custom == nil {
+				continue
+			}
+			call := append([]byte(`{"id":`), rawjson.AppendOr(nil, rawjson.Field(calls[from:to], "id"), `""`)...)
+			call = append(append(call, `,"type":"function","function":{"name":`...), nameOf(custom)...)
+			call = append(rawjson.AppendMember(call, "arguments", piece.WrapInput(rawjson.Field(custom, "input"))), "}}"...)
+			edits = append(edits, rawjson.Splice{From: m.From + from, To: m.From + to, Text: call})
+		}
+	}
+	if edits == nil {
+		return nil
+	}
+	return rawjson.Spliced(message, edits)
+}
+
+// choiceOf returns a choice of tools that names functions.
+func choiceOf(choice []byte) []byte {
+	if custom := customOf(choice); custom != nil {
+		return rawjson.Put(nil, `{"type":"function","function":{"name":`, nameOf(custom), "}}")
+	}
+	allowed := rawjson.Field(choice, "allowed_tools")
+	if allowed == nil {
+		return choice
+	}
+	list := []byte(`[`)
+	for i, tool := range rawjson.Elements(rawjson.Field(allowed, "tools")) {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		if custom := customOf(tool); custom != nil {
+			tool = rawjson.Put(nil, `{"type":"function","function":{"name":`, nameOf(custom), "}}")
+		}
+		list = append(list, tool...)
+	}
+	out := []byte(`{"type":"allowed_tools","allowed_tools":{"mode":`)
+	out = rawjson.AppendOr(out, rawjson.Field(allowed, "mode"), `"auto"`)
+	return append(rawjson.AppendMember(out, "tools", append(list, ']')), "}}"...)
+}
