@@ -76,7 +76,8 @@ func lineAnswers() map[wire.Form][2]string {
 			`"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`,
 			chunk(`{"role":"assistant","tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"patch","arguments":""}}]}`, "null") +
 				pieces.String() + chunk(`{"tool_calls":[{"index":1,"id":"b","type":"function","function":{"name":"f",`+
-				`"arguments":"{\"input\":\"k\"}"}}]}`, "null") + chunk(`{}`, `"tool_calls"`) + `data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"v",` +
+				`"arguments":"{\"input\":\"k\"}"}}]}`, "null") + chunk(`{}`, `"tool_calls"`) +
+				`data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"v",` +
 				`"choices":[],` +
 				`"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}` + "\r\n\r\ndata: [DONE]\r\n\r\n"},
 		wire.FormMessages: {`{"id":"m","type":"message","role":"assistant","content":[{"type":"tool_use","id":"n0","name":"patch","input":` +
