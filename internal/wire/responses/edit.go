@@ -49,7 +49,8 @@ func including(list []byte) []byte {
 }
 
 // nameless is an input whose items have no ids, and which has no reasoning of
-// which only the id is left; nil where it is so already.
+// which only the id is left, nor what is sealed for a line of another form; nil
+// where it is so already.
 func nameless(input []byte) []byte {
 	if len(input) == 0 || input[0] != '[' || !bytes.Contains(input, []byte(`"id"`)) && !bytes.Contains(input, []byte(`"reasoning"`)) {
 		return nil
@@ -60,7 +61,8 @@ func nameless(input []byte) []byte {
 		kept, less := item, false
 		switch rawjson.Unquote(rawjson.Field(item, "type")) {
 		case "reasoning":
-			if rawjson.Field(item, "encrypted_content") == nil && len(rawjson.Field(item, "content")) <= 2 {
+			encrypted := rawjson.Field(item, "encrypted_content")
+			if encrypted == nil && len(rawjson.Field(item, "content")) <= 2 || bytes.HasPrefix(rawjson.Inside(encrypted), []byte(wire.SealMark)) {
 				changed = true
 				continue
 			}

@@ -27,7 +27,7 @@ func (r messagesOnChat) Body(t wire.Translation) ([]byte, error) {
 	if r.Doc.Raw("mcp_servers") != nil {
 		return nil, cannot("mcp_servers", "`mcp_servers` is not offered for this model. Leave it out.")
 	}
-	d := dialogue{}
+	d := dialogue{id: r.id}
 	if err := d.addSystem(r.Doc.Raw("system"), "system"); err != nil {
 		return nil, err
 	}

@@ -7,12 +7,13 @@ import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/item"
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // messagesAnswer returns a whole answer of the chat form as a message, with
 // u as its usage: the first choice's reasoning, text and calls, as blocks in
-// this order. ErrMalformed when body is no JSON object.
+// this order, with the signature of a thought before the call that it came with. ErrMalformed when body is no JSON object.
 func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || body[0] != '{' || !rawjson.IsValid(body) {
@@ -45,6 +46,9 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	}
 	count := 0
 	for _, call := range rawjson.Elements(said.calls) {
+		if signature := item.SealedSignature(id, call); signature != nil {
+			calls = rawjson.Put(calls, `{"type":"redacted_thinking","data":"`, signature, `"},`)
+		}
 		calls = appendToolUse(calls, rawjson.Field(call, "id"), rawjson.Field(call, "function"), id, count)
 		count++
 	}

@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/item"
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
@@ -49,7 +50,8 @@ type outCall struct {
 	name    []byte // as a JSON string; nil until it is known
 	args    arguments
 	block   *outBlock
-	written bool // the block has ended
+	written bool   // the block has ended
+	sealed  []byte // the signature of a thought that came with it; nil: none
 }
 
 const (
@@ -202,6 +204,9 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 	if c.sent == nil && id != "" {
 		c.id, c.sent = id, w.sentID(id, c.number)
 	}
+	if signature := item.SealedSignature(w.id, call); signature != nil {
+		c.sealed = signature
+	}
 	dst = w.advance(dst, false)
 	arguments := rawjson.Field(function, "arguments")
 	switch {
@@ -302,6 +307,11 @@ func (w *messagesStream) head(dst []byte, event string) []byte {
 // start writes the beginning of a block, and what waited.
 func (w *messagesStream) start(dst []byte, b *outBlock) []byte {
 	b.started = true
+	if b.call != nil && b.call.sealed != nil {
+		dst = append(w.head(dst, "content_block_start"), `,"content_block":{"type":"redacted_thinking","data":"`...)
+		dst = append(w.head(append(append(dst, b.call.sealed...), "\"}}\n\n"...), "content_block_stop"), "}\n\n"...)
+		w.index++
+	}
 	dst = append(w.head(dst, "content_block_start"), `,"content_block":`...)
 	switch b.kind {
 	case textKind:

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 
+	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/item"
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
@@ -13,6 +15,7 @@ import (
 type dialogue struct {
 	turns []chatTurn
 	loop  int // where the current loop of tool calls begins, in the client's messages
+	id    wire.Identity
 
 	open    []openCall // the calls of the last assistant turn, at most maxTurnCalls
 	results int        // the turn that their results go to; 0: there is none yet
@@ -159,7 +162,7 @@ func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
 		d.say(roleAssistant, textPart(content))
 		return nil
 	}
-	var text, thought []byte
+	var text, thought, sealed []byte
 	calls := false
 	for i, b := range rawjson.Elements(content) {
 		switch rawjson.Unquote(rawjson.Field(b, "type")) {
@@ -169,11 +172,14 @@ func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
 			if inLoop && len(rawjson.Inside(rawjson.Field(b, "signature"))) == 0 {
 				thought = append(thought, rawjson.Inside(rawjson.Field(b, "thinking"))...)
 			}
+		case "redacted_thinking":
+			sealed = rawjson.Inside(rawjson.Field(b, "data"))
 		case "tool_use":
 			calls = true
-			if err := d.call(b, fmt.Sprintf("%s[%d]", at, i)); err != nil {
+			if err := d.call(b, sealed, fmt.Sprintf("%s[%d]", at, i)); err != nil {
 				return err
 			}
+			sealed = nil
 		default: // what a provider's own tools did, and what it signed
 		}
 	}
@@ -186,8 +192,9 @@ func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
 	return nil
 }
 
-// call adds a call of a tool.
-func (d *dialogue) call(b []byte, at string) error {
+// call adds a call of a tool, with the signature of the thought before it, which
+// is the inside of a JSON string, if this line has sealed it.
+func (d *dialogue) call(b, sealed []byte, at string) error {
 	id, name := rawjson.Field(b, "id"), rawjson.Field(b, "name")
 	if !rawjson.IsText(id) || !rawjson.IsText(name) || len(id) == 2 || len(name) == 2 {
 		return cannot(at, "`%s` needs `id` and `name`, as strings.", at)
@@ -206,7 +213,8 @@ func (d *dialogue) call(b []byte, at string) error {
 	if input == nil {
 		input = []byte("{}")
 	}
-	t.calls = append(piece.AppendAsText(append(t.calls, `,"arguments":`...), input), "}}"...)
+	t.calls = append(piece.AppendAsText(append(t.calls, `,"arguments":`...), input), '}')
+	t.calls = append(item.AppendSignature(t.calls, d.id, sealed), '}')
 	d.open = append(d.open, openCall{id: rawjson.Unquote(id), sent: string(sent)})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/item"
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
@@ -16,6 +17,7 @@ const oldCall = -1
 func (s *stream) call(dst, call []byte, position int64) []byte {
 	number := position
 	var id, function []byte
+	sealed := item.SealedSignature(s.id, call)
 	for name, value := range rawjson.Members(call) {
 		switch string(name) {
 		case "index":
@@ -28,11 +30,12 @@ func (s *stream) call(dst, call []byte, position int64) []byte {
 			function = rawjson.Present(value)
 		}
 	}
-	return s.callOf(dst, number, id, function)
+	return s.callOf(dst, number, id, function, sealed)
 }
 
-// callOf adds a delta to a call: its name and a piece of its arguments.
-func (s *stream) callOf(dst []byte, number int64, id, function []byte) []byte {
+// callOf adds a delta to a call: its name, a piece of its arguments, and the
+// signature of the thought before it.
+func (s *stream) callOf(dst []byte, number int64, id, function, sealed []byte) []byte {
 	var name, arguments []byte
 	for member, value := range rawjson.Members(function) {
 		switch string(member) {
@@ -55,8 +58,11 @@ func (s *stream) callOf(dst []byte, number int64, id, function []byte) []byte {
 	case arguments != nil: // an object instead of a string
 		arguments = textInside(rawjson.Quote(string(arguments)))
 	}
-	if !s.take(len(arguments)) {
+	if !s.take(len(arguments) + len(sealed)) {
 		return dst
+	}
+	if sealed != nil && !item.opened {
+		item.sealed = sealed
 	}
 	item.arguments = append(item.arguments, arguments...)
 	if !item.opened {
@@ -104,6 +110,9 @@ func (s *stream) callFor(number int64, id, name []byte) *outputItem {
 // openCall adds the call to the items. The call of a function that stands for
 // a custom tool or for one of a namespace is one of that tool.
 func (s *stream) openCall(dst []byte, item *outputItem) []byte {
+	if item.sealed != nil {
+		dst = s.openItem(dst, &outputItem{kind: kindReasoning, sealed: item.sealed})
+	}
 	if tool := s.tools.byFunction[string(rawjson.AppendUnquoted(nil, item.name))]; tool != nil {
 		if tool.custom {
 			item.kind = kindCustom

@@ -34,7 +34,8 @@ type outputItem struct {
 	callID, name []byte
 	namespace    []byte // of the tool; nil for none
 	arguments    []byte
-	sent         int // how much of the arguments went out
+	sealed       []byte // the signature of the thought before it, which is an item too; nil: none
+	sent         int    // how much of the arguments went out
 	opened       bool
 	judged       int    // the length of the arguments that full is about
 	full         bool   // the arguments are a JSON object
@@ -97,7 +98,11 @@ func (i *outputItem) append(dst []byte, status string) []byte {
 		return rawjson.Put(dst, "", i.whole, "]}")
 	case kindReasoning:
 		dst = append(appendText(dst, `{"type":"reasoning","id":"`, i.id), `,"summary":[`...)
-		return rawjson.Put(dst, "", i.whole, "]}")
+		dst = rawjson.Put(dst, "", i.whole, "]")
+		if i.sealed != nil {
+			dst = rawjson.Put(dst, `,"encrypted_content":"`, i.sealed, `"`)
+		}
+		return append(dst, '}')
 	}
 	kind, input := "function_call", `,"arguments":"`
 	if i.kind == kindCustom {

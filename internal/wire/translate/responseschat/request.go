@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/item"
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
@@ -15,7 +16,7 @@ import (
 // line that does not speak its own. What that form cannot do is refused, with
 // the path of the field; what makes no difference there is left out: the keys
 // of a cache that is not there, reasoning of earlier answers (no chat line
-// takes it back), `include`, and `metadata` (which goes with stored answers
+// takes it back, but for what it signed), `include`, and `metadata` (which goes with stored answers
 // only). Call Check first.
 func (r responsesOnChat) Body(t wire.Translation) ([]byte, error) {
 	d := r.Doc
@@ -27,7 +28,7 @@ func (r responsesOnChat) Body(t wire.Translation) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages, err := chatMessagesOf(d, tools)
+	messages, err := chatMessagesOf(d, tools, r.id)
 	if err != nil {
 		return nil, err
 	}
@@ -175,12 +176,15 @@ type chatMessages struct {
 	open    bool
 	content []byte // a JSON string; nil for none
 	calls   []chatCall
+	sealed  []byte // what the reasoning before the next call has sealed
 
+	id      wire.Identity
 	answers map[string]*callAnswers // by the call's id
 }
 
-// chatCall is a call of a tool: JSON strings.
-type chatCall struct{ id, name, arguments []byte }
+// chatCall is a call of a tool: JSON strings, and the inside of one that signs the
+// thought before it.
+type chatCall struct{ id, name, arguments, sealed []byte }
 
 // callAnswers are the answers to the calls of one id, in their order. Weak
 // clients use an id again in every turn.
@@ -197,8 +201,8 @@ type callAnswer struct {
 }
 
 // chatMessagesOf returns the messages that instructions and input make.
-func chatMessagesOf(d *rawjson.RequestBody, tools *chatTools) ([]byte, error) {
-	m := chatMessages{tools: tools}
+func chatMessagesOf(d *rawjson.RequestBody, tools *chatTools, id wire.Identity) ([]byte, error) {
+	m := chatMessages{tools: tools, id: id}
 	if instructions := d.Raw("instructions"); instructions != nil {
 		if !rawjson.IsText(instructions) {
 			return nil, notOnChat("instructions")
@@ -265,6 +269,7 @@ func (m *chatMessages) item(item []byte, path string) error {
 	case "function_call", "custom_tool_call":
 		return m.addCall(item, kind, path)
 	case "reasoning":
+		m.sealed = rawjson.Inside(rawjson.Field(item, "encrypted_content"))
 		return nil
 	case "function_call_output", "custom_tool_call_output":
 		if err := m.close(); err != nil {
@@ -343,6 +348,7 @@ func (m *chatMessages) addCall(item []byte, kind, path string) error {
 		call.arguments = rawjson.Quote(string(call.arguments))
 	}
 	call.name = rawjson.Quote(m.tools.function(nameOfTool(item)))
+	call.sealed, m.sealed = m.sealed, nil
 	m.open = true
 	m.calls = append(m.calls, call)
 	return nil
@@ -362,7 +368,8 @@ func (m *chatMessages) close() error {
 			m.out = append(m.out, [...]string{`,"tool_calls":[`, ","}[min(i, 1)]...)
 			m.out = rawjson.Put(m.out, `{"id":`, call.id, "")
 			m.out = rawjson.Put(m.out, `,"type":"function","function":{"name":`, call.name, "")
-			m.out = rawjson.Put(m.out, `,"arguments":`, call.arguments, "}}")
+			m.out = rawjson.Put(m.out, `,"arguments":`, call.arguments, "}")
+			m.out = append(item.AppendSignature(m.out, m.id, call.sealed), '}')
 		}
 		if len(m.calls) > 0 {
 			m.out = append(m.out, ']')

@@ -20,6 +20,7 @@ import (
 // Vendors' deviations are tolerated. Not for concurrent use.
 type stream struct {
 	object responses.Object
+	id     wire.Identity
 	stem   string
 	tools  *chatTools
 	silent bool // no events are wanted, only the items
@@ -58,7 +59,7 @@ const (
 func newStream(id wire.Identity, r *responses.Request) *stream {
 	tools, _ := chatToolsOf(r.Doc) // what it refuses never got an answer
 	return &stream{
-		object: responses.NewObject(id, r), stem: stem(id), tools: tools,
+		object: responses.NewObject(id, r), id: id, stem: stem(id), tools: tools,
 		ids: make(map[string]bool), room: maxOutputText,
 	}
 }
@@ -250,7 +251,7 @@ func (s *stream) readMessage(dst, message, logprobs []byte) []byte {
 		dst = s.call(dst, call, int64(position))
 	}
 	if call != nil && call[0] == '{' {
-		dst = s.callOf(dst, oldCall, nil, call)
+		dst = s.callOf(dst, oldCall, nil, call, nil)
 	}
 	return dst
 }

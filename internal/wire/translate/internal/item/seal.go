@@ -37,3 +37,21 @@ func unseal(seal string, sealed []byte) ([]byte, bool) {
 	encrypted, ok := bytes.CutPrefix(sealed, []byte(seal))
 	return encrypted, ok && seal != "" && len(encrypted) > 0
 }
+
+// SealedSignature returns the signature of a thought that came with a call of chat
+// completions, as Gemini's have it, sealed like a provider's encrypted reasoning.
+// Nil when there is none.
+func SealedSignature(id wire.Identity, call []byte) []byte {
+	return Sealed(id, rawjson.Field(rawjson.Field(rawjson.Field(call, "extra_content"), "google"), "thought_signature"))
+}
+
+// AppendSignature appends to the members of a call of chat completions the
+// signature that a client carried under a seal, the inside of a JSON string:
+// nothing where another line has sealed it, or nobody.
+func AppendSignature(dst []byte, id wire.Identity, sealed []byte) []byte {
+	signature, ok := unseal(sealOf(id), sealed)
+	if !ok {
+		return dst
+	}
+	return rawjson.Put(dst, `,"extra_content":{"google":{"thought_signature":"`, signature, `"}}`)
+}
