@@ -86,7 +86,7 @@ func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	rule := jobcall.Only(familyOf(w).params()...)
 	if familyOf(w) == familyClip {
-		return rule.As("audio", "generate_audio").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
+		return rule.As("audio", "generate_audio").Roles(jobrequest.Roles()...)
 	}
 	return rule
 }

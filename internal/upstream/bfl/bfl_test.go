@@ -104,6 +104,10 @@ func TestBodies(t *testing.T) {
 		{"a video", video(task.From("v.mp4")), `{"duration":5,"mode":"v2v","prompt":"waves","resolution":"hd",` +
 			`"start_video":"https://media.example/v.mp4"}`},
 		{"three pictures", video(task.From("1.png", "2.png", "3.png")), ``},
+		{"a video by its role", video(task.From("reference=v.mp4")), `{"duration":5,"mode":"v2v","prompt":"waves","resolution":"hd",` +
+			`"start_video":"https://media.example/v.mp4"}`},
+		{"a picture to show", video(task.From("reference=1.png")), ``},
+		{"a first frame and a video", video(task.From("first_frame=1.png", "reference=v.mp4")), ``},
 		{"a picture and a video", video(task.From("1.png", "v.mp4")), ``},
 		{"a video of nowhere", video(task.From("inline.mp4")), ``},
 		{"a clip's tier", video(task.Larger("4K")), ``},
