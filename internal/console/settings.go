@@ -30,7 +30,7 @@ const maxTeam = 100
 
 func passwordForm() part.Inputs {
 	return part.Inputs{Action: Base + "/settings/password", Submit: "Change password", Fields: []part.FormField{
-		{Name: "current", Label: "Password of now", Kind: "password", Complete: "current-password", Required: true},
+		{Name: "current", Label: "Current password", Kind: "password", Complete: "current-password", Required: true},
 		{Name: "password", Label: "New password", Kind: "password", Complete: "new-password", Required: true,
 			Hint: "At least 8 characters. All your other sessions end."},
 	}}
@@ -116,15 +116,11 @@ func sessionsOf(v *visit, list []account.ConsoleSession, path string) sessionLis
 		if one.Kind == account.OperatorSession {
 			pages = "operator's pages"
 		}
-		var end any = part.Act{Action: Base + path + "/" + one.ID + "/end", Word: "End", About: one.Agent}
+		var end any = part.Act{Action: Base + path + "/" + one.ID + "/end", Word: "End", About: browserName(one.Agent)}
 		if one.ID == v.session.ID {
 			end = part.Badge{Tone: part.OK, Word: "this one"}
 		}
-		agent := one.Agent
-		if agent == "" {
-			agent = "unnamed"
-		}
-		s.Table.Rows = append(s.Table.Rows, part.DataRow{Cells: []any{agent, pages, part.Text{Text: one.Address, Mono: true},
+		s.Table.Rows = append(s.Table.Rows, part.DataRow{Cells: []any{browserName(one.Agent), pages, part.Text{Text: one.Address, Mono: true},
 			part.Moment{MS: one.SeenMS}, part.Moment{MS: one.CreatedMS}, end}})
 	}
 	s.All = v.confirm(part.Confirm{ID: "end-all", Button: "Sign out everywhere", Title: "Sign out everywhere?", Action: Base + path + "/end",
