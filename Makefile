@@ -47,13 +47,14 @@ ci: ## what CI runs: checks and all tests
 
 .PHONY: format
 format: ## fail if a file is not as gofmt writes it
-	@files=$$(gofmt -l $(wildcard bench clients cmd internal tools)); \
+	@files=$$(gofmt -l $(wildcard bench browser clients cmd internal tools)); \
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):" $$files; exit 1; fi
 
 .PHONY: vet
 vet: ## run go vet
 	@$(GO) vet ./...
 	@cd clients && $(GO) vet ./...
+	@cd browser && $(GO) vet ./...
 
 .PHONY: lint
 lint: ## run the linters pinned in tools/go.mod
@@ -64,6 +65,7 @@ modules: ## verify the modules' checksums and that go.mod is tidy
 	@$(GO) mod verify
 	@$(GO) mod tidy -diff
 	@cd clients && $(GO) mod verify && $(GO) mod tidy -diff
+	@cd browser && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools/versitygw && $(GO) mod verify && $(GO) mod tidy -diff
 

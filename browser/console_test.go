@@ -1,0 +1,185 @@
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// looks are the themes and widths that every page is seen in.
+var looks = []struct {
+	theme string
+	width int64
+}{{"light", 1280}, {"dark", 390}, {"light", 390}, {"dark", 1280}}
+
+// ask sends one request to the API.
+func (g *gateway) ask(t *testing.T, key string) {
+	t.Helper()
+	body := `{"model": "sandbox-chat", "messages": [{"role": "user", "content": "Hello!"}]}`
+	r, err := http.NewRequest(http.MethodPost, g.url+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, %v", answer.StatusCode, err)
+	}
+}
+
+// TestPages looks at every page in both themes, on a laptop and on a phone.
+func TestPages(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	for _, look := range looks {
+		t.Run(fmt.Sprintf("%s-%d", look.theme, look.width), func(t *testing.T) {
+			g := start(t)
+			b := open(t, g, look.theme, look.width)
+			b.open("/console/sign-in")
+			b.lookOver("sign-in")
+			b.signIn()
+			b.lookOver("overview-new")
+			for range 3 {
+				g.ask(t, g.key)
+			}
+			b.open("/console")
+			b.lookOver("overview")
+			b.open("/console/keys")
+			b.lookOver("keys")
+			b.press("tbody a.rowlink")
+			b.lookOver("key")
+			b.open("/console/keys/new")
+			b.lookOver("new-key")
+			b.open("/console/settings")
+			b.lookOver("settings")
+			b.open("/console/nowhere")
+			b.expect("404")
+			b.lookOver("not-found")
+			b.open("/console/operator/sign-in")
+			b.lookOver("operator-sign-in")
+			b.fill("#f-admin_token", adminToken)
+			b.press(`form:has(#f-admin_token) button`)
+			b.lookOver("operator")
+		})
+	}
+}
+
+// TestKeyStory: a key is made, shown once, copied, used, seen to arrive, and
+// deleted.
+func TestKeyStory(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	g := start(t)
+	b := open(t, g, "light", 1280)
+	b.signIn()
+	b.open("/console/keys/new")
+	b.fill("#f-name", "backend")
+	b.fill("#f-rpm", "many")
+	b.press("main form button.main")
+	b.expect("422")
+	b.sees("whole number from 1")
+	if focused := run(b, chromedp.Evaluate[bool](`document.activeElement.matches("[data-focus]")`)); !focused {
+		t.Error("the focus is not on what is wrong")
+	}
+	b.lookOver("refused")
+	b.fill("#f-rpm", "60")
+	b.press("main form button.main")
+	b.sees("Copy this key now.")
+	key := b.value("#secret")
+	if !strings.HasPrefix(key, "sk-") {
+		t.Fatalf("the key is %q", key)
+	}
+	b.do(chromedp.Click(chromedp.CSS(`button[data-copy="secret"]`)))
+	b.sees("Copied")
+	b.lookOver("created")
+	g.ask(t, key)
+	b.sees("It arrived")
+	b.press(`main > p a.button`)
+	if got := b.value("#f-rpm"); got != "60" {
+		t.Errorf("the limit is %q", got)
+	}
+	b.open("/console/keys")
+	b.sees("60/min")
+}
+
+// TestKeyboardAlone: signing in and creating a key need no mouse.
+func TestKeyboardAlone(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	g := start(t)
+	b := open(t, g, "dark", 1280)
+	b.open("/console")
+	tabTo(b, "#f-email")
+	b.do(chromedp.KeyEvent(g.email), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(g.password))
+	b.leads(chromedp.KeyEvent(kb.Enter))
+	b.sees("Overview")
+	b.leads(chromedp.KeyEvent("g"), chromedp.KeyEvent("k"))
+	b.sees("Keys")
+	tabTo(b, `main a[href="/console/keys/new"]`)
+	b.leads(chromedp.KeyEvent(kb.Enter))
+	tabTo(b, "#f-name")
+	b.do(chromedp.KeyEvent("by keyboard"))
+	b.leads(chromedp.KeyEvent(kb.Enter))
+	b.sees("Copy this key now.")
+	b.do(chromedp.KeyEvent("?"))
+	b.sees("next and previous row")
+	b.do(chromedp.KeyEvent(kb.Escape))
+}
+
+// tabTo presses Tab until the focus is on an element.
+func tabTo(b *tab, selector string) {
+	b.t.Helper()
+	for range 60 {
+		if run(b, chromedp.Evaluate[bool](fmt.Sprintf(`document.activeElement.matches(%q)`, selector))) {
+			return
+		}
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	b.fail(fmt.Errorf("Tab does not lead to %s", selector))
+}
+
+// TestWithoutScripts: a key is made, and deleted by its dialog.
+func TestWithoutScripts(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	g := start(t)
+	b := open(t, g, "light", 1280)
+	off := emulation.SetScriptExecutionDisabledParams{Value: true}
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, off); err != nil {
+		t.Fatal(err)
+	}
+	b.open("/console/keys/new")
+	text := func(want string) {
+		t.Helper()
+		if got := run(b, chromedp.Text(chromedp.CSS("main"))); !strings.Contains(got, want) {
+			b.fail(fmt.Errorf("no %q in %s", want, got))
+		}
+	}
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-email"), g.email), chromedp.SendKeys(chromedp.CSS("#f-password"), g.password))
+	b.press("main button.main")
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-name"), "plain"))
+	b.press("main form button.main")
+	text("Copy this key now.")
+	b.press(`main > p a.button`)
+	b.press(`a[data-open="delete"]`)
+	b.do(chromedp.SendKeys(chromedp.CSS("#delete-typed"), "plain"))
+	b.press("dialog[open] button")
+	text("The key is deleted.")
+}

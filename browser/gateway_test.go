@@ -1,0 +1,107 @@
+package browser
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// adminToken opens the operator's pages of the gateways that these tests start.
+const adminToken = "browser-test-operator"
+
+// binary builds the product once.
+var binary = sync.OnceValues(func() (string, error) {
+	path, err := filepath.Abs("../build/browser/tollgate")
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-o", path, "./cmd/tollgate")
+	build.Dir = ".."
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the gateway: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// gateway is a running `tollgate serve` as a first start leaves it.
+type gateway struct {
+	url             string // http://HOST:PORT
+	email, password string // of the demo account's user
+	key             string // of the demo account
+}
+
+var printed = regexp.MustCompile(`(?s)Email: +(\S+)\s+Password: +(\S+).*?\n  (sk-\S+)`)
+
+// start runs the binary on an empty folder until the test ends.
+func start(t *testing.T) *gateway {
+	t.Helper()
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := exec.Command(program, "serve")
+	serve.Dir = t.TempDir()
+	serve.Env = append(os.Environ(), "TOLLGATE_LISTEN=127.0.0.1:0", "TOLLGATE_ADMIN_TOKEN="+adminToken,
+		"TOLLGATE_PRIVATE_NETWORKS=127.0.0.0/8")
+	first, err := serve.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := serve.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready, drained := make(chan string, 1), make(chan struct{})
+	logged := &bytes.Buffer{} // owned by the reader until drained is closed
+	go func() {
+		defer close(drained)
+		lines := bufio.NewScanner(stderr)
+		for lines.Scan() {
+			logged.WriteString(lines.Text() + "\n")
+			if _, url, ok := strings.Cut(lines.Text(), "listening on "); ok {
+				ready <- strings.TrimSpace(url)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		if err := serve.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+		giveUp := time.AfterFunc(time.Minute, func() { _ = serve.Process.Kill() })
+		<-drained
+		err := serve.Wait()
+		giveUp.Stop()
+		if err != nil || t.Failed() || strings.Contains(logged.String(), "level=ERROR") {
+			t.Errorf("the gateway ended with %v:\n%s", err, logged)
+		}
+	})
+	select {
+	case url := <-ready:
+		shown := make([]byte, 4096) // it was printed before, at once
+		n, err := first.Read(shown)
+		m := printed.FindStringSubmatch(string(shown[:n]))
+		if m == nil {
+			t.Fatalf("the first start prints no sign-in: %v\n%s", err, shown[:n])
+		}
+		return &gateway{url: url, email: m[1], password: m[2], key: m[3]}
+	case <-drained:
+		t.Fatalf("the gateway ended before it was ready:\n%s", logged)
+	case <-time.After(time.Minute):
+		t.Fatal("the gateway was not ready within a minute")
+	}
+	return nil
+}

@@ -1,0 +1,317 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// stepTimeout bounds everything that is waited for in a tab.
+const stepTimeout = 20 * time.Second
+
+// axe is the accessibility checker, installed once from its lock file.
+var axe = sync.OnceValues(func() (string, error) {
+	install := exec.Command("npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
+	install.Dir = "axe"
+	if out, err := install.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("npm ci: %w\n%s", err, out)
+	}
+	raw, err := os.ReadFile("axe/node_modules/axe-core/axe.min.js")
+	return string(raw), err
+})
+
+// process is the browser that all tests share.
+type process struct {
+	ctx context.Context
+	end func()
+}
+
+// chromium starts the browser once; TestMain ends it.
+var chromium = sync.OnceValues(func() (process, error) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"),
+		chromedp.Flag("hide-scrollbars", true), chromedp.Env("TZ=Europe/Berlin"))
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(ctx)
+	if err := chromedp.Do(ctx); err != nil {
+		stop()
+		return process{}, fmt.Errorf("start Chromium: %w", err)
+	}
+	return process{ctx, func() { cancel(); stop() }}, nil
+})
+
+// TestMain ends the browser after all tests.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if os.Getenv("TOLLGATE_TEST_BROWSER") != "absent" {
+		if whole, err := chromium(); err == nil {
+			whole.end()
+		}
+	}
+	os.Exit(code)
+}
+
+// missing tells whether there is no Chromium; `make test` says so loudly.
+func missing(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv("TOLLGATE_TEST_BROWSER") == "absent" {
+		t.Log("Chromium is not installed: the console was NOT tried in a browser")
+		return true
+	}
+	return false
+}
+
+// tab is a browser's tab with a profile of its own. It notes what pages must not
+// do.
+type tab struct {
+	t    *testing.T
+	ctx  context.Context
+	g    *gateway
+	mu   sync.Mutex
+	bad  []string
+	size float64 // bytes that came since the last open, headers too
+}
+
+// open opens a tab. theme is light or dark, width that of the screen.
+func open(t *testing.T, g *gateway, theme string, width int64) *tab {
+	t.Helper()
+	whole, err := chromium()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(whole.ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx, g: g}
+	if err := chromedp.Listen(ctx, b.see); err != nil {
+		t.Fatalf("no browser: %v", err)
+	}
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.EmulateViewport(width, 900))
+	return b
+}
+
+// see notes what a page must not do.
+func (b *tab) see(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
+			b.bad = append(b.bad, "console: "+e.Entry.Text+" "+e.Entry.URL)
+		}
+	case *runtime.EventExceptionThrown:
+		b.bad = append(b.bad, "exception: "+e.ExceptionDetails.Text)
+	case *network.EventRequestWillBeSent:
+		if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "blob" && !strings.HasPrefix(e.Request.URL, b.g.url+"/") {
+			b.bad = append(b.bad, "asks "+e.Request.URL)
+		}
+	case *network.EventLoadingFinished:
+		b.size += e.EncodedDataLength
+	}
+}
+
+// expect drops what was noted of one text that a test brings about itself.
+func (b *tab) expect(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var rest []string
+	for _, bad := range b.bad {
+		if !strings.Contains(bad, text) {
+			rest = append(rest, bad)
+		}
+	}
+	b.bad = rest
+}
+
+// do runs steps.
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.fail(err)
+	}
+}
+
+// fail ends the test with a picture of what there was.
+func (b *tab) fail(err error) {
+	b.t.Helper()
+	b.shoot("failed")
+	b.t.Fatalf("%v; see build/browser/%s", err, b.file("failed"))
+}
+
+// run runs one action and returns what it gives.
+func run[T any](b *tab, action chromedp.Action[T]) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
+	defer cancel()
+	out, err := chromedp.Run(ctx, action)
+	if err != nil {
+		b.fail(err)
+	}
+	return out
+}
+
+// open goes to a page.
+func (b *tab) open(path string) {
+	b.t.Helper()
+	b.mu.Lock()
+	b.size = 0
+	b.mu.Unlock()
+	b.do(chromedp.Navigate(b.g.url + path))
+}
+
+// press clicks what leads to another page, and waits for it.
+func (b *tab) press(selector string) {
+	b.t.Helper()
+	b.leads(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// leads runs steps that lead to another page, and waits for it.
+func (b *tab) leads(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, steps...); err != nil {
+		b.fail(err)
+	}
+}
+
+// fill types into a field.
+func (b *tab) fill(selector, text string) {
+	b.t.Helper()
+	b.do(chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// sees waits until a text is on the page.
+func (b *tab) sees(text string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.PollFunction[bool](`(text) => document.body.innerText.includes(text)`,
+		chromedp.WithPollingArgs(text))); err != nil {
+		b.fail(fmt.Errorf("no %q: %w", text, err))
+	}
+}
+
+// value reads a property of an element.
+func (b *tab) value(selector string) string {
+	b.t.Helper()
+	return run(b, chromedp.Value(chromedp.CSS(selector)))
+}
+
+// signIn signs the demo account's user in.
+func (b *tab) signIn() {
+	b.t.Helper()
+	b.open("/")
+	b.fill("#f-email", b.g.email)
+	b.fill("#f-password", b.g.password)
+	b.press("main button.main")
+	b.sees("Overview")
+}
+
+func (b *tab) file(name string) string {
+	return strings.ReplaceAll(b.t.Name(), "/", "-") + "-" + name + ".png"
+}
+
+// shoot keeps a picture of the whole page in build/browser.
+func (b *tab) shoot(name string) {
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		path := filepath.Join("../build/browser", b.file(name))
+		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			err = os.WriteFile(path, picture, 0o600)
+		}
+	}
+	if err != nil {
+		b.t.Errorf("no picture: %v", err)
+	}
+}
+
+// violation is what axe finds.
+type violation struct {
+	ID, Impact, Help string
+	Nodes            []struct{ HTML string }
+}
+
+// lookOver checks the page that is open, and keeps a picture of it.
+func (b *tab) lookOver(name string) {
+	b.t.Helper()
+	b.shoot(name)
+	script, err := axe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	run(b, chromedp.Evaluate[any](script+";0"))
+	found := run(b, chromedp.Evaluate[[]violation](`axe.run(document, {resultTypes: ["violations"]}).then((r) =>
+		r.violations.map((v) => ({ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.map((n) => ({HTML: n.html}))})))`,
+		chromedp.EvalAwaitPromise))
+	for _, v := range found {
+		if v.Impact == "serious" || v.Impact == "critical" {
+			b.t.Errorf("%s: axe: %s: %s: %+v", name, v.ID, v.Help, v.Nodes)
+		}
+	}
+	for _, bad := range run(b, chromedp.Evaluate[[]string](layoutFaults)) {
+		b.t.Errorf("%s: %s", name, bad)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, bad := range b.bad {
+		b.t.Errorf("%s: %s", name, bad)
+	}
+	b.bad = nil
+	if b.size > 250_000 {
+		b.t.Errorf("%s: %.0f bytes", name, b.size)
+	}
+}
+
+// layoutFaults finds what is wider than the page, and texts on each other.
+const layoutFaults = `(() => {
+  const faults = [], texts = [];
+  const wide = document.documentElement.scrollWidth - innerWidth;
+  if (wide > 0) faults.push("the page is " + wide + " px wider than the screen");
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode, parent = node.parentElement;
+    if (!node.textContent.trim() || parent.closest("dialog:not([open]), .hidden, .skip, option, script, noscript")) continue;
+    if (!parent.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const box of range.getClientRects()) {
+      const head = parent.closest("thead");
+      if (head && getComputedStyle(head).position === "absolute") continue; // a phone's cards have labels of their own
+      if (box.width < 2 || box.height < 2) continue;
+      const clip = parent.closest("pre, .tablewrap, .who");
+      const right = clip ? Math.min(box.right, clip.getBoundingClientRect().right) : box.right;
+      texts.push({ left: box.left, right, top: box.top + 3, bottom: box.bottom - 3, node, word: node.textContent.trim().slice(0, 40) });
+    }
+  }
+  for (let i = 0; i < texts.length; i++) {
+    for (let j = i + 1; j < texts.length; j++) {
+      const a = texts[i], b = texts[j];
+      if (a.node !== b.node && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1) {
+        faults.push("texts on each other: " + a.word + " | " + b.word);
+      }
+    }
+  }
+  return faults;
+})()`
