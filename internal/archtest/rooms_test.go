@@ -21,7 +21,7 @@ var rooms = map[string][]string{
 	"internal/api": {"account", "catalog", "chat", "egress", "fault", "httpapi", "job", "ledger", "limit", "media", "money", "store",
 		"wire"},
 	"internal/admin":   {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "money", "store", "webhook"},
-	"internal/console": {"account", "catalog", "fault", "httpapi", "ledger", "money", "store", "wire"},
+	"internal/console": {"account", "catalog", "fault", "httpapi", "ledger", "money", "store", "webhook", "wire"},
 	"internal/chat":    {"bounded", "catalog", "fault", "ledger", "line", "upstream", "wire"},
 	"internal/job": {"catalog", "fault", "id", "ledger", "line", "loop", "media", "money", "node", "slot", "store", "upstream",
 		"webhook"},

@@ -32,6 +32,7 @@ import (
 	"tollgate/internal/console/static"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/store"
+	"tollgate/internal/webhook"
 )
 
 // Base is the path that the console is mounted at.
@@ -61,6 +62,8 @@ type Options struct {
 	Entrance  *account.Entrance
 	// Catalog is this node's watcher.
 	Catalog *catalog.Watcher
+	// Webhooks are those of this node.
+	Webhooks *webhook.Webhooks
 	// AdminToken signs in to the operator's pages; empty: only operators among
 	// the users do.
 	AdminToken string

@@ -5,14 +5,17 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/app"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console"
+	"tollgate/internal/egress"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -60,7 +63,10 @@ func each(t *testing.T, test func(t *testing.T, s *scene)) {
 		keys := account.NewKeys(account.KeysOptions{DB: db})
 		t.Cleanup(keys.Close)
 		s.options = console.Options{DB: db, Keys: keys, Passwords: passwords, Entrance: account.NewEntrance(db, passwords, nil),
-			Catalog: watcher, AdminToken: adminToken, PublicURL: publicURL, MediaURL: publicURL + "/media"}
+			Catalog: watcher, Webhooks: webhook.New(webhook.Options{
+				DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: 10 * time.Second, Retention: 720 * time.Hour,
+				Disabled: func(*store.Tx, []string) (map[string]bool, error) { return nil, nil },
+			}), AdminToken: adminToken, PublicURL: publicURL, MediaURL: publicURL + "/media"}
 		s.handler = s.console(nil)
 		s.account("ada", "ada@example.com")
 		s.account("bob", "bob@example.com")

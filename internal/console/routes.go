@@ -42,6 +42,14 @@ func (c *console) routes() []route {
 		{"POST", "/keys/{id}/delete", user, c.deleteKey},
 		{"GET", "/keys/{id}/arrival", user, c.keyArrival},
 
+		{"GET", "/webhooks", user, c.webhooks},
+		{"POST", "/webhooks", user, c.saveWebhook},
+		{"POST", "/webhooks/secret", user, c.showSecret},
+		{"POST", "/webhooks/roll", user, c.rollSecret},
+		{"POST", "/webhooks/test", user, c.testWebhook},
+		{"GET", "/webhooks/deliveries/{id}", user, c.showDelivery},
+		{"POST", "/webhooks/deliveries/{id}/resend", user, c.resendDelivery},
+
 		{"GET", "/settings", user, c.settings},
 		{"POST", "/settings/password", user, c.changePassword},
 		{"POST", "/settings/sessions/end", user, c.endSessions},
@@ -68,6 +76,7 @@ func (c *console) menu(w who) []entry {
 	return []entry{
 		{"", "Overview", "layout-dashboard"},
 		{"/keys", "Keys", "key-round"},
+		{"/webhooks", "Webhooks", "webhook"},
 		{"/settings", "Settings", "settings"},
 	}
 }

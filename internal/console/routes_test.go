@@ -50,6 +50,14 @@ func expected() map[string]visited {
 		"POST /console/keys/{id}/delete":  {nobody: 303, other: 404, owner: 422},
 		"GET /console/keys/{id}/arrival":  ownThing,
 
+		"GET /console/webhooks":                         ownPage,
+		"POST /console/webhooks":                        {nobody: 303, other: 303, owner: 303},
+		"POST /console/webhooks/secret":                 ownPage,
+		"POST /console/webhooks/roll":                   ownPage,
+		"POST /console/webhooks/test":                   ownPage,
+		"GET /console/webhooks/deliveries/{id}":         ownThing,
+		"POST /console/webhooks/deliveries/{id}/resend": ownAct,
+
 		"GET /console/settings":                     ownPage,
 		"POST /console/settings/password":           formAct,
 		"POST /console/settings/sessions/end":       {nobody: 303, other: 303, owner: 303},
@@ -152,6 +160,8 @@ func thing(s *scene, path, visitor string) string {
 		return page[at : at+strings.IndexByte(page[at:], '"')]
 	case strings.Contains(path, "/keys/{id}"):
 		id = s.key("ada", visitor).ID
+	case strings.Contains(path, "/deliveries/{id}"):
+		id = s.delivery("ada")
 	case strings.Contains(path, "/users/{id}"):
 		id = s.user("ada", account.SignIn{Email: visitor[:3] + "-" + strings.ToLower(http.MethodGet) + newSuffix(s) + "@example.com"}).ID
 	case strings.Contains(path, "/settings/sessions/{id}"):

@@ -29,6 +29,10 @@ const (
 // goes out whether it was chosen or not.
 var types = []string{VideoCompleted, VideoFailed, ImageCompleted, ImageFailed, BalanceLow, TestEvent}
 
+// Types returns the types of events that may be chosen, in the order of the
+// document.
+func Types() []string { return slices.Clone(types) }
+
 // Endpoint is where an account receives its events.
 type Endpoint struct {
 	URL    string   // empty: switched off
@@ -59,6 +63,16 @@ func EndpointTx(tx *store.Tx, account string) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	return endpointTx(tx, account)
+}
+
+// KnownEndpointTx is EndpointTx for a transaction that only reads; an account
+// from before there were webhooks has an empty one.
+func KnownEndpointTx(tx *store.Tx, account string) (Endpoint, error) {
+	e, err := endpointTx(tx, account)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Endpoint{}, nil
+	}
+	return e, err
 }
 
 func endpointTx(tx *store.Tx, account string) (e Endpoint, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/store"
 )
 
@@ -78,13 +79,33 @@ func (w *Webhooks) oldestTx(tx *store.Tx) (int64, error) {
 	return now - w.opts.Retention.Milliseconds(), err
 }
 
+// OwnDeliveryTx returns an entry of an account; another's is not found, as one
+// that is not there.
+func (w *Webhooks) OwnDeliveryTx(tx *store.Tx, account, id string) (Delivery, error) {
+	d, found, err := w.oneTx(tx, `d.id = $2 AND d.account = $3`, id, account)
+	if err == nil && !found {
+		return Delivery{}, w.noDelivery()
+	}
+	return d, err
+}
+
+// noDelivery is the 404 of an entry that is not in the log.
+func (w *Webhooks) noDelivery() error {
+	return fault.New(fault.NotFound, "There is no delivery with this id. The log of deliveries is kept for %s.", spell(w.opts.Retention))
+}
+
 // deliveryTx returns one entry; false if there is none.
 func (w *Webhooks) deliveryTx(tx *store.Tx, id string) (Delivery, bool, error) {
+	return w.oneTx(tx, `d.id = $2`, id)
+}
+
+// oneTx returns the entry of the log that a condition chooses.
+func (w *Webhooks) oneTx(tx *store.Tx, where string, args ...any) (Delivery, bool, error) {
 	oldest, err := w.oldestTx(tx)
 	if err != nil {
 		return Delivery{}, false, err
 	}
-	list, err := readDeliveriesTx(tx, deliveryText+keptText+`d.id = $2`, oldest, id)
+	list, err := readDeliveriesTx(tx, deliveryText+keptText+where, append([]any{oldest}, args...)...)
 	if err != nil || len(list) == 0 {
 		return Delivery{}, false, err
 	}

@@ -100,7 +100,7 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 		}
 		switch {
 		case !found:
-			return fault.New(fault.NotFound, "There is no delivery with this id. The log of deliveries is kept for %s.", spell(w.opts.Retention))
+			return w.noDelivery()
 		case len(d.Attempts) >= maxAttempts:
 			return fault.New(fault.InvalidRequest, "This event was sent %d times already, which is the most.", maxAttempts)
 		}
