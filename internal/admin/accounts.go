@@ -3,8 +3,8 @@ package admin
 import (
 	"tollgate/internal/account"
 	"tollgate/internal/money"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
-	"tollgate/internal/webhook"
 )
 
 // accountAnswer is an account as operator.md shows it.
@@ -49,11 +49,8 @@ func (s *server) createAccount(c *call) (any, error) {
 		}
 	}
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		a, err := account.CreateTx(tx, o)
-		if err != nil {
-			return nil, err
-		}
-		return showAccount(a), webhook.OpenTx(tx, a.ID)
+		a, err := operator.CreateAccountTx(tx, s.by(c), o)
+		return showAccount(a), err
 	})
 }
 
@@ -88,7 +85,7 @@ func (s *server) changeAccount(c *call) (any, error) {
 	// Also after an error: the commit of one may have taken place.
 	defer s.Keys.ForgetAccount(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		a, err := account.ChangeTx(tx, c.id, ch)
+		a, err := operator.ChangeAccountTx(tx, s.by(c), c.id, ch)
 		return showAccount(a), err
 	})
 }

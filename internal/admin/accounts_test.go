@@ -10,7 +10,7 @@ import (
 
 func TestAccounts(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		a := o.ok("POST", "/accounts", `{"name":"Ada","email":"ADA@example.com","password":"correct horse","overdraft_floor_usd":"-2.5"}`)
 		a.wantNames("id", "name", "email", "disabled", "balance_usd", "held_usd", "over_hold_usd", "overdraft_floor_usd", "created")
 		a.want(`{"name":"Ada","email":"ada@example.com","disabled":false,"balance_usd":0,"held_usd":0,"overdraft_floor_usd":-2.5}`)
@@ -34,7 +34,7 @@ func TestAccounts(t *testing.T) {
 
 func TestAccountFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		o.ok("POST", "/accounts/"+id+"/users", `{"email":"taken@example.com","password":"12345678"}`)
 		for body, param := range map[string]string{
@@ -78,7 +78,7 @@ func TestAccountFaults(t *testing.T) {
 
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		for body, code := range map[string]fault.Code{
 			"":                      fault.InvalidJSON,
 			"   ":                   fault.InvalidJSON,
@@ -108,7 +108,7 @@ func TestBodies(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		var made []string
 		for range 3 {
 			made = append(made, o.ok("POST", "/accounts", `{"name":"a"}`).text("id"))
@@ -138,7 +138,7 @@ func TestPages(t *testing.T) {
 
 func TestUsers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		u := o.ok("POST", "/accounts/"+account+"/users", `{"email":"Ada@Example.com","password":"correct horse","operator":true}`)
 		u.wantNames("id", "account", "email", "disabled", "operator", "created")

@@ -20,11 +20,13 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"net/http"
+	"net/netip"
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
 )
@@ -52,11 +54,15 @@ type Options struct {
 	// leaves that to the watchers' own rhythm.
 	Catalog *catalog.Watcher
 	// Lines are those of this node; nil where no line runs, as in subcommands.
-	Lines LineControl
+	Lines operator.LineControl
 	// Jobs are those of this node; nil where none run, as in subcommands.
 	Jobs *job.Jobs
+	// Audits are those of this node; nil: its own.
+	Audits *operator.Audits
 	// Webhooks are those of this node. Tests and resends work without their Run.
 	Webhooks *webhook.Webhooks
+	// TrustedProxies are believed where they say whom they forward for.
+	TrustedProxies []netip.Prefix
 	// Log gets the causes of 503 answers; nil: nobody does.
 	Log *slog.Logger
 	// Attached ends a call with the context of its request, as a command wants it.
@@ -72,10 +78,17 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Audits == nil {
+		check := job.AuditTx
+		if o.Jobs != nil {
+			check = o.Jobs.AuditCheck()
+		}
+		o.Audits = operator.NewAudits(o.DB, check, o.Log)
+	}
 	if o.WrongToken == nil {
 		o.WrongToken = func(http.ResponseWriter, *http.Request) {}
 	}
-	s := &server{Options: o, hash: sha256.Sum256([]byte(o.Token)), audits: make(chan struct{}, 1)}
+	s := &server{Options: o, hash: sha256.Sum256([]byte(o.Token))}
 	var all []httpapi.Route
 	if o.Token != "" {
 		for _, r := range s.routes() {
@@ -88,8 +101,7 @@ func New(o Options) http.Handler {
 // server answers the operator API.
 type server struct {
 	Options
-	hash   [sha256.Size]byte // of the token
-	audits chan struct{}     // a slot for the audit that runs
+	hash [sha256.Size]byte // of the token
 }
 
 // route is one method of one path below Base, and who answers it.
@@ -147,5 +159,6 @@ func (s *server) routes() []route {
 		{"POST", "/lines/{id}/resume", s.resumeLine},
 
 		{"GET", "/audit", s.audit},
+		{"GET", "/log", s.listLog},
 	}
 }

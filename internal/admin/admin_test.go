@@ -35,8 +35,8 @@ var providers = map[string]catalog.Provider{
 
 const token = "operator-token-of-the-test"
 
-// operator calls the API of one node on one database.
-type operator struct {
+// caller calls the API of one node on one database.
+type caller struct {
 	t       *testing.T
 	handler http.Handler
 	keys    *account.Keys
@@ -44,7 +44,7 @@ type operator struct {
 	log     *bytes.Buffer
 }
 
-func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *operator {
+func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *caller {
 	t.Helper()
 	keys := account.NewKeys(account.KeysOptions{DB: db})
 	t.Cleanup(keys.Close)
@@ -55,11 +55,11 @@ func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *operator
 	for _, c := range change {
 		c(&opts)
 	}
-	return &operator{t: t, handler: New(opts), keys: keys, db: db, log: log}
+	return &caller{t: t, handler: New(opts), keys: keys, db: db, log: log}
 }
 
 // each runs a test as the operator of a fresh database of either engine.
-func each(t *testing.T, test func(t *testing.T, o *operator)) {
+func each(t *testing.T, test func(t *testing.T, o *caller)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, newOperator(t, db)) })
 }
@@ -84,7 +84,7 @@ type reply struct {
 }
 
 // do sends a request; headers come as pairs.
-func (o *operator) do(method, path, body string, headers ...string) reply {
+func (o *caller) do(method, path, body string, headers ...string) reply {
 	o.t.Helper()
 	r := httptest.NewRequest(method, Base+path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -97,7 +97,7 @@ func (o *operator) do(method, path, body string, headers ...string) reply {
 }
 
 // ok sends a request that must succeed.
-func (o *operator) ok(method, path, body string, headers ...string) reply {
+func (o *caller) ok(method, path, body string, headers ...string) reply {
 	o.t.Helper()
 	r := o.do(method, path, body, headers...)
 	if r.status != http.StatusOK || r.header.Get("Content-Type") != "application/json" {
@@ -191,7 +191,7 @@ func (r reply) list() (elements []map[string]any, more bool) {
 }
 
 // accepts tells whether a key's secret opens the gateway on this node now.
-func (o *operator) accepts(secret string) bool {
+func (o *caller) accepts(secret string) bool {
 	o.t.Helper()
 	_, err := o.keys.Authenticate(o.t.Context(), secret, netip.MustParseAddr("192.0.2.1"), false)
 	if err != nil && fault.Of(err).Code != fault.InvalidAPIKey {
@@ -202,7 +202,7 @@ func (o *operator) accepts(secret string) bool {
 
 func TestDoor(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + token, token, "Bearer " + token + "x",
 			"Bearer " + token[1:]} {
 			r := o.do("GET", "/accounts", "", "Authorization", header)
@@ -251,7 +251,7 @@ func TestWithoutTokenNothingIsHere(t *testing.T) {
 
 func TestUnknownIDs(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		for _, id := range []string{"acct_none", "key_none", "%00", "%ff", strings.Repeat("x", 3000), "'%20OR%201=1"} {
 			for path, body := range map[string]string{
 				"GET /accounts/" + id: "", "PATCH /accounts/" + id: `{"name":"x"}`, "GET /accounts/" + id + "/users": "",

@@ -10,6 +10,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -119,7 +120,9 @@ func (s *server) putCatalog(c *call) (any, error) {
 	out := appliedAnswer{Warnings: lines(warnings), DryRun: dryRun}
 	run, apply := view[catalog.Applied], catalog.PreviewTx
 	if !dryRun {
-		run, apply = change[catalog.Applied], catalog.ApplyTx
+		run, apply = change[catalog.Applied], func(tx *store.Tx, doc *catalog.Document) (catalog.Applied, error) {
+			return operator.ApplyTx(tx, s.by(c), doc)
+		}
 	}
 	applied, err := run(s, c, func(tx *store.Tx) (catalog.Applied, error) { return apply(tx, doc) })
 	if err != nil {

@@ -30,7 +30,7 @@ lines:
 
 func TestCatalog(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: o.db, Interval: time.Hour, Log: slog.New(slog.DiscardHandler)})
 		o = newOperator(t, o.db, func(opts *Options) { opts.Catalog = watcher })
 		o.do("GET", "/catalog", "").wantFault(fault.NotFound, "")
@@ -83,7 +83,7 @@ func TestCatalog(t *testing.T) {
 
 func TestCatalogFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		o.ok("PUT", "/catalog", document("0.25"))
 		r := o.do("PUT", "/catalog", document("-1")+"surplus: 1\n")
 		r.wantFault(fault.InvalidCatalog, "models[0].price.input")

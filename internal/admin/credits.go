@@ -1,20 +1,12 @@
 package admin
 
 import (
-	"errors"
-	"strings"
-	"unicode/utf8"
-
 	"tollgate/internal/account"
-	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
-	"tollgate/internal/webhook"
 )
-
-// maxNote bounds the note of a credit, in characters.
-const maxNote = 500
 
 // balanceAnswer is the answer of a credit.
 type balanceAnswer struct {
@@ -31,31 +23,20 @@ func (s *server) credit(c *call) (any, error) {
 	if err := body.decode(moneyField("usd", &usd), textField("note", &note)); err != nil {
 		return nil, err
 	}
-	if usd == nil || *usd == 0 {
-		return nil, fault.At(fault.InvalidRequest, "usd",
-			"usd is required and must not be zero: the US dollars to give, or negative to take back.")
+	given := operator.Credit{Note: note}
+	if usd != nil {
+		given.USD = *usd
 	}
-	note = strings.TrimSpace(note)
-	if utf8.RuneCountInString(note) > maxNote || !plain(note) {
-		return nil, fault.At(fault.InvalidRequest, "note", "note must be one line of at most %d characters.", maxNote)
+	if err := given.Check(); err != nil {
+		return nil, err
 	}
-	var low *ledger.Low
+	low := false
 	out, err := s.update(c, body, func(tx *store.Tx) (out any, err error) {
-		if _, err := account.GetTx(tx, c.id); err != nil {
-			return nil, err
-		}
 		var balance money.Amount
-		balance, low, err = ledger.MoveTx(tx, c.id, *usd, note)
-		if errors.Is(err, ledger.ErrRange) {
-			return nil, fault.At(fault.InvalidRequest, "usd",
-				"This would bring the balance out of the range of -%[1]s to %[1]s US dollars.", money.Max)
-		}
-		if err == nil && low != nil {
-			err = webhook.EmitLowTx(tx, low.Account, low.Balance, low.Level)
-		}
+		balance, low, err = operator.CreditTx(tx, s.by(c), c.id, given)
 		return balanceAnswer{balance}, err
 	})
-	if err == nil && low != nil {
+	if err == nil && low {
 		s.Webhooks.Wake()
 	}
 	return out, err

@@ -10,7 +10,7 @@ import (
 
 func TestCredits(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		path := "/accounts/" + id + "/credits"
 		r := o.ok("POST", path, `{"usd":5,"note":" first "}`)
@@ -44,7 +44,7 @@ func TestCredits(t *testing.T) {
 
 func TestCreditFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		for body, param := range map[string]string{
 			`{}`: "usd", `{"usd":null}`: "usd", `{"usd":0}`: "usd", `{"usd":"-0.0"}`: "usd", `{"usd":"five"}`: "usd", `{"usd":true}`: "usd",

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -125,7 +126,7 @@ func (s *server) cancelJob(c *call) (any, error) {
 	if err := s.jobCall(c); err != nil {
 		return nil, err
 	}
-	if err := s.Jobs.Cancel(c.ctx, c.id); err != nil {
+	if err := operator.CancelJob(c.ctx, s.Jobs, s.by(c), c.id); err != nil {
 		return nil, noJob(err, c.id)
 	}
 	return s.jobView(c, c.id)
@@ -148,7 +149,7 @@ func (s *server) requeueJob(c *call) (any, error) {
 		once := s.once(c, key, body)
 		anew.Once = &once
 	}
-	out, replayed, err := s.Jobs.Requeue(c.ctx, c.id, anew)
+	out, replayed, err := operator.RequeueJob(c.ctx, s.Jobs, s.by(c), c.id, anew)
 	switch {
 	case errors.Is(err, ledger.ErrOtherBody):
 		return nil, otherRequest()

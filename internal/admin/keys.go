@@ -3,6 +3,7 @@ package admin
 import (
 	"tollgate/internal/account"
 	"tollgate/internal/money"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -71,7 +72,7 @@ func (s *server) createKey(c *call) (any, error) {
 		return nil, err
 	}
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		k, secret, err := account.CreateKeyTx(tx, c.id, settings)
+		k, secret, err := operator.CreateKeyTx(tx, s.by(c), c.id, settings)
 		return newKeyAnswer{showKey(k), secret}, err
 	})
 }
@@ -102,7 +103,7 @@ func (s *server) changeKey(c *call) (any, error) {
 	// Also after an error: the commit of one may have taken place.
 	defer s.Keys.Forget(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		k, err := account.ChangeKeyTx(tx, c.id, func(k *account.KeySettings) error {
+		k, err := operator.ChangeKeyTx(tx, s.by(c), c.id, func(k *account.KeySettings) error {
 			disabled := &k.Disabled
 			err := body.decode(append(keyFields(k), flagField("disabled", &disabled))...)
 			k.Disabled = *disabled
@@ -115,6 +116,6 @@ func (s *server) changeKey(c *call) (any, error) {
 func (s *server) deleteKey(c *call) (any, error) {
 	defer s.Keys.Forget(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		return gone{c.id, true}, account.DeleteKeyTx(tx, c.id)
+		return gone{c.id, true}, operator.DeleteKeyTx(tx, s.by(c), c.id)
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		k := o.ok("POST", "/accounts/"+account+"/keys", `{"name":"ci","rpm":60,"daily_budget_usd":5,"total_limit_usd":"50.000000001",
 			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","::ffff:10.1.2.3/104"]}`)
@@ -44,7 +44,7 @@ func TestKeys(t *testing.T) {
 // A change counts for the next request on this node, not two seconds later.
 func TestKeyCacheIsTold(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		k := o.ok("POST", "/accounts/"+account+"/keys", `{}`)
 		id, secret := k.text("id"), k.text("key")
@@ -73,7 +73,7 @@ func TestKeyCacheIsTold(t *testing.T) {
 
 func TestKeyFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		id := o.ok("POST", "/accounts/"+account+"/keys", `{"rpm":5}`).text("id")
 		for body, param := range map[string]string{

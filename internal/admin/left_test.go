@@ -14,7 +14,7 @@ import (
 // for is made. The audit, which may take long, ends with its caller, unanswered.
 func TestWhoLeavesIsNotOurFault(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
 		send := func(method, path, body string) (w *httptest.ResponseRecorder, cut any) {

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 
@@ -11,23 +10,9 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
-
-// LineControl is what the operator API asks of the lines that run on this node.
-// It is safe for concurrent use.
-type LineControl interface {
-	// Statuses returns how each line of the catalog that this node serves from is
-	// doing here, in the order of the document. It does not wait.
-	Statuses() []line.Status
-	// Refresh makes this node act on what line.DrainTx and line.ResumeTx have
-	// committed: when it returns nil, Statuses shows it. An error is the
-	// database's; the node tries on by itself then.
-	Refresh(ctx context.Context) error
-	// Report writes what this node would report next, so that line.ReportsTx
-	// has it. An error is the database's; the node reports on by itself then.
-	Report(ctx context.Context) error
-}
 
 // listLines shows how each line is doing: on this node, or joined from what all
 // nodes reported last.
@@ -133,12 +118,16 @@ func (s *server) report(ctx context.Context) {
 	}
 }
 
-func (s *server) drainLine(c *call) (any, error) { return s.decide(c, line.DrainTx) }
+func (s *server) drainLine(c *call) (any, error) { return s.decide(c, operator.DrainTx) }
 
-func (s *server) resumeLine(c *call) (any, error) { return s.decide(c, line.ResumeTx) }
+func (s *server) resumeLine(c *call) (any, error) { return s.decide(c, operator.ResumeTx) }
+
+// decision is one about a line, and returns how the line is as far as that was
+// decided.
+type decision func(tx *store.Tx, by operator.By, spec catalog.LineSpec) (line.Status, error)
 
 // decide commits a decision about a line of the current catalog, for all nodes.
-func (s *server) decide(c *call, commit func(tx *store.Tx, line string) error) (any, error) {
+func (s *server) decide(c *call, commit decision) (any, error) {
 	if _, err := c.query(); err != nil {
 		return nil, err
 	}
@@ -147,37 +136,17 @@ func (s *server) decide(c *call, commit func(tx *store.Tx, line string) error) (
 	}
 	// Outside of the change: reading the catalog would keep other writers
 	// waiting, and a decision about a line that goes meanwhile does no harm.
-	spec, err := view(s, c, func(tx *store.Tx) (catalog.LineSpec, error) { return lineTx(tx, c.id) })
+	spec, err := view(s, c, func(tx *store.Tx) (catalog.LineSpec, error) { return operator.LineTx(tx, c.id) })
 	if err != nil {
 		return nil, err
 	}
 	decided, err := change(s, c, func(tx *store.Tx) (line.Status, error) {
-		if err := commit(tx, spec.ID); err != nil {
-			return line.Status{}, err
-		}
-		return line.DecidedTx(tx, spec)
+		return commit(tx, s.by(c), spec)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return s.taken(c.ctx, decided), nil
-}
-
-// lineTx returns a line of the current catalog.
-func lineTx(tx *store.Tx, id string) (catalog.LineSpec, error) {
-	doc, _, err := catalog.CurrentTx(tx)
-	if err != nil && !errors.Is(err, catalog.ErrNoRevision) {
-		return catalog.LineSpec{}, err
-	}
-	if err == nil {
-		for _, spec := range doc.Lines {
-			if spec.ID == id {
-				return spec, nil
-			}
-		}
-	}
-	return catalog.LineSpec{}, fault.New(fault.NotFound,
-		"There is no line %q in the current catalog. GET /admin/v1/catalog shows its lines.", fault.Shown(id))
 }
 
 // taken makes this node act on a decision before the answer says that it holds,

@@ -83,7 +83,7 @@ func (n *nodeLines) fail(err error) {
 }
 
 // newNode registers a node with lines and returns its operator too.
-func newNode(t *testing.T, db *store.DB, epoch string, states ...line.Status) (*operator, *nodeLines) {
+func newNode(t *testing.T, db *store.DB, epoch string, states ...line.Status) (*caller, *nodeLines) {
 	t.Helper()
 	if err := node.Register(t.Context(), db, epoch); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func (r reply) element(i int) reply {
 
 func TestLines(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		for _, query := range []string{"", "?node=all"} {
 			if list, more := o.ok("GET", "/lines"+query, "").list(); len(list) != 0 || more {
 				t.Errorf("where no line runs: %v", list)
@@ -161,7 +161,7 @@ func TestLines(t *testing.T) {
 // TestLinesByThePage reads the lists of lines in parts.
 func TestLinesByThePage(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		states := make([]line.Status, 60)
 		for i := range states {
 			states[i] = line.Status{Line: fmt.Sprintf("line-%d", 60-i), State: "in_service"}

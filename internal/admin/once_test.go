@@ -15,7 +15,7 @@ import (
 
 func TestOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		first := o.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
 		again := o.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
 		if again.body != first.body || again.header.Get("Idempotent-Replayed") != "true" || first.header.Get("Idempotent-Replayed") != "" {
@@ -53,7 +53,7 @@ func TestOnce(t *testing.T) {
 // a password stands in what was saved.
 func TestOnceKeepsNoSecret(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		first := o.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
 		again := o.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
@@ -125,7 +125,7 @@ func TestOnceForgetsAfterADay(t *testing.T) {
 // get its answer.
 func TestOnceTwins(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		const twins = 8
 		replies := make(chan reply, 2*twins)

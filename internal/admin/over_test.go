@@ -18,7 +18,7 @@ import (
 // and of none of another: each list shows its sum, and the charge stays the hold.
 func TestUsageAboveHolds(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		self, err := node.Join(t.Context(), node.Options{DB: o.db})
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func admitted(t *testing.T, l *ledger.Ledger, a ledger.Admission, end func(*ledg
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		self, err := node.Join(t.Context(), node.Options{DB: o.db})
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/fault"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -63,7 +64,7 @@ func (s *server) createUser(c *call) (any, error) {
 	in := account.SignIn{Email: *u.Email, PasswordHash: *u.PasswordHash,
 		Disabled: u.Disabled != nil && *u.Disabled, Operator: u.Operator != nil && *u.Operator}
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		u, err := account.CreateUserTx(tx, c.id, in)
+		u, err := operator.CreateUserTx(tx, s.by(c), c.id, in)
 		return showUser(u), err
 	})
 }
@@ -96,13 +97,13 @@ func (s *server) changeUser(c *call) (any, error) {
 		return nil, err
 	}
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		u, err := account.ChangeUserTx(tx, c.id, u)
+		u, err := operator.ChangeUserTx(tx, s.by(c), c.id, u)
 		return showUser(u), err
 	})
 }
 
 func (s *server) deleteUser(c *call) (any, error) {
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		return gone{c.id, true}, account.DeleteUserTx(tx, c.id)
+		return gone{c.id, true}, operator.DeleteUserTx(tx, s.by(c), c.id)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
 )
@@ -65,27 +66,31 @@ func (s *server) putWebhook(c *call) (any, error) {
 		return nil, err
 	}
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		if _, err := account.GetTx(tx, c.id); err != nil {
-			return nil, err
-		}
-		former, err := webhook.EndpointTx(tx, c.id)
+		err := operator.ChangeWebhookTx(tx, s.by(c), c.id, func() error { return s.putWebhookTx(tx, c.id, e, low, secret) })
 		if err != nil {
-			return nil, err
-		}
-		if secret != nil && *secret != former.Secret {
-			return nil, fault.At(fault.InvalidRequest, "secret", "secret cannot be set, only rolled: leave it out, or send the one that GET shows.")
-		}
-		if e.Events == nil { // switched off without a word about the types
-			e.Events = former.Events
-		}
-		if err := ledger.SetLowTx(tx, c.id, low); err != nil {
-			return nil, err
-		}
-		if _, err := s.Webhooks.PutEndpointTx(tx, c.id, e); err != nil {
 			return nil, err
 		}
 		return webhookTx(tx, c.id)
 	})
+}
+
+// putWebhookTx sets where an account receives its events.
+func (s *server) putWebhookTx(tx *store.Tx, id string, e webhook.Endpoint, low *money.Amount, secret *string) error {
+	former, err := webhook.EndpointTx(tx, id)
+	if err != nil {
+		return err
+	}
+	if secret != nil && *secret != former.Secret {
+		return fault.At(fault.InvalidRequest, "secret", "secret cannot be set, only rolled: leave it out, or send the one that GET shows.")
+	}
+	if e.Events == nil { // switched off without a word about the types
+		e.Events = former.Events
+	}
+	if err := ledger.SetLowTx(tx, id, low); err != nil {
+		return err
+	}
+	_, err = s.Webhooks.PutEndpointTx(tx, id, e)
+	return err
 }
 
 // readWebhook reads the body of a PUT, which says all there is to say: a level
@@ -134,10 +139,7 @@ func (s *server) rollWebhook(c *call) (any, error) {
 		return nil, err
 	}
 	return s.update(c, object{}, func(tx *store.Tx) (any, error) {
-		if _, err := account.GetTx(tx, c.id); err != nil {
-			return nil, err
-		}
-		if _, err := webhook.RollTx(tx, c.id); err != nil {
+		if err := operator.RollWebhookTx(tx, s.by(c), c.id); err != nil {
 			return nil, err
 		}
 		return webhookTx(tx, c.id)
@@ -219,7 +221,7 @@ func (s *server) resendDelivery(c *call) (any, error) {
 	if err := c.plainCall(); err != nil {
 		return nil, err
 	}
-	d, err := s.Webhooks.Resend(c.ctx, c.id)
+	d, err := operator.Resend(c.ctx, s.DB, s.Webhooks, s.by(c), c.id)
 	if err != nil {
 		return nil, err
 	}

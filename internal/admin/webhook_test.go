@@ -15,7 +15,7 @@ import (
 
 func TestWebhookSettings(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		path := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
 		r := o.ok("GET", path, "")
 		r.wantNames("url", "events", "balance_low_credits", "secret")
@@ -43,7 +43,7 @@ func TestWebhookSettings(t *testing.T) {
 
 func TestWebhookFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		path := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
 		for body, param := range map[string]string{
 			`{}`: "url", `{"events":[]}`: "url", `{"url":""}`: "url", `{"url":5}`: "url", `{"url":"http://10.0.0.1/","events":[]}`: "url",
@@ -79,7 +79,7 @@ func TestWebhookFaults(t *testing.T) {
 
 func TestWebhooksAreTestedLoggedAndSentAgain(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		var status atomic.Int64
 		status.Store(200)
 		type got struct {
@@ -148,7 +148,7 @@ func TestWebhooksAreTestedLoggedAndSentAgain(t *testing.T) {
 // TestATakeBackTellsOfALowBalance in the transaction that makes it, once a drop.
 func TestATakeBackTellsOfALowBalance(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		account := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		o.ok("POST", account+"/credits", `{"usd":5}`)
 		o.ok("PUT", account+"/webhook", `{"url":"https://example.com/","events":["balance.low"],"balance_low_credits":600}`)

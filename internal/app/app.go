@@ -30,6 +30,7 @@ import (
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/node"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/adapters"
@@ -150,6 +151,8 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		Ledger: books, Lines: lines, Log: a.log,
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, AnswerBudget: answerMemory(s, memory), ExposeLine: s.ExposeLine,
 	})
+	audits := operator.NewAudits(db, jobs.AuditCheck(), a.log)
+	a.life.loop("audits", audits.Run)
 	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current}
 	guessed := a.slowGuesses(wrongTokens())
 	served := surfaces{
@@ -162,7 +165,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		admin: admin.New(admin.Options{
 			Token: s.AdminToken, WrongToken: guessed, DB: db, Keys: keys, Passwords: passwords,
 			Providers: providers, Catalog: watcher, Log: a.log,
-			Lines: lines, Jobs: jobs, Webhooks: hooks,
+			Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, TrustedProxies: s.TrustedProxies,
 		}),
 		media:   files.Handler(),
 		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken, wrong: guessed, log: a.log,

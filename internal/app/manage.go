@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger/audit"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -45,7 +46,7 @@ func Apply(ctx context.Context, s *Settings, path string, dryRun bool, out Strea
 		})
 	} else {
 		err = db.Update(ctx, func(tx *store.Tx) (err error) {
-			applied, err = catalog.ApplyTx(tx, doc)
+			applied, err = operator.ApplyTx(tx, operator.By{Way: operator.Shell}, doc)
 			return err
 		})
 	}

@@ -30,6 +30,7 @@ type ending struct {
 	cost  money.Amount
 	taken *money.Amount // what the provider takes, by the catalog; nil: not known
 	fail  *jobError     // of a failure
+	note  Note          // tells of an operator's act; nil: it is none
 
 	row         progressRow // as read in this round
 	found       bool
@@ -131,6 +132,9 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	e.jobs.opts.Webhooks.EmitJob(q, nowMS, webhook.JobEnd{
 		Account: e.rec.account, Type: e.rec.event(e.fail == nil), Body: e.body, Callback: e.rec.callback,
 	})
+	if e.note != nil {
+		e.note(q, nowMS, e.rec.account, e.rec.id)
+	}
 }
 
 // end commits an ending and returns whether it took place: the job may have

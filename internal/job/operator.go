@@ -36,6 +36,10 @@ type queuedJob struct {
 	state, turn int64
 }
 
+// Note adds the statements that tell of an operator's act to the transaction of
+// the act. It may be called again for a transaction that is tried again.
+type Note func(q *store.Batch, nowMS int64, account, job string)
+
 // ErrNoJob means that there is no such job.
 var ErrNoJob = errors.New("no such job")
 
@@ -105,9 +109,10 @@ func (r *record) submittedView(p *progress) []byte {
 }
 
 // Cancel ends a job that has not ended: it fails with upstream_error and is
-// refunded; its provider is told where that is possible. ErrNoJob; a fault if it
-// has ended.
-func (j *Jobs) Cancel(ctx context.Context, id string) error {
+// refunded; its provider is told where that is possible. note adds to the
+// transaction that it was done; nil: nothing is. ErrNoJob; a fault if it has
+// ended.
+func (j *Jobs) Cancel(ctx context.Context, id string, note Note) error {
 	rec, _, err := j.unended(ctx, id)
 	if err != nil {
 		return err
@@ -115,6 +120,7 @@ func (j *Jobs) Cancel(ctx context.Context, id string) error {
 	drop := j.dropper(id)
 	e := j.ending(rec, nil, anyFence, jobError{code: fault.UpstreamError, operator: true,
 		message: "The job was cancelled by the operator. You were not charged."})
+	e.note = note
 	if !j.end(ctx, e) {
 		if ctx.Err() != nil {
 			return away(ctx.Err())

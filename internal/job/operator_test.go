@@ -127,7 +127,7 @@ func TestCancel(t *testing.T) {
 					<-reached
 				}
 				ctx := t.Context()
-				if err := n.jobs.Cancel(ctx, id); err != nil {
+				if err := n.jobs.Cancel(ctx, id, nil); err != nil {
 					t.Fatal(err)
 				}
 				n.jobs.running.Wait() // though its call would wait for ever
@@ -138,10 +138,10 @@ func TestCancel(t *testing.T) {
 				if told := len(m.cancelled) > 0; told != (c.stuck == "poll" || c.stuck == "fetch") {
 					t.Errorf("the provider was told: %t", told)
 				}
-				if err := n.jobs.Cancel(ctx, id); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+				if err := n.jobs.Cancel(ctx, id, nil); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 					t.Errorf("a second time: %v", err)
 				}
-				if err := n.jobs.Cancel(ctx, NewID()); !errors.Is(err, ErrNoJob) {
+				if err := n.jobs.Cancel(ctx, NewID(), nil); !errors.Is(err, ErrNoJob) {
 					t.Errorf("no such job: %v", err)
 				}
 				h.audit(0)

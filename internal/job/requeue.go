@@ -19,6 +19,8 @@ type Anew struct {
 	Once *ledger.Once
 	// Show renders the answer that is given, and saved for the key.
 	Show func(View) []byte
+	// Note adds to the transaction that it was done; nil: nothing is.
+	Note Note
 }
 
 // Requeue lets a job be done anew, and returns the answer that shows it. One
@@ -75,6 +77,13 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *record, p *progress, o Anew
 		changed, err := next.stepBackTx(tx, rec.id, now, 0)
 		if moved = changed > 0; err != nil || !moved {
 			return err
+		}
+		if o.Note != nil {
+			b := tx.Batch()
+			o.Note(b, now, rec.account, rec.id)
+			if err := tx.Run(b); err != nil {
+				return err
+			}
 		}
 		v, err := GetTx(tx, rec.id)
 		if err != nil {
@@ -142,7 +151,7 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	next := *rec
 	next.id, next.request, next.status, next.body, next.trace = NewID(), id.At("req_", now), statusQueued, "", trace{}
 	next.cost, next.line, next.code, next.startedMS, next.endedMS = 0, "", "", 0, 0
-	a := &anewAdmission{admission: admission{jobs: j, rec: &next}, show: o.Show}
+	a := &anewAdmission{admission: admission{jobs: j, rec: &next}, show: o.Show, note: o.Note, old: old}
 	if o.Once != nil {
 		a.once = &ledger.OnceRide{Once: *o.Once}
 	}
@@ -182,6 +191,8 @@ type anewAdmission struct {
 	admission
 	once *ledger.OnceRide // nil: none
 	show func(View) []byte
+	note Note
+	old  string // the job that it is anew
 }
 
 // savedAnswer ends an admission because it was made before.
@@ -215,6 +226,9 @@ func (a *anewAdmission) Decide(nowMS int64) error {
 // Write implements ledger.Rider.
 func (a *anewAdmission) Write(q *store.Batch, nowMS int64) {
 	a.admission.Write(q, nowMS)
+	if a.note != nil {
+		a.note(q, nowMS, a.rec.account, a.old)
+	}
 	if a.once != nil {
 		a.once.Write(q, a.answer(), nowMS)
 	}

@@ -1,0 +1,46 @@
+package admin
+
+import (
+	"tollgate/internal/httpapi"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// by is who makes a call.
+func (s *server) by(c *call) operator.By {
+	if s.Attached {
+		return operator.By{Way: operator.Shell}
+	}
+	return operator.By{Way: operator.Token, Address: httpapi.ClientAddress(c.Request, s.TrustedProxies).String()}
+}
+
+// actAnswer is one row of the operators' log.
+type actAnswer struct {
+	ID      string           `json:"id"`
+	Created int64            `json:"created"`
+	Way     operator.Way     `json:"way"`
+	Name    string           `json:"name,omitempty"`
+	Address string           `json:"address,omitempty"`
+	Act     string           `json:"act"`
+	Object  string           `json:"object"`
+	Account string           `json:"account,omitempty"`
+	Before  operator.Details `json:"before"`
+	After   operator.Details `json:"after"`
+}
+
+func showAct(e operator.LogRow) actAnswer {
+	return actAnswer{ID: e.ID, Created: seconds(e.AtMS), Way: e.Way, Name: e.Name, Address: e.Address, Act: e.Act, Object: e.Object,
+		Account: e.Account, Before: e.Before, After: e.After}
+}
+
+func (s *server) listLog(c *call) (any, error) {
+	values, after, limit, err := c.page("act", "object", "account")
+	if err != nil {
+		return nil, err
+	}
+	f := operator.LogFilter{Act: values.Get("act"), Object: values.Get("object"), Account: values.Get("account"), After: after, Limit: limit}
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		found, more, err := operator.LogTx(tx, f)
+		return newList(found, more, showAct), err
+	})
+}

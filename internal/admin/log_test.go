@@ -1,0 +1,74 @@
+package admin
+
+import (
+	"testing"
+
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// TestEveryActIsLogged does what operators do, and looks for the row of each: with
+// what it changed, and for what was refused none.
+func TestEveryActIsLogged(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *caller) {
+		acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
+		o.ok("PATCH", "/accounts/"+acct, `{"overdraft_floor_usd":-5}`)
+		o.ok("POST", "/accounts/"+acct+"/credits", `{"usd":50,"note":"invoice 1043"}`)
+		user := o.ok("POST", "/accounts/"+acct+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
+		o.ok("PATCH", "/users/"+user, `{"password":"other horse","disabled":true}`)
+		o.ok("DELETE", "/users/"+user, "")
+		key := o.ok("POST", "/accounts/"+acct+"/keys", `{"name":"backend","rpm":60}`)
+		o.ok("PATCH", "/keys/"+key.text("id"), `{"rpm":null,"disabled":true}`)
+		o.ok("DELETE", "/keys/"+key.text("id"), "")
+		o.ok("PUT", "/accounts/"+acct+"/webhook", `{"url":"https://hooks.example.com/in","events":["balance.low"]}`)
+		o.ok("POST", "/accounts/"+acct+"/webhook/roll", "")
+		if got := o.do("POST", "/accounts/"+acct+"/credits", `{"usd":0}`); got.status != 400 {
+			t.Errorf("status %d", got.status)
+		}
+
+		log := o.ok("GET", "/log?account="+acct, "")
+		for i, want := range []string{
+			`{"act":"webhook.roll","before":{},"after":{}}`,
+			`{"act":"webhook.change","before":{"events":[],"url":""},"after":{"events":["balance.low"],"url":"https://hooks.example.com/in"}}`,
+			`{"act":"key.delete","after":{}}`,
+			`{"act":"key.change","before":{"rpm":60,"disabled":false},"after":{"disabled":true}}`,
+			`{"act":"key.create","after":{"disabled":false,"name":"backend","rpm":60}}`,
+			`{"act":"user.delete","before":{"disabled":true,"email":"ada@example.com","operator":false}}`,
+			`{"act":"user.change","before":{"disabled":false},"after":{"disabled":true,"password":"new"}}`,
+			`{"act":"user.create","after":{"disabled":false,"email":"ada@example.com","operator":false}}`,
+			`{"act":"account.credit","before":{"balance_usd":0},"after":{"balance_usd":50,"usd":50,"note":"invoice 1043"}}`,
+			`{"act":"account.change","before":{"overdraft_floor_usd":0},"after":{"overdraft_floor_usd":-5}}`,
+			`{"act":"account.create","way":"token","address":"192.0.2.1","account":"` + acct + `","after":{"disabled":false,"email":"","name":"Acme","overdraft_floor_usd":0,"sign_in":false}}`,
+		} {
+			log.element(i).want(want)
+		}
+		if rows, _ := log.list(); len(rows) != 11 {
+			t.Errorf("%d rows", len(rows))
+		}
+		o.ok("GET", "/log?act=key.create", "").element(0).want(`{"object":"` + key.text("id") + `"}`)
+		o.ok("GET", "/log?object="+key.text("id")+"&limit=1", "").want(`{"has_more":true}`)
+	})
+}
+
+// TestActAndRowAreOne: where the act is rolled back there is no row of it.
+func TestActAndRowAreOne(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *caller) {
+		acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
+		broken := store.ErrUncertain
+		err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+			if _, _, err := operator.CreditTx(tx, operator.By{Way: operator.Shell}, acct, operator.Credit{USD: 5}); err != nil {
+				return err
+			}
+			return broken
+		})
+		if err == nil {
+			t.Fatal("committed")
+		}
+		o.ok("GET", "/accounts/"+acct, "").want(`{"balance_usd":0}`)
+		if rows, _ := o.ok("GET", "/log?act=account.credit", "").list(); len(rows) != 0 {
+			t.Errorf("rows of what was not done: %v", rows)
+		}
+	})
+}

@@ -1,0 +1,240 @@
+package operator
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"tollgate/internal/account"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/webhook"
+)
+
+func factsOf(a account.Account) Details {
+	return Details{"name": a.Name, "email": a.Email, "disabled": a.Money.Disabled, "overdraft_floor_usd": a.Money.Floor}
+}
+
+// CreateAccountTx opens an account, with the secret of its receiver.
+func CreateAccountTx(tx *store.Tx, by By, o account.Opening) (account.Account, error) {
+	a, err := account.CreateTx(tx, o)
+	if err != nil {
+		return a, err
+	}
+	if err := webhook.OpenTx(tx, a.ID); err != nil {
+		return a, err
+	}
+	after := factsOf(a)
+	after["sign_in"] = o.PasswordHash != ""
+	return a, NoteTx(tx, by, LogRow{Act: AccountCreate, Object: a.ID, Account: a.ID, After: after})
+}
+
+// ChangeAccountTx changes an account. Tell the key cache with
+// Keys.ForgetAccount after the commit.
+func ChangeAccountTx(tx *store.Tx, by By, id string, p account.Patch) (account.Account, error) {
+	before, err := account.GetTx(tx, id)
+	if err != nil {
+		return before, err
+	}
+	after, err := account.ChangeTx(tx, id, p)
+	if err != nil {
+		return after, err
+	}
+	return after, NoteTx(tx, by, LogRow{Act: AccountChange, Object: id, Account: id, Before: factsOf(before), After: factsOf(after)})
+}
+
+// maxNote bounds the note of a credit, in characters.
+const maxNote = 500
+
+// Credit is money that an operator gives, or takes back if it is negative. Its
+// note stands with the movement, where the account's users read it.
+type Credit struct {
+	USD  money.Amount
+	Note string
+}
+
+// Check brings the note in its canonical form, or says what is wrong: the fields
+// are usd and note.
+func (c *Credit) Check() error {
+	if c.USD == 0 {
+		return fault.At(fault.InvalidRequest, "usd",
+			"usd is required and must not be zero: the US dollars to give, or negative to take back.")
+	}
+	c.Note = strings.TrimSpace(c.Note)
+	if utf8.RuneCountInString(c.Note) > maxNote || !utf8.ValidString(c.Note) || strings.ContainsFunc(c.Note, unicode.IsControl) {
+		return fault.At(fault.InvalidRequest, "note", "note must be one line of at most %d characters.", maxNote)
+	}
+	return nil
+}
+
+// CreditTx moves a credit that Check has passed and returns the balance after it.
+// If low, an event tells of it: call Webhooks.Wake after the commit.
+func CreditTx(tx *store.Tx, by By, id string, c Credit) (balance money.Amount, low bool, err error) {
+	if _, err := account.GetTx(tx, id); err != nil {
+		return 0, false, err
+	}
+	balance, drop, err := ledger.MoveTx(tx, id, c.USD, c.Note)
+	if errors.Is(err, ledger.ErrRange) {
+		return 0, false, fault.At(fault.InvalidRequest, "usd",
+			"This would bring the balance out of the range of -%[1]s to %[1]s US dollars.", money.Max)
+	}
+	if err == nil && drop != nil {
+		err = webhook.EmitLowTx(tx, drop.Account, drop.Balance, drop.Level)
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	return balance, drop != nil, NoteTx(tx, by, LogRow{Act: AccountCredit, Object: id, Account: id,
+		Before: Details{"balance_usd": balance - c.USD}, After: Details{"balance_usd": balance, "usd": c.USD, "note": c.Note}})
+}
+
+func userFacts(u account.User) Details {
+	return Details{"email": u.Email, "disabled": u.Disabled, "operator": u.Operator}
+}
+
+// CreateUserTx adds a console sign-in to an account.
+func CreateUserTx(tx *store.Tx, by By, id string, in account.SignIn) (account.User, error) {
+	u, err := account.CreateUserTx(tx, id, in)
+	if err != nil {
+		return u, err
+	}
+	return u, NoteTx(tx, by, LogRow{Act: UserCreate, Object: u.ID, Account: u.Account, After: userFacts(u)})
+}
+
+// ChangeUserTx changes a console sign-in.
+func ChangeUserTx(tx *store.Tx, by By, user string, c account.UserChange) (account.User, error) {
+	before, err := account.GetUserTx(tx, user)
+	if err != nil {
+		return before, err
+	}
+	u, err := account.ChangeUserTx(tx, user, c)
+	if err != nil {
+		return u, err
+	}
+	after := userFacts(u)
+	if c.PasswordHash != nil {
+		after["password"] = "new"
+	}
+	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: userFacts(before), After: after})
+}
+
+// DeleteUserTx removes a console sign-in for good.
+func DeleteUserTx(tx *store.Tx, by By, user string) error {
+	before, err := account.GetUserTx(tx, user)
+	if err != nil {
+		return err
+	}
+	if err := account.DeleteUserTx(tx, user); err != nil {
+		return err
+	}
+	return NoteTx(tx, by, LogRow{Act: UserDelete, Object: user, Account: before.Account, Before: userFacts(before)})
+}
+
+// settingsFacts are of a key; limits that are not set have none.
+func settingsFacts(s *account.KeySettings) Details {
+	f := Details{"name": s.Name, "disabled": s.Disabled}
+	if s.RPM != nil {
+		f["rpm"] = *s.RPM
+	}
+	if s.DailyBudget != nil {
+		f["daily_budget_usd"] = *s.DailyBudget
+	}
+	if s.TotalLimit != nil {
+		f["total_limit_usd"] = *s.TotalLimit
+	}
+	if s.AllowedModels != nil {
+		f["allowed_models"] = s.AllowedModels
+	}
+	if s.AllowedIPs != nil {
+		f["allowed_ips"] = s.AllowedIPs
+	}
+	return f
+}
+
+// CreateKeyTx makes a key and returns it with its secret, known to nobody
+// afterwards.
+func CreateKeyTx(tx *store.Tx, by By, id string, s account.KeySettings) (account.Key, string, error) {
+	k, secret, err := account.CreateKeyTx(tx, id, s)
+	if err != nil {
+		return k, "", err
+	}
+	return k, secret, NoteTx(tx, by, LogRow{Act: KeyCreate, Object: k.ID, Account: k.Account, After: settingsFacts(&s)})
+}
+
+// ChangeKeyTx lets edit change a key's settings, as account.ChangeKeyTx says.
+func ChangeKeyTx(tx *store.Tx, by By, key string, edit func(*account.KeySettings) error) (account.Key, error) {
+	var before, after Details
+	k, err := account.ChangeKeyTx(tx, key, func(s *account.KeySettings) error {
+		before = settingsFacts(s)
+		err := edit(s)
+		after = settingsFacts(s)
+		return err
+	})
+	if err != nil {
+		return k, err
+	}
+	return k, NoteTx(tx, by, LogRow{Act: KeyChange, Object: key, Account: k.Account, Before: before, After: after})
+}
+
+// DeleteKeyTx ends a key for good. Tell the key cache with Keys.Forget after the
+// commit.
+func DeleteKeyTx(tx *store.Tx, by By, key string) error {
+	k, err := account.GetKeyTx(tx, key)
+	if err != nil {
+		return err
+	}
+	if err := account.DeleteKeyTx(tx, key); err != nil {
+		return err
+	}
+	return NoteTx(tx, by, LogRow{Act: KeyDelete, Object: key, Account: k.Account, Before: Details{"name": k.Name, "hint": k.Hint}})
+}
+
+// ChangeWebhookTx runs a change of where an account, which must exist, receives
+// its events, and notes what became of it.
+func ChangeWebhookTx(tx *store.Tx, by By, id string, change func() error) error {
+	if _, err := account.GetTx(tx, id); err != nil {
+		return err
+	}
+	before, err := webhookFactsTx(tx, id)
+	if err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	after, err := webhookFactsTx(tx, id)
+	if err != nil {
+		return err
+	}
+	return NoteTx(tx, by, LogRow{Act: WebhookChange, Object: id, Account: id, Before: before, After: after})
+}
+
+func webhookFactsTx(tx *store.Tx, id string) (Details, error) {
+	e, err := webhook.EndpointTx(tx, id)
+	if err != nil {
+		return nil, err
+	}
+	level, set, err := ledger.LowTx(tx, id)
+	if err != nil {
+		return nil, err
+	}
+	f := Details{"url": e.URL, "events": append([]string{}, e.Events...)}
+	if set {
+		f["balance_low_credits"] = level.Credits()
+	}
+	return f, nil
+}
+
+// RollWebhookTx gives an account, which must exist, a new signing secret.
+func RollWebhookTx(tx *store.Tx, by By, id string) error {
+	if _, err := account.GetTx(tx, id); err != nil {
+		return err
+	}
+	if _, err := webhook.RollTx(tx, id); err != nil {
+		return err
+	}
+	return NoteTx(tx, by, LogRow{Act: WebhookRoll, Object: id, Account: id})
+}

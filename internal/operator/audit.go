@@ -1,0 +1,171 @@
+package operator
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"tollgate/internal/account"
+	"tollgate/internal/id"
+	"tollgate/internal/ledger/audit"
+	"tollgate/internal/store"
+)
+
+// keptAudits is how many audits in the background are remembered.
+const keptAudits = 50
+
+// Audits runs audits of the books, one at a time on a node. It is safe for
+// concurrent use.
+type Audits struct {
+	db    *store.DB
+	jobs  audit.Check
+	log   *slog.Logger
+	slot  chan struct{} // for the audit that runs
+	asked chan string   // the id of the one that is to run in the background
+}
+
+// NewAudits makes the audits of a node. jobs is the jobs' check; log nil: nobody is
+// told.
+func NewAudits(db *store.DB, jobs audit.Check, log *slog.Logger) *Audits {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Audits{db: db, jobs: jobs, log: log, slot: make(chan struct{}, 1), asked: make(chan string, 1)}
+}
+
+// Recompute runs an audit and waits for it.
+func (a *Audits) Recompute(ctx context.Context) (audit.Findings, error) {
+	select {
+	case a.slot <- struct{}{}:
+	case <-ctx.Done():
+		return audit.Findings{}, fmt.Errorf("wait for the audit that runs: %w", ctx.Err())
+	}
+	defer func() { <-a.slot }()
+	return audit.Run(ctx, a.db, account.AuditTx, a.jobs)
+}
+
+// Begin asks for an audit in the background, whose outcome AuditsTx has. While one
+// waits for its turn on this node no other is asked for, and false is returned.
+func (a *Audits) Begin(ctx context.Context, by By) (bool, error) {
+	run := id.New("audit_")
+	who := by.Name
+	if who == "" {
+		who = string(by.Way)
+	}
+	if len(a.asked) > 0 || len(a.slot) > 0 {
+		return false, nil
+	}
+	if err := a.db.Update(ctx, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`INSERT INTO operator_audit (id, began_ms, ended_ms, name, fault, findings) VALUES ($1, $2, 0, $3, '', '')`,
+			run, now, who); err != nil {
+			return err
+		}
+		if err := forgetTx(tx); err != nil {
+			return err
+		}
+		return NoteTx(tx, by, LogRow{Act: AuditRun, Object: run})
+	}); err != nil {
+		return false, fmt.Errorf("begin an audit: %w", err)
+	}
+	select {
+	case a.asked <- run:
+	default: // another one waits: this row shows its findings
+		return false, a.end(ctx, run, audit.Findings{}, errors.New("another audit was asked for at the same time"))
+	}
+	return true, nil
+}
+
+// forgetTx deletes what is older than the audits that are kept.
+func forgetTx(tx *store.Tx) error {
+	var oldest string
+	err := tx.QueryRow(`SELECT id FROM operator_audit ORDER BY id DESC LIMIT 1 OFFSET $1`, keptAudits).Scan(&oldest)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(`DELETE FROM operator_audit WHERE id <= $1`, oldest)
+	return err
+}
+
+// Run does what Begin asks for, until ctx ends.
+func (a *Audits) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case run := <-a.asked:
+			if err := a.Step(ctx, run); err != nil && ctx.Err() == nil {
+				a.log.Error("the outcome of an audit could not be kept", "audit", run, "cause", err)
+			}
+		}
+	}
+}
+
+// Step runs an audit that was asked for and keeps its outcome.
+func (a *Audits) Step(ctx context.Context, run string) error {
+	found, err := a.Recompute(ctx)
+	return a.end(ctx, run, found, err)
+}
+
+func (a *Audits) end(ctx context.Context, run string, found audit.Findings, failed error) error {
+	findings, why := "", ""
+	if failed != nil {
+		why = failed.Error()
+	} else {
+		raw, err := json.Marshal(found)
+		if err != nil {
+			return err
+		}
+		findings = string(raw)
+	}
+	return a.db.Update(ctx, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(`UPDATE operator_audit SET ended_ms = $1, fault = $2, findings = $3 WHERE id = $4`, now, why, findings, run)
+		return err
+	})
+}
+
+// AuditOutcome is one audit that was asked for.
+type AuditOutcome struct {
+	ID               string
+	BeganMS, EndedMS int64  // EndedMS 0: it runs, or its node died
+	Name             string // who asked for it
+	Fault            string // why there are no findings
+	Findings         audit.Findings
+}
+
+// AuditsTx returns the last audits in the background, newest first.
+func AuditsTx(tx *store.Tx, limit int) ([]AuditOutcome, error) {
+	rows, err := tx.Query(`SELECT id, began_ms, ended_ms, name, fault, findings FROM operator_audit ORDER BY id DESC LIMIT $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the audits: %w", err)
+	}
+	defer rows.Close()
+	var list []AuditOutcome
+	for rows.Next() {
+		var o AuditOutcome
+		var findings string
+		if err := rows.Scan(&o.ID, &o.BeganMS, &o.EndedMS, &o.Name, &o.Fault, &findings); err != nil {
+			return nil, fmt.Errorf("read the audits: %w", err)
+		}
+		if findings != "" {
+			if err := json.Unmarshal([]byte(findings), &o.Findings); err != nil {
+				return nil, fmt.Errorf("read the audits: %w", err)
+			}
+		}
+		list = append(list, o)
+	}
+	return list, rows.Err()
+}

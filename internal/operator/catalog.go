@@ -1,0 +1,66 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// ErrApplied means that somebody applied another catalog since the one that a
+// change was made on.
+var ErrApplied = errors.New("another catalog was applied meanwhile")
+
+// ApplyTx makes a document the current catalog. One that says what the current
+// one says changes nothing and leaves no row.
+func ApplyTx(tx *store.Tx, by By, doc *catalog.Document) (catalog.Applied, error) {
+	before, err := catalog.HeadTx(tx)
+	if err != nil {
+		return catalog.Applied{}, err
+	}
+	applied, err := catalog.ApplyTx(tx, doc)
+	if err != nil || applied.Revision == before {
+		return applied, err
+	}
+	return applied, NoteTx(tx, by, LogRow{Act: CatalogApply, Object: strconv.FormatInt(applied.Revision, 10),
+		Before: Details{"revision": applied.Revision - 1}, After: Details{"revision": applied.Revision, "changes": applied.Changes}})
+}
+
+// ApplyOnTx is ApplyTx for a document that was made from a revision. ErrApplied:
+// that is not the current one any more, and nothing was changed.
+func ApplyOnTx(tx *store.Tx, by By, doc *catalog.Document, revision int64) (catalog.Applied, error) {
+	head, err := catalog.HeadTx(tx)
+	if err != nil {
+		return catalog.Applied{}, err
+	}
+	if head != revision {
+		return catalog.Applied{Revision: head}, ErrApplied
+	}
+	applied, err := ApplyTx(tx, by, doc)
+	if err == nil && applied.Revision > revision+1 {
+		// Somebody applied between the look and the lock.
+		return applied, fmt.Errorf("revision %d: %w", applied.Revision-1, ErrApplied)
+	}
+	return applied, err
+}
+
+// SwitchTx sets the state of one model in the current catalog. A *fault.Error says
+// that it has no such model.
+func SwitchTx(tx *store.Tx, by By, model string, state catalog.ModelState) (catalog.Applied, error) {
+	doc, revision, err := catalog.CurrentTx(tx)
+	if err != nil {
+		return catalog.Applied{}, err
+	}
+	i := slices.IndexFunc(doc.Models, func(m catalog.Model) bool { return m.ID == model })
+	if i < 0 {
+		return catalog.Applied{}, fault.New(fault.NotFound, "There is no model %q in the current catalog.", fault.Shown(model))
+	}
+	changed := *doc
+	changed.Models = slices.Clone(doc.Models)
+	changed.Models[i].State = state // any state applies to any model
+	return ApplyOnTx(tx, by, &changed, revision)
+}
