@@ -24,6 +24,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/operator"
@@ -102,6 +103,8 @@ func New(o Options) http.Handler {
 type server struct {
 	Options
 	hash [sha256.Size]byte // of the token
+
+	archive offer.Archive // what former catalogs had
 }
 
 // route is one method of one path below Base, and who answers it.
@@ -147,7 +150,10 @@ func (s *server) routes() []route {
 		{"GET", "/accounts/{id}/deliveries", s.listDeliveries},
 		{"POST", "/deliveries/{id}/resend", s.resendDelivery},
 
+		{"GET", "/usage", s.usage},
+
 		{"GET", "/requests", s.listRequests},
+		{"GET", "/requests/{id}", s.getRequest},
 
 		{"GET", "/jobs", s.listJobs},
 		{"GET", "/jobs/{id}", s.getJob},

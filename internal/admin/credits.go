@@ -2,7 +2,7 @@ package admin
 
 import (
 	"tollgate/internal/account"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/movement"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -50,13 +50,14 @@ type entryAnswer struct {
 	Balance money.Amount `json:"balance_usd"`
 	Request string       `json:"request_id,omitempty"`
 	Job     string       `json:"job_id,omitempty"`
+	Model   string       `json:"model,omitempty"`
 	Note    string       `json:"note,omitempty"`
 	Created int64        `json:"created"`
 }
 
-func showEntry(e ledger.Entry) entryAnswer {
+func showEntry(e movement.Entry) entryAnswer {
 	return entryAnswer{ID: e.ID, Kind: e.Kind, USD: e.Amount, Balance: e.Balance,
-		Request: e.Request, Job: e.Job, Note: e.Note, Created: seconds(e.CreatedMS)}
+		Request: e.Request, Job: e.Job, Model: e.Model, Note: e.Note, Created: seconds(e.CreatedMS)}
 }
 
 func (s *server) listEntries(c *call) (any, error) {
@@ -68,7 +69,7 @@ func (s *server) listEntries(c *call) (any, error) {
 		if _, err := account.GetTx(tx, c.id); err != nil {
 			return nil, err
 		}
-		found, more, err := ledger.EntriesTx(tx, c.id, after, limit)
+		found, more, err := movement.EntriesTx(tx, c.id, after, limit)
 		return newList(found, more, showEntry), err
 	})
 }

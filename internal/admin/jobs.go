@@ -60,12 +60,15 @@ func showJob(v job.View) json.RawMessage {
 }
 
 func (s *server) listJobs(c *call) (any, error) {
-	values, after, limit, err := c.page("account", "model", "status", "line")
+	values, after, limit, err := c.page("account", "key", "model", "status", "line", "code", "since", "until")
 	if err != nil {
 		return nil, err
 	}
-	f := job.Filter{Account: values.Get("account"), Model: values.Get("model"), Line: values.Get("line"), Status: values.Get("status"),
-		After: after, Limit: limit}
+	f := job.Filter{Account: values.Get("account"), Key: values.Get("key"), Model: values.Get("model"), Line: values.Get("line"),
+		Status: values.Get("status"), Code: values.Get("code"), After: after, Limit: limit}
+	if f.SinceMS, f.UntilMS, err = span(values); err != nil {
+		return nil, err
+	}
 	switch f.Status {
 	case "", "queued", "processing", "succeeded", "failed":
 	default:

@@ -2,10 +2,16 @@ package admin
 
 import (
 	"encoding/json"
+	"errors"
+	"net/url"
 	"strconv"
+	"time"
 
+	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/movement"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -34,13 +40,88 @@ type requestAnswer struct {
 	Duration   int64           `json:"duration_ms"`
 	Created    int64           `json:"created"`
 	StandsFor  int64           `json:"stands_for,omitempty"`
+	Ended      int64           `json:"ended"`
+	Outcome    string          `json:"outcome"`
+	Job        string          `json:"job_id,omitempty"`
+	Source     string          `json:"usage_source,omitempty"`
+	Images     int64           `json:"image_count,omitempty"`
+	Clips      int64           `json:"clip_count,omitempty"`
+	Seconds    float64         `json:"video_seconds,omitempty"`
+	Revision   int64           `json:"catalog_revision,omitempty"`
+	Price      json.RawMessage `json:"price,omitempty"`
+	PriceUnit  string          `json:"price_unit,omitempty"`
+}
+
+// outcomes and sources are the words for what the log has.
+var (
+	outcomes = map[ledger.Outcome]string{
+		ledger.Billed: "billed", ledger.Failed: "failed", ledger.Closed: "client_closed", ledger.Refused: "refused",
+	}
+	sources = map[ledger.UsageSource]string{
+		ledger.SourceProvider: "provider", ledger.SourceGateway: "gateway", ledger.SourceBoth: "both", ledger.SourceNoted: "noted",
+	}
+)
+
+// chargeAnswer is what is kept of a request whose row of the log has been
+// deleted.
+type chargeAnswer struct {
+	ID      string       `json:"id"`
+	Account string       `json:"account"`
+	Model   string       `json:"model"`
+	Job     string       `json:"job_id,omitempty"`
+	Cost    money.Amount `json:"cost_usd"`
+	Balance money.Amount `json:"balance_usd"`
+	Ended   int64        `json:"ended"`
+	Deleted bool         `json:"log_deleted"`
+}
+
+// getRequest answers GET /requests/{id}.
+func (s *server) getRequest(c *call) (any, error) {
+	if _, err := c.query(); err != nil {
+		return nil, err
+	}
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		r, err := ledger.RequestTx(tx, c.id)
+		if err == nil {
+			return s.priced(tx, r)
+		}
+		if !errors.Is(err, ledger.ErrNoRequest) {
+			return nil, err
+		}
+		kept, err := movement.ChargeTx(tx, c.id)
+		if errors.Is(err, movement.ErrNoCharge) {
+			return nil, fault.New(fault.NotFound,
+				"There is no request %q. Rows of the log are kept for request_retention, charges for good.", fault.Shown(c.id))
+		}
+		return chargeAnswer{ID: kept.Request, Account: kept.Account, Model: kept.Model, Job: kept.Job, Cost: kept.Amount,
+			Balance: kept.Balance, Ended: seconds(kept.EndedMS), Deleted: true}, err
+	})
+}
+
+// priced shows a request with the price that it was billed by: its model's in the
+// catalog of its admission. One that was refused had none.
+func (s *server) priced(tx *store.Tx, r ledger.Receipt) (requestAnswer, error) {
+	out := showRequest(r)
+	if r.Revision == 0 {
+		return out, nil
+	}
+	m, err := s.archive.ModelTx(tx, r.Revision, r.Model)
+	if m != nil {
+		out.Price, out.PriceUnit = offer.Price(m), offer.PriceUnit(m)
+	}
+	if errors.Is(err, catalog.ErrNoRevision) {
+		err = nil
+	}
+	return out, err
 }
 
 func showRequest(r ledger.Receipt) requestAnswer {
 	out := requestAnswer{ID: r.ID, Account: r.Account, Key: r.Key, Model: r.Model, Endpoint: r.Endpoint,
 		Status: r.Status, Code: r.Code, Line: r.Line, Attempts: r.Attempts,
 		Prompt: r.Tokens.Prompt, Cached: r.Tokens.Cached, Completion: r.Tokens.Completion,
-		Cost: r.Cost, Held: r.Held, Over: r.Over, FirstByte: r.FirstByteMS, Duration: r.DurationMS, Created: seconds(r.CreatedMS)}
+		Cost: r.Cost, Held: r.Held, Over: r.Over, FirstByte: r.FirstByteMS, Duration: r.DurationMS, Created: seconds(r.CreatedMS),
+		Ended: seconds(r.EndedMS), Outcome: outcomes[r.Outcome], Job: r.Job, Source: sources[r.Source], Images: r.Tokens.Images,
+		Clips: r.Tokens.Clips, Seconds: float64(r.Tokens.VideoMS) / 1000, Revision: r.Revision}
 	if !json.Valid(out.Attempts) || string(out.Attempts) == "null" {
 		out.Attempts = json.RawMessage("[]")
 	}
@@ -67,18 +148,59 @@ func lineCost(attempts json.RawMessage) *money.Amount {
 }
 
 func (s *server) listRequests(c *call) (any, error) {
-	values, after, limit, err := c.page("account", "model", "status", "line")
+	values, after, limit, err := c.page("account", "key", "model", "line", "status", "code", "since", "until", "min_duration_ms")
 	if err != nil {
 		return nil, err
 	}
-	f := ledger.RequestFilter{Account: values.Get("account"), Model: values.Get("model"), Line: values.Get("line"), After: after, Limit: limit}
+	f := ledger.RequestFilter{Account: values.Get("account"), Key: values.Get("key"), Model: values.Get("model"), Line: values.Get("line"),
+		Code: values.Get("code"), After: after, Limit: limit}
 	if values.Has("status") {
 		if f.Status, err = strconv.Atoi(values.Get("status")); err != nil || f.Status < 100 || f.Status > 599 {
 			return nil, fault.At(fault.InvalidRequest, "status", "status must be an HTTP status, for example 429.")
 		}
 	}
+	if f.SinceMS, f.UntilMS, err = span(values); err != nil {
+		return nil, err
+	}
+	if values.Has("min_duration_ms") {
+		if f.MinDurationMS, err = strconv.ParseInt(values.Get("min_duration_ms"), 10, 64); err != nil || f.MinDurationMS < 0 {
+			return nil, fault.At(fault.InvalidRequest, "min_duration_ms", "min_duration_ms must be a whole number of milliseconds.")
+		}
+	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		found, more, err := ledger.RequestsTx(tx, f)
-		return newList(found, more, showRequest), err
+		if err != nil {
+			return nil, err
+		}
+		rows := make([]requestAnswer, len(found))
+		for i := range found {
+			if rows[i], err = s.priced(tx, found[i]); err != nil {
+				return nil, err
+			}
+		}
+		return newList(rows, more, func(r requestAnswer) requestAnswer { return r }), nil
 	})
+}
+
+// span reads since and until of a list: RFC 3339 times or UTC days, until a day
+// included. In Unix milliseconds, from the one on, before the other; 0: no bound.
+func span(values url.Values) (since, until int64, err error) {
+	for name, to := range map[string]*int64{"since": &since, "until": &until} {
+		text := values.Get(name)
+		if text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			at, err = time.Parse(time.DateOnly, text)
+			if name == "until" {
+				at = at.AddDate(0, 0, 1)
+			}
+		}
+		if err != nil || at.Year() < 1970 || at.Year() > 9999 {
+			return 0, 0, fault.At(fault.InvalidRequest, name, "%s must be an RFC 3339 time such as 2026-05-31T08:00:00Z, or a UTC day.", name)
+		}
+		*to = max(1, at.UnixMilli())
+	}
+	return since, until, nil
 }

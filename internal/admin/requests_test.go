@@ -3,13 +3,19 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/id"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // admitted runs one request through the ledger.
@@ -40,14 +46,18 @@ func TestRequests(t *testing.T) {
 				t.Error(err)
 			}
 		}()
+		o.ok("PUT", "/catalog", `{"models":[{"id":"swift-1","kind":"chat","context_window":1000,"max_output_tokens":100,
+			"price":{"input":0.25,"output":2}}],"lines":[]}`, "Content-Type", "application/json")
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		o.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
 		key := o.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
+		taken := money.USD / 10
 		admission := ledger.Admission{Request: "req_1", Account: account, Key: key, KeyVersion: 1, Model: "swift-1",
 			Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: time.Now()}
 		admitted(t, books, admission, func(h *ledger.Hold) error {
 			return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Cost: money.USD / 4, Status: 200, Line: "main",
-				Tokens: ledger.Tokens{Prompt: 10, Cached: 4, Completion: 20}, Attempts: []map[string]string{{"line": "main"}},
+				Tokens:   ledger.Tokens{Prompt: 10, Cached: 4, Completion: 20},
+				Attempts: []map[string]any{{"line": "main", "line_cost_usd": 0.1}}, Source: ledger.SourceBoth, LineCost: &taken,
 				FirstByte: 30 * time.Millisecond, Duration: 90 * time.Millisecond})
 		})
 		admission.Request, admission.Model = "req_2", "swift-2"
@@ -67,14 +77,27 @@ func TestRequests(t *testing.T) {
 		show(log[0]).want(`{"id":"req_2","model":"swift-2","status":502,"code":"upstream_timeout","cost_usd":0,"attempts":[]}`)
 		show(log[1]).want(`{"id":"req_1","account":"` + account + `","key":"` + key +
 			`","model":"swift-1","endpoint":"/v1/chat/completions","status":200,
-			"line":"main","attempts":[{"line":"main"}],"prompt_tokens":10,"cached_tokens":4,"completion_tokens":20,"cost_usd":0.25,"held_usd":1,
+			"line":"main","attempts":[{"line":"main","line_cost_usd":0.1}],"prompt_tokens":10,"cached_tokens":4,"completion_tokens":20,
+			"cost_usd":0.25,"held_usd":1,
 			"first_byte_ms":30,"duration_ms":90}`)
 		show(log[1]).wantNames("id", "account", "key", "model", "endpoint", "status", "line", "attempts", "prompt_tokens", "cached_tokens",
-			"completion_tokens", "cost_usd", "held_usd", "over_hold_usd", "first_byte_ms", "duration_ms", "created")
+			"completion_tokens", "cost_usd", "held_usd", "over_hold_usd", "line_cost_usd", "first_byte_ms", "duration_ms", "created", "ended",
+			"outcome", "usage_source", "catalog_revision", "price", "price_unit")
+		show(log[1]).want(`{"outcome":"billed","usage_source":"both","catalog_revision":1,"price":{"input":0.25,"output":2},
+			"price_unit":"million_tokens","line_cost_usd":0.1}`)
+		one := o.ok("GET", "/requests/req_1", "")
+		one.want(string(show(log[1]).body))
+		one.wantNames(slices.Collect(maps.Keys(log[1]))...)
+		o.ok("GET", "/requests/req_2", "").want(`{"outcome":"failed","code":"upstream_timeout","cost_usd":0}`)
+		o.do("GET", "/requests/req_none", "").wantFault(fault.NotFound, "")
+		o.do("GET", "/requests/req_1?x=1", "").wantFault(fault.InvalidRequest, "x")
 
 		for query, want := range map[string]string{
 			"status=200": "req_1", "status=502": "req_2", "model=swift-1": "req_1", "line=main": "req_1", "after=req_2": "req_1",
 			"account=" + account + "&limit=1": "req_2", "account=acct_none": "", "line=other": "", "after=req_1": "", "status=404": "",
+			"key=" + key + "&code=upstream_timeout": "req_2", "code=upstream_timeout": "req_2", "code=x": "", "key=x": "",
+			"key=" + key + "&account=acct_none": "", "min_duration_ms=90": "req_1", "min_duration_ms=91": "", "min_duration_ms=10000": "",
+			"since=2020-01-01&model=swift-1": "req_1",
 		} {
 			list, more := o.ok("GET", "/requests?"+query, "").list()
 			if want == "" && len(list) == 0 {
@@ -85,7 +108,8 @@ func TestRequests(t *testing.T) {
 			}
 		}
 		for query, param := range map[string]string{"status=x": "status", "status=0": "status", "status=600": "status", "status=": "status",
-			"key=x": "key", "limit=0": "limit"} {
+			"keys=x": "keys", "limit=0": "limit", "min_duration_ms=-1": "min_duration_ms", "since=yesterday": "since",
+			"until=2026-13-01": "until"} {
 			o.do("GET", "/requests?"+query, "").wantFault(fault.InvalidRequest, param)
 		}
 
@@ -101,6 +125,82 @@ func TestRequests(t *testing.T) {
 			t.Fatalf("entries %v", entries)
 		}
 		show(entries[0]).want(`{"kind":"charge","usd":-0.25,"balance_usd":4.75,"request_id":"req_1"}`)
+		show(entries[0]).want(`{"model":"swift-1"}`)
+
+		// Who spends what.
+		usage := func(query, want string) {
+			t.Helper()
+			o.ok("GET", "/usage?"+query, "").want(want)
+		}
+		const spent = `"requests":1,"billed_requests":1,"failed_requests":0,"prompt_tokens":10,"cached_tokens":4,"completion_tokens":20,
+			"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":0.25,"line_cost_usd":0.1,"line_cost_requests":1,"margin_usd":0.15`
+		const failed = `"requests":1,"billed_requests":0,"failed_requests":1,"prompt_tokens":0,"cached_tokens":0,"completion_tokens":0,
+			"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":0,"line_cost_usd":null,"line_cost_requests":0,"margin_usd":null`
+		usage("group_by=account,model", `{"object":"usage.report","group_by":["account","model"],"data":[
+			{"account":"`+account+`","model":"swift-1",`+spent+`},{"account":"`+account+`","model":"swift-2",`+failed+`}]}`)
+		usage("model=swift-1&line=main&key="+key+"&endpoint=/v1/chat/completions&account="+account, `{"group_by":[],"total":{`+spent+`}}`)
+		usage("since=2020-01-01&until=2020-12-31T23:00:00Z&group_by=day", `{"since":"2020-01-01","until":"2020-12-31","data":[]}`)
+		usage("group_by=line&account=acct_none", `{"data":[]}`)
+		table := "model,requests,billed_requests,failed_requests,prompt_tokens,cached_tokens,completion_tokens,image_count,clip_count," +
+			"video_seconds,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n" +
+			"swift-1,1,1,0,10,4,20,0,0,0,0.25,0.1,1,0.15\nswift-2,1,0,1,0,0,0,0,0,0,0,,0,\n"
+		if got := o.do("GET", "/usage?group_by=model&format=csv", "").body; got != table {
+			t.Errorf("CSV %s", got)
+		}
+		if got := o.do("GET", "/usage?group_by=model", "", "Accept", "text/csv").body; got != table {
+			t.Errorf("CSV by Accept %s", got)
+		}
+		for query, param := range map[string]string{"group_by=x": "group_by", "since=x": "since", "until=1-2-3": "until", "day=1": "day",
+			"since=2026-05-02&until=2026-05-01": "until", "format=xml": "format"} {
+			o.do("GET", "/usage?"+query, "").wantFault(fault.InvalidRequest, param)
+		}
+
+		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
+	})
+}
+
+// TestDeletedRequests asks for a request whose row of the log is gone: its charge
+// is kept, and stands in the account's movements as before.
+func TestDeletedRequests(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		var now atomic.Int64
+		now.Store(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).UnixMilli())
+		clock := func() time.Time { return time.UnixMilli(now.Load()) }
+		o := newOperator(t, storetest.Open(t, url, store.Options{Now: clock}))
+		self, err := node.Join(t.Context(), node.Options{DB: o.db})
+		if err != nil {
+			t.Fatal(err)
+		}
+		books := ledger.New(ledger.Options{DB: o.db, Node: self})
+		if err := books.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := books.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		o.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
+		key := o.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
+		request := id.At("req_", clock())
+		admission := ledger.Admission{Request: request, Account: account, Key: key, KeyVersion: 1, Model: "swift-1",
+			Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: clock()}
+		admitted(t, books, admission, func(h *ledger.Hold) error {
+			return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Cost: money.USD / 4, Status: 200, Line: "main"})
+		})
+		before := o.ok("GET", "/accounts/"+account+"/entries", "").body
+		now.Add((200 * 24 * time.Hour).Milliseconds())
+		if err := books.Fold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		o.ok("GET", "/requests/"+request, "").want(`{"id":"` + request + `","account":"` + account +
+			`","model":"swift-1","cost_usd":0.25,"balance_usd":4.75,"ended":1777896000,"log_deleted":true}`)
+		if after := o.ok("GET", "/accounts/"+account+"/entries", "").body; after != before {
+			t.Errorf("movements %s became %s", before, after)
+		}
+		o.ok("GET", "/usage?since=2026-05-01&until=2026-05-31&group_by=account,day", "").want(`{"since":"2026-05-01","until":"2026-05-31"}`)
 		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
 	})
 }

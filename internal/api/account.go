@@ -2,71 +2,21 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
-	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
 // readTimeout bounds what is asked of the database before an answer.
 const readTimeout = 10 * time.Second
-
-// models answers GET /v1/models: all models but the retired, in the order of
-// the catalog, the same for every key. `created` is when the catalog revision
-// was applied that offers them.
-func (d *desk) models(x *exchange) error {
-	type entry struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Created int64  `json:"created"`
-		OwnedBy string `json:"owned_by"`
-	}
-	snapshot := d.Catalog.Current()
-	created, err := d.appliedAt(x, snapshot.Revision)
-	if err != nil {
-		return away(err)
-	}
-	data := []entry{}
-	for _, m := range snapshot.Models() {
-		if m.State != catalog.StateRetired {
-			data = append(data, entry{m.ID, "model", created, m.Owner()})
-		}
-	}
-	return writeJSON(x, struct {
-		Object string  `json:"object"`
-		Data   []entry `json:"data"`
-	}{"list", data})
-}
-
-// revisionTime is when a catalog revision was applied.
-type revisionTime struct{ revision, seconds int64 }
-
-// appliedAt returns when a revision was applied, in Unix seconds. It asks the
-// database once a revision.
-func (d *desk) appliedAt(x *exchange, revision int64) (int64, error) {
-	if known := d.applied.Load(); known != nil && known.revision == revision {
-		return known.seconds, nil
-	}
-	ctx, cancel := x.Outliving(readTimeout)
-	defer cancel()
-	at := &revisionTime{revision: revision}
-	err := d.DB.View(ctx, func(tx *store.Tx) error {
-		history, _, err := catalog.HistoryTx(tx, revision+1, 1)
-		if len(history) > 0 {
-			at.seconds = history[0].AppliedMS / 1000
-		}
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	d.applied.Store(at)
-	return at.seconds, nil
-}
 
 // totals are the members that total, today and each model share
 // (interface.md, Usage).
@@ -82,11 +32,28 @@ func totalsOf(t ledger.Totals) totals {
 	return totals{t.Cost, t.Requests, t.Billed, t.Failed}
 }
 
-// usage answers GET /v1/usage, for the account of the key.
+// reportParts are what an account may see its usage by.
+var reportParts = []spending.By{spending.ByDay, spending.ByKey, spending.ByModel, spending.ByEndpoint}
+
+// usage answers GET /v1/usage, for the account of the key: balance and totals,
+// and a report where one of its parameters asks for it.
 func (d *desk) usage(x *exchange) error {
-	u, err := d.readUsage(x)
+	values := x.Request.URL.Query()
+	asCSV := values.Get("format") == "csv" || values.Get("format") == "" && strings.Contains(x.Request.Header.Get("Accept"), "text/csv")
+	asked := asCSV
+	for _, name := range append(spending.Params(), "key", "model", "endpoint") {
+		asked = asked || values.Get(name) != ""
+	}
+	u, report, err := d.readUsage(x, asked)
 	if err != nil {
 		return err
+	}
+	if asCSV {
+		body, err := report.CSV()
+		if err != nil {
+			return err
+		}
+		return write(x, "text/csv; charset=utf-8", body)
 	}
 	type balance struct {
 		USD     money.Amount `json:"usd"`
@@ -104,19 +71,20 @@ func (d *desk) usage(x *exchange) error {
 		models[i] = model{m.Model, totalsOf(m.Totals), m.Prompt, m.Completion, m.Images}
 	}
 	return writeJSON(x, struct {
-		Object  string  `json:"object"`
-		Balance balance `json:"balance"`
-		Total   totals  `json:"total"`
-		Today   totals  `json:"today"`
-		ByModel []model `json:"by_model"`
-	}{"usage", balance{u.Balance, u.Balance.Credits()}, totalsOf(u.Total), totalsOf(u.Today), models})
+		Object  string          `json:"object"`
+		Balance balance         `json:"balance"`
+		Total   totals          `json:"total"`
+		Today   totals          `json:"today"`
+		ByModel []model         `json:"by_model"`
+		Report  *spending.Table `json:"report,omitempty"`
+	}{"usage", balance{u.Balance, u.Balance.Credits()}, totalsOf(u.Total), totalsOf(u.Today), models, report})
 }
 
 // creditGrants answers GET /v1/dashboard/billing/credit_grants: what was
 // granted, used and is left, in US dollars. Granted is the sum of the credits,
 // less what was taken back.
 func (d *desk) creditGrants(x *exchange) error {
-	u, err := d.readUsage(x)
+	u, _, err := d.readUsage(x, false)
 	if err != nil {
 		return err
 	}
@@ -132,19 +100,33 @@ func (d *desk) creditGrants(x *exchange) error {
 	}{"credit_summary", granted, u.Total.Cost, u.Balance})
 }
 
-// readUsage reads balance and totals of the caller's account in one snapshot.
-func (d *desk) readUsage(x *exchange) (ledger.Usage, error) {
+// readUsage reads balance and totals of the caller's account, and the report if it
+// is asked for, in one snapshot.
+func (d *desk) readUsage(x *exchange, asked bool) (u ledger.Usage, report *spending.Table, err error) {
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
-	var u ledger.Usage
-	err := d.DB.View(ctx, func(tx *store.Tx) (err error) {
-		u, err = ledger.UsageTx(tx, x.principal.Account)
+	values := x.Request.URL.Query()
+	err = d.DB.View(ctx, func(tx *store.Tx) error {
+		if u, err = ledger.UsageTx(tx, x.principal.Account); err != nil || !asked {
+			return err
+		}
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		q, err := spending.Ask(values.Get, reportParts, now)
+		if err != nil {
+			return err
+		}
+		q.Account = x.principal.Account
+		found, err := spending.TableTx(tx, q, false)
+		report = &found
 		return err
 	})
-	if err != nil {
-		return u, away(err)
+	if _, told := errors.AsType[*fault.Error](err); err != nil && !told {
+		err = away(err)
 	}
-	return u, nil
+	return u, report, err
 }
 
 // writeJSON answers 200 with a JSON body.
@@ -153,10 +135,15 @@ func writeJSON(x *exchange, v any) error {
 	if err != nil {
 		return err
 	}
+	return write(x, "application/json", append(body, '\n'))
+}
+
+// write answers 200 with a body.
+func write(x *exchange, contentType string, body []byte) error {
 	h := x.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	x.WriteHeader(http.StatusOK)
-	_, _ = x.Write(append(body, '\n')) // the client may be gone; there is nobody else to tell
+	_, _ = x.Write(body) // the client may be gone; there is nobody else to tell
 	return nil
 }

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,39 +12,6 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
-
-func TestModels(t *testing.T) {
-	t.Parallel()
-	before := time.Now().Unix()
-	d := newDesk(t, onSQLite(t), nil)
-	_, secret := d.key(account.KeySettings{AllowedModels: []string{"swift-1"}})
-	got := d.send("GET", "/v1/models?limit=2", "", "Authorization", "bearer "+secret)
-	var list struct {
-		Object string
-		Data   []struct {
-			ID, Object string
-			Created    int64
-			OwnedBy    string `json:"owned_by"`
-		}
-	}
-	if err := json.Unmarshal(got.body, &list); err != nil || got.status != 200 {
-		t.Fatalf("%d %v: %s", got.status, err, got.body)
-	}
-	var ids []string
-	for _, m := range list.Data {
-		ids = append(ids, m.ID)
-		if m.Object != "model" || m.Created < before || m.Created > time.Now().Unix() {
-			t.Errorf("%+v", m)
-		}
-		if want := map[bool]string{true: "example", false: "tollgate"}[m.ID == "swift-1"]; m.OwnedBy != want {
-			t.Errorf("%s is owned by %q", m.ID, m.OwnedBy)
-		}
-	}
-	if want := "swift-1 other-1 soon-1 broken-1 easel-1 gift-1 reel-1 soon-2 broken-2"; list.Object != "list" ||
-		strings.Join(ids, " ") != want {
-		t.Errorf("%s %v, want %s", list.Object, ids, want)
-	}
-}
 
 // TestUsage checks usage and credit grants to the last digit, for an account
 // with a billed, a failed and a closed request.
@@ -83,6 +49,29 @@ func TestUsage(t *testing.T) {
 			got := d.send("GET", path, "", "Authorization", "Bearer "+secret)
 			if got.status != 200 || strings.TrimSpace(string(got.body)) != want {
 				t.Errorf("%s: %d\n got %s\nwant %s", path, got.status, got.body, want)
+			}
+		}
+		// A report, by parts that are the account's to see.
+		day := time.Now().UTC().Format(time.DateOnly)
+		const parts = `"requests":3,"billed_requests":1,"failed_requests":1,"prompt_tokens":100,"cached_tokens":40,"completion_tokens":20,` +
+			`"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":1.234567891`
+		got := d.send("GET", "/v1/usage?group_by=day,key,model,endpoint&since="+day+"&until="+day, "", "Authorization", "Bearer "+secret)
+		want := `,"report":{"object":"usage.report","since":"` + day + `","until":"` + day + `","group_by":["day","key","model","endpoint"],` +
+			`"total":{` + parts + `},"data":[{"day":"` + day + `","key":"` + key + `","model":"swift-1","endpoint":"/v1/chat/completions",` +
+			parts + `}]}}`
+		if got.status != 200 || !strings.HasSuffix(strings.TrimSpace(string(got.body)), want) || !strings.Contains(string(got.body), sums) {
+			t.Errorf("report: %d\n got %s\nwant %s", got.status, got.body, want)
+		}
+		got = d.send("GET", "/v1/usage?group_by=model&format=csv", "", "Authorization", "Bearer "+secret)
+		if want := "\nswift-1,3,1,1,100,40,20,0,0,0,1.234567891\n"; !strings.HasSuffix(string(got.body), want) ||
+			got.header.Get("Content-Type") != "text/csv; charset=utf-8" {
+			t.Errorf("CSV: %d %s", got.status, got.body)
+		}
+		for query, param := range map[string]string{"group_by=line": "group_by", "group_by=account": "group_by", "since=x": "since"} {
+			refused := d.send("GET", "/v1/usage?"+query, "", "Authorization", "Bearer "+secret)
+			refused.refused(t, 400, "invalid_request")
+			if !strings.Contains(string(refused.body), `"param":"`+param+`"`) {
+				t.Errorf("%s: %s", query, refused.body)
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
 	"tollgate/internal/chat"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
@@ -160,7 +161,8 @@ func usable(snapshot *catalog.Snapshot, name string, form wire.Form, fits func(*
 		return nil, unknownModel(form, "There is no model %q.", fault.Shown(name))
 	}
 	if !fits(model) {
-		return nil, unknownModel(form, "The model %s cannot be used on this endpoint, but at "+endpointsOf(model)+".", model.ID)
+		return nil, unknownModel(form, "The model %s cannot be used on this endpoint, but at "+
+			strings.Join(offer.Endpoints(model), " and ")+".", model.ID)
 	}
 	switch model.State {
 	case catalog.StateRetired:
@@ -172,26 +174,6 @@ func usable(snapshot *catalog.Snapshot, name string, form wire.Form, fits func(*
 			"The model %s is under maintenance. You were not charged; please try again later.", model.ID)
 	}
 	return model, nil
-}
-
-// endpointsOf names where a model is to be called.
-func endpointsOf(m *catalog.Model) string {
-	switch m.Kind {
-	case catalog.KindImage:
-		return "/v1/images/generations and /v1/images/edits"
-	case catalog.KindVideo:
-		return "/v1/videos/generations"
-	}
-	var paths []string
-	for _, at := range []struct {
-		form wire.Form
-		path string
-	}{{wire.FormChat, "/v1/chat/completions"}, {wire.FormResponses, "/v1/responses"}, {wire.FormMessages, "/native/v1/messages"}} {
-		if m.Speaks(at.form) {
-			paths = append(paths, at.path)
-		}
-	}
-	return strings.Join(paths, " and ")
 }
 
 // modelList is where the callers of a form see their models.

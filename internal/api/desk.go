@@ -17,7 +17,7 @@ import (
 // notes its refusal.
 type desk struct {
 	Options
-	applied atomic.Pointer[revisionTime] // of the revision that was listed last
+	first   atomic.Pointer[modelTimes] // of the revision that was listed last
 	fetches *fetches
 	memory  *httpapi.Budget
 }

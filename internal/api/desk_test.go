@@ -47,7 +47,7 @@ func TestUnknownPaths(t *testing.T) {
 func TestNative(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
-	for _, path := range []string{"/native", "/native/", "/native/v1/chat/completions?beta=true", "/native/v1/models/swift-1"} {
+	for _, path := range []string{"/native", "/native/", "/native/v1/chat/completions?beta=true", "/native/v1/model/swift-1"} {
 		for _, method := range []string{"GET", "POST", "HEAD"} {
 			got := d.send(method, path, "")
 			if got.status != 404 {
@@ -168,6 +168,11 @@ func TestDatabaseAway(t *testing.T) {
 	got.refused(t, 503, "service_unavailable")
 	if got.header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", got.header.Get("Retry-After"))
+	}
+	for _, want := range []string{"account=" + d.account, "key=key_", "model=\"\""} {
+		if !strings.Contains(d.log.String(), want) {
+			t.Errorf("the log does not say %s: %s", want, d.log.String())
+		}
 	}
 	if strings.Contains(string(got.body), "closed") || !strings.Contains(d.log.String(), got.header.Get("x-request-id")) {
 		t.Errorf("body %s\nlog %s", got.body, d.log.String())

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -55,20 +54,6 @@ func (d *desk) countTokens(x *exchange) error {
 	}{n})
 }
 
-// nativeModel is an entry of GET /native/v1/models, in that family's format.
-type nativeModel struct {
-	Type           string  `json:"type"`
-	ID             string  `json:"id"`
-	DisplayName    string  `json:"display_name"`
-	CreatedAt      string  `json:"created_at"` // RFC 3339
-	Lifecycle      string  `json:"lifecycle"`
-	DeprecatedAt   *string `json:"deprecated_at"`
-	RetiresAt      *string `json:"retires_at"`
-	Line           *string `json:"line"`
-	MaxInputTokens int64   `json:"max_input_tokens"`
-	MaxTokens      int64   `json:"max_tokens"`
-}
-
 // Bounds of a page of GET /native/v1/models.
 const (
 	nativePage     = 20
@@ -88,26 +73,23 @@ func (d *desk) nativeModels(x *exchange) error {
 		limit = n
 	}
 	snapshot := d.Catalog.Current()
-	created, err := d.appliedAt(x, snapshot.Revision)
+	first, err := d.firstSeen(x, snapshot)
 	if err != nil {
 		return away(err)
 	}
-	var all []nativeModel
+	var all []listedModel
 	for _, m := range snapshot.Models() {
 		if m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) {
 			continue
 		}
-		all = append(all, nativeModel{
-			Type: "model", ID: m.ID, DisplayName: m.ID, CreatedAt: time.Unix(created, 0).UTC().Format(time.RFC3339),
-			Lifecycle: "active", MaxInputTokens: m.ContextWindow, MaxTokens: m.MaxOutputTokens,
-		})
+		all = append(all, showNative(m, first.seconds(m)))
 	}
 	page, more, err := pageOf(all, limit, query.Get("before_id"), query.Get("after_id"))
 	if err != nil {
 		return err
 	}
 	list := struct {
-		Data    []nativeModel `json:"data"`
+		Data    []listedModel `json:"data"`
 		HasMore bool          `json:"has_more"`
 		First   *string       `json:"first_id"`
 		Last    *string       `json:"last_id"`
@@ -120,15 +102,15 @@ func (d *desk) nativeModels(x *exchange) error {
 
 // pageOf returns the page behind one entry, or the one before another, and
 // whether there is more in that direction.
-func pageOf(all []nativeModel, limit int, before, after string) (page []nativeModel, more bool, err error) {
+func pageOf(all []listedModel, limit int, before, after string) (page []listedModel, more bool, err error) {
 	at := func(param, id string) (int, error) {
-		i := slices.IndexFunc(all, func(m nativeModel) bool { return m.ID == id })
+		i := slices.IndexFunc(all, func(m listedModel) bool { return m.ID == id })
 		if i < 0 {
 			return 0, fault.At(fault.InvalidRequest, param, "There is no model %q to page from in `%s`.", fault.Shown(id), param)
 		}
 		return i, nil
 	}
-	page = append([]nativeModel{}, all...)
+	page = append([]listedModel{}, all...)
 	switch {
 	case before != "" && after != "":
 		return nil, false, fault.At(fault.InvalidRequest, "before_id", "Give `before_id` or `after_id`, not both.")

@@ -39,6 +39,9 @@ func (d *Document) tree() *tree.Value {
 	return root
 }
 
+// Tree is the model as a document has it.
+func (m *Model) Tree() *tree.Value { return m.tree() }
+
 func (m *Model) tree() *tree.Value {
 	n := tree.Table()
 	n.Set("id", tree.Quoted(m.ID))

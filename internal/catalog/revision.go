@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tollgate/internal/catalog/since"
 	"tollgate/internal/store"
 )
 
@@ -58,6 +59,13 @@ func ApplyTx(tx *store.Tx, doc *Document) (Applied, error) {
 	}
 	if _, err := tx.Exec(insertRevision, a.Revision, string(doc.canonical()), string(changes), now); err != nil {
 		return Applied{}, fmt.Errorf("store revision %d: %w", a.Revision, err)
+	}
+	models := make([]string, len(doc.Models))
+	for i := range models {
+		models[i] = doc.Models[i].ID
+	}
+	if err := since.NoteTx(tx, models, now); err != nil {
+		return Applied{}, err
 	}
 	if _, err := tx.Exec(updateHead, a.Revision); err != nil {
 		return Applied{}, fmt.Errorf("make revision %d current: %w", a.Revision, err)

@@ -11,7 +11,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
-	"tollgate/internal/money"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
@@ -41,8 +40,8 @@ type exchange struct {
 	stream *stream
 	room   int64 // bytes that its stream has from the budget
 
-	source    ledger.Source // whose counts the usage is of that was asked for last
-	begun     bool          // the first byte of the answer was handed to the connection
+	source    ledger.UsageSource // whose counts the usage is of that was asked for last
+	begun     bool               // the first byte of the answer was handed to the connection
 	firstByte time.Duration
 	deadline  time.Time // of writes
 }
@@ -91,7 +90,7 @@ func (x *exchange) end(outcome ledger.Outcome, status int, code fault.Code) ledg
 	e := ledger.End{Outcome: outcome, Status: status, Code: string(code), Streamed: x.begun, FirstByte: x.firstByte, Duration: x.since()}
 	if n := len(x.attempts); n > 0 {
 		last := &x.attempts[n-1]
-		e.Attempts, e.Line, e.LineCost = x.attempts, x.lastLine(), x.lineCost()
+		e.Attempts, e.Line, e.LineCost = x.attempts, x.lastLine(), line.CostOf(x.attempts)
 		if x.run != nil && last.Code == "" {
 			last.DurationMS = x.opts.Now().Sub(x.run.began).Milliseconds()
 		}
@@ -114,14 +113,6 @@ func (x *exchange) blame(f *upstream.Failure) {
 		last.DurationMS = x.opts.Now().Sub(x.run.began).Milliseconds()
 		last.Code, last.Cause = string(f.Code), f.Cause.Error()
 	}
-}
-
-// lineCost is what the providers of all attempts take; nil: nobody knows.
-func (x *exchange) lineCost() (sum *money.Amount) {
-	for _, a := range x.attempts {
-		sum = money.PlusKnown(sum, a.LineCost)
-	}
-	return sum
 }
 
 // release ends the request without a charge.
@@ -185,8 +176,8 @@ func (x *exchange) fail(err error) error {
 
 // expose names the line that was asked last, for the operator.
 func (x *exchange) expose() {
-	if line := x.lastLine(); line != "" && x.opts.ExposeLine {
-		x.w.Header().Set("x-tollgate-line", line)
+	if last := x.lastLine(); last != "" && x.opts.ExposeLine {
+		x.w.Header().Set("x-tollgate-line", last)
 	}
 }
 

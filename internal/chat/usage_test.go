@@ -143,6 +143,16 @@ func TestUsageOfStreams(t *testing.T) {
 				if cost := int64(e.Cost); e.Outcome != ledger.Billed || e.Tokens != want || cost != want.Prompt*1000+want.Completion*10_000 {
 					t.Errorf("outcome %d, charged %d for %+v; want %+v", e.Outcome, cost, e.Tokens, want)
 				}
+				ours := 0 // of the prompt we count 8, of the completion 3
+				if want.Prompt == 8 {
+					ours++
+				}
+				if want.Completion == 3 {
+					ours++
+				}
+				if source := []ledger.UsageSource{ledger.SourceProvider, ledger.SourceBoth, ledger.SourceGateway}[ours]; e.Source != source {
+					t.Errorf("%+v is of source %d, want %d", e.Tokens, e.Source, source)
+				}
 			})
 		})
 	}

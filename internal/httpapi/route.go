@@ -14,7 +14,8 @@ import (
 // Route is one method of one path, or all of them.
 type Route struct {
 	// Pattern is one of http.ServeMux, `METHOD /path` or `/path` for any method, in
-	// which {id} stands for one segment; see Exchange.PathID. GET is HEAD too.
+	// which {id} stands for one segment, and {id...} for all that is left; see
+	// Exchange.PathID. GET is HEAD too.
 	Pattern string
 	// Handle answers. An error means that nothing was written yet.
 	Handle func(*Exchange) error
@@ -86,7 +87,7 @@ type methods map[string]func(*Exchange) error
 
 // at returns the handler of a path with these methods.
 func (m methods) at(path string) answering {
-	allow := m.allowed()
+	allow, endpoint := m.allowed(), strings.ReplaceAll(path, "...}", "}")
 	return func(x *Exchange) error {
 		method := x.Request.Method
 		if method == http.MethodHead {
@@ -100,7 +101,7 @@ func (m methods) at(path string) answering {
 			x.Header().Set("Allow", allow)
 			return fault.New(fault.MethodNotAllowed, "This endpoint does not accept %s. Use %s.", fault.Shown(x.Request.Method), allow)
 		}
-		x.endpoint = path
+		x.endpoint = endpoint
 		return handle(x)
 	}
 }

@@ -28,6 +28,14 @@ func At(prefix string, now time.Time) string {
 	return prefix + spell(raw)
 }
 
+// First returns the first identifier of a time: none that was made at it or later
+// sorts before it, and all that were made earlier do.
+func First(prefix string, at time.Time) string {
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:8], uint64(max(0, at.UnixMilli()))<<16)
+	return prefix + spell(raw)
+}
+
 // spell writes 128 bits as 26 characters.
 func spell(raw [16]byte) string {
 	hi, lo := binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:])

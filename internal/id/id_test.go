@@ -21,6 +21,14 @@ func TestIdentifiersSortByTime(t *testing.T) {
 	}
 }
 
+func TestFirstIsBeforeAllOfItsTime(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_000)
+	first := First("req_", at)
+	if len(first) != 30 || At("req_", at) < first || At("req_", at.Add(-time.Millisecond)) >= first {
+		t.Errorf("%q is not the first of its time", first)
+	}
+}
+
 func TestIdentifiersDoNotRepeat(t *testing.T) {
 	now, seen := time.Now(), map[string]bool{}
 	for range 10_000 {

@@ -118,7 +118,10 @@ func New(o Options) *Jobs {
 }
 
 // NewID makes the id of a job to be submitted.
-func NewID() string { return id.New("job_") }
+func NewID() string { return id.New(idPrefix) }
+
+// idPrefix begins the ids of jobs.
+const idPrefix = "job_"
 
 // The rhythms of Run.
 const (

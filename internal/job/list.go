@@ -4,16 +4,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"tollgate/internal/id"
 	"tollgate/internal/store"
 )
 
 // Filter selects jobs. Empty fields select all.
 type Filter struct {
-	Account, Model, Line string
-	Status               string // as the job endpoints show it
-	After                string // continue below this job id
-	Limit                int
+	Account, Key, Model, Line string
+	Status                    string // as the job endpoints show it
+	Code                      string // of a failed job
+	SinceMS, UntilMS          int64  // when they were submitted: from the one on, before the other
+	After                     string // continue below this job id
+	Limit                     int
 }
 
 // ListTx lists jobs, newest first; the bool tells whether there are more.
@@ -54,6 +58,8 @@ type source struct {
 // both.
 func (f Filter) sources() []source {
 	switch {
+	case f.Code != "": // which jobs have when they have failed
+		return []source{f.recorded()}
 	case f.Status == statusQueued, f.Status == statusProcessing:
 		return []source{f.running()}
 	case f.Line != "" && f.Status == "":
@@ -68,6 +74,8 @@ func (f Filter) recorded() source {
 	w.by(f.Line, "line = ? AND line <> ''", "line || '' = ?")
 	w.by(f.Model, "model = ? AND ended_ms >= 0", "model || '' = ?")
 	w.by(f.Status, "status = ? AND ended_ms > 0", "status || '' = ?")
+	w.also("key", f.Key)
+	w.also("code", f.Code)
 	return w.newest("job", f)
 }
 
@@ -85,6 +93,10 @@ func (f Filter) running() source {
 	}
 	w.by(f.Account, "account || '' = ?", "account || '' = ?")
 	w.by(f.Model, "model || '' = ?", "model || '' = ?")
+	if f.Key != "" {
+		w.args = append(w.args, f.Key)
+		w.where = append(w.where, fmt.Sprintf("(SELECT j.key FROM job j WHERE j.id = job_run.id) = $%d", len(w.args)))
+	}
 	return w.newest("job_run", f)
 }
 
@@ -108,10 +120,26 @@ func (w *indexScan) by(value, first, later string) {
 	w.where = append(w.where, strings.Replace(text, "?", fmt.Sprintf("$%d", len(w.args)), 1))
 }
 
+// also adds a condition that no index is walked by.
+func (w *indexScan) also(column, value string) {
+	if value != "" {
+		w.args = append(w.args, value)
+		w.where = append(w.where, fmt.Sprintf("%s || '' = $%d", column, len(w.args)))
+	}
+}
+
 // newest is the source, a page of it.
 func (w *indexScan) newest(table string, f Filter) source {
 	if f.After != "" {
 		w.args = append(w.args, f.After)
+		w.where = append(w.where, fmt.Sprintf("id < $%d", len(w.args)))
+	}
+	if f.SinceMS > 0 {
+		w.args = append(w.args, id.First(idPrefix, time.UnixMilli(f.SinceMS)))
+		w.where = append(w.where, fmt.Sprintf("id >= $%d", len(w.args)))
+	}
+	if f.UntilMS > 0 {
+		w.args = append(w.args, id.First(idPrefix, time.UnixMilli(f.UntilMS)))
 		w.where = append(w.where, fmt.Sprintf("id < $%d", len(w.args)))
 	}
 	text := `SELECT id FROM ` + table

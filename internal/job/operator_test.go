@@ -72,6 +72,14 @@ func TestList(t *testing.T) {
 			{"succeeded", Filter{Limit: 10, Status: "succeeded"}, []string{done}},
 			{"failed", Filter{Limit: 10, Status: "failed"}, []string{failed}},
 			{"nothing", Filter{Limit: 10, Status: "failed", Model: "easel-1"}, nil},
+			{"key", Filter{Limit: 10, Key: other.key}, []string{failed}},
+			{"key that runs", Filter{Limit: 10, Key: h.key, Line: "second"}, []string{runs}},
+			{"queued key", Filter{Limit: 10, Key: other.key, Status: "queued"}, nil},
+			{"code", Filter{Limit: 10, Code: "content_policy"}, []string{failed}},
+			{"another code", Filter{Limit: 10, Code: "render_failed"}, nil},
+			{"long ago", Filter{Limit: 10, UntilMS: 1000}, nil},
+			{"since long ago", Filter{Limit: 10, SinceMS: 1000, UntilMS: 1 << 45}, []string{waits, runs, failed, done}},
+			{"to come", Filter{Limit: 10, SinceMS: 1 << 45}, nil},
 			{"below", Filter{Limit: 10, After: runs}, []string{failed, done}},
 		} {
 			ids, more := h.list(c.f)

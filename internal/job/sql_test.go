@@ -100,10 +100,11 @@ func TestCrowd(t *testing.T) {
 // eachFilter calls fn with all combinations of what jobs can be chosen by.
 func eachFilter(fn func(f Filter)) {
 	for _, status := range []string{"", "queued", "processing", "succeeded", "failed"} {
-		for i := range 16 {
+		for i := range 128 {
 			f := Filter{Status: status, Limit: 50}
 			for bit, set := range []func(){
 				func() { f.Account = "acct_7" }, func() { f.Model = "easel-1" }, func() { f.Line = "first" }, func() { f.After = "job_1000" },
+				func() { f.Key = "key_7" }, func() { f.Code = "upstream_error" }, func() { f.SinceMS, f.UntilMS = 1, 1<<40 },
 			} {
 				if i>>bit&1 == 1 {
 					set()

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/id"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/movement"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -164,8 +165,8 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRow
 		chunk.chain.Move(m.seq, m.balance, -r.cost)
 		if r.cost > 0 {
 			chunk.month(r.day, m, r.cost)
-			chunk.kept = append(chunk.kept, audit.Kept{Seq: m.seq, Model: r.series.Model, Amount: r.cost, Balance: m.balance,
-				EndedMS: m.createdMS, Request: id.Pack(requestPrefix, r.id), Job: id.Pack(jobPrefix, job)})
+			chunk.kept = append(chunk.kept, movement.Keep(r.id, job, audit.Kept{
+				Seq: m.seq, Model: r.series.Model, Amount: r.cost, Balance: m.balance, EndedMS: m.createdMS}))
 		}
 	}
 	return chunk, rows.Err()
@@ -217,7 +218,7 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 	if err := c.chain.NoteTx(tx, account); err != nil {
 		return err
 	}
-	if err := keepTx(tx, account, c.kept); err != nil {
+	if err := movement.KeepTx(tx, account, c.kept); err != nil {
 		return err
 	}
 	if err := c.days.writeTx(tx); err != nil {

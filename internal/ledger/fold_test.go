@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tollgate/internal/id"
+	"tollgate/internal/ledger/movement"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -71,13 +72,13 @@ func TestFoldKeepsTheBooks(t *testing.T) {
 }
 
 // entries lists all movements of an account, by pages.
-func (f *fixture) entries(account string, page int) []Entry {
+func (f *fixture) entries(account string, page int) []movement.Entry {
 	f.t.Helper()
-	var all []Entry
+	var all []movement.Entry
 	err := f.db.View(context.Background(), func(tx *store.Tx) error {
 		after := ""
 		for {
-			entries, more, err := EntriesTx(tx, account, after, page)
+			entries, more, err := movement.EntriesTx(tx, account, after, page)
 			if err != nil {
 				return err
 			}

@@ -6,32 +6,70 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
+	"tollgate/internal/id"
+	"tollgate/internal/ledger/movement"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
 // RequestFilter selects receipts. Empty fields select all.
 type RequestFilter struct {
-	Account, Model, Line string
-	Status               int    // the HTTP status
-	After                string // continue below this request id
-	Limit                int
+	Account, Key, Model, Line string
+	Status                    int    // the HTTP status
+	Code                      string // of an error
+	SinceMS, UntilMS          int64  // when they were received: from the one on, before the other
+	MinDurationMS             int64
+	After                     string // continue below this request id
+	Limit                     int
 }
 
 // Receipt is one ended or refused request, as the request log shows it.
 type Receipt struct {
 	ID, Account, Key, Model, Endpoint string
+	Job                               string // of a submission
+	Outcome                           Outcome
 	Status                            int
 	Code, Line                        string
 	Attempts                          json.RawMessage
 	Tokens                            Tokens
+	Source                            UsageSource
+	Revision                          int64 // of the catalog that priced it
 	Cost, Held                        money.Amount
 	Over                              money.Amount // what usage exceeded the hold by
 	FirstByteMS, DurationMS           int64
-	CreatedMS                         int64
+	CreatedMS, EndedMS                int64
 	// StandsFor is more than 1 where a flood of refusals was sampled.
 	StandsFor int64
+}
+
+// ErrNoRequest means that the request log does not have a request.
+var ErrNoRequest = errors.New("no such request")
+
+// RequestTx returns one request of the log, or ErrNoRequest.
+func RequestTx(tx *store.Tx, request string) (Receipt, error) {
+	var r Receipt
+	err := r.scan(tx.QueryRow(`SELECT `+logColumns+` FROM ledger_receipt WHERE id = $1`, request).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, ErrNoRequest
+	}
+	return r, err
+}
+
+const logColumns = `id, account, key, model, endpoint, job, outcome, status, code, line, attempts, prompt_tokens, cached_tokens,
+	completion_tokens, images, clips, video_ms, source, revision, cost_nano, held_nano, over_nano, first_byte_ms, duration_ms, created_ms,
+	ended_ms, stands_for`
+
+// scan reads logColumns.
+func (r *Receipt) scan(scan func(dest ...any) error) error {
+	var attempts string
+	t := &r.Tokens
+	err := scan(&r.ID, &r.Account, &r.Key, &r.Model, &r.Endpoint, &r.Job, &r.Outcome, &r.Status, &r.Code, &r.Line, &attempts,
+		&t.Prompt, &t.Cached, &t.Completion, &t.Images, &t.Clips, &t.VideoMS, &r.Source, &r.Revision,
+		&r.Cost, &r.Held, &r.Over, &r.FirstByteMS, &r.DurationMS, &r.CreatedMS, &r.EndedMS, &r.StandsFor)
+	r.Attempts = json.RawMessage(attempts)
+	return err
 }
 
 // RequestsTx lists receipts, newest first: by their id, which is when they were
@@ -40,6 +78,13 @@ type Receipt struct {
 func RequestsTx(tx *store.Tx, f RequestFilter) ([]Receipt, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
+	}
+	if f.Key != "" {
+		of, err := keyAccountTx(tx, f.Key)
+		if err != nil || of == "" || f.Account != "" && f.Account != of {
+			return nil, false, err
+		}
+		f.Account = of // whose log has all requests of the key
 	}
 	var seq int64
 	if f.Account != "" && f.After != "" {
@@ -60,13 +105,9 @@ func RequestsTx(tx *store.Tx, f RequestFilter) ([]Receipt, bool, error) {
 	var receipts []Receipt
 	for rows.Next() {
 		var r Receipt
-		var attempts string
-		if err := rows.Scan(&r.ID, &r.Account, &r.Key, &r.Model, &r.Endpoint, &r.Status, &r.Code, &r.Line, &attempts,
-			&r.Tokens.Prompt, &r.Tokens.Cached, &r.Tokens.Completion, &r.Tokens.Images,
-			&r.Cost, &r.Held, &r.Over, &r.FirstByteMS, &r.DurationMS, &r.CreatedMS, &r.StandsFor); err != nil {
+		if err := r.scan(rows.Scan); err != nil {
 			return nil, false, err
 		}
-		r.Attempts = json.RawMessage(attempts)
 		receipts = append(receipts, r)
 	}
 	if len(receipts) > f.Limit {
@@ -77,10 +118,23 @@ func RequestsTx(tx *store.Tx, f RequestFilter) ([]Receipt, bool, error) {
 
 const afterReceipt = `SELECT seq FROM ledger_receipt WHERE id = $1 AND account || '' = $2`
 
-// statement walks one index, in its order: that of the account, of failures, or
-// else all receipts. What else is chosen by is written so that no other index
-// can be taken for it, which would then have to be sorted. seq is that of the
-// receipt called After.
+// keyAccountTx returns whose a key is; empty: nobody's.
+func keyAccountTx(tx *store.Tx, key string) (string, error) {
+	var account string
+	err := tx.QueryRow(`SELECT account FROM ledger_key WHERE id = $1`, key).Scan(&account)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return account, err
+}
+
+// slowMS is from when on a request is in the index of slow ones.
+const slowMS = 10_000
+
+// statement walks one index, in its order: that of the account, of failures, of
+// slow requests, or else all receipts. What else is chosen by is written so that
+// no other index can be taken for it, which would then have to be sorted. seq is
+// that of the receipt called After.
 func (f RequestFilter) statement(seq int64) (text string, args []any) {
 	var where []string
 	add := func(condition string, values ...any) {
@@ -90,22 +144,28 @@ func (f RequestFilter) statement(seq int64) (text string, args []any) {
 		}
 		where = append(where, condition)
 	}
-	order := "id DESC"
+	order, received := "id DESC", "id"
 	if f.Account != "" {
 		add("account = ?", f.Account)
-		order = "seq DESC, id DESC"
+		order, received = "seq DESC, id DESC", "id || ''"
 	}
-	switch {
-	case f.Status >= 400:
-		add("status = ? AND status >= 400", f.Status)
-	case f.Status != 0:
-		add("status + 0 = ?", f.Status)
+	f.failures(add)
+	if f.MinDurationMS > 0 {
+		if f.MinDurationMS >= slowMS && f.Account == "" && f.Code == "" && f.Status < 400 {
+			add("duration_ms >= " + strconv.Itoa(slowMS)) // the index of slow requests has it so
+		}
+		add("duration_ms + 0 >= ?", f.MinDurationMS)
 	}
-	if f.Line != "" {
-		add("line || '' = ?", f.Line)
+	for _, chosen := range []struct{ column, value string }{{"key", f.Key}, {"line", f.Line}, {"model", f.Model}} {
+		if chosen.value != "" {
+			add(chosen.column+" || '' = ?", chosen.value)
+		}
 	}
-	if f.Model != "" {
-		add("model || '' = ?", f.Model)
+	if f.SinceMS > 0 {
+		add(received+" >= ?", firstRequest(f.SinceMS))
+	}
+	if f.UntilMS > 0 {
+		add(received+" < ?", firstRequest(f.UntilMS))
 	}
 	switch {
 	case f.After != "" && f.Account != "":
@@ -113,11 +173,28 @@ func (f RequestFilter) statement(seq int64) (text string, args []any) {
 	case f.After != "":
 		add("id < ?", f.After)
 	}
-	text = `SELECT id, account, key, model, endpoint, status, code, line, attempts, prompt_tokens, cached_tokens, completion_tokens, images,
-		cost_nano, held_nano, over_nano, first_byte_ms, duration_ms, created_ms, stands_for FROM ledger_receipt`
+	text = `SELECT ` + logColumns + ` FROM ledger_receipt`
 	if len(where) > 0 {
 		text += ` WHERE ` + strings.Join(where, " AND ")
 	}
 	args = append(args, f.Limit+1)
 	return text + ` ORDER BY ` + order + ` LIMIT $` + strconv.Itoa(len(args)), args
 }
+
+// failures adds the conditions of code and status, by the index of one of them.
+func (f RequestFilter) failures(add func(condition string, values ...any)) {
+	byCode := f.Code != ""
+	if byCode {
+		add("code = ? AND code <> ''", f.Code)
+	}
+	switch {
+	case f.Status == 0:
+	case f.Status >= 400 && !byCode:
+		add("status = ? AND status >= 400", f.Status)
+	default:
+		add("status + 0 = ?", f.Status)
+	}
+}
+
+// firstRequest is the first id of a time.
+func firstRequest(ms int64) string { return id.First(movement.RequestPrefix, time.UnixMilli(ms)) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/id"
+	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -30,11 +31,11 @@ func forget(t *testing.T, db *store.DB, where string) {
 }
 
 // usageOf reads the usage of all by some parts.
-func (f *fixture) usageBy(q UsageQuery) []UsageRow {
+func (f *fixture) usageBy(q spending.Query) []spending.Spent {
 	f.t.Helper()
-	var rows []UsageRow
+	var rows []spending.Spent
 	err := f.db.View(context.Background(), func(tx *store.Tx) (err error) {
-		rows, err = UsageByTx(tx, q)
+		rows, err = spending.ReadTx(tx, q)
 		return err
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func TestDaysOfAFormerVersion(t *testing.T) {
 				}
 			}
 		}
-		all := UsageQuery{By: []UsagePart{ByAccount, ByKey, ByModel, ByLine, ByEndpoint, ByDay}, Limit: 1000}
+		all := spending.Query{By: spending.All(), Limit: 1000}
 		want := f.usageBy(all)
 		if len(want) < 10 {
 			t.Fatalf("%d days", len(want))
@@ -84,7 +85,7 @@ func TestDaysOfAFormerVersion(t *testing.T) {
 			f.audited()
 		}
 		forget(t, db, "account = 'a'")
-		if got := f.usageBy(UsageQuery{Account: "a", Limit: 10}); got[0].Requests != 0 {
+		if got := f.usageBy(spending.Query{Account: "a", Limit: 10}); got[0].Requests != 0 {
 			t.Fatalf("what was forgotten is still there: %+v", got)
 		}
 		f.audited()
@@ -141,31 +142,36 @@ func TestUsageByParts(t *testing.T) {
 		send("a", "m", billed(7))
 		day := first.UTC().Format(time.DateOnly)
 		next := c.now().UTC().Format(time.DateOnly)
-		figures := func(requests, billed, failed, charge, taken, costed int64) UsageFigures {
-			return UsageFigures{Requests: requests, Billed: billed, Failed: failed, Prompt: 10 * billed, Completion: 5 * billed,
+		figures := func(requests, billed, failed, charge, taken, costed int64) spending.Sums {
+			return spending.Sums{Requests: requests, Billed: billed, Failed: failed, Prompt: 10 * billed, Completion: 5 * billed,
 				Charged: money.Amount(charge), LineCost: money.Amount(taken), LineCosts: costed}
 		}
-		cached := func(u UsageFigures) UsageFigures { u.Cached = 4; return u }
+		cached := func(u spending.Sums) spending.Sums { u.Cached = 4; return u }
 		for name, test := range map[string]struct {
-			q    UsageQuery
-			want []UsageRow
+			q    spending.Query
+			want []spending.Spent
 		}{
-			"all": {UsageQuery{}, []UsageRow{{UsageFigures: cached(figures(5, 4, 1, 412, 80, 2))}}},
-			"account": {UsageQuery{By: []UsagePart{ByAccount}}, []UsageRow{
-				{Account: "a", UsageFigures: cached(figures(4, 3, 1, 407, 80, 2))}, {Account: "b", UsageFigures: figures(1, 1, 0, 5, 0, 0)}}},
-			"account and day": {UsageQuery{By: []UsagePart{ByDay, ByAccount}}, []UsageRow{
-				{Day: day, Account: "a", UsageFigures: cached(figures(3, 2, 1, 400, 80, 2))},
-				{Day: day, Account: "b", UsageFigures: figures(1, 1, 0, 5, 0, 0)},
-				{Day: next, Account: "a", UsageFigures: figures(1, 1, 0, 7, 0, 0)}}},
-			"a's models on the first day": {UsageQuery{Account: "a", Until: dayOf(first) + 1, By: []UsagePart{ByModel}}, []UsageRow{
-				{Model: "m", UsageFigures: cached(figures(2, 2, 0, 400, 40, 1))}, {Model: "n", UsageFigures: figures(1, 0, 1, 0, 40, 1)}}},
-			"a key": {UsageQuery{Key: "b_key", By: []UsagePart{ByKey, ByLine}}, []UsageRow{
-				{Key: "b_key", Line: "line", UsageFigures: figures(1, 1, 0, 5, 0, 0)}}},
-			"a line":          {UsageQuery{Line: "other", By: []UsagePart{ByLine}}, nil},
-			"the second day":  {UsageQuery{Since: dayOf(c.now()), By: []UsagePart{ByModel}}, []UsageRow{{Model: "m", UsageFigures: figures(1, 1, 0, 7, 0, 0)}}},
-			"another model":   {UsageQuery{Model: "n", By: []UsagePart{ByEndpoint}}, []UsageRow{{Endpoint: "/v1/chat/completions", UsageFigures: figures(1, 0, 1, 0, 40, 1)}}},
-			"nothing at all":  {UsageQuery{Until: dayOf(first)}, []UsageRow{{}}},
-			"an unknown path": {UsageQuery{Endpoint: "/v1/x", By: []UsagePart{ByAccount, ByDay}}, nil},
+			"all": {spending.Query{}, []spending.Spent{{Sums: cached(figures(5, 4, 1, 412, 80, 2))}}},
+			"account": {spending.Query{By: []spending.By{spending.ByAccount}}, []spending.Spent{
+				{Account: "a", Sums: cached(figures(4, 3, 1, 407, 80, 2))},
+				{Account: "b", Sums: figures(1, 1, 0, 5, 0, 0)}}},
+			"account and day": {spending.Query{By: []spending.By{spending.ByDay, spending.ByAccount}}, []spending.Spent{
+				{Day: day, Account: "a", Sums: cached(figures(3, 2, 1, 400, 80, 2))},
+				{Day: day, Account: "b", Sums: figures(1, 1, 0, 5, 0, 0)},
+				{Day: next, Account: "a", Sums: figures(1, 1, 0, 7, 0, 0)}}},
+			"a's models on the first day": {
+				spending.Query{Account: "a", Until: dayOf(first) + 1, By: []spending.By{spending.ByModel}}, []spending.Spent{
+					{Model: "m", Sums: cached(figures(2, 2, 0, 400, 40, 1))},
+					{Model: "n", Sums: figures(1, 0, 1, 0, 40, 1)}}},
+			"a key": {spending.Query{Key: "b_key", By: []spending.By{spending.ByKey, spending.ByLine}}, []spending.Spent{
+				{Key: "b_key", Line: "line", Sums: figures(1, 1, 0, 5, 0, 0)}}},
+			"a line": {spending.Query{Line: "other", By: []spending.By{spending.ByLine}}, nil},
+			"the second day": {spending.Query{Since: dayOf(c.now()), By: []spending.By{spending.ByModel}}, []spending.Spent{
+				{Model: "m", Sums: figures(1, 1, 0, 7, 0, 0)}}},
+			"another model": {spending.Query{Model: "n", By: []spending.By{spending.ByEndpoint}}, []spending.Spent{
+				{Endpoint: "/v1/chat/completions", Sums: figures(1, 0, 1, 0, 40, 1)}}},
+			"nothing at all":  {spending.Query{Until: dayOf(first)}, []spending.Spent{{}}},
+			"an unknown path": {spending.Query{Endpoint: "/v1/x", By: []spending.By{spending.ByAccount, spending.ByDay}}, nil},
 		} {
 			test.q.Limit = 100
 			got := f.usageBy(test.q)
@@ -203,12 +209,13 @@ func TestUsageWalksIndexes(t *testing.T) {
 		}
 		update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err })
 		view(t, db, func(tx *store.Tx) error {
-			for _, q := range []UsageQuery{
-				{Account: "a7", By: []UsagePart{ByDay, ByModel}}, {Account: "a7", Since: 20010, Until: 20012, By: []UsagePart{ByKey}},
-				{Key: "k9", By: []UsagePart{ByDay}}, {Since: 20029, Until: 20030, By: []UsagePart{ByAccount, ByModel}},
+			for _, q := range []spending.Query{
+				{Account: "a7", By: []spending.By{spending.ByDay, spending.ByModel}},
+				{Account: "a7", Since: 20010, Until: 20012, By: []spending.By{spending.ByKey}},
+				{Key: "k9", By: []spending.By{spending.ByDay}}, {Since: 20029, Until: 20030, By: []spending.By{spending.ByAccount, spending.ByModel}},
 				{Since: 20029, Until: 20030, Model: "m2"},
 			} {
-				text, args, _ := q.statement()
+				text, args := q.Statement()
 				plan := storetest.Plan(t, tx, text, args...)
 				for _, step := range plan {
 					days := strings.Contains(step, "ledger_day") || strings.Contains(step, " d")

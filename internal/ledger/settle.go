@@ -24,8 +24,8 @@ const (
 	Refused = books.Refused // before or at admission
 )
 
-// Source is whose counts a request was charged by.
-type Source = books.Source
+// UsageSource is whose counts a request was charged by.
+type UsageSource = books.UsageSource
 
 // The sources, as receipts keep them.
 const (

@@ -195,3 +195,11 @@ type AttemptRecord struct {
 	// begun; who streams the answer may set it to the whole time.
 	DurationMS int64 `json:"duration_ms"`
 }
+
+// CostOf is what the providers of attempts take in all; nil: nobody knows.
+func CostOf(attempts []AttemptRecord) (sum *money.Amount) {
+	for _, a := range attempts {
+		sum = money.PlusKnown(sum, a.LineCost)
+	}
+	return sum
+}

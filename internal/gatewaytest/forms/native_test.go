@@ -430,6 +430,15 @@ func nativeModelsScene(t testing.TB) scene.Story {
 				t.Errorf("%s is in the list: %v", id, !there)
 			}
 		}
+		for id, status := range map[string]int{"listed-0": 200, "listed-soon": 200, "listed-old": 404, "listed-chat": 404, "none": 404} {
+			h := scene.Call(t, f, "GET", "/native/v1/models/"+id, "", "x-api-key", s.Key)
+			if h.Status != status || status == 200 && !strings.Contains(h.Raw, `"type":"model","id":"`+id+`"`) {
+				t.Errorf("%s by itself: %d %s", id, h.Status, h.Raw)
+			}
+			if status == 404 {
+				nativeFault(t, h, 404, "not_found_error")
+			}
+		}
 		first := slices.Index(all, "listed-0")
 		if page := get("?limit=2&after_id=listed-0"); len(page.Data) != 2 || *page.First != all[first+1] || *page.Last != all[first+2] ||
 			!page.More {

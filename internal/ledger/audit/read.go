@@ -311,7 +311,8 @@ type receipt struct {
 
 // readReceipts reads every receipt once.
 func (b *Books) readReceipts() error {
-	rows, err := b.tx.Query(`SELECT id, account, key, model, job, line, endpoint, seq, day, outcome, status, CASE WHEN code = '' THEN 0 ELSE 1 END, free,
+	rows, err := b.tx.Query(`SELECT id, account, key, model, job, line, endpoint, seq, day, outcome, status,
+		CASE WHEN code = '' THEN 0 ELSE 1 END, free,
 		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, ended_ms,
 		clips, video_ms, line_cost_nano, source, dated FROM ledger_receipt`)
 	if err != nil {

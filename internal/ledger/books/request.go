@@ -71,7 +71,7 @@ type End struct {
 	Cost   money.Amount
 	Tokens Tokens
 	// Source is whose counts they are; 0 where nothing is charged.
-	Source Source
+	Source UsageSource
 	// LineCost is what the providers of all attempts take; nil: nobody knows.
 	LineCost *money.Amount
 	Status   int    // the HTTP status that the client saw

@@ -1,10 +1,6 @@
 package books
 
-import (
-	"hash/fnv"
-
-	"tollgate/internal/money"
-)
+import "tollgate/internal/money"
 
 // Series is what requests are summed by, a day each.
 type Series struct{ Account, Key, Model, Line, Endpoint string }
@@ -12,12 +8,15 @@ type Series struct{ Account, Key, Model, Line, Endpoint string }
 // SeriesID names a series: the same on every node, without asking anybody. Two of
 // ten million share theirs with a chance of 1 in 300,000; the audit would tell.
 func SeriesID(s Series) int64 {
-	h := fnv.New64a()
+	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
+	h := uint64(offset)
 	for _, name := range [...]string{s.Account, s.Key, s.Model, s.Line, s.Endpoint} {
-		_, _ = h.Write([]byte(name)) // never fails
-		_, _ = h.Write([]byte{0})    // no name holds one
+		for i := range len(name) {
+			h = (h ^ uint64(name[i])) * prime
+		}
+		h *= prime // a zero byte, which no name holds
 	}
-	return int64(h.Sum64())
+	return int64(h)
 }
 
 // Figures are what is summed of requests, in the order of ledger_day's columns.
@@ -65,15 +64,15 @@ func (f *Figures) Add(o Figures) {
 	}
 }
 
-// Source is whose counts a request was charged by.
-type Source int64
+// UsageSource is whose counts a request was charged by.
+type UsageSource int64
 
 // The sources, as receipts keep them.
 const (
-	SourceProvider Source = 1 // the provider's
-	SourceGateway  Source = 2 // our own: the provider gave none
-	SourceBoth     Source = 3 // the prompt as one counts it, the answer as the other
-	SourceNoted    Source = 4 // what a stream had noted when its node died
+	SourceProvider UsageSource = 1 // the provider's
+	SourceGateway  UsageSource = 2 // our own: the provider gave none
+	SourceBoth     UsageSource = 3 // the prompt as one counts it, the answer as the other
+	SourceNoted    UsageSource = 4 // what a stream had noted when its node died
 )
 
 // maxLineCost bounds what a provider may be said to take for a request, so that

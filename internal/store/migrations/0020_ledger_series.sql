@@ -44,3 +44,9 @@ ALTER TABLE ledger_receipt ADD COLUMN line_cost_nano BIGINT NOT NULL DEFAULT -1;
 ALTER TABLE ledger_receipt ADD COLUMN source BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE ledger_receipt ADD COLUMN dated BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX ledger_receipt_undated ON ledger_receipt (account, seq) WHERE dated = 0;
+
+-- The log of requests by what went wrong with them, and of slow ones: nothing
+-- that succeeds soon is in these.
+CREATE INDEX ledger_receipt_code ON ledger_receipt (code, id) WHERE code <> '';
+CREATE INDEX ledger_receipt_account_code ON ledger_receipt (account, code, seq, id) WHERE code <> '';
+CREATE INDEX ledger_receipt_slow ON ledger_receipt (id) WHERE duration_ms >= 10000;

@@ -1,4 +1,9 @@
-package ledger
+// Package spending owns what requests came to by account, key, model, line,
+// endpoint and day: the sums that the APIs and the console show, as JSON and CSV.
+//
+// Invariants: it reads days of series alone, never requests, so that what it costs
+// does not grow with them; it writes nothing.
+package spending
 
 import (
 	"errors"
@@ -12,44 +17,44 @@ import (
 	"tollgate/internal/store"
 )
 
-// UsagePart is something that usage can be grouped by.
-type UsagePart string
+// By is something that usage can be grouped by.
+type By string
 
 // The parts, as the APIs call them.
 const (
-	ByAccount  UsagePart = "account"
-	ByKey      UsagePart = "key"
-	ByModel    UsagePart = "model"
-	ByLine     UsagePart = "line"
-	ByEndpoint UsagePart = "endpoint"
-	ByDay      UsagePart = "day"
+	ByAccount  By = "account"
+	ByKey      By = "key"
+	ByModel    By = "model"
+	ByLine     By = "line"
+	ByEndpoint By = "endpoint"
+	ByDay      By = "day"
 )
 
-// UsageParts returns all parts, in the order in which answers show them.
-func UsageParts() []UsagePart {
-	return []UsagePart{ByDay, ByAccount, ByKey, ByModel, ByLine, ByEndpoint}
+// All returns all parts, in the order in which answers show them.
+func All() []By {
+	return []By{ByDay, ByAccount, ByKey, ByModel, ByLine, ByEndpoint}
 }
 
-// UsageQuery selects ended requests by the UTC day of their admission, and says
+// Query selects ended requests by the UTC day of their admission, and says
 // by what they are summed. Empty fields select all.
-type UsageQuery struct {
+type Query struct {
 	Account, Key, Model, Line, Endpoint string
 	Since, Until                        int64 // days since 1970: from Since on, up to but without Until; Until 0: no end
-	By                                  []UsagePart
+	By                                  []By
 	Limit                               int // of rows
 }
 
-// UsageRow is what some requests came to. Of what they are not grouped by the
+// Spent is what some requests came to. Of what they are not grouped by the
 // fields are empty.
-type UsageRow struct {
+type Spent struct {
 	Day                                 string // YYYY-MM-DD
 	Account, Key, Model, Line, Endpoint string
-	UsageFigures
+	Sums
 }
 
-// UsageFigures are sums of ended requests. A request whose client left before the
+// Sums are sums of ended requests. A request whose client left before the
 // first byte counts in Requests alone.
-type UsageFigures struct {
+type Sums struct {
 	Requests, Billed, Failed   int64
 	Prompt, Cached, Completion int64 // tokens; Cached is part of Prompt
 	Images, Clips, VideoMS     int64
@@ -61,25 +66,26 @@ type UsageFigures struct {
 // ErrTooManyRows means that usage has more rows than were asked for.
 var ErrTooManyRows = errors.New("usage has more rows than the limit")
 
-// UsageByTx returns the usage that q selects: a row for each combination of its
+// ReadTx returns the usage that q selects: a row for each combination of its
 // parts, in their order, by day first. Without parts it is one row. It reads a row
 // for each day and series, however many requests they had. ErrTooManyRows.
-func UsageByTx(tx *store.Tx, q UsageQuery) ([]UsageRow, error) {
-	text, args, parts := q.statement()
+func ReadTx(tx *store.Tx, q Query) ([]Spent, error) {
+	text, args := q.Statement()
+	parts := q.parts()
 	rows, err := tx.Query(text, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the usage: %w", err)
 	}
 	defer rows.Close()
-	var out []UsageRow
+	var out []Spent
 	for rows.Next() {
-		var r UsageRow
+		var r Spent
 		var day int64
 		var dest []any
 		for _, part := range parts {
 			dest = append(dest, r.dest(part, &day))
 		}
-		f := &r.UsageFigures
+		f := &r.Sums
 		dest = append(dest, &f.Requests, &f.Billed, &f.Failed, &f.Prompt, &f.Cached, &f.Completion, &f.Images, &f.Clips, &f.VideoMS,
 			&f.Charged, &f.LineCost, &f.LineCosts)
 		if err := rows.Scan(dest...); err != nil {
@@ -97,7 +103,7 @@ func UsageByTx(tx *store.Tx, q UsageQuery) ([]UsageRow, error) {
 }
 
 // dest is where the part's column goes.
-func (r *UsageRow) dest(part UsagePart, day *int64) any {
+func (r *Spent) dest(part By, day *int64) any {
 	switch part {
 	case ByDay:
 		return day
@@ -125,9 +131,19 @@ func sumsOf(columns ...string) string {
 	return strings.Join(sums, ", ")
 }
 
-// statement reads by the days of the series where an account or a key is chosen,
-// and by the span of days otherwise.
-func (q UsageQuery) statement() (text string, args []any, parts []UsagePart) {
+// parts are what it is grouped by, in the order of its columns.
+func (q Query) parts() (parts []By) {
+	for _, part := range All() {
+		if slices.Contains(q.By, part) {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// Statement is what ReadTx asks: by the days of the series where an account or a
+// key is chosen, and by the span of days otherwise.
+func (q Query) Statement() (text string, args []any) {
 	var where, columns []string
 	add := func(condition string, value any) {
 		args = append(args, value)
@@ -144,11 +160,7 @@ func (q UsageQuery) statement() (text string, args []any, parts []UsagePart) {
 	if q.Until > 0 {
 		add("d.day <", q.Until)
 	}
-	for _, part := range UsageParts() {
-		if !slices.Contains(q.By, part) {
-			continue
-		}
-		parts = append(parts, part)
+	for _, part := range q.parts() {
 		if part == ByDay {
 			columns = append(columns, "d.day")
 		} else {
@@ -161,5 +173,5 @@ func (q UsageQuery) statement() (text string, args []any, parts []UsagePart) {
 		text += ` GROUP BY ` + strings.Join(columns, ", ") + ` ORDER BY ` + strings.Join(columns, ", ")
 	}
 	args = append(args, q.Limit+1)
-	return text + ` LIMIT $` + strconv.Itoa(len(args)), args, parts
+	return text + ` LIMIT $` + strconv.Itoa(len(args)), args
 }

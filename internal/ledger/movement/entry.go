@@ -1,4 +1,10 @@
-package ledger
+// Package movement owns the list of what moved an account's money: credits,
+// take-backs and every single charge, those whose receipts are deleted included,
+// which it keeps for good in a compact form.
+//
+// Invariants: what is kept is written by the transaction that deletes its receipt,
+// and the audit is told of it there; no row is ever changed.
+package movement
 
 import (
 	"cmp"
@@ -102,7 +108,7 @@ func scanKept(e *numberedEntry, scan func(dest ...any) error) error {
 	var request, job []byte
 	e.Kind = kindCharge
 	err := scan(&e.seq, &request, &e.Amount, &e.Balance, &job, &e.Model, &e.CreatedMS)
-	e.Amount, e.ID, e.Job = -e.Amount, id.Unpack(requestPrefix, request), id.Unpack(jobPrefix, job)
+	e.Amount, e.ID, e.Job = -e.Amount, id.Unpack(RequestPrefix, request), id.Unpack(jobPrefix, job)
 	e.Request = e.ID
 	return err
 }
@@ -116,7 +122,7 @@ func seqTx(tx *store.Tx, account, after string) (int64, error) {
 		return 1 << 62, nil
 	}
 	var seq int64
-	err := tx.QueryRow(entrySeq, account, after, id.Pack(requestPrefix, after)).Scan(&seq)
+	err := tx.QueryRow(entrySeq, account, after, id.Pack(RequestPrefix, after)).Scan(&seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}

@@ -1,4 +1,4 @@
-package ledger
+package movement
 
 import (
 	"database/sql"
@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// The prefixes of the ids that kept charges have packed.
+// The prefixes of ids, which kept charges have packed.
 const (
-	requestPrefix = "req_"
+	RequestPrefix = "req_"
 	jobPrefix     = "job_"
 )
 
@@ -39,7 +39,7 @@ const chargeText = `SELECT c.job, a.word, m.word, c.amount_nano, c.balance_nano,
 func ChargeTx(tx *store.Tx, request string) (Charge, error) {
 	c := Charge{Request: request}
 	var job []byte
-	err := tx.QueryRow(chargeText, id.Pack(requestPrefix, request)).Scan(&job, &c.Account, &c.Model, &c.Amount, &c.Balance, &c.EndedMS)
+	err := tx.QueryRow(chargeText, id.Pack(RequestPrefix, request)).Scan(&job, &c.Account, &c.Model, &c.Amount, &c.Balance, &c.EndedMS)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Charge{}, ErrNoCharge
 	}
@@ -50,9 +50,15 @@ func ChargeTx(tx *store.Tx, request string) (Charge, error) {
 	return c, nil
 }
 
-// keepTx keeps charges of an account whose receipts are being deleted, and tells
-// the audit of them.
-func keepTx(tx *store.Tx, account string, charges []audit.Kept) error {
+// Keep is the row of a charge of which request and job are named.
+func Keep(request, job string, kept audit.Kept) audit.Kept {
+	kept.Request, kept.Job = id.Pack(RequestPrefix, request), id.Pack(jobPrefix, job)
+	return kept
+}
+
+// KeepTx keeps charges of an account whose receipts are being deleted, and tells
+// the audit of them. The caller has the account's lock.
+func KeepTx(tx *store.Tx, account string, charges []audit.Kept) error {
 	if len(charges) == 0 {
 		return nil
 	}

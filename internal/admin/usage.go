@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/store"
+)
+
+// usage answers GET /usage: what requests came to, over all accounts.
+func (s *server) usage(c *call) (any, error) {
+	var parts []string
+	for _, part := range spending.All() {
+		if part != spending.ByDay {
+			parts = append(parts, string(part))
+		}
+	}
+	values, err := c.query(append(append(parts, spending.Params()...), "format")...)
+	if err != nil {
+		return nil, err
+	}
+	asCSV, err := c.wantsCSV(values.Get("format"))
+	if err != nil {
+		return nil, err
+	}
+	report, err := view(s, c, func(tx *store.Tx) (report spending.Table, err error) {
+		now, err := tx.NowMS()
+		if err != nil {
+			return report, err
+		}
+		q, err := spending.Ask(values.Get, spending.All(), now)
+		if err != nil {
+			return report, err
+		}
+		return spending.TableTx(tx, q, true)
+	})
+	if err != nil || !asCSV {
+		return report, err
+	}
+	body, err := report.CSV()
+	return text{"text/csv; charset=utf-8", body}, err
+}
+
+// wantsCSV tells whether a table is asked for as CSV: by the parameter `format`,
+// or else by the header `Accept`.
+func (c *call) wantsCSV(format string) (bool, error) {
+	switch format {
+	case "csv":
+		return true, nil
+	case "json":
+		return false, nil
+	case "":
+		return strings.Contains(c.Request.Header.Get("Accept"), "text/csv"), nil
+	}
+	return false, fault.At(fault.InvalidRequest, "format", "format must be json or csv.")
+}

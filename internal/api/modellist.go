@@ -1,0 +1,120 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
+	"tollgate/internal/catalog/since"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/wire"
+)
+
+// models answers GET /v1/models: all models but the retired, in the order of
+// the catalog, the same for every key.
+func (d *desk) models(x *exchange) error {
+	snapshot := d.Catalog.Current()
+	first, err := d.firstSeen(x, snapshot)
+	if err != nil {
+		return away(err)
+	}
+	data := []json.RawMessage{}
+	for _, m := range snapshot.Models() {
+		if m.State != catalog.StateRetired {
+			data = append(data, offer.Listing(m, first.seconds(m)))
+		}
+	}
+	return writeJSON(x, struct {
+		Object string            `json:"object"`
+		Data   []json.RawMessage `json:"data"`
+	}{"list", data})
+}
+
+// model answers GET /v1/models/{id}: the model as the list has it.
+func (d *desk) model(x *exchange) error {
+	snapshot := d.Catalog.Current()
+	m, known := snapshot.Model(x.PathID())
+	if !known || m.State == catalog.StateRetired {
+		return noModel(x.PathID(), wire.FormChat)
+	}
+	first, err := d.firstSeen(x, snapshot)
+	if err != nil {
+		return away(err)
+	}
+	return writeJSON(x, offer.Listing(m, first.seconds(m)))
+}
+
+// nativeModel answers GET /native/v1/models/{id}.
+func (d *desk) nativeModel(x *exchange) error {
+	snapshot := d.Catalog.Current()
+	m, known := snapshot.Model(x.PathID())
+	if !known || m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) {
+		return noModel(x.PathID(), wire.FormMessages)
+	}
+	first, err := d.firstSeen(x, snapshot)
+	if err != nil {
+		return away(err)
+	}
+	return writeJSON(x, showNative(m, first.seconds(m)))
+}
+
+// noModel is the answer for a model that a list does not have.
+func noModel(id string, form wire.Form) error {
+	return fault.At(fault.NotFound, "model", "There is no model %q. GET %s lists the models that you can use.", fault.Shown(id),
+		modelList(form))
+}
+
+// modelTimes are when the models of a revision were first in a catalog.
+type modelTimes struct {
+	revision int64
+	ms       map[string]int64
+}
+
+func (t *modelTimes) seconds(m *catalog.Model) int64 { return t.ms[m.ID] / 1000 }
+
+// firstSeen returns when the models of a snapshot were first in a catalog. It asks the
+// database once a revision.
+func (d *desk) firstSeen(x *exchange, snapshot *catalog.Snapshot) (*modelTimes, error) {
+	if known := d.first.Load(); known != nil && known.revision == snapshot.Revision {
+		return known, nil
+	}
+	ctx, cancel := x.Outliving(readTimeout)
+	defer cancel()
+	times := &modelTimes{revision: snapshot.Revision}
+	err := d.DB.View(ctx, func(tx *store.Tx) (err error) {
+		var ids []string
+		for _, m := range snapshot.Models() {
+			ids = append(ids, m.ID)
+		}
+		times.ms, err = since.ReadTx(tx, ids)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.first.Store(times)
+	return times, nil
+}
+
+// listedModel is an entry of GET /native/v1/models, in that family's format.
+type listedModel struct {
+	Type           string  `json:"type"`
+	ID             string  `json:"id"`
+	DisplayName    string  `json:"display_name"`
+	CreatedAt      string  `json:"created_at"` // RFC 3339
+	Lifecycle      string  `json:"lifecycle"`
+	DeprecatedAt   *string `json:"deprecated_at"`
+	RetiresAt      *string `json:"retires_at"`
+	Line           *string `json:"line"`
+	MaxInputTokens int64   `json:"max_input_tokens"`
+	MaxTokens      int64   `json:"max_tokens"`
+}
+
+func showNative(m *catalog.Model, created int64) listedModel {
+	return listedModel{
+		Type: "model", ID: m.ID, DisplayName: m.ID, CreatedAt: time.Unix(created, 0).UTC().Format(time.RFC3339),
+		Lifecycle: "active", MaxInputTokens: m.ContextWindow, MaxTokens: m.MaxOutputTokens,
+	}
+}

@@ -1,0 +1,117 @@
+package api_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func TestModels(t *testing.T) {
+	t.Parallel()
+	before := time.Now().Unix()
+	d := newDesk(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{AllowedModels: []string{"swift-1"}})
+	got := d.send("GET", "/v1/models?limit=2", "", "Authorization", "bearer "+secret)
+	var list struct {
+		Object string
+		Data   []struct {
+			ID, Object string
+			Created    int64
+			OwnedBy    string `json:"owned_by"`
+		}
+	}
+	if err := json.Unmarshal(got.body, &list); err != nil || got.status != 200 {
+		t.Fatalf("%d %v: %s", got.status, err, got.body)
+	}
+	var ids []string
+	for _, m := range list.Data {
+		ids = append(ids, m.ID)
+		if m.Object != "model" || m.Created < before || m.Created > time.Now().Unix() {
+			t.Errorf("%+v", m)
+		}
+		if want := map[bool]string{true: "example", false: "tollgate"}[m.ID == "swift-1"]; m.OwnedBy != want {
+			t.Errorf("%s is owned by %q", m.ID, m.OwnedBy)
+		}
+	}
+	if want := "swift-1 other-1 soon-1 broken-1 easel-1 gift-1 reel-1 soon-2 broken-2"; list.Object != "list" ||
+		strings.Join(ids, " ") != want {
+		t.Errorf("%s %v, want %s", list.Object, ids, want)
+	}
+}
+
+// TestModelsSayWhatTheyAre checks what an entry tells of a model of each kind, and
+// that each can be asked for by itself.
+func TestModelsSayWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	var list struct{ Data []json.RawMessage }
+	if err := json.Unmarshal(d.send("GET", "/v1/models", "", "Authorization", "Bearer "+secret).body, &list); err != nil {
+		t.Fatal(err)
+	}
+	byID := map[string]string{}
+	for _, raw := range list.Data {
+		var m struct{ ID string }
+		if err := json.Unmarshal(raw, &m); err != nil {
+			t.Fatal(err)
+		}
+		byID[m.ID] = string(raw)
+		got := d.send("GET", "/v1/models/"+m.ID, "", "Authorization", "Bearer "+secret)
+		if got.status != 200 || strings.TrimSpace(string(got.body)) != string(raw) {
+			t.Errorf("%s: %d %s, want %s", m.ID, got.status, got.body, raw)
+		}
+	}
+	for id, wants := range map[string][]string{
+		"swift-1": {`"kind":"chat"`, `"state":"open"`, `"forms":["chat"`, `"context_window":`, `"max_output_tokens":`, `"price":{"input":`,
+			`"price_unit":"million_tokens"`, `"endpoints":["/v1/chat/completions"`},
+		"easel-1": {`"kind":"image"`, `"price":{"1K":`, `"price_unit":"image"`, `"endpoints":["/v1/images/generations"`},
+		"reel-1":  {`"kind":"video"`, `"durations":`, `"price_unit":"second"`, `"endpoints":["/v1/videos/generations"]`},
+		"soon-1":  {`"state":"coming_soon"`},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(byID[id], want) {
+				t.Errorf("%s has no %s: %s", id, want, byID[id])
+			}
+		}
+	}
+	for _, id := range []string{"gone-1", "none", "a/b"} {
+		d.send("GET", "/v1/models/"+id, "", "Authorization", "Bearer "+secret).refused(t, 404, "not_found")
+	}
+	d.send("GET", "/v1/models/swift-1", "").refused(t, 401, "missing_api_key")
+}
+
+// TestModelsKeepTheirTime checks that a model's time is that of its first
+// catalog, also for revisions that a former version has applied.
+func TestModelsKeepTheirTime(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d := newDesk(t, db, nil)
+		_, secret := d.key(account.KeySettings{})
+		created := func() []int64 {
+			t.Helper()
+			var list struct{ Data []struct{ Created int64 } }
+			if err := json.Unmarshal(d.send("GET", "/v1/models", "", "Authorization", "Bearer "+secret).body, &list); err != nil {
+				t.Fatal(err)
+			}
+			var out []int64
+			for _, m := range list.Data {
+				out = append(out, m.Created)
+			}
+			return out
+		}
+		for _, text := range []string{`UPDATE catalog_revision SET applied_ms = 5000`, `DELETE FROM catalog_model`} {
+			if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(text); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := created(); len(got) == 0 || slices.Max(got) != 5 || slices.Min(got) != 5 {
+			t.Errorf("created %v", got)
+		}
+	})
+}

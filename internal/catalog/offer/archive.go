@@ -1,0 +1,59 @@
+package offer
+
+import (
+	"sync"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/store"
+)
+
+// archived bounds how many revisions an Archive keeps in memory.
+const archived = 16
+
+// Archive reads models of former revisions, of which it keeps the newest that it
+// was asked for. The zero value is ready, and safe for concurrent use.
+type Archive struct {
+	mu   sync.Mutex
+	docs map[int64]*catalog.Document
+	keep []int64 // their order
+}
+
+// ModelTx returns a model as a revision has it; nil: it does not. catalog.ErrNoRevision.
+func (a *Archive) ModelTx(tx *store.Tx, revision int64, model string) (*catalog.Model, error) {
+	doc := a.get(revision)
+	if doc == nil {
+		var err error
+		if doc, err = catalog.RevisionTx(tx, revision); err != nil {
+			return nil, err
+		}
+		a.put(revision, doc)
+	}
+	for i := range doc.Models {
+		if doc.Models[i].ID == model {
+			return &doc.Models[i], nil
+		}
+	}
+	return nil, nil
+}
+
+func (a *Archive) get(revision int64) *catalog.Document {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.docs[revision]
+}
+
+func (a *Archive) put(revision int64, doc *catalog.Document) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.docs == nil {
+		a.docs = map[int64]*catalog.Document{}
+	}
+	if _, there := a.docs[revision]; !there {
+		a.keep = append(a.keep, revision)
+	}
+	a.docs[revision] = doc
+	if len(a.keep) > archived {
+		delete(a.docs, a.keep[0])
+		a.keep = a.keep[1:]
+	}
+}

@@ -1,0 +1,65 @@
+package offer_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// revisions are more than are kept in memory.
+const revisions = 19
+
+func apply(t *testing.T, db *store.DB, text string) {
+	t.Helper()
+	doc, _, err := catalog.Parse([]byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Update(t.Context(), func(tx *store.Tx) error {
+		_, err := catalog.ApplyTx(tx, doc)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestArchive reads models of many revisions, more than are kept in memory.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var archive offer.Archive
+		price := func(n int) string { return "0." + strings.Repeat("1", n+1) }
+		for n := range revisions {
+			apply(t, db, "lines: []\nmodels:\n  - {id: a, kind: chat, context_window: 10, max_output_tokens: 5, price: {input: "+
+				price(n%9)+", output: "+price(n/9)+"}}\n")
+		}
+		err := db.View(t.Context(), func(tx *store.Tx) error {
+			for range 2 {
+				for n := range revisions {
+					m, err := archive.ModelTx(tx, int64(n+1), "a")
+					if err != nil {
+						return err
+					}
+					if want := `{"input":` + price(n%9) + `,"output":` + price(n/9) + `}`; string(offer.Price(m)) != want {
+						t.Errorf("revision %d has %s, want %s", n+1, offer.Price(m), want)
+					}
+				}
+			}
+			if m, err := archive.ModelTx(tx, 1, "none"); m != nil || err != nil {
+				t.Errorf("a model that is not there: %v, %v", m, err)
+			}
+			if _, err := archive.ModelTx(tx, 1000, "a"); !errors.Is(err, catalog.ErrNoRevision) {
+				t.Errorf("a revision that is not there: %v", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,119 @@
+// Package since owns when a model was first in a catalog.
+//
+// Invariants: what is noted of a model never changes, also when it leaves the
+// catalog and comes again.
+package since
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"tollgate/internal/store"
+)
+
+const (
+	selectNoted = `SELECT id, created_ms FROM catalog_model`
+	insertNoted = `INSERT INTO catalog_model (id, created_ms) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`
+	selectNext  = `SELECT revision, document, applied_ms FROM catalog_revision WHERE revision > $1 ORDER BY revision LIMIT 1`
+)
+
+// ReadTx returns when each of the models was first in an applied catalog, in Unix
+// milliseconds, and perhaps of others too.
+func ReadTx(tx *store.Tx, models []string) (map[string]int64, error) {
+	noted, err := notedTx(tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range models {
+		if _, ok := noted[id]; !ok { // applied by a former version
+			found, err := searchTx(tx)
+			maps.Copy(found, noted)
+			return found, err
+		}
+	}
+	return noted, nil
+}
+
+// NoteTx notes the models of a catalog that is being applied, and before the first
+// those of the history.
+func NoteTx(tx *store.Tx, models []string, nowMS int64) error {
+	noted, err := notedTx(tx)
+	if err != nil {
+		return err
+	}
+	first := map[string]int64{}
+	if len(noted) == 0 {
+		if first, err = searchTx(tx); err != nil {
+			return err
+		}
+	}
+	for _, id := range models {
+		if _, ok := first[id]; !ok {
+			first[id] = nowMS
+		}
+	}
+	for id, ms := range first {
+		if _, ok := noted[id]; ok {
+			continue
+		}
+		if _, err := tx.Exec(insertNoted, id, ms); err != nil {
+			return fmt.Errorf("note since when there is model %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// notedTx reads what applies have noted.
+func notedTx(tx *store.Tx) (map[string]int64, error) {
+	rows, err := tx.Query(selectNoted)
+	if err != nil {
+		return nil, fmt.Errorf("read since when there are models: %w", err)
+	}
+	defer rows.Close()
+	noted := map[string]int64{}
+	for rows.Next() {
+		var id string
+		var ms int64
+		if err := rows.Scan(&id, &ms); err != nil {
+			return nil, fmt.Errorf("read since when there are models: %w", err)
+		}
+		noted[id] = ms
+	}
+	return noted, rows.Err()
+}
+
+// searchTx finds the first revision of each model in the history.
+func searchTx(tx *store.Tx) (map[string]int64, error) {
+	first := map[string]int64{}
+	for last := int64(0); ; {
+		var raw string
+		var ms int64
+		found, err := nextTx(tx, &last, &raw, &ms)
+		if err != nil || !found {
+			return first, err
+		}
+		var doc struct{ Models []struct{ ID string } }
+		if err := json.Unmarshal([]byte(raw), &doc); err != nil {
+			continue // a revision that nobody can read shows nothing
+		}
+		for _, m := range doc.Models {
+			if _, ok := first[m.ID]; !ok {
+				first[m.ID] = ms
+			}
+		}
+	}
+}
+
+// nextTx reads the revision behind the last one; false: there is none.
+func nextTx(tx *store.Tx, last *int64, raw *string, ms *int64) (bool, error) {
+	rows, err := tx.Query(selectNext, *last)
+	if err != nil {
+		return false, fmt.Errorf("read the catalog's history: %w", err)
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return false, rows.Err()
+	}
+	return true, rows.Scan(last, raw, ms)
+}

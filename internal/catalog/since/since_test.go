@@ -1,0 +1,74 @@
+package since_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/since"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestSince applies catalogs in which models come, go and come again.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		now := time.UnixMilli(1_700_000_000_000)
+		db := storetest.Open(t, url, store.Options{Now: func() time.Time { return now }})
+		at := func(models ...string) {
+			t.Helper()
+			var text strings.Builder
+			text.WriteString("lines: []\nmodels:\n")
+			for _, id := range models {
+				text.WriteString("  - {id: " + id + ", kind: chat, context_window: 10, max_output_tokens: 5, price: {input: 1, output: 1}}\n")
+			}
+			doc, _, err := catalog.Parse([]byte(text.String()), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Update(t.Context(), func(tx *store.Tx) error {
+				_, err := catalog.ApplyTx(tx, doc)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(time.Hour)
+		}
+		check := func(want map[string]int64) {
+			t.Helper()
+			err := db.View(t.Context(), func(tx *store.Tx) error {
+				first, err := since.ReadTx(tx, slices.Collect(maps.Keys(want)))
+				for id, hours := range want {
+					if got := first[id] - 1_700_000_000_000; got != hours*time.Hour.Milliseconds() {
+						t.Errorf("%s is there since %d, want %d hours", id, got, hours)
+					}
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		forget := func() {
+			t.Helper()
+			if err := db.Update(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.Exec(`DELETE FROM catalog_model`)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at("a")
+		at("a", "b")
+		at("b")
+		check(map[string]int64{"a": 0, "b": 1})
+		forget() // as a former version leaves it
+		check(map[string]int64{"a": 0, "b": 1})
+		at("a", "c")
+		check(map[string]int64{"a": 0, "b": 1, "c": 3})
+	})
+}

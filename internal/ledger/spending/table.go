@@ -1,0 +1,237 @@
+package spending
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// Table is spending as the APIs and the console show it.
+type Table struct {
+	// Since and Until are the first and the last UTC day, YYYY-MM-DD.
+	Since, Until string
+	By           []By // in the order of the rows' columns
+	Rows         []Spent
+	Lines        bool // whether lines and what they take may be shown
+}
+
+// Bounds of a report.
+const (
+	maxUsageRows = 10_000
+	usageDays    = 30 // of a report that names no span
+)
+
+// Params are the parameters of the APIs that ask for a report, beside the
+// names of the parts, by which it can be filtered.
+func Params() []string { return []string{"group_by", "since", "until"} }
+
+// Ask reads a table's parameters, of which get returns the values: group_by
+// (parts, with commas between), since and until (a day or an RFC 3339 time, of which
+// the UTC day counts; until is the last one), and a filter for each of the parts
+// allowed but the day. Errors are for the client. now is in Unix milliseconds.
+func Ask(get func(name string) string, allowed []By, nowMS int64) (Query, error) {
+	q := Query{Limit: maxUsageRows}
+	if text := get("group_by"); text != "" {
+		for name := range strings.SplitSeq(text, ",") {
+			part := By(strings.TrimSpace(name))
+			if !slices.Contains(allowed, part) {
+				return q, fault.At(fault.InvalidRequest, "group_by", "group_by takes %s, with commas between; %q is none of them.",
+					partNames(allowed), fault.Shown(string(part)))
+			}
+			q.By = append(q.By, part)
+		}
+	}
+	for part, to := range map[By]*string{
+		ByAccount: &q.Account, ByKey: &q.Key, ByModel: &q.Model, ByLine: &q.Line, ByEndpoint: &q.Endpoint,
+	} {
+		if slices.Contains(allowed, part) {
+			*to = get(string(part))
+		}
+	}
+	last := books.DayOf(nowMS)
+	for name, to := range map[string]*int64{"since": &q.Since, "until": &last} {
+		if text := get(name); text != "" {
+			at, err := utcDay(text)
+			if err != nil {
+				return q, fault.At(fault.InvalidRequest, name, "%s must be a UTC day such as 2026-05-31, or an RFC 3339 time.", name)
+			}
+			*to = at
+		}
+	}
+	if get("since") == "" {
+		q.Since = max(0, last-usageDays+1)
+	}
+	if last < q.Since {
+		return q, fault.At(fault.InvalidRequest, "until", "until must not be before since.")
+	}
+	q.Until = last + 1
+	return q, nil
+}
+
+func partNames(parts []By) string {
+	var names []string
+	for _, p := range parts {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
+}
+
+// utcDay reads a day, or the one that a time is in.
+func utcDay(text string) (int64, error) {
+	at, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		at, err = time.Parse(time.RFC3339, text)
+	}
+	if err == nil && (at.Year() < 1970 || at.Year() > 9999) {
+		err = errors.New("out of range")
+	}
+	return books.DayOf(at.UnixMilli()), err
+}
+
+// TableTx reads the report that q asks for. A report with more rows than may be
+// is an error for the client.
+func TableTx(tx *store.Tx, q Query, lines bool) (Table, error) {
+	rows, err := ReadTx(tx, q)
+	if errors.Is(err, ErrTooManyRows) {
+		return Table{}, fault.At(fault.InvalidRequest, "group_by",
+			"This has more than %d rows. Choose a shorter span, fewer parts, or a filter.", q.Limit)
+	}
+	return Table{Since: dayName(q.Since), Until: dayName(q.Until - 1), By: q.parts(), Rows: rows, Lines: lines}, err
+}
+
+func dayName(day int64) string { return time.Unix(day*24*60*60, 0).UTC().Format(time.DateOnly) }
+
+// Total returns the sums of all rows.
+func (r *Table) Total() Sums {
+	var sum Sums
+	for _, row := range r.Rows {
+		sum = sum.Plus(row.Sums)
+	}
+	return sum
+}
+
+// Plus adds two sums.
+func (f Sums) Plus(o Sums) Sums {
+	return Sums{
+		Requests: f.Requests + o.Requests, Billed: f.Billed + o.Billed, Failed: f.Failed + o.Failed,
+		Prompt: f.Prompt + o.Prompt, Cached: f.Cached + o.Cached, Completion: f.Completion + o.Completion,
+		Images: f.Images + o.Images, Clips: f.Clips + o.Clips, VideoMS: f.VideoMS + o.VideoMS,
+		Charged: f.Charged + o.Charged, LineCost: f.LineCost + o.LineCost, LineCosts: f.LineCosts + o.LineCosts,
+	}
+}
+
+// Margin is what is left of the charges when providers have been paid; false:
+// of no request is it known what they take.
+func (f Sums) Margin() (money.Amount, bool) { return f.Charged - f.LineCost, f.LineCosts > 0 }
+
+// Part returns the row's value of a part.
+func (r *Spent) Part(part By) string {
+	if part == ByDay {
+		return r.Day
+	}
+	return *r.dest(part, nil).(*string)
+}
+
+// figure is a column of a report and its value, which is JSON; empty: not known.
+type figure struct{ name, value string }
+
+func (f Sums) figures(lines bool) []figure {
+	n := func(n int64) string { return strconv.FormatInt(n, 10) }
+	out := []figure{
+		{"requests", n(f.Requests)}, {"billed_requests", n(f.Billed)}, {"failed_requests", n(f.Failed)},
+		{"prompt_tokens", n(f.Prompt)}, {"cached_tokens", n(f.Cached)}, {"completion_tokens", n(f.Completion)},
+		{"image_count", n(f.Images)}, {"clip_count", n(f.Clips)},
+		{"video_seconds", strconv.FormatFloat(float64(f.VideoMS)/1000, 'f', -1, 64)}, {"cost_usd", f.Charged.String()},
+	}
+	if !lines {
+		return out
+	}
+	taken, left := "", ""
+	if margin, known := f.Margin(); known {
+		taken, left = f.LineCost.String(), margin.String()
+	}
+	return append(out, figure{"line_cost_usd", taken}, figure{"line_cost_requests", n(f.LineCosts)}, figure{"margin_usd", left})
+}
+
+// MarshalJSON shows a report: what is not known is null.
+func (r Table) MarshalJSON() ([]byte, error) {
+	show := func(parts []By, row *Spent) json.RawMessage {
+		b := []byte{'{'}
+		member := func(name, value string) {
+			if len(b) > 1 {
+				b = append(b, ',')
+			}
+			if value == "" {
+				value = "null"
+			}
+			b = append(strconv.AppendQuote(b, name), ':')
+			b = append(b, value...)
+		}
+		for _, part := range parts {
+			text, _ := json.Marshal(row.Part(part)) // a text: cannot fail
+			member(string(part), string(text))
+		}
+		for _, f := range row.figures(r.Lines) {
+			member(f.name, f.value)
+		}
+		return append(b, '}')
+	}
+	data := make([]json.RawMessage, len(r.Rows))
+	for i := range r.Rows {
+		data[i] = show(r.By, &r.Rows[i])
+	}
+	by := r.By
+	if by == nil {
+		by = []By{}
+	}
+	return json.Marshal(struct {
+		Object string            `json:"object"`
+		Since  string            `json:"since"`
+		Until  string            `json:"until"`
+		By     []By              `json:"group_by"`
+		Total  json.RawMessage   `json:"total"`
+		Data   []json.RawMessage `json:"data"`
+	}{"usage.report", r.Since, r.Until, by, show(nil, &Spent{Sums: r.Total()}), data})
+}
+
+// CSV writes a report's rows below a line with the names of the columns. What is
+// not known is empty.
+func (r *Table) CSV() ([]byte, error) {
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	var head []string
+	for _, part := range r.By {
+		head = append(head, string(part))
+	}
+	for _, f := range (Sums{}).figures(r.Lines) {
+		head = append(head, f.name)
+	}
+	if err := w.Write(head); err != nil {
+		return nil, fmt.Errorf("write the usage: %w", err)
+	}
+	for i := range r.Rows {
+		var cells []string
+		for _, part := range r.By {
+			cells = append(cells, r.Rows[i].Part(part))
+		}
+		for _, f := range r.Rows[i].figures(r.Lines) {
+			cells = append(cells, f.value)
+		}
+		if err := w.Write(cells); err != nil {
+			return nil, fmt.Errorf("write the usage: %w", err)
+		}
+	}
+	w.Flush()
+	return out.Bytes(), w.Error()
+}
