@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"tollgate/internal/id"
 	"tollgate/internal/ledger/audit"
@@ -75,19 +77,45 @@ func KeepTx(tx *store.Tx, account string, charges []audit.Kept) error {
 	if err != nil {
 		return err
 	}
-	for i := range charges {
-		c := &charges[i]
-		model, err := number(c.Model)
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, of, model, c.Seq, int64(c.Amount), int64(c.Balance), c.EndedMS, c.Request, c.Job)
-		if err != nil {
-			return fmt.Errorf("keep a charge: %w", err)
+	rest := charges
+	for _, size := range insertSizes {
+		for ; len(rest) >= size; rest = rest[size:] {
+			args := make([]any, 0, size*chargeColumns)
+			for i := range rest[:size] {
+				c := &rest[i]
+				model, err := number(c.Model)
+				if err != nil {
+					return err
+				}
+				args = append(args, of, model, c.Seq, int64(c.Amount), int64(c.Balance), c.EndedMS, c.Request, c.Job)
+			}
+			if _, err := tx.Exec(insertText(size), args...); err != nil {
+				return fmt.Errorf("keep charges: %w", err)
+			}
 		}
 	}
 	return audit.NoteKeptTx(tx, account, charges)
+}
+
+// insertSizes are how many rows a statement inserts: few texts, and few ways to the
+// database while the account is locked.
+var insertSizes = [...]int{100, 10, 1}
+
+// chargeColumns is how many columns a row has.
+const chargeColumns = 8
+
+// insertText inserts so many rows.
+func insertText(rows int) string {
+	var b strings.Builder
+	b.WriteString(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job) VALUES `)
+	for row := range rows {
+		for column := range chargeColumns {
+			b.WriteString(map[bool]string{true: "(", false: ", "}[column == 0])
+			b.WriteString("$" + strconv.Itoa(row*chargeColumns+column+1))
+		}
+		b.WriteString(map[bool]string{true: ")", false: "), "}[row == rows-1])
+	}
+	return b.String()
 }
 
 // wordTx returns the number of a word, which it gets with its first use.

@@ -141,8 +141,15 @@ func (q Query) parts() (parts []By) {
 	return parts
 }
 
-// Statement is what ReadTx asks: by the days of the series where an account or a
-// key is chosen, and by the span of days otherwise.
+// tables are those that are read: where nothing but days is asked for, no names.
+func (q Query) tables() string {
+	if q.Account+q.Key+q.Model+q.Line+q.Endpoint == "" && !slices.ContainsFunc(q.By, func(part By) bool { return part != ByDay }) {
+		return `ledger_day d`
+	}
+	return `ledger_series s JOIN ledger_day d ON d.series = s.id`
+}
+
+// Statement is what ReadTx asks.
 func (q Query) Statement() (text string, args []any) {
 	var where, columns []string
 	add := func(condition string, value any) {
@@ -167,8 +174,7 @@ func (q Query) Statement() (text string, args []any) {
 			columns = append(columns, "s."+string(part))
 		}
 	}
-	text = `SELECT ` + strings.Join(append(columns, usageSums), ", ") + ` FROM ledger_series s JOIN ledger_day d ON d.series = s.id
-		WHERE ` + strings.Join(where, " AND ")
+	text = `SELECT ` + strings.Join(append(columns, usageSums), ", ") + ` FROM ` + q.tables() + ` WHERE ` + strings.Join(where, " AND ")
 	if len(columns) > 0 {
 		text += ` GROUP BY ` + strings.Join(columns, ", ") + ` ORDER BY ` + strings.Join(columns, ", ")
 	}
