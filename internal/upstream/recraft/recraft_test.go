@@ -117,6 +117,9 @@ func TestVerdicts(t *testing.T) {
 	} {
 		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, recraft.Provider, tt.status, tt.body), image())
 		f := upstream.AsJobFailure(err)
+		if words := strings.Contains(tt.body, "credits") || strings.Contains(tt.body, "units"); words && !f.Unproven {
+			t.Errorf("%d %s: words alone are taken for proof", tt.status, tt.body)
+		}
 		if got := conformance.VerdictOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.told) {
 			t.Errorf("%d %s: %+v, want %+v; told %q", tt.status, tt.body, got, tt.want, f.Told())
 		}

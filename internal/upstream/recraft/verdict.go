@@ -29,7 +29,9 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	code := said.Get("code").String()
 	switch {
 	case unpaid.MatchString(message.Str):
-		code = "insufficient_quota"
+		f := reply.RefusedAs(kind, "insufficient_quota", message.Str)
+		f.Unproven = true // a prompt may say so too
+		return f
 	case unsafe.MatchString(message.Str):
 		code = "moderation_blocked"
 	case material.MatchString(message.Str):
