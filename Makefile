@@ -92,6 +92,11 @@ malformed: ## send 20,000 malformed requests at each database (TOLLGATE_MALFORME
 soak: ## hostile callers and providers and good ones at a gateway on 512 MiB and 400 descriptors, for MINUTES (10)
 	@TOLLGATE_SOAK_MINUTES=$(MINUTES) $(GO) test -count=1 -timeout=24h -v -run='^TestHostileSoak$$' ./internal/gatewaytest/soak
 
+.PHONY: hostile
+hostile: ## one account that makes providers answer with every error beside a good one, on lines of every provider, for MINUTES (10)
+	@TOLLGATE_HOSTILE_MINUTES=$(MINUTES) scripts/postgres run $(GO) test -count=1 -timeout=24h -v -run='^TestHostileAccount$$' \
+		./internal/gatewaytest/hostile
+
 .PHONY: agents
 agents: ## let coding agents work through the gateway (needs Node, downloads 400 MB)
 	@cd clients && TOLLGATE_TEST_AGENTS=yes $(GO) test -count=1 -timeout=15m -run TestAgents -v .

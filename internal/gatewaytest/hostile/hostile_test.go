@@ -1,0 +1,285 @@
+// Package hostile owns the run of one hostile account beside a good one, on lines
+// of every provider: whatever the hostile one makes the providers say, the good
+// one is served as if it were alone.
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/app"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+)
+
+const (
+	credit  = 100_000 // USD of each account
+	atATime = 10      // vendors of chat that are played at a time, and studios
+)
+
+// TestHostileAccount lets a hostile account play tricks on every vendor while a
+// good one asks the same models and submits jobs. The good one sees no error and is
+// charged right, no line is out for longer than its provider asks for, and the
+// books are in order in the end. It plays some tricks with half of the vendors on
+// each database, or, for TOLLGATE_HOSTILE_MINUTES (`make hostile`), all with all.
+func TestHostileAccount(t *testing.T) {
+	net.DefaultResolver = loopbackNames()
+	length := time.Duration(0)
+	if text := os.Getenv("TOLLGATE_HOSTILE_MINUTES"); text != "" {
+		minutes, err := strconv.ParseFloat(text, 64)
+		if err != nil || minutes <= 0 {
+			t.Fatalf("TOLLGATE_HOSTILE_MINUTES is %q", text)
+		}
+		length = time.Duration(minutes * float64(time.Minute))
+	}
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		half := 0
+		if strings.HasPrefix(database, "postgres") {
+			half = 1
+		}
+		play(t, database, half, length)
+	})
+}
+
+// run is what is played on one database.
+type run struct {
+	t         *testing.T
+	tricks    []trick
+	half      int       // of the vendors that a short run plays
+	until     time.Time // zero: a short run
+	good, foe *caller
+	watched   *outages
+}
+
+// play lets both accounts loose on a gateway.
+func play(t *testing.T, database string, half int, length time.Duration) {
+	g := serve(t, database)
+	r := &run{t: t, tricks: tricks(t), half: half}
+	if length > 0 {
+		r.until = time.Now().Add(length)
+	}
+	var models, lines []map[string]any
+	for _, v := range vendors() {
+		models = append(models, scene.FormModel(v.name, nil, scene.ClientForms()...))
+		lines = append(lines, v.lines(t, r.reply(v))...)
+	}
+	studios := openStudios(t)
+	for _, s := range studios {
+		models, lines = append(models, s.model()), append(lines, s.lines()...)
+	}
+	g.Offer(models, lines)
+	r.good, r.foe = newCaller(t, g, "good"), newCaller(t, g, "hostile")
+	r.watched = watch(t, g)
+	var group sync.WaitGroup
+	group.Go(func() { r.each(len(vendors()), func(i, round int) { r.chat(vendors()[i], i/2, round) }) })
+	group.Go(func() { r.each(len(studios), func(i, round int) { r.draw(studios[i], i/2, round) }) })
+	group.Wait()
+	r.watched.stop()
+	if r.good.answers == 0 || r.foe.errors < r.foe.sent/2 {
+		t.Errorf("the tricks were not played: good: %s; hostile: %s", r.good, r.foe)
+	}
+	r.good.settled(t)
+	r.foe.settled(t)
+	g.Audit(t)
+	t.Logf("good: %s; hostile: %s; longest outage of a line: %s", r.good, r.foe, r.watched)
+}
+
+// each plays half of some vendors, several at a time; in a long run it plays all of
+// them, once and again until the time is over.
+func (r *run) each(n int, play func(i, round int)) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	places := make(chan struct{}, atATime)
+	for round := 0; round == 0 || time.Now().Before(r.until); round++ {
+		for i := range n {
+			if r.until.IsZero() && i%2 != r.half {
+				continue
+			}
+			places <- struct{}{}
+			group.Go(func() {
+				defer func() { <-places }()
+				play(i, round)
+			})
+		}
+		for range atATime { // nobody is played twice at a time
+			places <- struct{}{}
+		}
+		for range atATime {
+			<-places
+		}
+	}
+}
+
+// serve starts a gateway in this process, which resolves the vendors' names.
+func serve(t *testing.T, database string) *scene.Gateway {
+	t.Helper()
+	lookup := func(name string) (string, bool) {
+		if name == "FAILING_LINE_KEY" {
+			return scene.Credential, true
+		}
+		return "", false
+	}
+	s, err := app.ReadSettings(app.Sources{Lookup: lookup, Flags: map[string]string{
+		"database": database, "media": "file:" + t.TempDir(), "listen": "127.0.0.1:0", "no_demo": "true", "admin_token": scene.AdminToken,
+		"private_networks": "127.0.0.1/32",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := new(scene.Buffer)
+	a, err := app.New(t.Context(), s, app.Options{Stdout: io.Discard, Stderr: log, Lookup: lookup, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Serve(ctx) }()
+	g := scene.At(t, scene.Attach(t, a.Base()))
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		g.Client.CloseIdleConnections()
+		if t.Failed() {
+			t.Logf("the gateway said:\n%s", tail(log.String(), 8000))
+		}
+	})
+	return g
+}
+
+func tail(text string, most int) string { return text[max(0, len(text)-most):] }
+
+// caller is an account, and what came of its requests.
+type caller struct {
+	*scene.Customer
+	g    *scene.Gateway
+	name string
+
+	mu       sync.Mutex
+	sent     int
+	jobs     int
+	later    int            // asked to come later, since the machine is busy
+	statuses map[string]int // of chat requests, by their ids
+	answers  int            // complete ones
+	slowest  time.Duration  // of jobs
+	errors   int
+	wrong    []string // of a good caller; the first few
+}
+
+func newCaller(t *testing.T, g *scene.Gateway, name string) *caller {
+	account, key := g.Process.Account(credit, nil)
+	node := &scene.Node{T: t, Client: g.Client, Process: g.Process}
+	return &caller{Customer: &scene.Customer{Node: node, ID: account, Key: key}, g: g, name: name, statuses: map[string]int{}}
+}
+
+func (c *caller) String() string {
+	return fmt.Sprintf("%d chat requests and %d jobs, %d answers, %d errors, %d asked to come later; slowest job %s",
+		c.sent, c.jobs, c.answers, c.errors, c.later, c.slowest)
+}
+
+// ask sends a chat request and reads its answer to the end.
+func (c *caller) ask(t *testing.T, in scene.Form, body string) (a scene.Answer, served bool) {
+	t.Helper()
+	for tries := 0; ; tries++ {
+		var err error
+		a, err = scene.Converse(t.Context(), c.g.Client, c.g.Process.URL+in.Path(), c.Key, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		overloaded := a.Status == http.StatusServiceUnavailable && strings.Contains(a.Raw, "temporary problem")
+		if !overloaded || tries == 100 {
+			break
+		}
+		c.mu.Lock()
+		c.later++
+		c.mu.Unlock()
+	}
+	served = a.Status == http.StatusOK && a.Complete && a.Text == "all is well"
+	if in == scene.Responses { // whose answers scene leaves unread
+		served = a.Status == http.StatusOK && strings.Contains(a.Raw, `"status":"completed"`) && strings.Contains(a.Raw, "is well")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent++
+	c.statuses[a.ID] = a.Status
+	if served {
+		c.answers++
+	} else {
+		c.errors++
+	}
+	return a, served
+}
+
+// blame notes what should not have been seen.
+func (c *caller) blame(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.wrong) < 2000 {
+		c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
+	}
+}
+
+// settled checks the account's money: an answer was charged as its usage says, an
+// error was not, a job was by its price if it succeeded, and nothing is held.
+func (c *caller) settled(t *testing.T) {
+	t.Helper()
+	for _, wrong := range c.wrong {
+		t.Errorf("the %s account: %s", c.name, wrong)
+	}
+	var purse scene.Purse
+	scene.Eventually(t, "nothing is held of the "+c.name+" account", func() bool {
+		purse = c.Purse(t)
+		return purse.Held == 0
+	})
+	spent, seen := money.Amount(0), 0
+	for after := ""; ; {
+		var page struct {
+			Data    []scene.Receipt
+			HasMore bool `json:"has_more"`
+		}
+		c.Admin("GET", "/requests?limit=200&account="+c.ID+"&after="+after, nil, &page)
+		for _, r := range page.Data {
+			after = r.ID
+			status, isChat := c.statuses[r.ID]
+			if !isChat {
+				continue
+			}
+			seen++
+			spent += r.Cost
+			if want := money.Amount(1000*r.Prompt + 2000*r.Completion); r.Status != status || status != http.StatusOK && r.Cost != 0 ||
+				status == http.StatusOK && r.Cost != want {
+				t.Errorf("the %s account got %d, and %+v is in the log; want a charge of %s", c.name, status, r, want)
+			}
+		}
+		if !page.HasMore {
+			break
+		}
+	}
+	jobs := c.JobsOf(t, c.ID)
+	for _, o := range jobs {
+		want := money.Amount(0)
+		if o.Status == "succeeded" {
+			want = map[bool]money.Amount{true: scene.PriceClip, false: scene.PricePicture}[strings.HasPrefix(o.Object, "video")]
+		}
+		if spent += o.Cost; o.Cost != want || !o.Final() {
+			t.Errorf("the %s account's job %s, %s, was charged %s, want %s", c.name, o.ID, o.Status, o.Cost, want)
+		}
+	}
+	if seen != len(c.statuses) || len(jobs) != c.jobs {
+		t.Errorf("%d requests and %d jobs of the %s account are in the log: %s", seen, len(jobs), c.name, c)
+	}
+	if want := credit*money.USD - spent; purse.Balance != want {
+		t.Errorf("the %s account has %s, want %s: %s", c.name, purse.Balance, want, c)
+	}
+}

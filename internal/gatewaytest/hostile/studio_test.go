@@ -1,0 +1,214 @@
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
+)
+
+// studio is a model of images or video with two lines at one provider.
+type studio struct {
+	fakestudio.Provider
+	kind   string
+	tricks []jobTrick
+	fakes  []fakestudio.Fake
+
+	mu     sync.Mutex
+	played map[string]int // by what a submission says
+}
+
+// hosts are the addresses by which the gateway knows the providers, but for those
+// whose addresses of tasks and results have to be on the line's own.
+func hosts() map[string]string {
+	return map[string]string{"fal": "queue.fal.run", "openai": "api.openai.com", "replicate": "api.replicate.com",
+		"ark": "ark.ap-southeast.bytepluses.com", "dashscope": "dashscope-intl.aliyuncs.com",
+		"xai": "api.x.ai", "stability": "api.stability.ai", "ideogram": "api.ideogram.ai",
+		"recraft": "external.api.recraft.ai", "luma": "agents.lumalabs.ai", "minimax": "api.minimax.io",
+		"kling": "api-singapore.klingai.com", "runway": "api.dev.runwayml.com", "azure": "our.openai.azure.com"}
+}
+
+// openStudios opens two fakes for each kind that each provider makes.
+func openStudios(t testing.TB) (all []*studio) {
+	t.Helper()
+	providers := append(fakestudio.Providers(), fakestudio.Vendors()...)
+	providers = append(providers,
+		fakestudio.Provider{Name: "kling", Open: func(t testing.TB) fakestudio.Fake { return fakestudio.NewKling(t) }, Image: "kling-v3",
+			Video:       "kling-3.0",
+			UnsafeImage: fakestudio.Behaviour{Status: 400, Body: `{"code":1301,"message":"risk","request_id":"r"}`},
+			UnsafeVideo: fakestudio.Behaviour{Status: 400, Body: `{"code":1301,"message":"risk","request_id":"r"}`}},
+		fakestudio.Provider{Name: "runway", Open: func(t testing.TB) fakestudio.Fake { return fakestudio.NewRunway(t) }, Image: "gen4_image",
+			Video:       "gen4.5",
+			UnsafeImage: fakestudio.Behaviour{Failed: `{"failureCode":"SAFETY.INPUT.TEXT","failure":"no"}`},
+			UnsafeVideo: fakestudio.Behaviour{Failed: `{"failureCode":"SAFETY.INPUT.TEXT","failure":"no"}`}},
+		fakestudio.Provider{Name: "azure", Open: func(t testing.TB) fakestudio.Fake { return fakestudio.NewAzure(t) }, Image: "gpt-image-2",
+			Video:       "sora-2",
+			UnsafeImage: fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":"moderation_blocked","message":"no"}}`},
+			UnsafeVideo: fakestudio.Behaviour{Failed: `{"code":"moderation_blocked","message":"no"}`}})
+	for _, p := range providers {
+		for _, kind := range []string{"image", "video"} {
+			if p.Model(kind) == "" {
+				continue
+			}
+			s := &studio{Provider: p, kind: kind, played: map[string]int{}}
+			s.tricks = s.jobTricks()
+			for range 2 {
+				f := p.Open(t)
+				f.Always(s.behaves)
+				s.fakes = append(s.fakes, f)
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// id is the model's.
+func (s *studio) id() string { return s.Name + "-" + s.kind }
+
+func (s *studio) model() map[string]any {
+	if s.kind == "video" {
+		return scene.VideoModel(s.id(), nil)
+	}
+	return scene.ImageModel(s.id(), nil)
+}
+
+func (s *studio) lines() (lines []map[string]any) {
+	for i, f := range s.fakes {
+		line := s.JobLine(fmt.Sprintf("%s-%d", s.id(), i+1), f, s.kind, nil, s.id())
+		if host := hosts()[s.Name]; host != "" {
+			line["base_url"] = strings.Replace(f.URL(), "127.0.0.1", host, 1)
+		}
+		if s.Name == "azure" {
+			line["forms"] = []string{"chat"}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// markedWords finds the words that play a trick.
+var markedWords = regexp.MustCompile(`trick-([0-9]+)\. [0-9]+ [0-9]+`)
+
+// behaves is how a submission fares: well, or as the trick that it plays.
+func (s *studio) behaves(body []byte) fakestudio.Behaviour {
+	words := markedWords.FindSubmatch(body)
+	if words == nil {
+		return fakestudio.Behaviour{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.played[string(words[0])]++; s.played[string(words[0])] > plays {
+		return fakestudio.Behaviour{}
+	}
+	i, _ := strconv.Atoi(string(words[1]))
+	return s.tricks[i].how
+}
+
+func (s *studio) order(words string) []byte {
+	if s.kind == "video" {
+		return scene.Order(s.id(), words, map[string]any{"duration": scene.ClipSeconds, "ratio": "16:9"})
+	}
+	return scene.Order(s.id(), words, map[string]any{"size": "16:9"})
+}
+
+const (
+	jobPace   = 300 * time.Millisecond // between two jobs of the good account on a model
+	jobReady  = 2 * time.Minute        // within which a good job is done, also on a busy machine
+	trickTime = 1500 * time.Millisecond
+	// jobShare: a short run plays one trick in so many with each studio, and all of
+	// them with all studios together.
+	jobShare = 6
+	// plays is how often a provider says the same to a submission, so that all end.
+	plays = 3
+)
+
+// draw plays tricks of a studio's while the good account submits jobs to it, and
+// then waits until both lines are in service. number chooses those of a short run.
+func (r *run) draw(s *studio, number, round int) {
+	ctx, stop := context.WithCancel(r.t.Context())
+	r.watched.begin(s.id()+"-1", s.id()+"-2")
+	defer r.watched.over(s.id()+"-1", s.id()+"-2")
+	var group sync.WaitGroup
+	group.Go(func() { r.goodJobs(ctx, s) })
+	for i, k := range s.tricks {
+		if r.until.IsZero() && i%jobShare != number%jobShare {
+			continue
+		}
+		var played sync.WaitGroup
+		for n := range k.times {
+			if id := r.submit(r.foe, s, fmt.Sprintf("%s %d %d", marked(i), round, n)); id != "" {
+				played.Go(func() { r.ends(r.foe, s, id, trickTime) })
+			}
+		}
+		played.Wait()
+	}
+	r.watched.settle(s.id()+"-1", s.id()+"-2")
+	stop()
+	group.Wait()
+}
+
+// submit submits a job; empty: it was refused.
+func (r *run) submit(c *caller, s *studio, words string) (id string) {
+	a := c.Call(r.t, "POST", scene.PathOf(s.kind), s.order(words))
+	c.mu.Lock()
+	c.jobs++
+	c.mu.Unlock()
+	if a.Status != http.StatusAccepted {
+		c.blame("%s: a submission was answered %s", s.id(), a)
+		return ""
+	}
+	return scene.ReadJob(r.t, a).ID
+}
+
+// goodJobs submits jobs until ctx ends, and follows each to its end.
+func (r *run) goodJobs(ctx context.Context, s *studio) {
+	tick := time.NewTicker(jobPace)
+	defer tick.Stop()
+	var group sync.WaitGroup
+	for n := 0; n == 0 || ctx.Err() == nil; n++ {
+		if id := r.submit(r.good, s, fmt.Sprintf("a boat, %d", n)); id != "" {
+			group.Go(func() { r.follow(s, id) })
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+	group.Wait()
+}
+
+// follow polls a good job until it has ended.
+func (r *run) follow(s *studio, id string) {
+	begin := time.Now()
+	j := r.ends(r.good, s, id, jobReady)
+	r.good.mu.Lock()
+	if j.Status == "succeeded" {
+		r.good.answers++
+		r.good.slowest = max(r.good.slowest, time.Since(begin))
+	} else {
+		r.good.errors++
+	}
+	r.good.mu.Unlock()
+	if j.Status != "succeeded" {
+		r.good.blame("%s: after %s job %s is %s; %s", s.id(), time.Since(begin), id, j.Raw, r.good.Operated(r.t, id))
+	}
+}
+
+// ends polls a job until it has ended, or for a while.
+func (r *run) ends(c *caller, s *studio, id string, within time.Duration) (j scene.Job) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for begin := time.Now(); !j.Final() && time.Since(begin) < within; <-tick.C {
+		j = c.Poll(r.t, s.kind, id)
+	}
+	return j
+}

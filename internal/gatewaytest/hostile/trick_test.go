@@ -1,0 +1,166 @@
+package hostile
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
+)
+
+// trick is what a request makes a vendor say.
+type trick struct {
+	name   string
+	to     []string // names of vendors, or forms of their lines; empty: from says whose it is
+	from   string
+	brings []string // what the request has beside its words: tools, image
+	reply  fakeprovider.Reply
+}
+
+// played tells whether a vendor says it.
+func (k trick) played(t testing.TB, v vendor) bool {
+	t.Helper()
+	if k.from != "" {
+		return v.sends(t, k.from)
+	}
+	return slices.Contains(k.to, v.name) || slices.ContainsFunc(v.forms, func(form string) bool { return slices.Contains(k.to, form) })
+}
+
+// says tells whether a vendor says it to a request in a form.
+func (k trick) says(v vendor, form string) bool {
+	return k.from != "" || slices.Contains(k.to, v.name) || slices.Contains(k.to, form)
+}
+
+// tricks are those of testdata, and the errors of all vendors that package
+// upstream is tested with, but for what no request can bring about: that a
+// credential or model is refused by name. Each is somebody's.
+func tricks(t testing.TB) []trick {
+	t.Helper()
+	all := append(readTricks(t, filepath.Join("testdata", "worst.txtar")),
+		readTricks(t, filepath.Join("..", "..", "upstream", "testdata", "vendors.txtar"))...)
+	for _, k := range all {
+		if !slices.ContainsFunc(vendors(), func(v vendor) bool { return k.played(t, v) }) {
+			t.Errorf("no vendor says %q", k.name)
+		}
+	}
+	return all
+}
+
+// readTricks reads a file whose sections have lines of `name: value` and a body.
+func readTricks(t testing.TB, file string) (all []trick) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, section := range txtar.Parse(text).Files {
+		k, ends := trick{name: section.Name}, ""
+		k.reply.Header = map[string]string{}
+		rest := strings.TrimSpace(string(section.Data))
+		for !strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, "[") && !strings.HasPrefix(rest, "<") && rest != "" {
+			line, after, _ := strings.Cut(rest, "\n")
+			name, value, ok := strings.Cut(line, ":")
+			if value = strings.TrimSpace(value); !ok || name == "data" || name == "event" {
+				break
+			}
+			rest = strings.TrimSpace(after)
+			switch name {
+			case "to":
+				k.to = strings.Fields(value)
+			case "from":
+				k.from = value
+			case "status":
+				if k.reply.Status, err = strconv.Atoi(value); err != nil {
+					t.Fatalf("%s: %s: %v", file, k.name, err)
+				}
+			case "type":
+				k.reply.Header["X-Amzn-Errortype"] = value
+			case "retry-after":
+				k.reply.Header["Retry-After"] = value
+			case "brings":
+				k.brings = strings.Fields(value)
+			case "connection":
+				k.reply.Before = map[string]fakeprovider.Trouble{"reset": fakeprovider.Reset, "cut": fakeprovider.Cut}[value]
+			case "ends":
+				ends = value
+			}
+		}
+		if ends == "credential" || ends == "model" {
+			continue
+		}
+		k.reply.Body = rest
+		switch {
+		case strings.HasPrefix(rest, "<"):
+			k.reply.ContentType = "text/html"
+		case strings.HasPrefix(rest, "data:"), strings.HasPrefix(rest, "event:"):
+			k.reply.ContentType, k.reply.Body = "text/event-stream", rest+"\n\n"
+		}
+		all = append(all, k)
+	}
+	return all
+}
+
+// marked is the word of a request that plays a trick.
+func marked(number int) string { return fmt.Sprintf("trick-%d.", number) }
+
+// request is one in a form that says something, with what a trick brings.
+func request(in scene.Form, model string, stream bool, words string, brings []string) string {
+	more := map[string]any{}
+	content := any(words)
+	if slices.Contains(brings, "image") {
+		content = []any{textPart(in, words), imagePart(in)}
+	}
+	said := []any{map[string]any{"role": "user", "content": content}}
+	if in == scene.Responses {
+		more["input"] = said
+	} else {
+		more["messages"] = said
+	}
+	if slices.Contains(brings, "tools") {
+		more["tools"] = []any{tool(in)}
+	}
+	return scene.Request(in, model, stream, more)
+}
+
+func textPart(in scene.Form, words string) map[string]any {
+	if in == scene.Responses {
+		return map[string]any{"type": "input_text", "text": words}
+	}
+	return map[string]any{"type": "text", "text": words}
+}
+
+// pixel is a GIF of one pixel.
+const pixel = "R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs="
+
+func imagePart(in scene.Form) map[string]any {
+	switch in {
+	case scene.Responses:
+		return map[string]any{"type": "input_image", "image_url": "data:image/gif;base64," + pixel}
+	case scene.Messages:
+		return map[string]any{"type": "image", "source": map[string]any{"type": "base64", "media_type": "image/gif", "data": pixel}}
+	}
+	return map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/gif;base64," + pixel}}
+}
+
+func tool(in scene.Form) map[string]any {
+	schema := json.RawMessage(`{"type":"object","properties":{"x":{"type":"string"}}}`)
+	function := map[string]any{"name": "look", "description": "looks", "parameters": schema}
+	switch in {
+	case scene.Responses:
+		out := maps.Clone(function)
+		out["type"] = "function"
+		return out
+	case scene.Messages:
+		return map[string]any{"name": "look", "description": "looks", "input_schema": schema}
+	}
+	return map[string]any{"type": "function", "function": function}
+}
