@@ -21,9 +21,10 @@ import (
 type Attempt struct {
 	Candidate
 
-	slot  bool
-	begun time.Time
-	ended atomic.Bool
+	slot    bool
+	begun   time.Time
+	ended   atomic.Bool
+	decided atomic.Bool // its place on a half-open line is given back
 
 	body   io.ReadCloser // nil while there is no answer
 	number uint64        // of its sample in the stats
@@ -71,11 +72,16 @@ func (a *Attempt) End() {
 	s := a.entry.stats
 	s.inFlight.Add(-1)
 	s.metrics.inFlight.Dec()
-	if a.HalfOpen {
-		s.EndHalfOpen()
-	}
+	a.decide()
 	if a.slot {
 		a.lines.slots.Give(a.Line.ID)
+	}
+}
+
+// decide gives the place on a half-open line to another attempt.
+func (a *Attempt) decide() {
+	if a.HalfOpen && !a.decided.Swap(true) {
+		a.entry.stats.EndHalfOpen()
 	}
 }
 
@@ -87,6 +93,9 @@ func (a *Attempt) succeeded(now time.Time) {
 	s, took := a.entry.stats, now.Sub(a.begun)
 	n, changes := s.Answered(now, a.origin, took)
 	a.number, a.good = n, true
+	if a.origin.Job { // which goes on for minutes, and has said what it can about the line
+		a.decide()
+	}
 	s.metrics.answered(took)
 	a.lines.tell(a.Line.ID, changes)
 }

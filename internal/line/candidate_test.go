@@ -1,0 +1,90 @@
+package line_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// maker is an adapter whose jobs are the test's.
+type maker struct{ chatcall.NoChat }
+
+func (maker) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
+func (maker) Blocks(jobcall.Task) bool                 { return false }
+func (maker) Submit(context.Context, jobcall.Task) (*jobcall.TaskStatus, error) {
+	return nil, nil
+}
+
+func (maker) Poll(context.Context, jobcall.Task, string) (*jobcall.TaskStatus, error) {
+	return nil, nil
+}
+
+func (maker) Fetch(context.Context, jobcall.Task, jobcall.Result) (*jobcall.Download, error) {
+	return nil, nil
+}
+func (maker) Cancel(context.Context, jobcall.Task, string) error { return nil }
+
+// TestWhoseJobsALineTakes: what the jobs of one account alone have met keeps its own
+// away. Others try one at a time, until one was accepted: a job that goes on for
+// minutes keeps no place on the line.
+func TestWhoseJobsALineTakes(t *testing.T) {
+	t.Parallel()
+	s := snapshot(1, spec("a"))
+	now := time.Unix(1_790_000_000, 0)
+	l := line.New(line.Options{Now: func() time.Time { return now }, Current: func() *catalog.Snapshot { return s },
+		Open: func(upstream.Target) (chatcall.Adapter, error) { return maker{}, nil }})
+	begin := func(account string) *line.Attempt {
+		t.Helper()
+		candidates, why := l.Candidates(s, "swift", account)
+		if len(candidates) != 1 {
+			t.Fatalf("the line takes no job of %s: %v", account, why)
+		}
+		return candidates[0].Begin(account)
+	}
+	takes := func(want bool, accounts ...string) {
+		t.Helper()
+		anybodys, _ := l.Candidates(s, "swift", line.AnyAccount)
+		for _, account := range accounts {
+			own, _ := l.Candidates(s, "swift", account)
+			taken := slices.ContainsFunc(anybodys, func(c *line.Candidate) bool { return c.Takes(account) })
+			if taken != want || len(own) > 0 != want {
+				t.Errorf("the line takes a job of %s: %t and %t, want %t", account, taken, len(own) > 0, want)
+			}
+		}
+	}
+	spoil := func() {
+		t.Helper()
+		attempts := make([]*line.Attempt, 5)
+		for i := range attempts {
+			attempts[i] = begin("hostile")
+		}
+		for _, a := range attempts {
+			a.Failed(down())
+			a.End()
+		}
+		if state := l.Statuses()[0].State; state != "circuit_open" {
+			t.Fatalf("the line is %s", state)
+		}
+	}
+	spoil()
+	takes(false, "hostile")
+	takes(true, "good", "other")
+	long := begin("good")
+	takes(false, "hostile", "other") // while that one decides
+	long.Succeeded()
+	takes(true, "hostile", "good", "other")
+	now = now.Add(2 * time.Minute)
+	spoil()
+	takes(false, "hostile")
+	takes(true, "good", "other") // though the long one goes on
+	long.End()
+	begin("other").End()
+	takes(true, "good", "other")
+}
