@@ -173,6 +173,7 @@ type caller struct {
 	statuses map[string]int // of chat requests, by their ids
 	answers  int            // complete ones
 	slowest  time.Duration  // of jobs
+	trace    string         // of the slowest
 	errors   int
 	wrong    []string // of a good caller; the first few
 }
@@ -184,8 +185,8 @@ func newCaller(t *testing.T, g *scene.Gateway, name string) *caller {
 }
 
 func (c *caller) String() string {
-	return fmt.Sprintf("%d chat requests and %d jobs, %d answers, %d errors, %d asked to come later; slowest job %s",
-		c.sent, c.jobs, c.answers, c.errors, c.later, c.slowest)
+	return fmt.Sprintf("%d chat requests and %d jobs, %d answers, %d errors, %d asked to come later; slowest job %s (%s)",
+		c.sent, c.jobs, c.answers, c.errors, c.later, c.slowest, c.trace)
 }
 
 // ask sends a chat request and reads its answer to the end.

@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -39,25 +40,13 @@ func hosts() map[string]string {
 // openStudios opens two fakes for each kind that each provider makes.
 func openStudios(t testing.TB) (all []*studio) {
 	t.Helper()
-	providers := append(fakestudio.Providers(), fakestudio.Vendors()...)
-	providers = append(providers,
-		fakestudio.Provider{Name: "kling", Open: func(t testing.TB) fakestudio.Fake { return fakestudio.NewKling(t) }, Image: "kling-v3",
-			Video:       "kling-3.0",
-			UnsafeImage: fakestudio.Behaviour{Status: 400, Body: `{"code":1301,"message":"risk","request_id":"r"}`},
-			UnsafeVideo: fakestudio.Behaviour{Status: 400, Body: `{"code":1301,"message":"risk","request_id":"r"}`}},
-		fakestudio.Provider{Name: "runway", Open: func(t testing.TB) fakestudio.Fake { return fakestudio.NewRunway(t) }, Image: "gen4_image",
-			Video:       "gen4.5",
-			UnsafeImage: fakestudio.Behaviour{Failed: `{"failureCode":"SAFETY.INPUT.TEXT","failure":"no"}`},
-			UnsafeVideo: fakestudio.Behaviour{Failed: `{"failureCode":"SAFETY.INPUT.TEXT","failure":"no"}`}},
+	providers := append(fakestudio.All(),
 		fakestudio.Provider{Name: "azure", Open: func(t testing.TB) fakestudio.Fake { return fakestudio.NewAzure(t) }, Image: "gpt-image-2",
 			Video:       "sora-2",
 			UnsafeImage: fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":"moderation_blocked","message":"no"}}`},
 			UnsafeVideo: fakestudio.Behaviour{Failed: `{"code":"moderation_blocked","message":"no"}`}})
 	for _, p := range providers {
-		for _, kind := range []string{"image", "video"} {
-			if p.Model(kind) == "" {
-				continue
-			}
+		for _, kind := range p.Kinds() {
 			s := &studio{Provider: p, kind: kind, played: map[string]int{}}
 			s.tricks = s.jobTricks()
 			for range 2 {
@@ -75,10 +64,13 @@ func openStudios(t testing.TB) (all []*studio) {
 func (s *studio) id() string { return s.Name + "-" + s.kind }
 
 func (s *studio) model() map[string]any {
-	if s.kind == "video" {
-		return scene.VideoModel(s.id(), nil)
+	switch {
+	case s.kind != "video":
+		return scene.ImageModel(s.id(), nil)
+	case s.Seconds > 0:
+		return scene.ClipModel(s.id(), cmp.Or(s.Tier, "720p"), s.Seconds)
 	}
-	return scene.ImageModel(s.id(), nil)
+	return scene.VideoModel(s.id(), nil)
 }
 
 func (s *studio) lines() (lines []map[string]any) {
@@ -115,7 +107,7 @@ func (s *studio) behaves(body []byte) fakestudio.Behaviour {
 
 func (s *studio) order(words string) []byte {
 	if s.kind == "video" {
-		return scene.Order(s.id(), words, map[string]any{"duration": scene.ClipSeconds, "ratio": "16:9"})
+		return scene.Order(s.id(), words, map[string]any{"duration": cmp.Or(s.Seconds, scene.ClipSeconds), "ratio": "16:9"})
 	}
 	return scene.Order(s.id(), words, map[string]any{"size": "16:9"})
 }
@@ -190,16 +182,19 @@ func (r *run) goodJobs(ctx context.Context, s *studio) {
 func (r *run) follow(s *studio, id string) {
 	begin := time.Now()
 	j := r.ends(r.good, s, id, jobReady)
+	took, trace := time.Since(begin), r.good.Operated(r.t, id)
 	r.good.mu.Lock()
 	if j.Status == "succeeded" {
 		r.good.answers++
-		r.good.slowest = max(r.good.slowest, time.Since(begin))
+		if took > r.good.slowest {
+			r.good.slowest, r.good.trace = took, fmt.Sprintf("%s %s", s.id(), trace)
+		}
 	} else {
 		r.good.errors++
 	}
 	r.good.mu.Unlock()
 	if j.Status != "succeeded" {
-		r.good.blame("%s: after %s job %s is %s; %s", s.id(), time.Since(begin), id, j.Raw, r.good.Operated(r.t, id))
+		r.good.blame("%s: after %s job %s is %s; %s", s.id(), took, id, j.Raw, trace)
 	}
 }
 
