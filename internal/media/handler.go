@@ -39,6 +39,10 @@ func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	// A browser that opens a file shows it and runs nothing. The last three
 	// directives are what its own page around a picture or a clip needs.
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'")
+	// The sandbox makes the origin of that page nobody's, and Chromium's player of
+	// clips asks across origins: without leave it shows nothing. Whoever knows a
+	// file's name may read it, so any page may.
+	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Cache-Control", "no-store") // errors are no file's last word
 	if err := s.answer(w, r); err != nil {
 		e := fault.Of(err)
