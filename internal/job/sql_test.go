@@ -80,6 +80,7 @@ func TestCrowd(t *testing.T) {
 					storetest.WalksIndex(t, tx, fmt.Sprintf("list %+v", f), s.text, s.args...)
 				}
 			})
+			eachShelf(func(name, text string, args []any) { storetest.WalksIndex(t, tx, "shelf "+name, text, args...) })
 			return nil
 		})
 		if err != nil {

@@ -1,0 +1,243 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/upstream"
+)
+
+// Shelf selects jobs of one account. Empty fields select all.
+type Shelf struct {
+	Account string // required
+	Kind    string // image or video
+	Status  string // as the job endpoints show it
+	After   string // continue below this job id
+	Limit   int
+}
+
+// Exhibit is a job as its account sees it.
+type Exhibit struct {
+	ID, Request, Key    string
+	Kind, Model, Status string
+	Prompt              string
+	Tier, Ratio         string // Ratio is empty where it was the provider's choice
+	Seconds             int64  // of a clip; 0: the provider's choice
+	Count               int64  // of images
+	References          int
+	Params              json.RawMessage // further fields; nil: none
+	Links               []string        // of the results
+	Code, Message       string          // of one that failed
+	Held, Cost          money.Amount
+	CreatedMS           int64
+	StartedMS, EndedMS  int64  // 0: not yet
+	Steps               []Step // without their lines
+	// Ahead is how many jobs are before it in its queue, and WaitSeconds how long
+	// it is likely to wait, once AddPlaces has run.
+	Ahead, WaitSeconds int64
+
+	queued bool
+	turn   int64
+}
+
+// Final tells whether the job has ended.
+func (e *Exhibit) Final() bool { return e.EndedMS > 0 }
+
+// ExhibitsTx lists an account's jobs, newest first; the bool tells whether there
+// are more.
+func ExhibitsTx(tx *store.Tx, s Shelf) ([]Exhibit, bool, error) {
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
+	text, args := s.statement()
+	ids, err := idsTx(tx, text, args...)
+	if err != nil {
+		return nil, false, err
+	}
+	slices.SortFunc(ids, func(a, b string) int { return strings.Compare(b, a) })
+	list, err := exhibitsTx(tx, s.Account, ids[:min(len(ids), s.Limit)])
+	return list, len(ids) > s.Limit, err
+}
+
+// ExhibitTx reads a job of an account. ErrNoJob, also for a job of another one.
+func ExhibitTx(tx *store.Tx, account, id string) (Exhibit, error) {
+	list, err := exhibitsTx(tx, account, []string{id})
+	if err != nil {
+		return Exhibit{}, err
+	}
+	if len(list) == 0 {
+		return Exhibit{}, ErrNoJob
+	}
+	return list[0], nil
+}
+
+// statement finds ids along the indexes of one account: of those that run, and of
+// those that ended, a walk for each status and kind.
+func (s Shelf) statement() (text string, args []any) {
+	var walks []string
+	bound := func(value any) string {
+		args = append(args, value)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	account, limit := bound(s.Account), bound(s.Limit+1)
+	below := ""
+	if s.After != "" {
+		below = " AND %s < " + bound(s.After)
+	}
+	walk := func(from, id, where string) {
+		if below != "" {
+			where += fmt.Sprintf(below, id)
+		}
+		walks = append(walks, fmt.Sprintf(`SELECT id FROM (SELECT %s AS id FROM %s WHERE %s ORDER BY %s DESC LIMIT %s) AS walk%d`,
+			id, from, where, id, limit, len(walks)))
+	}
+	if s.Kind == "" && s.Status == "" {
+		walk("job", "id", "account = "+account)
+		return walks[0], args
+	}
+	if s.Status == "" || s.Status == statusQueued || s.Status == statusProcessing {
+		from, where := "job_run r", "r.account = "+account+" AND r.account <> ''"
+		switch s.Status {
+		case statusQueued:
+			where += " AND r.started_ms + 0 = 0"
+		case statusProcessing:
+			where += " AND r.started_ms + 0 > 0"
+		}
+		if s.Kind != "" {
+			from += " JOIN job j ON j.id = r.id"
+			where += " AND j.kind || '' = " + bound(s.Kind)
+		}
+		walk(from, "r.id", where)
+	}
+	for _, status := range []string{statusSucceeded, statusFailed} {
+		if s.Status != "" && s.Status != status {
+			continue
+		}
+		for _, kind := range []string{upstream.KindImage, upstream.KindVideo} {
+			if s.Kind == "" || s.Kind == kind {
+				walk("job", "id", fmt.Sprintf("account = %s AND account <> '' AND status = %s AND kind = %s AND ended_ms > 0",
+					account, bound(status), bound(kind)))
+			}
+		}
+	}
+	return strings.Join(walks, " UNION ALL "), args
+}
+
+// Tally is how many jobs an account has, each count at most the bound that was
+// asked for.
+type Tally struct{ Queued, Processing, Succeeded, Failed int64 }
+
+// TallyTx counts an account's jobs of a kind, empty for both, up to most of each.
+func TallyTx(tx *store.Tx, account, kind string, most int) (Tally, error) {
+	var t Tally
+	if err := tx.ByIndex(); err != nil {
+		return t, err
+	}
+	for status, n := range map[string]*int64{statusQueued: &t.Queued, statusProcessing: &t.Processing,
+		statusSucceeded: &t.Succeeded, statusFailed: &t.Failed} {
+		text, args := Shelf{Account: account, Kind: kind, Status: status, Limit: most - 1}.statement()
+		if err := tx.QueryRow(`SELECT COUNT(*) FROM (`+text+`) AS counted`, args...).Scan(n); err != nil {
+			return t, err
+		}
+		*n = min(*n, int64(most))
+	}
+	return t, nil
+}
+
+const exhibitColumns = recordColumns + `, COALESCE(r.state, -1), COALESCE(r.turn, 0), COALESCE(r.started_ms, 0), COALESCE(r.trace, '')`
+
+// exhibitsTx reads jobs of an account, newest first.
+func exhibitsTx(tx *store.Tx, account string, ids []string) ([]Exhibit, error) {
+	rows, err := tx.Query(`SELECT `+exhibitColumns+` FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE `+tx.In("j.id", 1)+
+		` AND j.account || '' = $2`, store.List(ids), account)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []Exhibit
+	for rows.Next() {
+		var state, turn, startedMS int64
+		var running string
+		rec, err := scanRecord(rows, &state, &turn, &startedMS, &running)
+		if err != nil {
+			return nil, err
+		}
+		e, err := rec.exhibit()
+		if err != nil {
+			return nil, err
+		}
+		if state >= 0 {
+			var t trace
+			if err := decode(running, &t); err != nil {
+				return nil, fmt.Errorf("read job %s: %w", rec.id, err)
+			}
+			e.Steps, e.StartedMS, e.turn, e.queued = t.publicSteps(), startedMS, turn, startedMS == 0 && state == stateQueued
+			e.Status = statusQueued
+			if startedMS > 0 {
+				e.Status = statusProcessing
+			}
+		}
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b Exhibit) int { return strings.Compare(b.ID, a.ID) })
+	return list, rows.Err()
+}
+
+// exhibit is what the record of a job shows.
+func (r *record) exhibit() (Exhibit, error) {
+	e := Exhibit{ID: r.id, Request: r.request, Key: r.key, Kind: r.kind, Model: r.model, Status: r.status, Prompt: r.prompt,
+		Tier: r.plan.Tier, Ratio: r.plan.Ratio, Seconds: r.plan.Seconds, Count: r.plan.Count, References: len(r.materials.References),
+		Held: r.held, Cost: r.cost, CreatedMS: r.createdMS, StartedMS: r.startedMS, EndedMS: r.endedMS, Steps: r.trace.publicSteps()}
+	if r.params != "" {
+		e.Params = json.RawMessage(r.params)
+	}
+	if r.body == "" {
+		return e, nil
+	}
+	var body jobBody
+	if err := json.Unmarshal([]byte(r.body), &body); err != nil {
+		return e, fmt.Errorf("read job %s: %w", r.id, err)
+	}
+	for _, d := range body.Data {
+		e.Links = append(e.Links, d.URL)
+	}
+	if body.Error != nil {
+		e.Code, e.Message = body.Error.Code, body.Error.Message
+	}
+	return e, nil
+}
+
+// publicSteps are the steps without the lines, which users do not see.
+func (t trace) publicSteps() []Step {
+	steps := slices.Clone(t.Steps)
+	for i := range steps {
+		steps[i].Line = ""
+	}
+	return steps
+}
+
+// AddPlaces tells where those of the jobs stand that wait in a queue. Call it
+// outside of a transaction.
+func (j *Jobs) AddPlaces(ctx context.Context, list []Exhibit) error {
+	for i := range list {
+		e := &list[i]
+		if !e.queued {
+			continue
+		}
+		var err error
+		e.Ahead, e.WaitSeconds, err = j.queues.position(ctx, &record{id: e.ID, model: e.Model, kind: e.Kind}, e.turn)
+		if err != nil {
+			return away(fmt.Errorf("read a queue: %w", err))
+		}
+	}
+	return nil
+}
+
+// KeptFor is how long the record of a job that has ended is kept.
+func (j *Jobs) KeptFor() time.Duration { return j.opts.Retention }

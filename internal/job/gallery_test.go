@@ -1,0 +1,143 @@
+package job
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+)
+
+// TestExhibits checks what an account sees of its jobs: by kind and status, page by
+// page, without lines, and nothing of another account.
+func TestExhibits(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		reached := make(chan struct{}, 1)
+		first := &generator{}
+		second := &generator{hold: stuck("poll", reached)}
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		n := h.still()
+		other := h.as(h.open(money.USD))
+		done := h.submit(n, h.submission(n, "easel-1", 1))
+		foreign := other.submit(n, other.submission(n, "easel-1", 1))
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		first.submit = refuses(0, upstream.Moderated("video", "no", false))
+		failed := h.submit(n, h.submission(n, "reel-1", 1))
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		first.submit = refuses(0, upstream.Unsuitable("image", "no"))
+		runs := h.submit(n, h.submission(n, "easel-1", 1))
+		n.step(n.jobs.Start)
+		until(t, "the first line's refusal", func() bool { return len(h.order()) == 1 })
+		n.step(n.jobs.Start)
+		<-reached
+		waits := h.submit(n, h.submission(n, "reel-1", 1))
+
+		for _, c := range []struct {
+			name  string
+			shelf Shelf
+			want  []string
+			more  bool
+		}{
+			{"all", Shelf{Limit: 9}, []string{waits, runs, failed, done}, false},
+			{"a page of all", Shelf{Limit: 2}, []string{waits, runs}, true},
+			{"below", Shelf{Limit: 9, After: runs}, []string{failed, done}, false},
+			{"images", Shelf{Limit: 9, Kind: "image"}, []string{runs, done}, false},
+			{"a page of videos", Shelf{Limit: 1, Kind: "video"}, []string{waits}, true},
+			{"videos below", Shelf{Limit: 9, Kind: "video", After: waits}, []string{failed}, false},
+			{"queued", Shelf{Limit: 9, Status: "queued"}, []string{waits}, false},
+			{"processing", Shelf{Limit: 9, Status: "processing"}, []string{runs}, false},
+			{"videos in process", Shelf{Limit: 9, Status: "processing", Kind: "video"}, nil, false},
+			{"succeeded", Shelf{Limit: 9, Status: "succeeded"}, []string{done}, false},
+			{"failed videos", Shelf{Limit: 9, Status: "failed", Kind: "video"}, []string{failed}, false},
+			{"no such status", Shelf{Limit: 9, Status: "lost"}, nil, false},
+		} {
+			c.shelf.Account = h.account
+			var ids []string
+			var more bool
+			h.see(func(tx *store.Tx) error {
+				list, m, err := ExhibitsTx(tx, c.shelf)
+				more = m
+				for _, e := range list {
+					ids = append(ids, e.ID)
+				}
+				return err
+			})
+			if !slices.Equal(ids, c.want) || more != c.more {
+				t.Errorf("%s: %v, more %t, want %v", c.name, ids, more, c.want)
+			}
+		}
+
+		shown := func(id string) (e Exhibit) {
+			h.see(func(tx *store.Tx) (err error) {
+				e, err = ExhibitTx(tx, h.account, id)
+				return err
+			})
+			list := []Exhibit{e}
+			if err := n.jobs.AddPlaces(t.Context(), list); err != nil {
+				t.Fatal(err)
+			}
+			return list[0]
+		}
+		if e := shown(done); len(e.Links) != 1 || !e.Final() || e.Prompt != "a boat" || e.Cost != 30*money.USD/1000 || e.Tier != "1K" {
+			t.Errorf("succeeded: %+v", e)
+		}
+		if e := shown(failed); e.Code != "content_filter" || e.Message == "" || e.Cost != 0 || e.Seconds != 5 {
+			t.Errorf("failed: %+v", e)
+		}
+		if e := shown(runs); e.Status != "processing" || e.StartedMS == 0 || e.Final() || len(e.Steps) == 0 ||
+			slices.ContainsFunc(e.Steps, func(s Step) bool { return s.Line != "" }) {
+			t.Errorf("processing: %+v", e)
+		}
+		if e := shown(waits); e.Status != "queued" || e.Ahead != 0 || e.WaitSeconds == 0 {
+			t.Errorf("queued: %+v", e)
+		}
+		err := h.db.View(t.Context(), func(tx *store.Tx) error {
+			if _, err := ExhibitTx(tx, h.account, foreign); !errors.Is(err, ErrNoJob) {
+				t.Errorf("another account's job: %v", err)
+			}
+			if _, err := ExhibitTx(tx, h.account, "job_none"); !errors.Is(err, ErrNoJob) {
+				t.Errorf("no job: %v", err)
+			}
+			all, err := TallyTx(tx, h.account, "", 9)
+			if err != nil || all != (Tally{1, 1, 1, 1}) {
+				t.Errorf("counted %+v, %v", all, err)
+			}
+			images, err := TallyTx(tx, h.account, "image", 1)
+			if err != nil || images != (Tally{0, 1, 1, 0}) {
+				t.Errorf("counted of images %+v, %v", images, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// see reads in a transaction.
+func (h *house) see(read func(tx *store.Tx) error) {
+	h.t.Helper()
+	if err := h.db.View(h.t.Context(), read); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// eachShelf calls fn with each walk that shelves are found by.
+func eachShelf(fn func(name, walk string, args []any)) {
+	for _, kind := range []string{"", "image"} {
+		for _, status := range []string{"", "queued", "processing", "succeeded", "failed"} {
+			for _, after := range []string{"", "job_1000"} {
+				text, args := Shelf{Account: "acct_7", Kind: kind, Status: status, After: after, Limit: 50}.statement()
+				fn(strings.Join([]string{kind, status, after}, " "), text, args)
+			}
+		}
+	}
+}
