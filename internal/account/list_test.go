@@ -20,6 +20,8 @@ func TestListsWalkIndexes(t *testing.T) {
 				`SELECT 'k' || CAST(i AS TEXT), ` + owner + `, CAST(i AS TEXT), '', '', '', '', 0, 0 FROM n`,
 			`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)` + numbers +
 				`SELECT 'u' || CAST(i AS TEXT), ` + owner + `, CAST(i AS TEXT), '', 0, 0, 0 FROM n`,
+			`INSERT INTO account_code (hash, id, batch, hint, usd_nano, created_ms, expires_ms, account, redeemed_ms, voided_ms)` + numbers +
+				`SELECT CAST(i AS TEXT), 'c' || CAST(i AS TEXT), '', '', 1, 0, 0, '', 0, 0 FROM n`,
 			`ANALYZE`,
 		} {
 			if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(text); return err }); err != nil {
@@ -33,6 +35,8 @@ func TestListsWalkIndexes(t *testing.T) {
 			storetest.WalksIndex(t, tx, "accounts", accountsPage, "a5", 51)
 			storetest.WalksIndex(t, tx, "keys", keysPage, "a0", "", 51)
 			storetest.WalksIndex(t, tx, "users", usersPage, "a0", "", 51)
+			storetest.WalksIndex(t, tx, "newest codes", newestCodes, 51)
+			storetest.WalksIndex(t, tx, "codes", codesPage, "c5", 51)
 			return nil
 		})
 		if err != nil {

@@ -151,6 +151,9 @@ func (s *server) routes() []route {
 		{"POST", "/deliveries/{id}/resend", s.resendDelivery},
 
 		{"GET", "/usage", s.usage},
+		{"POST", "/codes", s.createCodes},
+		{"GET", "/codes", s.listCodes},
+		{"DELETE", "/codes/{id}", s.voidCode},
 
 		{"GET", "/requests", s.listRequests},
 		{"GET", "/requests/{id}", s.getRequest},

@@ -214,7 +214,7 @@ func TestDoor(t *testing.T) {
 		}
 		o.ok("GET", "/accounts", "", "Authorization", "bearer  "+token+" ")
 		for _, path := range []string{"", "/", "/nothing", "/accounts/", "/accounts//keys", "/accounts/x/nothing", "/accounts/x/keys/y",
-			"/codes", "/jobs/x/pause", "/webhook", "/accounts/x/webhook/pause", "/lines/main", "/lines/main/pause",
+			"/codes/x/y", "/jobs/x/pause", "/webhook", "/accounts/x/webhook/pause", "/lines/main", "/lines/main/pause",
 			"/catalog/revisions/1/x", "/{id}"} {
 			o.do("GET", path, "").wantFault(fault.NotFound, "")
 		}

@@ -94,6 +94,7 @@ func operatorSamples(address string) map[string][]sample {
 		"POST /admin/v1/accounts/{id}/users":   {{body: `{"email":"EMAIL","password":"long enough password","operator":false}`}},
 		"PATCH /admin/v1/users/{id}":           {{body: `{"password":"another long password","disabled":true}`}},
 		"POST /admin/v1/accounts/{id}/credits": {{body: `{"usd":0.25,"note":"n"}`}, {body: `{"usd":"-0.05"}`}},
+		"POST /admin/v1/codes":                 {{body: `{"usd":"0.5","count":2,"expires":4102444800}`}, {body: `{"usd":1}`}},
 		"POST /admin/v1/accounts/{id}/keys": {{body: `{"name":"k","rpm":5,"daily_budget_usd":1,"total_limit_usd":"2",` +
 			`"allowed_models":["own"],"allowed_ips":["127.0.0.1","10.0.0.0/8"]}`}},
 		"PATCH /admin/v1/keys/{id}": {{body: `{"name":"k","rpm":null,"daily_budget_usd":1.5,` +

@@ -1,0 +1,244 @@
+package account
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// A code is 100 random bits in an alphabet without letters that look like digits,
+// in groups that can be read out.
+const (
+	codeAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	codeDigits   = 20
+	codeGroup    = 5
+)
+
+// maxCodes bounds the codes that are made at a time.
+const maxCodes = 1000
+
+// RedeemCode is a code that can be turned into credit once. Its text is not in it.
+type RedeemCode struct {
+	ID         string // code_…
+	Batch      string // batch_…, of those that were made together
+	Hint       string // the end of its text
+	Value      money.Amount
+	CreatedMS  int64
+	ExpiresMS  int64  // 0: never
+	Account    string // that redeemed it; empty: none has
+	RedeemedMS int64
+	VoidedMS   int64 // 0: it was not voided
+}
+
+// The states of a code.
+const (
+	CodeUnused  = "unused"
+	CodeUsed    = "used"
+	CodeExpired = "expired"
+	CodeVoid    = "void"
+)
+
+// State returns the state of a code at a time.
+func (c RedeemCode) State(nowMS int64) string {
+	switch {
+	case c.RedeemedMS != 0:
+		return CodeUsed
+	case c.VoidedMS != 0:
+		return CodeVoid
+	case c.ExpiresMS != 0 && nowMS >= c.ExpiresMS:
+		return CodeExpired
+	}
+	return CodeUnused
+}
+
+// NewCodes is what codes are made of.
+type NewCodes struct {
+	Value     money.Amount // of each, more than zero
+	Count     int64        // 1 to 1000
+	ExpiresMS int64        // 0: never
+}
+
+// CreateCodesTx makes codes of one batch and returns them with their texts, which
+// are known to nobody afterwards.
+func CreateCodesTx(tx *store.Tx, n NewCodes) ([]RedeemCode, []string, error) {
+	now, err := tx.NowMS()
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case n.Value <= 0:
+		return nil, nil, fault.At(fault.InvalidRequest, "usd",
+			"usd is required and must be more than zero: what each code is worth in US dollars.")
+	case n.Count < 1 || n.Count > maxCodes:
+		return nil, nil, fault.At(fault.InvalidRequest, "count", "count must be a whole number from 1 to %d.", maxCodes)
+	case n.ExpiresMS != 0 && n.ExpiresMS <= now:
+		return nil, nil, fault.At(fault.InvalidRequest, "expires", "expires must lie in the future, in Unix seconds.")
+	}
+	batch := newID("batch_", now)
+	codes, texts := make([]RedeemCode, n.Count), make([]string, n.Count)
+	for i := range codes {
+		text := newCode()
+		c := RedeemCode{ID: newID("code_", now), Batch: batch, Hint: text[len(text)-codeGroup:], Value: n.Value, CreatedMS: now,
+			ExpiresMS: n.ExpiresMS}
+		if _, err := tx.Exec(`INSERT INTO account_code
+			(hash, id, batch, hint, usd_nano, created_ms, expires_ms, account, redeemed_ms, voided_ms)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, '', 0, 0)`,
+			hashText(plainCode(text)), c.ID, c.Batch, c.Hint, int64(c.Value), c.CreatedMS, c.ExpiresMS); err != nil {
+			return nil, nil, fmt.Errorf("insert code: %w", err)
+		}
+		codes[i], texts[i] = c, text
+	}
+	return codes, texts, nil
+}
+
+// newCode makes the text of a code.
+func newCode() string {
+	var raw [codeDigits]byte
+	rand.Read(raw[:]) // never fails (crypto/rand)
+	var text strings.Builder
+	for i, b := range raw {
+		if i > 0 && i%codeGroup == 0 {
+			text.WriteByte('-')
+		}
+		text.WriteByte(codeAlphabet[int(b)%len(codeAlphabet)]) // 256 is a multiple of 32
+	}
+	return text.String()
+}
+
+// plainCode is a code's text as it is hashed, whatever way a person wrote it.
+func plainCode(text string) string {
+	return strings.NewReplacer("-", "", " ", "", "\t", "", "O", "0", "I", "1", "L", "1").Replace(strings.ToUpper(text))
+}
+
+const codeColumns = `id, batch, hint, usd_nano, created_ms, expires_ms, account, redeemed_ms, voided_ms`
+
+func scanCode(scan func(...any) error) (c RedeemCode, err error) {
+	err = scan(&c.ID, &c.Batch, &c.Hint, &c.Value, &c.CreatedMS, &c.ExpiresMS, &c.Account, &c.RedeemedMS, &c.VoidedMS)
+	return c, err
+}
+
+const (
+	newestCodes = `SELECT ` + codeColumns + ` FROM account_code ORDER BY id DESC LIMIT $1`
+	codesPage   = `SELECT ` + codeColumns + ` FROM account_code WHERE id < $1 ORDER BY id DESC LIMIT $2`
+)
+
+// ListCodesTx returns up to limit codes, newest first, beginning behind the
+// identifier after, and whether more follow.
+func ListCodesTx(tx *store.Tx, after string, limit int) ([]RedeemCode, bool, error) {
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
+	text, args := newestCodes, []any{limit + 1}
+	if after != "" {
+		text, args = codesPage, []any{after, limit + 1}
+	}
+	rows, err := tx.Query(text, args...)
+	if err != nil {
+		return nil, false, fmt.Errorf("list codes: %w", err)
+	}
+	list, err := collect(rows, scanCode)
+	if err != nil {
+		return nil, false, fmt.Errorf("list codes: %w", err)
+	}
+	list, more := page(list, limit)
+	return list, more, nil
+}
+
+// VoidCodeTx makes a code worth nothing. One that was redeemed is a fault; doing
+// it again changes nothing.
+func VoidCodeTx(tx *store.Tx, code string) (RedeemCode, error) {
+	if err := tx.Lock("account_code", "id", code); err != nil {
+		return RedeemCode{}, err
+	}
+	c, err := codeTx(tx, `id = $1`, code)
+	if errors.Is(err, sql.ErrNoRows) {
+		return RedeemCode{}, notFound("code", code)
+	}
+	if err != nil {
+		return RedeemCode{}, err
+	}
+	if c.RedeemedMS != 0 {
+		return RedeemCode{}, fault.New(fault.InvalidRequest,
+			"This code is redeemed already. Take its value back from the account %s instead.", c.Account)
+	}
+	if c.VoidedMS != 0 {
+		return c, nil
+	}
+	if c.VoidedMS, err = tx.NowMS(); err != nil {
+		return RedeemCode{}, err
+	}
+	if _, err := tx.Exec(`UPDATE account_code SET voided_ms = $1 WHERE id = $2`, c.VoidedMS, c.ID); err != nil {
+		return RedeemCode{}, fmt.Errorf("void code: %w", err)
+	}
+	return c, nil
+}
+
+func codeTx(tx *store.Tx, where string, arg string) (RedeemCode, error) {
+	c, err := scanCode(tx.QueryRow(`SELECT `+codeColumns+` FROM account_code WHERE `+where, arg).Scan)
+	if err != nil {
+		return RedeemCode{}, fmt.Errorf("read code: %w", err)
+	}
+	return c, nil
+}
+
+// RedeemTx turns a code into credit of an account, which must exist, and returns
+// it as it is then, with the balance. A code is redeemed once, however often and
+// wherever it is sent at the same time: its row and the credit are one
+// transaction. A *fault.Error at `code` says why it is not.
+func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, error) {
+	hash := hashText(plainCode(text))
+	if err := tx.Lock("account_code", "hash", hash); err != nil {
+		return RedeemCode{}, 0, err
+	}
+	c, err := codeTx(tx, `hash = $1`, hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return RedeemCode{}, 0, fault.At(fault.InvalidRequest, "code", "There is no such code. Check it letter by letter.")
+	}
+	if err != nil {
+		return RedeemCode{}, 0, err
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return RedeemCode{}, 0, err
+	}
+	if err := redeemable(c, account, now); err != nil {
+		return RedeemCode{}, 0, err
+	}
+	balance, err := ledger.CreditTx(tx, account, c.Value, "code "+c.ID)
+	if errors.Is(err, ledger.ErrRange) {
+		err = fault.At(fault.InvalidRequest, "code",
+			"This would bring the balance out of its range. Nothing was changed; the code is still good.")
+	}
+	if err != nil {
+		return RedeemCode{}, 0, err
+	}
+	c.Account, c.RedeemedMS = account, now
+	if _, err := tx.Exec(`UPDATE account_code SET account = $1, redeemed_ms = $2 WHERE hash = $3`, c.Account, c.RedeemedMS, hash); err != nil {
+		return RedeemCode{}, 0, fmt.Errorf("redeem code: %w", err)
+	}
+	return c, balance, nil
+}
+
+// redeemable says why a code cannot be redeemed by an account.
+func redeemable(c RedeemCode, account string, nowMS int64) error {
+	on := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2 January 2006") }
+	switch state := c.State(nowMS); {
+	case state == CodeUsed && c.Account == account:
+		return fault.At(fault.InvalidRequest, "code", "You redeemed this code already, on %s. Its value was credited then.", on(c.RedeemedMS))
+	case state == CodeUsed:
+		return fault.At(fault.InvalidRequest, "code", "This code was redeemed already.")
+	case state == CodeExpired:
+		return fault.At(fault.InvalidRequest, "code", "This code ran out on %s. Ask who gave it to you for another.", on(c.ExpiresMS))
+	case state == CodeVoid:
+		return fault.At(fault.InvalidRequest, "code", "This code is not good any more. Ask who gave it to you for another.")
+	}
+	return nil
+}

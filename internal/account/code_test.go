@@ -1,0 +1,171 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func makeCodes(t *testing.T, db *store.DB, n NewCodes) (codes []RedeemCode, texts []string) {
+	t.Helper()
+	update(t, db, func(tx *store.Tx) (_ int, err error) {
+		codes, texts, err = CreateCodesTx(tx, n)
+		return 0, err
+	})
+	return codes, texts
+}
+
+func redeem(t *testing.T, db *store.DB, account, text string) (balance money.Amount, err error) {
+	t.Helper()
+	err = db.Update(context.Background(), func(tx *store.Tx) error {
+		_, balance, err = RedeemTx(tx, account, text)
+		return err
+	})
+	return balance, err
+}
+
+func TestCodeLife(t *testing.T) {
+	t.Parallel()
+	clock := newHandClock()
+	storetest.EachWith(t, clock.options(), func(t *testing.T, db *store.DB) {
+		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
+		expires := clock.now().Add(time.Hour).UnixMilli()
+		codes, texts := makeCodes(t, db, NewCodes{Value: 5 * money.USD, Count: 4, ExpiresMS: expires})
+		seen := map[string]bool{}
+		for i, text := range texts {
+			seen[text] = true
+			if len(text) != 23 || strings.Count(text, "-") != 3 || !strings.HasSuffix(text, codes[i].Hint) || codes[i].Batch != codes[0].Batch {
+				t.Errorf("code %q is %+v", text, codes[i])
+			}
+		}
+		if len(seen) != 4 {
+			t.Errorf("only %d codes differ", len(seen))
+		}
+		// As people write it.
+		written := " " + strings.ToLower(strings.ReplaceAll(texts[0], "-", " ")) + " "
+		if balance, err := redeem(t, db, a.ID, written); err != nil || balance != 5*money.USD {
+			t.Errorf("redeemed: %s, %v", balance, err)
+		}
+		for account, says := range map[string]string{a.ID: "You redeemed this code already", b.ID: "was redeemed already"} {
+			_, err := redeem(t, db, account, texts[0])
+			wantFault(t, err, fault.InvalidRequest, "code")
+			if !strings.Contains(err.Error(), says) {
+				t.Errorf("it says %v", err)
+			}
+		}
+		update(t, db, func(tx *store.Tx) (RedeemCode, error) { return VoidCodeTx(tx, codes[1].ID) })
+		update(t, db, func(tx *store.Tx) (RedeemCode, error) { return VoidCodeTx(tx, codes[1].ID) })
+		_, err := redeem(t, db, b.ID, texts[1])
+		wantFault(t, err, fault.InvalidRequest, "code")
+		_, err = try(t, db, func(tx *store.Tx) (RedeemCode, error) { return VoidCodeTx(tx, codes[0].ID) })
+		wantFault(t, err, fault.InvalidRequest, "")
+		_, err = try(t, db, func(tx *store.Tx) (RedeemCode, error) { return VoidCodeTx(tx, "code_none") })
+		wantFault(t, err, fault.NotFound, "")
+		_, err = redeem(t, db, b.ID, "AAAAA-AAAAA-AAAAA-AAAAA")
+		wantFault(t, err, fault.InvalidRequest, "code")
+		clock.pass(time.Hour - time.Millisecond)
+		if _, err := redeem(t, db, b.ID, texts[2]); err != nil {
+			t.Error("just before its end:", err)
+		}
+		clock.pass(time.Millisecond)
+		_, err = redeem(t, db, b.ID, texts[3])
+		wantFault(t, err, fault.InvalidRequest, "code")
+
+		var states []string
+		for after, more := "", true; more; {
+			if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
+				var list []RedeemCode
+				list, more, err = ListCodesTx(tx, after, 3)
+				for _, c := range list {
+					states, after = append(states, c.State(clock.now().UnixMilli())), c.ID
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		count := map[string]int{}
+		for _, s := range states {
+			count[s]++
+		}
+		if len(states) != 4 || count[CodeUsed] != 2 || count[CodeVoid] != 1 || count[CodeExpired] != 1 {
+			t.Errorf("states %v", states)
+		}
+		update(t, db, func(tx *store.Tx) (int, error) {
+			list, _, err := ledger.EntriesTx(tx, a.ID, "", 10)
+			if err == nil && (len(list) != 1 || list[0].Note != "code "+codes[0].ID) {
+				t.Errorf("movements %+v", list)
+			}
+			return 0, err
+		})
+	})
+}
+
+func TestCodeFaults(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		for param, n := range map[string]NewCodes{
+			"usd": {Value: 0, Count: 1}, "count": {Value: 1, Count: 1001}, "expires": {Value: 1, Count: 1, ExpiresMS: 1},
+		} {
+			_, err := try(t, db, func(tx *store.Tx) (int, error) {
+				_, _, err := CreateCodesTx(tx, n)
+				return 0, err
+			})
+			wantFault(t, err, fault.InvalidRequest, param)
+		}
+		a := createAccount(t, db, "a")
+		_, texts := makeCodes(t, db, NewCodes{Value: money.Max, Count: 2})
+		if _, err := redeem(t, db, a.ID, texts[0]); err != nil {
+			t.Fatal(err)
+		}
+		_, err := redeem(t, db, a.ID, texts[1])
+		wantFault(t, err, fault.InvalidRequest, "code")
+	})
+}
+
+// TestACodeIsRedeemedOnce: by whoever of many comes first, and if a transaction
+// fails behind it, not at all.
+func TestACodeIsRedeemedOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		accounts := []Account{createAccount(t, db, "a"), createAccount(t, db, "b")}
+		_, texts := makeCodes(t, db, NewCodes{Value: money.USD, Count: 1})
+		broken := errors.New("the process dies here")
+		err := db.Update(t.Context(), func(tx *store.Tx) error {
+			if _, _, err := RedeemTx(tx, accounts[0].ID, texts[0]); err != nil {
+				return err
+			}
+			return broken
+		})
+		if !errors.Is(err, broken) {
+			t.Fatal(err)
+		}
+		var good atomic.Int64
+		var all sync.WaitGroup
+		for i := range 16 {
+			all.Go(func() {
+				if _, err := redeem(t, db, accounts[i%2].ID, texts[0]); err == nil {
+					good.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		sum := money.Amount(0)
+		for _, a := range accounts {
+			sum += update(t, db, func(tx *store.Tx) (Account, error) { return GetTx(tx, a.ID) }).Money.Balance
+		}
+		if good.Load() != 1 || sum != money.USD {
+			t.Errorf("redeemed %d times, for %s", good.Load(), sum)
+		}
+	})
+}

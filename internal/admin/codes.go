@@ -1,0 +1,108 @@
+package admin
+
+import (
+	"tollgate/internal/account"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// codeAnswer is a redeem code as operator.md shows it.
+type codeAnswer struct {
+	ID       string       `json:"id"`
+	Batch    string       `json:"batch"`
+	Hint     string       `json:"hint"`
+	USD      money.Amount `json:"usd"`
+	State    string       `json:"state"`
+	Account  *string      `json:"account"`
+	Redeemed *int64       `json:"redeemed"`
+	Expires  *int64       `json:"expires"`
+	Created  int64        `json:"created"`
+}
+
+func showCode(c account.RedeemCode, nowMS int64) codeAnswer {
+	out := codeAnswer{ID: c.ID, Batch: c.Batch, Hint: c.Hint, USD: c.Value, State: c.State(nowMS), Account: orNil(c.Account),
+		Created: seconds(c.CreatedMS)}
+	if c.RedeemedMS != 0 {
+		redeemed := seconds(c.RedeemedMS)
+		out.Redeemed = &redeemed
+	}
+	if c.ExpiresMS != 0 {
+		expires := seconds(c.ExpiresMS)
+		out.Expires = &expires
+	}
+	return out
+}
+
+// newCodeAnswer is a code with its text, shown once.
+type newCodeAnswer struct {
+	codeAnswer
+	Code string `json:"code"`
+}
+
+// newCodesAnswer are the codes that one request has made.
+type newCodesAnswer struct{ list[newCodeAnswer] }
+
+func (n newCodesAnswer) lasting() any {
+	return newList(n.Data, false, func(c newCodeAnswer) codeAnswer { return c.codeAnswer })
+}
+
+func (s *server) createCodes(c *call) (any, error) {
+	body, err := c.readObject()
+	if err != nil {
+		return nil, err
+	}
+	var usd *money.Amount
+	var count, expires *int64
+	if err := body.decode(moneyField("usd", &usd), countField("count", &count), countField("expires", &expires)); err != nil {
+		return nil, err
+	}
+	n := account.NewCodes{Count: 1}
+	if usd != nil {
+		n.Value = *usd
+	}
+	if count != nil {
+		n.Count = *count
+	}
+	if expires != nil {
+		n.ExpiresMS = min(max(*expires, 1), maxExpires) * 1000
+	}
+	return s.update(c, body, func(tx *store.Tx) (any, error) {
+		codes, texts, err := account.CreateCodesTx(tx, n)
+		if err != nil {
+			return nil, err
+		}
+		out := newCodesAnswer{newList(codes, false, func(c account.RedeemCode) newCodeAnswer {
+			return newCodeAnswer{codeAnswer: showCode(c, c.CreatedMS)}
+		})}
+		for i, text := range texts {
+			out.Data[i].Code = text
+		}
+		return out, nil
+	})
+}
+
+// maxExpires is the last second that a code may be good for: the end of the year
+// 9999.
+const maxExpires = 253402300799
+
+func (s *server) listCodes(c *call) (any, error) {
+	_, after, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		now, err := tx.NowMS()
+		if err != nil {
+			return nil, err
+		}
+		found, more, err := account.ListCodesTx(tx, after, limit)
+		return newList(found, more, func(c account.RedeemCode) codeAnswer { return showCode(c, now) }), err
+	})
+}
+
+func (s *server) voidCode(c *call) (any, error) {
+	return change(s, c, func(tx *store.Tx) (any, error) {
+		_, err := account.VoidCodeTx(tx, c.id)
+		return gone{c.id, true}, err
+	})
+}

@@ -1,0 +1,66 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *operator) {
+		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		first := o.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
+		made, more := first.list()
+		if len(made) != 3 || more || made[0]["state"] != "unused" ||
+			strings.Count(first.body, `"usd":2.5,`) != 3 || strings.Count(first.body, `"expires":4102444800,`) != 3 {
+			t.Fatalf("made %s", first.body)
+		}
+		text := made[0]["code"].(string)
+		again := o.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
+		if list, _ := again.list(); len(list) != 3 || strings.Contains(again.body, `"code"`) || strings.Contains(again.body, text) {
+			t.Errorf("again %s", again.body)
+		}
+		if err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+			_, _, err := account.RedeemTx(tx, id, text)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":2.5}`)
+		o.do("DELETE", "/codes/"+made[0]["id"].(string), "").wantFault(fault.InvalidRequest, "")
+		o.ok("DELETE", "/codes/"+made[1]["id"].(string), "").want(`{"deleted":true}`)
+		o.do("DELETE", "/codes/code_none", "").wantFault(fault.NotFound, "")
+		states := map[string]string{}
+		for after, more := "", true; more; {
+			var page []map[string]any
+			page, more = o.ok("GET", "/codes?limit=2&after="+after, "").list()
+			for _, c := range page {
+				after = c["id"].(string)
+				states[after] = c["state"].(string)
+				if c["code"] != nil {
+					t.Errorf("the list shows %v", c)
+				}
+				if c["state"] == "used" && (c["account"] != id || c["redeemed"] == nil) {
+					t.Errorf("used: %v", c)
+				}
+			}
+		}
+		for i, want := range []string{"used", "void", "unused"} {
+			if got := states[made[i]["id"].(string)]; got != want {
+				t.Errorf("code %d is %s, want %s", i, got, want)
+			}
+		}
+		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
+		for body, param := range map[string]string{
+			`{}`: "usd", `{"usd":0}`: "usd", `{"usd":-1}`: "usd", `{"usd":1,"count":0}`: "count", `{"usd":1,"count":1001}`: "count",
+			`{"usd":1,"count":1.5}`: "count", `{"usd":1,"expires":1}`: "expires", `{"usd":1,"expires":"soon"}`: "expires",
+			`{"usd":1,"code":"A"}`: "code",
+		} {
+			o.do("POST", "/codes", body).wantFault(fault.InvalidRequest, param)
+		}
+	})
+}
