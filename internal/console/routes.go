@@ -42,6 +42,10 @@ func (c *console) routes() []route {
 		{"POST", "/keys/{id}/delete", user, c.deleteKey},
 		{"GET", "/keys/{id}/arrival", user, c.keyArrival},
 
+		{"GET", "/billing", user, c.billing},
+		{"GET", "/billing/movements", user, c.downloadMovements},
+		{"POST", "/billing/redeem", user, c.redeem},
+
 		{"GET", "/webhooks", user, c.webhooks},
 		{"POST", "/webhooks", user, c.saveWebhook},
 		{"POST", "/webhooks/secret", user, c.showSecret},
@@ -76,6 +80,7 @@ func (c *console) menu(w who) []entry {
 	return []entry{
 		{"", "Overview", "layout-dashboard"},
 		{"/keys", "Keys", "key-round"},
+		{"/billing", "Billing", "receipt"},
 		{"/webhooks", "Webhooks", "webhook"},
 		{"/settings", "Settings", "settings"},
 	}

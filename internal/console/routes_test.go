@@ -50,6 +50,10 @@ func expected() map[string]visited {
 		"POST /console/keys/{id}/delete":  {nobody: 303, other: 404, owner: 422},
 		"GET /console/keys/{id}/arrival":  ownThing,
 
+		"GET /console/billing":           ownPage,
+		"GET /console/billing/movements": ownPage,
+		"POST /console/billing/redeem":   formAct,
+
 		"GET /console/webhooks":                         ownPage,
 		"POST /console/webhooks":                        {nobody: 303, other: 303, owner: 303},
 		"POST /console/webhooks/secret":                 ownPage,

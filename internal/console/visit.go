@@ -155,6 +155,35 @@ func (r redirect) send(v *visit) error {
 	return nil
 }
 
+// download is a table as CSV, read and sent in parts, so that its length takes no
+// memory.
+type download struct {
+	name string // of the file, without .csv
+	// next returns the next part, and whether more follow.
+	next func() (part.Table, bool, error)
+}
+
+func (d download) send(v *visit) error {
+	for titled, more := true, true; more; titled = false {
+		var t part.Table
+		var err error
+		if t, more, err = d.next(); err != nil {
+			if titled {
+				return err
+			}
+			panic(http.ErrAbortHandler) // what was sent must not look whole
+		}
+		if titled {
+			v.Header().Set("Content-Type", "text/csv; charset=utf-8")
+			v.Header().Set("Content-Disposition", `attachment; filename="`+d.name+`.csv"`)
+		}
+		if err := t.CSV(v, titled); err != nil {
+			return nil // the reader is gone
+		}
+	}
+	return nil
+}
+
 // sent is an answer that was written already.
 type sent struct{}
 

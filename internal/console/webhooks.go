@@ -104,7 +104,8 @@ func (c *console) webhooksWith(v *visit, form part.Inputs, secret *part.Copying,
 	}
 	shown.Roll = v.confirm(part.Confirm{ID: "roll", Button: "Roll the secret", Title: "Roll the signing secret?", Danger: true,
 		Action: Base + "/webhooks/roll",
-		Text:   []string{"The secret of now stops working at once: what is sent from then on is signed with the new one. Put it into your receiver."}})
+		Text: []string{"The secret of now stops working at once: what is sent from then on is signed with the new one.",
+			"Put it into your receiver."}})
 	if len(shown.Log.Rows) == 0 && after == "" {
 		shown.Empty = &part.Empty{Title: "Nothing was sent yet",
 			Text: "Set an address and choose events, then send a test: it shows here at once, with what your receiver answered."}
@@ -116,7 +117,8 @@ func (c *console) webhooksWith(v *visit, form part.Inputs, secret *part.Copying,
 // deliveriesTable lists deliveries in short.
 func deliveriesTable(list []webhook.Delivery) part.Table {
 	t := part.Table{Caption: "Deliveries of 30 days", Columns: []part.Column{
-		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true}, {Title: "Event id", Fold: true}}}
+		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true},
+		{Title: "Event id", Fold: true}}}
 	for _, d := range list {
 		t.Rows = append(t.Rows, part.DataRow{Href: Base + "/webhooks/deliveries/" + d.ID, Cells: []any{
 			part.Moment{MS: d.CreatedMS}, d.Type, deliveryState(d), lastAnswer(d),
@@ -280,7 +282,8 @@ func (c *console) showDelivery(v *visit) (answer, error) {
 		if what == "" {
 			what = "delivered"
 		}
-		shown.Attempts.Rows = append(shown.Attempts.Rows, part.DataRow{Cells: []any{part.Moment{MS: a.AtMS}, status, part.Took{MS: a.TookMS}, what}})
+		cells := []any{part.Moment{MS: a.AtMS}, status, part.Took{MS: a.TookMS}, what}
+		shown.Attempts.Rows = append(shown.Attempts.Rows, part.DataRow{Cells: cells})
 	}
 	return page{name: "delivery", title: "Delivery of " + d.Type, main: shown}.done(v, map[string]string{
 		"sent": "It was sent again. What came of it is the last attempt.",

@@ -49,7 +49,8 @@ func TestWebhooks(t *testing.T) {
 			`value="http://10.0.0.1/x"`, `id="f-url-wrong"`, `value="video.completed" checked`)
 		want(t, b.post("/console/webhooks", "url", receiver.URL, "balance_low_credits", "many"), http.StatusUnprocessableEntity,
 			"Low balance is a number of credits")
-		want(t, b.post("/console/webhooks", "url", receiver.URL, "events", "video.completed", "events", "balance.low", "balance_low_credits", "500"),
+		want(t, b.post("/console/webhooks", "url", receiver.URL, "events", "video.completed", "events", "balance.low",
+			"balance_low_credits", "500"),
 			http.StatusSeeOther, "done=saved")
 		page := b.get("/console/webhooks?done=saved")
 		want(t, page, http.StatusOK, receiver.URL, `value="video.completed" checked`, `value="balance.low" checked`, `value="500"`, "Saved.")

@@ -96,7 +96,12 @@ func (f *Inputs) Refuse(name, message string) {
 		f.Whole = message
 		return
 	}
-	message = strings.ReplaceAll(message, name, field.Label)
+	// The rooms name a field as the APIs do; here it has a label.
+	if strings.Contains(name, "_") {
+		message = strings.ReplaceAll(message, name, field.Label)
+	} else if rest, ok := strings.CutPrefix(message, name+" "); ok {
+		message = field.Label + " " + rest
+	}
 	field.Wrong = message
 }
 

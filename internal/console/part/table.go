@@ -54,17 +54,19 @@ func (t Table) Placed(r DataRow) []placed {
 // Footing are the cells of the foot in their columns.
 func (t Table) Footing() []placed { return t.Placed(DataRow{Cells: t.Foot}) }
 
-// CSV writes the table as it is for machines: amounts exact, times in ISO 8601,
-// both in UTC. A text that a spreadsheet would take for a formula gets a ' in
-// front.
-func (t Table) CSV(w io.Writer) error {
+// CSV writes the table as it is for machines: amounts exact, times in ISO 8601
+// and UTC. A text that a spreadsheet would take for a formula gets a ' in front.
+// Titled writes the columns' titles first; a long table is written in parts.
+func (t Table) CSV(w io.Writer, titled bool) error {
 	out := csv.NewWriter(w)
 	titles := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		titles[i] = c.Title
 	}
-	if err := out.Write(titles); err != nil {
-		return err
+	if titled {
+		if err := out.Write(titles); err != nil {
+			return err
+		}
 	}
 	for _, r := range t.Rows {
 		cells := make([]string, len(r.Cells))
