@@ -54,6 +54,8 @@ func (c *console) routes() []route {
 		{"GET", "/webhooks/deliveries/{id}", user, c.showDelivery},
 		{"POST", "/webhooks/deliveries/{id}/resend", user, c.resendDelivery},
 
+		{"GET", "/models", user, c.models},
+
 		{"GET", "/settings", user, c.settings},
 		{"POST", "/settings/password", user, c.changePassword},
 		{"POST", "/settings/sessions/end", user, c.endSessions},
@@ -82,6 +84,7 @@ func (c *console) menu(w who) []entry {
 		{"/keys", "Keys", "key-round"},
 		{"/billing", "Billing", "receipt"},
 		{"/webhooks", "Webhooks", "webhook"},
+		{"/models", "Models", "boxes"},
 		{"/settings", "Settings", "settings"},
 	}
 }

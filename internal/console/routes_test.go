@@ -62,6 +62,8 @@ func expected() map[string]visited {
 		"GET /console/webhooks/deliveries/{id}":         ownThing,
 		"POST /console/webhooks/deliveries/{id}/resend": ownAct,
 
+		"GET /console/models": ownPage,
+
 		"GET /console/settings":                     ownPage,
 		"POST /console/settings/password":           formAct,
 		"POST /console/settings/sessions/end":       {nobody: 303, other: 303, owner: 303},

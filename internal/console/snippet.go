@@ -2,6 +2,8 @@ package console
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/part"
@@ -21,12 +23,82 @@ func (c *console) keySnippets(secret string) []part.Snippet {
 		codes = append(codes, chatSnippets(base, secret, m)...)
 	}
 	if m := firstModel(snapshot, wire.FormMessages); m != "" {
-		codes = append(codes, part.Snippet{Name: "Claude Code", Text: fmt.Sprintf(`export ANTHROPIC_BASE_URL=%s/native
-export ANTHROPIC_API_KEY=%s
-claude --model %s`, base, secret, m)})
+		codes = append(codes, messagesAgent(base, secret, m))
 	}
 	if m := firstModel(snapshot, wire.FormResponses); m != "" {
-		codes = append(codes, part.Snippet{Name: "Codex", Text: fmt.Sprintf(`# ~/.codex/config.toml
+		codes = append(codes, responsesAgent(base, secret, m))
+	}
+	if m := firstModel(snapshot, wire.FormChat); m != "" {
+		codes = append(codes, chatAgent(base, secret, m))
+	}
+	return codes
+}
+
+// modelSnippets are the ways to use a model.
+func (c *console) modelSnippets(m *catalog.Model) []part.Snippet {
+	const secret = "sk-…"
+	if m.Kind != catalog.KindChat {
+		return jobSnippets(c.PublicURL, secret, m)
+	}
+	var codes []part.Snippet
+	if m.Speaks(wire.FormChat) {
+		codes = append(codes, chatSnippets(c.PublicURL, secret, m.ID)...)
+		codes = append(codes, chatAgent(c.PublicURL, secret, m.ID))
+	}
+	if m.Speaks(wire.FormMessages) {
+		codes = append(codes, messagesAgent(c.PublicURL, secret, m.ID))
+	}
+	if m.Speaks(wire.FormResponses) {
+		codes = append(codes, responsesAgent(c.PublicURL, secret, m.ID))
+	}
+	return codes
+}
+
+// chatEndpoints are the paths at which a chat model answers.
+func chatEndpoints(m *catalog.Model) []string {
+	var paths []string
+	for _, form := range m.Forms {
+		switch form {
+		case wire.FormChat:
+			paths = append(paths, "/v1/chat/completions")
+		case wire.FormResponses:
+			paths = append(paths, "/v1/responses")
+		case wire.FormMessages:
+			paths = append(paths, "/native/v1/messages")
+		}
+	}
+	return paths
+}
+
+// jobSnippets submit a job and ask for its result.
+func jobSnippets(base, secret string, m *catalog.Model) []part.Snippet {
+	kind := string(m.Kind)
+	return []part.Snippet{{Name: "curl", Text: fmt.Sprintf(`curl %s/v1/%ss/generations \
+  -H "Authorization: Bearer %s" \
+  -H "Content-Type: application/json" \
+  -d '{"model": %q, "prompt": "A lighthouse in the fog"}'
+
+# the answer has the id of the job; its result is there a while later:
+curl %[1]s/v1/%[2]ss/jobs/JOB -H "Authorization: Bearer %[3]s"`, base, kind, secret, m.ID)},
+		{Name: "Python", Text: fmt.Sprintf(`import time, requests
+
+base, headers = "%s/v1/%ss", {"Authorization": "Bearer %s"}
+job = requests.post(f"{base}/generations", headers=headers,
+                    json={"model": %q, "prompt": "A lighthouse in the fog"}).json()
+while job["status"] in ("queued", "processing"):
+    time.sleep(3)
+    job = requests.get(f"{base}/jobs/{job['id']}", headers=headers).json()
+print(job["data"][0]["url"])`, base, kind, secret, m.ID)}}
+}
+
+func messagesAgent(base, secret, model string) part.Snippet {
+	return part.Snippet{Name: "Claude Code", Text: fmt.Sprintf(`export ANTHROPIC_BASE_URL=%s/native
+export ANTHROPIC_API_KEY=%s
+claude --model %s`, base, secret, model)}
+}
+
+func responsesAgent(base, secret, model string) part.Snippet {
+	return part.Snippet{Name: "Codex", Text: fmt.Sprintf(`# ~/.codex/config.toml
 model = %q
 model_provider = "gateway"
 web_search = "disabled"
@@ -39,15 +111,14 @@ wire_api = "responses"
 
 # then, in a shell:
 export GATEWAY_API_KEY=%s
-codex`, m, base, secret)})
-	}
-	if m := firstModel(snapshot, wire.FormChat); m != "" {
-		codes = append(codes, part.Snippet{Name: "Cline", Text: fmt.Sprintf(`API Provider:  OpenAI Compatible
+codex`, model, base, secret)}
+}
+
+func chatAgent(base, secret, model string) part.Snippet {
+	return part.Snippet{Name: "Cline", Text: fmt.Sprintf(`API Provider:  OpenAI Compatible
 Base URL:      %s/v1
 API Key:       %s
-Model ID:      %s`, base, secret, m)})
-	}
-	return codes
+Model ID:      %s`, base, secret, model)}
 }
 
 // chatSnippets ask a chat model in the languages that most programs are in.
@@ -97,3 +168,6 @@ func firstModel(s *catalog.Snapshot, form wire.Form) string {
 	}
 	return ""
 }
+
+// sortedKeys are the keys of a map in their order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
