@@ -11,7 +11,7 @@ import (
 
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *operator) {
+	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		first := o.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
 		made, more := first.list()

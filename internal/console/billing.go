@@ -6,8 +6,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/part"
-	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/movement"
 	"tollgate/internal/store"
 )
 
@@ -48,7 +48,7 @@ func (c *console) billingWith(v *visit, form part.Inputs, status int) (answer, e
 			{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
 			{Label: "Available", Value: part.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: part.Text{Text: floorWords(a)}},
 		}
-		list, more, err := ledger.EntriesTx(tx, v.account(), after, movementsAPage)
+		list, more, err := movement.EntriesTx(tx, v.account(), after, movementsAPage)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ var movementWords = map[string]part.Badge{
 }
 
 // movementsTable lists movements of money.
-func movementsTable(list []ledger.Entry) part.Table {
+func movementsTable(list []movement.Entry) part.Table {
 	t := part.Table{Caption: "Movements of money", Columns: []part.Column{
 		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true}, {Title: "Balance", Right: true}, {Title: "For"}}}
 	for _, e := range list {
@@ -114,8 +114,8 @@ func (c *console) downloadMovements(v *visit) (answer, error) {
 	after, rows := "", 0
 	return download{name: "movements", next: func() (t part.Table, more bool, err error) {
 		err = v.view(func(tx *store.Tx) error {
-			var list []ledger.Entry
-			if list, more, err = ledger.EntriesTx(tx, v.account(), after, movementsAPart); err != nil {
+			var list []movement.Entry
+			if list, more, err = movement.EntriesTx(tx, v.account(), after, movementsAPart); err != nil {
 				return err
 			}
 			t = movementsTable(list)

@@ -148,7 +148,8 @@ func (c *console) showModel(m *catalog.Model) answer {
 		add("Images", part.Thousands(m.MaxImages)+" a request at most")
 	case catalog.KindVideo:
 		add("Length", durations(m))
-		add("Sound", map[catalog.Sound]string{catalog.SoundOn: "always", catalog.SoundOff: "never", catalog.SoundOptional: "as asked for"}[m.Audio])
+		add("Sound", map[catalog.Sound]string{
+			catalog.SoundOn: "always", catalog.SoundOff: "never", catalog.SoundOptional: "as asked for"}[m.Audio])
 	}
 	return page{name: "model", title: m.ID, main: shown}
 }

@@ -60,7 +60,8 @@ func TestTableIsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const figures = `"billed_requests":0,"failed_requests":0,"prompt_tokens":0,"cached_tokens":0,"completion_tokens":0,"image_count":0,"clip_count":0,`
+	const figures = `"billed_requests":0,"failed_requests":0,"prompt_tokens":0,"cached_tokens":0,"completion_tokens":0,` +
+		`"image_count":0,"clip_count":0,`
 	want := `{"object":"usage.report","since":"2026-05-01","until":"2026-05-02","group_by":["day","model"],` +
 		`"total":{"requests":3,` + figures +
 		`"video_seconds":2.5,"cost_usd":0.000000007,"line_cost_usd":0.000000001,"line_cost_requests":1,"margin_usd":0.000000006},` +
