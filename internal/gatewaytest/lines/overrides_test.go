@@ -53,6 +53,10 @@ func TestOverrides(t *testing.T) {
 				models, lines, plays = append(models, model), append(lines, line), append(plays, play)
 			}
 		}
+		for _, m := range fakestudio.Vendors() {
+			model, line, play := overriddenJob(t, p, m, "image")
+			models, lines, plays = append(models, model), append(lines, line), append(plays, play)
+		}
 		p.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
 		for _, play := range plays {
 			play(t)
@@ -117,7 +121,24 @@ func overriddenJob(t *testing.T, p *scene.Node, m fakestudio.Provider, kind stri
 		field, value, arrives = "watermark", true, `"watermark":true`
 	case m.Name == "openai":
 		arrives = "name=\"guidance\"\r\n\r\nfixed\r\n"
-	case m.Name == "gemini" && kind == "image":
+	case m.Name == "bfl":
+		field, arrives, omitted = "output_format", `"output_format":"fixed"`, "prompt_upsampling"
+	case m.Name == "stability":
+		field, arrives, omitted = "style_preset", "name=\"style_preset\"\r\n\r\nfixed\r\n", "negative_prompt"
+	case m.Name == "ideogram":
+		field, arrives, omitted = "magic_prompt", `"magic_prompt":"fixed"`, "quality"
+	case m.Name == "recraft":
+		field, arrives, omitted = "style_id", `"style_id":"fixed"`, "image_format"
+	case m.Name == "luma":
+		field, arrives, omitted = "style", `"style":"fixed"`, "output_format"
+	case m.Name == "minimax":
+		field, value, arrives, omitted = "prompt_optimizer", true, `"prompt_optimizer":true`, "aigc_watermark"
+	case m.Name == "kling":
+		field, value, arrives, omitted = "image_fidelity", 0.5, `"image_fidelity":0.5`, "image_reference"
+	case m.Name == "runway":
+		field, value = "contentModeration", map[string]any{"publicFigureThreshold": "low"}
+		arrives = `"contentModeration":{"publicFigureThreshold":"low"}`
+	case (m.Name == "gemini" || m.Name == "vertex") && kind == "image":
 		field, value, arrives, omitted = "topK", 7, `"topK":7`, "topP"
 	case m.Name == "gemini":
 		field, value, arrives, omitted = "personGeneration", "allow_adult", `"personGeneration":"allow_adult"`, "enhancePrompt"

@@ -104,7 +104,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	}
 	var err error
 	if len(w.References) > 0 {
-		if call.Form, err = family.form(ctx, fields, w); err != nil {
+		if call.Form, err = a.form(ctx, family, fields, w); err != nil {
 			return nil, err
 		}
 	} else if call.Body, err = json.Marshal(fields); err != nil {
@@ -122,8 +122,8 @@ func (f family) path(model string) []string {
 }
 
 // form says the same with files. What may change is black in the provider's masks.
-func (f family) form(ctx context.Context, fields map[string]any, w jobcall.Task) (*exchange.Multipart, error) {
-	said := exchange.NewForm()
+func (a *Adapter) form(ctx context.Context, f family, fields map[string]any, w jobcall.Task) (*exchange.Multipart, error) {
+	said := a.Line.NewForm()
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		raw, _ := json.Marshal(fields[name]) // was JSON, or is a plain value: cannot fail
 		var text string

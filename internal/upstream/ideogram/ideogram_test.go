@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
+	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/ideogram"
 	"tollgate/internal/upstream/jobcall"
 )
@@ -81,6 +82,27 @@ func pathOf(model string) string {
 		return "/v2/image/" + model
 	}
 	return "/v2/image/generate/" + model
+}
+
+// TestOmitted: what the line omits is left out of the form, though the adapter says
+// it.
+func TestOmitted(t *testing.T) {
+	t.Parallel()
+	studio, transport := fakestudio.NewIdeogram(t), exchange.NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	a, err := ideogram.New(upstream.Target{Line: "main", Provider: ideogram.Provider, BaseURL: studio.URL(), Key: conformance.Secret,
+		Omit: []string{"num_images"}}, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = jobcall.Submit(t.Context(), a, image(task.From("a")))
+	sent := studio.Submissions()
+	if err != nil || len(sent) != 1 {
+		t.Fatalf("%v, %+v", err, sent)
+	}
+	if n, there := conformance.Form(t, &sent[0])["num_images"]; there {
+		t.Errorf("num_images was sent: %s", n)
+	}
 }
 
 // TestMask: what may change is black, in either edit.

@@ -182,8 +182,8 @@ func tooLarge(w jobcall.Task, bytes int64) *upstream.JobFailure {
 }
 
 // form says what one call asks for.
-func form(w jobcall.Task, call int) *exchange.Multipart {
-	f, of := exchange.NewForm(), service(w.Model)
+func (a *Adapter) form(w jobcall.Task, call int) *exchange.Multipart {
+	f, of := a.Line.NewForm(), service(w.Model)
 	f.Field("prompt", w.Prompt)
 	if of == "sd3" {
 		f.Field("model", w.Model)
@@ -233,7 +233,7 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []
 	}
 	reply, err := a.Line.Submit(ctx, exchange.JobCall{
 		Method: http.MethodPost, URL: a.Line.URL("v2beta", "stable-image", family, service(w.Model)), Header: a.Header,
-		Form: form(w, call), Limit: maxAnswer, Reading: w.Reading,
+		Form: a.form(w, call), Limit: maxAnswer, Reading: w.Reading,
 	})
 	if err != nil {
 		return nil, upstream.AsJobFailure(err), false

@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
+	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/stability"
 )
@@ -73,6 +74,23 @@ func TestForms(t *testing.T) {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestOmitted: what the line omits is left out of the form, though the adapter says
+// it.
+func TestOmitted(t *testing.T) {
+	t.Parallel()
+	studio, transport := fakestudio.NewStability(t), exchange.NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	a, err := stability.New(upstream.Target{Line: "main", Provider: stability.Provider, BaseURL: studio.URL(), Key: conformance.Secret,
+		Omit: []string{"aspect_ratio"}}, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = jobcall.Submit(t.Context(), a, image())
+	if sent := studio.Submissions(); err != nil || len(sent) != 1 || len(fields(t, &sent[0])) != 2 {
+		t.Errorf("%v, %+v", err, sent)
 	}
 }
 
