@@ -135,7 +135,7 @@ func (p Provider) Unsafe(kind string) (Behaviour, string) {
 // ProviderOf is the provider of a name.
 func ProviderOf(t testing.TB, name string) Provider {
 	t.Helper()
-	all := Providers()
+	all := All()
 	i := slices.IndexFunc(all, func(p Provider) bool { return p.Name == name })
 	if i < 0 {
 		t.Fatalf("no provider %s", name)

@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/color"
 	"image/png"
 	"net/http"
 	"strings"
@@ -85,6 +87,11 @@ func livesOfJobs(t *testing.T, binary, database string) {
 		func(t *testing.T) { queuedJobs(t, p, queue) })
 	once := fal.Open(t)
 	add("once", scene.ImageModel("once", nil), fal.JobLine("once", once, "image", nil, "once"), func(t *testing.T) { onceJobs(t, p, once) })
+	bfl := fakestudio.ProviderOf(t, "bfl")
+	fill := bfl.Open(t)
+	add("mask", scene.ImageModel("masked", nil),
+		bfl.JobLine("masked", fill, "image", map[string]any{"models": map[string]string{"masked": "flux-pro-1.0-fill"}}, "masked"),
+		func(t *testing.T) { maskedJob(t, p, fill) })
 	plain := fal.Open(t)
 	add("refusals", scene.ImageModel("plain", nil), fal.JobLine("plain", plain, "image", nil, "plain"),
 		func(t *testing.T) { refusedJobs(t, p, plain) })
@@ -484,6 +491,27 @@ func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 	}
 	if n := good.Accepted(); n != 2 {
 		t.Errorf("the good line was given %d jobs", n)
+	}
+}
+
+// maskedJob is an edit of what a mask lets change, as the clients of OpenAI send it,
+// by a provider whose masks are black and white: it refuses others.
+func maskedJob(t *testing.T, p *scene.Node, s fakestudio.Fake) {
+	c := p.Customer()
+	mask := image.NewNRGBA(image.Rect(0, 0, 64, 48))
+	for x := range 32 {
+		mask.Set(x, 0, color.Black)
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, mask); err != nil {
+		t.Fatal(err)
+	}
+	more := map[string]any{"image": dataURI(fakestudio.Picture(3)), "mask": dataURI(file.Bytes())}
+	id := c.Accepted(t, "image", c.Call(t, "POST", scene.PathEdit, scene.Order("masked", "a hat", more)))
+	checkResult(t, c, "image", "masked", c.Becomes(t, "image", id, "succeeded"))
+	c.Owns(t, scene.PricePicture, 0)
+	if sent := s.Submissions(); len(sent) != 1 || sent[0].Path != "/v1/flux-pro-1.0-fill" {
+		t.Errorf("sent %+v", sent)
 	}
 }
 

@@ -135,3 +135,29 @@ func TestMaskUnread(t *testing.T) {
 		t.Errorf("%+v", err)
 	}
 }
+
+// FuzzDrawMask: whatever a user sends as a mask, there is one of two colours or a
+// failure that says why.
+func FuzzDrawMask(f *testing.F) {
+	whole, err := task.Painted().Bytes(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("image/png", whole)
+	f.Add("image/png", whole[:len(whole)/2])
+	f.Add("image/jpeg", []byte("\xff\xd8\xff"))
+	f.Fuzz(func(t *testing.T, kind string, data []byte) {
+		made, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(task.Reference(kind, "", string(data)))), input.White)
+		if err != nil {
+			if upstream.AsJobFailure(err).Message == "" {
+				t.Error(err)
+			}
+			return
+		}
+		drawn, err := made.Bytes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conformance.Pixels(t, drawn)
+	})
+}
