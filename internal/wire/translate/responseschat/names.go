@@ -1,6 +1,7 @@
 package responseschat
 
 import (
+	"slices"
 	"strconv"
 
 	"tollgate/internal/wire/rawjson"
@@ -32,11 +33,15 @@ type chatTools struct {
 	byFunction map[string]*chatTool
 }
 
-// chatToolsOf reads the tools. Its error names one that a chat line cannot
-// serve; the tools before that are there nevertheless.
+// chatToolsOf reads the tools, those too that stand among the items. Its error
+// names one that a chat line cannot serve; the tools before that are there
+// nevertheless.
 func chatToolsOf(d *rawjson.RequestBody) (*chatTools, error) {
 	t := &chatTools{byName: make(map[toolName]*chatTool), byFunction: make(map[string]*chatTool)}
 	err := t.add(d.Raw("tools"), "", "tools")
+	if err == nil {
+		err = t.addItems(d.Raw("input"))
+	}
 	for _, tool := range t.list { // those of the client's own naming first
 		if tool.namespace == "" {
 			t.call(tool, tool.name)
@@ -73,6 +78,38 @@ func (t *chatTools) add(tools []byte, namespace, path string) error {
 		}
 		name := toolName{namespace, rawjson.Unquote(rawjson.Field(definition, "name"))}
 		t.list = append(t.list, &chatTool{toolName: name, custom: kind == "custom", definition: definition})
+	}
+	return nil
+}
+
+// addItems adds the tools of items that bring further ones, but for those that
+// are there.
+func (t *chatTools) addItems(input []byte) error {
+	if rawjson.IsText(input) {
+		return nil
+	}
+	var known map[toolName]bool
+	for i, item := range rawjson.Elements(input) {
+		if rawjson.Unquote(rawjson.Field(item, "type")) != "additional_tools" {
+			continue
+		}
+		if known == nil {
+			known = make(map[toolName]bool)
+			for _, tool := range t.list {
+				known[tool.toolName] = true
+			}
+		}
+		had := len(t.list)
+		err := t.add(rawjson.Field(item, "tools"), "", element("input", i)+".tools")
+		more := slices.DeleteFunc(t.list[had:], func(tool *chatTool) bool {
+			twin := known[tool.toolName]
+			known[tool.toolName] = true
+			return twin
+		})
+		t.list = t.list[:had+len(more)]
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -190,12 +190,15 @@ type chatCall struct{ id, name, arguments, sealed []byte }
 // clients use an id again in every turn.
 type callAnswers struct {
 	list  []callAnswer
+	calls int // that came so far
 	taken int // given to calls
-	met   int // passed on the way through the input
 }
 
-// callAnswer is what came of a call.
-type callAnswer struct {
+// callAnswer is what came of a call: mostly one output, more where a tool tells
+// how it goes on.
+type callAnswer []callOutput
+
+type callOutput struct {
 	output []byte
 	path   string
 }
@@ -233,27 +236,44 @@ func chatMessagesOf(d *rawjson.RequestBody, tools *chatTools, id wire.Identity) 
 }
 
 // collect notes the answers to calls, since they have to follow the message
-// with the calls at once, wherever the client put them.
+// with the calls at once, wherever the client put them. An output goes to the
+// first call of its id that has none, else to the last one.
 func (m *chatMessages) collect(input []byte, path string) error {
+	m.answers = make(map[string]*callAnswers)
 	for i, item := range rawjson.Elements(input) {
-		if !isCallOutput(item) {
+		output := isCallOutput(item)
+		if !output && !isCall(item) {
 			continue
 		}
 		id := rawjson.Field(item, "call_id")
 		if !rawjson.IsText(id) {
-			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "The output of a call needs its `call_id`.")
-		}
-		if m.answers == nil {
-			m.answers = make(map[string]*callAnswers)
+			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "A call and its output need a `call_id`.")
 		}
 		key := rawjson.Unquote(id)
-		if m.answers[key] == nil {
-			m.answers[key] = &callAnswers{}
-		}
 		of := m.answers[key]
-		of.list = append(of.list, callAnswer{rawjson.Field(item, "output"), element(path, i) + ".output"})
+		if of == nil {
+			of = &callAnswers{}
+			m.answers[key] = of
+		}
+		said := callOutput{rawjson.Field(item, "output"), element(path, i) + ".output"}
+		switch {
+		case !output:
+			of.calls++
+		case of.calls == 0:
+			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "No call before this output has its `call_id`.")
+		case len(of.list) < of.calls:
+			of.list = append(of.list, callAnswer{said})
+		default:
+			last := &of.list[len(of.list)-1]
+			*last = append(*last, said)
+		}
 	}
 	return nil
+}
+
+func isCall(item []byte) bool {
+	kind := rawjson.Unquote(rawjson.Field(item, "type"))
+	return kind == "function_call" || kind == "custom_tool_call"
 }
 
 func isCallOutput(item []byte) bool {
@@ -271,15 +291,10 @@ func (m *chatMessages) item(item []byte, path string) error {
 	case "reasoning":
 		m.sealed = rawjson.Inside(rawjson.Field(item, "encrypted_content"))
 		return nil
-	case "function_call_output", "custom_tool_call_output":
-		if err := m.close(); err != nil {
-			return err
-		}
-		of := m.answers[rawjson.Unquote(rawjson.Field(item, "call_id"))]
-		if of.met++; of.met > of.taken {
-			return fault.At(fault.InvalidRequest, path+".call_id", "No call before this output has its `call_id`.")
-		}
+	case "additional_tools": // among the tools
 		return nil
+	case "function_call_output", "custom_tool_call_output":
+		return m.close()
 	}
 	return notOnChat(path + ".type")
 }
@@ -388,9 +403,13 @@ func (m *chatMessages) answer(calls []chatCall) error {
 	for _, call := range calls {
 		content := rawjson.Quote(noOutput)
 		if found := m.take(rawjson.Unquote(call.id)); found != nil {
-			read, err := readChatContent(found.output, found.path)
-			if err != nil {
-				return err
+			var read chatContent
+			for _, said := range found {
+				more, err := readChatContent(said.output, said.path)
+				if err != nil {
+					return err
+				}
+				read.texts, read.parts = append(read.texts, more.texts...), append(read.parts, more.parts...)
 			}
 			content = read.text()
 			if !read.plain() {
@@ -411,13 +430,13 @@ func (m *chatMessages) answer(calls []chatCall) error {
 }
 
 // take returns the next answer to a call; nil when there is none.
-func (m *chatMessages) take(id string) *callAnswer {
+func (m *chatMessages) take(id string) callAnswer {
 	of := m.answers[id]
 	if of == nil || of.taken == len(of.list) {
 		return nil
 	}
 	of.taken++
-	return &of.list[of.taken-1]
+	return of.list[of.taken-1]
 }
 
 // chatContent is a content as the chat form has it.

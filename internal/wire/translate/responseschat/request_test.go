@@ -28,6 +28,8 @@ func TestResponsesAsChatRefuses(t *testing.T) {
 		`{"input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"web_search"}]}]}`:    "invalid_request tools[0].tools[0].type",
 		`{"input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"namespace"}]}]}`:     "invalid_request tools[0].tools[0].type",
 		`{"input":"x","tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"web_search"}}`: "invalid_request tool_choice.type",
+		`{"input":[{"type":"additional_tools","tools":[{"type":"web_search"}]},{"role":"user","content":"x"}]}`: "invalid_request " +
+			"input[0].tools[0].type",
 		`{"input":[]}`: "invalid_request input",
 		`{"input":[{"type":"reasoning","summary":[]}]}`: "invalid_request input",
 		`{"input":[{"role":"robot","content":""}]}`:     "invalid_request input[0].role",
@@ -96,6 +98,23 @@ func TestResponsesAsChat(t *testing.T) {
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"g","arguments":"{}"}},` +
 			`{"id":"d","type":"function","function":{"name":"h","arguments":"{\"input\":\"\"}"}}]},` +
 			`{"role":"tool","tool_call_id":"c","content":"2"},{"role":"tool","tool_call_id":"d","content":"(no result)"}],"max_tokens":9}`,
+		// Tools that stand among the items, one of them a second time.
+		`{"max_output_tokens":9,"tools":[{"type":"function","name":"g","description":"the first"}],"tool_choice":"auto","input":[` +
+			`{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"g"},` +
+			`{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}]},{"role":"user","content":"x"}]}`: asked +
+			`,"tools":[{"type":"function","function":{"name":"g","description":"the first"}},` +
+			`{"type":"function","function":{"name":"n__f"}}],"tool_choice":"auto","max_tokens":9}`,
+		// A call that is answered in several items, and two of one id at once.
+		`{"max_output_tokens":9,"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":"a"},` +
+			`{"type":"custom_tool_call_output","call_id":"c","output":"1"},{"type":"custom_tool_call_output","call_id":"c",` +
+			`"output":[{"type":"input_text","text":"2"}]},{"type":"function_call","call_id":"d","name":"f","arguments":"{}"},` +
+			`{"type":"function_call","call_id":"d","name":"g","arguments":"{}"},{"type":"function_call_output","call_id":"d","output":"3"},` +
+			`{"type":"function_call_output","call_id":"d","output":"4"}]}`: `{"model":"vendor","messages":[` +
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"input\":\"a\"}"}}]},` +
+			`{"role":"tool","tool_call_id":"c","content":"1\n2"},` +
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"d","type":"function","function":{"name":"f","arguments":"{}"}},` +
+			`{"id":"d","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
+			`{"role":"tool","tool_call_id":"d","content":"3"},{"role":"tool","tool_call_id":"d","content":"4"}],"max_tokens":9}`,
 	} {
 		got, err := New(askResponses(t, body), wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor",
 			Limit: 50, LimitField: "max_tokens"}})
