@@ -70,6 +70,8 @@ func (t *chatTools) add(tools []byte, namespace, path string) error {
 				return err
 			}
 			continue
+		case kind == "tool_search": // what it would find is there, or the client's alone
+			continue
 		case kind != "function" && kind != "custom":
 			return notOnChat(element(path, i) + ".type")
 		}
@@ -90,7 +92,7 @@ func (t *chatTools) addItems(input []byte) error {
 	}
 	var known map[toolName]bool
 	for i, item := range rawjson.Elements(input) {
-		if rawjson.Unquote(rawjson.Field(item, "type")) != "additional_tools" {
+		if kind := rawjson.Unquote(rawjson.Field(item, "type")); kind != "additional_tools" && kind != "tool_search_output" {
 			continue
 		}
 		if known == nil {

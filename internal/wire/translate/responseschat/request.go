@@ -291,7 +291,7 @@ func (m *chatMessages) item(item []byte, path string) error {
 	case "reasoning":
 		m.sealed = rawjson.Inside(rawjson.Field(item, "encrypted_content"))
 		return nil
-	case "additional_tools": // among the tools
+	case "additional_tools", "tool_search_call", "tool_search_output": // what they bring is among the tools
 		return nil
 	case "function_call_output", "custom_tool_call_output":
 		return m.close()

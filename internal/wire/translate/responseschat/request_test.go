@@ -104,6 +104,14 @@ func TestResponsesAsChat(t *testing.T) {
 			`{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}]},{"role":"user","content":"x"}]}`: asked +
 			`,"tools":[{"type":"function","function":{"name":"g","description":"the first"}},` +
 			`{"type":"function","function":{"name":"n__f"}}],"tool_choice":"auto","max_tokens":9}`,
+		// A search for tools: those that one has found are there, and there is nothing
+		// to be searched beside them.
+		`{"max_output_tokens":9,"tools":[{"type":"tool_search","execution":"client","parameters":{"type":"object"}}],"tool_choice":"auto",` +
+			`"input":[{"type":"tool_search_call","call_id":"s","execution":"client","arguments":{"query":"q"}},` +
+			`{"type":"tool_search_output","call_id":"s","execution":"client","tools":[{"type":"function","name":"g"}]},` +
+			`{"role":"user","content":"x"}]}`: asked +
+			`,"tools":[{"type":"function","function":{"name":"g"}}],"tool_choice":"auto","max_tokens":9}`,
+		`{"input":"x","max_output_tokens":9,"tool_choice":"auto","tools":[{"type":"tool_search"}]}`: asked + `,"max_tokens":9}`,
 		// A call that is answered in several items, and two of one id at once.
 		`{"max_output_tokens":9,"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":"a"},` +
 			`{"type":"custom_tool_call_output","call_id":"c","output":"1"},{"type":"custom_tool_call_output","call_id":"c",` +
