@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -35,7 +36,7 @@ func TestAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agents := []agent{claude(programs), codex(programs)}
+	agents := []agent{claude(programs), codex(programs, "worker"), codex(programs, "gpt-5.5")}
 	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
 		agents = append(agents, opencode(programs, "chat"), opencode(programs, "responses"), opencode(programs, "messages"))
 	} else {
@@ -51,6 +52,7 @@ func TestAgents(t *testing.T) {
 // agent is a coding agent on the command line.
 type agent struct {
 	name   string
+	model  string                          // its id; empty: worker
 	reads  func(file string) call          // the tool by which it reads a file
 	writes func(file, content string) call // and writes one
 	// command starts it in a folder, with the task, on a model of a gateway.
@@ -79,11 +81,12 @@ func claude(programs string) agent {
 	}
 }
 
-// codex speaks responses.
-func codex(programs string) agent {
+// codex speaks responses. On models that it knows it brings tools of types that
+// other forms have not.
+func codex(programs, model string) agent {
 	shell := func(command string) call { return call{"exec_command", `{"cmd":` + quote(command) + `}`} }
 	return agent{
-		name: "codex", keeps: []string{"responses"},
+		name: "codex with " + model, model: model, keeps: []string{"responses"},
 		reads:  func(file string) call { return shell("cat " + file) },
 		writes: func(file, content string) call { return shell("printf %s '" + content + "' > " + file) },
 		command: func(ctx context.Context, folder, gateway, key, model, task string) *exec.Cmd {
@@ -147,7 +150,8 @@ func (a agent) play(t *testing.T, line string) {
 		}
 		return turn{calls: []call{a.reads(in("colour.txt")), a.reads(in("size.txt"))}, thought: "Two files to read."}
 	})
-	g := startOn(t, p.onlyLine(line, true))
+	model := cmp.Or(a.model, "worker")
+	g := startOn(t, p.onlyLine(line, model, true))
 	for name, content := range map[string]string{"colour.txt": colour, "size.txt": size} {
 		if err := os.WriteFile(in(name), []byte(content+"\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -156,7 +160,7 @@ func (a agent) play(t *testing.T, line string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	const task = "Read colour.txt and size.txt, write what they say into kettle.txt, and tell me."
-	cmd := a.command(ctx, folder, g.url, g.key(t, g.account(t, "10"), nil), "worker", task)
+	cmd := a.command(ctx, folder, g.url, g.key(t, g.account(t, "10"), nil), model, task)
 	const nowhere = "http://127.0.0.1:9" // nothing may leave this machine
 	cmd.Dir = folder
 	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"), "HOME="+home, "SHELL=/bin/sh",

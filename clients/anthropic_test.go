@@ -296,7 +296,7 @@ func TestOnGemini(t *testing.T) {
 		}
 		return turn{calls: []call{{"get_weather", `{"city":"Oslo"}`}}}
 	})
-	g := startOn(t, p.onlyLine("gemini", false))
+	g := startOn(t, p.onlyLine("gemini", "worker", false))
 	key := g.key(t, g.account(t, "1"), nil)
 	t.Run("messages", func(t *testing.T) { testMessageTools(t, g.native(key), "worker") })
 	t.Run("responses", func(t *testing.T) { testFunctions(t, g.client(key), "worker") })

@@ -94,9 +94,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// onlyLine is a catalog with the model `worker`, which answers in all forms and
-// may think first, on a line of one form.
-func (p *provider) onlyLine(form string, thinks bool) string {
+// onlyLine is a catalog with one model, which answers in all forms and may think
+// first, on a line of one form.
+func (p *provider) onlyLine(form, model string, thinks bool) string {
 	adapter, path := "openai", "/v1"
 	switch form {
 	case "messages":
@@ -106,11 +106,11 @@ func (p *provider) onlyLine(form string, thinks bool) string {
 	}
 	return fmt.Sprintf(`
 models:
-  - {id: worker, kind: chat, state: open, forms: [chat, responses, messages], reasoning: %t,`+
+  - {id: %s, kind: chat, state: open, forms: [chat, responses, messages], reasoning: %t,`+
 		` context_window: 200000, max_output_tokens: 64000, price: {input: 1, output: 1}}
 lines:
-  - {id: only, provider: %s, base_url: "%s%s", api_key: "${FAKE_KEY}", forms: [%s], models: {worker: vendor}}
-`, thinks, adapter, p.url, path, form)
+  - {id: only, provider: %s, base_url: "%s%s", api_key: "${FAKE_KEY}", forms: [%s], models: {%s: vendor}}
+`, model, thinks, adapter, p.url, path, form, model)
 }
 
 // quote writes a JSON string.
