@@ -222,6 +222,22 @@ func (c *caller) ask(t *testing.T, in scene.Form, body string) (a scene.Answer, 
 	return a, served
 }
 
+// call makes a request about jobs, again where the machine is too busy.
+func (c *caller) call(t *testing.T, method, path string, body []byte) (a scene.Reply) {
+	t.Helper()
+	scene.Eventually(t, "the gateway takes a request about a job", func() bool {
+		a = c.Call(t, method, path, body)
+		overloaded := a.Status == http.StatusServiceUnavailable
+		if overloaded {
+			c.mu.Lock()
+			c.later++
+			c.mu.Unlock()
+		}
+		return !overloaded
+	})
+	return a
+}
+
 // blame notes what should not have been seen.
 func (c *caller) blame(format string, args ...any) {
 	c.mu.Lock()
