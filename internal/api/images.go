@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"tollgate/internal/egress"
@@ -19,13 +20,15 @@ const (
 )
 
 // images fetches what one chat request refers to, for a line that takes images
-// inline alone. Not for concurrent use.
+// inline alone. It is safe for concurrent use, but for its release.
 type images struct {
 	desk    *desk
 	account string
-	memory  httpapi.Held
-	left    int64     // bytes that may still come
-	until   time.Time // zero: nothing was fetched yet
+
+	mu     sync.Mutex // guards the rest
+	memory httpapi.Held
+	left   int64     // bytes that may still come
+	until  time.Time // zero: nothing was fetched yet
 }
 
 func (d *desk) imagesOf(account string) *images {
@@ -41,10 +44,8 @@ func (i *images) release() { i.memory.Release() }
 func (i *images) fetch(ctx context.Context, address string) (string, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, imagesWithin)
 	defer cancel()
-	if i.until.IsZero() {
-		i.until, _ = ctx.Deadline()
-	}
-	ctx, end := context.WithDeadline(ctx, i.until)
+	until, left := i.begin(ctx)
+	ctx, end := context.WithDeadline(ctx, until)
 	defer end()
 	leave, ok := i.desk.fetches.join(i.account)
 	if !ok {
@@ -56,7 +57,7 @@ func (i *images) fetch(ctx context.Context, address string) (string, []byte, err
 		return "", nil, fetchesBusy()
 	}
 	defer done()
-	document, err := i.desk.Guard.Get(ctx, address, egress.Limits{Size: i.left, Within: fetchWithin, Grow: i.memory.Grow})
+	document, err := i.desk.Guard.Get(ctx, address, egress.Limits{Size: left, Within: fetchWithin, Grow: i.grow})
 	var refusal *egress.AddressError
 	var told *fault.Error
 	switch {
@@ -75,6 +76,37 @@ func (i *images) fetch(ctx context.Context, address string) (string, []byte, err
 	if err != nil {
 		return "", nil, fault.New(fault.InvalidRequest, "%s", err)
 	}
-	i.left -= int64(len(document.Body))
+	if !i.take(int64(len(document.Body))) {
+		return "", nil, fault.New(fault.InvalidRequest, "The images by address are larger than %d bytes in all. Send smaller ones.", inlineImages)
+	}
 	return mime, document.Body, nil
+}
+
+// begin returns until when images may be fetched, the first of which begins now
+// with ctx, and how many bytes may still come.
+func (i *images) begin(ctx context.Context) (until time.Time, left int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.until.IsZero() {
+		i.until, _ = ctx.Deadline()
+	}
+	return i.until, i.left
+}
+
+// grow takes memory.
+func (i *images) grow(n int64) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.memory.Grow(n)
+}
+
+// take counts what has come; false: others have left no room for it meanwhile.
+func (i *images) take(n int64) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if n > i.left {
+		return false
+	}
+	i.left -= n
+	return true
 }

@@ -45,6 +45,11 @@ func (d *desk) countTokens(x *exchange) error {
 		return err
 	}
 	call.Body = call.Body.(counted).Request
+	if call.Body.Asking().Bound.Images > 0 {
+		pictures := d.imagesOf(call.Account)
+		defer pictures.release()
+		call.Image = pictures.fetch
+	}
 	n, err := d.Chat.CountTokens(x.Request.Context(), call)
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func (r *run) close() {
 func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	x.tried++
 	translation := x.translation(&on.Candidate)
-	translation.Image = x.images(ctx)
+	translation.Images = x.images(ctx)
 	pair := translate.New(x.Body, on.Form, x.identity(&on.Candidate))
 	body, err := pair.Body(translation) // takes a while where it fetches, which is not the line's
 	if err != nil {

@@ -64,6 +64,7 @@ type Options struct {
 type Conductor struct {
 	opts   Options
 	admit  func(context.Context, ledger.Admission) (hold, error)
+	admits func(context.Context, ledger.Admission) error // what admit would say
 	refuse func(ledger.Refusal)
 	budget budget
 }
@@ -101,7 +102,7 @@ func New(o Options) *Conductor {
 	c := &Conductor{opts: o}
 	c.budget.limit = o.AnswerBudget
 	if o.Ledger != nil {
-		c.refuse = o.Ledger.Refused
+		c.refuse, c.admits = o.Ledger.Refused, o.Ledger.Admissible
 		c.admit = func(ctx context.Context, a ledger.Admission) (hold, error) {
 			h, err := o.Ledger.Admit(ctx, a)
 			if err != nil {
@@ -132,8 +133,9 @@ type AcceptedRequest struct {
 	Header http.Header
 	// Image fetches the image at an address of the client's, for lines that take
 	// images inline alone: its media type and its bytes, which may be in memory
-	// until the request has ended. The error is a *fault.Error without a field.
-	// Nil: the request has no images, or such lines cannot take it.
+	// until the request has ended. The error is a *fault.Error without a field. It
+	// is called several times at once. Nil: the request has no images, or such
+	// lines cannot take it.
 	Image func(ctx context.Context, address string) (mime string, data []byte, err error)
 	// Received is when the request arrived, by the conductor's clock.
 	Received time.Time

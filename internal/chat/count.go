@@ -2,8 +2,10 @@ package chat
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
@@ -16,9 +18,11 @@ const countWait = 10 * time.Second
 
 // CountTokens returns how many tokens a request's prompt has: the provider's
 // count where a line has one, else our own. It moves no money. The error is a
-// *fault.Error: the provider rejected the request, or no line may get it.
+// *fault.Error: the provider rejected the request, or no line may get it. Images by
+// address are fetched as for the request itself.
 func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (int64, error) {
 	x := &exchange{Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx}
+	x.choice = catalog.Choice{Options: x.asked.Options, Tools: x.asked.Tools}
 	if err := call.Snapshot.CheckRouting(call.Model, call.Form, x.asked.Routing); err != nil {
 		return 0, err
 	}
@@ -37,6 +41,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (int6
 			ask.Body = own.CountBody(t.Edits)
 			return ask, nil
 		}
+		t.Images = x.countedImages(ctx)
 		var err error
 		ask.Body, err = translate.New(x.Body, on.Form, x.identity(on)).Body(t)
 		return ask, err
@@ -45,4 +50,19 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (int6
 		return n, err
 	}
 	return x.usage(wire.Usage{}, false, func(*wire.Counter) int64 { return 0 }).Prompt, nil
+}
+
+// countedImages is images for a count, which costs nothing: they are fetched only
+// for who could have the request itself made now.
+func (x *exchange) countedImages(ctx context.Context) func(addresses []string) []wire.FetchedImage {
+	fetch := x.images(ctx)
+	if fetch == nil {
+		return nil
+	}
+	return func(addresses []string) []wire.FetchedImage {
+		if err := x.admits(ctx, x.admission()); err != nil {
+			return slices.Repeat([]wire.FetchedImage{{Err: err}}, len(addresses))
+		}
+		return fetch(addresses)
+	}
 }

@@ -30,7 +30,7 @@ type exchange struct {
 	ended    bool // the hold was settled or released
 	attempts []line.AttemptRecord
 	tried    int
-	fetched  map[string]image // by address
+	fetched  map[string]wire.FetchedImage // by address
 
 	// What the good attempt left. One of whole and stream is set.
 	on     *line.Attempt

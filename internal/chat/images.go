@@ -2,39 +2,66 @@ package chat
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire"
 )
 
-// maxFetched is how many images of a request are fetched at most.
-const maxFetched = 16
-
-// image is what was fetched from an address, or why it was not.
-type image struct {
-	mime string
-	data []byte
-	err  error
-}
+// Bounds of the images that are fetched for a request.
+const (
+	maxFetched    = 16
+	fetchedAtOnce = 4
+)
 
 // images returns how a translation gets the images that its line wants inline,
 // each of them once however many lines are asked; nil: not at all.
-func (x *exchange) images(ctx context.Context) func(address string) (string, []byte, error) {
+func (x *exchange) images(ctx context.Context) func(addresses []string) []wire.FetchedImage {
 	if x.Image == nil {
 		return nil
 	}
-	return func(address string) (string, []byte, error) {
-		got, known := x.fetched[address]
-		switch {
-		case known:
-		case len(x.fetched) == maxFetched:
-			return "", nil, fault.New(fault.InvalidRequest, "This model takes at most %d images by address. Send the others inline.", maxFetched)
-		default:
-			got.mime, got.data, got.err = x.Image(ctx, address)
-			if x.fetched == nil {
-				x.fetched = make(map[string]image)
-			}
-			x.fetched[address] = got
+	return func(addresses []string) []wire.FetchedImage {
+		if x.fetched == nil {
+			x.fetched = make(map[string]wire.FetchedImage)
 		}
-		return got.mime, got.data, got.err
+		got := make([]wire.FetchedImage, len(addresses))
+		var missing []int
+		for i, address := range addresses {
+			var known bool
+			if got[i], known = x.fetched[address]; !known {
+				missing = append(missing, i)
+			}
+		}
+		if room := maxFetched - len(x.fetched); len(missing) > room {
+			got[missing[room]].Err = fault.New(fault.InvalidRequest,
+				"This model takes at most %d images by address. Send the others inline.", maxFetched)
+			return got // nobody gets the others
+		}
+		x.fetch(ctx, addresses, missing, got)
+		for _, i := range missing {
+			x.fetched[addresses[i]] = got[i]
+		}
+		return got
 	}
+}
+
+// fetch fetches those of the addresses whose numbers are given, some at once.
+func (x *exchange) fetch(ctx context.Context, addresses []string, numbers []int, to []wire.FetchedImage) {
+	var group sync.WaitGroup
+	places := make(chan struct{}, fetchedAtOnce)
+	for _, i := range numbers {
+		places <- struct{}{}
+		group.Go(func() {
+			defer func() { <-places }()
+			defer func() {
+				if trouble := recover(); trouble != nil { // a stranger's file must not end the process
+					to[i].Err = fault.Unavailable(fmt.Errorf("fetching an image panicked: %v\n%s", trouble, debug.Stack()))
+				}
+			}()
+			to[i].MIME, to[i].Data, to[i].Err = x.Image(ctx, addresses[i])
+		})
+	}
+	group.Wait()
 }

@@ -126,8 +126,16 @@ type Translation struct {
 	// OpenAI tells that the line's host is OpenAI's or Azure's, which know what
 	// compatible ones do not.
 	OpenAI bool
-	// Image fetches the image at an address, for a line that takes images inline
-	// alone: its media type and its bytes. The error is a *fault.Error. Nil:
+	// Images fetches the images at addresses that differ, for a line that takes
+	// images inline alone, and returns what came of each, in their order. Nil:
 	// nobody fetches.
-	Image func(address string) (mime string, data []byte, err error)
+	Images func(addresses []string) []FetchedImage
+}
+
+// FetchedImage is the image at an address: its media type and its bytes, or why
+// there is none, a *fault.Error.
+type FetchedImage struct {
+	MIME string
+	Data []byte
+	Err  error
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -13,7 +14,9 @@ import (
 type geminiConversation struct {
 	older bool // a model before Gemini 3: it takes calls without a signature, and fetches nothing
 
-	fetch func(address string) (mime string, data []byte, err error) // an image; nil: nobody does
+	fetches bool                         // images by address are fetched
+	images  map[string]wire.FetchedImage // those that were, by address
+	wanted  []string                     // and the others, each once
 
 	system []byte // the inside of a string: all system texts; nil: none
 	turns  []byte // the inside of the array

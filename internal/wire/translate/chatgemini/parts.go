@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -69,24 +70,31 @@ func (c *geminiConversation) image(part []byte, param string) ([]byte, error) {
 	case !rawjson.IsText(address) || isInline(address):
 	case !c.older:
 		return geminiAddressed(rawjson.Unquote(address), param)
-	case c.fetch != nil:
+	case c.fetches:
 		return c.fetched(rawjson.Unquote(address), param)
 	}
 	return geminiInline(address, param, anImage)
 }
 
-// fetched makes the part of an image out of what its address holds.
+// fetched makes the part of an image out of what its address holds; an empty one
+// where that is not known yet, but wanted.
 func (c *geminiConversation) fetched(address, param string) ([]byte, error) {
-	mime, data, err := c.fetch(address)
+	got, known := c.images[address]
 	var f *fault.Error
 	switch {
-	case errors.As(err, &f) && f.Code == fault.InvalidRequest:
+	case !known:
+		if !slices.Contains(c.wanted, address) {
+			c.wanted = append(c.wanted, address)
+		}
+		return []byte("{}"), nil
+	case errors.As(got.Err, &f) && f.Code == fault.InvalidRequest:
 		return nil, cannotGemini(param, "cannot be used: %s", f.Message)
-	case err != nil:
-		return nil, err
+	case got.Err != nil:
+		return nil, got.Err
 	}
-	out := rawjson.Put(make([]byte, 0, base64.StdEncoding.EncodedLen(len(data))+64), `{"inlineData":{"mimeType":"`, mime, `","data":"`)
-	return append(base64.StdEncoding.AppendEncode(out, data), `"}}`...), nil
+	out := make([]byte, 0, base64.StdEncoding.EncodedLen(len(got.Data))+64)
+	out = rawjson.Put(out, `{"inlineData":{"mimeType":"`, got.MIME, `","data":"`)
+	return append(base64.StdEncoding.AppendEncode(out, got.Data), `"}}`...), nil
 }
 
 // scheme is how a data address begins.

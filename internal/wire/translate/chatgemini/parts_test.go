@@ -3,6 +3,7 @@ package chatgemini
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -106,14 +107,20 @@ func TestGeminiTrapImagesByAddress(t *testing.T) {
 func TestGeminiTrapImagesFetchedHere(t *testing.T) {
 	t.Parallel()
 	busy := fault.New(fault.ServiceUnavailable, "busy")
-	in := wire.Translation{Edits: wire.Edits{Model: "gemini-2.5-flash"}, Image: func(address string) (string, []byte, error) {
-		switch address {
-		case "https://example.com/a?b":
-			return "image/webp", []byte("bytes"), nil
-		case "https://example.com/busy":
-			return "", nil, busy
+	var asked [][]string
+	in := wire.Translation{Edits: wire.Edits{Model: "gemini-2.5-flash"}, Images: func(addresses []string) (got []wire.FetchedImage) {
+		asked = append(asked, addresses)
+		for _, address := range addresses {
+			switch address {
+			case "https://example.com/a?b", "https://example.com/c":
+				got = append(got, wire.FetchedImage{MIME: "image/webp", Data: []byte("bytes")})
+			case "https://example.com/busy":
+				got = append(got, wire.FetchedImage{Err: busy})
+			default:
+				got = append(got, wire.FetchedImage{Err: fault.New(fault.InvalidRequest, "It is gone.")})
+			}
 		}
-		return "", nil, fault.New(fault.InvalidRequest, "It is gone.")
+		return got
 	}}
 	ask := func(address string) ([]byte, error) {
 		return toGemini(t, `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":"`+address+`"}]}]}`, in)
@@ -130,6 +137,15 @@ func TestGeminiTrapImagesFetchedHere(t *testing.T) {
 	}
 	if _, err := ask("https://example.com/busy"); !errors.Is(err, busy) {
 		t.Errorf("%v", err)
+	}
+	asked = nil
+	body, err := ask(`https://example.com/c"},{"type":"image_url","image_url":"https://example.com/a?b"},` +
+		`{"type":"image_url","image_url":"https://example.com/c`)
+	if err != nil || strings.Count(string(body), `"inlineData":{"mimeType":"image/webp","data":"Ynl0ZXM="}`) != 3 {
+		t.Errorf("%v: %s", err, body)
+	}
+	if want := [][]string{{"https://example.com/c", "https://example.com/a?b"}}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("asked for %v, want %v", asked, want)
 	}
 }
 

@@ -19,13 +19,10 @@ func (r chatOnGemini) Body(t wire.Translation) ([]byte, error) {
 	if err := r.refuseForGemini(); err != nil {
 		return nil, err
 	}
-	conversation := geminiConversation{older: generationOf(t.Model).before3(), fetch: t.Image}
-	for i, message := range rawjson.Elements(r.Doc.Raw("messages")) {
-		if err := conversation.add(message, i); err != nil {
-			return nil, err
-		}
+	conversation, err := r.conversation(t)
+	if err != nil {
+		return nil, err
 	}
-	conversation.end()
 	tools, choice, err := r.geminiTools()
 	if err != nil {
 		return nil, err
@@ -52,6 +49,33 @@ func (r chatOnGemini) Body(t wire.Translation) ([]byte, error) {
 		body.add("serviceTier", string(rawjson.Quote(r.ServiceTier)))
 	}
 	return body.object(), nil
+}
+
+// conversation puts the messages into the form. Images by address that somebody
+// fetches for the line are fetched all at once, once nothing else is wrong with the
+// messages, which are read again then.
+func (r chatOnGemini) conversation(t wire.Translation) (*geminiConversation, error) {
+	c := &geminiConversation{older: generationOf(t.Model).before3(), fetches: t.Images != nil}
+	if err := c.addAll(r.Doc.Raw("messages")); err != nil || len(c.wanted) == 0 {
+		return c, err
+	}
+	images := make(map[string]wire.FetchedImage, len(c.wanted))
+	for i, image := range t.Images(c.wanted) {
+		images[c.wanted[i]] = image
+	}
+	c = &geminiConversation{older: c.older, fetches: true, images: images}
+	return c, c.addAll(r.Doc.Raw("messages"))
+}
+
+// addAll adds all messages.
+func (c *geminiConversation) addAll(messages []byte) error {
+	for i, message := range rawjson.Elements(messages) {
+		if err := c.add(message, i); err != nil {
+			return err
+		}
+	}
+	c.end()
+	return nil
 }
 
 // geminiFields are the members of an object that is being written.
