@@ -186,9 +186,7 @@ func (e *ending) settled() {
 		if i == len(attempts)-1 && e.fail == nil {
 			s.Answered, s.Cost, s.Held = true, e.cost, e.rec.held
 		}
-		if s.Answered || s.LineCost != nil {
-			e.jobs.opts.Lines.Settled(a.Line, e.rec.model, s)
-		}
+		e.jobs.opts.Lines.Settled(a.Line, e.rec.model, s)
 	}
 }
 

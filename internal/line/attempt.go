@@ -176,9 +176,7 @@ func costOf(ln *catalog.Line, m *catalog.Model, t upstream.TokenCounts) *money.A
 // Waste notes tokens of an attempt whose answer nobody got.
 func (r *AttemptRecord) Waste(a *Attempt, m *catalog.Model, t upstream.TokenCounts) {
 	r.TokenCounts, r.LineCost = t, costOf(a.Line, m, t)
-	if r.LineCost != nil {
-		a.entry.stats.settled(m.ID, Settlement{LineCost: r.LineCost})
-	}
+	a.entry.stats.settled(m.ID, Settlement{LineCost: r.LineCost})
 }
 
 // AttemptRecord is what the request log keeps of one attempt.

@@ -144,6 +144,9 @@ func (s *stats) forget(now time.Time) []health.Change {
 
 // settled counts what a request, a job or a failed attempt came to.
 func (s *stats) settled(model string, what Settlement) {
+	if !what.Answered && what.LineCost == nil {
+		return // a failed attempt of which nothing is known
+	}
 	m := what.margin(model)
 	s.margins.add(m)
 	s.metrics.settled(m)
