@@ -115,6 +115,9 @@ func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			pieces, err := pair.Render(answer, []byte(answers[0]), wire.Usage{Prompt: 3, Completion: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
 			var whole struct {
 				Choices []struct {
 					Message struct {
