@@ -24,7 +24,7 @@ func (s *server) usage(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, err := view(s, c, func(tx *store.Tx) (report spending.Table, err error) {
+	report, err := view(s, c, func(tx *store.Tx) (report spending.Breakdown, err error) {
 		now, err := tx.NowMS()
 		if err != nil {
 			return report, err

@@ -71,12 +71,12 @@ func (d *desk) usage(x *exchange) error {
 		models[i] = model{m.Model, totalsOf(m.Totals), m.Prompt, m.Completion, m.Images}
 	}
 	return writeJSON(x, struct {
-		Object  string          `json:"object"`
-		Balance balance         `json:"balance"`
-		Total   totals          `json:"total"`
-		Today   totals          `json:"today"`
-		ByModel []model         `json:"by_model"`
-		Report  *spending.Table `json:"report,omitempty"`
+		Object  string              `json:"object"`
+		Balance balance             `json:"balance"`
+		Total   totals              `json:"total"`
+		Today   totals              `json:"today"`
+		ByModel []model             `json:"by_model"`
+		Report  *spending.Breakdown `json:"report,omitempty"`
 	}{"usage", balance{u.Balance, u.Balance.Credits()}, totalsOf(u.Total), totalsOf(u.Today), models, report})
 }
 
@@ -102,7 +102,7 @@ func (d *desk) creditGrants(x *exchange) error {
 
 // readUsage reads balance and totals of the caller's account, and the report if it
 // is asked for, in one snapshot.
-func (d *desk) readUsage(x *exchange, asked bool) (u ledger.Usage, report *spending.Table, err error) {
+func (d *desk) readUsage(x *exchange, asked bool) (u ledger.Usage, report *spending.Breakdown, err error) {
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
 	values := x.Request.URL.Query()

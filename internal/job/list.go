@@ -74,8 +74,8 @@ func (f Filter) recorded() source {
 	w.by(f.Line, "line = ? AND line <> ''", "line || '' = ?")
 	w.by(f.Model, "model = ? AND ended_ms >= 0", "model || '' = ?")
 	w.by(f.Status, "status = ? AND ended_ms > 0", "status || '' = ?")
-	w.also("key", f.Key)
-	w.also("code", f.Code)
+	w.by(f.Key, "key || '' = ?", "key || '' = ?")
+	w.by(f.Code, "code || '' = ?", "code || '' = ?")
 	return w.newest("job", f)
 }
 
@@ -93,10 +93,8 @@ func (f Filter) running() source {
 	}
 	w.by(f.Account, "account || '' = ?", "account || '' = ?")
 	w.by(f.Model, "model || '' = ?", "model || '' = ?")
-	if f.Key != "" {
-		w.args = append(w.args, f.Key)
-		w.where = append(w.where, fmt.Sprintf("(SELECT j.key FROM job j WHERE j.id = job_run.id) = $%d", len(w.args)))
-	}
+	const key = "(SELECT j.key FROM job j WHERE j.id = job_run.id) = ?"
+	w.by(f.Key, key, key)
 	return w.newest("job_run", f)
 }
 
@@ -120,27 +118,14 @@ func (w *indexScan) by(value, first, later string) {
 	w.where = append(w.where, strings.Replace(text, "?", fmt.Sprintf("$%d", len(w.args)), 1))
 }
 
-// also adds a condition that no index is walked by.
-func (w *indexScan) also(column, value string) {
-	if value != "" {
-		w.args = append(w.args, value)
-		w.where = append(w.where, fmt.Sprintf("%s || '' = $%d", column, len(w.args)))
-	}
-}
-
 // newest is the source, a page of it.
 func (w *indexScan) newest(table string, f Filter) source {
-	if f.After != "" {
-		w.args = append(w.args, f.After)
-		w.where = append(w.where, fmt.Sprintf("id < $%d", len(w.args)))
-	}
+	w.by(f.After, "id < ?", "id < ?")
 	if f.SinceMS > 0 {
-		w.args = append(w.args, id.First(idPrefix, time.UnixMilli(f.SinceMS)))
-		w.where = append(w.where, fmt.Sprintf("id >= $%d", len(w.args)))
+		w.by(id.First(idPrefix, time.UnixMilli(f.SinceMS)), "id >= ?", "id >= ?")
 	}
 	if f.UntilMS > 0 {
-		w.args = append(w.args, id.First(idPrefix, time.UnixMilli(f.UntilMS)))
-		w.where = append(w.where, fmt.Sprintf("id < $%d", len(w.args)))
+		w.by(id.First(idPrefix, time.UnixMilli(f.UntilMS)), "id < ?", "id < ?")
 	}
 	text := `SELECT id FROM ` + table
 	if len(w.where) > 0 {

@@ -31,16 +31,16 @@ type dayKey struct{ day, series int64 }
 
 // days are figures to be added to ledger_day, and the series that they are of.
 type days struct {
-	names   map[int64]books.Series
-	figures map[dayKey]*books.Figures
+	names   map[int64]books.UsageSeries
+	figures map[dayKey]*books.DayFigures
 }
 
 func newDays() days {
-	return days{names: map[int64]books.Series{}, figures: map[dayKey]*books.Figures{}}
+	return days{names: map[int64]books.UsageSeries{}, figures: map[dayKey]*books.DayFigures{}}
 }
 
 // add adds an ended request.
-func (d days) add(s books.Series, day int64, f books.Figures) {
+func (d days) add(s books.UsageSeries, day int64, f books.DayFigures) {
 	k := dayKey{day, books.SeriesID(s)}
 	d.names[k.series] = s
 	if sum := d.figures[k]; sum != nil {
@@ -104,7 +104,7 @@ func (b *batch) writeSeries(q *store.Batch) {
 		if r.End.Outcome == Refused {
 			continue
 		}
-		series := books.Series{
+		series := books.UsageSeries{
 			Account: r.Hold.Account, Key: r.Hold.Key, Model: word(r.Hold.Model), Line: word(r.End.Line), Endpoint: word(r.Hold.Endpoint),
 		}
 		d.add(series, r.Hold.Day, books.Ended(r.End.Outcome, r.Cost, r.End.TakenByLines(), r.End.Tokens))
@@ -144,7 +144,7 @@ const (
 // datedRow is what days need of a receipt.
 type datedRow struct {
 	id       string
-	series   books.Series
+	series   books.UsageSeries
 	day      int64
 	outcome  Outcome
 	cost     money.Amount
@@ -159,7 +159,7 @@ func (r *datedRow) dest() []any {
 		&r.tokens.Clips, &r.tokens.VideoMS}
 }
 
-func (r *datedRow) figures() books.Figures {
+func (r *datedRow) figures() books.DayFigures {
 	return books.Ended(r.outcome, r.cost, r.lineCost, r.tokens)
 }
 

@@ -110,7 +110,7 @@ type Books struct {
 	keys     map[string]*keySums
 	holds    map[string]*openHold // open, by request
 	series   map[int64]*seriesSums
-	named    map[books.Series]*seriesSums // the same, and those that are missing
+	named    map[books.UsageSeries]*seriesSums // the same, and those that are missing
 	factors  dayFactors
 	receipts []func(JobReceipt)
 	finally  []func() error

@@ -358,7 +358,7 @@ func (b *Books) readReceipts() error {
 				What: "an open hold has a receipt", Recorded: h.amount.String(), Computed: r.cost.String()})
 		}
 		b.add(account, key, model, &r)
-		b.addDated(books.Series{Account: account, Key: key, Model: model, Line: texts[5], Endpoint: texts[6]}, &r)
+		b.addDated(books.UsageSeries{Account: account, Key: key, Model: model, Line: texts[5], Endpoint: texts[6]}, &r)
 		if r.job && r.outcome != books.Refused {
 			told := JobReceipt{Request: id, Job: job, Account: account, Billed: r.outcome == books.Billed, Cost: r.cost, EndedMS: r.endedMS}
 			for _, fn := range b.receipts {

@@ -14,10 +14,10 @@ import (
 // receipts came to is noted with their series.
 
 // DayMark is what figures of a day add to the mark of their series.
-func DayMark(day int64, f books.Figures) uint64 { r := factorsOf(day); return r.mark(f) }
+func DayMark(day int64, f books.DayFigures) uint64 { r := factorsOf(day); return r.mark(f) }
 
 // factors are those of a day.
-type factors [len(books.Figures{})]uint64
+type factors [len(books.DayFigures{})]uint64
 
 func factorsOf(day int64) (r factors) {
 	for i := range r {
@@ -26,7 +26,7 @@ func factorsOf(day int64) (r factors) {
 	return r
 }
 
-func (r *factors) mark(f books.Figures) (sum uint64) {
+func (r *factors) mark(f books.DayFigures) (sum uint64) {
 	for i, n := range f {
 		sum += uint64(n) * r[i]
 	}
@@ -48,15 +48,15 @@ func (d dayFactors) of(day int64) *factors {
 
 // seriesSums are the marks of a series' days, and of what should make them.
 type seriesSums struct {
-	names              books.Series
+	names              books.UsageSeries
 	recorded, computed uint64
 }
 
 func (b *Books) readSeries() error {
-	b.series, b.named, b.factors = map[int64]*seriesSums{}, map[books.Series]*seriesSums{}, dayFactors{}
+	b.series, b.named, b.factors = map[int64]*seriesSums{}, map[books.UsageSeries]*seriesSums{}, dayFactors{}
 	err := b.each(func(scan scanner) error {
 		var id, folded int64
-		var s books.Series
+		var s books.UsageSeries
 		if err := scan(&id, &s.Account, &s.Key, &s.Model, &s.Line, &s.Endpoint, &folded); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (b *Books) readSeries() error {
 	}
 	return b.each(func(scan scanner) error {
 		var day, id int64
-		var f books.Figures
+		var f books.DayFigures
 		dest := []any{&day, &id}
 		for i := range f {
 			dest = append(dest, &f[i])
@@ -105,7 +105,7 @@ func (s *seriesSums) at(what, recorded string) Difference {
 }
 
 // judgeDay tells what no requests can come to; "": nothing.
-func judgeDay(f books.Figures) string {
+func judgeDay(f books.DayFigures) string {
 	for _, n := range f {
 		if n < 0 {
 			return "a figure of a day is negative"
@@ -122,7 +122,7 @@ func judgeDay(f books.Figures) string {
 
 // addDated adds a receipt to what its day should be. One that is not said to be in
 // a day is in none.
-func (b *Books) addDated(names books.Series, r *receipt) {
+func (b *Books) addDated(names books.UsageSeries, r *receipt) {
 	if r.dated == 0 || r.outcome == books.Refused {
 		return
 	}
@@ -158,7 +158,7 @@ func (b *Books) compareSeries() error {
 // findDays names the days of a series that are not the sums of its receipts. Of
 // a day whose receipts have been deleted it cannot tell.
 func (b *Books) findDays(s *seriesSums) error {
-	type sums struct{ recorded, computed books.Figures }
+	type sums struct{ recorded, computed books.DayFigures }
 	days := map[int64]*sums{}
 	at := func(day int64) *sums {
 		if days[day] == nil {
@@ -169,7 +169,7 @@ func (b *Books) findDays(s *seriesSums) error {
 	const columns = `prompt_tokens, cached_tokens, completion_tokens, images, clips, video_ms, cost_nano, line_cost_nano`
 	err := b.each(func(scan scanner) error {
 		var day int64
-		var f books.Figures
+		var f books.DayFigures
 		dest := []any{&day}
 		for i := range f {
 			dest = append(dest, &f[i])
@@ -195,7 +195,7 @@ func (b *Books) findDays(s *seriesSums) error {
 		return err
 	}
 	for day, d := range days {
-		if d.recorded != d.computed && d.computed != (books.Figures{}) {
+		if d.recorded != d.computed && d.computed != (books.DayFigures{}) {
 			b.Differ(Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: "a day is not the sum of its receipts",
 				Recorded: fmt.Sprintf("day %d: %v", day, d.recorded), Computed: fmt.Sprint(d.computed)})
 		}

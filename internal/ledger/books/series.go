@@ -2,12 +2,12 @@ package books
 
 import "tollgate/internal/money"
 
-// Series is what requests are summed by, a day each.
-type Series struct{ Account, Key, Model, Line, Endpoint string }
+// UsageSeries is what requests are summed by, a day each.
+type UsageSeries struct{ Account, Key, Model, Line, Endpoint string }
 
 // SeriesID names a series: the same on every node, without asking anybody. Two of
 // ten million share theirs with a chance of 1 in 300,000; the audit would tell.
-func SeriesID(s Series) int64 {
+func SeriesID(s UsageSeries) int64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	h := uint64(offset)
 	for _, name := range [...]string{s.Account, s.Key, s.Model, s.Line, s.Endpoint} {
@@ -19,8 +19,8 @@ func SeriesID(s Series) int64 {
 	return int64(h)
 }
 
-// Figures are what is summed of requests, in the order of ledger_day's columns.
-type Figures [figures]int64
+// DayFigures are what is summed of requests, in the order of ledger_day's columns.
+type DayFigures [figures]int64
 
 // The figures.
 const (
@@ -40,8 +40,8 @@ const (
 )
 
 // Ended are the figures of one ended request; lineCost below 0 is not known.
-func Ended(outcome Outcome, cost, lineCost money.Amount, t Tokens) Figures {
-	f := Figures{
+func Ended(outcome Outcome, cost, lineCost money.Amount, t Tokens) DayFigures {
+	f := DayFigures{
 		Requests: 1, PromptTokens: t.Prompt, CachedTokens: t.Cached, CompletionTokens: t.Completion,
 		Images: t.Images, Clips: t.Clips, VideoMS: t.VideoMS, Cost: int64(cost),
 	}
@@ -58,7 +58,7 @@ func Ended(outcome Outcome, cost, lineCost money.Amount, t Tokens) Figures {
 }
 
 // Add adds other figures.
-func (f *Figures) Add(o Figures) {
+func (f *DayFigures) Add(o DayFigures) {
 	for i := range f {
 		f[i] += o[i]
 	}

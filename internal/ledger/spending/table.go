@@ -17,8 +17,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// Table is spending as the APIs and the console show it.
-type Table struct {
+// Breakdown is spending as the APIs and the console show it.
+type Breakdown struct {
 	// Since and Until are the first and the last UTC day, YYYY-MM-DD.
 	Since, Until string
 	By           []By // in the order of the rows' columns
@@ -101,19 +101,19 @@ func utcDay(text string) (int64, error) {
 
 // TableTx reads the report that q asks for. A report with more rows than may be
 // is an error for the client.
-func TableTx(tx *store.Tx, q Query, lines bool) (Table, error) {
+func TableTx(tx *store.Tx, q Query, lines bool) (Breakdown, error) {
 	rows, err := ReadTx(tx, q)
 	if errors.Is(err, ErrTooManyRows) {
-		return Table{}, fault.At(fault.InvalidRequest, "group_by",
+		return Breakdown{}, fault.At(fault.InvalidRequest, "group_by",
 			"This has more than %d rows. Choose a shorter span, fewer parts, or a filter.", q.Limit)
 	}
-	return Table{Since: dayName(q.Since), Until: dayName(q.Until - 1), By: q.parts(), Rows: rows, Lines: lines}, err
+	return Breakdown{Since: dayName(q.Since), Until: dayName(q.Until - 1), By: q.parts(), Rows: rows, Lines: lines}, err
 }
 
 func dayName(day int64) string { return time.Unix(day*24*60*60, 0).UTC().Format(time.DateOnly) }
 
 // Total returns the sums of all rows.
-func (r *Table) Total() Sums {
+func (r *Breakdown) Total() Sums {
 	var sum Sums
 	for _, row := range r.Rows {
 		sum = sum.Plus(row.Sums)
@@ -165,7 +165,7 @@ func (f Sums) figures(lines bool) []figure {
 }
 
 // MarshalJSON shows a report: what is not known is null.
-func (r Table) MarshalJSON() ([]byte, error) {
+func (r Breakdown) MarshalJSON() ([]byte, error) {
 	show := func(parts []By, row *Spent) json.RawMessage {
 		b := []byte{'{'}
 		member := func(name, value string) {
@@ -207,7 +207,7 @@ func (r Table) MarshalJSON() ([]byte, error) {
 
 // CSV writes a report's rows below a line with the names of the columns. What is
 // not known is empty.
-func (r *Table) CSV() ([]byte, error) {
+func (r *Breakdown) CSV() ([]byte, error) {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
 	var head []string

@@ -52,7 +52,7 @@ func TestAsk(t *testing.T) {
 // those of all rows.
 func TestTableIsJSON(t *testing.T) {
 	t.Parallel()
-	table := Table{Since: "2026-05-01", Until: "2026-05-02", By: []By{ByDay, ByModel}, Lines: true, Rows: []Spent{
+	table := Breakdown{Since: "2026-05-01", Until: "2026-05-02", By: []By{ByDay, ByModel}, Lines: true, Rows: []Spent{
 		{Day: "2026-05-01", Model: "a\"b", Sums: Sums{Requests: 1, VideoMS: 2500, Charged: 3, LineCost: 1, LineCosts: 1}},
 		{Day: "2026-05-02", Model: "c", Sums: Sums{Requests: 2, Charged: 4}},
 	}}
