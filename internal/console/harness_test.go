@@ -157,6 +157,24 @@ func (s *scene) signedIn(email string) *browser {
 	return b
 }
 
+// session is a browser of a user that was signed in before, without a password's
+// work.
+func (s *scene) session(kind account.SessionKind, email string) *browser {
+	s.t.Helper()
+	b := s.browser()
+	n := account.NewSession{Kind: kind, User: s.users[email].ID}
+	name := "tollgate"
+	if kind == account.OperatorSession {
+		name, n.Token = "tollgate-op", adminToken
+	}
+	s.update(func(tx *store.Tx) error {
+		_, value, err := account.OpenSessionTx(tx, n)
+		b.cookies[name] = &http.Cookie{Name: name, Value: value}
+		return err
+	})
+	return b
+}
+
 // operator is a browser with the operator's token.
 func (s *scene) operator() *browser {
 	s.t.Helper()

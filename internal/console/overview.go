@@ -50,7 +50,7 @@ func (c *console) overview(v *visit) (answer, error) {
 		if err != nil {
 			return err
 		}
-		shown.Stats, shown.Models, shown.Latest = statsOf(a, u), modelBars(u.ByModel), latestTable(latest)
+		shown.Stats, shown.Models, shown.Latest = statsOf(a, u), modelBars(u.ByModel), requestsTable(latest)
 		if u.Total.Requests > 0 {
 			return nil
 		}
@@ -110,17 +110,6 @@ func share(a, most money.Amount) int {
 		return 0
 	}
 	return int(float64(a) / float64(most) * 100)
-}
-
-// latestTable lists requests in short.
-func latestTable(list []ledger.Receipt) part.Table {
-	t := part.Table{Caption: "Latest requests", Columns: []part.Column{
-		{Title: "Time"}, {Title: "Model"}, {Title: "Status"}, {Title: "Cost", Right: true}, {Title: "Took", Right: true}, {Title: "Request"}}}
-	for _, r := range list {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: r.CreatedMS}, r.Model, statusBadge(r.Status, r.Code),
-			part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS}, part.Ident{ID: r.ID, Cut: true}}})
-	}
-	return t
 }
 
 // firstSteps lead a new account to its first request.

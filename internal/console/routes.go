@@ -42,6 +42,9 @@ func (c *console) routes() []route {
 		{"POST", "/keys/{id}/delete", user, c.deleteKey},
 		{"GET", "/keys/{id}/arrival", user, c.keyArrival},
 
+		{"GET", "/requests", user, c.listRequests},
+		{"GET", "/requests/{id}", user, c.showRequest},
+
 		{"GET", "/billing", user, c.billing},
 		{"GET", "/billing/movements", user, c.downloadMovements},
 		{"POST", "/billing/redeem", user, c.redeem},
@@ -82,6 +85,7 @@ func (c *console) menu(w who) []entry {
 	return []entry{
 		{"", "Overview", "layout-dashboard"},
 		{"/keys", "Keys", "key-round"},
+		{"/requests", "Requests", "list"},
 		{"/billing", "Billing", "receipt"},
 		{"/webhooks", "Webhooks", "webhook"},
 		{"/models", "Models", "boxes"},

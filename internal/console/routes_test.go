@@ -50,6 +50,9 @@ func expected() map[string]visited {
 		"POST /console/keys/{id}/delete":  {nobody: 303, other: 404, owner: 422},
 		"GET /console/keys/{id}/arrival":  ownThing,
 
+		"GET /console/requests":      ownPage,
+		"GET /console/requests/{id}": ownThing,
+
 		"GET /console/billing":           ownPage,
 		"GET /console/billing/movements": ownPage,
 		"POST /console/billing/redeem":   formAct,
@@ -109,7 +112,7 @@ func walk(t *testing.T, s *scene, route string, row visited) {
 	method, path, _ := strings.Cut(route, " ")
 	operators := strings.HasPrefix(path, "/console/operator")
 	disabled := s.browser()
-	disabled.cookies = s.signedIn(s.user("ada", account.SignIn{Email: "off@example.com"}).Email).cookies
+	disabled.cookies = s.session(account.UserSession, s.user("ada", account.SignIn{Email: "off@example.com"}).Email).cookies
 	yes := true
 	s.update(func(tx *store.Tx) error {
 		_, err := account.ChangeUserTx(tx, s.users["off@example.com"].ID, account.UserChange{Disabled: &yes})
@@ -123,10 +126,10 @@ func walk(t *testing.T, s *scene, route string, row visited) {
 	}
 	visitors := []visitor{{"nobody", s.browser(), row.nobody}, {"disabled", disabled, row.nobody}}
 	if operators {
-		visitors = append(visitors, visitor{"a user", s.signedIn("ada@example.com"), row.nobody}, visitor{"operator", s.operator(), row.operator})
+		visitors = append(visitors, visitor{"a user", s.session(account.UserSession, "ada@example.com"), row.nobody}, visitor{"operator", s.session(account.OperatorSession, ""), row.operator})
 	} else {
-		visitors = append(visitors, visitor{"operator", s.operator(), row.nobody},
-			visitor{"other", s.signedIn("bob@example.com"), row.other}, visitor{"owner", s.signedIn("ada@example.com"), row.owner})
+		visitors = append(visitors, visitor{"operator", s.session(account.OperatorSession, ""), row.nobody},
+			visitor{"other", s.session(account.UserSession, "bob@example.com"), row.other}, visitor{"owner", s.session(account.UserSession, "ada@example.com"), row.owner})
 	}
 	for _, v := range visitors {
 		got := v.b.do(method, thing(s, path, v.name), form(route))
@@ -145,9 +148,9 @@ func walk(t *testing.T, s *scene, route string, row visited) {
 		}
 	}
 	if method == http.MethodPost {
-		b := s.signedIn("ada@example.com")
+		b := s.session(account.UserSession, "ada@example.com")
 		if operators {
-			b = s.operator()
+			b = s.session(account.OperatorSession, "")
 		}
 		b.headers["Origin"], b.headers["Sec-Fetch-Site"] = "https://elsewhere.example", "cross-site"
 		got := b.do(method, thing(s, path, "foreign"), form(route))
@@ -166,6 +169,8 @@ func thing(s *scene, path, visitor string) string {
 		return page[at : at+strings.IndexByte(page[at:], '"')]
 	case strings.Contains(path, "/keys/{id}"):
 		id = s.key("ada", visitor).ID
+	case strings.Contains(path, "/requests/{id}"):
+		id = s.request("ada", 200, "")
 	case strings.Contains(path, "/deliveries/{id}"):
 		id = s.delivery("ada")
 	case strings.Contains(path, "/users/{id}"):

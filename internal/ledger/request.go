@@ -57,6 +57,16 @@ func RequestTx(tx *store.Tx, request string) (Receipt, error) {
 	return r, err
 }
 
+// OwnRequestTx returns one request of an account's log, or ErrNoRequest.
+func OwnRequestTx(tx *store.Tx, account, request string) (Receipt, error) {
+	var r Receipt
+	err := r.scan(tx.QueryRow(`SELECT `+logColumns+` FROM ledger_receipt WHERE id = $1 AND account = $2`, request, account).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, ErrNoRequest
+	}
+	return r, err
+}
+
 const logColumns = `id, account, key, model, endpoint, job, outcome, status, code, line, attempts, prompt_tokens, cached_tokens,
 	completion_tokens, images, clips, video_ms, source, revision, cost_nano, held_nano, over_nano, first_byte_ms, duration_ms, created_ms,
 	ended_ms, stands_for`
