@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -42,6 +43,8 @@ func TestPages(t *testing.T) {
 		return
 	}
 	t.Parallel()
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(receiver.Close)
 	for _, look := range looks {
 		t.Run(fmt.Sprintf("%s-%d", look.theme, look.width), func(t *testing.T) {
 			g := start(t)
@@ -61,6 +64,24 @@ func TestPages(t *testing.T) {
 			b.lookOver("key")
 			b.open("/console/keys/new")
 			b.lookOver("new-key")
+			b.open("/console/requests")
+			b.lookOver("requests")
+			b.press("tbody a.rowlink")
+			b.lookOver("request")
+			b.open("/console/billing")
+			b.lookOver("billing")
+			b.open("/console/models")
+			b.lookOver("models")
+			b.open("/console/models?id=sandbox-messages")
+			b.lookOver("model")
+			b.open("/console/webhooks")
+			b.fill("#f-url", receiver.URL)
+			b.press(`main form:has(#f-url) button.main`)
+			b.press(`form[action$="/webhooks/test"] button`)
+			b.sees("Your receiver works.")
+			b.lookOver("webhooks")
+			b.press("tbody a.rowlink")
+			b.lookOver("delivery")
 			b.open("/console/settings")
 			b.lookOver("settings")
 			b.open("/console/nowhere")
