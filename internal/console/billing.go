@@ -101,7 +101,7 @@ func movementsTable(list []movement.Entry) part.Table {
 		case e.Job != "":
 			what = part.Ident{ID: e.Job}
 		case e.Request != "":
-			what = part.Ident{ID: e.Request}
+			what = part.Ident{ID: e.Request, Href: Base + "/requests/" + e.Request}
 		}
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.CreatedMS}, kind, part.Money{Amount: e.Amount},
 			part.Money{Amount: e.Balance}, what}})

@@ -89,7 +89,7 @@ func shortPrice(m *catalog.Model) string {
 	if m.Kind == catalog.KindChat {
 		return fmt.Sprintf("$%s in, $%s out per million tokens", m.Price.Input, m.Price.Output)
 	}
-	return fmt.Sprintf("$%s a %s (%s)", m.Tiers[0].Price, unitOf(m), m.Tiers[0].Name)
+	return fmt.Sprintf("$%s per %s (%s)", m.Tiers[0].Price, unitOf(m), m.Tiers[0].Name)
 }
 
 // shortLimits is how much a model takes and gives, in a line.
