@@ -13,9 +13,9 @@ import (
 
 // billingPage is where an account's money came from and went.
 type billingPage struct {
-	Figures part.Figures
+	Figures part.FigureRow
 	Redeem  part.Inputs
-	Table   part.Table
+	Table   part.DataTable
 	Pager   part.Pager
 	Empty   *part.Empty
 }
@@ -43,7 +43,7 @@ func (c *console) billingWith(v *visit, form part.Inputs, status int) (answer, e
 		if err != nil {
 			return err
 		}
-		shown.Figures = part.Figures{
+		shown.Figures = part.FigureRow{
 			{Label: "Balance", Value: part.Money{Amount: a.Money.Balance}, Note: part.Text{Text: part.Credits(a.Money.Balance)}},
 			{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
 			{Label: "Available", Value: part.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: part.Text{Text: floorWords(a)}},
@@ -88,8 +88,8 @@ var movementWords = map[string]part.Badge{
 }
 
 // movementsTable lists movements of money.
-func movementsTable(list []movement.Entry) part.Table {
-	t := part.Table{Caption: "Movements of money", Columns: []part.Column{
+func movementsTable(list []movement.Entry) part.DataTable {
+	t := part.DataTable{Caption: "Movements of money", Columns: []part.Column{
 		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true}, {Title: "Balance", Right: true}, {Title: "For"}}}
 	for _, e := range list {
 		kind, known := movementWords[e.Kind]
@@ -112,7 +112,7 @@ func movementsTable(list []movement.Entry) part.Table {
 // downloadMovements gives the movements, newest first, as CSV.
 func (c *console) downloadMovements(v *visit) (answer, error) {
 	after, rows := "", 0
-	return download{name: "movements", next: func() (t part.Table, more bool, err error) {
+	return download{name: "movements", next: func() (t part.DataTable, more bool, err error) {
 		err = v.view(func(tx *store.Tx) error {
 			var list []movement.Entry
 			if list, more, err = movement.EntriesTx(tx, v.account(), after, movementsAPart); err != nil {

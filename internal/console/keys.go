@@ -18,7 +18,7 @@ import (
 
 // keysPage lists an account's keys.
 type keysPage struct {
-	Table part.Table
+	Table part.DataTable
 	Empty *part.Empty
 	Pager part.Pager
 }
@@ -38,7 +38,7 @@ type createdKeyPage struct {
 type keyPage struct {
 	Name   string
 	State  part.Badge
-	Stats  part.Figures
+	Stats  part.FigureRow
 	Facts  part.Facts
 	Form   part.Inputs
 	Switch part.Act
@@ -56,7 +56,7 @@ type arrivalPart struct {
 const keysAPage = 50
 
 func (c *console) listKeys(v *visit) (answer, error) {
-	shown := keysPage{Table: part.Table{Caption: "Keys of this account", Columns: []part.Column{
+	shown := keysPage{Table: part.DataTable{Caption: "Keys of this account", Columns: []part.Column{
 		{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits", Fold: true}, {Title: "Today", Right: true, Fold: true},
 		{Title: "Total", Right: true, Fold: true}, {Title: "Last use", Fold: true}}}}
 	after := v.query("after")
@@ -326,7 +326,7 @@ func (c *console) showKey(v *visit) (answer, error) {
 func (c *console) keyWith(v *visit, k account.Key, form part.Inputs, notDeleted string, status int) answer {
 	path := Base + "/keys/" + k.ID
 	shown := keyPage{Name: nameOf(k), State: keyState(k), Form: form, Codes: part.Snippets{ID: "try", Tabs: c.keySnippets("")}}
-	shown.Stats = part.Figures{
+	shown.Stats = part.FigureRow{
 		{Label: "Spent today (UTC)", Value: part.Money{Amount: k.Ledger.SpentToday}},
 		{Label: "Spent in all", Value: part.Money{Amount: k.Ledger.Spent}},
 		{Label: "On hold", Value: part.Money{Amount: k.Ledger.Held}},

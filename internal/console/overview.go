@@ -12,10 +12,10 @@ import (
 
 // overviewPage says whether all is well with an account, and what it spends.
 type overviewPage struct {
-	Stats  part.Figures
+	Stats  part.FigureRow
 	Models part.Bars
 	First  []firstStep // what a new account does first; empty: it has begun
-	Latest part.Table
+	Latest part.DataTable
 }
 
 // firstStep is one of the steps to a first request.
@@ -64,12 +64,12 @@ func (c *console) overview(v *visit) (answer, error) {
 }
 
 // statsOf are the four figures of an account.
-func statsOf(a account.Account, u ledger.Usage) part.Figures {
+func statsOf(a account.Account, u ledger.Usage) part.FigureRow {
 	available := part.Text{Text: "nothing is admitted until you top up", Muted: true}
 	if a.Money.Balance-a.Money.Held > a.Money.Floor {
 		available.Text = part.Credits(a.Money.Balance)
 	}
-	return part.Figures{
+	return part.FigureRow{
 		{Label: "Balance", Value: part.Money{Amount: a.Money.Balance}, Note: available},
 		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
 		{Label: "Today (UTC)", Value: part.Money{Amount: u.Today.Cost}, Note: part.Text{Text: requests(u.Today.Requests)}},

@@ -19,7 +19,7 @@ import (
 type requestsPage struct {
 	Find    part.Filters
 	Filters part.Filters
-	Table   part.Table
+	Table   part.DataTable
 	Pager   part.Pager
 	Empty   *part.Empty
 }
@@ -29,7 +29,7 @@ type requestPage struct {
 	ID       string
 	State    part.Badge
 	Meaning  *part.Notice // of an error, for money
-	Receipt  part.Table
+	Receipt  part.DataTable
 	Timeline part.Timeline
 	Facts    part.Facts
 	Copy     part.Copying
@@ -130,8 +130,8 @@ func statusOptions(chosen int) []part.Option {
 }
 
 // requestsTable lists requests.
-func requestsTable(list []ledger.Receipt) part.Table {
-	t := part.Table{Caption: "Requests", Columns: []part.Column{
+func requestsTable(list []ledger.Receipt) part.DataTable {
+	t := part.DataTable{Caption: "Requests", Columns: []part.Column{
 		{Title: "Time"}, {Title: "Model"}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
 		{Title: "Took", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
@@ -204,8 +204,8 @@ func meaning(status int) string {
 }
 
 // receiptTable are the lines that a charge was made of.
-func receiptTable(r ledger.Receipt) part.Table {
-	t := part.Table{Caption: "Receipt", Columns: []part.Column{{Title: "What"}, {Title: "How much", Right: true}}}
+func receiptTable(r ledger.Receipt) part.DataTable {
+	t := part.DataTable{Caption: "Receipt", Columns: []part.Column{{Title: "What"}, {Title: "How much", Right: true}}}
 	add := func(what string, value any) {
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, value}})
 	}

@@ -126,10 +126,13 @@ func walk(t *testing.T, s *scene, route string, row visited) {
 	}
 	visitors := []visitor{{"nobody", s.browser(), row.nobody}, {"disabled", disabled, row.nobody}}
 	if operators {
-		visitors = append(visitors, visitor{"a user", s.session(account.UserSession, "ada@example.com"), row.nobody}, visitor{"operator", s.session(account.OperatorSession, ""), row.operator})
+		visitors = append(visitors,
+			visitor{"a user", s.session(account.UserSession, "ada@example.com"), row.nobody},
+			visitor{"operator", s.session(account.OperatorSession, ""), row.operator})
 	} else {
 		visitors = append(visitors, visitor{"operator", s.session(account.OperatorSession, ""), row.nobody},
-			visitor{"other", s.session(account.UserSession, "bob@example.com"), row.other}, visitor{"owner", s.session(account.UserSession, "ada@example.com"), row.owner})
+			visitor{"other", s.session(account.UserSession, "bob@example.com"), row.other},
+			visitor{"owner", s.session(account.UserSession, "ada@example.com"), row.owner})
 	}
 	for _, v := range visitors {
 		got := v.b.do(method, thing(s, path, v.name), form(route))

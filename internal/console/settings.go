@@ -15,13 +15,13 @@ type settingsPage struct {
 	Me       part.Facts
 	Password part.Inputs
 	Sessions sessionList
-	Users    part.Table
+	Users    part.DataTable
 	NewUser  part.Inputs
 }
 
 // sessionList are the browsers that are signed in.
 type sessionList struct {
-	Table part.Table
+	Table part.DataTable
 	All   part.Confirm
 }
 
@@ -84,7 +84,7 @@ func (c *console) settingsWith(v *visit, password, newUser part.Inputs, status i
 // team shows the users of the account, with what can be done about the others.
 // Operators are changed by operators.
 func (s *settingsPage) team(v *visit, users []account.User) {
-	s.Users = part.Table{Caption: "Users of this account", Columns: []part.Column{
+	s.Users = part.DataTable{Caption: "Users of this account", Columns: []part.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, u := range users {
 		path := Base + "/settings/users/" + u.ID
@@ -109,7 +109,7 @@ func (s *settingsPage) team(v *visit, users []account.User) {
 
 // sessionsOf shows sessions, with what ends them.
 func sessionsOf(v *visit, list []account.ConsoleSession, path string) sessionList {
-	s := sessionList{Table: part.Table{Caption: "Signed in", Columns: []part.Column{
+	s := sessionList{Table: part.DataTable{Caption: "Signed in", Columns: []part.Column{
 		{Title: "Browser"}, {Title: "For"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Since"}, {Title: "Change"}}}}
 	for _, one := range list {
 		pages := "your account"

@@ -160,12 +160,12 @@ func (r redirect) send(v *visit) error {
 type download struct {
 	name string // of the file, without .csv
 	// next returns the next part, and whether more follow.
-	next func() (part.Table, bool, error)
+	next func() (part.DataTable, bool, error)
 }
 
 func (d download) send(v *visit) error {
 	for titled, more := true, true; more; titled = false {
-		var t part.Table
+		var t part.DataTable
 		var err error
 		if t, more, err = d.next(); err != nil {
 			if titled {

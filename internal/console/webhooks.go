@@ -20,7 +20,7 @@ type webhooksPage struct {
 	Secret *part.Copying // nil: not asked for
 	Has    bool          // an address
 	Roll   part.Confirm
-	Log    part.Table
+	Log    part.DataTable
 	Pager  part.Pager
 	Empty  *part.Empty
 }
@@ -29,7 +29,7 @@ type webhooksPage struct {
 type deliveryPage struct {
 	State    part.Badge
 	Facts    part.Facts
-	Attempts part.Table
+	Attempts part.DataTable
 	Resend   part.Act
 }
 
@@ -115,8 +115,8 @@ func (c *console) webhooksWith(v *visit, form part.Inputs, secret *part.Copying,
 }
 
 // deliveriesTable lists deliveries in short.
-func deliveriesTable(list []webhook.Delivery) part.Table {
-	t := part.Table{Caption: "Deliveries of 30 days", Columns: []part.Column{
+func deliveriesTable(list []webhook.Delivery) part.DataTable {
+	t := part.DataTable{Caption: "Deliveries of 30 days", Columns: []part.Column{
 		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true},
 		{Title: "Event id", Fold: true}}}
 	for _, d := range list {
@@ -268,7 +268,7 @@ func (c *console) showDelivery(v *visit) (answer, error) {
 	if d.NextMS != 0 {
 		shown.Facts = append(shown.Facts, part.Fact{Name: "Next attempt", Value: part.Moment{MS: d.NextMS}})
 	}
-	shown.Attempts = part.Table{Caption: "Attempts", Columns: []part.Column{
+	shown.Attempts = part.DataTable{Caption: "Attempts", Columns: []part.Column{
 		{Title: "Time"}, {Title: "Status"}, {Title: "Took", Right: true}, {Title: "What happened"}}}
 	for _, a := range d.Attempts {
 		status := part.Badge{Tone: part.Bad, Word: "no answer"}

@@ -25,12 +25,12 @@ type Chart struct {
 	Title   string
 	Unit    Unit
 	Buckets []string // what each column is, as `3 May`
-	Series  []Series
+	Series  []ChartSeries
 	None    string // what stands there when all values are zero
 }
 
-// Series is one of a chart. Values are one a bucket, never negative.
-type Series struct {
+// ChartSeries is one of a chart. Values are one a bucket, never negative.
+type ChartSeries struct {
 	Name   string
 	Rest   bool // it is what is left over
 	Values []int64
@@ -157,8 +157,8 @@ func (c Chart) Spots() []Spot {
 }
 
 // Table are the chart's figures.
-func (c Chart) Table() Table {
-	t := Table{Caption: c.Title, Columns: []Column{{Title: ""}}}
+func (c Chart) Table() DataTable {
+	t := DataTable{Caption: c.Title, Columns: []Column{{Title: ""}}}
 	for _, s := range c.Series {
 		t.Columns = append(t.Columns, Column{Title: s.Name, Right: true})
 	}

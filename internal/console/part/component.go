@@ -102,8 +102,8 @@ type Figure struct {
 	Note  any // a component, or nil
 }
 
-// Figures are a row of figures.
-type Figures []Figure
+// FigureRow are a row of figures.
+type FigureRow []Figure
 
 // Facts are a list of names and values.
 type Facts []Fact

@@ -49,7 +49,7 @@ func TestFormats(t *testing.T) {
 // TestCSVIsForMachines: exact values, and no formula of a stranger's.
 func TestCSVIsForMachines(t *testing.T) {
 	t.Parallel()
-	table := Table{Columns: []Column{{Title: "a"}, {Title: "b"}, {Title: "c"}, {Title: "d"}},
+	table := DataTable{Columns: []Column{{Title: "a"}, {Title: "b"}, {Title: "c"}, {Title: "d"}},
 		Rows: []DataRow{{Cells: []any{"=1+1", Money{Amount: -1}, Moment{1_800_000_000_000}, Badge{Word: `with "quotes", and`}}},
 			{Cells: []any{Text{Text: "-x"}, Count{1234}, Moment{}, Ident{ID: "@x", Cut: true}}}}}
 	var b bytes.Buffer
@@ -73,7 +73,7 @@ func TestChartsFit(t *testing.T) {
 		{[]int64{0}, "1 – 0"}, {[]int64{1}, "1 – 0"}, {[]int64{3, 2}, "5 2 0"},
 		{[]int64{10_000_000, 1}, "10,000,000 5,000,000 0"}, {[]int64{1 << 62}, ""},
 	} {
-		chart := Chart{Unit: InCount, Series: []Series{{Values: c.values}}}
+		chart := Chart{Unit: InCount, Series: []ChartSeries{{Values: c.values}}}
 		for range c.values {
 			chart.Buckets = append(chart.Buckets, "x")
 		}
@@ -92,7 +92,7 @@ func TestChartsFit(t *testing.T) {
 	}
 	big := Chart{ID: "c", Title: "t", Unit: InUSD}
 	for range 6 {
-		big.Series = append(big.Series, Series{Name: "model"})
+		big.Series = append(big.Series, ChartSeries{Name: "model"})
 	}
 	for i := range 60 {
 		big.Buckets = append(big.Buckets, "3 May")

@@ -34,7 +34,7 @@ func kit(word string) []any {
 		Count{1_234_567}, Took{1400}, Moment{}, Moment{1_800_000_000_000},
 		Ident{ID: word, Href: "/console/x", Cut: true}, Badge{Bad, word},
 		link, Link{Href: "/console", Text: word},
-		Figure{Label: word, Value: word, Note: word}, Figures{{Label: word, Value: Count{1}}}, Facts{{word, word}},
+		Figure{Label: word, Value: word, Note: word}, FigureRow{{Label: word, Value: Count{1}}}, Facts{{word, word}},
 		Notice{Tone: Bad, Title: word, Text: word, Items: []string{word}, Link: &link, Focus: true}, Notice{},
 		Empty{Title: word, Text: word, Link: &link},
 		Tabs{Label: word, Items: []Tab{{"/console", word, true}}}, Pager{}, Pager{First: "/console", Next: "/console?after=" + word},
@@ -56,14 +56,14 @@ func kitTables(word string) []any {
 	cells := []any{Ident{ID: word}, Badge{OK, word}, Money{Amount: 41_200_000_000}, Moment{1_800_000_000_000}, word}
 	columns := []Column{{Title: word}, {Title: word, Fold: true}, {Title: word, Right: true, Sort: "descending"}, {Title: word}, {Title: word}}
 	return []any{
-		Table{Caption: word, Columns: columns, Rows: []DataRow{{Href: "/console/x", Cells: cells}, {Cells: cells}}, Foot: cells},
-		Table{Caption: word},
+		DataTable{Caption: word, Columns: columns, Rows: []DataRow{{Href: "/console/x", Cells: cells}, {Cells: cells}}, Foot: cells},
+		DataTable{Caption: word},
 	}
 }
 
 func kitCharts(word string) []any {
 	chart := func(unit Unit, values ...int64) Chart {
-		c := Chart{ID: "c" + string(unit), Title: word, Unit: unit, None: word, Series: []Series{{Name: word}, {Name: "Other", Rest: true}}}
+		c := Chart{ID: "c" + string(unit), Title: word, Unit: unit, None: word, Series: []ChartSeries{{Name: word}, {Name: "Other", Rest: true}}}
 		for _, v := range values {
 			c.Buckets = append(c.Buckets, word)
 			c.Series[0].Values, c.Series[1].Values = append(c.Series[0].Values, v), append(c.Series[1].Values, v/3)

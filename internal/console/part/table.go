@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Table is a list of things. On a phone each row is a card; of rows that lead
+// DataTable is a list of things. On a phone each row is a card; of rows that lead
 // somewhere, columns that may be folded are left to what they lead to.
-type Table struct {
+type DataTable struct {
 	Caption string // what the table lists
 	Columns []Column
 	Rows    []DataRow
@@ -40,7 +40,7 @@ type placed struct {
 }
 
 // Placed are the cells of a row in their columns.
-func (t Table) Placed(r DataRow) []placed {
+func (t DataTable) Placed(r DataRow) []placed {
 	cells := make([]placed, len(r.Cells))
 	for i, c := range r.Cells {
 		cells[i] = placed{Column: t.Columns[i], Cell: c, First: i == 0, Folds: t.Columns[i].Fold && r.Href != ""}
@@ -52,12 +52,12 @@ func (t Table) Placed(r DataRow) []placed {
 }
 
 // Footing are the cells of the foot in their columns.
-func (t Table) Footing() []placed { return t.Placed(DataRow{Cells: t.Foot}) }
+func (t DataTable) Footing() []placed { return t.Placed(DataRow{Cells: t.Foot}) }
 
 // CSV writes the table as it is for machines: amounts exact, times in ISO 8601
 // and UTC. A text that a spreadsheet would take for a formula gets a ' in front.
 // Titled writes the columns' titles first; a long table is written in parts.
-func (t Table) CSV(w io.Writer, titled bool) error {
+func (t DataTable) CSV(w io.Writer, titled bool) error {
 	out := csv.NewWriter(w)
 	titles := make([]string, len(t.Columns))
 	for i, c := range t.Columns {

@@ -13,7 +13,7 @@ import (
 // modelsPage lists what there is.
 type modelsPage struct {
 	Tabs  part.Tabs
-	Table part.Table
+	Table part.DataTable
 	Empty *part.Empty
 }
 
@@ -22,7 +22,7 @@ type modelPage struct {
 	ID     string
 	State  part.Badge
 	Facts  part.Facts
-	Prices part.Table
+	Prices part.DataTable
 	Codes  part.Snippets
 }
 
@@ -38,7 +38,7 @@ func (c *console) models(v *visit) (answer, error) {
 		return c.showModel(m), nil
 	}
 	kind := v.query("kind")
-	shown := modelsPage{Table: part.Table{Caption: "Models", Columns: []part.Column{
+	shown := modelsPage{Table: part.DataTable{Caption: "Models", Columns: []part.Column{
 		{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"}, {Title: "Limits", Fold: true}}}}
 	for _, m := range snapshot.Models() {
 		if m.State == catalog.StateRetired || kind != "" && string(m.Kind) != kind {
@@ -155,8 +155,8 @@ func (c *console) showModel(m *catalog.Model) answer {
 }
 
 // pricesOf lists what a model costs.
-func pricesOf(m *catalog.Model) part.Table {
-	t := part.Table{Caption: "Prices of " + m.ID, Columns: []part.Column{{Title: "For"}, {Title: "Price", Right: true}, {Title: "Per"}}}
+func pricesOf(m *catalog.Model) part.DataTable {
+	t := part.DataTable{Caption: "Prices of " + m.ID, Columns: []part.Column{{Title: "For"}, {Title: "Price", Right: true}, {Title: "Per"}}}
 	add := func(what string, price fmt.Stringer, per string) {
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, "$" + price.String(), per}})
 	}
