@@ -171,7 +171,8 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken, wrong: guessed, log: a.log,
 	}
 	pages := console.Options{
-		DB: db, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher, Webhooks: hooks,
+		DB: db, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
+		Providers: providers, Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, Writable: books.Writable,
 		AdminToken: s.AdminToken, PublicURL: a.Base(), MediaURL: a.mediaBase(), TrustedProxies: s.TrustedProxies, Log: a.log,
 	}
 	if err := a.openFronts(served, pages); err != nil {

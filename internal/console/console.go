@@ -31,6 +31,8 @@ import (
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/static"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/job"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
 )
@@ -60,10 +62,17 @@ type Options struct {
 	// Passwords hashes those of users, and Entrance judges sign-ins by them.
 	Passwords *account.Passwords
 	Entrance  *account.Entrance
-	// Catalog is this node's watcher.
-	Catalog *catalog.Watcher
-	// Webhooks are those of this node.
+	// Catalog is this node's watcher, and Providers are the adapters that a
+	// catalog's lines may use.
+	Catalog   *catalog.Watcher
+	Providers map[string]catalog.Provider
+	// Lines, Jobs, Webhooks and Audits are those of this node.
+	Lines    operator.LineControl
+	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
+	Audits   *operator.Audits
+	// Writable returns why the database takes no writes of this node; nil: it does.
+	Writable func() error
 	// AdminToken signs in to the operator's pages; empty: only operators among
 	// the users do.
 	AdminToken string

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,10 +18,15 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console"
 	"tollgate/internal/egress"
+	"tollgate/internal/job"
 	"tollgate/internal/ledger"
+	"tollgate/internal/line"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/webhook"
 )
 
@@ -35,7 +42,9 @@ type scene struct {
 	db       *store.DB
 	options  console.Options
 	handler  http.Handler
-	hash     string // of password
+	books    *ledger.Ledger
+	shut     sync.Once // of books
+	hash     string    // of password
 	accounts map[string]account.Account
 	users    map[string]account.User // by email
 }
@@ -62,15 +71,40 @@ func each(t *testing.T, test func(t *testing.T, s *scene)) {
 		}
 		keys := account.NewKeys(account.KeysOptions{DB: db})
 		t.Cleanup(keys.Close)
+		hooks := webhook.New(webhook.Options{
+			DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: 10 * time.Second, Retention: 720 * time.Hour,
+			Disabled: func(*store.Tx, []string) (map[string]bool, error) { return nil, nil },
+		})
+		self, err := node.Join(t.Context(), node.Options{DB: db})
+		if err != nil {
+			t.Fatal(err)
+		}
+		books := ledger.New(ledger.Options{DB: db, Node: self})
+		if err := books.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.books = books
+		t.Cleanup(s.closeBooks)
+		lines := line.New(line.Options{Open: adapters.New(adapters.Options{}).Open, Current: watcher.Current, DB: db, Epoch: self.Epoch})
+		jobs := job.New(job.Options{DB: db, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Webhooks: hooks,
+			Log: slog.New(slog.DiscardHandler)})
 		s.options = console.Options{DB: db, Keys: keys, Passwords: passwords, Entrance: account.NewEntrance(db, passwords, nil),
-			Catalog: watcher, Webhooks: webhook.New(webhook.Options{
-				DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: 10 * time.Second, Retention: 720 * time.Hour,
-				Disabled: func(*store.Tx, []string) (map[string]bool, error) { return nil, nil },
-			}), AdminToken: adminToken, PublicURL: publicURL, MediaURL: publicURL + "/media"}
+			Catalog: watcher, Providers: app.Providers(), Lines: lines, Webhooks: hooks, Jobs: jobs,
+			Audits: operator.NewAudits(db, job.AuditTx, nil), Writable: func() error { return nil }, AdminToken: adminToken, PublicURL: publicURL,
+			MediaURL: publicURL + "/media"}
 		s.handler = s.console(nil)
 		s.account("ada", "ada@example.com")
 		s.account("bob", "bob@example.com")
 		test(t, s)
+	})
+}
+
+// closeBooks commits what the ledger has to write.
+func (s *scene) closeBooks() {
+	s.shut.Do(func() {
+		if err := s.books.Close(context.Background()); err != nil {
+			s.t.Error(err)
+		}
 	})
 }
 

@@ -1,10 +1,41 @@
 package console
 
 import (
+	"context"
+	"net/url"
+
 	"tollgate/internal/account"
 	"tollgate/internal/console/part"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
+
+// pageRows is how many rows a page of an operator's list has.
+const pageRows = 50
+
+// by is who acts on an operator's page.
+func (v *visit) by() operator.By {
+	return operator.By{Way: operator.Console, Name: v.session.User.Email, Address: v.address().String()}
+}
+
+// blank refuses a form that is more than its button.
+func (v *visit) blank() error { return v.read(&part.Inputs{}) }
+
+// pager leads from one page of a list to the next, with the filters kept.
+func (v *visit) pager(path string, more bool, last string) part.Pager {
+	values := v.Request.URL.Query()
+	values.Del("done")
+	var p part.Pager
+	if values.Get("after") != "" {
+		values.Del("after")
+		p.First = addressOf(path, values)
+	}
+	if more {
+		values.Set("after", last)
+		p.Next = addressOf(path, values)
+	}
+	return p
+}
 
 // operatorPage is who is signed in to the operator's pages.
 type operatorPage struct {
@@ -44,5 +75,23 @@ func (c *console) endOperatorSession(v *visit) (answer, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return to("/operator", "ended"), nil
+	return to("/operator/sessions", "ended"), nil
+}
+
+// soon makes this node use what was committed before the answer says so. Where
+// that fails the node tries on by itself.
+func (v *visit) soon(what string, refresh func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(v.ctx, refreshTime)
+	defer cancel()
+	if err := refresh(ctx); err != nil {
+		v.c.Log.Warn("console: "+what+" is not in use here yet", "error", err)
+	}
+}
+
+// addressOf is a path with a query.
+func addressOf(path string, values url.Values) string {
+	if len(values) == 0 {
+		return Base + path
+	}
+	return Base + path + "?" + values.Encode()
 }

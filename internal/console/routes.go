@@ -1,14 +1,18 @@
 package console
 
-import "strings"
+import (
+	"strings"
+
+	"tollgate/internal/catalog"
+)
 
 // who may see a page.
 type who int
 
 const (
-	anybody  who = iota // also who is not signed in
-	user                // who is signed in as a user of an account
-	operator            // who is signed in as an operator
+	anybody   who = iota // also who is not signed in
+	user                 // who is signed in as a user of an account
+	operators            // who is signed in as an operator
 )
 
 // route is one method of one path below Base, who may, and who answers it.
@@ -71,16 +75,72 @@ func (c *console) routes() []route {
 		{"GET", "/operator/sign-in", anybody, c.operatorSignInPage},
 		{"POST", "/operator/sign-in", anybody, c.operatorSignIn},
 		{"POST", "/operator/sign-out", anybody, c.operatorSignOut},
-		{"GET", "/operator", operator, c.operatorSessions},
-		{"POST", "/operator/sessions/end", operator, c.endOperatorSessions},
-		{"POST", "/operator/sessions/{id}/end", operator, c.endOperatorSession},
+		{"GET", "/operator", operators, c.operatorHome},
+		{"GET", "/operator/find", operators, c.find},
+
+		{"GET", "/operator/lines", operators, c.listLines},
+		{"GET", "/operator/lines/{id}", operators, c.showLine},
+		{"POST", "/operator/lines/{id}/drain", operators, c.drainLine},
+		{"POST", "/operator/lines/{id}/resume", operators, c.resumeLine},
+
+		{"GET", "/operator/accounts", operators, c.listAccounts},
+		{"GET", "/operator/accounts/new", operators, c.newAccount},
+		{"POST", "/operator/accounts/new", operators, c.createAccount},
+		{"GET", "/operator/accounts/{id}", operators, c.showAccount},
+		{"POST", "/operator/accounts/{id}", operators, c.changeAccount},
+		{"POST", "/operator/accounts/{id}/credit", operators, c.creditAccount},
+		{"POST", "/operator/accounts/{id}/disable", operators, c.disableAccount},
+		{"POST", "/operator/accounts/{id}/enable", operators, c.enableAccount},
+		{"POST", "/operator/accounts/{id}/keys", operators, c.createAccountKey},
+		{"POST", "/operator/accounts/{id}/users", operators, c.addAccountUser},
+		{"POST", "/operator/keys/{id}/disable", operators, c.disableAccountKey},
+		{"POST", "/operator/keys/{id}/enable", operators, c.enableAccountKey},
+		{"POST", "/operator/users/{id}/disable", operators, c.disableAnyUser},
+		{"POST", "/operator/users/{id}/enable", operators, c.enableAnyUser},
+		{"POST", "/operator/deliveries/{id}/resend", operators, c.resendAnyDelivery},
+
+		{"GET", "/operator/requests", operators, c.operatorRequests},
+		{"GET", "/operator/requests/{id}", operators, c.operatorRequest},
+		{"GET", "/operator/jobs", operators, c.operatorJobs},
+		{"GET", "/operator/jobs/{id}", operators, c.operatorJob},
+		{"POST", "/operator/jobs/{id}/cancel", operators, c.cancelJob},
+		{"POST", "/operator/jobs/{id}/requeue", operators, c.requeueJob},
+
+		{"GET", "/operator/catalog", operators, c.showCatalog},
+		{"GET", "/operator/catalog/edit", operators, c.editCatalog},
+		{"POST", "/operator/catalog/edit", operators, c.putCatalog},
+		{"GET", "/operator/catalog/revisions/{id}", operators, c.showRevision},
+		{"POST", "/operator/catalog/revisions/{id}/apply", operators, c.rollBack},
+		{"POST", "/operator/catalog/models/{id}/open", operators, c.switchModel(catalog.StateOpen)},
+		{"POST", "/operator/catalog/models/{id}/maintenance", operators, c.switchModel(catalog.StateMaintenance)},
+		{"POST", "/operator/catalog/models/{id}/coming_soon", operators, c.switchModel(catalog.StateComingSoon)},
+		{"POST", "/operator/catalog/models/{id}/retired", operators, c.switchModel(catalog.StateRetired)},
+
+		{"GET", "/operator/books", operators, c.books},
+		{"POST", "/operator/books/run", operators, c.runAudit},
+		{"GET", "/operator/log", operators, c.operatorLog},
+
+		{"GET", "/operator/sessions", operators, c.operatorSessions},
+		{"POST", "/operator/sessions/end", operators, c.endOperatorSessions},
+		{"POST", "/operator/sessions/{id}/end", operators, c.endOperatorSession},
 	}
 }
 
 // menu is what leads to the pages, in the order in which they stand.
 func (c *console) menu(w who) []entry {
-	if w == operator {
-		return []entry{{"/operator", "Sessions", "shield"}}
+	if w == operators {
+		return []entry{
+			{"/operator", "Is all well", "layout-dashboard"},
+			{"/operator/find", "Find", "search"},
+			{"/operator/lines", "Lines", "external-link"},
+			{"/operator/accounts", "Accounts", "users"},
+			{"/operator/requests", "Requests", "list"},
+			{"/operator/jobs", "Jobs", "images"},
+			{"/operator/catalog", "Catalog", "boxes"},
+			{"/operator/books", "Books", "receipt"},
+			{"/operator/log", "Log", "square-terminal"},
+			{"/operator/sessions", "Sessions", "shield"},
+		}
 	}
 	return []entry{
 		{"", "Overview", "layout-dashboard"},

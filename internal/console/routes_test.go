@@ -20,12 +20,14 @@ type visited struct {
 }
 
 var (
-	openPage  = visited{nobody: 200, other: 200, owner: 200, operator: 200}
-	ownPage   = visited{nobody: 303, other: 200, owner: 200}
-	ownThing  = visited{nobody: 303, other: 404, owner: 200}
-	ownAct    = visited{nobody: 303, other: 404, owner: 303}
-	formAct   = visited{nobody: 303, other: 422, owner: 422} // with nothing filled in
-	leavePage = visited{nobody: 303, other: 303, owner: 303, operator: 303}
+	openPage      = visited{nobody: 200, other: 200, owner: 200, operator: 200}
+	ownPage       = visited{nobody: 303, other: 200, owner: 200}
+	ownThing      = visited{nobody: 303, other: 404, owner: 200}
+	ownAct        = visited{nobody: 303, other: 404, owner: 303}
+	formAct       = visited{nobody: 303, other: 422, owner: 422} // with nothing filled in
+	operatorsPage = visited{nobody: 303, operator: 200}
+	operatorsAct  = visited{nobody: 303, operator: 303}
+	leavePage     = visited{nobody: 303, other: 303, owner: 303, operator: 303}
 )
 
 // expected has a row for each route of the console.
@@ -79,9 +81,49 @@ func expected() map[string]visited {
 		"GET /console/operator/sign-in":            {nobody: 200, operator: 303},
 		"POST /console/operator/sign-in":           {nobody: 422, operator: 422},
 		"POST /console/operator/sign-out":          {nobody: 303, operator: 303},
-		"GET /console/operator":                    {nobody: 303, operator: 200},
 		"POST /console/operator/sessions/end":      {nobody: 303, operator: 303},
 		"POST /console/operator/sessions/{id}/end": {nobody: 303, operator: 404},
+
+		"GET /console/operator":                                  operatorsPage,
+		"GET /console/operator/sessions":                         operatorsPage,
+		"GET /console/operator/find":                             operatorsPage,
+		"GET /console/operator/lines":                            operatorsPage,
+		"GET /console/operator/lines/{id}":                       operatorsPage,
+		"POST /console/operator/lines/{id}/drain":                operatorsAct,
+		"POST /console/operator/lines/{id}/resume":               operatorsAct,
+		"GET /console/operator/accounts":                         operatorsPage,
+		"GET /console/operator/accounts/new":                     operatorsPage,
+		"POST /console/operator/accounts/new":                    {nobody: 303, operator: 422},
+		"GET /console/operator/accounts/{id}":                    operatorsPage,
+		"POST /console/operator/accounts/{id}":                   {nobody: 303, operator: 422},
+		"POST /console/operator/accounts/{id}/credit":            {nobody: 303, operator: 422},
+		"POST /console/operator/accounts/{id}/disable":           operatorsAct,
+		"POST /console/operator/accounts/{id}/enable":            operatorsAct,
+		"POST /console/operator/accounts/{id}/keys":              {nobody: 303, operator: 400},
+		"POST /console/operator/accounts/{id}/users":             {nobody: 303, operator: 422},
+		"POST /console/operator/keys/{id}/disable":               operatorsAct,
+		"POST /console/operator/keys/{id}/enable":                operatorsAct,
+		"POST /console/operator/users/{id}/disable":              operatorsAct,
+		"POST /console/operator/users/{id}/enable":               operatorsAct,
+		"POST /console/operator/deliveries/{id}/resend":          {nobody: 303, operator: 404},
+		"GET /console/operator/requests":                         operatorsPage,
+		"GET /console/operator/requests/{id}":                    {nobody: 303, operator: 404},
+		"GET /console/operator/jobs":                             operatorsPage,
+		"GET /console/operator/jobs/{id}":                        {nobody: 303, operator: 404},
+		"POST /console/operator/jobs/{id}/cancel":                {nobody: 303, operator: 404},
+		"POST /console/operator/jobs/{id}/requeue":               {nobody: 303, operator: 404},
+		"GET /console/operator/catalog":                          operatorsPage,
+		"GET /console/operator/catalog/edit":                     operatorsPage,
+		"POST /console/operator/catalog/edit":                    {nobody: 303, operator: 400},
+		"GET /console/operator/catalog/revisions/{id}":           operatorsPage,
+		"POST /console/operator/catalog/revisions/{id}/apply":    {nobody: 303, operator: 400},
+		"POST /console/operator/catalog/models/{id}/open":        operatorsAct,
+		"POST /console/operator/catalog/models/{id}/maintenance": operatorsAct,
+		"POST /console/operator/catalog/models/{id}/coming_soon": operatorsAct,
+		"POST /console/operator/catalog/models/{id}/retired":     operatorsAct,
+		"GET /console/operator/books":                            operatorsPage,
+		"POST /console/operator/books/run":                       operatorsAct,
+		"GET /console/operator/log":                              operatorsPage,
 	}
 }
 
@@ -170,6 +212,18 @@ func thing(s *scene, path, visitor string) string {
 		page := s.browser().get("/console/sign-in").Body.String()
 		at := strings.Index(page, "/console/static/")
 		return page[at : at+strings.IndexByte(page[at:], '"')]
+	case strings.Contains(path, "/operator/lines/{id}"):
+		id = "sandbox"
+	case strings.Contains(path, "/operator/accounts/{id}"):
+		s.update(func(tx *store.Tx) error {
+			a, err := account.CreateTx(tx, account.Opening{Name: visitor})
+			id = a.ID
+			return err
+		})
+	case strings.Contains(path, "/revisions/{id}"):
+		id = "1"
+	case strings.Contains(path, "/models/{id}"):
+		id = "sandbox-chat"
 	case strings.Contains(path, "/keys/{id}"):
 		id = s.key("ada", visitor).ID
 	case strings.Contains(path, "/requests/{id}"):

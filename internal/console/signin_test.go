@@ -84,7 +84,7 @@ func TestOperatorsSignIn(t *testing.T) {
 		want(t, b.post("/console/operator/sign-in", "email", "ada@example.com", "password", password), http.StatusUnprocessableEntity,
 			"Email or password is not right.")
 		want(t, b.post("/console/operator/sign-in", "admin_token", adminToken), http.StatusSeeOther, "/console/operator")
-		want(t, b.get("/console/operator"), http.StatusOK, "the operator&#39;s token")
+		want(t, b.get("/console/operator/sessions"), http.StatusOK, "the operator&#39;s token")
 		want(t, b.get("/console"), http.StatusSeeOther) // its cookie opens no account
 
 		// The session ends when the token changes.

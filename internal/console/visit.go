@@ -97,7 +97,7 @@ func (v *visit) frame(p page) part.Surround {
 	f := part.Surround{Title: p.title, Theme: themeOf(v.Request), Main: p.main, Home: Base, Leave: Base + "/sign-out"}
 	side := user
 	if v.session.Kind == account.OperatorSession {
-		side = operator
+		side = operators
 		f.Home, f.Leave, f.Who = Base+"/operator", Base+"/operator/sign-out", "operator"
 	}
 	f.Notices = p.notices
@@ -193,11 +193,14 @@ func (sent) send(*visit) error { return nil }
 const maxForm = 64 << 10
 
 // read fills a form with what was sent, and refuses what it has no field for.
-func (v *visit) read(form *part.Inputs) error {
+func (v *visit) read(form *part.Inputs) error { return v.readLong(form, maxForm) }
+
+// readLong is read for a form that may be longer than others.
+func (v *visit) readLong(form *part.Inputs, limit int64) error {
 	if kind, _, _ := strings.Cut(v.Request.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
 		return fault.New(fault.InvalidRequest, "This is no form of the console. Reload the page and send it again.")
 	}
-	body, err := v.Body(maxForm)
+	body, err := v.Body(limit)
 	if err != nil {
 		return err
 	}

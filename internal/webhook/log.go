@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 
 	"tollgate/internal/fault"
@@ -236,3 +238,14 @@ func (w *Webhooks) forgetTx(tx *store.Tx) ([]string, error) {
 
 const oldText = `SELECT d.id FROM webhook_delivery d WHERE d.created_ms < $1
 	AND NOT EXISTS (SELECT 1 FROM webhook_queue q WHERE q.delivery = d.id) ORDER BY d.created_ms LIMIT $2`
+
+// AccountOfEventTx returns whose event an id is, while the log has it; empty:
+// nobody's.
+func AccountOfEventTx(tx *store.Tx, event string) (string, error) {
+	var account string
+	err := tx.QueryRow(`SELECT account FROM webhook_delivery WHERE event = $1 LIMIT 1`, event).Scan(&account)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return account, err
+}

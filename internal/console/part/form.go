@@ -27,6 +27,7 @@ type FormField struct {
 	After       string // what stands behind it
 	Complete    string // autocomplete; empty: off
 	Numeric     bool   // a keyboard of digits
+	Code        bool   // an area of code, as high as it may be
 	Required    bool
 	Prefix      string // makes the id unique where several forms have the name
 }

@@ -19,6 +19,7 @@ import (
 func kit(word string) []any {
 	inputs := Inputs{Action: "/console/x", Submit: word, Cancel: "/console", Whole: word, Danger: true, Fields: []FormField{
 		{Name: "a", Label: word, Value: word, Hint: word, Wrong: word, Before: "$", After: "min", Required: true, Numeric: true},
+		{Name: "b2", Kind: Area, Label: word, Code: true},
 		{Name: "b", Kind: Area, Label: word, Value: word, Wrong: word},
 		{Name: "c", Kind: Choice, Label: word, Options: []Option{{word, word, true}}},
 		{Name: "d", Kind: Checks, Label: word, Options: []Option{{word, word, true}}},
@@ -47,6 +48,7 @@ func kit(word string) []any {
 		Confirm{ID: "confirm", Button: word, Title: word, Text: []string{word}, Action: "/console/x", Type: word, Danger: true,
 			Open: true, Wrong: word, Fields: []FormField{{Name: "h", Label: word}}},
 		inputs.Fields[0], inputs, Inputs{Action: "/console/x", Submit: word},
+		DiffOf("a\nb\n"+word+"\n", "a\n"+word+"\n"), Diff{}, Diff{{}, {Old: 1, Text: word}},
 		Filters{Action: "/console", Clear: "/console", Fields: inputs.Fields[2:3]},
 	}
 	return append(append(all, kitTables(word)...), kitCharts(word)...)

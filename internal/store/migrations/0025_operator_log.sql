@@ -26,3 +26,7 @@ CREATE TABLE operator_audit (
     fault      TEXT   NOT NULL, -- why there are no findings, else ''
     findings   TEXT   NOT NULL  -- JSON, '' without any
 );
+
+-- What an operator looks things up by.
+CREATE INDEX api_key_hint ON api_key (hint, id);
+CREATE INDEX webhook_delivery_event ON webhook_delivery (event);

@@ -1,0 +1,200 @@
+package console
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/part"
+	"tollgate/internal/job"
+	"tollgate/internal/line"
+	"tollgate/internal/money"
+	"tollgate/internal/node"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+	"tollgate/internal/webhook"
+)
+
+// operatorHome says whether all is well.
+type operatorHome struct {
+	Well     bool
+	Troubles []part.Notice
+	Stats    part.Figures
+	Lines    part.Table
+	Margins  part.Table
+	First    []firstStep // to the first paying customer
+}
+
+// A receiver that fails for longer, and a queue that waits for longer, is a trouble.
+const (
+	receiverFails = time.Hour
+	queueWaits    = 10 * time.Minute
+	shownTroubles = 20
+)
+
+// wellbeing is what the page of it is made of.
+type wellbeing struct {
+	nowMS    int64
+	writable error
+	nodes    node.Members
+	lines    []line.Joined
+	load     job.Load
+	failing  []webhook.Failing
+	audits   []operator.AuditOutcome
+	accounts bool // there is one
+}
+
+// wellbeing reads how the service is.
+func (v *visit) wellbeing() (w wellbeing, err error) {
+	w.writable = v.c.Writable()
+	err = v.view(func(tx *store.Tx) (err error) {
+		if w.nowMS, err = tx.NowMS(); err != nil {
+			return err
+		}
+		if w.nodes, err = node.MembersTx(tx); err != nil {
+			return err
+		}
+		reports, err := line.ReportsTx(tx)
+		if err != nil {
+			return err
+		}
+		w.lines = line.Join(reports)
+		if w.load, err = job.LoadTx(tx); err != nil {
+			return err
+		}
+		if w.failing, err = webhook.FailingTx(tx, shownTroubles); err != nil {
+			return err
+		}
+		if w.audits, err = operator.AuditsTx(tx, 1); err != nil {
+			return err
+		}
+		accounts, _, err := account.ListTx(tx, "", 1)
+		w.accounts = len(accounts) > 0
+		return err
+	})
+	return w, err
+}
+
+func (c *console) operatorHome(v *visit) (answer, error) {
+	w, err := v.wellbeing()
+	if err != nil {
+		return nil, err
+	}
+	shown := operatorHome{Troubles: w.troubles(), Stats: w.stats(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.lines)}
+	shown.Well = len(shown.Troubles) == 0
+	if !w.accounts || len(w.lines) == 0 {
+		shown.First = []firstStep{
+			{Done: len(w.lines) > 0, Text: "A catalog with a line: where your models come from.",
+				Link: &part.Link{Href: Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}},
+			{Done: w.accounts, Text: "An account for your first customer.",
+				Link: &part.Link{Href: Base + "/operator/accounts/new", Text: "Create an account", Button: true}},
+			{Text: "A credit on the account, with the number of your invoice as its note."},
+			{Text: "A key, and the welcome text to send: both are on the account's page."},
+		}
+	}
+	return page{name: "operatorhome", title: "Is all well", main: shown}, nil
+}
+
+// troubles are what needs the operator, the worst first.
+func (w wellbeing) troubles() []part.Notice {
+	var all []part.Notice
+	add := func(tone part.Tone, title, text, href, word string) {
+		if len(all) < shownTroubles {
+			all = append(all, part.Notice{Tone: tone, Title: title, Text: text, Link: &part.Link{Href: Base + href, Text: word}})
+		}
+	}
+	if w.writable != nil {
+		add(part.Bad, "The database takes no writes.", "Nothing is admitted until it does. "+w.writable.Error(), "/operator/books", "Books")
+	}
+	for _, l := range w.lines {
+		if out := outOf(l.Status); out {
+			add(part.Bad, "Line "+l.Line+": "+stateWords(l.State)+".", whyOut(l.Status), "/operator/lines/"+url.PathEscape(l.Line), "Line")
+		}
+	}
+	for epoch, lives := range w.nodes {
+		if !lives {
+			add(part.Warn, "A node has died.", "Another one has taken over what it had: "+epoch+". It leaves this list after a day.",
+				"/operator/lines", "Lines")
+		}
+	}
+	for _, f := range w.failing {
+		if since := time.Duration(w.nowMS-f.SinceMS) * time.Millisecond; since > receiverFails {
+			add(part.Warn, "A receiver fails for "+part.Span(since.Milliseconds())+".",
+				f.URL+" has "+part.Thousands(f.Waiting)+" events waiting.", "/operator/accounts/"+f.Account+"?view=webhook", "Account")
+		}
+	}
+	if waits := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waits > queueWaits {
+		add(part.Warn, "Jobs wait for "+part.Span(waits.Milliseconds())+".", upTo(w.load.Waiting)+" are queued.",
+			"/operator/jobs?status=queued", "Jobs")
+	}
+	if len(w.audits) > 0 && w.audits[0].EndedMS > 0 && !w.audits[0].Findings.OK {
+		add(part.Bad, "The books do not agree.", booksWords(w.audits[0]), "/operator/books", "Books")
+	}
+	return all
+}
+
+// upTo writes a count that ends at 1001.
+func upTo(n int64) string {
+	if n > 1000 {
+		return "1,000+"
+	}
+	return part.Thousands(n)
+}
+
+func (w wellbeing) stats() part.Figures {
+	usable, living := 0, len(w.nodes.Living())
+	var flight int64
+	for _, l := range w.lines {
+		if !outOf(l.Status) && takesCalls(l.State) {
+			usable++
+		}
+		flight += l.InFlight
+	}
+	queue := "nothing waits"
+	if w.load.OldestMS > 0 {
+		queue = "the oldest for " + part.Span(w.nowMS-w.load.OldestMS)
+	}
+	books, when := part.Text{Text: "not run yet"}, part.Text{Text: "run an audit to see"}
+	if len(w.audits) > 0 {
+		books.Text = booksWords(w.audits[0])
+		when.Text = part.UTC(w.audits[0].BeganMS) + " UTC"
+	}
+	note := func(text string) part.Text { return part.Text{Text: text} }
+	return part.Figures{
+		{Label: "Lines in use", Value: note(
+			strconv.Itoa(usable) + " of " + strconv.Itoa(len(w.lines))),
+			Note: note(part.Thousands(flight) + " calls in flight")},
+		{Label: "Jobs waiting", Value: note(upTo(w.load.Waiting)), Note: note(queue + ", " + upTo(w.load.Running) + " run")},
+		{Label: "Nodes", Value: note(strconv.Itoa(living) + " of " + strconv.Itoa(len(w.nodes))),
+			Note: note("alive, of those of the last day")},
+		{Label: "Books", Value: books, Note: when},
+	}
+}
+
+// marginTable sums what was charged and taken by line since the nodes began.
+func marginTable(lines []line.Joined) part.Table {
+	t := part.Table{Caption: "Charged and taken since the nodes began", Columns: []part.Column{{Title: "Line"}, {Title: "Model"},
+		{Title: "Answered", Right: true, Fold: true}, {Title: "Charged", Right: true}, {Title: "Provider takes", Right: true},
+		{Title: "Margin", Right: true}}}
+	var charged money.Amount
+	for _, l := range lines {
+		for _, m := range l.Margins {
+			charged += m.Charged
+			t.Rows = append(t.Rows, part.DataRow{Cells: []any{l.Line, m.Model, part.Count{N: m.Settled}, part.Money{Amount: m.Charged},
+				known(m.LineCost), known(m.Margin)}})
+		}
+	}
+	if len(t.Rows) > 0 {
+		t.Foot = []any{"All", "", "", part.Money{Amount: charged}, "", ""}
+	}
+	return t
+}
+
+// known shows an amount, and a dash where nobody knows it.
+func known(a *money.Amount) any {
+	if a == nil {
+		return part.Text{Text: "–", Muted: true}
+	}
+	return part.Money{Amount: *a}
+}

@@ -1,0 +1,68 @@
+package console
+
+import (
+	"encoding/json"
+
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/job"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// operatorRequestPage is the receipt of one request.
+type operatorRequestPage struct {
+	ID       string
+	State    part.Badge
+	Stats    part.Figures
+	Facts    part.Facts
+	Tokens   part.Facts
+	Attempts part.Table
+}
+
+// receiptTx returns one request of the log.
+func receiptTx(tx *store.Tx, id string) (ledger.Receipt, error) {
+	// The newest that is older than what would follow it.
+	found, _, err := ledger.RequestsTx(tx, ledger.RequestFilter{After: id + "0", Limit: 1})
+	if err == nil && (len(found) == 0 || found[0].ID != id) {
+		err = fault.New(fault.NotFound, "The log has no such request. Its rows are kept for request_retention.")
+	}
+	if err != nil {
+		return ledger.Receipt{}, err
+	}
+	return found[0], nil
+}
+
+func (c *console) operatorRequest(v *visit) (answer, error) {
+	var r ledger.Receipt
+	if err := v.view(func(tx *store.Tx) (err error) {
+		r, err = receiptTx(tx, v.PathID())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	shown := operatorRequestPage{ID: r.ID, State: statusBadge(r.Status, r.Code), Attempts: attemptsTable(r.Attempts)}
+	var traced []job.TracedAttempt
+	if len(shown.Attempts.Rows) > 0 && json.Unmarshal(r.Attempts, &traced) == nil && len(traced) > 0 && traced[0].Submitted > 0 {
+		shown.Attempts = tracedTable(traced)
+	}
+	shown.Stats = part.Figures{{Label: "Charged", Value: part.Money{Amount: r.Cost}},
+		{Label: "Held", Value: part.Money{Amount: r.Held}, Note: part.Text{Text: part.USD(r.Held-r.Cost) + " given back"}},
+		{Label: "First byte", Value: part.Took{MS: r.FirstByteMS}}, {Label: "Took", Value: part.Took{MS: r.DurationMS}}}
+	shown.Facts = part.Facts{{Name: "Received", Value: part.Moment{MS: r.CreatedMS}},
+		{Name: "Account", Value: part.Ident{ID: r.Account, Href: Base + "/operator/accounts/" + r.Account}},
+		{Name: "Key", Value: part.Ident{ID: r.Key, Href: Base + "/operator/find?q=" + r.Key}},
+		{Name: "Model", Value: r.Model}, {Name: "Endpoint", Value: part.Text{Text: r.Endpoint, Mono: true}},
+		{Name: "Line", Value: dashed(r.Line)}}
+	if r.Over > 0 {
+		shown.Facts = append(shown.Facts, part.Fact{Name: "Usage above the hold", Value: part.Money{Amount: r.Over}})
+	}
+	if r.StandsFor > 1 {
+		shown.Facts = append(shown.Facts, part.Fact{Name: "Stands for", Value: part.Text{Text: part.Thousands(r.StandsFor) +
+			" refusals of its kind"}})
+	}
+	shown.Tokens = part.Facts{{Name: "Prompt", Value: part.Count{N: r.Tokens.Prompt}}, {Name: "Of it cached",
+		Value: part.Count{N: r.Tokens.Cached}},
+		{Name: "Completion", Value: part.Count{N: r.Tokens.Completion}}, {Name: "Images", Value: part.Count{N: r.Tokens.Images}}}
+	return page{name: "operatorrequest", title: "Request " + r.ID, main: shown}, nil
+}

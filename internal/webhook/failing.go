@@ -1,0 +1,37 @@
+package webhook
+
+import (
+	"fmt"
+
+	"tollgate/internal/store"
+)
+
+// Failing is a receiver whose last attempt failed and for whom something waits.
+type Failing struct {
+	Account string
+	URL     string // of the event that waits longest
+	SinceMS int64  // when that was written
+	Waiting int64  // events that were tried and wait, counted up to 1001
+}
+
+// FailingTx returns up to limit receivers that fail, by their accounts.
+func FailingTx(tx *store.Tx, limit int) ([]Failing, error) {
+	rows, err := tx.Query(`SELECT r.account, d.url, d.created_ms,
+			(SELECT COUNT(*) FROM (SELECT 1 FROM webhook_queue w WHERE w.receiver = r.id AND w.tries > 0 LIMIT 1001) c)
+		FROM webhook_receiver r JOIN webhook_delivery d ON d.id = (SELECT MIN(q.delivery) FROM webhook_queue q
+			WHERE q.receiver = r.id AND q.tries > 0)
+		WHERE r.failing = 1 ORDER BY r.account, r.id LIMIT $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the receivers that fail: %w", err)
+	}
+	defer rows.Close()
+	var list []Failing
+	for rows.Next() {
+		var f Failing
+		if err := rows.Scan(&f.Account, &f.URL, &f.SinceMS, &f.Waiting); err != nil {
+			return nil, fmt.Errorf("read the receivers that fail: %w", err)
+		}
+		list = append(list, f)
+	}
+	return list, rows.Err()
+}
