@@ -1,13 +1,17 @@
 package console
 
 import (
+	"cmp"
+	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/part"
 	"tollgate/internal/job"
+	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
@@ -21,6 +25,8 @@ type operatorHome struct {
 	Well     bool
 	Troubles []part.Notice
 	Stats    part.Figures
+	Today    part.Figures
+	Top      part.Bars
 	Lines    part.Table
 	Margins  part.Table
 	First    []firstStep // to the first paying customer
@@ -43,6 +49,45 @@ type wellbeing struct {
 	failing  []webhook.Failing
 	audits   []operator.AuditOutcome
 	accounts bool // there is one
+	today    spending.Sums
+	top      []topAccount
+}
+
+// topAccount is one that has spent much today.
+type topAccount struct {
+	name string
+	spending.Spent
+}
+
+// shownTop is how many of them are shown, maxSpenders how many are looked at.
+const (
+	shownTop    = 9
+	maxSpenders = 10_000
+)
+
+// todayTx reads what today has brought, in UTC.
+func (w *wellbeing) todayTx(tx *store.Tx) error {
+	spent, err := spending.ReadTx(tx, spending.Query{Since: w.nowMS / (24 * time.Hour).Milliseconds(), By: []spending.By{spending.ByAccount},
+		Limit: maxSpenders})
+	if errors.Is(err, spending.ErrTooManyRows) { // then nobody is named
+		spent, err = spending.ReadTx(tx, spending.Query{Since: w.nowMS / (24 * time.Hour).Milliseconds(), Limit: 1})
+	}
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(spent, func(a, b spending.Spent) int { return cmp.Compare(b.Charged, a.Charged) })
+	for i, s := range spent {
+		w.today = w.today.Plus(s.Sums)
+		if i >= shownTop || s.Charged == 0 || s.Account == "" {
+			continue
+		}
+		a, err := account.GetTx(tx, s.Account)
+		if err != nil {
+			return err
+		}
+		w.top = append(w.top, topAccount{a.Name, s})
+	}
+	return nil
 }
 
 // wellbeing reads how the service is.
@@ -69,6 +114,9 @@ func (v *visit) wellbeing() (w wellbeing, err error) {
 		if w.audits, err = operator.AuditsTx(tx, 1); err != nil {
 			return err
 		}
+		if err = w.todayTx(tx); err != nil {
+			return err
+		}
 		accounts, _, err := account.ListTx(tx, "", 1)
 		w.accounts = len(accounts) > 0
 		return err
@@ -82,6 +130,7 @@ func (c *console) operatorHome(v *visit) (answer, error) {
 		return nil, err
 	}
 	shown := operatorHome{Troubles: w.troubles(), Stats: w.stats(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.lines)}
+	shown.Today, shown.Top = w.todayFigures(), w.topBars()
 	shown.Well = len(shown.Troubles) == 0
 	if !w.accounts || len(w.lines) == 0 {
 		shown.First = []firstStep{
@@ -170,6 +219,32 @@ func (w wellbeing) stats() part.Figures {
 			Note: note("alive, of those of the last day")},
 		{Label: "Books", Value: books, Note: when},
 	}
+}
+
+// todayFigures are what today has brought.
+func (w wellbeing) todayFigures() part.Figures {
+	cost, margin := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
+	of := "the catalog names no cost"
+	if earned, there := w.today.Margin(); there {
+		cost, margin = part.Money{Amount: w.today.LineCost}, part.Money{Amount: earned}
+		of = "known of " + requests(w.today.LineCosts)
+	}
+	return part.Figures{
+		{Label: "Charged today (UTC)", Value: part.Money{Amount: w.today.Charged}, Note: part.Text{Text: requests(w.today.Requests)}},
+		{Label: "Providers take", Value: cost, Note: part.Text{Text: of}},
+		{Label: "Margin", Value: margin, Note: part.Text{Text: "charged less what they take"}},
+		{Label: "Errors today", Value: part.Text{Text: part.Percent(w.today.Failed, w.today.Requests)},
+			Note: part.Text{Text: part.Thousands(w.today.Failed) + " of " + requests(w.today.Requests)}},
+	}
+}
+
+func (w wellbeing) topBars() part.Bars {
+	var bars part.Bars
+	for _, t := range w.top {
+		bars = append(bars, part.Bar{Label: t.name, Href: Base + "/operator/accounts/" + t.Account, Value: part.Money{Amount: t.Charged},
+			Percent: share(t.Charged, w.top[0].Charged)})
+	}
+	return bars
 }
 
 // marginTable sums what was charged and taken by line since the nodes began.

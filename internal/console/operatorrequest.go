@@ -2,6 +2,8 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
+	"strconv"
 
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
@@ -20,23 +22,13 @@ type operatorRequestPage struct {
 	Attempts part.Table
 }
 
-// receiptTx returns one request of the log.
-func receiptTx(tx *store.Tx, id string) (ledger.Receipt, error) {
-	// The newest that is older than what would follow it.
-	found, _, err := ledger.RequestsTx(tx, ledger.RequestFilter{After: id + "0", Limit: 1})
-	if err == nil && (len(found) == 0 || found[0].ID != id) {
-		err = fault.New(fault.NotFound, "The log has no such request. Its rows are kept for request_retention.")
-	}
-	if err != nil {
-		return ledger.Receipt{}, err
-	}
-	return found[0], nil
-}
-
 func (c *console) operatorRequest(v *visit) (answer, error) {
 	var r ledger.Receipt
 	if err := v.view(func(tx *store.Tx) (err error) {
-		r, err = receiptTx(tx, v.PathID())
+		r, err = ledger.RequestTx(tx, v.PathID())
+		if errors.Is(err, ledger.ErrNoRequest) {
+			err = fault.New(fault.NotFound, "The log has no such request. Its rows are kept for request_retention.")
+		}
 		return err
 	}); err != nil {
 		return nil, err
@@ -60,6 +52,14 @@ func (c *console) operatorRequest(v *visit) (answer, error) {
 	if r.StandsFor > 1 {
 		shown.Facts = append(shown.Facts, part.Fact{Name: "Stands for", Value: part.Text{Text: part.Thousands(r.StandsFor) +
 			" refusals of its kind"}})
+	}
+	if r.Job != "" {
+		shown.Facts = append(shown.Facts, part.Fact{Name: "Job", Value: part.Ident{ID: r.Job, Href: Base + "/operator/jobs/" + r.Job}})
+	}
+	if r.Revision > 0 {
+		revision := strconv.FormatInt(r.Revision, 10)
+		shown.Facts = append(shown.Facts, part.Fact{Name: "Priced by", Value: part.Link{Text: "revision " + revision,
+			Href: Base + "/operator/catalog/revisions/" + revision}})
 	}
 	shown.Tokens = part.Facts{{Name: "Prompt", Value: part.Count{N: r.Tokens.Prompt}}, {Name: "Of it cached",
 		Value: part.Count{N: r.Tokens.Cached}},

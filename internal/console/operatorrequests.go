@@ -35,14 +35,15 @@ func (c *console) operatorRequests(v *visit) (answer, error) {
 	const path = "/operator/requests"
 	var shown requestsPage
 	var chosen bool
-	shown.Filters, chosen = v.requestFilters(path, "account", "model", "line", "status")
-	f := ledger.RequestFilter{Account: v.query("account"), Model: v.query("model"), Line: v.query("line"), After: v.query("after"),
+	shown.Filters, chosen = v.requestFilters(path, "account", "key", "model", "line", "code", "status")
+	f := ledger.RequestFilter{Account: v.query("account"), Model: v.query("model"), Line: v.query("line"),
+		Key: v.query("key"), Code: v.query("code"), After: v.query("after"),
 		Limit: pageRows}
-	status := shown.Filters.Fields[3].Value
+	status := shown.Filters.Fields[5].Value
 	if n, err := strconv.Atoi(status); err == nil && n >= 100 && n <= 599 {
 		f.Status = n
 	} else if status != "" {
-		shown.Filters.Fields[3].Wrong = "A status is a number such as 429."
+		shown.Filters.Fields[5].Wrong = "A status is a number such as 429."
 		f.Status = -1
 	}
 	if f.Status >= 0 {
