@@ -124,7 +124,7 @@ func (s *server) resumeLine(c *call) (any, error) { return s.decide(c, operator.
 
 // decision is one about a line, and returns how the line is as far as that was
 // decided.
-type decision func(tx *store.Tx, by operator.By, spec catalog.LineSpec) (line.Status, error)
+type decision func(tx *store.Tx, by operator.Actor, spec catalog.LineSpec) (line.Status, error)
 
 // decide commits a decision about a line of the current catalog, for all nodes.
 func (s *server) decide(c *call, commit decision) (any, error) {

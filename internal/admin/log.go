@@ -7,11 +7,11 @@ import (
 )
 
 // by is who makes a call.
-func (s *server) by(c *call) operator.By {
+func (s *server) by(c *call) operator.Actor {
 	if s.Attached {
-		return operator.By{Way: operator.Shell}
+		return operator.Actor{Way: operator.Shell}
 	}
-	return operator.By{Way: operator.Token, Address: httpapi.ClientAddress(c.Request, s.TrustedProxies).String()}
+	return operator.Actor{Way: operator.Token, Address: httpapi.ClientAddress(c.Request, s.TrustedProxies).String()}
 }
 
 // actAnswer is one row of the operators' log.

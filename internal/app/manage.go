@@ -46,7 +46,7 @@ func Apply(ctx context.Context, s *Settings, path string, dryRun bool, out Strea
 		})
 	} else {
 		err = db.Update(ctx, func(tx *store.Tx) (err error) {
-			applied, err = operator.ApplyTx(tx, operator.By{Way: operator.Shell}, doc)
+			applied, err = operator.ApplyTx(tx, operator.Actor{Way: operator.Shell}, doc)
 			return err
 		})
 	}

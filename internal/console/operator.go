@@ -14,8 +14,8 @@ import (
 const pageRows = 50
 
 // by is who acts on an operator's page.
-func (v *visit) by() operator.By {
-	return operator.By{Way: operator.Console, Name: v.session.User.Email, Address: v.address().String()}
+func (v *visit) by() operator.Actor {
+	return operator.Actor{Way: operator.Console, Name: v.session.User.Email, Address: v.address().String()}
 }
 
 // blank refuses a form that is more than its button.

@@ -116,7 +116,8 @@ func (c *console) operatorJobs(v *visit) (answer, error) {
 		shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "status", Kind: part.Unshown, Value: status})
 	}
 	if err := v.view(func(tx *store.Tx) error {
-		found, more, err := job.ListTx(tx, job.Filter{Account: v.query("account"), Key: v.query("key"), Code: v.query("code"), Model: v.query("model"), Line: v.query("line"),
+		found, more, err := job.ListTx(tx, job.Filter{Account: v.query("account"), Key: v.query("key"), Code: v.query("code"),
+			Model: v.query("model"), Line: v.query("line"),
 			Status: status, After: v.query("after"), Limit: pageRows})
 		rows := jobRows(found)
 		shown.Table = jobsTable(rows)

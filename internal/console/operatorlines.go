@@ -258,7 +258,7 @@ func (c *console) resumeLine(v *visit) (answer, error) {
 const refreshTime = time.Second
 
 func (c *console) decideLine(
-	v *visit, decide func(*store.Tx, operator.By, catalog.LineSpec) (line.Status, error), done string,
+	v *visit, decide func(*store.Tx, operator.Actor, catalog.LineSpec) (line.Status, error), done string,
 ) (answer, error) {
 	if err := v.blank(); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ func factsOf(a account.Account) Details {
 }
 
 // CreateAccountTx opens an account, with the secret of its receiver.
-func CreateAccountTx(tx *store.Tx, by By, o account.Opening) (account.Account, error) {
+func CreateAccountTx(tx *store.Tx, by Actor, o account.Opening) (account.Account, error) {
 	a, err := account.CreateTx(tx, o)
 	if err != nil {
 		return a, err
@@ -34,7 +34,7 @@ func CreateAccountTx(tx *store.Tx, by By, o account.Opening) (account.Account, e
 
 // ChangeAccountTx changes an account. Tell the key cache with
 // Keys.ForgetAccount after the commit.
-func ChangeAccountTx(tx *store.Tx, by By, id string, p account.Patch) (account.Account, error) {
+func ChangeAccountTx(tx *store.Tx, by Actor, id string, p account.Patch) (account.Account, error) {
 	before, err := account.GetTx(tx, id)
 	if err != nil {
 		return before, err
@@ -72,7 +72,7 @@ func (c *Credit) Check() error {
 
 // CreditTx moves a credit that Check has passed and returns the balance after it.
 // If low, an event tells of it: call Webhooks.Wake after the commit.
-func CreditTx(tx *store.Tx, by By, id string, c Credit) (balance money.Amount, low bool, err error) {
+func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (balance money.Amount, low bool, err error) {
 	if _, err := account.GetTx(tx, id); err != nil {
 		return 0, false, err
 	}
@@ -96,7 +96,7 @@ func userFacts(u account.User) Details {
 }
 
 // CreateUserTx adds a console sign-in to an account.
-func CreateUserTx(tx *store.Tx, by By, id string, in account.SignIn) (account.User, error) {
+func CreateUserTx(tx *store.Tx, by Actor, id string, in account.SignIn) (account.User, error) {
 	u, err := account.CreateUserTx(tx, id, in)
 	if err != nil {
 		return u, err
@@ -105,7 +105,7 @@ func CreateUserTx(tx *store.Tx, by By, id string, in account.SignIn) (account.Us
 }
 
 // ChangeUserTx changes a console sign-in.
-func ChangeUserTx(tx *store.Tx, by By, user string, c account.UserChange) (account.User, error) {
+func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
 	before, err := account.GetUserTx(tx, user)
 	if err != nil {
 		return before, err
@@ -122,7 +122,7 @@ func ChangeUserTx(tx *store.Tx, by By, user string, c account.UserChange) (accou
 }
 
 // DeleteUserTx removes a console sign-in for good.
-func DeleteUserTx(tx *store.Tx, by By, user string) error {
+func DeleteUserTx(tx *store.Tx, by Actor, user string) error {
 	before, err := account.GetUserTx(tx, user)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func settingsFacts(s *account.KeySettings) Details {
 
 // CreateKeyTx makes a key and returns it with its secret, known to nobody
 // afterwards.
-func CreateKeyTx(tx *store.Tx, by By, id string, s account.KeySettings) (account.Key, string, error) {
+func CreateKeyTx(tx *store.Tx, by Actor, id string, s account.KeySettings) (account.Key, string, error) {
 	k, secret, err := account.CreateKeyTx(tx, id, s)
 	if err != nil {
 		return k, "", err
@@ -165,7 +165,7 @@ func CreateKeyTx(tx *store.Tx, by By, id string, s account.KeySettings) (account
 }
 
 // ChangeKeyTx lets edit change a key's settings, as account.ChangeKeyTx says.
-func ChangeKeyTx(tx *store.Tx, by By, key string, edit func(*account.KeySettings) error) (account.Key, error) {
+func ChangeKeyTx(tx *store.Tx, by Actor, key string, edit func(*account.KeySettings) error) (account.Key, error) {
 	var before, after Details
 	k, err := account.ChangeKeyTx(tx, key, func(s *account.KeySettings) error {
 		before = settingsFacts(s)
@@ -181,7 +181,7 @@ func ChangeKeyTx(tx *store.Tx, by By, key string, edit func(*account.KeySettings
 
 // DeleteKeyTx ends a key for good. Tell the key cache with Keys.Forget after the
 // commit.
-func DeleteKeyTx(tx *store.Tx, by By, key string) error {
+func DeleteKeyTx(tx *store.Tx, by Actor, key string) error {
 	k, err := account.GetKeyTx(tx, key)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func DeleteKeyTx(tx *store.Tx, by By, key string) error {
 
 // ChangeWebhookTx runs a change of where an account, which must exist, receives
 // its events, and notes what became of it.
-func ChangeWebhookTx(tx *store.Tx, by By, id string, change func() error) error {
+func ChangeWebhookTx(tx *store.Tx, by Actor, id string, change func() error) error {
 	if _, err := account.GetTx(tx, id); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func webhookFactsTx(tx *store.Tx, id string) (Details, error) {
 }
 
 // RollWebhookTx gives an account, which must exist, a new signing secret.
-func RollWebhookTx(tx *store.Tx, by By, id string) error {
+func RollWebhookTx(tx *store.Tx, by Actor, id string) error {
 	if _, err := account.GetTx(tx, id); err != nil {
 		return err
 	}

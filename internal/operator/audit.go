@@ -49,7 +49,7 @@ func (a *Audits) Recompute(ctx context.Context) (audit.Findings, error) {
 
 // Begin asks for an audit in the background, whose outcome AuditsTx has. While one
 // waits for its turn on this node no other is asked for, and false is returned.
-func (a *Audits) Begin(ctx context.Context, by By) (bool, error) {
+func (a *Audits) Begin(ctx context.Context, by Actor) (bool, error) {
 	run := id.New("audit_")
 	who := by.Name
 	if who == "" {

@@ -17,7 +17,7 @@ var ErrApplied = errors.New("another catalog was applied meanwhile")
 
 // ApplyTx makes a document the current catalog. One that says what the current
 // one says changes nothing and leaves no row.
-func ApplyTx(tx *store.Tx, by By, doc *catalog.Document) (catalog.Applied, error) {
+func ApplyTx(tx *store.Tx, by Actor, doc *catalog.Document) (catalog.Applied, error) {
 	before, err := catalog.HeadTx(tx)
 	if err != nil {
 		return catalog.Applied{}, err
@@ -32,7 +32,7 @@ func ApplyTx(tx *store.Tx, by By, doc *catalog.Document) (catalog.Applied, error
 
 // ApplyOnTx is ApplyTx for a document that was made from a revision. ErrApplied:
 // that is not the current one any more, and nothing was changed.
-func ApplyOnTx(tx *store.Tx, by By, doc *catalog.Document, revision int64) (catalog.Applied, error) {
+func ApplyOnTx(tx *store.Tx, by Actor, doc *catalog.Document, revision int64) (catalog.Applied, error) {
 	head, err := catalog.HeadTx(tx)
 	if err != nil {
 		return catalog.Applied{}, err
@@ -50,7 +50,7 @@ func ApplyOnTx(tx *store.Tx, by By, doc *catalog.Document, revision int64) (cata
 
 // SwitchTx sets the state of one model in the current catalog. A *fault.Error says
 // that it has no such model.
-func SwitchTx(tx *store.Tx, by By, model string, state catalog.ModelState) (catalog.Applied, error) {
+func SwitchTx(tx *store.Tx, by Actor, model string, state catalog.ModelState) (catalog.Applied, error) {
 	doc, revision, err := catalog.CurrentTx(tx)
 	if err != nil {
 		return catalog.Applied{}, err

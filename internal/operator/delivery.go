@@ -9,7 +9,7 @@ import (
 
 // Resend sends the event of a delivery again now, as webhook.Webhooks.Resend says.
 // The row of the log comes after the attempt, which cannot be taken back.
-func Resend(ctx context.Context, db *store.DB, hooks *webhook.Webhooks, by By, delivery string) (webhook.Delivery, error) {
+func Resend(ctx context.Context, db *store.DB, hooks *webhook.Webhooks, by Actor, delivery string) (webhook.Delivery, error) {
 	d, err := hooks.Resend(ctx, delivery)
 	if err != nil {
 		return d, err

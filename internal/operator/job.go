@@ -8,17 +8,17 @@ import (
 )
 
 // CancelJob ends a job, as job.Jobs.Cancel says.
-func CancelJob(ctx context.Context, jobs *job.Jobs, by By, id string) error {
+func CancelJob(ctx context.Context, jobs *job.Jobs, by Actor, id string) error {
 	return jobs.Cancel(ctx, id, noted(by, JobCancel))
 }
 
 // RequeueJob lets a job be done anew, as job.Jobs.Requeue says.
-func RequeueJob(ctx context.Context, jobs *job.Jobs, by By, id string, o job.Anew) (answer []byte, replayed bool, err error) {
+func RequeueJob(ctx context.Context, jobs *job.Jobs, by Actor, id string, o job.Anew) (answer []byte, replayed bool, err error) {
 	o.Note = noted(by, JobRequeue)
 	return jobs.Requeue(ctx, id, o)
 }
 
-func noted(by By, act string) job.Note {
+func noted(by Actor, act string) job.Note {
 	return func(q *store.Batch, nowMS int64, account, id string) {
 		Note(q, nowMS, by, LogRow{Act: act, Object: id, Account: account})
 	}

@@ -45,16 +45,16 @@ func LineTx(tx *store.Tx, id string) (catalog.LineSpec, error) {
 
 // DrainTx takes a line of LineTx out of use on all nodes, and returns how it is as
 // far as that was decided.
-func DrainTx(tx *store.Tx, by By, spec catalog.LineSpec) (line.Status, error) {
+func DrainTx(tx *store.Tx, by Actor, spec catalog.LineSpec) (line.Status, error) {
 	return decideTx(tx, by, spec, LineDrain, line.DrainTx)
 }
 
 // ResumeTx brings a line of LineTx back, whatever kept it out.
-func ResumeTx(tx *store.Tx, by By, spec catalog.LineSpec) (line.Status, error) {
+func ResumeTx(tx *store.Tx, by Actor, spec catalog.LineSpec) (line.Status, error) {
 	return decideTx(tx, by, spec, LineResume, line.ResumeTx)
 }
 
-func decideTx(tx *store.Tx, by By, spec catalog.LineSpec, act string, decide func(*store.Tx, string) error) (line.Status, error) {
+func decideTx(tx *store.Tx, by Actor, spec catalog.LineSpec, act string, decide func(*store.Tx, string) error) (line.Status, error) {
 	before, err := line.DecidedTx(tx, spec)
 	if err != nil {
 		return before, err

@@ -28,8 +28,8 @@ const (
 	Shell   Way = "shell"
 )
 
-// By is who acts.
-type By struct {
+// Actor is who acts.
+type Actor struct {
 	Way     Way
 	Name    string // the email of a user; empty: who knew the operator's token, or had the shell
 	Address string // where the request came from; empty in the shell
@@ -71,13 +71,13 @@ type Details map[string]any
 type LogRow struct {
 	ID   string // act_…
 	AtMS int64
-	By
+	Actor
 	Act, Object, Account string
 	Before, After        Details
 }
 
 // NoteTx writes the row of an act. Call it in the act's transaction.
-func NoteTx(tx *store.Tx, by By, e LogRow) error {
+func NoteTx(tx *store.Tx, by Actor, e LogRow) error {
 	now, err := tx.NowMS()
 	if err != nil {
 		return fmt.Errorf("note an operator's act: %w", err)
@@ -91,7 +91,7 @@ func NoteTx(tx *store.Tx, by By, e LogRow) error {
 }
 
 // Note is NoteTx for an act whose transaction is a batch.
-func Note(b *store.Batch, nowMS int64, by By, e LogRow) {
+func Note(b *store.Batch, nowMS int64, by Actor, e LogRow) {
 	before, after := e.Before.without(e.After), e.After.without(e.Before)
 	b.Exec(nil, `INSERT INTO operator_log (id, at_ms, way, name, address, act, object, account, before_text, after_text)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
