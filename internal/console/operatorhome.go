@@ -93,6 +93,7 @@ func (w *wellbeing) todayTx(tx *store.Tx) error {
 // wellbeing reads how the service is.
 func (v *visit) wellbeing() (w wellbeing, err error) {
 	w.writable = v.c.Writable()
+	v.soon("this node's report about its lines", v.c.Lines.Report)
 	err = v.view(func(tx *store.Tx) (err error) {
 		if w.nowMS, err = tx.NowMS(); err != nil {
 			return err

@@ -38,7 +38,6 @@ type jobRow struct {
 	Model   string `json:"model"`
 	Status  string `json:"status"`
 	Created int64  `json:"created"`
-	Prompt  string `json:"prompt"`
 	Error   *struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
@@ -160,7 +159,7 @@ func (c *console) operatorJob(v *visit) (answer, error) {
 		return nil, err
 	}
 	shown := jobPage{ID: r.ID, State: r.badge(), Attempts: tracedTable(r.Attempts), Acts: v.jobActs(r)}
-	shown.Facts = part.Facts{{Name: "Model", Value: r.Model}, {Name: "Prompt", Value: part.Text{Text: dashed(r.Prompt), Lines: true}},
+	shown.Facts = part.Facts{{Name: "Model", Value: r.Model},
 		{Name: "Account", Value: part.Ident{ID: r.Account, Href: Base + "/operator/accounts/" + r.Account}},
 		{Name: "Key", Value: part.Ident{ID: r.Key}},
 		{Name: "Request", Value: part.Ident{ID: r.Request, Href: Base + "/operator/requests/" + r.Request}},
