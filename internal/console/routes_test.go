@@ -105,7 +105,7 @@ func expected() map[string]visited {
 		"POST /console/operator/keys/{id}/enable":                operatorsAct,
 		"POST /console/operator/users/{id}/disable":              operatorsAct,
 		"POST /console/operator/users/{id}/enable":               operatorsAct,
-		"POST /console/operator/deliveries/{id}/resend":          {nobody: 303, operator: 404},
+		"POST /console/operator/deliveries/{id}/resend":          operatorsAct,
 		"GET /console/operator/requests":                         operatorsPage,
 		"GET /console/operator/requests/{id}":                    {nobody: 303, operator: 404},
 		"GET /console/operator/jobs":                             operatorsPage,
@@ -231,7 +231,9 @@ func thing(s *scene, path, visitor string) string {
 	case strings.Contains(path, "/deliveries/{id}"):
 		id = s.delivery("ada")
 	case strings.Contains(path, "/users/{id}"):
-		id = s.user("ada", account.SignIn{Email: visitor[:3] + "-" + strings.ToLower(http.MethodGet) + newSuffix(s) + "@example.com"}).ID
+		id = s.user("ada", account.SignIn{
+			Email: strings.ReplaceAll(visitor, " ", "")[:3] + "-" + strings.ToLower(http.MethodGet) + newSuffix(s) + "@example.com",
+		}).ID
 	case strings.Contains(path, "/settings/sessions/{id}"):
 		s.update(func(tx *store.Tx) error {
 			one, _, err := account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: s.users["ada@example.com"].ID})
