@@ -2,7 +2,9 @@ package account
 
 import (
 	"context"
+	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"tollgate/internal/ledger"
@@ -24,6 +26,39 @@ func readKeys(ctx context.Context, db *store.DB, asked []digest) (map[digest]fin
 		return nil, fmt.Errorf("look up keys: %w", err)
 	}
 	return found, nil
+}
+
+// Named returns what a key of an account may do, as the database says now: for who
+// is known to be a user of the account and names the key instead of sending it.
+// Errors are those of Authenticate, 401 too for a key that is another account's.
+func (k *Keys) Named(ctx context.Context, account, key string) (Principal, error) {
+	var found finding
+	err := k.options.DB.View(ctx, func(tx *store.Tx) error {
+		var r row
+		err := tx.QueryRow(`SELECT hash, id, allowed_models, allowed_ips FROM api_key WHERE id = $1 AND account = $2 AND deleted = 0`,
+			key, account).Scan(&r.hash, &r.key, &r.models, &r.ips)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		states, err := ledger.KeysTx(tx, []string{r.key})
+		if err != nil {
+			return err
+		}
+		state, ok := states[r.key]
+		found = judge(r, state, ok)
+		return found.err
+	})
+	switch {
+	case err != nil:
+		return Principal{}, unavailable(fmt.Errorf("look up a key: %w", err))
+	case !found.good:
+		return Principal{}, unknownKey()
+	}
+	k.uses.add(key, k.now())
+	return found.principal, nil
 }
 
 // row is one api_key row of a look-up.

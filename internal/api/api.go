@@ -8,6 +8,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -50,15 +51,33 @@ type Options struct {
 	Now func() time.Time
 }
 
-// New returns the handler of /v1 and /native. Any other path is answered 404
-// in the /v1 shape, so it may be the last handler of a server.
-func New(o Options) http.Handler {
+// Door is the handler of /v1 and /native. Any other path is answered 404 in the
+// /v1 shape, so it may be the last handler of a server.
+type Door struct{ served http.Handler }
+
+// New returns the door.
+func New(o Options) *Door {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	d := &desk{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
-	return httpapi.New(httpapi.Options{Log: o.Log, Observe: o.Observe, Now: o.Now}, d.routes())
+	return &Door{httpapi.New(httpapi.Options{Log: o.Log, Observe: o.Observe, Now: o.Now}, d.routes())}
 }
+
+// ServeHTTP answers a request by the key that it carries.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.served.ServeHTTP(w, r) }
+
+// ServeAs answers a request for somebody who sends no key, but is known to be a
+// user of an account and names one of its keys: with that key, as if it had been
+// sent. Its state, addresses, models and limits, admission and the request log are
+// those of any call.
+func (d *Door) ServeAs(w http.ResponseWriter, r *http.Request, account, key string) {
+	d.served.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), namedKey{}, namedKey{account, key})))
+}
+
+// namedKey is the key that a request is answered with which carries none; it is
+// its own name among the values of the request's context.
+type namedKey struct{ account, key string }
 
 // routes is the table of contents of the public surface.
 func (d *desk) routes() []httpapi.Route {

@@ -77,6 +77,9 @@ func (d *desk) attend(x *exchange, fresh bool, handle func(*exchange) error) err
 // of the key: that is for requests that go through admission, which checks the
 // key's version. A refusal always has the database's word.
 func (d *desk) identify(x *exchange, fresh bool) error {
+	if named, ok := x.Request.Context().Value(namedKey{}).(namedKey); ok {
+		return d.identifyNamed(x, named)
+	}
 	native := fault.IsNative(x.Request.URL.Path)
 	secret := httpapi.Bearer(x.Request.Header)
 	if native {
@@ -106,6 +109,27 @@ func (d *desk) identify(x *exchange, fresh bool) error {
 	case !fresh:
 		return d.identify(x, true)
 	}
+	return foreignAddress(x)
+}
+
+// identifyNamed is identify for a key that is named and not sent: what may be done
+// with it always has the database's word.
+func (d *desk) identifyNamed(x *exchange, named namedKey) (err error) {
+	ctx, done := x.Outliving(readTimeout)
+	defer done()
+	x.fresh = true
+	if x.principal, err = d.Keys.Named(ctx, named.account, named.key); err != nil {
+		return err
+	}
+	if !x.principal.AllowsAddress(x.from) {
+		return foreignAddress(x)
+	}
+	return nil
+}
+
+// foreignAddress is the refusal of a key that may not be used from where the request
+// comes.
+func foreignAddress(x *exchange) error {
 	return fault.New(fault.PermissionDenied,
 		"This API key may not be used from the address %s. Add it to the key's allowed addresses or use another key.", x.from)
 }
@@ -123,7 +147,8 @@ func (d *desk) record(x *exchange, f *fault.Error) {
 // slowed keeps the answer to a wrong key waiting where its address has sent many.
 // A good key is never here, whatever others behind its address do.
 func (d *desk) slowed(x *exchange, err error) error {
-	if err == nil || d.WrongKeys == nil || x.handed || fault.Of(err).Code != fault.InvalidAPIKey {
+	_, named := x.Request.Context().Value(namedKey{}).(namedKey) // nothing was guessed
+	if err == nil || d.WrongKeys == nil || x.handed || named || fault.Of(err).Code != fault.InvalidAPIKey {
 		return err
 	}
 	x.DropBody()
