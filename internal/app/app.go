@@ -155,13 +155,14 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	a.life.loop("audits", audits.Run)
 	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current}
 	guessed := a.slowGuesses(wrongTokens())
+	public := api.New(api.Options{
+		DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
+		Jobs: jobs, Media: files, Guard: guard,
+		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory), Observe: a.metrics.request,
+		WrongKeys: a.throttle("api_key", wrongKeys()),
+	})
 	served := surfaces{
-		api: api.New(api.Options{
-			DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
-			Jobs: jobs, Media: files, Guard: guard,
-			TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory), Observe: a.metrics.request,
-			WrongKeys: a.throttle("api_key", wrongKeys()),
-		}),
+		api: public,
 		admin: admin.New(admin.Options{
 			Token: s.AdminToken, WrongToken: guessed, DB: db, Keys: keys, Passwords: passwords,
 			Providers: providers, Catalog: watcher, Log: a.log,
@@ -173,6 +174,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	pages := console.Options{
 		DB: db, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
 		Providers: providers, Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, Writable: books.Writable,
+		Media: files, ServeAs: public.ServeAs,
 		AdminToken: s.AdminToken, PublicURL: a.Base(), MediaURL: a.mediaBase(), TrustedProxies: s.TrustedProxies, Log: a.log,
 	}
 	if err := a.openFronts(served, pages); err != nil {

@@ -32,6 +32,7 @@ import (
 	"tollgate/internal/console/static"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
+	"tollgate/internal/media"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -71,8 +72,11 @@ type Options struct {
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
 	Audits   *operator.Audits
+	Media    *media.Store
 	// Writable returns why the database takes no writes of this node; nil: it does.
 	Writable func() error
+	// ServeAs answers a request to the API with a key of an account (api.Door).
+	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
 	// AdminToken signs in to the operator's pages; empty: only operators among
 	// the users do.
 	AdminToken string

@@ -1,7 +1,9 @@
 package console_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,13 +16,16 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/api"
 	"tollgate/internal/app"
 	"tollgate/internal/catalog"
+	"tollgate/internal/chat"
 	"tollgate/internal/console"
 	"tollgate/internal/egress"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
+	"tollgate/internal/media"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
@@ -58,7 +63,8 @@ func each(t *testing.T, test func(t *testing.T, s *scene)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doc, _, err := catalog.Parse(catalog.Sandbox(), app.Providers())
+		// Its studio takes no time.
+		doc, _, err := catalog.Parse(bytes.Replace(catalog.Sandbox(), []byte("delay: 3s"), []byte("delay: 0s"), 1), app.Providers())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,23 +81,11 @@ func each(t *testing.T, test func(t *testing.T, s *scene)) {
 			DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: 10 * time.Second, Retention: 720 * time.Hour,
 			Disabled: func(*store.Tx, []string) (map[string]bool, error) { return nil, nil },
 		})
-		self, err := node.Join(t.Context(), node.Options{DB: db})
-		if err != nil {
-			t.Fatal(err)
-		}
-		books := ledger.New(ledger.Options{DB: db, Node: self})
-		if err := books.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.books = books
-		t.Cleanup(s.closeBooks)
-		lines := line.New(line.Options{Open: adapters.New(adapters.Options{}).Open, Current: watcher.Current, DB: db, Epoch: self.Epoch})
-		jobs := job.New(job.Options{DB: db, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Webhooks: hooks,
-			Log: slog.New(slog.DiscardHandler)})
 		s.options = console.Options{DB: db, Keys: keys, Passwords: passwords, Entrance: account.NewEntrance(db, passwords, nil),
-			Catalog: watcher, Providers: app.Providers(), Lines: lines, Webhooks: hooks, Jobs: jobs,
+			Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
 			Audits: operator.NewAudits(db, job.AuditTx, nil), Writable: func() error { return nil }, AdminToken: adminToken, PublicURL: publicURL,
 			MediaURL: publicURL + "/media"}
+		s.studio(watcher)
 		s.handler = s.console(nil)
 		s.account("ada", "ada@example.com")
 		s.account("bob", "bob@example.com")
@@ -106,6 +100,67 @@ func (s *scene) closeBooks() {
 			s.t.Error(err)
 		}
 	})
+}
+
+// studio makes what runs models: the API that the playground goes through, and jobs,
+// which wait until run.
+func (s *scene) studio(watcher *catalog.Watcher) {
+	s.t.Helper()
+	ctx := context.WithoutCancel(s.t.Context())
+	self, err := node.Join(ctx, node.Options{DB: s.db})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	books := ledger.New(ledger.Options{DB: s.db, Node: self, Log: log})
+	if err := books.Start(ctx); err != nil {
+		s.t.Fatal(err)
+	}
+	s.books = books
+	s.t.Cleanup(s.closeBooks)
+	files, err := media.Open(ctx, media.Options{DB: s.db, Location: "file:" + s.t.TempDir(), Base: publicURL + "/media",
+		Retention: 1440 * time.Hour, Log: log})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(files.Close)
+	opened := adapters.New(adapters.Options{})
+	s.t.Cleanup(opened.Close)
+	lines := line.New(line.Options{Open: opened.Open, Current: watcher.Current, DB: s.db, Epoch: self.Epoch, Log: log})
+	if err := lines.Refresh(ctx); err != nil {
+		s.t.Fatal(err)
+	}
+	jobs := job.New(job.Options{DB: s.db, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files,
+		Webhooks: s.options.Webhooks, Log: log})
+	door := api.New(api.Options{DB: s.db, Keys: s.options.Keys, Catalog: watcher, Ledger: books, Log: log, Jobs: jobs, Media: files,
+		Chat: chat.New(chat.Options{Ledger: books, Lines: lines, Log: log}), Guard: egress.New(nil), MaxBody: 1 << 20})
+	s.options.Lines, s.options.Jobs, s.options.Media, s.options.ServeAs = lines, jobs, files, door.ServeAs
+}
+
+// run lets jobs run until the test ends.
+func (s *scene) run() {
+	ctx, stop := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { s.options.Jobs.Run(ctx) })
+	s.t.Cleanup(func() { stop(); running.Wait() })
+}
+
+// job submits an image of an account and returns its id.
+func (s *scene) job(name, prompt string) string {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]string{"model": "sandbox-image", "prompt": prompt})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, publicURL+"/v1/images/generations", bytes.NewReader(body))
+	r.RemoteAddr = "192.0.2.7:4711"
+	w := httptest.NewRecorder()
+	s.options.ServeAs(w, r, s.accounts[name].ID, s.key(name, "for a job").ID)
+	var made struct{ ID string }
+	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusAccepted {
+		s.t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	return made.ID
 }
 
 // console makes a console, with other options.

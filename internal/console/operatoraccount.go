@@ -22,14 +22,14 @@ type accountPage struct {
 	Name    string
 	State   part.Badge
 	Switch  any
-	Stats   part.Figures
+	Stats   part.FigureRow
 	Tabs    part.Tabs
 	Facts   part.Facts
 	Credit  *part.Inputs
 	Change  *part.Inputs
 	New     *part.Inputs // a key or a user
 	NewWord string
-	List    *part.Table
+	List    *part.DataTable
 	None    string // where the list is empty
 	Pager   part.Pager
 	Welcome *part.Snippets
@@ -101,7 +101,7 @@ func (c *console) accountWith(v *visit, a account.Account, forms accountForms, s
 	if a.Money.Disabled {
 		shown.Switch = part.Act{Action: Base + path + "/enable", Word: "Enable", About: a.Name}
 	}
-	shown.Stats = part.Figures{{Label: "Balance", Value: part.Money{Amount: a.Money.Balance},
+	shown.Stats = part.FigureRow{{Label: "Balance", Value: part.Money{Amount: a.Money.Balance},
 		Note: part.Text{Text: part.Credits(a.Money.Balance)}},
 		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
 		{Label: "Floor", Value: part.Money{Amount: a.Money.Floor}, Note: part.Text{Text: "the lowest balance allowed"}},
@@ -130,7 +130,7 @@ func title(word string) string {
 // fillTx reads what a view of an account shows.
 func (p *accountPage) fillTx(tx *store.Tx, v *visit, a account.Account, view string, forms accountForms) (err error) {
 	after, path := v.query("after"), "/operator/accounts/"+a.ID
-	list := func(t part.Table, more bool, last, none string) {
+	list := func(t part.DataTable, more bool, last, none string) {
 		p.List, p.None, p.Pager = &t, none, v.pager(path, more, last)
 	}
 	switch view {
@@ -240,8 +240,8 @@ func (c *console) welcome(a account.Account, secret string) part.Snippets {
 	return part.Snippets{ID: "welcome", Tabs: []part.Snippet{{Name: "Welcome text", Text: text}}}
 }
 
-func operatorKeys(keys []account.Key) part.Table {
-	t := part.Table{Caption: "Keys", Columns: []part.Column{{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits"},
+func operatorKeys(keys []account.Key) part.DataTable {
+	t := part.DataTable{Caption: "Keys", Columns: []part.Column{{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits"},
 		{Title: "Today", Right: true}, {Title: "Total", Right: true}, {Title: "Last use"}, {Title: "Change"}}}
 	for _, k := range keys {
 		change := part.Act{Action: Base + "/operator/keys/" + k.ID + "/disable", Word: "Disable", About: nameOf(k)}
@@ -254,8 +254,8 @@ func operatorKeys(keys []account.Key) part.Table {
 	return t
 }
 
-func operatorUsers(users []account.User) part.Table {
-	t := part.Table{Caption: "Users", Columns: []part.Column{{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
+func operatorUsers(users []account.User) part.DataTable {
+	t := part.DataTable{Caption: "Users", Columns: []part.Column{{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, u := range users {
 		state, change := part.Badge{Tone: part.OK, Word: "can sign in"}, part.Act{Action: Base + "/operator/users/" + u.ID + "/disable",
 			Word: "Disable", About: u.Email}
@@ -271,8 +271,8 @@ func operatorUsers(users []account.User) part.Table {
 	return t
 }
 
-func entriesTable(moves []movement.Entry) part.Table {
-	t := part.Table{Caption: "Movements of money", Columns: []part.Column{{Title: "Time"}, {Title: "What"}, {Title: "Amount", Right: true},
+func entriesTable(moves []movement.Entry) part.DataTable {
+	t := part.DataTable{Caption: "Movements of money", Columns: []part.Column{{Title: "Time"}, {Title: "What"}, {Title: "Amount", Right: true},
 		{Title: "Balance", Right: true}, {Title: "Note or request"}}}
 	for _, e := range moves {
 		var about any = part.Text{Text: dashed(e.Note)}
@@ -285,9 +285,9 @@ func entriesTable(moves []movement.Entry) part.Table {
 	return t
 }
 
-func operatorDeliveries(found []webhook.Delivery) part.Table {
+func operatorDeliveries(found []webhook.Delivery) part.DataTable {
 	tones := map[string]part.Tone{"delivered": part.OK, "failed": part.Bad, "pending": part.Warn}
-	t := part.Table{Caption: "Deliveries", Columns: []part.Column{{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Last answer"},
+	t := part.DataTable{Caption: "Deliveries", Columns: []part.Column{{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Last answer"},
 		{Title: "Attempts", Right: true}, {Title: "Address"}, {Title: "Id"}, {Title: "Change"}}}
 	for _, d := range found {
 		last := "–"

@@ -21,7 +21,7 @@ import (
 // accountsPage lists the accounts.
 type accountsPage struct {
 	Filters part.Filters
-	Table   part.Table
+	Table   part.DataTable
 	Empty   *part.Empty
 	Pager   part.Pager
 }
@@ -91,8 +91,8 @@ func oneAccountTx(tx *store.Tx, id string) ([]account.Account, error) {
 
 func isNotFound(err error) bool { return err != nil && fault.Of(err).Code == fault.NotFound }
 
-func accountsTable(list []account.Account) part.Table {
-	t := part.Table{Caption: "Accounts", Columns: []part.Column{{Title: "Name"}, {Title: "State"}, {Title: "Email", Fold: true},
+func accountsTable(list []account.Account) part.DataTable {
+	t := part.DataTable{Caption: "Accounts", Columns: []part.Column{{Title: "Name"}, {Title: "State"}, {Title: "Email", Fold: true},
 		{Title: "Balance", Right: true}, {Title: "On hold", Right: true, Fold: true}, {Title: "Floor", Right: true, Fold: true},
 		{Title: "Since", Fold: true}}}
 	for _, a := range list {

@@ -18,16 +18,16 @@ type booksPage struct {
 	Run         part.Act
 	Last        *part.Facts
 	Checked     part.Facts
-	Differences part.Table
+	Differences part.DataTable
 	Omitted     int64
-	Runs        part.Table
+	Runs        part.DataTable
 	Empty       *part.Empty
 }
 
 // logPage is the log of what operators did.
 type logPage struct {
 	Filters part.Filters
-	Table   part.Table
+	Table   part.DataTable
 	Empty   *part.Empty
 	Pager   part.Pager
 }
@@ -75,7 +75,7 @@ func (c *console) books(v *visit) (answer, error) {
 	} else {
 		shown.lastRun(runs[0])
 	}
-	shown.Runs = part.Table{Caption: "Audits", Columns: []part.Column{{Title: "Began"}, {Title: "Books"}, {Title: "Took", Right: true},
+	shown.Runs = part.DataTable{Caption: "Audits", Columns: []part.Column{{Title: "Began"}, {Title: "Books"}, {Title: "Took", Right: true},
 		{Title: "Asked for by"}}}
 	for _, o := range runs {
 		took := any(part.Text{Text: "–", Muted: true})
@@ -105,7 +105,7 @@ func (p *booksPage) lastRun(o operator.AuditOutcome) {
 	for _, what := range slices.Sorted(maps.Keys(o.Findings.Checked)) {
 		p.Checked = append(p.Checked, part.Fact{Name: title(stateWords(what)), Value: part.Count{N: o.Findings.Checked[what]}})
 	}
-	p.Differences = part.Table{Caption: "Differences", Columns: []part.Column{{Title: "What"}, {Title: "Recorded", Right: true},
+	p.Differences = part.DataTable{Caption: "Differences", Columns: []part.Column{{Title: "What"}, {Title: "Recorded", Right: true},
 		{Title: "Computed", Right: true}, {Title: "Of"}}}
 	for _, d := range o.Findings.Differences {
 		of := strings.Join(slices.DeleteFunc([]string{d.Account, d.Key, d.Model, d.Request}, func(s string) bool { return s == "" }), " ")
@@ -168,8 +168,8 @@ func actWords(act string) string {
 	return does + " " + what
 }
 
-func logTable(list []operator.LogRow) part.Table {
-	t := part.Table{Caption: "What operators did", Columns: []part.Column{{Title: "When"}, {Title: "Who"}, {Title: "Act"}, {Title: "Object"},
+func logTable(list []operator.LogRow) part.DataTable {
+	t := part.DataTable{Caption: "What operators did", Columns: []part.Column{{Title: "When"}, {Title: "Who"}, {Title: "Act"}, {Title: "Object"},
 		{Title: "Before and after"}}}
 	for _, e := range list {
 		who := e.Name

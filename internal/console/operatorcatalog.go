@@ -18,8 +18,8 @@ import (
 type catalogPage struct {
 	Revision int64
 	Applied  part.Moment
-	Models   part.Table
-	History  part.Table
+	Models   part.DataTable
+	History  part.DataTable
 	Pager    part.Pager
 	YAML     string
 	Empty    *part.Empty
@@ -94,8 +94,8 @@ func (c *console) showCatalog(v *visit) (answer, error) {
 	}), nil
 }
 
-func modelsTable(doc *catalog.Document, now *catalog.Snapshot) part.Table {
-	t := part.Table{Caption: "Models", Columns: []part.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Lines"},
+func modelsTable(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
+	t := part.DataTable{Caption: "Models", Columns: []part.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Lines"},
 		{Title: "Change"}}}
 	for _, m := range doc.Models {
 		var lines []string
@@ -131,8 +131,8 @@ func modelBadge(s catalog.ModelState) part.Badge {
 	return b
 }
 
-func historyTable(history []catalog.Revision, current int64) part.Table {
-	t := part.Table{Caption: "History", Columns: []part.Column{{Title: "Revision"}, {Title: "Applied"}, {Title: "Changes"}}}
+func historyTable(history []catalog.Revision, current int64) part.DataTable {
+	t := part.DataTable{Caption: "History", Columns: []part.Column{{Title: "Revision"}, {Title: "Applied"}, {Title: "Changes"}}}
 	for _, r := range history {
 		changes := strings.Join(r.Changes[:min(len(r.Changes), 5)], "\n")
 		if n := len(r.Changes) - 5; n > 0 {

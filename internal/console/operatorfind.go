@@ -14,8 +14,8 @@ import (
 type findPage struct {
 	Filters  part.Filters
 	Asked    string
-	Accounts part.Table
-	Keys     part.Table
+	Accounts part.DataTable
+	Keys     part.DataTable
 }
 
 // foundMost is how many of a kind are listed.
@@ -91,7 +91,7 @@ func (p *findPage) lookTx(tx *store.Tx, q string) (target string, err error) {
 		return "/operator/accounts/" + keys[0].Account + "?view=keys", nil
 	}
 	p.Accounts = accountsTable(accounts)
-	p.Keys = part.Table{Caption: "Keys", Columns: []part.Column{{Title: "Key"}, {Title: "Name"}, {Title: "Account"}}}
+	p.Keys = part.DataTable{Caption: "Keys", Columns: []part.Column{{Title: "Key"}, {Title: "Name"}, {Title: "Account"}}}
 	for _, k := range keys {
 		p.Keys.Rows = append(p.Keys.Rows, part.DataRow{Href: Base + "/operator/accounts/" + k.Account + "?view=keys",
 			Cells: []any{part.Text{Text: k.Hint, Mono: true}, nameOf(k), part.Ident{ID: k.Account, Cut: true}}})

@@ -24,11 +24,11 @@ import (
 type operatorHome struct {
 	Well     bool
 	Troubles []part.Notice
-	Stats    part.Figures
-	Today    part.Figures
+	Stats    part.FigureRow
+	Today    part.FigureRow
 	Top      part.Bars
-	Lines    part.Table
-	Margins  part.Table
+	Lines    part.DataTable
+	Margins  part.DataTable
 	First    []firstStep // to the first paying customer
 }
 
@@ -192,7 +192,7 @@ func upTo(n int64) string {
 	return part.Thousands(n)
 }
 
-func (w wellbeing) stats() part.Figures {
+func (w wellbeing) stats() part.FigureRow {
 	usable, living := 0, len(w.nodes.Living())
 	var flight int64
 	for _, l := range w.lines {
@@ -211,7 +211,7 @@ func (w wellbeing) stats() part.Figures {
 		when.Text = part.UTC(w.audits[0].BeganMS) + " UTC"
 	}
 	note := func(text string) part.Text { return part.Text{Text: text} }
-	return part.Figures{
+	return part.FigureRow{
 		{Label: "Lines in use", Value: note(
 			strconv.Itoa(usable) + " of " + strconv.Itoa(len(w.lines))),
 			Note: note(part.Thousands(flight) + " calls in flight")},
@@ -223,14 +223,14 @@ func (w wellbeing) stats() part.Figures {
 }
 
 // todayFigures are what today has brought.
-func (w wellbeing) todayFigures() part.Figures {
+func (w wellbeing) todayFigures() part.FigureRow {
 	cost, margin := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
 	of := "the catalog names no cost"
 	if earned, there := w.today.Margin(); there {
 		cost, margin = part.Money{Amount: w.today.LineCost}, part.Money{Amount: earned}
 		of = "known of " + requests(w.today.LineCosts)
 	}
-	return part.Figures{
+	return part.FigureRow{
 		{Label: "Charged today (UTC)", Value: part.Money{Amount: w.today.Charged}, Note: part.Text{Text: requests(w.today.Requests)}},
 		{Label: "Providers take", Value: cost, Note: part.Text{Text: of}},
 		{Label: "Margin", Value: margin, Note: part.Text{Text: "charged less what they take"}},
@@ -249,8 +249,8 @@ func (w wellbeing) topBars() part.Bars {
 }
 
 // marginTable sums what was charged and taken by line since the nodes began.
-func marginTable(lines []line.Joined) part.Table {
-	t := part.Table{Caption: "Charged and taken since the nodes began", Columns: []part.Column{{Title: "Line"}, {Title: "Model"},
+func marginTable(lines []line.Joined) part.DataTable {
+	t := part.DataTable{Caption: "Charged and taken since the nodes began", Columns: []part.Column{{Title: "Line"}, {Title: "Model"},
 		{Title: "Answered", Right: true, Fold: true}, {Title: "Charged", Right: true}, {Title: "Provider takes", Right: true},
 		{Title: "Margin", Right: true}}}
 	var charged money.Amount

@@ -12,23 +12,23 @@ import (
 	"tollgate/internal/store"
 )
 
-// jobsPage lists the jobs of all accounts.
-type jobsPage struct {
+// operatorJobsPage lists the jobs of all accounts.
+type operatorJobsPage struct {
 	Tabs    part.Tabs
 	Filters part.Filters
-	Table   part.Table
+	Table   part.DataTable
 	Empty   *part.Empty
 	Pager   part.Pager
 }
 
-// jobPage is one job.
-type jobPage struct {
+// operatorJobPage is one job.
+type operatorJobPage struct {
 	ID       string
 	State    part.Badge
 	Acts     []any
 	Facts    part.Facts
 	Steps    part.Timeline
-	Attempts part.Table
+	Attempts part.DataTable
 }
 
 // jobRow is what of a job's public body the pages show.
@@ -77,8 +77,8 @@ func (r jobRow) badge() part.Badge {
 	return b
 }
 
-func jobsTable(rows []jobRow) part.Table {
-	t := part.Table{Caption: "Jobs", Columns: []part.Column{{Title: "Time"}, {Title: "State"}, {Title: "Model"},
+func jobsTable(rows []jobRow) part.DataTable {
+	t := part.DataTable{Caption: "Jobs", Columns: []part.Column{{Title: "Time"}, {Title: "State"}, {Title: "Model"},
 		{Title: "Line", Fold: true}, {Title: "Account", Fold: true}, {Title: "Attempts", Right: true, Fold: true},
 		{Title: "On hold", Right: true, Fold: true}, {Title: "Cost", Right: true}, {Title: "Job", Fold: true}}}
 	for _, r := range rows {
@@ -91,7 +91,7 @@ func jobsTable(rows []jobRow) part.Table {
 
 func (c *console) operatorJobs(v *visit) (answer, error) {
 	const path = "/operator/jobs"
-	var shown jobsPage
+	var shown operatorJobsPage
 	var chosen bool
 	shown.Filters, chosen = v.requestFilters(path, "account", "key", "model", "line", "code")
 	status := v.query("status")
@@ -158,7 +158,7 @@ func (c *console) operatorJob(v *visit) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := jobPage{ID: r.ID, State: r.badge(), Attempts: tracedTable(r.Attempts), Acts: v.jobActs(r)}
+	shown := operatorJobPage{ID: r.ID, State: r.badge(), Attempts: tracedTable(r.Attempts), Acts: v.jobActs(r)}
 	shown.Facts = part.Facts{{Name: "Model", Value: r.Model},
 		{Name: "Account", Value: part.Ident{ID: r.Account, Href: Base + "/operator/accounts/" + r.Account}},
 		{Name: "Key", Value: part.Ident{ID: r.Key}},
@@ -209,8 +209,8 @@ func (v *visit) jobActs(r jobRow) []any {
 }
 
 // tracedTable shows the attempts of a job with the line and cause of each.
-func tracedTable(list []job.TracedAttempt) part.Table {
-	t := part.Table{Caption: "Attempts", Columns: []part.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
+func tracedTable(list []job.TracedAttempt) part.DataTable {
+	t := part.DataTable{Caption: "Attempts", Columns: []part.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
 		{Title: "Ended"}, {Title: "Ticket"}, {Title: "Provider takes", Right: true}}}
 	for _, a := range list {
 		outcome := part.Badge{Tone: part.OK, Word: "went well"}

@@ -18,7 +18,7 @@ import (
 
 // linesPage lists the lines.
 type linesPage struct {
-	Table part.Table
+	Table part.DataTable
 	Empty *part.Empty
 	Nodes string
 }
@@ -30,11 +30,11 @@ type linePage struct {
 	Why     *part.Notice
 	Drain   *part.Confirm
 	Resume  *part.Act
-	Stats   part.Figures
+	Stats   part.FigureRow
 	Facts   part.Facts
-	Nodes   part.Table
-	Parts   part.Table
-	Margins part.Table
+	Nodes   part.DataTable
+	Parts   part.DataTable
+	Margins part.DataTable
 }
 
 // stateWords are those of a state of a line.
@@ -76,8 +76,8 @@ func whyOut(s line.Status) string {
 }
 
 // linesTable lists lines; acts, if there are any, stand in a column of their own.
-func linesTable(lines []line.Joined, act func(line.Status) any) part.Table {
-	t := part.Table{Caption: "Lines", Columns: []part.Column{{Title: "Line"}, {Title: "State"}, {Title: "Why"},
+func linesTable(lines []line.Joined, act func(line.Status) any) part.DataTable {
+	t := part.DataTable{Caption: "Lines", Columns: []part.Column{{Title: "Line"}, {Title: "State"}, {Title: "Why"},
 		{Title: "In flight", Right: true, Fold: true}, {Title: "Success", Right: true, Fold: true},
 		{Title: "First byte", Right: true, Fold: true}, {Title: "Parts out", Fold: true}}}
 	if act != nil {
@@ -203,7 +203,7 @@ func (c *console) showLine(v *visit) (answer, error) {
 		shown.Why = &part.Notice{Tone: part.Bad, Title: "It is out.", Text: whyOut(l.Status)}
 	}
 	figures := lineFigures(l.Status)
-	shown.Stats = part.Figures{{Label: "In flight", Value: figures[0]}, {Label: "Success, recent", Value: figures[1],
+	shown.Stats = part.FigureRow{{Label: "In flight", Value: figures[0]}, {Label: "Success, recent", Value: figures[1],
 		Note: part.Text{Text: "of " + plural(l.Attempts, "attempt")}}, {Label: "First byte, median", Value: figures[2]}}
 	shown.Facts = part.Facts{{Name: "Provider", Value: l.Provider}}
 	for _, spec := range c.Catalog.Current().AllLines() {
@@ -227,8 +227,8 @@ func specFacts(l *catalog.Line) part.Facts {
 		{Name: "Priority, weight", Value: strconv.Itoa(l.Priority) + ", " + strconv.Itoa(l.Weight)}}
 }
 
-func nodesTable(l line.Joined) part.Table {
-	t := part.Table{Caption: "On each node", Columns: []part.Column{{Title: "Node"}, {Title: "State"}, {Title: "Why"},
+func nodesTable(l line.Joined) part.DataTable {
+	t := part.DataTable{Caption: "On each node", Columns: []part.Column{{Title: "Node"}, {Title: "State"}, {Title: "Why"},
 		{Title: "In flight", Right: true}, {Title: "Success", Right: true}, {Title: "First byte", Right: true}, {Title: "Said"}}}
 	for _, n := range l.Nodes {
 		cells := []any{part.Ident{ID: n.Node, Cut: true}, lineBadge(n.State), part.Text{Text: dashed(whyOut(n.Status)), Muted: true}}
@@ -237,8 +237,8 @@ func nodesTable(l line.Joined) part.Table {
 	return t
 }
 
-func partsTable(l line.Joined) part.Table {
-	t := part.Table{Caption: "Models and forms that are not asked", Columns: []part.Column{{Title: "Model"}, {Title: "Form"}, {Title: "Why"},
+func partsTable(l line.Joined) part.DataTable {
+	t := part.DataTable{Caption: "Models and forms that are not asked", Columns: []part.Column{{Title: "Model"}, {Title: "Form"}, {Title: "Why"},
 		{Title: "Since"}, {Title: "Until"}}}
 	for _, p := range slices.Concat(l.ModelsOut, l.FormsOut, l.ModelsCooling) {
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{p.Model, dashed(string(p.Form)), part.Text{Text: p.Cause},

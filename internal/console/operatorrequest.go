@@ -16,10 +16,10 @@ import (
 type operatorRequestPage struct {
 	ID       string
 	State    part.Badge
-	Stats    part.Figures
+	Stats    part.FigureRow
 	Facts    part.Facts
 	Tokens   part.Facts
-	Attempts part.Table
+	Attempts part.DataTable
 }
 
 func (c *console) operatorRequest(v *visit) (answer, error) {
@@ -38,7 +38,7 @@ func (c *console) operatorRequest(v *visit) (answer, error) {
 	if len(shown.Attempts.Rows) > 0 && json.Unmarshal(r.Attempts, &traced) == nil && len(traced) > 0 && traced[0].Submitted > 0 {
 		shown.Attempts = tracedTable(traced)
 	}
-	shown.Stats = part.Figures{{Label: "Charged", Value: part.Money{Amount: r.Cost}},
+	shown.Stats = part.FigureRow{{Label: "Charged", Value: part.Money{Amount: r.Cost}},
 		{Label: "Held", Value: part.Money{Amount: r.Held}, Note: part.Text{Text: part.USD(r.Held-r.Cost) + " given back"}},
 		{Label: "First byte", Value: part.Took{MS: r.FirstByteMS}}, {Label: "Took", Value: part.Took{MS: r.DurationMS}}}
 	shown.Facts = part.Facts{{Name: "Received", Value: part.Moment{MS: r.CreatedMS}},

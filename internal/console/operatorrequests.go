@@ -10,10 +10,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// requestsPage is the log of all accounts.
-type requestsPage struct {
+// operatorRequestsPage is the log of all accounts.
+type operatorRequestsPage struct {
 	Filters part.Filters
-	Table   part.Table
+	Table   part.DataTable
 	Empty   *part.Empty
 	Pager   part.Pager
 }
@@ -33,7 +33,7 @@ func (v *visit) requestFilters(path string, names ...string) (f part.Filters, ch
 
 func (c *console) operatorRequests(v *visit) (answer, error) {
 	const path = "/operator/requests"
-	var shown requestsPage
+	var shown operatorRequestsPage
 	var chosen bool
 	shown.Filters, chosen = v.requestFilters(path, "account", "key", "model", "line", "code", "status")
 	f := ledger.RequestFilter{Account: v.query("account"), Model: v.query("model"), Line: v.query("line"),
@@ -67,8 +67,8 @@ func (c *console) operatorRequests(v *visit) (answer, error) {
 }
 
 // operatorRequests lists requests with whose they are and which line answered.
-func operatorRequests(list []ledger.Receipt) part.Table {
-	t := part.Table{Caption: "Requests", Columns: []part.Column{{Title: "Time"}, {Title: "Account", Fold: true}, {Title: "Model"},
+func operatorRequests(list []ledger.Receipt) part.DataTable {
+	t := part.DataTable{Caption: "Requests", Columns: []part.Column{{Title: "Time"}, {Title: "Account", Fold: true}, {Title: "Model"},
 		{Title: "Line", Fold: true}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
 		{Title: "Took", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
@@ -81,8 +81,8 @@ func operatorRequests(list []ledger.Receipt) part.Table {
 }
 
 // attemptsTable shows the attempts of a request with the line and cause of each.
-func attemptsTable(raw json.RawMessage) part.Table {
-	t := part.Table{Caption: "Attempts", Columns: []part.Column{{Title: "Line"}, {Title: "Answer"}, {Title: "Cause"},
+func attemptsTable(raw json.RawMessage) part.DataTable {
+	t := part.DataTable{Caption: "Attempts", Columns: []part.Column{{Title: "Line"}, {Title: "Answer"}, {Title: "Cause"},
 		{Title: "First byte", Right: true}, {Title: "Took", Right: true}, {Title: "Provider takes", Right: true}}}
 	var attempts []line.AttemptRecord
 	if json.Unmarshal(raw, &attempts) != nil { // a job's are of another kind

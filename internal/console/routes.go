@@ -53,6 +53,11 @@ func (c *console) routes() []route {
 		{"GET", "/billing/movements", user, c.downloadMovements},
 		{"POST", "/billing/redeem", user, c.redeem},
 
+		{"GET", "/jobs", user, c.listJobs},
+		{"GET", "/jobs/live", user, c.liveJobs},
+		{"GET", "/jobs/{id}", user, c.showJob},
+		{"GET", "/jobs/{id}/live", user, c.liveJob},
+
 		{"GET", "/webhooks", user, c.webhooks},
 		{"POST", "/webhooks", user, c.saveWebhook},
 		{"POST", "/webhooks/secret", user, c.showSecret},
@@ -147,6 +152,7 @@ func (c *console) menu(w who) []entry {
 		{"/keys", "Keys", "key-round"},
 		{"/requests", "Requests", "list"},
 		{"/billing", "Billing", "receipt"},
+		{"/jobs", "Jobs", "images"},
 		{"/webhooks", "Webhooks", "webhook"},
 		{"/models", "Models", "boxes"},
 		{"/settings", "Settings", "settings"},

@@ -67,7 +67,11 @@ func expected() map[string]visited {
 		"GET /console/webhooks/deliveries/{id}":         ownThing,
 		"POST /console/webhooks/deliveries/{id}/resend": ownAct,
 
-		"GET /console/models": ownPage,
+		"GET /console/models":         ownPage,
+		"GET /console/jobs":           ownPage,
+		"GET /console/jobs/live":      ownPage,
+		"GET /console/jobs/{id}":      ownThing,
+		"GET /console/jobs/{id}/live": ownThing,
 
 		"GET /console/settings":                     ownPage,
 		"POST /console/settings/password":           formAct,
@@ -230,6 +234,8 @@ func thing(s *scene, path, visitor string) string {
 		id = s.request("ada", 200, "")
 	case strings.Contains(path, "/deliveries/{id}"):
 		id = s.delivery("ada")
+	case strings.Contains(path, "/jobs/{id}"):
+		id = s.job("ada", "a boat")
 	case strings.Contains(path, "/users/{id}"):
 		id = s.user("ada", account.SignIn{
 			Email: strings.ReplaceAll(visitor, " ", "")[:3] + "-" + strings.ToLower(http.MethodGet) + newSuffix(s) + "@example.com",

@@ -17,7 +17,7 @@ import (
 type Shelf struct {
 	Account string // required
 	Kind    string // image or video
-	Status  string // as the job endpoints show it
+	Status  string // as the job endpoints show it; another one selects none
 	After   string // continue below this job id
 	Limit   int
 }
@@ -56,6 +56,9 @@ func ExhibitsTx(tx *store.Tx, s Shelf) ([]Exhibit, bool, error) {
 		return nil, false, err
 	}
 	text, args := s.statement()
+	if text == "" {
+		return nil, false, nil
+	}
 	ids, err := idsTx(tx, text, args...)
 	if err != nil {
 		return nil, false, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"tollgate/internal/media/format"
 	"tollgate/internal/store"
 )
 
@@ -209,3 +210,25 @@ func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication
 // references, and names and files that were never published. Run deletes them.
 // It belongs in the transaction that ends the job; nothing happens twice.
 func Drop(q *store.Batch, job string, nowMS int64) { q.Exec(nil, dropText, nowMS, job) }
+
+// SizesTx returns the sizes in bytes of the files of some jobs whose links work,
+// by the last part of their links.
+func SizesTx(tx *store.Tx, jobs []string) (map[string]int64, error) {
+	rows, err := tx.Query(`SELECT name, type, size FROM media_file WHERE `+tx.In("job", 1)+` AND state = 'public'`, store.List(jobs))
+	if err != nil {
+		return nil, fmt.Errorf("read the sizes of files: %w", err)
+	}
+	defer rows.Close()
+	sizes := map[string]int64{}
+	for rows.Next() {
+		var f File
+		if err := rows.Scan(&f.Name, &f.Type, &f.Size); err != nil {
+			return nil, err
+		}
+		sizes[f.Name+format.Extension(f.Type)] = f.Size
+	}
+	return sizes, rows.Err()
+}
+
+// KeptFor is how long results are kept from their publication on.
+func (s *Store) KeptFor() time.Duration { return s.retention }

@@ -66,6 +66,13 @@ type Took struct{ MS int64 }
 // Shown is the span as it is read.
 func (t Took) Shown() string { return Span(t.MS) }
 
+// Elapsed is how long something runs that began at a time in Unix milliseconds.
+// Without the module it is that time.
+type Elapsed struct{ SinceMS int64 }
+
+// Began is when it began, in UTC.
+func (e Elapsed) Began() string { return UTC(e.SinceMS) }
+
 // Ident is an identifier; Href, if set, is where it leads. Long ones are shown
 // with Cut, the whole one in the title.
 type Ident struct {
@@ -180,6 +187,7 @@ type Snippet struct {
 type Tile struct {
 	Href, Title string
 	Image, Alt  string // address of a picture of ours; empty: State is drawn
+	Clip        string // address of a clip of ours, which is fetched when it is played
 	State       Badge
 	Notes       []any // components
 }

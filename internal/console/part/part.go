@@ -31,7 +31,7 @@ type Pages struct {
 }
 
 // Parse reads the pages of a folder, one a file, which is called by its name
-// without `.html`. asset returns the address of a static file. An error is a
+// without `.html`; in others it is the template `page/NAME`. asset returns the address of a static file. An error is a
 // fault of the build.
 func Parse(pages fs.FS, asset func(name string) string) (*Pages, error) {
 	p := &Pages{pages: map[string]*template.Template{}}
@@ -55,8 +55,18 @@ func Parse(pages fs.FS, asset func(name string) string) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A page may draw another one in itself: what of it is fetched again.
+	others, err := components.Clone()
+	if err != nil {
+		return nil, err
+	}
 	for _, file := range files {
-		whole, err := components.Clone()
+		if err := parse(others.New("page/"+nameOf(file)), pages, file); err != nil {
+			return nil, err
+		}
+	}
+	for _, file := range files {
+		whole, err := others.Clone()
 		if err != nil {
 			return nil, err
 		}

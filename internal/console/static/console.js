@@ -52,6 +52,11 @@ document.addEventListener("click", (event) => {
     dialog.showModal();
     dialog.addEventListener("close", () => button.focus(), { once: true });
   }
+  if (button?.dataset.pause) {
+    const live = document.getElementById(button.dataset.pause);
+    live.toggleAttribute("data-paused");
+    button.querySelector("span").textContent = live.hasAttribute("data-paused") ? "Go on" : "Pause";
+  }
   if (button?.dataset.close !== undefined && button.closest("dialog").matches(":modal")) { event.preventDefault(); button.closest("dialog").close(); }
 });
 
@@ -63,6 +68,33 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("pageshow", () => { for (const form of $$("form[data-sent]")) delete form.dataset.sent; });
 
+// How long something runs.
+function count(from) {
+  for (const one of $$("[data-since]", from)) {
+    const seconds = Math.max(0, Math.round((Date.now() - one.dataset.since) / 1000));
+    one.textContent = Math.floor(seconds / 60) + ":" + String(seconds % 60).padStart(2, "0");
+  }
+}
+setInterval(() => count(document), 1000);
+
+// merge puts what is new into what is there, and leaves what is the same: a clip
+// that plays goes on, and so does who stands on a link. It tells whether all is in.
+function merge(now, next) {
+  const there = [...now.children], fresh = [...next.children];
+  if (there.length !== fresh.length) {
+    if (now.contains(document.activeElement)) return false;
+    now.replaceChildren(...fresh);
+    return true;
+  }
+  return there.map((old, i) => {
+    if (old.isEqualNode(fresh[i])) return true;
+    if (old.matches(".tiles") && fresh[i].matches(".tiles")) return merge(old, fresh[i]);
+    if (old.contains(document.activeElement)) return false;
+    old.replaceWith(fresh[i]);
+    return true;
+  }).every(Boolean);
+}
+
 // What changes by itself: an element with data-live is fetched again while the
 // page is visible, every two seconds, after a minute every ten, until the server
 // says that it is final.
@@ -72,7 +104,7 @@ function follow(live) {
   const again = () => setTimeout(step, Date.now() - began > 60_000 ? 10_000 : 2_000);
   async function step() {
     if (!live.isConnected) return;
-    if (document.hidden || live.dataset.paused) { again(); return; }
+    if (document.hidden || live.dataset.paused !== undefined) { again(); return; }
     try {
       const answer = await fetch(live.dataset.live, { headers: tag ? { "If-None-Match": tag } : {} });
       if (answer.status === 200) {
@@ -80,11 +112,13 @@ function follow(live) {
         const next = fragment(await answer.text()).querySelector("[data-live]");
         const said = next?.dataset.said;
         if (next) {
-          live.replaceChildren(...next.childNodes);
-          localTimes(live);
+          localTimes(next);
+          count(next);
+          const final = next.dataset.final !== undefined;
+          if (!merge(live, next) && !final) tag = "";
           if (said && said !== live.dataset.said) status(said);
           live.dataset.said = said ?? "";
-          if (next.dataset.final !== undefined) return;
+          if (final) { live.dataset.final = ""; return; }
         }
       } else if (answer.status !== 304) return;
     } catch { /* the network is away: the next step tries again */ }
@@ -118,6 +152,8 @@ document.addEventListener("keydown", (event) => {
 });
 
 localTimes(document);
-for (const live of $$("[data-live]")) follow(live);
+count(document);
+for (const live of $$("[data-live]:not([data-final])")) follow(live);
+document.addEventListener("follow", (event) => follow(event.target));
 // After a form the reader is where it is said what became of it.
 document.querySelector("[data-focus]")?.focus();
