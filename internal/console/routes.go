@@ -58,6 +58,14 @@ func (c *console) routes() []route {
 		{"GET", "/jobs/{id}", user, c.showJob},
 		{"GET", "/jobs/{id}/live", user, c.liveJob},
 
+		{"GET", "/playground", user, c.playground},
+		{"GET", "/playground/{id}/cost", user, c.cost},
+		{"POST", "/playground/{id}/chat", user, c.asKey("/v1/chat/completions")},
+		{"POST", "/playground/{id}/responses", user, c.asKey("/v1/responses")},
+		{"POST", "/playground/{id}/messages", user, c.asKey("/native/v1/messages")},
+		{"POST", "/playground/{id}/images", user, c.asKey("/v1/images/generations")},
+		{"POST", "/playground/{id}/videos", user, c.asKey("/v1/videos/generations")},
+
 		{"GET", "/webhooks", user, c.webhooks},
 		{"POST", "/webhooks", user, c.saveWebhook},
 		{"POST", "/webhooks/secret", user, c.showSecret},
@@ -155,6 +163,7 @@ func (c *console) menu(w who) []entry {
 		{"/jobs", "Jobs", "images"},
 		{"/webhooks", "Webhooks", "webhook"},
 		{"/models", "Models", "boxes"},
+		{"/playground", "Playground", "play"},
 		{"/settings", "Settings", "settings"},
 	}
 }

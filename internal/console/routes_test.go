@@ -28,6 +28,7 @@ var (
 	operatorsPage = visited{nobody: 303, operator: 200}
 	operatorsAct  = visited{nobody: 303, operator: 303}
 	leavePage     = visited{nobody: 303, other: 303, owner: 303, operator: 303}
+	apiCall       = visited{nobody: 303, other: 404, owner: 400} // with an empty body
 )
 
 // expected has a row for each route of the console.
@@ -72,6 +73,14 @@ func expected() map[string]visited {
 		"GET /console/jobs/live":      ownPage,
 		"GET /console/jobs/{id}":      ownThing,
 		"GET /console/jobs/{id}/live": ownThing,
+
+		"GET /console/playground":                 ownPage,
+		"GET /console/playground/{id}/cost":       ownPage, // of another's request as of none
+		"POST /console/playground/{id}/chat":      apiCall,
+		"POST /console/playground/{id}/responses": apiCall,
+		"POST /console/playground/{id}/messages":  apiCall,
+		"POST /console/playground/{id}/images":    apiCall,
+		"POST /console/playground/{id}/videos":    apiCall,
 
 		"GET /console/settings":                     ownPage,
 		"POST /console/settings/password":           formAct,
@@ -228,7 +237,7 @@ func thing(s *scene, path, visitor string) string {
 		id = "1"
 	case strings.Contains(path, "/models/{id}"):
 		id = "sandbox-chat"
-	case strings.Contains(path, "/keys/{id}"):
+	case strings.Contains(path, "/keys/{id}"), strings.Contains(path, "/playground/{id}"):
 		id = s.key("ada", visitor).ID
 	case strings.Contains(path, "/requests/{id}"):
 		id = s.request("ada", 200, "")

@@ -98,7 +98,7 @@ function merge(now, next) {
 // What changes by itself: an element with data-live is fetched again while the
 // page is visible, every two seconds, after a minute every ten, until the server
 // says that it is final.
-function follow(live) {
+function follow(live, now = false) {
   const began = Date.now();
   let tag = "";
   const again = () => setTimeout(step, Date.now() - began > 60_000 ? 10_000 : 2_000);
@@ -124,7 +124,8 @@ function follow(live) {
     } catch { /* the network is away: the next step tries again */ }
     again();
   }
-  again();
+  if (now) step();
+  else again();
 }
 
 // Keys: off while typing, and by a setting.
@@ -154,6 +155,6 @@ document.addEventListener("keydown", (event) => {
 localTimes(document);
 count(document);
 for (const live of $$("[data-live]:not([data-final])")) follow(live);
-document.addEventListener("follow", (event) => follow(event.target));
+document.addEventListener("follow", (event) => follow(event.target, true));
 // After a form the reader is where it is said what became of it.
 document.querySelector("[data-focus]")?.focus();

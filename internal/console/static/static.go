@@ -16,13 +16,14 @@ import (
 	"strings"
 )
 
-//go:embed console.css console.js icons.svg logo.svg lucide-LICENSE.txt
+//go:embed console.css console.js playground.js icons.svg logo.svg lucide-LICENSE.txt
 var embedded embed.FS
 
 // contentTypes are the files that are served, by name.
 var contentTypes = map[string]string{
 	"console.css":        "text/css; charset=utf-8",
 	"console.js":         "text/javascript; charset=utf-8",
+	"playground.js":      "text/javascript; charset=utf-8",
 	"icons.svg":          "image/svg+xml",
 	"logo.svg":           "image/svg+xml",
 	"lucide-LICENSE.txt": "text/plain; charset=utf-8",

@@ -1,0 +1,125 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// choose gives a field a value: an option of a choice, or the text of an area.
+func (b *tab) choose(selector, value string) {
+	b.t.Helper()
+	run(b, chromedp.Evaluate[any](fmt.Sprintf(`(() => { const one = document.querySelector(%q); one.value = %q;
+		one.dispatchEvent(new Event("input", {bubbles: true})); one.dispatchEvent(new Event("change", {bubbles: true})); return 0 })()`,
+		selector, value)))
+}
+
+// holds waits until a script says true.
+func (b *tab) holds(script string) {
+	b.t.Helper()
+	deadline := time.Now().Add(3 * stepTimeout)
+	for !run(b, chromedp.Evaluate[bool](script)) {
+		if time.Now().After(deadline) {
+			b.fail(fmt.Errorf("never true: %s", script))
+		}
+	}
+}
+
+// TestPlayground: a chat streams, thinks apart and is stopped; what it cost is
+// there after it; a picture and a clip are made and play; the gallery shows them.
+func TestPlayground(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	for _, look := range looks {
+		t.Run(fmt.Sprintf("%s-%d", look.theme, look.width), func(t *testing.T) {
+			g := start(t)
+			b := open(t, g, look.theme, look.width)
+			b.signIn()
+			b.open("/console/jobs")
+			b.lookOver("jobs-none")
+			b.open("/console/playground")
+			b.lookOver("chat-new")
+			b.chat()
+			b.lookOver("chat")
+			b.make("image", "a lighthouse in the fog")
+			b.holds(`[...document.querySelectorAll("#talk img")].some((one) => one.complete && one.naturalWidth > 0)`)
+			b.lookOver("image")
+			b.make("video", "a paper boat in the rain")
+			b.holds(`document.querySelector("#talk video") !== null`)
+			b.plays(`document.querySelector("#talk video")`)
+			link := run(b, chromedp.Evaluate[string](`document.querySelector("#talk video").src`))
+			b.lookOver("video")
+			b.gallery()
+			b.opened(link)
+		})
+	}
+}
+
+// chat has a conversation.
+func (b *tab) chat() {
+	b.t.Helper()
+	b.choose("#f-model", "sandbox-reasoner")
+	b.choose("#f-prompt", "Which of these is older? <b>&")
+	b.do(chromedp.Click(chromedp.CSS("#send")))
+	b.holds(`document.querySelectorAll(".turn.model .said").length > 1`) // thoughts, and what it says
+	b.sees("Which of these is older? <b>&")
+	b.sees("req_")
+	b.holds(`document.querySelector(".turn.model .money, .turn.model .num, .turn.model [title$=USD]") !== null`)
+	if run(b, chromedp.Evaluate[bool](`document.querySelector(".turn.model details.thoughts") === null`)) {
+		b.t.Error("what it thinks is not apart")
+	}
+	b.choose("#f-model", "sandbox-messages")
+	b.choose("#f-prompt", "And now?")
+	b.do(chromedp.Click(chromedp.CSS("#send")))
+	b.holds(`document.querySelectorAll(".turn.model .id").length === 2`)
+	b.do(chromedp.Click(chromedp.CSS("#as-code summary")))
+	b.sees("/v1/chat/completions")
+}
+
+// make submits a job.
+func (b *tab) make(kind, prompt string) {
+	b.t.Helper()
+	b.open("/console/playground?kind=" + kind)
+	b.choose("#f-prompt", prompt)
+	b.do(chromedp.Click(chromedp.CSS("#send")))
+	b.sees("It works until")
+}
+
+// plays sees that a clip plays.
+func (b *tab) plays(clip string) {
+	b.t.Helper()
+	run(b, chromedp.Evaluate[any](`(`+clip+`.muted = true, `+clip+`.play().catch(() => 0), 0)`))
+	b.holds(clip + `.currentTime > 0 && ` + clip + `.videoWidth > 0`)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.size = 0 // what is played by hand is no part of the page
+}
+
+// gallery looks at the jobs.
+func (b *tab) gallery() {
+	b.t.Helper()
+	b.open("/console/jobs")
+	b.sees("Done 2")
+	b.holds(`[...document.querySelectorAll(".tile img")].some((one) => one.naturalWidth > 0)`)
+	b.lookOver("jobs")
+	b.press(`.tile h3 a`)
+	b.sees("It works until")
+	b.lookOver("job")
+	b.press(`.head a.button`)
+	if got := b.value("#f-prompt"); !strings.Contains(got, "paper boat") {
+		b.t.Errorf("again with the prompt %q", got)
+	}
+}
+
+// opened sees that a clip's link plays when it is opened by itself: its page has an
+// origin of nobody's, and Chromium's player asks across origins.
+func (b *tab) opened(link string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(link))
+	b.plays(`document.querySelector("video")`)
+}
