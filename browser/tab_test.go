@@ -121,7 +121,9 @@ func (b *tab) see(event any) {
 	case *runtime.EventExceptionThrown:
 		b.bad = append(b.bad, "exception: "+e.ExceptionDetails.Text)
 	case *network.EventRequestWillBeSent:
-		if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "blob" && u.Scheme != "data" && !strings.HasPrefix(e.Request.URL, b.g.url+"/") {
+		// Chromium's player draws its buttons from data.
+		if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "blob" && u.Scheme != "data" &&
+			!strings.HasPrefix(e.Request.URL, b.g.url+"/") {
 			b.bad = append(b.bad, "asks "+e.Request.URL)
 		}
 	case *network.EventLoadingFinished:

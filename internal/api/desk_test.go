@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -177,4 +178,35 @@ func TestDatabaseAway(t *testing.T) {
 	if strings.Contains(string(got.body), "closed") || !strings.Contains(d.log.String(), got.header.Get("x-request-id")) {
 		t.Errorf("body %s\nlog %s", got.body, d.log.String())
 	}
+}
+
+// TestNamedKey: a key may be named inside the process in place of being sent, and is
+// judged as any; no client can name one.
+func TestNamedKey(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var options api.Options
+		d := newDesk(t, db, func(o *api.Options) { options = *o })
+		door := api.New(options)
+		id, _ := d.key(account.KeySettings{AllowedModels: []string{"swift-1"}})
+		ask := func(account, key, body string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(body))
+			w := httptest.NewRecorder()
+			door.ServeAs(w, r, account, key)
+			return w
+		}
+		for _, c := range []struct {
+			name, account, key, body string
+			status                   int
+		}{
+			{"good", d.account, id, hello, 200},
+			{"a model that it may not use", d.account, id, strings.Replace(hello, "swift-1", "other-1", 1), 403},
+			{"no such key", d.account, "key_none", hello, 401},
+			{"of another account", "acct_other", id, hello, 401},
+		} {
+			if got := ask(c.account, c.key, c.body); got.Code != c.status {
+				t.Errorf("%s: %d %s", c.name, got.Code, got.Body)
+			}
+		}
+	})
 }

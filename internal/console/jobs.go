@@ -91,8 +91,10 @@ func (v *visit) shelf() job.Shelf {
 	if kind := v.query("kind"); kind == media.KindImage || kind == media.KindVideo {
 		s.Kind = kind
 	}
-	if status := v.query("status"); slices.ContainsFunc(states, func(one struct{ status, word string }) bool { return one.status == status }) {
-		s.Status = status
+	for _, one := range states {
+		if one.status == v.query("status") {
+			s.Status = one.status
+		}
 	}
 	return s
 }
@@ -117,11 +119,13 @@ func (c *console) listJobs(v *visit) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := jobsPage{Gallery: gallery, Live: part.Live{}, Kept: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
+	shown := jobsPage{Gallery: gallery, Kept: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
 		days(c.Jobs.KeptFor()), days(c.Media.KeptFor()))}
 	shown.Filter = part.Filters{Action: Base + "/jobs", Fields: []part.FormField{
-		{Name: "kind", Label: "Kind", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "Images and videos", On: s.Kind == ""},
-			{Value: media.KindImage, Label: "Images", On: s.Kind == media.KindImage}, {Value: media.KindVideo, Label: "Videos", On: s.Kind == media.KindVideo}}},
+		{Name: "kind", Label: "Kind", Kind: part.Choice, Options: []part.Option{
+			{Value: "", Label: "Images and videos", On: s.Kind == ""},
+			{Value: media.KindImage, Label: "Images", On: s.Kind == media.KindImage},
+			{Value: media.KindVideo, Label: "Videos", On: s.Kind == media.KindVideo}}},
 		{Name: "status", Kind: part.Unshown, Value: s.Status},
 	}}
 	if s.Kind != "" {
@@ -326,7 +330,8 @@ func (c *console) showJob(v *visit) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := jobPage{Title: titleOf(&e), Result: c.resultsOf(&e, sizes), Prompt: part.Text{Text: e.Prompt, Lines: true}, Facts: settingsOf(&e)}
+	shown := jobPage{Title: titleOf(&e), Result: c.resultsOf(&e, sizes), Facts: settingsOf(&e),
+		Prompt: part.Text{Text: e.Prompt, Lines: true}}
 	shown.Again = part.Link{Href: Base + "/playground?again=" + e.ID, Text: "Again in the playground", Icon: "refresh-cw", Button: true}
 	return page{name: "job", title: titleOf(&e), main: shown}, nil
 }

@@ -32,10 +32,12 @@ func TestJobs(t *testing.T) {
 		gateway.Eventually(t, "both jobs end", func() bool {
 			return strings.Contains(b.get("/console/jobs/live").Body.String(), "data-final")
 		})
-		want(t, b.get("/console/jobs?status=succeeded"), http.StatusOK, "Done 1", "Failed 1", `alt="a boat`, `<img src="http://console.example/media/`)
+		want(t, b.get("/console/jobs?status=succeeded"), http.StatusOK, "Done 1", "Failed 1",
+			`alt="a boat`, `<img src="http://console.example/media/`)
 		want(t, b.get("/console/jobs?status=failed&kind=image"), http.StatusOK, "/console/jobs/"+refused, "Clear filters")
 		want(t, b.get("/console/jobs?kind=video"), http.StatusOK, "No such jobs")
-		want(t, b.get("/console/jobs/"+boat), http.StatusOK, "a boat &lt;b&gt;&amp;", "Charged", "$0.03", "It works until", "sandbox-image", "Made")
+		want(t, b.get("/console/jobs/"+boat), http.StatusOK, "a boat &lt;b&gt;&amp;",
+			"Charged", "$0.03", "It works until", "sandbox-image", "Made")
 		want(t, b.get("/console/jobs/"+boat+"/live"), http.StatusOK, "data-final", "The job is done")
 		want(t, b.get("/console/jobs/"+refused), http.StatusOK, "Code: ", "$0<")
 	})

@@ -197,7 +197,8 @@ func (c *console) cost(v *visit) (answer, error) {
 		}
 		shown.Final = true
 		tokens := part.Thousands(r.Tokens.Prompt) + " + " + part.Thousands(r.Tokens.Completion) + " tokens"
-		shown.Parts = part.Group{part.Text{Text: tokens, Muted: true}, part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS}, part.Ident{ID: r.ID}}
+		shown.Parts = part.Group{part.Text{Text: tokens, Muted: true}, part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS},
+			part.Ident{ID: r.ID}}
 		return nil
 	})
 	if err != nil && !errors.Is(err, ledger.ErrNoRequest) {

@@ -37,7 +37,8 @@ func TestPlaygroundCalls(t *testing.T) {
 		want(t, b.get("/console/playground?again="+boat), http.StatusOK, "a boat, again", `data-kind="image"`)
 
 		status, header, answer := b.call(k.ID, "chat", asked)
-		if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") || !strings.HasSuffix(answer, "data: [DONE]\n\n") {
+		if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") ||
+			!strings.HasSuffix(answer, "data: [DONE]\n\n") {
 			t.Fatalf("%d %v %s", status, header, answer)
 		}
 		id := header.Get("X-Request-Id")
@@ -58,7 +59,8 @@ func TestPlaygroundCalls(t *testing.T) {
 			status int
 			code   string
 		}{
-			{"another model", func(k *account.KeySettings) error { k.AllowedModels = []string{"sandbox-free"}; return nil }, 403, "permission_denied"},
+			{"another model", func(k *account.KeySettings) error { k.AllowedModels = []string{"sandbox-free"}; return nil },
+				403, "permission_denied"},
 			{"another address", func(k *account.KeySettings) error {
 				k.AllowedModels, k.AllowedIPs = nil, []string{"203.0.113.1"}
 				return nil
