@@ -24,7 +24,6 @@ var rooms = map[string][]string{
 		"webhook"},
 	"internal/console": {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "media", "money", "node", "operator",
 		"store", "webhook", "wire"},
-	"internal/chat":     {"bounded", "catalog", "fault", "ledger", "line", "upstream", "wire"},
 	"internal/operator": {"account", "catalog", "fault", "id", "job", "ledger", "line", "money", "store", "webhook"},
 	"internal/chat":     {"bounded", "catalog", "fault", "ledger", "line", "upstream", "wire"},
 	"internal/job": {"catalog", "fault", "id", "ledger", "line", "loop", "media", "money", "node", "slot", "store", "upstream",

@@ -210,7 +210,8 @@ func (v *visit) jobActs(r jobRow) []any {
 
 // tracedTable shows the attempts of a job with the line and cause of each.
 func tracedTable(list []job.TracedAttempt) part.DataTable {
-	t := part.DataTable{Caption: "Attempts", Columns: []part.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
+	t := part.DataTable{Caption: "Attempts",
+		Columns: []part.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
 		{Title: "Ended"}, {Title: "Ticket"}, {Title: "Provider takes", Right: true}}}
 	for _, a := range list {
 		outcome := part.Badge{Tone: part.OK, Word: "went well"}

@@ -118,7 +118,8 @@ func TestResponsesAsChat(t *testing.T) {
 			`"output":[{"type":"input_text","text":"2"}]},{"type":"function_call","call_id":"d","name":"f","arguments":"{}"},` +
 			`{"type":"function_call","call_id":"d","name":"g","arguments":"{}"},{"type":"function_call_output","call_id":"d","output":"3"},` +
 			`{"type":"function_call_output","call_id":"d","output":"4"}]}`: `{"model":"vendor","messages":[` +
-			`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"input\":\"a\"}"}}]},` +
+			`{"role":"assistant","content":null,` +
+			`"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"input\":\"a\"}"}}]},` +
 			`{"role":"tool","tool_call_id":"c","content":"1\n2"},` +
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"d","type":"function","function":{"name":"f","arguments":"{}"}},` +
 			`{"id":"d","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
