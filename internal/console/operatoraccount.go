@@ -274,7 +274,7 @@ func operatorUsers(users []account.User) part.DataTable {
 func entriesTable(moves []movement.Entry) part.DataTable {
 	t := part.DataTable{Caption: "Movements of money",
 		Columns: []part.Column{{Title: "Time"}, {Title: "What"}, {Title: "Amount", Right: true},
-		{Title: "Balance", Right: true}, {Title: "Note or request"}}}
+			{Title: "Balance", Right: true}, {Title: "Note or request"}}}
 	for _, e := range moves {
 		var about any = part.Text{Text: dashed(e.Note)}
 		if e.Request != "" {
@@ -290,7 +290,7 @@ func operatorDeliveries(found []webhook.Delivery) part.DataTable {
 	tones := map[string]part.Tone{"delivered": part.OK, "failed": part.Bad, "pending": part.Warn}
 	t := part.DataTable{Caption: "Deliveries",
 		Columns: []part.Column{{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Last answer"},
-		{Title: "Attempts", Right: true}, {Title: "Address"}, {Title: "Id"}, {Title: "Change"}}}
+			{Title: "Attempts", Right: true}, {Title: "Address"}, {Title: "Id"}, {Title: "Change"}}}
 	for _, d := range found {
 		last := "–"
 		if n := len(d.Attempts); n > 0 {

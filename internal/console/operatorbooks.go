@@ -171,7 +171,7 @@ func actWords(act string) string {
 func logTable(list []operator.LogRow) part.DataTable {
 	t := part.DataTable{Caption: "What operators did",
 		Columns: []part.Column{{Title: "When"}, {Title: "Who"}, {Title: "Act"}, {Title: "Object"},
-		{Title: "Before and after"}}}
+			{Title: "Before and after"}}}
 	for _, e := range list {
 		who := e.Name
 		if who == "" {

@@ -212,7 +212,7 @@ func (v *visit) jobActs(r jobRow) []any {
 func tracedTable(list []job.TracedAttempt) part.DataTable {
 	t := part.DataTable{Caption: "Attempts",
 		Columns: []part.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
-		{Title: "Ended"}, {Title: "Ticket"}, {Title: "Provider takes", Right: true}}}
+			{Title: "Ended"}, {Title: "Ticket"}, {Title: "Provider takes", Right: true}}}
 	for _, a := range list {
 		outcome := part.Badge{Tone: part.OK, Word: "went well"}
 		switch {

@@ -240,7 +240,7 @@ func nodesTable(l line.Joined) part.DataTable {
 func partsTable(l line.Joined) part.DataTable {
 	t := part.DataTable{Caption: "Models and forms that are not asked",
 		Columns: []part.Column{{Title: "Model"}, {Title: "Form"}, {Title: "Why"},
-		{Title: "Since"}, {Title: "Until"}}}
+			{Title: "Since"}, {Title: "Until"}}}
 	for _, p := range slices.Concat(l.ModelsOut, l.FormsOut, l.ModelsCooling) {
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{p.Model, dashed(string(p.Form)), part.Text{Text: p.Cause},
 			part.Moment{MS: p.Since * 1000}, part.Moment{MS: p.Until * 1000}}})
