@@ -36,8 +36,7 @@ func redeem(t *testing.T, db *store.DB, account, text string) (balance money.Amo
 
 func TestCodeLife(t *testing.T) {
 	t.Parallel()
-	clock := newHandClock()
-	storetest.EachWith(t, clock.options(), func(t *testing.T, db *store.DB) {
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
 		expires := clock.now().Add(time.Hour).UnixMilli()
 		codes, texts := makeCodes(t, db, NewCodes{Value: 5 * money.USD, Count: 4, ExpiresMS: expires})

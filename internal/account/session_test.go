@@ -19,15 +19,18 @@ import (
 // handClock is a clock that the test sets.
 type handClock struct{ ms atomic.Int64 }
 
-func newHandClock() *handClock {
-	c := &handClock{}
-	c.ms.Store(1_800_000_000_000)
-	return c
+// eachHand runs a test on both databases, each with a clock of its own.
+func eachHand(t *testing.T, test func(t *testing.T, db *store.DB, clock *handClock)) {
+	t.Helper()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		c := &handClock{}
+		c.ms.Store(1_800_000_000_000)
+		test(t, storetest.Open(t, url, store.Options{Now: c.now}), c)
+	})
 }
 
-func (c *handClock) now() time.Time         { return time.UnixMilli(c.ms.Load()) }
-func (c *handClock) pass(d time.Duration)   { c.ms.Add(d.Milliseconds()) }
-func (c *handClock) options() store.Options { return store.Options{Now: c.now} }
+func (c *handClock) now() time.Time       { return time.UnixMilli(c.ms.Load()) }
+func (c *handClock) pass(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 // signedIn returns whom a value signs in; ErrNoSession: nobody.
 func signedIn(t *testing.T, db *store.DB, kind SessionKind, value, token string) (s ConsoleSession, stale bool, err error) {
@@ -48,8 +51,7 @@ func wantNobody(t *testing.T, db *store.DB, kind SessionKind, value, token, why 
 
 func TestSessionLife(t *testing.T) {
 	t.Parallel()
-	clock := newHandClock()
-	storetest.EachWith(t, clock.options(), func(t *testing.T, db *store.DB) {
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		a := createAccount(t, db, "a")
 		u := update(t, db, func(tx *store.Tx) (User, error) {
 			return CreateUserTx(tx, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true})
@@ -144,8 +146,7 @@ func TestSessionLife(t *testing.T) {
 
 func TestSweepDeletesWhatHasEnded(t *testing.T) {
 	t.Parallel()
-	clock := newHandClock()
-	storetest.EachWith(t, clock.options(), func(t *testing.T, db *store.DB) {
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		e := NewEntrance(db, NewPasswords(), nil)
 		rows := func() (n int) {
 			if err := db.View(t.Context(), func(tx *store.Tx) error {
@@ -179,8 +180,7 @@ func TestSweepDeletesWhatHasEnded(t *testing.T) {
 
 func TestEntrance(t *testing.T) {
 	t.Parallel()
-	clock := newHandClock()
-	storetest.EachWith(t, clock.options(), func(t *testing.T, db *store.DB) {
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		passwords := NewPasswords()
 		hash, err := passwords.Hash(t.Context(), "right horse")
 		if err != nil {
@@ -228,8 +228,7 @@ func TestEntrance(t *testing.T) {
 // TestAttemptsAreCountedOverAllNodes: at the same time, and of a network.
 func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
 	t.Parallel()
-	clock := newHandClock()
-	storetest.EachWith(t, clock.options(), func(t *testing.T, db *store.DB) {
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		nodes := []*Entrance{NewEntrance(db, NewPasswords(), nil), NewEntrance(db, NewPasswords(), nil)}
 		var judged atomic.Int64
 		var all sync.WaitGroup

@@ -104,7 +104,8 @@ func (p *provider) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Respons
 	r := p.replies[0]
 	p.replies = p.replies[1:]
 	if r.failure != nil {
-		return nil, r.failure
+		made := *r.failure // what meets it may add to it
+		return nil, &made
 	}
 	p.open++
 	contentType := "application/json"
