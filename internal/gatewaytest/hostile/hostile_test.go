@@ -30,18 +30,20 @@ const (
 // TestHostileAccount lets a hostile account play tricks on every vendor while a
 // good one asks the same models and submits jobs. The good one sees no error and is
 // charged right, no line is out for longer than its provider asks for, and the
-// books are in order in the end. It plays some tricks with half of the vendors on
-// each database, or, for TOLLGATE_HOSTILE_MINUTES (`make hostile`), all with all.
+// books are in order in the end. It takes TOLLGATE_HOSTILE_MINUTES on each database
+// (`make hostile`); 0 plays some tricks with half of the vendors on each.
 func TestHostileAccount(t *testing.T) {
-	net.DefaultResolver = loopbackNames()
-	length := time.Duration(0)
-	if text := os.Getenv("TOLLGATE_HOSTILE_MINUTES"); text != "" {
-		minutes, err := strconv.ParseFloat(text, 64)
-		if err != nil || minutes <= 0 {
-			t.Fatalf("TOLLGATE_HOSTILE_MINUTES is %q", text)
-		}
-		length = time.Duration(minutes * float64(time.Minute))
+	text := os.Getenv("TOLLGATE_HOSTILE_MINUTES")
+	if text == "" {
+		t.Log("hostile accounts are tried by `make hostile`")
+		return
 	}
+	minutes, err := strconv.ParseFloat(text, 64)
+	if err != nil || minutes < 0 {
+		t.Fatalf("TOLLGATE_HOSTILE_MINUTES is %q", text)
+	}
+	length := time.Duration(minutes * float64(time.Minute))
+	net.DefaultResolver = loopbackNames()
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		half := 0
 		if strings.HasPrefix(database, "postgres") {

@@ -47,7 +47,7 @@ func judge(q *request, a *reply) error {
 		return fmt.Errorf("the ids are %q and %q", id, a.header.Get("Request-Id"))
 	}
 	switch {
-	case a.status >= 400 && q.method == http.MethodHead:
+	case a.status >= 400 && q.method == http.MethodHead, asked != nil && isConsole(asked.URL.Path): // whose answers are pages
 		return severe(a.status, "")
 	case a.status >= 400 && (asked != nil && isNative(asked.URL.Path) || asked == nil && bytes.HasPrefix(a.body, []byte(`{"type":"error"`))):
 		return judgeNative(a)
@@ -56,6 +56,8 @@ func judge(q *request, a *reply) error {
 	}
 	return judgeGood(q, a)
 }
+
+func isConsole(path string) bool { return path == "/console" || strings.HasPrefix(path, "/console/") }
 
 func isNative(path string) bool { return path == "/native" || strings.HasPrefix(path, "/native/") }
 
