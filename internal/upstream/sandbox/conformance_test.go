@@ -41,7 +41,8 @@ func TestConformance(t *testing.T) {
 			conformance.Resets: fail("connection"), conformance.LosesAnswer: fail("connection"), conformance.Busy: fail("busy"),
 			conformance.Unauthorized: fail("credential"), conformance.Broken: fail("unavailable"), conformance.Page: fail("page"),
 			conformance.BreaksPolls: fail("polls_break"), conformance.Forgets: fail("upstream_unstable"),
-			conformance.RefusesLink: fail("bad_link_once"), conformance.CutsLink: fail("result_fetch_failed"),
+			conformance.RefusesLink: {"fail": "bad_link_once", "poll_wait": "1h"}, // which is how long links are bad
+			conformance.CutsLink:    fail("result_fetch_failed"),
 		},
 	})
 }
