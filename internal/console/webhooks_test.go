@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -58,8 +59,8 @@ func TestWebhooks(t *testing.T) {
 		if secret.MatchString(page.Body.String()) {
 			t.Error("the secret is shown without being asked for")
 		}
-		first := secret.FindString(b.post("/console/webhooks/secret").Body.String())
-		rolled := secret.FindString(b.post("/console/webhooks/roll").Body.String())
+		first := secret.FindString(html.UnescapeString(b.post("/console/webhooks/secret").Body.String()))
+		rolled := secret.FindString(html.UnescapeString(b.post("/console/webhooks/roll").Body.String()))
 		if first == "" || rolled == "" || first == rolled {
 			t.Errorf("the secret %q is rolled to %q", first, rolled)
 		}
