@@ -32,7 +32,7 @@ func benchAudit(o options) error {
 		engines = append(engines, "PostgreSQL")
 	}
 	for _, engine := range engines {
-		if err := benchAuditOn(o, engine, out); err != nil {
+		if err := onFresh(o, engine, func(ctx context.Context, db *store.DB) error { return benchAuditOn(ctx, o, engine, db, out) }); err != nil {
 			return fmt.Errorf("%s: %w", engine, err)
 		}
 	}
@@ -40,29 +40,7 @@ func benchAudit(o options) error {
 	return nil
 }
 
-func benchAuditOn(o options, engine string, out *table) (err error) {
-	ctx := context.Background()
-	url, drop, err := freshDatabase(ctx, o, engine)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if dropErr := drop(); err == nil {
-			err = dropErr
-		}
-	}()
-	db, err := store.Open(ctx, url, store.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := db.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	if err := db.Migrate(ctx); err != nil {
-		return err
-	}
+func benchAuditOn(ctx context.Context, o options, engine string, db *store.DB, out *table) error {
 	began := time.Now()
 	if err := writeBooks(ctx, db, int64(o.receipts)); err != nil {
 		return fmt.Errorf("write the books: %w", err)
