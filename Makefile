@@ -75,18 +75,18 @@ fuzz: ## run every fuzz test for FUZZTIME (10s) each
 
 .PHONY: torture
 torture: ## repeat the tests of money, flows, faults and kills COUNT (10) times, then ROUNDS (100) minutes of a faulty network
-	@TOLLGATE_TORTURE=yes scripts/postgres run $(GO) test -race -count=$(COUNT) -timeout=2h -skip='^TestPartitionsUnderLoad$$' \
+	@TOLLGATE_TORTURE=yes scripts/postgres run scripts/gotest -count=$(COUNT) -timeout=2h -skip='^TestPartitionsUnderLoad$$' \
 		./internal/store ./internal/ledger ./internal/chat ./internal/gatewaytest/...
-	@TOLLGATE_TORTURE=yes TOLLGATE_TORTURE_ROUNDS=$(ROUNDS) scripts/postgres run $(GO) test -race -count=1 -timeout=6h -v \
+	@TOLLGATE_TORTURE=yes TOLLGATE_TORTURE_ROUNDS=$(ROUNDS) scripts/postgres run scripts/gotest -count=1 -timeout=6h -v \
 		-run='^TestPartitionsUnderLoad$$' ./internal/gatewaytest/partition
 
 .PHONY: failover
 failover: ## kill PostgreSQL's primary while commits wait for its synchronous standby, FAILOVERS (10) times
-	@TOLLGATE_FAILOVER_ROUNDS=$(FAILOVERS) scripts/postgres run $(GO) test -race -count=1 -timeout=2h -v -run='^TestFailover$$' ./internal/gatewaytest/partition
+	@TOLLGATE_FAILOVER_ROUNDS=$(FAILOVERS) scripts/postgres run scripts/gotest -count=1 -timeout=2h -v -run='^TestFailover$$' ./internal/gatewaytest/partition
 
 .PHONY: malformed
 malformed: ## send 20,000 malformed requests at each database (TOLLGATE_MALFORMED_SEED=1 draws others)
-	@TOLLGATE_MALFORMED_COUNT=20000 scripts/postgres run $(GO) test -race -count=1 -timeout=1h -v -run='^TestMalformedRequests$$' ./internal/gatewaytest/malformed
+	@TOLLGATE_MALFORMED_COUNT=20000 scripts/postgres run scripts/gotest -count=1 -timeout=1h -v -run='^TestMalformedRequests$$' ./internal/gatewaytest/malformed
 
 .PHONY: soak
 soak: ## hostile callers and providers and good ones at a gateway on 512 MiB and 400 descriptors, for MINUTES (10)
