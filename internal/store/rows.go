@@ -1,21 +1,27 @@
 package store
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Rows is a statement that writes any number of rows of one table: a single
-// statement over arrays on PostgreSQL, where each statement costs more than its
-// rows, and one prepared statement a row on SQLite, where it is the other way
-// round. Make it once, with Insert or Update.
+// Rows is a statement that writes any number of rows of one table: on PostgreSQL,
+// where each statement costs more than its rows, a single one over arrays; on
+// SQLite prepared ones, of an insert for several rows at a time, of an update for
+// one. Make it once, with Insert or Update.
 type Rows struct {
-	columns []string // those that have values, in their order; the key first
-	texts   []bool   // of each: text, else bigint
-	key     bool     // SQLite's text has the key last
-	lite    string
-	array   string // PostgreSQL's
+	columns  []string // those that have values, in their order; the key first
+	texts    []bool   // of each: text, else bigint
+	key      bool     // SQLite's text has the key last
+	lite     string   // SQLite's for one row
+	liteMany string   // and for liteRows of them; empty: there is none
+	array    string   // PostgreSQL's
 }
+
+// liteRows is how many rows SQLite inserts with one statement. It takes two thirds
+// of the time of as many statements, and more rows at once take no less.
+const liteRows = 8
 
 // Insert returns a statement that inserts rows. Columns are a list of names,
 // each with its type, text or bigint, or else with the literal that all rows
@@ -34,7 +40,9 @@ func Insert(table, columns, conflict string) *Rows {
 		marks, values = append(marks, "?"), append(values, "v."+name)
 	}
 	into := `INSERT INTO ` + table + ` (` + strings.Join(names, ", ") + `) `
-	r.lite = strings.TrimSpace(into + `VALUES (` + strings.Join(marks, ", ") + `) ` + conflict)
+	row := `(` + strings.Join(marks, ", ") + `)`
+	r.lite = strings.TrimSpace(into + `VALUES ` + row + ` ` + conflict)
+	r.liteMany = strings.TrimSpace(into + `VALUES ` + strings.Repeat(row+`, `, liteRows-1) + row + ` ` + conflict)
 	r.array = strings.TrimSpace(into + `SELECT ` + strings.Join(values, ", ") + ` FROM ` + r.unnest() + ` ` + conflict)
 	return &r
 }
@@ -93,6 +101,9 @@ func (b *Batch) Rows(r *Rows, rows [][]any) {
 	case b.db.dialect == PostgreSQL:
 		b.items = append(b.items, batchItem{text: r.array, args: r.arrays(rows)})
 	default:
+		for ; r.liteMany != "" && len(rows) >= liteRows; rows = rows[liteRows:] {
+			b.items = append(b.items, batchItem{text: r.liteMany, args: slices.Concat(rows[:liteRows]...)})
+		}
 		for _, row := range rows {
 			if r.key {
 				row = append(row[1:len(row):len(row)], row[0])

@@ -56,6 +56,20 @@ func TestRows(t *testing.T) {
 		if got := things(t, db); !slices.Equal(got, want) {
 			t.Errorf("rows after a refused insert %q; want %q", got, want)
 		}
+		many := make([][]any, 21) // more than one statement's, and some left over
+		for i := range many {
+			many[i] = []any{fmt.Sprintf("m%02d", i), int64(i), fmt.Sprintf("mark %d", i)}
+			want = append(want, fmt.Sprintf("m%02d %d again mark %d", i, 2*i, i))
+		}
+		if err := run(func(q *store.Batch) {
+			q.Rows(insert, many)
+			q.Rows(add, many)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if got := things(t, db); !slices.Equal(got, want) {
+			t.Errorf("many rows %q; want %q", got, want)
+		}
 	})
 }
 
