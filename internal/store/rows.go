@@ -39,11 +39,14 @@ func Insert(table, columns, conflict string) *Rows {
 		}
 		marks, values = append(marks, "?"), append(values, "v."+name)
 	}
-	into := `INSERT INTO ` + table + ` (` + strings.Join(names, ", ") + `) `
+	into := `INTO ` + table + ` (` + strings.Join(names, ", ") + `) `
 	row := `(` + strings.Join(marks, ", ") + `)`
-	r.lite = strings.TrimSpace(into + `VALUES ` + row + ` ` + conflict)
-	r.liteMany = strings.TrimSpace(into + `VALUES ` + strings.Repeat(row+`, `, liteRows-1) + row + ` ` + conflict)
-	r.array = strings.TrimSpace(into + `SELECT ` + strings.Join(values, ", ") + ` FROM ` + r.unnest() + ` ` + conflict)
+	// What fails is rolled back as a whole, so SQLite need not keep what pages were
+	// before each statement.
+	lite := `INSERT OR FAIL ` + into + `VALUES `
+	r.lite = strings.TrimSpace(lite + row + ` ` + conflict)
+	r.liteMany = strings.TrimSpace(lite + strings.Repeat(row+`, `, liteRows-1) + row + ` ` + conflict)
+	r.array = strings.TrimSpace(`INSERT ` + into + `SELECT ` + strings.Join(values, ", ") + ` FROM ` + r.unnest() + ` ` + conflict)
 	return &r
 }
 
