@@ -14,9 +14,9 @@ import (
 	"net/http"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/cloud"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
-	"tollgate/internal/upstream/surface"
 	"tollgate/internal/wire"
 )
 
@@ -71,15 +71,15 @@ func checkOptions(options map[string]any) error {
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
-type Adapter struct{ *surface.Adapter }
+type Adapter struct{ *cloud.Adapter }
 
-// New makes the adapter of a line. It fails as surface.Open does. Calls go over
+// New makes the adapter of a line. It fails as cloud.Open does. Calls go over
 // transport: exchange.NewTransport makes the one to use.
 func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*Adapter, error) {
 	if err := checkOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	o := surface.Options{Info: Info()}
+	o := cloud.Options{Info: Info()}
 	if auth(t.Options) == authKey {
 		o.OpenAIKey, o.ClaudeKey = http.Header{"Api-Key": {t.Key}}, http.Header{"X-Api-Key": {t.Key}}
 	} else {
@@ -89,7 +89,7 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 		}
 		transport, o.Source = way, way.Source
 	}
-	a, err := surface.Open(t, o, transport)
+	a, err := cloud.Open(t, o, transport)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 // Package bedrock owns the speech with AWS Bedrock on its compatible surfaces:
 // OpenAI's chat and responses form, and Anthropic's messages form. What is said is
-// as these have it (package surface); where it goes and how it is signed is here.
+// as these have it (package cloud); where it goes and how it is signed is here.
 //
 // Invariants:
 //   - One call is sent at most once, but for one that was refused for its
@@ -14,9 +14,9 @@ import (
 	"net/http"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/cloud"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
-	"tollgate/internal/upstream/surface"
 	"tollgate/internal/wire"
 )
 
@@ -63,13 +63,13 @@ func checkOptions(options map[string]any) error {
 	return nil
 }
 
-// New makes the adapter of a line. It fails as surface.Open does. Calls go over
+// New makes the adapter of a line. It fails as cloud.Open does. Calls go over
 // transport: exchange.NewTransport makes the one to use.
-func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*surface.Adapter, error) {
+func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*cloud.Adapter, error) {
 	if err := checkOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	o := surface.Options{Info: Info()}
+	o := cloud.Options{Info: Info()}
 	if auth(t.Options) == authKey {
 		o.OpenAIKey = http.Header{"Authorization": {"Bearer " + t.Key}}
 		o.ClaudeKey = o.OpenAIKey
@@ -81,5 +81,5 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 		way.Also = http.StatusForbidden // is what an outworn session is answered with
 		transport, o.Source = way, way.Source
 	}
-	return surface.Open(t, o, transport)
+	return cloud.Open(t, o, transport)
 }

@@ -18,9 +18,9 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/bedrock"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/cloud"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
-	"tollgate/internal/upstream/surface"
 	"tollgate/internal/wire"
 )
 
@@ -38,7 +38,7 @@ func call(form wire.Form, stream bool) chatcall.Call {
 
 // line is one line and what it meets.
 type line struct {
-	*surface.Adapter
+	*cloud.Adapter
 	provider *fakeprovider.Server
 	later    time.Duration // how much later than now it is
 }

@@ -1,11 +1,11 @@
-// Package surface owns what clouds have in common that offer OpenAI's forms and
+// Package cloud owns what clouds have in common that offer OpenAI's forms and
 // Anthropic's beside each other, at two paths of one address and by one
 // credential. What is said is as these two have it (packages openai, anthropic).
 //
 // Invariants:
 //   - The messages form goes to Anthropic's path, all else to OpenAI's.
 //   - What the credential's source keeps is in no error.
-package surface
+package cloud
 
 import (
 	"context"
