@@ -92,8 +92,13 @@ type Jobs struct {
 	mu      sync.Mutex
 	workers map[string]*worker // looked after by this node, by job
 	sending int                // workers that submit
-	life    *lifetime          // of the workers; nil: none may begin
-	running sync.WaitGroup
+	// promised is the room of transactions that start jobs; awaited says that a
+	// model was turned away because of them.
+	promised int
+	awaited  bool
+	claimed  []string  // half-open lines of models that have their turn
+	life     *lifetime // of the workers; nil: none may begin
+	running  sync.WaitGroup
 }
 
 // New makes the jobs of a node; Run lets them run.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
-	"tollgate/internal/ledger"
 	"tollgate/internal/media"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -170,98 +168,4 @@ func (j *Jobs) pricedBy(ctx context.Context, r *record) (*catalog.Model, error) 
 		return nil, fmt.Errorf("catalog revision %d has no model %s", r.revision, r.model)
 	}
 	return m, nil
-}
-
-// Housekeep fails jobs that have waited too long or whose account was disabled,
-// and removes the records that have run out. It is one step of Run.
-func (j *Jobs) Housekeep(ctx context.Context) error {
-	if err := j.keepTime(ctx); err != nil {
-		return err
-	}
-	for _, step := range []func(context.Context) (bool, error){j.overdue, j.disabled, j.forget} {
-		for more := true; more && ctx.Err() == nil; {
-			var err error
-			if more, err = step(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// overdue fails queued jobs past the start limit (interface.md, States and
-// transitions). Jobs that have started and wait for another line have as long
-// again.
-func (j *Jobs) overdue(ctx context.Context) (bool, error) {
-	limit := j.opts.StartLimit.Milliseconds()
-	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) ([]string, error) {
-		return idsTx(tx, overdueJobs, nowMS-limit, maxStarts)
-	}, func(_ *record, p *progress, nowMS int64) bool {
-		return p.overdue(nowMS, j.opts.StartLimit)
-	}, j.waitedTooLong())
-}
-
-// overdue tells whether a queued job has waited longer than it may.
-func (p *progress) overdue(nowMS int64, limit time.Duration) bool {
-	return p.queuedMS > 0 && p.queuedMS <= nowMS-limit.Milliseconds()
-}
-
-// waitedTooLong is why jobs past the start limit fail.
-func (j *Jobs) waitedTooLong() jobError {
-	return jobError{code: fault.UpstreamError,
-		message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.opts.StartLimit)}
-}
-
-// disabled fails queued jobs of disabled accounts.
-func (j *Jobs) disabled(ctx context.Context) (bool, error) {
-	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
-		models, err := distinctTx(tx, nextQueuedModel)
-		if err != nil {
-			return nil, err
-		}
-		for _, model := range models {
-			accounts, err := distinctTx(tx, nextQueuedAccount, model)
-			if err != nil {
-				return nil, err
-			}
-			states, err := ledger.AccountsTx(tx, accounts)
-			if err != nil {
-				return nil, err
-			}
-			for _, account := range accounts {
-				if states[account].Disabled {
-					return idsTx(tx, accountQueue, model, account, maxStarts)
-				}
-			}
-		}
-		return nil, nil
-	}, func(*record, *progress, int64) bool { return true }, disabledAccount())
-}
-
-// disabledAccount is why jobs of a disabled account fail.
-func disabledAccount() jobError {
-	return jobError{code: fault.UpstreamError,
-		message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
-}
-
-// maxForgotten bounds the records that are removed in one transaction.
-const maxForgotten = 500
-
-// forget removes the records of jobs that have ended long enough ago.
-func (j *Jobs) forget(ctx context.Context) (bool, error) {
-	var gone int64
-	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
-		now, err := tx.NowMS()
-		if err != nil {
-			return err
-		}
-		ids, err := idsTx(tx, pastRecords, j.oldest(now), maxForgotten)
-		if err != nil || len(ids) == 0 {
-			gone = 0
-			return err
-		}
-		gone, err = tx.Exec(`DELETE FROM job WHERE `+tx.In("id", 1), store.List(ids))
-		return err
-	})
-	return gone == maxForgotten, err
 }

@@ -52,6 +52,9 @@ func (j *Jobs) take(w *worker) {
 		j.sending++
 	}
 	j.metrics.workers.Set(float64(len(j.workers)))
+	if w.candidate != nil { // a half-open line is taken from here on
+		w.attempt = w.candidate.Begin(w.rec.account)
+	}
 	w.life = newLifetime(j.life.work, j.life.grace)
 	j.running.Go(func() {
 		defer w.life.end()
@@ -94,9 +97,6 @@ func (w *worker) live() {
 		j.metrics.workers.Set(float64(len(j.workers)))
 		j.mu.Unlock()
 	}()
-	if w.candidate != nil {
-		w.attempt = w.candidate.Begin(w.rec.account)
-	}
 	err := w.steps()
 	if err != nil && !errors.Is(err, errGone) && !w.life.stopped() {
 		j.opts.Log.Error("job: a step failed; the job is taken over", "job", w.rec.id, "error", err)

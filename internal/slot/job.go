@@ -1,17 +1,26 @@
 package slot
 
 import (
+	"slices"
+
 	"tollgate/internal/store"
 )
 
-// FreeTx returns how many more jobs a line with the given max_concurrent, more
-// than 0, may take: what neither jobs nor the grants of living nodes have. Until
-// the transaction ends nobody else takes any, so call it for several lines in
-// ascending order of their ids.
-func FreeTx(tx *store.Tx, line string, limit int) (int, error) {
-	if err := tx.Serialize(lockName + line); err != nil {
-		return 0, err
+// LockTx keeps the slots of lines from being taken by others until the transaction
+// ends: behind it, what FreeTx says of them stays true.
+func LockTx(tx *store.Tx, lines ...string) error {
+	for _, line := range slices.Sorted(slices.Values(lines)) { // locks are taken in one order
+		if err := tx.Serialize(lockName + line); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// FreeTx returns how many more jobs a line with the given max_concurrent, more
+// than 0, may take: what neither jobs nor the grants of living nodes have. Who
+// takes some calls LockTx before.
+func FreeTx(tx *store.Tx, line string, limit int) (int, error) {
 	r, err := readTx(tx, line, "")
 	if err != nil {
 		return 0, err

@@ -1,0 +1,178 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// Housekeep fails jobs that have waited too long or whose account was disabled,
+// and removes the records that have run out. What fails of it keeps the rest from
+// nothing. It is one step of Run.
+func (j *Jobs) Housekeep(ctx context.Context) error {
+	if err := j.keepTime(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for _, step := range []func(context.Context) (bool, error){j.overdue, j.disabled, j.forget} {
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			if more, err = step(ctx); err != nil {
+				errs = append(errs, err)
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// overdue fails queued jobs past the start limit (interface.md, States and
+// transitions). Jobs that have started and wait for another line have as long
+// again.
+func (j *Jobs) overdue(ctx context.Context) (bool, error) {
+	limit := j.opts.StartLimit.Milliseconds()
+	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) ([]string, error) {
+		return idsTx(tx, overdueJobs, nowMS-limit, maxStarts)
+	}, func(_ *record, p *progress, nowMS int64) bool {
+		return p.overdue(nowMS, j.opts.StartLimit)
+	}, j.waitedTooLong())
+}
+
+// overdue tells whether a queued job has waited longer than it may.
+func (p *progress) overdue(nowMS int64, limit time.Duration) bool {
+	return p.queuedMS > 0 && p.queuedMS <= nowMS-limit.Milliseconds()
+}
+
+// waitedTooLong is why jobs past the start limit fail.
+func (j *Jobs) waitedTooLong() jobError {
+	return jobError{code: fault.UpstreamError,
+		message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.opts.StartLimit)}
+}
+
+// disabled fails queued jobs of disabled accounts.
+func (j *Jobs) disabled(ctx context.Context) (bool, error) {
+	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
+		models, err := distinctTx(tx, nextQueuedModel)
+		if err != nil {
+			return nil, err
+		}
+		for _, model := range models {
+			accounts, err := distinctTx(tx, nextQueuedAccount, model)
+			if err != nil {
+				return nil, err
+			}
+			states, err := ledger.AccountsTx(tx, accounts)
+			if err != nil {
+				return nil, err
+			}
+			for _, account := range accounts {
+				if states[account].Disabled {
+					return idsTx(tx, accountQueue, model, account, maxStarts)
+				}
+			}
+		}
+		return nil, nil
+	}, func(*record, *progress, int64) bool { return true }, disabledAccount())
+}
+
+// disabledAccount is why jobs of a disabled account fail.
+func disabledAccount() jobError {
+	return jobError{code: fault.UpstreamError,
+		message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
+}
+
+// maxForgotten bounds the records that are removed in one transaction.
+const maxForgotten = 500
+
+// forget removes the records of jobs that have ended long enough ago.
+func (j *Jobs) forget(ctx context.Context) (bool, error) {
+	var gone int64
+	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		ids, err := idsTx(tx, pastRecords, j.oldest(now), maxForgotten)
+		if err != nil || len(ids) == 0 {
+			gone = 0
+			return err
+		}
+		gone, err = tx.Exec(`DELETE FROM job WHERE `+tx.In("id", 1), store.List(ids))
+		return err
+	})
+	return gone == maxForgotten, err
+}
+
+// giveUp fails queued jobs of a model that is not in the catalog any more.
+func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
+	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
+		return idsTx(tx, modelQueue, model, maxStarts)
+	}, func(rec *record, _ *progress, _ int64) bool {
+		// A job may be of a newer catalog than the one that this node has yet.
+		now := j.opts.Catalog.Current()
+		return rec.revision <= now.Revision && !made(now, model)
+	}, jobError{code: fault.UpstreamError,
+		message: "The model is no longer served. You were not charged. Please submit the job with another model."})
+}
+
+// failSome ends some queued jobs; true: there may be more.
+func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error),
+	still func(rec *record, p *progress, nowMS int64) bool, why jobError) (bool, error) {
+	var ends []*ending
+	found := 0
+	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
+		ends = nil
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		ids, err := find(tx, now)
+		if err != nil {
+			return err
+		}
+		found = len(ids)
+		for _, id := range ids {
+			rec, p, err := readTx(tx, id)
+			if err != nil {
+				return err
+			}
+			if rec == nil || p.state != stateQueued || !still(rec, p, now) {
+				continue
+			}
+			e := j.ending(rec, nil, p.fence, why)
+			e.when = func(p *progress, nowMS int64) bool { return p.state == stateQueued && still(rec, p, nowMS) }
+			ends = append(ends, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	return j.endAll(ctx, ends) && found == maxStarts, nil
+}
+
+// endAll commits endings beside each other, so that many share a commit, and
+// leaves those to a later step that cannot be committed now; true: some have taken
+// place.
+func (j *Jobs) endAll(ctx context.Context, ends []*ending) bool {
+	ctx, cancel := context.WithTimeout(ctx, writeWait)
+	defer cancel()
+	var some atomic.Bool
+	var all sync.WaitGroup
+	for _, e := range ends {
+		all.Go(func() {
+			if j.end(ctx, e) {
+				some.Store(true)
+			}
+		})
+	}
+	all.Wait()
+	return some.Load()
+}

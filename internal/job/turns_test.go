@@ -1,0 +1,366 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/slot"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// easels is a catalog of so many models, easel-1 and so on, and of lines that serve
+// all of them, unless the rest of a line says otherwise.
+func easels(models int, lines ...string) string {
+	var doc, served strings.Builder
+	doc.WriteString("models:\n")
+	for i := range models {
+		fmt.Fprintf(&doc, "  - {id: easel-%d, kind: image, price: {1K: 0.01}, ratios: [\"1:1\"]}\n", i+1)
+		fmt.Fprintf(&served, "easel-%d: a, ", i+1)
+	}
+	doc.WriteString("lines:\n")
+	for _, rest := range lines {
+		if !strings.Contains(rest, "models:") {
+			rest += ", models: {" + strings.TrimSuffix(served.String(), ", ") + "}"
+		}
+		fmt.Fprintf(&doc, "  - {provider: script, %s}\n", rest)
+	}
+	return doc.String()
+}
+
+// whileLocked runs act while nobody else can write a run or take a slot of a line.
+func (h *house) whileLocked(act func(), lines ...string) {
+	h.t.Helper()
+	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		if err := slot.LockTx(tx, lines...); err != nil {
+			return err
+		}
+		if tx.Dialect() == store.PostgreSQL { // on SQLite the transaction itself is the lock
+			if _, err := tx.Exec(`LOCK TABLE job, job_run, line_job IN EXCLUSIVE MODE`); err != nil {
+				return err
+			}
+		}
+		act()
+		return nil
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestNothingIsWrittenWhereNothingStarts looks at queues whose jobs can go nowhere
+// while others have every lock: the step does not wait for one. With what was in
+// the way gone, the job starts.
+func TestNothingIsWrittenWhereNothingStarts(t *testing.T) {
+	t.Parallel()
+	document := easels(1, "id: first, max_concurrent: 2")
+	for _, c := range []struct {
+		name         string
+		block, clear func(h *house, n *testNode)
+	}{
+		{"a full line", func(h *house, _ *testNode) {
+			h.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'first')`)
+			h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'first')`)
+		}, func(h *house, _ *testNode) { h.update(`DELETE FROM line_job`) }},
+		{"a job that pauses", func(h *house, _ *testNode) {
+			h.update(`UPDATE job_run SET wake_ms = 9000000000000`)
+		}, func(h *house, _ *testNode) { h.update(`UPDATE job_run SET wake_ms = 0`) }},
+		{"a job that was refused by every line", func(h *house, _ *testNode) {
+			h.update(`UPDATE job_run SET trace = $1`, text(traced(attempted{"first", failure(fault.UpstreamError, upstream.NextLine)})))
+		}, func(h *house, _ *testNode) { h.update(`UPDATE job_run SET trace = ''`) }},
+		{"a model of a newer catalog", func(h *house, n *testNode) {
+			h.update(`UPDATE job SET model = 'easel-2', revision = revision + 1`)
+			h.update(`UPDATE job_run SET model = 'easel-2'`)
+		}, func(h *house, n *testNode) {
+			h.update(`UPDATE job SET model = 'easel-1', revision = revision - 1`)
+			h.update(`UPDATE job_run SET model = 'easel-1'`)
+		}},
+		{"a node that submits as much as it may", func(_ *house, n *testNode) {
+			n.jobs.sending = maxSending
+		}, func(_ *house, n *testNode) { n.jobs.sending = 0 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				m := &generator{blocks: true}
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+				h.apply(document)
+				n := h.still()
+				id := h.submit(n, h.submission(n, "easel-1", 1))
+				c.block(h, n)
+				h.whileLocked(func() { n.step(n.jobs.Start) }, "first")
+				if m.count() != 0 {
+					t.Errorf("%d submissions", m.count())
+				}
+				c.clear(h, n)
+				n.step(n.jobs.Start)
+				n.jobs.running.Wait()
+				if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+					t.Errorf("with nothing in the way: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// TestNothingIsWrittenForAnAccountThatIsKeptAway is the same for the jobs of an
+// account that alone has brought a line out of service.
+func TestNothingIsWrittenForAnAccountThatIsKeptAway(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &generator{blocks: true, submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
+			return nil, failure(fault.UpstreamError, upstream.NextLine)
+		}}
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h.apply(easels(1, "id: first, max_concurrent: 2"))
+		n := h.still()
+		for range 5 {
+			h.submit(n, h.submission(n, "easel-1", 1))
+			n.step(n.jobs.Start)
+			n.jobs.running.Wait()
+		}
+		h.submit(n, h.submission(n, "easel-1", 1))
+		asked := m.count()
+		h.whileLocked(func() { n.step(n.jobs.Start) }, "first")
+		if m.count() != asked {
+			t.Error("a job was submitted")
+		}
+	})
+}
+
+// TestLongQueueLetsOthersStart lets the queue of one model be longer than what a
+// node may submit: another model has its turn before the room is used up.
+func TestLongQueueLetsOthersStart(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &generator{blocks: true, hold: gate("submit", nil)}
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h.apply(easels(2, "id: first"))
+		n := h.still()
+		n.jobs.sending = maxSending - maxStarts - 8
+		h.bulk(n, 2*maxStarts)
+		other := h.submit(n, h.submission(n, "easel-2", 1))
+		n.step(n.jobs.Start)
+		if s := h.poll(n, "image", other); s.Status != statusProcessing {
+			t.Errorf("behind the long queue of another model: %+v", s)
+		}
+		if n.jobs.sending != maxSending || n.jobs.promised != 0 {
+			t.Errorf("%d submissions, %d promised; want all room used: %d", n.jobs.sending, n.jobs.promised, maxSending)
+		}
+	})
+}
+
+// TestStuckModelKeepsNoOther lets the transaction of one model wait for a lock: a
+// job that another model gets meanwhile starts.
+func TestStuckModelKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	first, second := &generator{blocks: true}, &generator{blocks: true}
+	h := newHouse(t, storetest.PostgreSQL(t), map[string]chatcall.Adapter{"first": first, "second": second})
+	h.apply(easels(2, "id: first, max_concurrent: 2, models: {easel-1: a}", "id: second, max_concurrent: 2, models: {easel-2: a}"))
+	n := h.still()
+	h.submit(n, h.submission(n, "easel-1", 1))
+	var started sync.WaitGroup
+	err := h.db.Update(t.Context(), func(tx *store.Tx) error {
+		if err := slot.LockTx(tx, "first"); err != nil {
+			return err
+		}
+		started.Go(func() {
+			if err := n.jobs.Start(n.ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		until(t, "the wait for the lock", func() (waits bool) {
+			err := tx.QueryRow(`SELECT COUNT(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waits)
+			return err != nil || waits
+		})
+		h.submit(n, h.submission(n, "easel-2", 1))
+		until(t, "the start of the other model's job", func() bool { return second.count() == 1 })
+		if first.count() != 0 {
+			t.Error("started without the lock")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	started.Wait()
+	n.jobs.running.Wait()
+	if first.count() != 1 {
+		t.Errorf("%d submissions once the lock was free", first.count())
+	}
+}
+
+// TestFailingModelKeepsNoOther damages a queued job: those of other models start,
+// and the step says what failed.
+func TestFailingModelKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		h.apply(easels(6, "id: first"))
+		n := h.still()
+		var good []string
+		for i := range 6 {
+			id := h.submit(n, h.submission(n, fmt.Sprintf("easel-%d", i+1), 1))
+			if i%2 == 0 {
+				h.update(`UPDATE job_run SET trace = '{' WHERE id = $1`, id)
+			} else {
+				good = append(good, id)
+			}
+		}
+		err := n.jobs.Start(n.ctx)
+		for _, model := range []string{"easel-1", "easel-3", "easel-5"} {
+			if err == nil || !strings.Contains(err.Error(), model) {
+				t.Errorf("error %v; want %s in it", err, model)
+			}
+		}
+		n.jobs.running.Wait()
+		for _, id := range good {
+			if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
+}
+
+// load counts what runs at a time over several generators.
+type load struct {
+	mu        sync.Mutex
+	now, most int
+	free      chan struct{}
+}
+
+func (l *load) hold(ctx context.Context, step string) error {
+	if step != "submit" {
+		return nil
+	}
+	l.mu.Lock()
+	l.now++
+	l.most = max(l.most, l.now)
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.now--
+		l.mu.Unlock()
+	}()
+	return gate("submit", l.free)(ctx, step)
+}
+
+// TestTurnsKeepBounds starts the jobs of many models at once on lines that all of
+// them share: a capped line never has more than it may, nor a node.
+func TestTurnsKeepBounds(t *testing.T) {
+	t.Parallel()
+	const models, jobs, capped, room = 6, 36, 5, 9
+	test := func(t *testing.T, url string, nodes int) {
+		l := &load{free: make(chan struct{})}
+		first, second := &generator{blocks: true, hold: l.hold}, &generator{blocks: true, hold: l.hold}
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		h.apply(easels(models, fmt.Sprintf("id: first, max_concurrent: %d", capped), "id: second, priority: 2"))
+		var all []*testNode
+		for range nodes {
+			n := h.still()
+			n.jobs.sending = maxSending - room
+			all = append(all, n)
+		}
+		for i := range jobs {
+			h.submit(all[0], h.submission(all[0], fmt.Sprintf("easel-%d", i%models+1), 1))
+		}
+		startAll := func() {
+			var group sync.WaitGroup
+			for _, n := range all {
+				for range 2 {
+					group.Go(func() {
+						if err := n.jobs.Start(n.ctx); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			group.Wait()
+		}
+		for left := jobs; left > 0; left-- {
+			// A step may leave room that another one had promised and not used.
+			until(t, fmt.Sprintf("all room is used, %d left", left), func() bool {
+				startAll()
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				return l.now == min(left, room*nodes)
+			})
+			before := h.ended()
+			l.free <- struct{}{}
+			until(t, "the end of a job", func() bool { return h.ended() > before })
+		}
+		if _, most := first.now(); most != capped {
+			t.Errorf("at most %d at once on the capped line, want %d", most, capped)
+		}
+		if l.most != room*nodes {
+			t.Errorf("at most %d at once, want %d", l.most, room*nodes)
+		}
+		if sum := first.count() + second.count(); sum != jobs {
+			t.Errorf("%d submissions, want %d", sum, jobs)
+		}
+		h.audit(jobs * cent)
+	}
+	t.Run("one node", func(t *testing.T) {
+		t.Parallel()
+		storetest.EachURL(t, func(t *testing.T, url string) { test(t, url, 1) })
+	})
+	t.Run("two nodes", func(t *testing.T) {
+		t.Parallel()
+		test(t, storetest.PostgreSQL(t), 2)
+	})
+}
+
+// TestHalfOpenLineIsOfOneTurn: two models do not put their jobs on a half-open line
+// at once.
+func TestHalfOpenLineIsOfOneTurn(t *testing.T) {
+	t.Parallel()
+	j := &Jobs{}
+	half, whole := &catalog.Line{}, &catalog.Line{}
+	half.ID, whole.ID = "half", "whole"
+	lines := []*line.Candidate{{Line: half, HalfOpen: true}, {Line: whole}}
+	mine, giveBack := j.claim(lines)
+	theirs, giveBackTheirs := j.claim(lines)
+	if len(mine) != 2 || len(theirs) != 1 || theirs[0].Line.ID != "whole" {
+		t.Errorf("%d lines for one turn and %d for another beside it", len(mine), len(theirs))
+	}
+	giveBackTheirs()
+	if again, _ := j.claim(lines); len(again) != 1 {
+		t.Error("a turn has given back what is another's")
+	}
+	giveBack()
+	if again, _ := j.claim(lines); len(again) != 2 {
+		t.Error("what was given back is nobody's")
+	}
+}
+
+// TestHousekeepingGoesOn damages a job that has waited too long: other jobs of
+// disabled accounts and old records are seen to.
+func TestHousekeepingGoesOn(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}})
+		h.apply(oneLine)
+		n := h.still()
+		bad := h.submit(n, h.submission(n, "easel-1", 1))
+		h.update(`UPDATE job_run SET trace = '{', queued_ms = 1 WHERE id = $1`, bad)
+		other := h.as(h.open(100 * cent))
+		id := other.submit(n, other.submission(n, "easel-1", 1))
+		h.disable(other.account)
+		if err := n.jobs.Housekeep(n.ctx); err == nil {
+			t.Error("nothing is said of the damaged job")
+		}
+		if s := other.poll(n, "image", id); s.Status != statusFailed {
+			t.Errorf("a job of a disabled account: %+v", s)
+		}
+	})
+}
