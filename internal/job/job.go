@@ -92,8 +92,8 @@ type Jobs struct {
 	mu      sync.Mutex
 	workers map[string]*worker // looked after by this node, by job
 	sending int                // workers that submit
-	// promised is the room of transactions that start jobs; awaited says that a
-	// model was turned away because of them.
+	// promised is the room of transactions that give this node jobs; awaited says
+	// that a model was turned away because of them.
 	promised int
 	awaited  bool
 	claimed  []string  // half-open lines of models that have their turn

@@ -205,12 +205,18 @@ func text(v any) string {
 	return string(out)
 }
 
-// decode reads what text wrote; empty text leaves v as it is.
+// errDamaged means that a row holds what text has not written.
+var errDamaged = errors.New("the row is damaged")
+
+// decode reads what text wrote; empty text leaves v as it is. errDamaged.
 func decode(raw string, v any) error {
 	if raw == "" {
 		return nil
 	}
-	return json.Unmarshal([]byte(raw), v)
+	if err := json.Unmarshal([]byte(raw), v); err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return nil
 }
 
 const recordColumns = `j.id, j.request, j.account, j.key, j.kind, j.model, j.endpoint, j.revision, j.plan, j.prompt, j.params, j.materials,

@@ -144,7 +144,7 @@ func (j *Jobs) startOn(ctx context.Context, snapshot *catalog.Snapshot, model st
 	if err := j.opts.DB.View(ctx, s.look); err != nil || len(s.started) == 0 {
 		return s, err
 	}
-	room, done := j.promise(maxStarts)
+	room, done := j.promise(maxStarts, j.free)
 	defer done()
 	if s.room = room; room == 0 {
 		return nil, nil
@@ -203,12 +203,13 @@ func (j *Jobs) free() int {
 	return free
 }
 
-// promise sets room aside for a transaction that starts jobs, most of them at
-// most. done, called when they have been taken, gives back what is left.
-func (j *Jobs) promise(most int) (places int, done func()) {
+// promise sets aside, for a transaction that gives this node jobs, most places of
+// those that are free. done, called when the jobs have been taken, gives back what
+// is left.
+func (j *Jobs) promise(most int, free func() int) (places int, done func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	places = min(most, j.free())
+	places = min(most, free())
 	j.promised += places
 	return places, func() {
 		j.mu.Lock()
@@ -222,11 +223,9 @@ func (j *Jobs) promise(most int) (places int, done func()) {
 	}
 }
 
-// spare returns how many jobs this node may take over: they submit nothing, so
-// submissions that take long keep none of them waiting.
+// spare is how many jobs this node may take over, for who holds mu: they submit
+// nothing, so submissions that take long keep none of them waiting.
 func (j *Jobs) spare() int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if j.life == nil {
 		return 0
 	}

@@ -16,17 +16,55 @@ import (
 
 // Bounds of taking over.
 const (
-	maxTakeOvers = 100
+	maxTakeOvers = 100 // of one node, in one step
+	maxGroup     = 32  // in one transaction
 	maxFences    = 100 // a job that has changed hands so often fails, whatever is the matter with it
 )
 
 // abandoned is the epoch of jobs that their node has given up.
 const abandoned = "-"
 
+// orphan is a job whose node is gone.
+type orphan struct{ id, epoch string }
+
 // TakeOver takes over the jobs of nodes that are dead or gone, as far as this
-// node has room. It is one step of Run.
+// node has room, many in one transaction. It is one step of Run.
 func (j *Jobs) TakeOver(ctx context.Context) error {
-	type orphan struct{ id, epoch string }
+	orphans, err := j.orphans(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for len(orphans) > 0 && ctx.Err() == nil {
+		places, done := j.promise(min(len(orphans), maxGroup), j.spare)
+		if places == 0 {
+			break
+		}
+		failed, err := j.takeGroup(ctx, orphans[:places])
+		done()
+		if errs = append(errs, failed...); err != nil {
+			errs = append(errs, fmt.Errorf("take over jobs: %w", err))
+			break
+		}
+		orphans = orphans[places:]
+	}
+	return errors.Join(errs...)
+}
+
+// takeGroup takes over some jobs in one transaction, and lets them go on. failed
+// are the errors of single jobs, which keep no other from being taken over.
+func (j *Jobs) takeGroup(ctx context.Context, group []orphan) (failed []error, err error) {
+	taken, failed, err := j.takeOver(ctx, group)
+	for _, w := range taken {
+		if err := j.goOn(ctx, w); err != nil {
+			failed = append(failed, fmt.Errorf("take over job %s: %w", w.rec.id, err))
+		}
+	}
+	return failed, err
+}
+
+// orphans lists some of the jobs of nodes that are gone.
+func (j *Jobs) orphans(ctx context.Context) ([]orphan, error) {
 	var orphans []orphan
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
 		orphans = nil
@@ -52,65 +90,71 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	for _, o := range orphans {
-		if j.spare() == 0 || ctx.Err() != nil {
-			return nil
-		}
-		if err := j.takeOver(ctx, o.id, o.epoch); err != nil {
-			return fmt.Errorf("take over job %s: %w", o.id, err)
-		}
-	}
-	return nil
+	return orphans, err
 }
 
-// takeOver raises a job's fence, so that its former keeper can change nothing
-// any more, and goes on where it stands. from is the epoch that is gone: another
-// node may have been faster.
-func (j *Jobs) takeOver(ctx context.Context, id, from string) error {
-	w := &worker{jobs: j}
-	epoch := j.opts.Epoch()
+// takeOver is the transaction of takeGroup. damaged are the jobs whose rows cannot
+// be read.
+func (j *Jobs) takeOver(ctx context.Context, group []orphan) (taken []*worker, damaged []error, err error) {
 	var moved []*worker
-	taken, err := j.assign(ctx, func(tx *store.Tx) error {
-		moved = nil
+	epoch := j.opts.Epoch()
+	taken, err = j.assign(ctx, func(tx *store.Tx) error {
+		moved, damaged = nil, nil
 		now, err := tx.NowMS()
 		if err != nil {
 			return err
 		}
-		rec, p, err := readTx(tx, id)
-		if err != nil || rec == nil || p.state == stateQueued || p.epoch != from {
-			return err
-		}
-		before := p.fence
-		p.epoch, p.fence = epoch, p.fence+1
-		p.trace.step(stepTakenOver, now, p.line)
-		if p.state == stateStored {
-			if _, err := media.RenewTx(tx, id); err != nil {
+		for _, o := range group {
+			w, err := j.adoptTx(tx, o, epoch, now)
+			switch {
+			case errors.Is(err, errDamaged):
+				damaged = append(damaged, fmt.Errorf("take over job %s: %w", o.id, err))
+			case err != nil:
 				return err
+			case w != nil:
+				moved = append(moved, w)
 			}
 		}
-		changed, err := p.saveTx(tx, id, keptBy(before), colEpoch, colFence, colTrace)
-		if w.rec, w.run = rec, p; changed > 0 {
-			moved = []*worker{w}
-		}
-		return err
+		return nil
 	}, func() []*worker { return moved })
-	if err != nil || len(taken) == 0 {
-		return err
+	return taken, damaged, err
+}
+
+// adoptTx raises a job's fence, so that its former keeper can change nothing any
+// more. nil: another node was faster, or the job has ended.
+func (j *Jobs) adoptTx(tx *store.Tx, o orphan, epoch string, now int64) (*worker, error) {
+	rec, p, err := readTx(tx, o.id)
+	if err != nil || rec == nil || p.state == stateQueued || p.epoch != o.epoch {
+		return nil, err
 	}
+	before := p.fence
+	p.epoch, p.fence = epoch, p.fence+1
+	p.trace.step(stepTakenOver, now, p.line)
+	if p.state == stateStored {
+		if _, err := media.RenewTx(tx, o.id); err != nil {
+			return nil, err
+		}
+	}
+	changed, err := p.saveTx(tx, o.id, keptBy(before), colEpoch, colFence, colTrace)
+	if err != nil || changed == 0 {
+		return nil, err
+	}
+	return &worker{jobs: j, rec: rec, run: p, adopted: true}, nil
+}
+
+// goOn lets a job that was taken over go on where it stands.
+func (j *Jobs) goOn(ctx context.Context, w *worker) (err error) {
 	j.metrics.step(stepTakenOver)
 	if w.run.fence > maxFences {
-		j.end(ctx, j.ending(w.rec, nil, w.run.fence, jobError{code: fault.UpstreamError,
-			message: "The job could not be brought to an end. You were not charged. Please submit it again."}))
+		j.endAll(ctx, []*ending{j.ending(w.rec, nil, w.run.fence, jobError{code: fault.UpstreamError,
+			message: "The job could not be brought to an end. You were not charged. Please submit it again."})})
 		return nil
 	}
 	if w.snapshot, err = j.opts.Catalog.At(ctx, w.run.revision); err != nil {
 		w.abandon(context.WithoutCancel(ctx))
 		return err
 	}
-	w.candidate, w.adopted = j.opts.Lines.CandidateFor(w.snapshot, w.run.line, w.rec.model), true
+	w.candidate = j.opts.Lines.CandidateFor(w.snapshot, w.run.line, w.rec.model)
 	j.take(w)
 	return nil
 }

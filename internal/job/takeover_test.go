@@ -314,8 +314,8 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 		// All at once, with one fence: one of them ends it.
 		h.bury(old)
 		n := h.still()
-		if err := n.jobs.takeOver(ctx, id, "node_of_others"); err != nil {
-			t.Fatal(err)
+		if failed, err := n.jobs.takeGroup(ctx, []orphan{{id, "node_of_others"}}); len(failed) > 0 || err != nil {
+			t.Fatal(failed, err)
 		}
 		if _, p := h.stand(id); p.fence != behind.run.fence {
 			t.Fatal("a job was taken from a node that is not the one thought dead")

@@ -343,6 +343,31 @@ func TestHalfOpenLineIsOfOneTurn(t *testing.T) {
 	}
 }
 
+// TestDamagedJobKeepsNoOther takes over the jobs of a dead node, of which one cannot
+// be read: the others go on, many in one step.
+func TestDamagedJobKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := &generator{}
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h.apply(easels(1, "id: first"))
+		n := h.still()
+		const jobs = maxGroup + 5
+		h.bulk(n, jobs)
+		h.update(`UPDATE job_run SET state = 2, ticket = id, line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1`, abandoned)
+		h.update(`INSERT INTO line_job (job, line) SELECT id, 'first' FROM job_run`)
+		h.update(`UPDATE job_run SET trace = '{' WHERE id = (SELECT MIN(id) FROM job_run)`)
+		err := n.jobs.TakeOver(n.ctx)
+		if err == nil || !strings.Contains(err.Error(), errDamaged.Error()) {
+			t.Errorf("error %v", err)
+		}
+		n.jobs.running.Wait()
+		if got := h.ended(); got != jobs-1 {
+			t.Errorf("%d jobs have ended, want %d", got, jobs-1)
+		}
+	})
+}
+
 // TestHousekeepingGoesOn damages a job that has waited too long: other jobs of
 // disabled accounts and old records are seen to.
 func TestHousekeepingGoesOn(t *testing.T) {
