@@ -28,7 +28,9 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 			return err
 		}
 		running, state, turn, started = s, s.Int64, t.Int64, b.Int64
-		now, err = tx.NowMS()
+		if r.endedMS > 0 {
+			now, err = tx.NowMS()
+		}
 		return err
 	})
 	switch {

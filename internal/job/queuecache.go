@@ -13,7 +13,7 @@ import (
 
 // Bounds of what is remembered of a queue.
 const (
-	queueFresh = 400 * time.Millisecond // positions are as of at most this long ago
+	queueFresh = 400 * time.Millisecond // positions were read at most this long ago
 	paceFresh  = 5 * time.Second        // run times
 	maxSamples = 30
 )
@@ -46,7 +46,8 @@ func (e queueEntry) compare(o queueEntry) int {
 
 // queueState is one model's queue as it was at a time.
 type queueState struct {
-	mu      sync.Mutex // held while it is read
+	mu      sync.Mutex
+	reading chan struct{} // closed when the read that is under way has ended; nil: none is
 	at      time.Time
 	entries []queueEntry // ascending
 	busy    int64        // jobs that run
@@ -75,29 +76,47 @@ func (c *queueCache) view(model string) *queueState {
 // seconds it is likely to start.
 func (c *queueCache) position(ctx context.Context, r *record, turn int64) (position, etaSeconds int64, err error) {
 	v := c.view(r.model)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	now := c.jobs.opts.Now()
-	mine := queueEntry{turn, r.id}
-	if now.Sub(v.at) > queueFresh {
-		if err := c.read(ctx, v, r.model); err != nil {
-			return 0, 0, err
-		}
-		v.at = now
+	if err := c.refresh(ctx, v, r); err != nil {
+		return 0, 0, err
 	}
+	mine := queueEntry{turn, r.id}
+	v.mu.Lock()
 	at, found := slices.BinarySearchFunc(v.entries, mine, queueEntry.compare)
+	busy, pace := v.busy, v.pace
+	v.mu.Unlock()
 	if !found { // it came since
 		if at, err = c.count(ctx, r.model, mine); err != nil {
 			return 0, 0, err
 		}
 	}
-	if now.Sub(v.paceAt) > paceFresh {
-		if err := c.readPace(ctx, v, r); err != nil {
-			return 0, 0, err
+	return int64(at), eta(int64(at), busy, pace), nil
+}
+
+// refresh reads a queue that was read too long ago. One reads for all who ask
+// meanwhile; they wait as long as they may, and no lock is held.
+func (c *queueCache) refresh(ctx context.Context, v *queueState, r *record) error {
+	for {
+		v.mu.Lock()
+		now := c.jobs.opts.Now()
+		places, pace := now.Sub(v.at) > queueFresh, now.Sub(v.paceAt) > paceFresh
+		if !places && !pace {
+			v.mu.Unlock()
+			return nil
 		}
-		v.paceAt = now
+		under := v.reading
+		if under == nil {
+			v.reading = make(chan struct{})
+		}
+		v.mu.Unlock()
+		if under == nil {
+			return c.read(ctx, v, r, pace)
+		}
+		select {
+		case <-under:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return int64(at), eta(int64(at), v.busy, v.pace), nil
 }
 
 // eta is when a job is likely to start: so many rounds of the jobs ahead of it
@@ -111,27 +130,57 @@ func eta(ahead, busy int64, pace time.Duration) int64 {
 	return max(1, ((ahead+1)*seconds+lanes-1)/lanes)
 }
 
-// read reads a model's queue along its index.
-func (c *queueCache) read(ctx context.Context, v *queueState, model string) error {
-	return c.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
-		v.entries = v.entries[:0]
-		rows, err := tx.Query(queuePlaces, model)
-		if err != nil {
+// read reads a model's queue along its index, and how long its jobs take, if that
+// is asked for. What was read is fresh from its arrival on: those who waited do not
+// read it once more where that takes long.
+func (c *queueCache) read(ctx context.Context, v *queueState, r *record, withPace bool) error {
+	defer func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		close(v.reading)
+		v.reading = nil
+	}()
+	var next queueState
+	err := c.jobs.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
+		if next.entries, err = placesTx(tx, r.model); err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var p queueEntry
-			if err := rows.Scan(&p.turn, &p.id); err != nil {
+		if withPace {
+			if next.pace, err = paceTx(tx, r); err != nil {
 				return err
 			}
-			v.entries = append(v.entries, p)
 		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		return tx.QueryRow(countBusy, model).Scan(&v.busy)
+		return tx.QueryRow(countBusy, r.model).Scan(&next.busy)
 	})
+	if err != nil {
+		return err
+	}
+	now := c.jobs.opts.Now()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.entries, v.busy, v.at = next.entries, next.busy, now
+	if withPace {
+		v.pace, v.paceAt = next.pace, now
+	}
+	return nil
+}
+
+// placesTx reads who waits for a model.
+func placesTx(tx *store.Tx, model string) ([]queueEntry, error) {
+	rows, err := tx.Query(queuePlaces, model)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var entries []queueEntry
+	for rows.Next() {
+		var p queueEntry
+		if err := rows.Scan(&p.turn, &p.id); err != nil {
+			return nil, err
+		}
+		entries = append(entries, p)
+	}
+	return entries, rows.Err()
 }
 
 // count counts the jobs ahead of one.
@@ -142,35 +191,26 @@ func (c *queueCache) count(ctx context.Context, model string, mine queueEntry) (
 	return ahead, err
 }
 
-// readPace reads how long the newest jobs of a model took.
-func (c *queueCache) readPace(ctx context.Context, v *queueState, r *record) error {
-	var took []int64
-	err := c.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
-		took = took[:0]
-		rows, err := tx.Query(recentTimes, r.model, maxSamples)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var ms int64
-			if err := rows.Scan(&ms); err != nil {
-				return err
-			}
-			took = append(took, ms)
-		}
-		return rows.Err()
-	})
+// paceTx reads how long the newest jobs of a model took: the median.
+func paceTx(tx *store.Tx, r *record) (time.Duration, error) {
+	rows, err := tx.Query(recentTimes, r.model, maxSamples)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	v.pace = usualImage
-	if r.kind == upstream.KindVideo {
-		v.pace = usualVideo
+	defer rows.Close()
+	var took []int64
+	for rows.Next() {
+		var ms int64
+		if err := rows.Scan(&ms); err != nil {
+			return 0, err
+		}
+		took = append(took, ms)
 	}
-	if len(took) > 0 {
-		slices.Sort(took)
-		v.pace = time.Duration(took[len(took)/2]) * time.Millisecond
+	switch slices.Sort(took); {
+	case len(took) > 0:
+		return time.Duration(took[len(took)/2]) * time.Millisecond, rows.Err()
+	case r.kind == upstream.KindVideo:
+		return usualVideo, rows.Err()
 	}
-	return nil
+	return usualImage, rows.Err()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -386,6 +387,41 @@ func TestHousekeepingGoesOn(t *testing.T) {
 		}
 		if s := other.poll(n, "image", id); s.Status != statusFailed {
 			t.Errorf("a job of a disabled account: %+v", s)
+		}
+	})
+}
+
+// TestPollWaitsAsLongAsItMay lets somebody read a queue for long: who asks
+// meanwhile leaves when its time is over, and gets what was read if it waits.
+func TestPollWaitsAsLongAsItMay(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}})
+		h.apply(oneLine)
+		n := h.still()
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		h.poll(n, "image", id)
+		v := n.jobs.queues.view("easel-1")
+		under := make(chan struct{})
+		v.mu.Lock()
+		v.reading, v.at = under, time.Time{}
+		v.mu.Unlock()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := n.jobs.Body(ctx, h.account, "image", id); fault.Of(err).Code != fault.ServiceUnavailable {
+			t.Errorf("error %v", err)
+		}
+		answers := make(chan error, 1)
+		go func() {
+			_, err := n.jobs.Body(t.Context(), h.account, "image", id)
+			answers <- err
+		}()
+		v.mu.Lock()
+		v.at, v.reading = time.Now(), nil
+		v.mu.Unlock()
+		close(under)
+		if err := <-answers; err != nil {
+			t.Error(err)
 		}
 	})
 }
