@@ -16,23 +16,17 @@ import (
 // run out; 503 while the database is away.
 func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, error) {
 	var r record
-	var turn, state, started int64
-	var running sql.NullInt64
+	var state, turn, started sql.NullInt64
+	err := j.opts.DB.QueryRow(ctx, `SELECT j.account, j.kind, j.model, j.status, j.body, j.created_ms, j.ended_ms, r.state, r.turn, r.started_ms
+		FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.id = $1`, id).
+		Scan(&r.account, &r.kind, &r.model, &r.status, &r.body, &r.createdMS, &r.endedMS, &state, &turn, &started)
 	var now int64
-	err := j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
-		var s, t, b sql.NullInt64
-		err = tx.QueryRow(`SELECT j.account, j.kind, j.model, j.status, j.body, j.created_ms, j.ended_ms, r.state, r.turn, r.started_ms
-			FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.id = $1`, id).
-			Scan(&r.account, &r.kind, &r.model, &r.status, &r.body, &r.createdMS, &r.endedMS, &s, &t, &b)
-		if err != nil {
-			return err
-		}
-		running, state, turn, started = s, s.Int64, t.Int64, b.Int64
-		if r.endedMS > 0 {
+	if err == nil && r.endedMS > 0 {
+		err = j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
 			now, err = tx.NowMS()
-		}
-		return err
-	})
+			return err
+		})
+	}
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, notFound(id)
@@ -42,14 +36,14 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 		return nil, notFound(id)
 	case r.endedMS > 0:
 		return []byte(r.body), nil
-	case !running.Valid:
+	case !state.Valid:
 		return nil, away(fmt.Errorf("job %s runs and has no row of its progress", id))
 	}
 	r.id = id
-	if started > 0 {
+	if started.Int64 > 0 {
 		return r.processing(), nil
 	}
-	return j.queuedBody(ctx, &r, state, turn)
+	return j.queuedBody(ctx, &r, state.Int64, turn.Int64)
 }
 
 // queuedBody is the body of a job that has not started.
