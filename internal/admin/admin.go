@@ -27,6 +27,7 @@ import (
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
+	"tollgate/internal/job/proof"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -80,9 +81,9 @@ func New(o Options) http.Handler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Audits == nil {
-		check := job.AuditTx
+		check := proof.AuditTx
 		if o.Jobs != nil {
-			check = o.Jobs.AuditCheck()
+			check = proof.Check(o.Jobs.KeptFor())
 		}
 		o.Audits = operator.NewAudits(o.DB, check, o.Log)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/job"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
@@ -20,7 +21,7 @@ type jobFields struct {
 	Key      string              `json:"key"`
 	Request  string              `json:"request_id"`
 	Line     string              `json:"line,omitempty"`
-	Attempts []job.TracedAttempt `json:"attempts"`
+	Attempts []row.TracedAttempt `json:"attempts"`
 	Steps    []stepAnswer        `json:"steps"`
 	Held     money.Amount        `json:"held_usd"`
 	Cost     money.Amount        `json:"cost_usd"`
@@ -42,7 +43,7 @@ type stepAnswer struct {
 // showJob puts the operator's fields behind those of the public body.
 func showJob(v job.View) json.RawMessage {
 	if v.Attempts == nil {
-		v.Attempts = []job.TracedAttempt{}
+		v.Attempts = []row.TracedAttempt{}
 	}
 	steps := make([]stepAnswer, len(v.Steps))
 	for i, s := range v.Steps {
@@ -117,9 +118,9 @@ func (s *server) place(c *call, v *job.View) error {
 	return s.Jobs.AddPosition(c.ctx, v)
 }
 
-// noJob turns job.ErrNoJob into the 404.
+// noJob turns row.ErrNoJob into the 404.
 func noJob(err error, id string) error {
-	if errors.Is(err, job.ErrNoJob) {
+	if errors.Is(err, row.ErrNoJob) {
 		return fault.New(fault.JobNotFound, "There is no job %q. Records are kept for job_retention after a job has ended.", fault.Shown(id))
 	}
 	return err

@@ -26,6 +26,7 @@ import (
 	"tollgate/internal/console"
 	"tollgate/internal/egress"
 	"tollgate/internal/job"
+	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
@@ -151,7 +152,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		Ledger: books, Lines: lines, Log: a.log,
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, AnswerBudget: answerMemory(s, memory), ExposeLine: s.ExposeLine,
 	})
-	audits := operator.NewAudits(db, jobs.AuditCheck(), a.log)
+	audits := operator.NewAudits(db, proof.Check(jobs.KeptFor()), a.log)
 	a.life.loop("audits", audits.Run)
 	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current}
 	guessed := a.slowGuesses(wrongTokens())

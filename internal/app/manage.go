@@ -11,7 +11,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
-	"tollgate/internal/job"
+	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -158,7 +158,7 @@ func Audit(ctx context.Context, s *Settings) (report audit.Findings, err error) 
 		return report, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return audit.Run(ctx, db, audit.NobodyServes(db.Served), account.AuditTx, job.Audit(s.JobRetention))
+	return audit.Run(ctx, db, audit.NobodyServes(db.Served), account.AuditTx, proof.Check(s.JobRetention))
 }
 
 // view reads one snapshot of the settings' database.

@@ -17,9 +17,8 @@ const (
 )
 
 // larger are packages that have outgrown maxPackageLines, with what they may have
-// until they are divided: the console's operator pages from its users', and what is
-// shown of jobs from how they are run.
-var larger = map[string]int{"internal/console": 6400, "internal/job": 4300}
+// until they are divided: the console's operator pages from its users'.
+var larger = map[string]int{"internal/console": 6400}
 
 // longLines returns the numbers of the lines that are over maxColumns.
 func longLines(text string) (numbers []int) {

@@ -23,6 +23,7 @@ import (
 	"tollgate/internal/console"
 	"tollgate/internal/egress"
 	"tollgate/internal/job"
+	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
@@ -83,7 +84,7 @@ func each(t *testing.T, test func(t *testing.T, s *scene)) {
 		})
 		s.options = console.Options{DB: db, Keys: keys, Passwords: passwords, Entrance: account.NewEntrance(db, passwords, nil),
 			Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
-			Audits: operator.NewAudits(db, job.AuditTx, nil), Writable: func() error { return nil }, AdminToken: adminToken, PublicURL: publicURL,
+			Audits: operator.NewAudits(db, proof.AuditTx, nil), Writable: func() error { return nil }, AdminToken: adminToken, PublicURL: publicURL,
 			MediaURL: publicURL + "/media"}
 		s.studio(watcher)
 		s.handler = s.console(nil)

@@ -13,7 +13,8 @@ import (
 
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
-	"tollgate/internal/job"
+	"tollgate/internal/job/gallery"
+	"tollgate/internal/job/row"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
 )
@@ -86,8 +87,8 @@ var states = []struct{ status, word string }{
 }
 
 // shelf is which jobs a visit is about.
-func (v *visit) shelf() job.Shelf {
-	s := job.Shelf{Account: v.account(), Limit: jobsAPage, After: v.query("after")}
+func (v *visit) shelf() gallery.Shelf {
+	s := gallery.Shelf{Account: v.account(), Limit: jobsAPage, After: v.query("after")}
 	if kind := v.query("kind"); kind == media.KindImage || kind == media.KindVideo {
 		s.Kind = kind
 	}
@@ -100,7 +101,7 @@ func (v *visit) shelf() job.Shelf {
 }
 
 // shelfPath is the address of a shelf.
-func shelfPath(below string, s job.Shelf) string {
+func shelfPath(below string, s gallery.Shelf) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"status": s.Status, "kind": s.Kind, "after": s.After} {
 		if value != "" {
@@ -115,11 +116,11 @@ func shelfPath(below string, s job.Shelf) string {
 
 func (c *console) listJobs(v *visit) (answer, error) {
 	s := v.shelf()
-	gallery, last, err := c.gallery(v, s)
+	g, last, err := c.gallery(v, s)
 	if err != nil {
 		return nil, err
 	}
-	shown := jobsPage{Gallery: gallery, Kept: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
+	shown := jobsPage{Gallery: g, Kept: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
 		days(c.Jobs.KeptFor()), days(c.Media.KeptFor()))}
 	shown.Filter = part.Filters{Action: Base + "/jobs", Fields: []part.FormField{
 		{Name: "kind", Label: "Kind", Kind: part.Choice, Options: []part.Option{
@@ -129,7 +130,7 @@ func (c *console) listJobs(v *visit) (answer, error) {
 		{Name: "status", Kind: part.Unshown, Value: s.Status},
 	}}
 	if s.Kind != "" {
-		shown.Filter.Clear = shelfPath("/jobs", job.Shelf{Status: s.Status})
+		shown.Filter.Clear = shelfPath("/jobs", gallery.Shelf{Status: s.Status})
 	}
 	next, first := s, s
 	next.After, first.After = last, ""
@@ -139,14 +140,14 @@ func (c *console) listJobs(v *visit) (answer, error) {
 	if s.After != "" {
 		shown.Pager.First = shelfPath("/jobs", first)
 	}
-	if len(gallery.Tiles) == 0 {
+	if len(g.Tiles) == 0 {
 		shown.Empty = noJobs(s)
 	}
 	return page{name: "jobs", title: "Jobs", main: shown}, nil
 }
 
 // noJobs stands where a gallery is empty: there are none yet, or none like this.
-func noJobs(s job.Shelf) *part.Empty {
+func noJobs(s gallery.Shelf) *part.Empty {
 	if s.Kind != "" || s.Status != "" || s.After != "" {
 		return &part.Empty{Title: "No such jobs", Text: "Nothing matches what you chose.",
 			Link: &part.Link{Href: Base + "/jobs", Text: "All jobs", Button: true}}
@@ -166,24 +167,24 @@ func days(d interface{ Hours() float64 }) string {
 
 // liveJobs is the gallery as it is asked for again.
 func (c *console) liveJobs(v *visit) (answer, error) {
-	gallery, _, err := c.gallery(v, v.shelf())
+	g, _, err := c.gallery(v, v.shelf())
 	if err != nil {
 		return nil, err
 	}
-	return fragment{name: "gallery", main: gallery}, nil
+	return fragment{name: "gallery", main: g}, nil
 }
 
 // gallery is what a shelf shows, and the last of its jobs where there are more.
-func (c *console) gallery(v *visit, s job.Shelf) (g galleryPart, last string, err error) {
-	var list []job.Exhibit
+func (c *console) gallery(v *visit, s gallery.Shelf) (g galleryPart, last string, err error) {
+	var list []gallery.Exhibit
 	var more bool
-	var tally job.Tally
+	var tally gallery.Tally
 	var sizes map[string]int64
 	if err := v.view(func(tx *store.Tx) error {
-		if list, more, err = job.ExhibitsTx(tx, s); err != nil {
+		if list, more, err = gallery.ExhibitsTx(tx, s); err != nil {
 			return err
 		}
-		if tally, err = job.TallyTx(tx, s.Account, s.Kind, maxTally+1); err != nil {
+		if tally, err = gallery.TallyTx(tx, s.Account, s.Kind, maxTally+1); err != nil {
 			return err
 		}
 		ids := make([]string, len(list))
@@ -211,7 +212,7 @@ func (c *console) gallery(v *visit, s job.Shelf) (g galleryPart, last string, er
 	return g, last, nil
 }
 
-func jobTabs(s job.Shelf, t job.Tally) part.Tabs {
+func jobTabs(s gallery.Shelf, t gallery.Tally) part.Tabs {
 	tabs := part.Tabs{Label: "State"}
 	counts := []int64{t.Queued + t.Processing + t.Succeeded + t.Failed, t.Queued, t.Processing, t.Succeeded, t.Failed}
 	for i, one := range states {
@@ -219,7 +220,7 @@ func jobTabs(s job.Shelf, t job.Tally) part.Tabs {
 		if counts[i] > maxTally {
 			n += "+"
 		}
-		tabs.Items = append(tabs.Items, part.Tab{Href: shelfPath("/jobs", job.Shelf{Kind: s.Kind, Status: one.status}),
+		tabs.Items = append(tabs.Items, part.Tab{Href: shelfPath("/jobs", gallery.Shelf{Kind: s.Kind, Status: one.status}),
 			Text: one.word + " " + n, Current: s.Status == one.status})
 	}
 	return tabs
@@ -227,7 +228,7 @@ func jobTabs(s job.Shelf, t job.Tally) part.Tabs {
 
 // tileOf is a job in the gallery. Pictures are shown as long as there is room for
 // their bytes.
-func tileOf(e *job.Exhibit, sizes map[string]int64, room *int64) part.Tile {
+func tileOf(e *gallery.Exhibit, sizes map[string]int64, room *int64) part.Tile {
 	t := part.Tile{Href: Base + "/jobs/" + e.ID, Title: titleOf(e), Alt: altOf(e), State: jobState(e)}
 	switch e.Status {
 	case "queued":
@@ -262,14 +263,14 @@ func tileOf(e *job.Exhibit, sizes map[string]int64, room *int64) part.Tile {
 }
 
 // titleOf is what a job is called.
-func titleOf(e *job.Exhibit) string {
+func titleOf(e *gallery.Exhibit) string {
 	if e.Prompt == "" {
 		return "A clip from references"
 	}
 	return cut(e.Prompt, 60)
 }
 
-func altOf(e *job.Exhibit) string { return cut(titleOf(e), altLength) }
+func altOf(e *gallery.Exhibit) string { return cut(titleOf(e), altLength) }
 
 // cut shortens a text to n characters.
 func cut(text string, n int) string {
@@ -279,7 +280,7 @@ func cut(text string, n int) string {
 	return string([]rune(text)[:n-1]) + "…"
 }
 
-func jobState(e *job.Exhibit) part.Badge {
+func jobState(e *gallery.Exhibit) part.Badge {
 	switch e.Status {
 	case "queued":
 		return part.Badge{Tone: part.Info, Word: "waiting"}
@@ -292,7 +293,7 @@ func jobState(e *job.Exhibit) part.Badge {
 }
 
 // placeOf says where a job waits, and for how long.
-func placeOf(e *job.Exhibit) string {
+func placeOf(e *gallery.Exhibit) string {
 	place := "next in its queue"
 	if e.Ahead > 0 {
 		place = part.Thousands(e.Ahead) + " before it"
@@ -304,23 +305,23 @@ func placeOf(e *job.Exhibit) string {
 }
 
 // job is the visitor's job that the path names.
-func (c *console) job(v *visit) (job.Exhibit, map[string]int64, error) {
-	var e job.Exhibit
+func (c *console) job(v *visit) (gallery.Exhibit, map[string]int64, error) {
+	var e gallery.Exhibit
 	var sizes map[string]int64
 	err := v.view(func(tx *store.Tx) (err error) {
-		if e, err = job.ExhibitTx(tx, v.account(), v.PathID()); err != nil {
+		if e, err = gallery.ExhibitTx(tx, v.account(), v.PathID()); err != nil {
 			return err
 		}
 		sizes, err = media.SizesTx(tx, []string{e.ID})
 		return err
 	})
-	if errors.Is(err, job.ErrNoJob) {
+	if errors.Is(err, row.ErrNoJob) {
 		return e, nil, fault.New(fault.NotFound, "There is no such job. Jobs are listed for %s after their end.", days(c.Jobs.KeptFor()))
 	}
 	if err != nil {
 		return e, nil, err
 	}
-	list := []job.Exhibit{e}
+	list := []gallery.Exhibit{e}
 	err = c.Jobs.AddPlaces(v.ctx, list)
 	return list[0], sizes, err
 }
@@ -346,7 +347,7 @@ func (c *console) liveJob(v *visit) (answer, error) {
 }
 
 // resultsOf is how a job stands and what it made.
-func (c *console) resultsOf(e *job.Exhibit, sizes map[string]int64) jobPart {
+func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart {
 	p := jobPart{Address: Base + "/jobs/" + e.ID + "/live", Moving: !e.Final(), State: jobState(e), Steps: stepsOf(e)}
 	switch e.Status {
 	case "queued":
@@ -388,7 +389,7 @@ var steps = map[string]string{
 	"succeeded": "Done", "failed": "Failed",
 }
 
-func stepsOf(e *job.Exhibit) part.Timeline {
+func stepsOf(e *gallery.Exhibit) part.Timeline {
 	var all part.Timeline
 	for _, s := range e.Steps {
 		word, shown := steps[s.Name]
@@ -407,7 +408,7 @@ func stepsOf(e *job.Exhibit) part.Timeline {
 	return all
 }
 
-func settingsOf(e *job.Exhibit) part.Facts {
+func settingsOf(e *gallery.Exhibit) part.Facts {
 	facts := part.Facts{{Name: "Model", Value: part.Text{Text: e.Model, Mono: true}}, {Name: "Resolution", Value: e.Tier}}
 	add := func(name, value string) {
 		if value != "" {

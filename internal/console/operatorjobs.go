@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
 	"tollgate/internal/job"
+	"tollgate/internal/job/row"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
@@ -137,7 +138,7 @@ func (c *console) operatorJobs(v *visit) (answer, error) {
 
 // noJob is the 404 of a job.
 func noJob(err error) error {
-	if errors.Is(err, job.ErrNoJob) {
+	if errors.Is(err, row.ErrNoJob) {
 		return fault.New(fault.NotFound, "There is no such job. Records are kept for job_retention after a job has ended.")
 	}
 	return err
@@ -209,7 +210,7 @@ func (v *visit) jobActs(r jobRow) []any {
 }
 
 // tracedTable shows the attempts of a job with the line and cause of each.
-func tracedTable(list []job.TracedAttempt) part.DataTable {
+func tracedTable(list []row.TracedAttempt) part.DataTable {
 	t := part.DataTable{Caption: "Attempts",
 		Columns: []part.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
 			{Title: "Ended"}, {Title: "Ticket"}, {Title: "Provider takes", Right: true}}}

@@ -7,7 +7,7 @@ import (
 
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
-	"tollgate/internal/job"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 )
@@ -34,7 +34,7 @@ func (c *console) operatorRequest(v *visit) (answer, error) {
 		return nil, err
 	}
 	shown := operatorRequestPage{ID: r.ID, State: statusBadge(r.Status, r.Code), Attempts: attemptsTable(r.Attempts)}
-	var traced []job.TracedAttempt
+	var traced []row.TracedAttempt
 	if len(shown.Attempts.Rows) > 0 && json.Unmarshal(r.Attempts, &traced) == nil && len(traced) > 0 && traced[0].Submitted > 0 {
 		shown.Attempts = tracedTable(traced)
 	}

@@ -9,7 +9,8 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/part"
-	"tollgate/internal/job"
+	"tollgate/internal/job/gallery"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 	"tollgate/internal/wire"
@@ -54,8 +55,8 @@ func (c *console) playground(v *visit) (answer, error) {
 	var keys []account.Key
 	if err := v.view(func(tx *store.Tx) (err error) {
 		if again := v.query("again"); again != "" {
-			e, err := job.ExhibitTx(tx, v.account(), again)
-			if err != nil && !errors.Is(err, job.ErrNoJob) {
+			e, err := gallery.ExhibitTx(tx, v.account(), again)
+			if err != nil && !errors.Is(err, row.ErrNoJob) {
 				return err
 			}
 			if err == nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/proof"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
@@ -27,7 +29,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 		n := h.still()
 		failed := h.submit(n, h.submission(n, "easel-1", 1))
 		rec, _ := h.stand(failed)
-		cancelled := n.jobs.ending(rec, nil, anyFence, jobError{code: fault.UpstreamError, operator: true, message: "no"})
+		cancelled := n.jobs.ending(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true, Message: "no"})
 		if !n.jobs.end(t.Context(), cancelled) {
 			t.Fatal("the job was not cancelled")
 		}
@@ -36,7 +38,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 		<-reached
 		done := h.submit(n, h.submission(n, "easel-1", 1))
 		rec, _ = h.stand(done)
-		succeeded := n.jobs.ending(rec, []media.File{}, anyFence, jobError{})
+		succeeded := n.jobs.ending(rec, []media.File{}, anyFence, row.JobError{})
 		succeeded.cost = cent
 		if !n.jobs.end(t.Context(), succeeded) {
 			t.Fatal("the job was not ended")
@@ -91,7 +93,7 @@ func (h *house) planted(breaks string) (found []audit.Difference) {
 		if n, err := tx.Exec(breaks); err != nil || n == 0 {
 			return fmt.Errorf("%d rows changed: %w", n, err)
 		}
-		report, err := audit.RunTx(tx, AuditTx)
+		report, err := audit.RunTx(tx, proof.AuditTx)
 		if err != nil {
 			return err
 		}
@@ -117,11 +119,11 @@ func TestAuditWithoutRecords(t *testing.T) {
 			n.jobs.running.Wait()
 		}
 		h.update(`DELETE FROM job WHERE ended_ms > 0`)
-		report, err := audit.Run(t.Context(), h.db, Audit(-time.Minute))
+		report, err := audit.Run(t.Context(), h.db, proof.Check(-time.Minute))
 		if err != nil || !report.OK {
 			t.Errorf("%v %+v", err, report)
 		}
-		report, err = audit.Run(t.Context(), h.db, AuditTx)
+		report, err = audit.Run(t.Context(), h.db, proof.AuditTx)
 		if err != nil || report.OK {
 			t.Errorf("kept for an hour: %v %+v", err, report)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/media"
 	"tollgate/internal/slot"
 	"tollgate/internal/store"
@@ -33,15 +34,15 @@ const (
 // would have them made once more.
 func (w *worker) collect() error {
 	ctx := w.life.work
-	if inline(w.run.results) {
+	if inline(w.run.Results) {
 		ctx = w.life.grace
 	}
-	if len(w.names) < len(w.run.results) {
+	if len(w.names) < len(w.run.Results) {
 		if err := w.reserve(ctx); err != nil {
 			return err
 		}
 	}
-	files := make([]media.File, len(w.run.results))
+	files := make([]media.File, len(w.run.Results))
 	stored := make([]bool, len(files))
 	var failure error
 	for try := range fetchTries {
@@ -52,11 +53,11 @@ func (w *worker) collect() error {
 			w.refresh(ctx, failure)
 		}
 		failure = nil
-		for i := range min(len(w.run.results), len(files)) {
+		for i := range min(len(w.run.Results), len(files)) {
 			if stored[i] {
 				continue
 			}
-			file, err := w.fetch(ctx, w.run.results[i], w.names[i])
+			file, err := w.fetch(ctx, w.run.Results[i], w.names[i])
 			if ctx.Err() != nil {
 				return errGone
 			}
@@ -89,11 +90,11 @@ func inline(results []jobcall.Result) bool {
 
 // reserve records names for the results, on a node that has taken the job over.
 func (w *worker) reserve(ctx context.Context) error {
-	return w.write(ctx, func(tx *store.Tx, _ int64, next *progress) (changed int64, err error) {
-		if w.names, err = media.ReserveTx(tx, w.rec.id, len(w.run.results)); err != nil {
+	return w.write(ctx, func(tx *store.Tx, _ int64, next *row.Run) (changed int64, err error) {
+		if w.names, err = media.ReserveTx(tx, w.rec.ID, len(w.run.Results)); err != nil {
 			return 0, err
 		}
-		return next.saveTx(tx, w.rec.id, keptBy(next.fence), colFence)
+		return next.SaveTx(tx, w.rec.ID, row.KeptBy(next.Fence), row.ColFence)
 	})
 }
 
@@ -106,8 +107,8 @@ func (w *worker) fetch(ctx context.Context, r jobcall.Result, name string) (medi
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
-	limit := media.Limit{Kind: w.rec.kind, Size: maxImage}
-	if w.rec.kind == upstream.KindVideo {
+	limit := media.Limit{Kind: w.rec.Kind, Size: maxImage}
+	if w.rec.Kind == upstream.KindVideo {
 		limit.Size = maxVideo
 	}
 	var body io.Reader = bytes.NewReader(r.Data)
@@ -148,12 +149,12 @@ func (w *sizedReader) Read(p []byte) (int, error) {
 // refresh asks the provider for fresh addresses after downloads failed.
 func (w *worker) refresh(ctx context.Context, failure error) {
 	var said *upstream.JobFailure
-	if w.run.ticket == "" || !errors.As(failure, &said) && !theirs(failure) {
+	if w.run.Ticket == "" || !errors.As(failure, &said) && !theirs(failure) {
 		return
 	}
 	made, err := w.poll(ctx)
-	if err == nil && made.Done && len(made.Results) >= len(w.run.results) {
-		w.run.results = made.Results[:len(w.run.results)]
+	if err == nil && made.Done && len(made.Results) >= len(w.run.Results) {
+		w.run.Results = made.Results[:len(w.run.Results)]
 	}
 }
 
@@ -163,9 +164,9 @@ func (w *worker) unfetched(cause error) *upstream.JobFailure {
 	var said *upstream.JobFailure
 	if !errors.As(cause, &said) && !theirs(cause) { // ours: the media store
 		f.Health = upstream.HealthNone
-		w.jobs.opts.Log.Error("job: a result could not be stored", "job", w.rec.id, "error", cause)
+		w.jobs.opts.Log.Error("job: a result could not be stored", "job", w.rec.ID, "error", cause)
 	}
-	if w.rec.kind == upstream.KindVideo { // another line would render it again
+	if w.rec.Kind == upstream.KindVideo { // another line would render it again
 		return upstream.FailJob(f, fault.ResultFetchFailed, upstream.NextNone)
 	}
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
@@ -179,28 +180,28 @@ func theirs(err error) bool {
 
 // stored writes which files are the results.
 func (w *worker) stored(ctx context.Context, files []media.File) error {
-	return w.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
-		if next.trace.Steps[len(next.trace.Steps)-1].Name != stepRendered { // it came with the answer
-			next.trace.step(stepRendered, now, next.line)
+	return w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
+		if next.Trace.Steps[len(next.Trace.Steps)-1].Name != row.StepRendered { // it came with the answer
+			next.Trace.Step(row.StepRendered, now, next.Line)
 		}
-		next.start(now)
-		next.state, next.files, next.results = stateStored, files, nil
-		next.trace.step(stepFetched, now, next.line)
-		next.trace.step(stepStored, now, next.line)
-		return next.saveTx(tx, w.rec.id, keptBy(next.fence), colState, colFiles, colResults, colStarted, colTrace)
+		next.Start(now)
+		next.State, next.Files, next.Results = row.StateStored, files, nil
+		next.Trace.Step(row.StepFetched, now, next.Line)
+		next.Trace.Step(row.StepStored, now, next.Line)
+		return next.SaveTx(tx, w.rec.ID, row.KeptBy(next.Fence), row.ColState, row.ColFiles, row.ColResults, row.ColStarted, row.ColTrace)
 	})
 }
 
 // succeed ends the job with its files.
 func (w *worker) succeed() error {
-	e := w.jobs.ending(w.rec, w.run.files, w.run.fence, jobError{})
+	e := w.jobs.ending(w.rec, w.run.Files, w.run.Fence, row.JobError{})
 	model, err := w.jobs.pricedBy(w.life.work, w.rec)
 	if err != nil {
 		return fmt.Errorf("price the job: %w", err)
 	}
-	e.cost = model.PlanCost(w.rec.plan, int64(len(w.run.files)))
+	e.cost = model.PlanCost(w.rec.Plan, int64(len(w.run.Files)))
 	if w.candidate != nil {
-		if taken, known := w.candidate.Line.PlanCost(model, w.rec.plan, int64(len(w.run.files))); known {
+		if taken, known := w.candidate.Line.PlanCost(model, w.rec.Plan, int64(len(w.run.Files))); known {
 			e.taken = &taken
 		}
 	}
@@ -215,20 +216,20 @@ func (w *worker) failed(ctx context.Context, failure *upstream.JobFailure) error
 		w.attempt.JobFailed(failure)
 		w.attempt.End()
 	}
-	var v disposition
-	err := w.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
-		next.trace.ended(failure, now)
-		next.trace.step(stepAttemptFailed, now, next.line)
-		if v = after(&next.trace, next.number, failure, j.open(w.rec.model, w.rec.account)); v.fail != nil {
-			return next.saveTx(tx, w.rec.id, unticketed(next.fence, next.ticket), colTrace)
+	var v row.Disposition
+	err := w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
+		next.Trace.Ended(failure, now)
+		next.Trace.Step(row.StepAttemptFailed, now, next.Line)
+		if v = row.After(&next.Trace, next.Number, failure, j.open(w.rec.Model, w.rec.Account)); v.Fail != nil {
+			return next.SaveTx(tx, w.rec.ID, row.Unticketed(next.Fence, next.Ticket), row.ColTrace)
 		}
-		return next.stepBackTx(tx, w.rec.id, now, v.wait)
+		return stepBackTx(tx, next, w.rec.ID, now, v.Wait)
 	})
 	switch {
 	case err != nil:
 		return err
-	case v.fail != nil:
-		j.end(ctx, j.ending(w.rec, nil, w.run.fence, *v.fail))
+	case v.Fail != nil:
+		j.end(ctx, j.ending(w.rec, nil, w.run.Fence, *v.Fail))
 		return errGone
 	}
 	j.rouse()
@@ -240,15 +241,16 @@ func (w *worker) failed(ctx context.Context, failure *upstream.JobFailure) error
 // gives its slot back. A job that has started
 // waits from now on; one that has not, since its submission. A line that was too
 // busy to take it does not begin the wait anew, however often it says so.
-func (p *progress) stepBackTx(tx *store.Tx, id string, now int64, wait time.Duration) (int64, error) {
-	fence, ticket := p.fence, p.ticket
-	p.state, p.epoch, p.fence, p.wakeMS, p.line, p.ticket = stateQueued, "", p.fence+1, now+wait.Milliseconds(), "", ""
-	p.results, p.files = nil, nil
-	if p.startedMS > 0 && (ticket != "" || !p.trace.turnedAway()) {
-		p.queuedMS = now
+func stepBackTx(tx *store.Tx, p *row.Run, id string, now int64, wait time.Duration) (int64, error) {
+	fence, ticket := p.Fence, p.Ticket
+	p.State, p.Epoch, p.Fence, p.WakeMS, p.Line, p.Ticket = row.StateQueued, "", p.Fence+1, now+wait.Milliseconds(), "", ""
+	p.Results, p.Files = nil, nil
+	if p.StartedMS > 0 && (ticket != "" || !p.Trace.TurnedAway()) {
+		p.QueuedMS = now
 	}
-	changed, err := p.saveTx(tx, id, unticketed(fence, ticket),
-		colState, colEpoch, colFence, colWake, colQueued, colLine, colTicket, colResults, colFiles, colTrace, colTurn)
+	changed, err := p.SaveTx(tx, id, row.Unticketed(fence, ticket),
+		row.ColState, row.ColEpoch, row.ColFence, row.ColWake, row.ColQueued, row.ColLine, row.ColTicket, row.ColResults, row.ColFiles,
+		row.ColTrace, row.ColTurn)
 	if err != nil || changed == 0 {
 		return 0, err
 	}

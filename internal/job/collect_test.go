@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -95,7 +96,7 @@ func TestCollect(t *testing.T) {
 				n := h.still()
 				id := h.submit(n, h.submission(n, map[string]string{image: "easel-1", video: "reel-1"}[c.kind], max(c.count, 1)))
 				s := h.finish(n, id, c.kind)
-				if c.code == "" && (s.Status != statusSucceeded || len(s.Data) != c.data) ||
+				if c.code == "" && (s.Status != row.StatusSucceeded || len(s.Data) != c.data) ||
 					c.code != "" && (s.Error == nil || s.Error.Code != string(c.code)) {
 					t.Errorf("%+v %+v", s, s.Error)
 				}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"tollgate/internal/job/row"
 	"tollgate/internal/store"
 )
 
@@ -17,7 +18,7 @@ func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers 
 		return workers(), nil
 	}
 	for errors.Is(err, store.ErrUncertain) && len(workers()) > 0 {
-		j.away("it is not known yet whether a job was taken", workers()[0].rec.id, err)
+		j.away("it is not known yet whether a job was taken", workers()[0].rec.ID, err)
 		var mine []*worker
 		if mine, err = j.assigned(ctx, workers()); err == nil {
 			return mine, nil
@@ -35,23 +36,23 @@ func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers 
 func (j *Jobs) assigned(ctx context.Context, workers []*worker) ([]*worker, error) {
 	ids := make([]string, len(workers))
 	for i, w := range workers {
-		ids[i] = w.rec.id
+		ids[i] = w.rec.ID
 	}
 	slices.Sort(ids) // rows are locked in one order
 	var mine []*worker
 	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		mine = nil
 		for _, id := range ids {
-			if err := touchTx(tx, id); err != nil {
+			if err := row.TouchTx(tx, id); err != nil {
 				return err
 			}
 		}
 		for _, w := range workers {
-			_, p, err := readTx(tx, w.rec.id)
+			_, p, err := row.ReadTx(tx, w.rec.ID)
 			if err != nil {
 				return err
 			}
-			if p != nil && p.epoch == w.run.epoch && p.fence == w.run.fence && p.state != stateQueued {
+			if p != nil && p.Epoch == w.run.Epoch && p.Fence == w.run.Fence && p.State != row.StateQueued {
 				mine = append(mine, w)
 			}
 		}

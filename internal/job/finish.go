@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
@@ -20,19 +21,19 @@ const anyFence = -1
 // ending is the one way to a final state: it rides with the end of the hold.
 type ending struct {
 	jobs  *Jobs
-	rec   *record
+	rec   *row.Job
 	fence int64 // who may end it; anyFence: everybody
 	// when says under which circumstances a job that was read now may end; nil:
 	// always.
-	when func(p *progress, nowMS int64) bool
+	when func(p *row.Run, nowMS int64) bool
 
 	files []media.File // of a success
 	cost  money.Amount
 	taken *money.Amount // what the provider takes, by the catalog; nil: not known
-	fail  *jobError     // of a failure
+	fail  *row.JobError // of a failure
 	note  Note          // tells of an operator's act; nil: it is none
 
-	row         progressRow // as read in this round
+	row         row.ScannedRun // as read in this round
 	found       bool
 	publication *media.Publication
 	body        []byte
@@ -40,7 +41,7 @@ type ending struct {
 
 // ending makes the end of a job that failed, or with files of one that
 // succeeded.
-func (j *Jobs) ending(r *record, files []media.File, fence int64, fail jobError) *ending {
+func (j *Jobs) ending(r *row.Job, files []media.File, fence int64, fail row.JobError) *ending {
 	e := &ending{jobs: j, rec: r, fence: fence, files: files}
 	if files == nil {
 		e.fail = &fail
@@ -50,90 +51,90 @@ func (j *Jobs) ending(r *record, files []media.File, fence int64, fail jobError)
 
 // Read implements ledger.Rider.
 func (e *ending) Read(q *store.Batch) {
-	e.found, e.row = false, progressRow{}
+	e.found, e.row = false, row.ScannedRun{}
 	q.QueryLocked(func(row store.Row) error {
 		e.found = true
-		return row.Scan(e.row.dest()...)
-	}, `SELECT `+progressColumns+` FROM job_run r WHERE r.id = $1`, e.rec.id)
+		return row.Scan(e.row.Dest()...)
+	}, `SELECT `+row.RunColumns+` FROM job_run r WHERE r.id = $1`, e.rec.ID)
 }
 
 // Decide implements ledger.EndRider.
 func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
-	if !e.found || (e.fence != anyFence && e.fence != e.row.fence) {
+	if !e.found || (e.fence != anyFence && e.fence != e.row.Fence) {
 		return ledger.End{}, false
 	}
-	p, err := e.row.read()
+	p, err := e.row.Read()
 	if err != nil || (e.when != nil && !e.when(p, nowMS)) {
 		return ledger.End{}, false
 	}
-	if a := p.trace.current(); a != nil && a.LineCost == nil {
+	if a := p.Trace.Current(); a != nil && a.LineCost == nil {
 		a.LineCost = e.taken
 	}
 	end := ledger.End{
-		Outcome: ledger.Failed, Status: 202, Line: p.line, Attempts: p.trace.Attempts,
-		Duration: time.Duration(max(0, nowMS-e.rec.createdMS)) * time.Millisecond,
+		Outcome: ledger.Failed, Status: 202, Line: p.Line, Attempts: p.Trace.Attempts,
+		Duration: time.Duration(max(0, nowMS-e.rec.CreatedMS)) * time.Millisecond,
 	}
-	for _, a := range p.trace.Attempts {
+	for _, a := range p.Trace.Attempts {
 		end.LineCost = money.PlusKnown(end.LineCost, a.LineCost)
 	}
 	if e.fail != nil {
-		end.Code = string(e.fail.code)
+		end.Code = string(e.fail.Code)
 		return end, true
 	}
 	end.Outcome, end.Cost, end.Source = ledger.Billed, e.cost, ledger.SourceGateway
-	if n := int64(len(e.files)); e.rec.kind == media.KindImage {
+	if n := int64(len(e.files)); e.rec.Kind == media.KindImage {
 		end.Tokens.Images = n
 	} else {
-		end.Tokens.Clips, end.Tokens.VideoMS = n, n*e.rec.plan.Seconds*1000
+		end.Tokens.Clips, end.Tokens.VideoMS = n, n*e.rec.Plan.Seconds*1000
 	}
 	return end, true
 }
 
 // Orphaned implements ledger.EndRider.
 func (e *ending) Orphaned() bool {
-	if !e.found || (e.fence != anyFence && e.fence != e.row.fence) {
+	if !e.found || (e.fence != anyFence && e.fence != e.row.Fence) {
 		return false
 	}
-	_, _ = e.row.read() // what cannot be read of it is not shown
+	_, _ = e.row.Read() // what cannot be read of it is not shown
 	e.files, e.cost = nil, 0
-	e.fail = &jobError{code: fault.UpstreamError,
-		message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Please submit it again."}
+	e.fail = &row.JobError{Code: fault.UpstreamError,
+		Message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Please submit it again."}
 	return true
 }
 
 // Write implements ledger.Rider.
 func (e *ending) Write(q *store.Batch, nowMS int64) {
-	p, trace := &e.row.progress, e.row.trace.clone()
-	status, code, cost := statusSucceeded, "", e.cost
+	p, trace := &e.row.Run, e.row.Trace.Clone()
+	status, code, cost := row.StatusSucceeded, "", e.cost
 	if e.fail != nil {
-		status, code, cost = statusFailed, string(e.fail.code), 0
-		e.body = e.rec.failed(*e.fail)
-		if e.fail.operator {
-			trace.step(stepCancelled, nowMS, "")
+		status, code, cost = row.StatusFailed, string(e.fail.Code), 0
+		e.body = e.rec.Failed(*e.fail)
+		if e.fail.Operator {
+			trace.Step(row.StepCancelled, nowMS, "")
 		}
 	} else {
 		links := make([]string, len(e.files))
 		for i, f := range e.files {
 			links[i] = e.jobs.opts.Media.Link(f)
 		}
-		e.body = e.rec.succeeded(links)
-		e.publication = media.Publish(q, e.rec.id, e.files, nowMS)
+		e.body = e.rec.Succeeded(links)
+		e.publication = media.Publish(q, e.rec.ID, e.files, nowMS)
 	}
-	trace.step(status, nowMS, p.line)
-	if a := trace.current(); a != nil && a.Ended == 0 {
+	trace.Step(status, nowMS, p.Line)
+	if a := trace.Current(); a != nil && a.Ended == 0 {
 		a.Ended = nowMS
 	}
 	q.Exec(nil, `UPDATE job SET status = $1, code = $2, line = $3, trace = $4, body = $5, cost_nano = $6, started_ms = $7, ended_ms = $8
 		WHERE id = $9`,
-		status, code, p.line, text(trace), string(e.body), int64(min(cost, e.rec.held)), p.startedMS, nowMS, e.rec.id)
-	q.Exec(nil, `DELETE FROM job_run WHERE id = $1`, e.rec.id)
-	slot.Give(q, e.rec.id)
-	media.Drop(q, e.rec.id, nowMS)
+		status, code, p.Line, row.Text(trace), string(e.body), int64(min(cost, e.rec.Held)), p.StartedMS, nowMS, e.rec.ID)
+	q.Exec(nil, `DELETE FROM job_run WHERE id = $1`, e.rec.ID)
+	slot.Give(q, e.rec.ID)
+	media.Drop(q, e.rec.ID, nowMS)
 	e.jobs.opts.Webhooks.EmitJob(q, nowMS, webhook.JobEnd{
-		Account: e.rec.account, Type: e.rec.event(e.fail == nil), Body: e.body, Callback: e.rec.callback,
+		Account: e.rec.Account, Type: e.rec.Event(e.fail == nil), Body: e.body, Callback: e.rec.Callback,
 	})
 	if e.note != nil {
-		e.note(q, nowMS, e.rec.account, e.rec.id)
+		e.note(q, nowMS, e.rec.Account, e.rec.ID)
 	}
 }
 
@@ -142,8 +143,8 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 // database is away, until ctx ends.
 func (j *Jobs) end(ctx context.Context, e *ending) bool {
 	for {
-		ended, err := j.opts.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.request, Account: e.rec.account, Key: e.rec.key,
-			Free: e.rec.free}, e)
+		ended, err := j.opts.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.Request, Account: e.rec.Account, Key: e.rec.Key,
+			Free: e.rec.Free}, e)
 		switch {
 		case err == nil && !ended:
 			return false
@@ -153,7 +154,7 @@ func (j *Jobs) end(ctx context.Context, e *ending) bool {
 		case ctx.Err() != nil:
 			return false
 		}
-		j.away("the end of a job is not committed yet", e.rec.id, err)
+		j.away("the end of a job is not committed yet", e.rec.ID, err)
 		if !pause(ctx, writeAgain) {
 			return false
 		}
@@ -162,17 +163,17 @@ func (j *Jobs) end(ctx context.Context, e *ending) bool {
 
 // ended tells everybody concerned that a job has ended.
 func (j *Jobs) ended(e *ending) {
-	p := &e.row.progress
+	p := &e.row.Run
 	code := ""
 	if e.fail != nil {
-		code = string(e.fail.code)
+		code = string(e.fail.Code)
 	}
-	j.metrics.ended(e.rec.kind, code)
+	j.metrics.ended(e.rec.Kind, code)
 	e.settled()
 	if e.publication != nil && !e.publication.Whole() {
-		j.opts.Log.Error("job: a result file was gone when its job ended", "job", e.rec.id)
+		j.opts.Log.Error("job: a result file was gone when its job ended", "job", e.rec.ID)
 	}
-	j.opts.Log.Debug("job: ended", "job", e.rec.id, "line", p.line, "code", code)
+	j.opts.Log.Debug("job: ended", "job", e.rec.ID, "line", p.Line, "code", code)
 	j.opts.Webhooks.Wake()
 	j.rouse()
 }
@@ -180,13 +181,13 @@ func (j *Jobs) ended(e *ending) {
 // settled counts what the job came to on its lines: the last one of a success has
 // answered, and each attempt may have cost something.
 func (e *ending) settled() {
-	attempts := e.row.trace.Attempts
+	attempts := e.row.Trace.Attempts
 	for i, a := range attempts {
 		s := line.Settlement{LineCost: a.LineCost}
 		if i == len(attempts)-1 && e.fail == nil {
-			s.Answered, s.Cost, s.Held = true, e.cost, e.rec.held
+			s.Answered, s.Cost, s.Held = true, e.cost, e.rec.Held
 		}
-		e.jobs.opts.Lines.Settled(a.Line, e.rec.model, s)
+		e.jobs.opts.Lines.Settled(a.Line, e.rec.Model, s)
 	}
 }
 

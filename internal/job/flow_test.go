@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream/chatcall"
@@ -33,7 +34,7 @@ func TestFlow(t *testing.T) {
 				n := h.node()
 				job := h.submit(n, h.submission(n, c.model, c.count))
 				s := h.await(n, c.kind, job, final)
-				if s.Status != statusSucceeded || len(s.Data) != int(c.count) || s.Data[0].URL == "" || s.Error != nil {
+				if s.Status != row.StatusSucceeded || len(s.Data) != int(c.count) || s.Data[0].URL == "" || s.Error != nil {
 					t.Fatalf("%+v", s)
 				}
 				if m.count() != 1 {

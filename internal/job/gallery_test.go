@@ -3,9 +3,10 @@ package job
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
+	"tollgate/internal/job/gallery"
+	"tollgate/internal/job/row"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -42,28 +43,28 @@ func TestExhibits(t *testing.T) {
 
 		for _, c := range []struct {
 			name  string
-			shelf Shelf
+			shelf gallery.Shelf
 			want  []string
 			more  bool
 		}{
-			{"all", Shelf{Limit: 9}, []string{waits, runs, failed, done}, false},
-			{"a page of all", Shelf{Limit: 2}, []string{waits, runs}, true},
-			{"below", Shelf{Limit: 9, After: runs}, []string{failed, done}, false},
-			{"images", Shelf{Limit: 9, Kind: "image"}, []string{runs, done}, false},
-			{"a page of videos", Shelf{Limit: 1, Kind: "video"}, []string{waits}, true},
-			{"videos below", Shelf{Limit: 9, Kind: "video", After: waits}, []string{failed}, false},
-			{"queued", Shelf{Limit: 9, Status: "queued"}, []string{waits}, false},
-			{"processing", Shelf{Limit: 9, Status: "processing"}, []string{runs}, false},
-			{"videos in process", Shelf{Limit: 9, Status: "processing", Kind: "video"}, nil, false},
-			{"succeeded", Shelf{Limit: 9, Status: "succeeded"}, []string{done}, false},
-			{"failed videos", Shelf{Limit: 9, Status: "failed", Kind: "video"}, []string{failed}, false},
-			{"no such status", Shelf{Limit: 9, Status: "lost"}, nil, false},
+			{"all", gallery.Shelf{Limit: 9}, []string{waits, runs, failed, done}, false},
+			{"a page of all", gallery.Shelf{Limit: 2}, []string{waits, runs}, true},
+			{"below", gallery.Shelf{Limit: 9, After: runs}, []string{failed, done}, false},
+			{"images", gallery.Shelf{Limit: 9, Kind: "image"}, []string{runs, done}, false},
+			{"a page of videos", gallery.Shelf{Limit: 1, Kind: "video"}, []string{waits}, true},
+			{"videos below", gallery.Shelf{Limit: 9, Kind: "video", After: waits}, []string{failed}, false},
+			{"queued", gallery.Shelf{Limit: 9, Status: "queued"}, []string{waits}, false},
+			{"processing", gallery.Shelf{Limit: 9, Status: "processing"}, []string{runs}, false},
+			{"videos in process", gallery.Shelf{Limit: 9, Status: "processing", Kind: "video"}, nil, false},
+			{"succeeded", gallery.Shelf{Limit: 9, Status: "succeeded"}, []string{done}, false},
+			{"failed videos", gallery.Shelf{Limit: 9, Status: "failed", Kind: "video"}, []string{failed}, false},
+			{"no such status", gallery.Shelf{Limit: 9, Status: "lost"}, nil, false},
 		} {
 			c.shelf.Account = h.account
 			var ids []string
 			var more bool
 			h.see(func(tx *store.Tx) error {
-				list, m, err := ExhibitsTx(tx, c.shelf)
+				list, m, err := gallery.ExhibitsTx(tx, c.shelf)
 				more = m
 				for _, e := range list {
 					ids = append(ids, e.ID)
@@ -75,12 +76,12 @@ func TestExhibits(t *testing.T) {
 			}
 		}
 
-		shown := func(id string) (e Exhibit) {
+		shown := func(id string) (e gallery.Exhibit) {
 			h.see(func(tx *store.Tx) (err error) {
-				e, err = ExhibitTx(tx, h.account, id)
+				e, err = gallery.ExhibitTx(tx, h.account, id)
 				return err
 			})
-			list := []Exhibit{e}
+			list := []gallery.Exhibit{e}
 			if err := n.jobs.AddPlaces(t.Context(), list); err != nil {
 				t.Fatal(err)
 			}
@@ -93,25 +94,25 @@ func TestExhibits(t *testing.T) {
 			t.Errorf("failed: %+v", e)
 		}
 		if e := shown(runs); e.Status != "processing" || e.StartedMS == 0 || e.Final() || len(e.Steps) == 0 ||
-			slices.ContainsFunc(e.Steps, func(s Step) bool { return s.Line != "" }) {
+			slices.ContainsFunc(e.Steps, func(s row.Step) bool { return s.Line != "" }) {
 			t.Errorf("processing: %+v", e)
 		}
 		if e := shown(waits); e.Status != "queued" || e.Ahead != 0 || e.WaitSeconds == 0 {
 			t.Errorf("queued: %+v", e)
 		}
 		err := h.db.View(t.Context(), func(tx *store.Tx) error {
-			if _, err := ExhibitTx(tx, h.account, foreign); !errors.Is(err, ErrNoJob) {
+			if _, err := gallery.ExhibitTx(tx, h.account, foreign); !errors.Is(err, row.ErrNoJob) {
 				t.Errorf("another account's job: %v", err)
 			}
-			if _, err := ExhibitTx(tx, h.account, "job_none"); !errors.Is(err, ErrNoJob) {
+			if _, err := gallery.ExhibitTx(tx, h.account, "job_none"); !errors.Is(err, row.ErrNoJob) {
 				t.Errorf("no job: %v", err)
 			}
-			all, err := TallyTx(tx, h.account, "", 9)
-			if err != nil || all != (Tally{1, 1, 1, 1}) {
+			all, err := gallery.TallyTx(tx, h.account, "", 9)
+			if err != nil || all != (gallery.Tally{Queued: 1, Processing: 1, Succeeded: 1, Failed: 1}) {
 				t.Errorf("counted %+v, %v", all, err)
 			}
-			images, err := TallyTx(tx, h.account, "image", 1)
-			if err != nil || images != (Tally{0, 1, 1, 0}) {
+			images, err := gallery.TallyTx(tx, h.account, "image", 1)
+			if err != nil || images != (gallery.Tally{Processing: 1, Succeeded: 1}) {
 				t.Errorf("counted of images %+v, %v", images, err)
 			}
 			return nil
@@ -127,20 +128,5 @@ func (h *house) see(read func(tx *store.Tx) error) {
 	h.t.Helper()
 	if err := h.db.View(h.t.Context(), read); err != nil {
 		h.t.Fatal(err)
-	}
-}
-
-// eachShelf calls fn with each walk that shelves are found by: those of shelves that
-// take one alone.
-func eachShelf(fn func(name, walk string, args []any)) {
-	for _, kind := range []string{"", "image"} {
-		for _, status := range []string{"", "queued", "processing", "succeeded", "failed"} {
-			for _, after := range []string{"", "job_1000"} {
-				text, args := Shelf{Account: "acct_7", Kind: kind, Status: status, After: after, Limit: 50}.statement()
-				if walk, one := strings.CutSuffix(text, ") AS walk0"); one {
-					fn(strings.Join([]string{kind, status, after}, " "), strings.TrimPrefix(walk, "SELECT id FROM ("), args)
-				}
-			}
-		}
 	}
 }

@@ -24,6 +24,8 @@ import (
 	"tollgate/internal/egress"
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
+	"tollgate/internal/job/proof"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/line"
@@ -263,6 +265,21 @@ func pictures(n int) []jobcall.Result {
 // failure is a scripted one.
 func failure(job fault.Code, next upstream.Next) *upstream.JobFailure {
 	return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("scripted")), job, next)
+}
+
+// lost is the failure of a submission whose answer did not arrive.
+func lost(next upstream.Next) *upstream.JobFailure {
+	t := failure(fault.UpstreamError, next)
+	t.Lost = true
+	return t
+}
+
+// refusedBy is the trace of a job that a line has refused, as it is stored.
+func refusedBy(line string) string {
+	var t row.Trace
+	t.Begin(line, 0)
+	t.Ended(failure(fault.UpstreamError, upstream.NextLine), 1)
+	return row.Text(t)
 }
 
 // testNode is one node of a gateway with jobs.
@@ -529,7 +546,7 @@ func (h *house) await(n *testNode, kind, id string, until func(shown) bool) show
 	}
 }
 
-func final(s shown) bool { return s.Status == statusSucceeded || s.Status == statusFailed }
+func final(s shown) bool { return s.Status == row.StatusSucceeded || s.Status == row.StatusFailed }
 
 // view is the operator's view.
 func (h *house) view(id string) (v View, ok bool, err error) {
@@ -543,7 +560,7 @@ func (h *house) view(id string) (v View, ok bool, err error) {
 // audit checks the books and the jobs, and what has been charged in all.
 func (h *house) audit(charged money.Amount) {
 	h.t.Helper()
-	report, err := audit.Run(context.WithoutCancel(h.t.Context()), h.db, AuditTx)
+	report, err := audit.Run(context.WithoutCancel(h.t.Context()), h.db, proof.AuditTx)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 )
@@ -39,32 +39,27 @@ func (j *Jobs) Housekeep(ctx context.Context) error {
 func (j *Jobs) overdue(ctx context.Context) (bool, error) {
 	limit := j.opts.StartLimit.Milliseconds()
 	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) ([]string, error) {
-		return idsTx(tx, overdueJobs, nowMS-limit, maxStarts)
-	}, func(_ *record, p *progress, nowMS int64) bool {
-		return p.overdue(nowMS, j.opts.StartLimit)
+		return row.IDsTx(tx, overdueJobs, nowMS-limit, maxStarts)
+	}, func(_ *row.Job, p *row.Run, nowMS int64) bool {
+		return p.Overdue(nowMS, j.opts.StartLimit)
 	}, j.waitedTooLong())
 }
 
-// overdue tells whether a queued job has waited longer than it may.
-func (p *progress) overdue(nowMS int64, limit time.Duration) bool {
-	return p.queuedMS > 0 && p.queuedMS <= nowMS-limit.Milliseconds()
-}
-
 // waitedTooLong is why jobs past the start limit fail.
-func (j *Jobs) waitedTooLong() jobError {
-	return jobError{code: fault.UpstreamError,
-		message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.opts.StartLimit)}
+func (j *Jobs) waitedTooLong() row.JobError {
+	return row.JobError{Code: fault.UpstreamError,
+		Message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.opts.StartLimit)}
 }
 
 // disabled fails queued jobs of disabled accounts.
 func (j *Jobs) disabled(ctx context.Context) (bool, error) {
 	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
-		models, err := distinctTx(tx, nextQueuedModel)
+		models, err := row.DistinctTx(tx, nextQueuedModel)
 		if err != nil {
 			return nil, err
 		}
 		for _, model := range models {
-			accounts, err := distinctTx(tx, nextQueuedAccount, model)
+			accounts, err := row.DistinctTx(tx, nextQueuedAccount, model)
 			if err != nil {
 				return nil, err
 			}
@@ -74,18 +69,18 @@ func (j *Jobs) disabled(ctx context.Context) (bool, error) {
 			}
 			for _, account := range accounts {
 				if states[account].Disabled {
-					return idsTx(tx, accountQueue, model, account, maxStarts)
+					return row.IDsTx(tx, accountQueue, model, account, maxStarts)
 				}
 			}
 		}
 		return nil, nil
-	}, func(*record, *progress, int64) bool { return true }, disabledAccount())
+	}, func(*row.Job, *row.Run, int64) bool { return true }, disabledAccount())
 }
 
 // disabledAccount is why jobs of a disabled account fail.
-func disabledAccount() jobError {
-	return jobError{code: fault.UpstreamError,
-		message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
+func disabledAccount() row.JobError {
+	return row.JobError{Code: fault.UpstreamError,
+		Message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
 }
 
 // maxForgotten bounds the records that are removed in one transaction.
@@ -99,7 +94,7 @@ func (j *Jobs) forget(ctx context.Context) (bool, error) {
 		if err != nil {
 			return err
 		}
-		ids, err := idsTx(tx, pastRecords, j.oldest(now), maxForgotten)
+		ids, err := row.IDsTx(tx, pastRecords, j.oldest(now), maxForgotten)
 		if err != nil || len(ids) == 0 {
 			gone = 0
 			return err
@@ -113,18 +108,18 @@ func (j *Jobs) forget(ctx context.Context) (bool, error) {
 // giveUp fails queued jobs of a model that is not in the catalog any more.
 func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
 	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
-		return idsTx(tx, modelQueue, model, maxStarts)
-	}, func(rec *record, _ *progress, _ int64) bool {
+		return row.IDsTx(tx, modelQueue, model, maxStarts)
+	}, func(rec *row.Job, _ *row.Run, _ int64) bool {
 		// A job may be of a newer catalog than the one that this node has yet.
 		now := j.opts.Catalog.Current()
-		return rec.revision <= now.Revision && !made(now, model)
-	}, jobError{code: fault.UpstreamError,
-		message: "The model is no longer served. You were not charged. Please submit the job with another model."})
+		return rec.Revision <= now.Revision && !made(now, model)
+	}, row.JobError{Code: fault.UpstreamError,
+		Message: "The model is no longer served. You were not charged. Please submit the job with another model."})
 }
 
 // failSome ends some queued jobs; true: there may be more.
 func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error),
-	still func(rec *record, p *progress, nowMS int64) bool, why jobError) (bool, error) {
+	still func(rec *row.Job, p *row.Run, nowMS int64) bool, why row.JobError) (bool, error) {
 	var ends []*ending
 	found := 0
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
@@ -139,15 +134,15 @@ func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64
 		}
 		found = len(ids)
 		for _, id := range ids {
-			rec, p, err := readTx(tx, id)
+			rec, p, err := row.ReadTx(tx, id)
 			if err != nil {
 				return err
 			}
-			if rec == nil || p.state != stateQueued || !still(rec, p, now) {
+			if rec == nil || p.State != row.StateQueued || !still(rec, p, now) {
 				continue
 			}
-			e := j.ending(rec, nil, p.fence, why)
-			e.when = func(p *progress, nowMS int64) bool { return p.state == stateQueued && still(rec, p, nowMS) }
+			e := j.ending(rec, nil, p.Fence, why)
+			e.when = func(p *row.Run, nowMS int64) bool { return p.State == row.StateQueued && still(rec, p, nowMS) }
 			ends = append(ends, e)
 		}
 		return nil

@@ -16,7 +16,8 @@
 //   - A job keeps its slot of a line from the decision to submit until its
 //     attempt has ended, whichever node looks after it.
 //
-// The row of the record is job, that of the work in progress job_run.
+// The rows of a job, the record and the run, are read and written by row; what an
+// account sees of its jobs is in gallery, what the audit asks of them in proof.
 package job
 
 import (
@@ -31,6 +32,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/id"
 	"tollgate/internal/job/groupcommit"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/loop"
@@ -123,10 +125,7 @@ func New(o Options) *Jobs {
 }
 
 // NewID makes the id of a job to be submitted.
-func NewID() string { return id.New(idPrefix) }
-
-// idPrefix begins the ids of jobs.
-const idPrefix = "job_"
+func NewID() string { return id.New(row.IDPrefix) }
 
 // The rhythms of Run.
 const (
@@ -184,3 +183,6 @@ func (j *Jobs) rouse() {
 	default:
 	}
 }
+
+// KeptFor is how long the record of a job that has ended is kept.
+func (j *Jobs) KeptFor() time.Duration { return j.opts.Retention }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/id"
+	"tollgate/internal/job/row"
 	"tollgate/internal/store"
 )
 
@@ -27,7 +28,7 @@ func ListTx(tx *store.Tx, f Filter) ([]View, bool, error) {
 	}
 	var ids []string
 	for _, s := range f.sources() {
-		found, err := idsTx(tx, s.text, s.args...)
+		found, err := row.IDsTx(tx, s.text, s.args...)
 		if err != nil {
 			return nil, false, err
 		}
@@ -60,7 +61,7 @@ func (f Filter) sources() []source {
 	switch {
 	case f.Code != "": // which jobs have when they have failed
 		return []source{f.recorded()}
-	case f.Status == statusQueued, f.Status == statusProcessing:
+	case f.Status == row.StatusQueued, f.Status == row.StatusProcessing:
 		return []source{f.running()}
 	case f.Line != "" && f.Status == "":
 		return []source{f.running(), f.recorded()}
@@ -84,11 +85,11 @@ func (f Filter) running() source {
 	var w indexScan
 	w.by(f.Line, "line = ? AND line <> ''", "")
 	switch {
-	case f.Status == statusQueued:
+	case f.Status == row.StatusQueued:
 		w.where = append(w.where, "started_ms + 0 = 0")
-	case f.Status == statusProcessing && f.Line == "":
+	case f.Status == row.StatusProcessing && f.Line == "":
 		w.where = append(w.where, "started_ms > 0")
-	case f.Status == statusProcessing:
+	case f.Status == row.StatusProcessing:
 		w.where = append(w.where, "started_ms + 0 > 0")
 	}
 	w.by(f.Account, "account || '' = ?", "account || '' = ?")
@@ -122,10 +123,10 @@ func (w *indexScan) by(value, first, later string) {
 func (w *indexScan) newest(table string, f Filter) source {
 	w.by(f.After, "id < ?", "id < ?")
 	if f.SinceMS > 0 {
-		w.by(id.First(idPrefix, time.UnixMilli(f.SinceMS)), "id >= ?", "id >= ?")
+		w.by(id.First(row.IDPrefix, time.UnixMilli(f.SinceMS)), "id >= ?", "id >= ?")
 	}
 	if f.UntilMS > 0 {
-		w.by(id.First(idPrefix, time.UnixMilli(f.UntilMS)), "id < ?", "id < ?")
+		w.by(id.First(row.IDPrefix, time.UnixMilli(f.UntilMS)), "id < ?", "id < ?")
 	}
 	text := `SELECT id FROM ` + table
 	if len(w.where) > 0 {

@@ -3,9 +3,9 @@ package job
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -19,8 +19,8 @@ type View struct {
 	Account, Key       string
 	Request            string
 	Line               string // that has it, or did it
-	Steps              []Step
-	Attempts           []TracedAttempt
+	Steps              []row.Step
+	Attempts           []row.TracedAttempt
 	Held, Cost         money.Amount
 	Over               money.Amount // what usage exceeded the hold by
 	StartedMS, EndedMS int64
@@ -32,7 +32,7 @@ type View struct {
 
 // queuedJob is what the place of a job follows from.
 type queuedJob struct {
-	rec         *record
+	rec         *row.Job
 	state, turn int64
 }
 
@@ -40,31 +40,28 @@ type queuedJob struct {
 // the act. It may be called again for a transaction that is tried again.
 type Note func(q *store.Batch, nowMS int64, account, job string)
 
-// ErrNoJob means that there is no such job.
-var ErrNoJob = errors.New("no such job")
-
 // GetTx reads one job. ErrNoJob.
 func GetTx(tx *store.Tx, id string) (View, error) {
-	rec, p, err := readTx(tx, id)
+	rec, p, err := row.ReadTx(tx, id)
 	if err != nil {
 		return View{}, err
 	}
 	if rec != nil {
-		v := rec.view(p.trace)
-		v.Line, v.Node, v.StartedMS, v.Held = p.line, p.epoch, p.startedMS, rec.held
-		v.Body = rec.submittedView(p)
-		if p.startedMS == 0 {
-			v.queued = &queuedJob{rec, p.state, p.turn}
+		v := viewOf(rec, p.Trace)
+		v.Line, v.Node, v.StartedMS, v.Held = p.Line, p.Epoch, p.StartedMS, rec.Held
+		v.Body = unplaced(rec, p)
+		if p.StartedMS == 0 {
+			v.queued = &queuedJob{rec, p.State, p.Turn}
 		}
 		return v, nil
 	}
-	if rec, err = recordTx(tx, id); err != nil {
+	if rec, err = row.RecordTx(tx, id); err != nil {
 		return View{}, err
 	}
-	v := rec.view(rec.trace)
-	v.Body = json.RawMessage(rec.body)
-	over, err := ledger.OverOfRequestsTx(tx, []string{rec.request})
-	v.Over = over[rec.request]
+	v := viewOf(rec, rec.Trace)
+	v.Body = json.RawMessage(rec.Body)
+	over, err := ledger.OverOfRequestsTx(tx, []string{rec.Request})
+	v.Over = over[rec.Request]
 	return v, err
 }
 
@@ -79,33 +76,20 @@ func (j *Jobs) AddPosition(ctx context.Context, v *View) error {
 	return err
 }
 
-// recordTx reads the record of a job. ErrNoJob.
-func recordTx(tx *store.Tx, id string) (*record, error) {
-	rows, err := tx.Query(`SELECT `+recordColumns+` FROM job j WHERE j.id = $1`, id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return nil, errors.Join(rows.Err(), ErrNoJob)
-	}
-	return scanRecord(rows)
-}
-
-// view is what both running and ended jobs show.
-func (r *record) view(t trace) View {
+// viewOf is what both running and ended jobs show.
+func viewOf(r *row.Job, t row.Trace) View {
 	return View{
-		Account: r.account, Key: r.key, Request: r.request, Line: r.line, Steps: t.Steps, Attempts: t.Attempts,
-		Cost: r.cost, StartedMS: r.startedMS, EndedMS: r.endedMS,
+		Account: r.Account, Key: r.Key, Request: r.Request, Line: r.Line, Steps: t.Steps, Attempts: t.Attempts,
+		Cost: r.Cost, StartedMS: r.StartedMS, EndedMS: r.EndedMS,
 	}
 }
 
-// submittedView is the public body of a running job without its place.
-func (r *record) submittedView(p *progress) []byte {
-	if p.startedMS > 0 {
-		return r.processing()
+// unplaced is the public body of a running job without its place.
+func unplaced(r *row.Job, p *row.Run) []byte {
+	if p.StartedMS > 0 {
+		return r.Processing()
 	}
-	return render(r.base(statusQueued))
+	return row.Render(r.Base(row.StatusQueued))
 }
 
 // Cancel ends a job that has not ended: it fails with upstream_error and is
@@ -118,8 +102,8 @@ func (j *Jobs) Cancel(ctx context.Context, id string, note Note) error {
 		return err
 	}
 	drop := j.dropper(id)
-	e := j.ending(rec, nil, anyFence, jobError{code: fault.UpstreamError, operator: true,
-		message: "The job was cancelled by the operator. You were not charged."})
+	e := j.ending(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true,
+		Message: "The job was cancelled by the operator. You were not charged."})
 	e.note = note
 	if !j.end(ctx, e) {
 		if ctx.Err() != nil {
@@ -128,7 +112,7 @@ func (j *Jobs) Cancel(ctx context.Context, id string, note Note) error {
 		return hasEnded(id)
 	}
 	drop()
-	j.tellProvider(ctx, rec, &e.row.progress) // as it was when it ended
+	j.tellProvider(ctx, rec, &e.row.Run) // as it was when it ended
 	return nil
 }
 
@@ -145,26 +129,26 @@ func (j *Jobs) dropper(id string) func() {
 
 // tellProvider cancels the work of a job at its provider, as a courtesy, where
 // this node can reach it.
-func (j *Jobs) tellProvider(ctx context.Context, rec *record, p *progress) {
-	if p.ticket == "" {
+func (j *Jobs) tellProvider(ctx context.Context, rec *row.Job, p *row.Run) {
+	if p.Ticket == "" {
 		return
 	}
-	snapshot, err := j.opts.Catalog.At(ctx, p.revision)
+	snapshot, err := j.opts.Catalog.At(ctx, p.Revision)
 	if err != nil {
 		return
 	}
-	if candidate := j.opts.Lines.CandidateFor(snapshot, p.line, rec.model); candidate != nil {
-		(&worker{jobs: j, rec: rec, run: p, candidate: candidate}).cancel(ctx, p.ticket)
+	if candidate := j.opts.Lines.CandidateFor(snapshot, p.Line, rec.Model); candidate != nil {
+		(&worker{jobs: j, rec: rec, run: p, candidate: candidate}).cancel(ctx, p.Ticket)
 	}
 }
 
 // unended reads a job that has not ended.
-func (j *Jobs) unended(ctx context.Context, id string) (rec *record, p *progress, err error) {
+func (j *Jobs) unended(ctx context.Context, id string) (rec *row.Job, p *row.Run, err error) {
 	err = j.opts.DB.View(ctx, func(tx *store.Tx) error {
-		if rec, p, err = readTx(tx, id); err != nil || rec != nil {
+		if rec, p, err = row.ReadTx(tx, id); err != nil || rec != nil {
 			return err
 		}
-		if _, err := recordTx(tx, id); err != nil {
+		if _, err := row.RecordTx(tx, id); err != nil {
 			return err
 		}
 		return hasEnded(id)

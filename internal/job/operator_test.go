@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/media"
 	"tollgate/internal/media/format"
 	"tollgate/internal/money"
@@ -99,10 +100,10 @@ func TestList(t *testing.T) {
 			t.Errorf("page by page %v, at once %v", paged, all)
 		}
 		if v, _, err := h.view(runs); err != nil || v.Line != "second" || v.Node != n.self.Epoch() || v.Held != 3*cent ||
-			parse(t, v.Body).Status != statusProcessing {
+			parse(t, v.Body).Status != row.StatusProcessing {
 			t.Errorf("%+v %v", v, err)
 		}
-		if _, _, err := h.view(NewID()); !errors.Is(err, ErrNoJob) {
+		if _, _, err := h.view(NewID()); !errors.Is(err, row.ErrNoJob) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -139,7 +140,7 @@ func TestCancel(t *testing.T) {
 					t.Fatal(err)
 				}
 				n.jobs.running.Wait() // though its call would wait for ever
-				if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) ||
+				if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
 					s.Error.Type != "upstream_error" {
 					t.Errorf("%+v", s)
 				}
@@ -149,7 +150,7 @@ func TestCancel(t *testing.T) {
 				if err := n.jobs.Cancel(ctx, id, nil); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 					t.Errorf("a second time: %v", err)
 				}
-				if err := n.jobs.Cancel(ctx, NewID(), nil); !errors.Is(err, ErrNoJob) {
+				if err := n.jobs.Cancel(ctx, NewID(), nil); !errors.Is(err, row.ErrNoJob) {
 					t.Errorf("no such job: %v", err)
 				}
 				h.audit(0)
@@ -157,7 +158,7 @@ func TestCancel(t *testing.T) {
 				next := h.submit(n, h.submission(n, "easel-1", 1))
 				n.step(n.jobs.Start)
 				n.jobs.running.Wait()
-				if s := h.poll(n, "image", next); s.Status != statusSucceeded {
+				if s := h.poll(n, "image", next); s.Status != row.StatusSucceeded {
 					t.Errorf("the line's slot is not free: %+v", s)
 				}
 				h.audit(cent)
@@ -197,7 +198,7 @@ func TestRequeueRunning(t *testing.T) {
 				m.hold = nil
 				n.step(n.jobs.Start)
 				n.jobs.running.Wait()
-				if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+				if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 					t.Errorf("%+v", s)
 				}
 				if c.stuck != "" && (m.count() != 2 || m.submitted[0].Key == m.submitted[1].Key) {
@@ -231,7 +232,7 @@ func TestRequeueEnded(t *testing.T) {
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
 		for _, job := range []string{id, next} {
-			if s := h.poll(n, "image", job); s.Status != statusSucceeded || s.ID != job {
+			if s := h.poll(n, "image", job); s.Status != row.StatusSucceeded || s.ID != job {
 				t.Errorf("%+v", s)
 			}
 		}
@@ -241,7 +242,7 @@ func TestRequeueEnded(t *testing.T) {
 		if _, err := h.requeue(n, id, Anew{Force: true}); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
 			t.Errorf("beyond the balance: %v", err)
 		}
-		if _, err := h.requeue(n, NewID(), Anew{}); !errors.Is(err, ErrNoJob) {
+		if _, err := h.requeue(n, NewID(), Anew{}); !errors.Is(err, row.ErrNoJob) {
 			t.Errorf("no such job: %v", err)
 		}
 		h.audit(2 * cent)

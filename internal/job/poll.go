@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/store"
 )
 
@@ -15,13 +16,14 @@ import (
 // job_not_found where there is none of that kind and account, or its record has
 // run out; 503 while the database is away.
 func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, error) {
-	var r record
+	var r row.Job
 	var state, turn, started sql.NullInt64
-	err := j.opts.DB.QueryRow(ctx, `SELECT j.account, j.kind, j.model, j.status, j.body, j.created_ms, j.ended_ms, r.state, r.turn, r.started_ms
+	err := j.opts.DB.QueryRow(ctx, `SELECT j.account, j.kind, j.model, j.status, j.body, j.created_ms, j.ended_ms,
+			r.state, r.turn, r.started_ms
 		FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.id = $1`, id).
-		Scan(&r.account, &r.kind, &r.model, &r.status, &r.body, &r.createdMS, &r.endedMS, &state, &turn, &started)
+		Scan(&r.Account, &r.Kind, &r.Model, &r.Status, &r.Body, &r.CreatedMS, &r.EndedMS, &state, &turn, &started)
 	var now int64
-	if err == nil && r.endedMS > 0 {
+	if err == nil && r.EndedMS > 0 {
 		err = j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
 			now, err = tx.NowMS()
 			return err
@@ -32,30 +34,30 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 		return nil, notFound(id)
 	case err != nil:
 		return nil, away(fmt.Errorf("read a job: %w", err))
-	case r.account != account || r.kind != kind || (r.endedMS > 0 && r.endedMS <= j.oldest(now)):
+	case r.Account != account || r.Kind != kind || (r.EndedMS > 0 && r.EndedMS <= j.oldest(now)):
 		return nil, notFound(id)
-	case r.endedMS > 0:
-		return []byte(r.body), nil
+	case r.EndedMS > 0:
+		return []byte(r.Body), nil
 	case !state.Valid:
 		return nil, away(fmt.Errorf("job %s runs and has no row of its progress", id))
 	}
-	r.id = id
+	r.ID = id
 	if started.Int64 > 0 {
-		return r.processing(), nil
+		return r.Processing(), nil
 	}
 	return j.queuedBody(ctx, &r, state.Int64, turn.Int64)
 }
 
 // queuedBody is the body of a job that has not started.
-func (j *Jobs) queuedBody(ctx context.Context, r *record, state, turn int64) ([]byte, error) {
-	if state != stateQueued { // about to be accepted
-		return r.queued(0, 1), nil
+func (j *Jobs) queuedBody(ctx context.Context, r *row.Job, state, turn int64) ([]byte, error) {
+	if state != row.StateQueued { // about to be accepted
+		return r.Queued(0, 1), nil
 	}
 	position, eta, err := j.queues.position(ctx, r, turn)
 	if err != nil {
 		return nil, away(fmt.Errorf("read a queue: %w", err))
 	}
-	return r.queued(position, eta), nil
+	return r.Queued(position, eta), nil
 }
 
 // notFound is the answer for a job that its asker does not have.

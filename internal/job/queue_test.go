@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/job/row"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -129,7 +130,7 @@ func TestQueueModel(t *testing.T) {
 			for at, id := range want.order() {
 				i := slices.IndexFunc(want.jobs, func(j queued) bool { return j.id == id })
 				s := h.as(want.jobs[i].owner, "").poll(n, "image", id)
-				if s.Status != statusQueued || *s.Position != int64(at) || *s.ETA < 1 {
+				if s.Status != row.StatusQueued || *s.Position != int64(at) || *s.ETA < 1 {
 					t.Fatalf("job %s shows %s %d, want place %d", id, s.Status, *s.Position, at)
 				}
 			}
@@ -220,7 +221,7 @@ func TestReturnedJobIsNext(t *testing.T) {
 		release <- struct{}{}
 		n.jobs.running.Wait()
 		n.fresh()
-		if s := h.poll(n, "image", back); s.Status != statusProcessing {
+		if s := h.poll(n, "image", back); s.Status != row.StatusProcessing {
 			t.Errorf("%+v", s)
 		}
 		comes := h.as(h.open(money.USD))
@@ -251,7 +252,7 @@ func (h *house) update(query string, args ...any) {
 func (h *house) order() (ids []string) {
 	h.t.Helper()
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
-		ids, err = idsTx(tx, `SELECT id FROM job_run WHERE state = 0 ORDER BY turn, id`)
+		ids, err = row.IDsTx(tx, `SELECT id FROM job_run WHERE state = 0 ORDER BY turn, id`)
 		return err
 	})
 	if err != nil {
@@ -366,8 +367,8 @@ func TestManyPolls(t *testing.T) {
 						return
 					}
 					s := parse(t, body)
-					started = started || s.Status != statusQueued
-					if started && s.Status == statusQueued {
+					started = started || s.Status != row.StatusQueued
+					if started && s.Status == row.StatusQueued {
 						t.Errorf("queued again: %s", body)
 					}
 					if final(s) {

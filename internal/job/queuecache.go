@@ -3,10 +3,13 @@ package job
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"tollgate/internal/job/gallery"
+	"tollgate/internal/job/row"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 )
@@ -74,18 +77,18 @@ func (c *queueCache) view(model string) *queueState {
 
 // position returns how many jobs are ahead of one that waits, and in how many
 // seconds it is likely to start.
-func (c *queueCache) position(ctx context.Context, r *record, turn int64) (position, etaSeconds int64, err error) {
-	v := c.view(r.model)
+func (c *queueCache) position(ctx context.Context, r *row.Job, turn int64) (position, etaSeconds int64, err error) {
+	v := c.view(r.Model)
 	if err := c.refresh(ctx, v, r); err != nil {
 		return 0, 0, err
 	}
-	mine := queueEntry{turn, r.id}
+	mine := queueEntry{turn, r.ID}
 	v.mu.Lock()
 	at, found := slices.BinarySearchFunc(v.entries, mine, queueEntry.compare)
 	busy, pace := v.busy, v.pace
 	v.mu.Unlock()
 	if !found { // it came since
-		if at, err = c.count(ctx, r.model, mine); err != nil {
+		if at, err = c.count(ctx, r.Model, mine); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -94,7 +97,7 @@ func (c *queueCache) position(ctx context.Context, r *record, turn int64) (posit
 
 // refresh reads a queue that was read too long ago. One reads for all who ask
 // meanwhile; they wait as long as they may, and no lock is held.
-func (c *queueCache) refresh(ctx context.Context, v *queueState, r *record) error {
+func (c *queueCache) refresh(ctx context.Context, v *queueState, r *row.Job) error {
 	for {
 		v.mu.Lock()
 		now := c.jobs.opts.Now()
@@ -133,7 +136,7 @@ func eta(ahead, busy int64, pace time.Duration) int64 {
 // read reads a model's queue along its index, and how long its jobs take, if that
 // is asked for. What was read is fresh from its arrival on: those who waited do not
 // read it once more where that takes long.
-func (c *queueCache) read(ctx context.Context, v *queueState, r *record, withPace bool) error {
+func (c *queueCache) read(ctx context.Context, v *queueState, r *row.Job, withPace bool) error {
 	defer func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -142,7 +145,7 @@ func (c *queueCache) read(ctx context.Context, v *queueState, r *record, withPac
 	}()
 	var next queueState
 	err := c.jobs.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
-		if next.entries, err = placesTx(tx, r.model); err != nil {
+		if next.entries, err = placesTx(tx, r.Model); err != nil {
 			return err
 		}
 		if withPace {
@@ -150,7 +153,7 @@ func (c *queueCache) read(ctx context.Context, v *queueState, r *record, withPac
 				return err
 			}
 		}
-		return tx.QueryRow(countBusy, r.model).Scan(&next.busy)
+		return tx.QueryRow(countBusy, r.Model).Scan(&next.busy)
 	})
 	if err != nil {
 		return err
@@ -192,8 +195,8 @@ func (c *queueCache) count(ctx context.Context, model string, mine queueEntry) (
 }
 
 // paceTx reads how long the newest jobs of a model took: the median.
-func paceTx(tx *store.Tx, r *record) (time.Duration, error) {
-	rows, err := tx.Query(recentTimes, r.model, maxSamples)
+func paceTx(tx *store.Tx, r *row.Job) (time.Duration, error) {
+	rows, err := tx.Query(recentTimes, r.Model, maxSamples)
 	if err != nil {
 		return 0, err
 	}
@@ -209,8 +212,26 @@ func paceTx(tx *store.Tx, r *record) (time.Duration, error) {
 	switch slices.Sort(took); {
 	case len(took) > 0:
 		return time.Duration(took[len(took)/2]) * time.Millisecond, rows.Err()
-	case r.kind == upstream.KindVideo:
+	case r.Kind == upstream.KindVideo:
 		return usualVideo, rows.Err()
 	}
 	return usualImage, rows.Err()
+}
+
+// AddPlaces tells where those of the jobs stand that wait in a queue. Call it
+// outside of a transaction.
+func (j *Jobs) AddPlaces(ctx context.Context, list []gallery.Exhibit) error {
+	for i := range list {
+		e := &list[i]
+		turn, waits := e.Waits()
+		if !waits {
+			continue
+		}
+		var err error
+		e.Ahead, e.WaitSeconds, err = j.queues.position(ctx, &row.Job{ID: e.ID, Model: e.Model, Kind: e.Kind}, turn)
+		if err != nil {
+			return away(fmt.Errorf("read a queue: %w", err))
+		}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 )
@@ -56,8 +57,8 @@ func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, r
 }
 
 // backToQueue takes a job that has not ended from its line.
-func (j *Jobs) backToQueue(ctx context.Context, rec *record, p *progress, o Anew) (answer []byte, replayed bool, err error) {
-	drop, moved := j.dropper(rec.id), false
+func (j *Jobs) backToQueue(ctx context.Context, rec *row.Job, p *row.Run, o Anew) (answer []byte, replayed bool, err error) {
+	drop, moved := j.dropper(rec.ID), false
 	err = j.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		moved, replayed = false, false
 		if o.Once != nil { // a twin on another node
@@ -71,21 +72,21 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *record, p *progress, o Anew
 			return err
 		}
 		next := *p
-		next.trace = p.trace.anew(now)
-		next.trace.step(stepRequeued, now, p.line)
-		next.queuedMS = now
-		changed, err := next.stepBackTx(tx, rec.id, now, 0)
+		next.Trace = p.Trace.Anew(now)
+		next.Trace.Step(row.StepRequeued, now, p.Line)
+		next.QueuedMS = now
+		changed, err := stepBackTx(tx, &next, rec.ID, now, 0)
 		if moved = changed > 0; err != nil || !moved {
 			return err
 		}
 		if o.Note != nil {
 			b := tx.Batch()
-			o.Note(b, now, rec.account, rec.id)
+			o.Note(b, now, rec.Account, rec.ID)
 			if err := tx.Run(b); err != nil {
 				return err
 			}
 		}
-		v, err := GetTx(tx, rec.id)
+		v, err := GetTx(tx, rec.ID)
 		if err != nil {
 			return err
 		}
@@ -96,11 +97,11 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *record, p *progress, o Anew
 	})
 	switch {
 	case err != nil:
-		return nil, false, fmt.Errorf("requeue job %s: %w", rec.id, err)
+		return nil, false, fmt.Errorf("requeue job %s: %w", rec.ID, err)
 	case replayed:
 		return answer, true, nil
 	case !moved:
-		return nil, false, fault.New(fault.InvalidRequest, "The job %s has just changed. Look at it, and try again.", rec.id)
+		return nil, false, fault.New(fault.InvalidRequest, "The job %s has just changed. Look at it, and try again.", rec.ID)
 	}
 	drop()
 	j.tellProvider(ctx, rec, p)
@@ -108,38 +109,25 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *record, p *progress, o Anew
 	return answer, false, nil
 }
 
-// anew is a trace whose attempts count for nothing.
-func (t *trace) anew(now int64) trace {
-	next := t.clone()
-	for i := range next.Attempts {
-		next.Attempts[i].Next = nextLater
-		if next.Attempts[i].Ended == 0 {
-			next.Attempts[i].Ended = now
-		}
-		next.Attempts[i].Lost = false
-	}
-	return next
-}
-
 // again submits a job that has ended once more.
 func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, replayed bool, err error) {
-	var rec *record
+	var rec *row.Job
 	var key ledger.KeyState
 	err = j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
-		if rec, err = recordTx(tx, old); err != nil {
+		if rec, err = row.RecordTx(tx, old); err != nil {
 			return err
 		}
-		keys, err := ledger.KeysTx(tx, []string{rec.key})
-		key = keys[rec.key]
+		keys, err := ledger.KeysTx(tx, []string{rec.Key})
+		key = keys[rec.Key]
 		return err
 	})
 	switch {
 	case err != nil:
 		return nil, false, err
-	case rec.status == statusSucceeded && !o.Force:
+	case rec.Status == row.StatusSucceeded && !o.Force:
 		return nil, false, fault.At(fault.InvalidRequest, "force",
 			"The job %s has succeeded. To let it be done again, at its user's expense, send {\"force\":true}.", old)
-	case len(rec.materials.References) > 0 || rec.materials.Mask != nil:
+	case len(rec.Materials.References) > 0 || rec.Materials.Mask != nil:
 		return nil, false, fault.New(fault.InvalidRequest,
 			"The job %s had reference files, which were deleted when it ended: its user has to submit it again.", old)
 	}
@@ -149,15 +137,15 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	}
 	now := j.opts.Now()
 	next := *rec
-	next.id, next.request, next.status, next.body, next.trace = NewID(), id.At("req_", now), statusQueued, "", trace{}
-	next.cost, next.line, next.code, next.startedMS, next.endedMS = 0, "", "", 0, 0
+	next.ID, next.Request, next.Status, next.Body, next.Trace = NewID(), id.At("req_", now), row.StatusQueued, "", row.Trace{}
+	next.Cost, next.Line, next.Code, next.StartedMS, next.EndedMS = 0, "", "", 0, 0
 	a := &anewAdmission{admission: admission{jobs: j, rec: &next}, show: o.Show, note: o.Note, old: old}
 	if o.Once != nil {
 		a.once = &ledger.OnceRide{Once: *o.Once}
 	}
 	err = j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
-		Request: next.request, Account: next.account, Key: next.key, KeyVersion: key.Version, Model: next.model, Endpoint: next.endpoint,
-		Amount: next.held, FreeDaily: model.FreeDailyRequests, Revision: next.revision, Received: now, Job: next.id,
+		Request: next.Request, Account: next.Account, Key: next.Key, KeyVersion: key.Version, Model: next.Model, Endpoint: next.Endpoint,
+		Amount: next.Held, FreeDaily: model.FreeDailyRequests, Revision: next.Revision, Received: now, Job: next.ID,
 	}, a)
 	var saved savedAnswer
 	var known knownJob
@@ -167,7 +155,7 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	case err != nil && !errors.As(err, &known): // known: it was made, by a commit whose answer was lost
 		return nil, false, onBehalf(err)
 	}
-	j.metrics.submitted(next.kind)
+	j.metrics.submitted(next.Kind)
 	j.rouse()
 	return a.answer(), false, nil
 }
@@ -227,7 +215,7 @@ func (a *anewAdmission) Decide(nowMS int64) error {
 func (a *anewAdmission) Write(q *store.Batch, nowMS int64) {
 	a.admission.Write(q, nowMS)
 	if a.note != nil {
-		a.note(q, nowMS, a.rec.account, a.old)
+		a.note(q, nowMS, a.rec.Account, a.old)
 	}
 	if a.once != nil {
 		a.once.Write(q, a.answer(), nowMS)
@@ -244,7 +232,7 @@ func (a *anewAdmission) Undo() ledger.EndRider {
 
 // answer shows the job as it was made.
 func (a *anewAdmission) answer() []byte {
-	v := a.rec.view(trace{Steps: []Step{{Name: stepQueued, At: a.rec.createdMS}}})
-	v.Held, v.Body = a.rec.held, render(a.rec.base(statusQueued))
+	v := viewOf(a.rec, row.Trace{Steps: []row.Step{{Name: row.StepQueued, At: a.rec.CreatedMS}}})
+	v.Held, v.Body = a.rec.Held, row.Render(a.rec.Base(row.StatusQueued))
 	return a.show(v)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream/chatcall"
 )
@@ -29,7 +30,7 @@ func TestRetention(t *testing.T) {
 
 		h.age(id, n.jobs.opts.Retention-time.Minute)
 		n.step(n.jobs.Housekeep)
-		if again := h.poll(n, "image", id); again.Status != statusSucceeded {
+		if again := h.poll(n, "image", id); again.Status != row.StatusSucceeded {
 			t.Errorf("within its time: %+v", again)
 		}
 		h.age(id, time.Minute)
@@ -40,10 +41,10 @@ func TestRetention(t *testing.T) {
 		if jobs, running, _ := h.rows(); jobs != 2 || running != 1 {
 			t.Errorf("%d records, %d in progress", jobs, running)
 		}
-		if again := h.poll(n, "image", kept); again.Status != statusSucceeded {
+		if again := h.poll(n, "image", kept); again.Status != row.StatusSucceeded {
 			t.Errorf("%+v", again)
 		}
-		if again := h.poll(n, "image", old); again.Status != statusQueued {
+		if again := h.poll(n, "image", old); again.Status != row.StatusQueued {
 			t.Errorf("%+v", again)
 		}
 		s.Data = append(s.Data, h.poll(n, "image", kept).Data...)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
@@ -72,7 +73,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var logged []TracedAttempt
+				var logged []row.TracedAttempt
 				err = h.db.View(t.Context(), func(tx *store.Tx) error {
 					receipts, _, err := ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 1})
 					if err != nil || len(receipts) != 1 || receipts[0].ID != v.Request {
@@ -83,7 +84,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, attempts := range [][]TracedAttempt{v.Attempts, logged} {
+				for _, attempts := range [][]row.TracedAttempt{v.Attempts, logged} {
 					if len(attempts) != len(test.want) {
 						t.Fatalf("attempts %+v; want %+v", attempts, test.want)
 					}

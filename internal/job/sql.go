@@ -1,11 +1,5 @@
 package job
 
-import (
-	"slices"
-
-	"tollgate/internal/store"
-)
-
 // The statements that meet many rows. Each finds them along an index; the test
 // beside this file asks both databases.
 const (
@@ -55,33 +49,3 @@ const (
 	selectOnce = `SELECT id, kind, model, fingerprint, ended_ms FROM job WHERE account = $1 AND once_key = $2 AND once_key <> ''
 		ORDER BY id DESC LIMIT 1`
 )
-
-// distinctTx lists the distinct values of an indexed column by asking for the
-// next one, whose parameter is the last, until there is none.
-func distinctTx(tx *store.Tx, next string, args ...any) ([]string, error) {
-	var values []string
-	for last := ""; ; {
-		if err := tx.QueryRow(next, append(slices.Clone(args), last)...).Scan(&last); err != nil || last == "" {
-			return values, err
-		}
-		values = append(values, last)
-	}
-}
-
-// idsTx reads a list of ids.
-func idsTx(tx *store.Tx, query string, args ...any) ([]string, error) {
-	rows, err := tx.Query(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, rows.Err()
-}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tollgate/internal/job/row"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream/chatcall"
@@ -62,7 +63,7 @@ func TestCrowd(t *testing.T) {
 				"of an account": {accountQueue, []any{"easel-1", "acct_5", 32}},
 				"past":          {pastRecords, []any{int64(100), maxForgotten}},
 				"pace":          {recentTimes, []any{"easel-1", maxSamples}},
-				"record and run": {`SELECT ` + recordColumns + `, ` + progressColumns + ` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`,
+				"record and run": {`SELECT ` + row.RecordColumns + `, ` + row.RunColumns + ` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`,
 					[]any{"job_7"}},
 			} {
 				plan := storetest.Plan(t, tx, s.text, s.args...)
@@ -80,7 +81,6 @@ func TestCrowd(t *testing.T) {
 					storetest.WalksIndex(t, tx, fmt.Sprintf("list %+v", f), s.text, s.args...)
 				}
 			})
-			eachShelf(func(name, text string, args []any) { storetest.WalksIndex(t, tx, "shelf "+name, text, args...) })
 			return nil
 		})
 		if err != nil {
@@ -89,8 +89,8 @@ func TestCrowd(t *testing.T) {
 		h.update(`UPDATE job_run SET turn = turn + 1 WHERE state = 0 AND turn = 0`)
 		n := h.still()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
-		if _, p := h.stand(id); p.turn != 1 {
-			t.Errorf("it is at turn %d", p.turn)
+		if _, p := h.stand(id); p.Turn != 1 {
+			t.Errorf("it is at turn %d", p.Turn)
 		}
 		if s := h.poll(n, "image", id); *s.Position > 200 { // of 10,000: those of its turn
 			t.Errorf("it is at place %d", *s.Position)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/job/row"
 	"tollgate/internal/line"
 	"tollgate/internal/store"
 )
@@ -108,7 +109,7 @@ func (t *turns) join(ctx context.Context) {
 func (j *Jobs) queuedModels(ctx context.Context) ([]string, error) {
 	var models []string
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
-		models, err = distinctTx(tx, nextQueuedModel)
+		models, err = row.DistinctTx(tx, nextQueuedModel)
 		return err
 	})
 	return models, err
@@ -154,8 +155,8 @@ func (j *Jobs) startOn(ctx context.Context, snapshot *catalog.Snapshot, model st
 		return nil, err
 	}
 	for _, w := range started {
-		j.metrics.step(stepLine)
-		j.metrics.step(stepSubmitted)
+		j.metrics.step(row.StepLine)
+		j.metrics.step(row.StepSubmitted)
 		j.take(w)
 	}
 	return s, nil

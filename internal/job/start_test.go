@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -171,7 +172,7 @@ func TestLastLineGone(t *testing.T) {
 				n.step(n.jobs.Start)
 				n.step(n.jobs.Housekeep)
 				for _, id := range []string{starts, waits} {
-					if s := h.poll(n, "image", id); s.Status != statusQueued {
+					if s := h.poll(n, "image", id); s.Status != row.StatusQueued {
 						t.Errorf("without a line: %+v", s)
 					}
 				}
@@ -179,14 +180,14 @@ func TestLastLineGone(t *testing.T) {
 				n.step(n.watcher.Refresh)
 				n.step(n.jobs.Start)
 				n.jobs.running.Wait()
-				if s := h.poll(n, "image", starts); s.Status != statusSucceeded {
+				if s := h.poll(n, "image", starts); s.Status != row.StatusSucceeded {
 					t.Errorf("with its line again: %+v", s)
 				}
 				h.apply(without)
 				n.step(n.watcher.Refresh)
 				h.update(`UPDATE job_run SET queued_ms = queued_ms - 900000`)
 				n.step(n.jobs.Housekeep)
-				if s := h.poll(n, "image", waits); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) ||
+				if s := h.poll(n, "image", waits); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
 					!strings.Contains(s.Error.Message, "15m") {
 					t.Errorf("past the start limit: %+v", s)
 				}
@@ -210,16 +211,16 @@ func TestModelGone(t *testing.T) {
 		newer := h.submit(n, h.submission(n, "easel-2", 1))
 		behind.step(behind.jobs.Start)
 		behind.jobs.running.Wait()
-		if s := h.poll(behind, "image", newer); s.Status != statusQueued {
+		if s := h.poll(behind, "image", newer); s.Status != row.StatusQueued {
 			t.Errorf("a node without the new catalog: %+v", s)
 		}
-		if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+		if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 			t.Errorf("%+v", s) // it did the job that it knew
 		}
 		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-3"))
 		n.step(n.watcher.Refresh)
 		n.step(n.jobs.Start)
-		if s := h.poll(n, "image", newer); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) ||
+		if s := h.poll(n, "image", newer); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
 			s.Error.Type != "upstream_error" {
 			t.Errorf("%+v", s)
 		}
@@ -264,20 +265,20 @@ func TestDisabledAccount(t *testing.T) {
 					n.step(n.jobs.Start)
 					free <- struct{}{}
 					n.jobs.running.Wait()
-					if s := other.poll(n, "image", theirs); s.Status != statusSucceeded || m.count() != 2 {
+					if s := other.poll(n, "image", theirs); s.Status != row.StatusSucceeded || m.count() != 2 {
 						t.Errorf("%d submissions, the other account's job: %+v", m.count(), s)
 					}
 				}
 				close(free)
 				n.step(n.jobs.Housekeep)
 				n.jobs.running.Wait()
-				if s := h.poll(n, "image", runs); s.Status != statusSucceeded {
+				if s := h.poll(n, "image", runs); s.Status != row.StatusSucceeded {
 					t.Errorf("the job that had started: %+v", s)
 				}
 				if left := h.order(); len(left) > 0 && (len(left) > 1 || left[0] != theirs) {
 					t.Errorf("%d jobs are left in the queue", len(left))
 				}
-				if s := other.poll(n, "image", theirs); s.Status == statusFailed {
+				if s := other.poll(n, "image", theirs); s.Status == row.StatusFailed {
 					t.Errorf("the other account's job: %+v", s)
 				}
 				if held := h.held(); held != 0 {
@@ -310,22 +311,22 @@ func TestStartLimit(t *testing.T) {
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 59000`)
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		if s := h.poll(n, "image", back); s.Status != statusProcessing {
+		if s := h.poll(n, "image", back); s.Status != row.StatusProcessing {
 			t.Fatalf("a job that came back: %+v", s)
 		}
 		waits := h.submit(n, h.submission(n, "easel-1", 1))
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
 		n.step(n.jobs.Housekeep)
-		if s := h.poll(n, "image", waits); s.Status != statusQueued {
+		if s := h.poll(n, "image", waits); s.Status != row.StatusQueued {
 			t.Errorf("within the limit: %+v", s)
 		}
-		if s := h.poll(n, "image", back); s.Status != statusProcessing {
+		if s := h.poll(n, "image", back); s.Status != row.StatusProcessing {
 			t.Errorf("a job that came back has as long again: %+v", s)
 		}
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
 		n.step(n.jobs.Housekeep)
 		for _, id := range []string{waits, back} {
-			if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
+			if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
 				t.Errorf("past the limit: %+v", s)
 			}
 		}
@@ -350,10 +351,10 @@ func TestNoStartPastTheLimit(t *testing.T) {
 		good := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		if s := h.poll(n, "image", late); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
+		if s := h.poll(n, "image", late); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
 			t.Errorf("past the limit: %+v", s)
 		}
-		if s := h.poll(n, "image", good); s.Status != statusSucceeded {
+		if s := h.poll(n, "image", good); s.Status != row.StatusSucceeded {
 			t.Errorf("within the limit: %+v", s)
 		}
 		if m.count() != 1 {
@@ -384,7 +385,7 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 				h.update(`UPDATE job_run SET queued_ms = queued_ms - 20000, wake_ms = 0`)
 			}
 			n.step(n.jobs.Housekeep)
-			if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
+			if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
 				t.Errorf("blocks %t: after three busy answers in a minute: %+v", blocks, s)
 			}
 			if m.count() != 3 {
@@ -406,14 +407,13 @@ func TestLookPastTheStuck(t *testing.T) {
 			"timeouts: {total: 20s}\n  - id: second", 1))
 		n := h.still()
 		h.bulk(n, lookAhead+10)
-		tr := traced(attempted{"first", failure(fault.UpstreamError, upstream.NextLine)})
-		h.update(`UPDATE job_run SET trace = $1`, text(tr))
+		h.update(`UPDATE job_run SET trace = $1`, refusedBy("first"))
 		h.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'second')`)
 		h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'second')`)
 		late := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		if s := h.poll(n, "image", late); s.Status != statusSucceeded {
+		if s := h.poll(n, "image", late); s.Status != row.StatusSucceeded {
 			t.Errorf("%+v", s)
 		}
 		if first.count() != 1 || second.count() != 0 {
@@ -464,7 +464,7 @@ func TestOneAccountKeepsNoLineFromOthers(t *testing.T) {
 			h.account, h.key = h.open(100 * money.USD)
 			others := h.submit(n, h.submission(n, "easel-1", 1))
 			start()
-			if s := h.poll(n, "image", others); s.Status != statusSucceeded {
+			if s := h.poll(n, "image", others); s.Status != row.StatusSucceeded {
 				t.Errorf("%s: another account's job is %+v", state, s)
 			}
 			h.account, h.key = hostile, key
@@ -472,7 +472,7 @@ func TestOneAccountKeepsNoLineFromOthers(t *testing.T) {
 				h.update(`UPDATE job_run SET wake_ms = 0`)
 				start()
 			}
-			if s := h.poll(n, "image", mine); s.Status != statusSucceeded || n.lines.Statuses()[0].State != "in_service" {
+			if s := h.poll(n, "image", mine); s.Status != row.StatusSucceeded || n.lines.Statuses()[0].State != "in_service" {
 				t.Errorf("%s: afterwards a job is %+v, the line %+v", state, s, n.lines.Statuses()[0])
 			}
 		}

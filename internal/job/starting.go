@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
@@ -40,7 +41,7 @@ type waitingJob struct {
 	account string
 	turn    int64
 	fence   int64
-	trace   trace
+	trace   row.Trace
 }
 
 // look decides in a snapshot, without a lock, until it has found a job that tx
@@ -113,7 +114,7 @@ func (s *starting) queueTx(tx *store.Tx, now int64, last waitingJob) ([]waitingJ
 		if err := rows.Scan(&q.id, &q.account, &q.turn, &q.fence, &raw); err != nil {
 			return nil, err
 		}
-		if err := decode(raw, &q.trace); err != nil {
+		if err := row.Decode(raw, &q.trace); err != nil {
 			return nil, fmt.Errorf("read job %s: %q", q.id, err)
 		}
 		queue = append(queue, q)
@@ -160,20 +161,20 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64, begin func(*stor
 	if candidate == nil {
 		return nil
 	}
-	rec, p, err := readTx(tx, q.id)
-	if err != nil || rec == nil || p.state != stateQueued || p.fence != q.fence {
+	rec, p, err := row.ReadTx(tx, q.id)
+	if err != nil || rec == nil || p.State != row.StateQueued || p.Fence != q.fence {
 		return err
 	}
-	if p.overdue(now, j.opts.StartLimit) {
-		s.refused = append(s.refused, j.ending(rec, nil, p.fence, j.waitedTooLong()))
+	if p.Overdue(now, j.opts.StartLimit) {
+		s.refused = append(s.refused, j.ending(rec, nil, p.Fence, j.waitedTooLong()))
 		return nil
 	}
-	owners, err := ledger.AccountsTx(tx, []string{rec.account})
+	owners, err := ledger.AccountsTx(tx, []string{rec.Account})
 	if err != nil {
 		return err
 	}
-	if owners[rec.account].Disabled {
-		s.refused = append(s.refused, j.ending(rec, nil, p.fence, disabledAccount()))
+	if owners[rec.Account].Disabled {
+		s.refused = append(s.refused, j.ending(rec, nil, p.Fence, disabledAccount()))
 		return nil
 	}
 	w := &worker{jobs: j, rec: rec, run: p, candidate: candidate, snapshot: s.snapshot}
@@ -189,26 +190,26 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64, begin func(*stor
 // writeTx writes that a worker submits its job; false: another node was faster.
 func writeTx(tx *store.Tx, w *worker, now int64) (bool, error) {
 	p, rec := w.run, w.rec
-	blocks, waits := w.candidate.Generator.Blocks(w.task()), waiting(p.fence)
-	p.state, p.epoch, p.fence = stateSending, w.jobs.opts.Epoch(), p.fence+1
-	p.line, p.revision, p.number, p.ticket, p.submittedMS = w.candidate.Line.ID, w.snapshot.Revision, p.number+1, "", now
-	p.results, p.files = nil, nil
-	p.trace.begin(p.line, now)
-	p.trace.step(stepLine, now, p.line)
-	p.trace.step(stepSubmitted, now, p.line)
+	blocks, waits := w.candidate.Generator.Blocks(w.task()), row.Waiting(p.Fence)
+	p.State, p.Epoch, p.Fence = row.StateSending, w.jobs.opts.Epoch(), p.Fence+1
+	p.Line, p.Revision, p.Number, p.Ticket, p.SubmittedMS = w.candidate.Line.ID, w.snapshot.Revision, p.Number+1, "", now
+	p.Results, p.Files = nil, nil
+	p.Trace.Begin(p.Line, now)
+	p.Trace.Step(row.StepLine, now, p.Line)
+	p.Trace.Step(row.StepSubmitted, now, p.Line)
 	if blocks {
-		p.start(now)
+		p.Start(now)
 		var err error
-		if w.names, err = media.ReserveTx(tx, rec.id, int(rec.plan.Count)); err != nil {
+		if w.names, err = media.ReserveTx(tx, rec.ID, int(rec.Plan.Count)); err != nil {
 			return false, err
 		}
 	}
-	changed, err := p.saveTx(tx, rec.id, waits, colState, colStarted, colEpoch, colFence, colLine, colRevision,
-		colNumber, colTicket, colSubmitted, colResults, colFiles, colTrace)
+	changed, err := p.SaveTx(tx, rec.ID, waits, row.ColState, row.ColStarted, row.ColEpoch, row.ColFence, row.ColLine, row.ColRevision,
+		row.ColNumber, row.ColTicket, row.ColSubmitted, row.ColResults, row.ColFiles, row.ColTrace)
 	if err != nil || changed == 0 {
 		return false, err
 	}
-	return true, slot.TakeTx(tx, p.line, rec.id)
+	return true, slot.TakeTx(tx, p.Line, rec.ID)
 }
 
 // choose returns the line that a job goes to; nil: none that it may go to takes
@@ -220,7 +221,7 @@ func (s *starting) choose(q *waitingJob) *line.Candidate {
 		ids = append(ids, b.Line.ID)
 		byID[b.Line.ID] = b
 	}
-	for _, id := range q.trace.prefers(ids) {
+	for _, id := range q.trace.Prefers(ids) {
 		if s.free[id] > 0 && byID[id].Takes(q.account) {
 			return byID[id]
 		}

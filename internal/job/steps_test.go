@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -29,10 +30,10 @@ func (h *house) finish(n *testNode, id, kind string) shown {
 		n.step(n.jobs.TakeOver)
 		n.jobs.running.Wait()
 		last = h.poll(n, kind, id)
-		if started && last.Status == statusQueued {
+		if started && last.Status == row.StatusQueued {
 			h.t.Errorf("a job that had started is queued again")
 		}
-		started = started || last.Status != statusQueued
+		started = started || last.Status != row.StatusQueued
 		return final(last)
 	})
 	return last
@@ -173,12 +174,12 @@ func TestSteps(t *testing.T) {
 					t.Errorf("%s held after the end", held)
 				}
 				if c.code == "" {
-					if s.Status != statusSucceeded || len(s.Data) != c.data || s.Error != nil || s.Usage["model"] != model {
+					if s.Status != row.StatusSucceeded || len(s.Data) != c.data || s.Error != nil || s.Usage["model"] != model {
 						t.Errorf("%+v", s)
 					}
 					return
 				}
-				if s.Status != statusFailed || s.Error == nil || s.Data != nil || s.Usage != nil {
+				if s.Status != row.StatusFailed || s.Error == nil || s.Data != nil || s.Usage != nil {
 					t.Fatalf("%+v", s)
 				}
 				if s.Error.Code != string(c.code) || s.Error.Type != fault.LookupJob(c.code).Type || s.Error.Message == "" ||
@@ -246,7 +247,7 @@ func TestLongestWait(t *testing.T) {
 				n := h.still()
 				id := h.submit(n, h.submission(n, c.model, 1))
 				s := h.finish(n, id, c.kind)
-				if s.Status != statusFailed || s.Error.Code != string(c.code) {
+				if s.Status != row.StatusFailed || s.Error.Code != string(c.code) {
 					t.Errorf("%+v", s)
 				}
 				if len(m.cancelled) != c.cancelled || m.count() != 1 {
@@ -283,7 +284,7 @@ func TestPanic(t *testing.T) {
 				h.apply(oneLine)
 				n := h.still()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
-				if s := h.finish(n, id, "image"); s.Status != statusSucceeded {
+				if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
 					t.Errorf("%+v", s)
 				}
 				if want := map[bool]int{true: 2, false: 1}[at == "submit"]; m.count() != want {
@@ -318,8 +319,8 @@ func TestStepsAreTold(t *testing.T) {
 			}
 			last = s.At
 		}
-		want := []string{stepQueued, stepLine, stepSubmitted, stepAttemptFailed, stepLine, stepSubmitted, stepTicket, stepProcessing,
-			stepRendered, stepFetched, stepStored, stepSucceeded}
+		want := []string{row.StepQueued, row.StepLine, row.StepSubmitted, row.StepAttemptFailed, row.StepLine, row.StepSubmitted, row.StepTicket,
+			row.StatusProcessing, row.StepRendered, row.StepFetched, row.StepStored, row.StatusSucceeded}
 		if !slices.Equal(names, want) {
 			t.Errorf("steps %v\nwant  %v", names, want)
 		}

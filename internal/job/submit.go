@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
@@ -78,9 +79,9 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 		}
 		return nil, err
 	}
-	j.metrics.submitted(a.rec.kind)
+	j.metrics.submitted(a.rec.Kind)
 	j.rouse()
-	return a.rec.submitted(), nil
+	return a.rec.Submitted(), nil
 }
 
 // Admissible returns the error that Submit's admission would give now, nil if it
@@ -174,8 +175,8 @@ func (r knownRow) judge(fingerprint string) (knownJob, error) {
 		return knownJob{}, fault.New(fault.InvalidRequest,
 			"This Idempotency-Key was used for another request. Use a new key for a new request, and the same key only to repeat one.")
 	}
-	first := record{id: r.id, kind: r.kind, model: r.model}
-	return knownJob{first.submitted()}, nil
+	first := row.Job{ID: r.id, Kind: r.kind, Model: r.model}
+	return knownJob{first.Submitted()}, nil
 }
 
 // knownJob ends an admission because its job is there already.
@@ -201,21 +202,21 @@ func away(err error) error {
 }
 
 // record is the job that the submission makes.
-func (s *Submission) record() *record {
-	return &record{
-		id: s.Job, request: s.Request, account: s.Account, key: s.Key,
-		kind: string(s.Model.Kind), model: s.Model.ID, endpoint: s.Endpoint, revision: s.Snapshot.Revision,
-		plan: s.Plan, prompt: s.Prompt, params: string(s.Params),
-		materials: materials{References: s.References, Roles: s.Roles, Mask: s.Mask},
-		callback:  s.Callback, free: s.Model.FreeDailyRequests > 0,
-		held: s.cost(), status: statusQueued,
+func (s *Submission) record() *row.Job {
+	return &row.Job{
+		ID: s.Job, Request: s.Request, Account: s.Account, Key: s.Key,
+		Kind: string(s.Model.Kind), Model: s.Model.ID, Endpoint: s.Endpoint, Revision: s.Snapshot.Revision,
+		Plan: s.Plan, Prompt: s.Prompt, Params: string(s.Params),
+		Materials: row.Materials{References: s.References, Roles: s.Roles, Mask: s.Mask},
+		Callback:  s.Callback, Free: s.Model.FreeDailyRequests > 0,
+		Held: s.cost(), Status: row.StatusQueued,
 	}
 }
 
 // admission writes a job in the transaction that holds its money.
 type admission struct {
 	jobs              *Jobs
-	rec               *record
+	rec               *row.Job
 	once, fingerprint string
 	seen              *knownRow // the job of the Idempotency-Key
 	there             bool      // the job is there already
@@ -229,20 +230,20 @@ func (a *admission) Read(q *store.Batch) {
 		var id string
 		a.there = true
 		return row.Scan(&id)
-	}, `SELECT id FROM job WHERE id = $1`, a.rec.id)
+	}, `SELECT id FROM job WHERE id = $1`, a.rec.ID)
 	if a.once == "" {
 		return
 	}
 	q.Query(func(row store.Row) error {
 		a.seen = &knownRow{}
 		return row.Scan(a.seen.dest()...)
-	}, selectOnce, a.rec.account, a.once)
+	}, selectOnce, a.rec.Account, a.once)
 }
 
 // Decide implements ledger.AdmissionRider.
 func (a *admission) Decide(nowMS int64) error {
 	if a.there {
-		return knownJob{a.rec.submitted()}
+		return knownJob{a.rec.Submitted()}
 	}
 	if a.seen != nil && !a.seen.over(a.jobs.oldest(nowMS)) {
 		known, err := a.seen.judge(a.fingerprint)
@@ -251,7 +252,7 @@ func (a *admission) Decide(nowMS int64) error {
 		}
 		return known
 	}
-	a.rec.createdMS = nowMS
+	a.rec.CreatedMS = nowMS
 	return nil
 }
 
@@ -262,13 +263,13 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 		once_key, fingerprint,
 		free, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0, $18, '', '', '', '', $19, 0, 0)`,
-		r.id, r.request, r.account, r.key, r.kind, r.model, r.endpoint, r.revision, text(r.plan), r.prompt, r.params, text(r.materials),
-		r.callback,
-		a.once, a.fingerprint, flag(r.free), int64(r.held), r.status, nowMS)
+		r.ID, r.Request, r.Account, r.Key, r.Kind, r.Model, r.Endpoint, r.Revision, row.Text(r.Plan), r.Prompt, r.Params, row.Text(r.Materials),
+		r.Callback,
+		a.once, a.fingerprint, flag(r.Free), int64(r.Held), r.Status, nowMS)
 	q.Exec(nil, insertRun,
-		r.id, r.model, r.account, nowMS, text(trace{Steps: []Step{{Name: stepQueued, At: nowMS}}}))
-	if len(r.materials.References) > 0 || r.materials.Mask != nil {
-		media.Adopt(q, r.id, nowMS)
+		r.ID, r.Model, r.Account, nowMS, row.Text(row.Trace{Steps: []row.Step{{Name: row.StepQueued, At: nowMS}}}))
+	if len(r.Materials.References) > 0 || r.Materials.Mask != nil {
+		media.Adopt(q, r.ID, nowMS)
 	}
 }
 
@@ -279,8 +280,8 @@ func (a *admission) Undo() ledger.EndRider {
 	if a.once != "" {
 		return nil
 	}
-	return a.jobs.ending(a.rec, nil, anyFence, jobError{code: fault.UpstreamError, operator: true,
-		message: "The service could not confirm this submission, so it was taken back. You were not charged. Please submit it again."})
+	return a.jobs.ending(a.rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true,
+		Message: "The service could not confirm this submission, so it was taken back. You were not charged. Please submit it again."})
 }
 
 // oldest returns the end of the oldest record that is kept. No record is given
@@ -295,21 +296,3 @@ func flag(set bool) int64 {
 	}
 	return 0
 }
-
-// The names of steps.
-const (
-	stepQueued        = "queued"
-	stepLine          = "line_chosen"
-	stepSubmitted     = "submitted"
-	stepTicket        = "ticket"
-	stepRendered      = "rendered"
-	stepFetched       = "fetched"
-	stepStored        = "stored"
-	stepAttemptFailed = "attempt_failed"
-	stepTakenOver     = "taken_over"
-	stepRequeued      = "requeued"
-	stepCancelled     = "cancelled"
-	stepSucceeded     = statusSucceeded
-	stepFailed        = statusFailed
-	stepProcessing    = statusProcessing
-)

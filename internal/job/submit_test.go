@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -72,7 +73,7 @@ func TestSubmit(t *testing.T) {
 		if held := h.held(); held != 9*cent {
 			t.Errorf("%s held, want 0.09", held)
 		}
-		if s := h.poll(n, "image", id); s.Status != statusQueued || s.Created == 0 || s.Position == nil || *s.Position != 0 || s.ETA == nil ||
+		if s := h.poll(n, "image", id); s.Status != row.StatusQueued || s.Created == 0 || s.Position == nil || *s.Position != 0 || s.ETA == nil ||
 			*s.ETA < 1 || s.Data != nil || s.Error != nil {
 			t.Errorf("%+v", s)
 		}
@@ -226,7 +227,7 @@ func TestFreeQuotaOfFailures(t *testing.T) {
 		n := h.node()
 		for range 4 {
 			id := h.submit(n, h.submission(n, "easel-1", 1))
-			if s := h.await(n, "image", id, final); s.Status != statusFailed {
+			if s := h.await(n, "image", id, final); s.Status != row.StatusFailed {
 				t.Fatalf("%+v", s)
 			}
 		}
@@ -277,7 +278,7 @@ func TestUndo(t *testing.T) {
 				t.Fatalf("undone for the time %d: %v %v", i+1, ended, err)
 			}
 		}
-		if shows := h.poll(n, "image", id); shows.Status != statusFailed || shows.Error.Code != string(fault.UpstreamError) {
+		if shows := h.poll(n, "image", id); shows.Status != row.StatusFailed || shows.Error.Code != string(fault.UpstreamError) {
 			t.Errorf("%+v", shows)
 		}
 		if held := h.held(); held != 0 {

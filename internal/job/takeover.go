@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/media"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -57,7 +58,7 @@ func (j *Jobs) takeGroup(ctx context.Context, group []orphan) (failed []error, e
 	taken, failed, err := j.takeOver(ctx, group)
 	for _, w := range taken {
 		if err := j.goOn(ctx, w); err != nil {
-			failed = append(failed, fmt.Errorf("take over job %s: %w", w.rec.id, err))
+			failed = append(failed, fmt.Errorf("take over job %s: %w", w.rec.ID, err))
 		}
 	}
 	return failed, err
@@ -68,7 +69,7 @@ func (j *Jobs) orphans(ctx context.Context) ([]orphan, error) {
 	var orphans []orphan
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
 		orphans = nil
-		epochs, err := distinctTx(tx, nextEpoch)
+		epochs, err := row.DistinctTx(tx, nextEpoch)
 		if err != nil || len(epochs) == 0 {
 			return err
 		}
@@ -80,7 +81,7 @@ func (j *Jobs) orphans(ctx context.Context) ([]orphan, error) {
 			if nodes.Lives(epoch) {
 				continue
 			}
-			ids, err := idsTx(tx, ofEpoch, epoch, maxTakeOvers)
+			ids, err := row.IDsTx(tx, ofEpoch, epoch, maxTakeOvers)
 			if err != nil {
 				return err
 			}
@@ -107,7 +108,7 @@ func (j *Jobs) takeOver(ctx context.Context, group []orphan) (taken []*worker, d
 		for _, o := range group {
 			w, err := j.adoptTx(tx, o, epoch, now)
 			switch {
-			case errors.Is(err, errDamaged):
+			case errors.Is(err, row.ErrDamaged):
 				damaged = append(damaged, fmt.Errorf("take over job %s: %w", o.id, err))
 			case err != nil:
 				return err
@@ -123,19 +124,19 @@ func (j *Jobs) takeOver(ctx context.Context, group []orphan) (taken []*worker, d
 // adoptTx raises a job's fence, so that its former keeper can change nothing any
 // more. nil: another node was faster, or the job has ended.
 func (j *Jobs) adoptTx(tx *store.Tx, o orphan, epoch string, now int64) (*worker, error) {
-	rec, p, err := readTx(tx, o.id)
-	if err != nil || rec == nil || p.state == stateQueued || p.epoch != o.epoch {
+	rec, p, err := row.ReadTx(tx, o.id)
+	if err != nil || rec == nil || p.State == row.StateQueued || p.Epoch != o.epoch {
 		return nil, err
 	}
-	before := p.fence
-	p.epoch, p.fence = epoch, p.fence+1
-	p.trace.step(stepTakenOver, now, p.line)
-	if p.state == stateStored {
+	before := p.Fence
+	p.Epoch, p.Fence = epoch, p.Fence+1
+	p.Trace.Step(row.StepTakenOver, now, p.Line)
+	if p.State == row.StateStored {
 		if _, err := media.RenewTx(tx, o.id); err != nil {
 			return nil, err
 		}
 	}
-	changed, err := p.saveTx(tx, o.id, keptBy(before), colEpoch, colFence, colTrace)
+	changed, err := p.SaveTx(tx, o.id, row.KeptBy(before), row.ColEpoch, row.ColFence, row.ColTrace)
 	if err != nil || changed == 0 {
 		return nil, err
 	}
@@ -144,17 +145,17 @@ func (j *Jobs) adoptTx(tx *store.Tx, o orphan, epoch string, now int64) (*worker
 
 // goOn lets a job that was taken over go on where it stands.
 func (j *Jobs) goOn(ctx context.Context, w *worker) (err error) {
-	j.metrics.step(stepTakenOver)
-	if w.run.fence > maxFences {
-		j.endAll(ctx, []*ending{j.ending(w.rec, nil, w.run.fence, jobError{code: fault.UpstreamError,
-			message: "The job could not be brought to an end. You were not charged. Please submit it again."})})
+	j.metrics.step(row.StepTakenOver)
+	if w.run.Fence > maxFences {
+		j.endAll(ctx, []*ending{j.ending(w.rec, nil, w.run.Fence, row.JobError{Code: fault.UpstreamError,
+			Message: "The job could not be brought to an end. You were not charged. Please submit it again."})})
 		return nil
 	}
-	if w.snapshot, err = j.opts.Catalog.At(ctx, w.run.revision); err != nil {
+	if w.snapshot, err = j.opts.Catalog.At(ctx, w.run.Revision); err != nil {
 		w.abandon(context.WithoutCancel(ctx))
 		return err
 	}
-	w.candidate = j.opts.Lines.CandidateFor(w.snapshot, w.run.line, w.rec.model)
+	w.candidate = j.opts.Lines.CandidateFor(w.snapshot, w.run.Line, w.rec.Model)
 	j.take(w)
 	return nil
 }
@@ -173,7 +174,7 @@ func (w *worker) found() error {
 		case err == nil && ticket != "":
 			return w.accepted(w.life.grace, ticket)
 		case err != nil:
-			w.jobs.opts.Log.Warn("job: the provider could not be asked for a lost submission", "job", w.rec.id, "error", err)
+			w.jobs.opts.Log.Warn("job: the provider could not be asked for a lost submission", "job", w.rec.ID, "error", err)
 		}
 	}
 	f := upstream.Fail(fault.UpstreamConnectionError, errors.New("the node ended during the submission"))
@@ -192,8 +193,8 @@ func (w *worker) found() error {
 func (w *worker) ticketed() bool {
 	has := false
 	err := w.jobs.opts.DB.View(w.life.work, func(tx *store.Tx) error {
-		_, p, err := readTx(tx, w.rec.id)
-		if err == nil && p != nil && p.fence == w.run.fence && p.state == stateRendering {
+		_, p, err := row.ReadTx(tx, w.rec.ID)
+		if err == nil && p != nil && p.Fence == w.run.Fence && p.State == row.StateRendering {
 			w.run, has = p, true
 		}
 		return err
@@ -202,14 +203,14 @@ func (w *worker) ticketed() bool {
 }
 
 // pricedBy returns the model of a job as of its submission.
-func (j *Jobs) pricedBy(ctx context.Context, r *record) (*catalog.Model, error) {
-	snapshot, err := j.opts.Catalog.At(ctx, r.revision)
+func (j *Jobs) pricedBy(ctx context.Context, r *row.Job) (*catalog.Model, error) {
+	snapshot, err := j.opts.Catalog.At(ctx, r.Revision)
 	if err != nil {
 		return nil, err
 	}
-	m, ok := snapshot.Model(r.model)
+	m, ok := snapshot.Model(r.Model)
 	if !ok {
-		return nil, fmt.Errorf("catalog revision %d has no model %s", r.revision, r.model)
+		return nil, fmt.Errorf("catalog revision %d has no model %s", r.Revision, r.Model)
 	}
 	return m, nil
 }

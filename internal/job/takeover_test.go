@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -16,10 +17,10 @@ import (
 )
 
 // stand reads where a running job stands.
-func (h *house) stand(id string) (rec *record, p *progress) {
+func (h *house) stand(id string) (rec *row.Job, p *row.Run) {
 	h.t.Helper()
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
-		rec, p, err = readTx(tx, id)
+		rec, p, err = row.ReadTx(tx, id)
 		return err
 	})
 	if err != nil {
@@ -35,8 +36,8 @@ func (h *house) by(n *testNode, id string) *worker {
 	if w.rec, w.run = h.stand(id); w.rec == nil {
 		h.t.Fatalf("job %s does not run", id)
 	}
-	w.candidate = n.lines.CandidateFor(w.snapshot, w.run.line, w.rec.model)
-	w.attempt = w.candidate.Begin(w.rec.account)
+	w.candidate = n.lines.CandidateFor(w.snapshot, w.run.Line, w.rec.Model)
+	w.attempt = w.candidate.Begin(w.rec.Account)
 	h.t.Cleanup(w.attempt.End)
 	h.t.Cleanup(w.life.end)
 	return w
@@ -65,12 +66,12 @@ func TestTakeOver(t *testing.T) {
 		stuck       string
 		submissions int
 	}{
-		{"sending", stateSending, false, "submit", 2},
-		{"sending what is done at once", stateSending, true, "submit", 2},
-		{"storing what came with the answer", stateSending, true, "inline", 2},
-		{"rendering", stateRendering, false, "poll", 1},
-		{"rendered", stateRendered, false, "fetch", 1},
-		{"stored", stateStored, false, "fetch", 1},
+		{"sending", row.StateSending, false, "submit", 2},
+		{"sending what is done at once", row.StateSending, true, "submit", 2},
+		{"storing what came with the answer", row.StateSending, true, "inline", 2},
+		{"rendering", row.StateRendering, false, "poll", 1},
+		{"rendered", row.StateRendered, false, "fetch", 1},
+		{"stored", row.StateStored, false, "fetch", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -94,18 +95,18 @@ func TestTakeOver(t *testing.T) {
 				}
 				first.kill()
 				m.hold = nil
-				if c.state == stateStored {
+				if c.state == row.StateStored {
 					if err := h.by(first, id).collect(); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if _, p := h.stand(id); p == nil || p.state != c.state || p.epoch != first.self.Epoch() {
+				if _, p := h.stand(id); p == nil || p.State != c.state || p.Epoch != first.self.Epoch() {
 					t.Fatalf("the job stands at %+v, want state %d", p, c.state)
 				}
 				fetched := m.fetches
 				second := h.node()
 				s := h.await(second, "image", id, final)
-				if s.Status != statusSucceeded || len(s.Data) != 2 {
+				if s.Status != row.StatusSucceeded || len(s.Data) != 2 {
 					t.Errorf("%+v", s)
 				}
 				if m.count() != c.submissions {
@@ -114,7 +115,7 @@ func TestTakeOver(t *testing.T) {
 				if c.submissions == 2 && m.submitted[0].Key != m.submitted[1].Key {
 					t.Errorf("a repetition is named %s, the first was %s", m.submitted[1].Key, m.submitted[0].Key)
 				}
-				if c.state == stateStored && m.fetches != fetched {
+				if c.state == row.StateStored && m.fetches != fetched {
 					t.Error("stored results were fetched again")
 				}
 				h.audit(2 * cent)
@@ -141,7 +142,7 @@ func TestTwoDeathsWhileSending(t *testing.T) {
 			n.step(n.jobs.TakeOver)
 			n.jobs.running.Wait()
 		}
-		if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
+		if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
 			t.Errorf("%+v", s)
 		}
 		if m.count() != 2 {
@@ -181,7 +182,7 @@ func TestFoundSubmission(t *testing.T) {
 				h.bury(n)
 				m.hold = nil
 				n = h.still()
-				if s := h.finish(n, id, "image"); s.Status != statusSucceeded {
+				if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
 					t.Errorf("%+v", s)
 				}
 				if m.count() != c.submissions || c.submissions == 1 && polled != "of "+id+"-1" {
@@ -224,11 +225,11 @@ func TestLateTicket(t *testing.T) {
 			n.step(n.jobs.TakeOver)
 			<-asked
 			answer <- struct{}{}
-			until(t, "the ticket", func() bool { _, p := h.stand(id); return p.ticket == "ticket-1" })
+			until(t, "the ticket", func() bool { _, p := h.stand(id); return p.Ticket == "ticket-1" })
 			close(found)
 			old.jobs.running.Wait()
 			n.jobs.running.Wait()
-			if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+			if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 				t.Errorf("%+v", s)
 			}
 			if m.count() != 1 || len(m.cancelled) != 0 {
@@ -285,7 +286,7 @@ func TestLateTicket(t *testing.T) {
 			<-reached // its results are being fetched
 			answer <- struct{}{}
 			old.jobs.running.Wait()
-			if _, p := h.stand(id); p == nil || p.state != stateRendered {
+			if _, p := h.stand(id); p == nil || p.State != row.StateRendered {
 				t.Errorf("the late ticket has set the job back: %+v", p)
 			}
 		})
@@ -317,13 +318,13 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 		if failed, err := n.jobs.takeGroup(ctx, []orphan{{id, "node_of_others"}}); len(failed) > 0 || err != nil {
 			t.Fatal(failed, err)
 		}
-		if _, p := h.stand(id); p.fence != behind.run.fence {
+		if _, p := h.stand(id); p.Fence != behind.run.Fence {
 			t.Fatal("a job was taken from a node that is not the one thought dead")
 		}
 		var ends [4]bool
 		var all sync.WaitGroup
 		for i := range ends {
-			e := n.jobs.ending(behind.rec, behind.run.files, behind.run.fence, jobError{})
+			e := n.jobs.ending(behind.rec, behind.run.Files, behind.run.Fence, row.JobError{})
 			e.cost = cent
 			all.Go(func() { ends[i] = n.jobs.end(ctx, e) })
 		}
@@ -354,14 +355,14 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 		if err := behind.collect(); !errors.Is(err, errGone) {
 			t.Errorf("a fenced node has written a step: %v", err)
 		}
-		behind.run.files = nil
-		if next.jobs.end(ctx, next.jobs.ending(behind.rec, nil, behind.run.fence, jobError{code: fault.UpstreamError})) {
+		behind.run.Files = nil
+		if next.jobs.end(ctx, next.jobs.ending(behind.rec, nil, behind.run.Fence, row.JobError{Code: fault.UpstreamError})) {
 			t.Error("a fenced node has ended a job")
 		}
 		next.kill()
 		last := h.still()
 		h.bury(next)
-		if s := h.finish(last, again, "image"); s.Status != statusSucceeded {
+		if s := h.finish(last, again, "image"); s.Status != row.StatusSucceeded {
 			t.Errorf("%+v", s)
 		}
 		h.audit(2 * cent)
@@ -388,12 +389,12 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 		n.jobs.sending = maxSending
 		n.step(n.jobs.TakeOver)
 		n.jobs.running.Wait()
-		if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+		if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 			t.Errorf("%+v", s)
 		}
 		waits := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
-		if s := h.poll(n, "image", waits); s.Status != statusQueued {
+		if s := h.poll(n, "image", waits); s.Status != row.StatusQueued {
 			t.Errorf("started beyond the bound of submissions: %+v", s)
 		}
 	})
@@ -411,7 +412,7 @@ func TestEndlessTakeOvers(t *testing.T) {
 		h.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`,
 			abandoned, maxFences)
 		n.step(n.jobs.TakeOver)
-		if s := h.poll(n, "image", id); s.Status != statusFailed || s.Error.Code != string(fault.UpstreamError) {
+		if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
 			t.Errorf("%+v", s)
 		}
 		if held := h.held(); held != 0 {
@@ -440,12 +441,12 @@ func TestGracefulStop(t *testing.T) {
 		until(t, "the end of all but submissions", func() bool { n.jobs.mu.Lock(); defer n.jobs.mu.Unlock(); return n.jobs.life == nil })
 		free <- struct{}{}
 		<-stopped
-		if _, p := h.stand(id); p == nil || p.state != stateRendering || p.ticket != "ticket-1" {
+		if _, p := h.stand(id); p == nil || p.State != row.StateRendering || p.Ticket != "ticket-1" {
 			t.Errorf("%+v", p)
 		}
 		n.end()
 		next := h.node()
-		if s := h.await(next, "image", id, final); s.Status != statusSucceeded || m.count() != 1 {
+		if s := h.await(next, "image", id, final); s.Status != row.StatusSucceeded || m.count() != 1 {
 			t.Errorf("%+v after %d submissions", s, m.count())
 		}
 		h.audit(cent)
@@ -465,7 +466,7 @@ func TestKeyDeletedMeanwhile(t *testing.T) {
 		h.deleteKey()
 		free <- struct{}{}
 		n.jobs.running.Wait()
-		if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+		if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 			t.Errorf("%+v", s)
 		}
 		h.audit(cent)
@@ -500,7 +501,7 @@ func TestLineGoneMeanwhile(t *testing.T) {
 				n := h.still()
 				s := h.finish(n, id, "image")
 				v, _, err := h.view(id)
-				if err != nil || s.Status != statusSucceeded || len(v.Attempts) != 2 || v.Attempts[0].Lost != lost || v.Line != "second" {
+				if err != nil || s.Status != row.StatusSucceeded || len(v.Attempts) != 2 || v.Attempts[0].Lost != lost || v.Line != "second" {
 					t.Errorf("%+v %+v %v", s, v.Attempts, err)
 				}
 				h.audit(3 * cent)

@@ -10,6 +10,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
 	"tollgate/internal/line"
 	"tollgate/internal/slot"
 	"tollgate/internal/store"
@@ -76,7 +77,7 @@ func TestNothingIsWrittenWhereNothingStarts(t *testing.T) {
 			h.update(`UPDATE job_run SET wake_ms = 9000000000000`)
 		}, func(h *house, _ *testNode) { h.update(`UPDATE job_run SET wake_ms = 0`) }},
 		{"a job that was refused by every line", func(h *house, _ *testNode) {
-			h.update(`UPDATE job_run SET trace = $1`, text(traced(attempted{"first", failure(fault.UpstreamError, upstream.NextLine)})))
+			h.update(`UPDATE job_run SET trace = $1`, refusedBy("first"))
 		}, func(h *house, _ *testNode) { h.update(`UPDATE job_run SET trace = ''`) }},
 		{"a model of a newer catalog", func(h *house, n *testNode) {
 			h.update(`UPDATE job SET model = 'easel-2', revision = revision + 1`)
@@ -105,7 +106,7 @@ func TestNothingIsWrittenWhereNothingStarts(t *testing.T) {
 				c.clear(h, n)
 				n.step(n.jobs.Start)
 				n.jobs.running.Wait()
-				if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+				if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 					t.Errorf("with nothing in the way: %+v", s)
 				}
 			})
@@ -151,7 +152,7 @@ func TestLongQueueLetsOthersStart(t *testing.T) {
 		h.bulk(n, 2*maxStarts)
 		other := h.submit(n, h.submission(n, "easel-2", 1))
 		n.step(n.jobs.Start)
-		if s := h.poll(n, "image", other); s.Status != statusProcessing {
+		if s := h.poll(n, "image", other); s.Status != row.StatusProcessing {
 			t.Errorf("behind the long queue of another model: %+v", s)
 		}
 		if n.jobs.sending != maxSending || n.jobs.promised != 0 {
@@ -226,7 +227,7 @@ func TestFailingModelKeepsNoOther(t *testing.T) {
 		}
 		n.jobs.running.Wait()
 		for _, id := range good {
-			if s := h.poll(n, "image", id); s.Status != statusSucceeded {
+			if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 				t.Errorf("%+v", s)
 			}
 		}
@@ -359,7 +360,7 @@ func TestDamagedJobKeepsNoOther(t *testing.T) {
 		h.update(`INSERT INTO line_job (job, line) SELECT id, 'first' FROM job_run`)
 		h.update(`UPDATE job_run SET trace = '{' WHERE id = (SELECT MIN(id) FROM job_run)`)
 		err := n.jobs.TakeOver(n.ctx)
-		if err == nil || !strings.Contains(err.Error(), errDamaged.Error()) {
+		if err == nil || !strings.Contains(err.Error(), row.ErrDamaged.Error()) {
 			t.Errorf("error %v", err)
 		}
 		n.jobs.running.Wait()
@@ -385,7 +386,7 @@ func TestHousekeepingGoesOn(t *testing.T) {
 		if err := n.jobs.Housekeep(n.ctx); err == nil {
 			t.Error("nothing is said of the damaged job")
 		}
-		if s := other.poll(n, "image", id); s.Status != statusFailed {
+		if s := other.poll(n, "image", id); s.Status != row.StatusFailed {
 			t.Errorf("a job of a disabled account: %+v", s)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/job/groupcommit"
+	"tollgate/internal/job/row"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
@@ -24,8 +25,8 @@ import (
 // worker looks after one running job on this node. It is used by one goroutine.
 type worker struct {
 	jobs      *Jobs
-	rec       *record
-	run       *progress
+	rec       *row.Job
+	run       *row.Run
 	candidate *line.Candidate // of the submission; nil: it cannot be had on this node
 	snapshot  *catalog.Snapshot
 	names     []string // reserved for results
@@ -46,14 +47,14 @@ func (j *Jobs) take(w *worker) {
 	if j.life == nil {
 		return // the next start takes it over
 	}
-	j.workers[w.rec.id] = w
-	if w.run.state == stateSending && !w.adopted {
+	j.workers[w.rec.ID] = w
+	if w.run.State == row.StateSending && !w.adopted {
 		w.sending = true
 		j.sending++
 	}
 	j.metrics.workers.Set(float64(len(j.workers)))
 	if w.candidate != nil { // a half-open line is taken from here on
-		w.attempt = w.candidate.Begin(w.rec.account)
+		w.attempt = w.candidate.Begin(w.rec.Account)
 	}
 	w.life = newLifetime(j.life.work, j.life.grace)
 	j.running.Go(func() {
@@ -83,7 +84,7 @@ func (w *worker) live() {
 	j := w.jobs
 	defer func() {
 		if cause := recover(); cause != nil {
-			j.opts.Log.Error("job: a task panicked; its job is taken over", "job", w.rec.id, "panic", cause, "stack", string(debug.Stack()))
+			j.opts.Log.Error("job: a task panicked; its job is taken over", "job", w.rec.ID, "panic", cause, "stack", string(debug.Stack()))
 			w.abandon(w.life.grace)
 		}
 		w.sent()
@@ -91,15 +92,15 @@ func (w *worker) live() {
 			w.attempt.End()
 		}
 		j.mu.Lock()
-		if j.workers[w.rec.id] == w {
-			delete(j.workers, w.rec.id)
+		if j.workers[w.rec.ID] == w {
+			delete(j.workers, w.rec.ID)
 		}
 		j.metrics.workers.Set(float64(len(j.workers)))
 		j.mu.Unlock()
 	}()
 	err := w.steps()
 	if err != nil && !errors.Is(err, errGone) && !w.life.stopped() {
-		j.opts.Log.Error("job: a step failed; the job is taken over", "job", w.rec.id, "error", err)
+		j.opts.Log.Error("job: a step failed; the job is taken over", "job", w.rec.ID, "error", err)
 		w.abandon(w.life.grace)
 	}
 }
@@ -110,26 +111,26 @@ func (w *worker) steps() error {
 		var err error
 		var failure *upstream.JobFailure
 		switch {
-		case w.run.state == stateStored:
+		case w.run.State == row.StateStored:
 			return w.succeed()
 		case w.candidate == nil:
-			none := line.Unusable(w.rec.kind)
-			none.Lost = w.run.state == stateSending // nobody knows what became of it
+			none := line.Unusable(w.rec.Kind)
+			none.Lost = w.run.State == row.StateSending // nobody knows what became of it
 			err = none
-		case w.run.state == stateSending && w.adopted:
+		case w.run.State == row.StateSending && w.adopted:
 			err = w.found()
-		case w.run.state == stateSending:
+		case w.run.State == row.StateSending:
 			err = w.send()
-		case w.run.state == stateRendering:
+		case w.run.State == row.StateRendering:
 			err = w.watch()
-		case w.run.state == stateRendered:
+		case w.run.State == row.StateRendered:
 			err = w.collect()
 		default:
 			return nil
 		}
 		switch {
 		case errors.As(err, &failure):
-			if w.life.stopped() && w.run.state != stateSending {
+			if w.life.stopped() && w.run.State != row.StateSending {
 				return nil // the stop made it; whoever comes next goes on
 			}
 			return w.failed(w.life.grace, failure)
@@ -140,25 +141,25 @@ func (w *worker) steps() error {
 }
 
 // taskOf is a job as a line is to do it.
-func (j *Jobs) taskOf(r *record, p *progress, on *line.Candidate) jobcall.Task {
+func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 	w := jobcall.Task{
-		Kind: r.kind, Model: on.ProviderModel, Set: on.Line.Fixed(), Omit: on.Line.Omits(), Prompt: r.prompt,
-		Count: int(r.plan.Count), Tier: r.plan.Tier, Larger: r.plan.Larger, Ratio: r.plan.Ratio,
-		Width: r.plan.Width, Height: r.plan.Height, Exact: r.plan.Exact, Seconds: r.plan.Seconds,
-		Key:       fmt.Sprintf("%s-%d", r.id, p.trace.submissions(p.number)),
-		Submitted: time.UnixMilli(p.submittedMS),
+		Kind: r.Kind, Model: on.ProviderModel, Set: on.Line.Fixed(), Omit: on.Line.Omits(), Prompt: r.Prompt,
+		Count: int(r.Plan.Count), Tier: r.Plan.Tier, Larger: r.Plan.Larger, Ratio: r.Plan.Ratio,
+		Width: r.Plan.Width, Height: r.Plan.Height, Exact: r.Plan.Exact, Seconds: r.Plan.Seconds,
+		Key:       fmt.Sprintf("%s-%d", r.ID, p.Trace.Submissions(p.Number)),
+		Submitted: time.UnixMilli(p.SubmittedMS),
 		Reading:   j.reading,
 	}
-	if r.params != "" {
-		w.Params = json.RawMessage(r.params)
+	if r.Params != "" {
+		w.Params = json.RawMessage(r.Params)
 	}
-	for _, f := range r.materials.References {
+	for _, f := range r.Materials.References {
 		w.References = append(w.References, j.reference(f))
 	}
-	for i, role := range r.materials.Roles[:min(len(r.materials.Roles), len(w.References))] {
+	for i, role := range r.Materials.Roles[:min(len(r.Materials.Roles), len(w.References))] {
 		w.References[i].Role = role
 	}
-	if m := r.materials.Mask; m != nil {
+	if m := r.Materials.Mask; m != nil {
 		mask := j.reference(*m)
 		w.Mask = &mask
 	}
@@ -215,7 +216,7 @@ func (w *worker) send() error {
 	defer cancel()
 	var spending upstream.Spending
 	made, err := jobcall.Submit(spending.In(ctx), w.candidate.Generator, work)
-	w.run.trace.spent(spending.Total())
+	w.run.Trace.Spent(spending.Total())
 	w.sent()
 	if err != nil {
 		var failure *upstream.JobFailure
@@ -232,7 +233,7 @@ func (w *worker) send() error {
 	}
 	switch {
 	case made.Done && len(made.Results) == 0:
-		return upstream.Nothing(w.rec.kind, "an answer without a result")
+		return upstream.Nothing(w.rec.Kind, "an answer without a result")
 	case made.Done:
 		w.attempt.Succeeded()
 		return w.rendered(w.life.grace, made)
@@ -247,12 +248,12 @@ func (w *worker) send() error {
 // accepted writes the provider's ticket. It is a fact, and taken also from a
 // node that was declared dead meanwhile, unless the submission has one already.
 func (w *worker) accepted(ctx context.Context, ticket string) error {
-	err := w.write(ctx, func(tx *store.Tx, now int64, next *progress) (int64, error) {
-		next.state, next.ticket = stateRendering, ticket
-		next.trace.step(stepTicket, now, next.line)
-		next.trace.current().Ticket = ticket
-		next.start(now)
-		return next.saveTx(tx, w.rec.id, submitted(next.number, ticket), colState, colTicket, colStarted, colTrace)
+	err := w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
+		next.State, next.Ticket = row.StateRendering, ticket
+		next.Trace.Step(row.StepTicket, now, next.Line)
+		next.Trace.Current().Ticket = ticket
+		next.Start(now)
+		return next.SaveTx(tx, w.rec.ID, row.Submitted(next.Number, ticket), row.ColState, row.ColTicket, row.ColStarted, row.ColTrace)
 	})
 	if errors.Is(err, errGone) { // it was cancelled, or submitted anew
 		w.cancel(ctx, ticket)
@@ -280,7 +281,7 @@ func (w *worker) watch() error {
 	asked := time.Duration(0)
 	for {
 		wait := min(max(j.pollPause, j.opts.Now().Sub(began)/pollShare), pollVideo)
-		if w.rec.kind == upstream.KindImage {
+		if w.rec.Kind == upstream.KindImage {
 			wait = min(wait, pollImage)
 		}
 		if asked > 0 {
@@ -298,7 +299,7 @@ func (w *worker) watch() error {
 		case err == nil && made.Done && len(made.Results) > 0:
 			return w.rendered(w.life.grace, made)
 		case err == nil && made.Done:
-			return upstream.Nothing(w.rec.kind, "done without a result")
+			return upstream.Nothing(w.rec.Kind, "done without a result")
 		case err == nil:
 			silent, asked = time.Time{}, made.Wait
 		case !errors.As(err, &failure):
@@ -312,11 +313,11 @@ func (w *worker) watch() error {
 			}
 			asked = max(failure.RetryAfter, pollAgain*j.pollPause)
 			if now.Sub(silent) > unstableAfter {
-				return upstream.Vanished(w.rec.kind, "polls were not answered: "+failure.Failure.Error())
+				return upstream.Vanished(w.rec.Kind, "polls were not answered: "+failure.Failure.Error())
 			}
 		}
-		if j.opts.Now().After(time.UnixMilli(w.run.submittedMS).Add(w.total())) {
-			w.cancel(w.life.work, w.run.ticket)
+		if j.opts.Now().After(time.UnixMilli(w.run.SubmittedMS).Add(w.total())) {
+			w.cancel(w.life.work, w.run.Ticket)
 			return w.tooLong()
 		}
 	}
@@ -332,15 +333,15 @@ func (w *worker) poll(ctx context.Context) (*jobcall.TaskStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollWait)
 	defer cancel()
 	var spending upstream.Spending
-	defer func() { w.run.trace.spent(spending.Total()) }()
-	return w.candidate.Generator.Poll(spending.In(ctx), w.task(), w.run.ticket)
+	defer func() { w.run.Trace.Spent(spending.Total()) }()
+	return w.candidate.Generator.Poll(spending.In(ctx), w.task(), w.run.Ticket)
 }
 
 // tooLong is the failure of a job that took longer than its line allows.
 func (w *worker) tooLong() *upstream.JobFailure {
 	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", w.total())),
 		fault.UpstreamError, upstream.NextNone)
-	if w.rec.kind == upstream.KindVideo {
+	if w.rec.Kind == upstream.KindVideo {
 		failure.Job = fault.WaitTimeout
 	}
 	return failure
@@ -351,7 +352,7 @@ func (w *worker) cancel(ctx context.Context, ticket string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), courtesy)
 	defer cancel()
 	if err := w.candidate.Generator.Cancel(ctx, w.task(), ticket); err != nil {
-		w.jobs.opts.Log.Debug("job: the provider was not told that nobody waits", "job", w.rec.id, "error", err)
+		w.jobs.opts.Log.Debug("job: the provider was not told that nobody waits", "job", w.rec.ID, "error", err)
 	}
 }
 
@@ -359,43 +360,43 @@ func (w *worker) cancel(ctx context.Context, ticket string) {
 // came with the answer are in no place that could be written: they are stored
 // next.
 func (w *worker) rendered(ctx context.Context, made *jobcall.TaskStatus) error {
-	results := made.Results[:min(len(made.Results), int(w.rec.plan.Count))]
+	results := made.Results[:min(len(made.Results), int(w.rec.Plan.Count))]
 	if inline(results) {
-		w.run.results = results
-		w.run.state = stateRendered
+		w.run.Results = results
+		w.run.State = row.StateRendered
 		return nil
 	}
 	reserved := w.names
-	return w.write(ctx, func(tx *store.Tx, now int64, next *progress) (changed int64, err error) {
-		next.state, next.results = stateRendered, results
-		next.trace.step(stepRendered, now, next.line)
+	return w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (changed int64, err error) {
+		next.State, next.Results = row.StateRendered, results
+		next.Trace.Step(row.StepRendered, now, next.Line)
 		// Names that an earlier try has reserved went with its transaction.
 		if w.names = reserved; len(reserved) < len(results) {
-			if w.names, err = media.ReserveTx(tx, w.rec.id, len(results)); err != nil {
+			if w.names, err = media.ReserveTx(tx, w.rec.ID, len(results)); err != nil {
 				return 0, err
 			}
 		}
-		next.start(now)
-		return next.saveTx(tx, w.rec.id, keptBy(next.fence), colState, colResults, colStarted, colTrace)
+		next.Start(now)
+		return next.SaveTx(tx, w.rec.ID, row.KeptBy(next.Fence), row.ColState, row.ColResults, row.ColStarted, row.ColTrace)
 	})
 }
 
 // write writes the worker's next step and, once it is committed, stands there. It
 // goes on trying while the database is away, until ctx ends. errGone: the row did
 // not change. Other errors: the database refuses the step itself.
-func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, next *progress) (changed int64, err error)) error {
+func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, next *row.Run) (changed int64, err error)) error {
 	j := w.jobs
 	for {
-		var next progress
+		var next row.Run
 		var changed int64
-		before := len(w.run.trace.Steps)
+		before := len(w.run.Trace.Steps)
 		err := j.writer.Write(ctx, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
 			if err != nil {
 				return err
 			}
 			next = *w.run
-			next.trace = w.run.trace.clone()
+			next.Trace = w.run.Trace.Clone()
 			changed, err = step(tx, now, &next)
 			return err
 		})
@@ -404,7 +405,7 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 			return errGone
 		case err == nil:
 			*w.run = next
-			for _, s := range next.trace.Steps[min(before, len(next.trace.Steps)):] {
+			for _, s := range next.Trace.Steps[min(before, len(next.Trace.Steps)):] {
 				j.metrics.step(s.Name)
 			}
 			return nil
@@ -414,7 +415,7 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 		}
 		// It may have been committed all the same: then the same step changes
 		// the same row once more, or finds it changed by somebody else.
-		j.away("a step is not written yet", w.rec.id, err)
+		j.away("a step is not written yet", w.rec.ID, err)
 		if !pause(ctx, writeAgain) {
 			return errGone
 		}
@@ -426,12 +427,12 @@ func (w *worker) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeWait)
 	defer cancel()
 	given := *w.run
-	given.epoch = abandoned
+	given.Epoch = abandoned
 	err := w.jobs.opts.DB.Update(ctx, func(tx *store.Tx) error {
-		_, err := given.saveTx(tx, w.rec.id, running(w.run.fence), colEpoch)
+		_, err := given.SaveTx(tx, w.rec.ID, row.Running(w.run.Fence), row.ColEpoch)
 		return err
 	})
 	if err != nil {
-		w.jobs.opts.Log.Error("job: a job could not be given up for others", "job", w.rec.id, "error", err)
+		w.jobs.opts.Log.Error("job: a job could not be given up for others", "job", w.rec.ID, "error", err)
 	}
 }

@@ -1,6 +1,7 @@
-package job
+package row
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -16,13 +17,18 @@ type attempted struct {
 	failure *upstream.JobFailure
 }
 
-func traced(attempts ...attempted) *trace {
-	t := &trace{}
+func traced(attempts ...attempted) *Trace {
+	t := &Trace{}
 	for i, a := range attempts {
-		t.begin(a.line, int64(i))
-		t.ended(a.failure, int64(i)+1)
+		t.Begin(a.line, int64(i))
+		t.Ended(a.failure, int64(i)+1)
 	}
 	return t
+}
+
+// failure is a scripted one.
+func failure(job fault.Code, next upstream.Next) *upstream.JobFailure {
+	return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("scripted")), job, next)
 }
 
 func lost(next upstream.Next) *upstream.JobFailure {
@@ -129,16 +135,16 @@ func TestAfter(t *testing.T) {
 			fail: fault.UpstreamError},
 	} {
 		tr := traced(c.attempts...)
-		v := after(tr, int64(len(c.attempts)), c.attempts[len(c.attempts)-1].failure, c.lines)
+		v := After(tr, int64(len(c.attempts)), c.attempts[len(c.attempts)-1].failure, c.lines)
 		switch {
-		case c.fail == "" && v.fail != nil:
-			t.Errorf("%s: failed with %+v", c.name, *v.fail)
-		case c.fail != "" && (v.fail == nil || v.fail.code != c.fail || v.fail.param != c.param || v.fail.message == ""):
-			t.Errorf("%s: %+v, want %s %q", c.name, v.fail, c.fail, c.param)
-		case v.wait != c.wait:
-			t.Errorf("%s: waits %s, want %s", c.name, v.wait, c.wait)
+		case c.fail == "" && v.Fail != nil:
+			t.Errorf("%s: failed with %+v", c.name, *v.Fail)
+		case c.fail != "" && (v.Fail == nil || v.Fail.Code != c.fail || v.Fail.Param != c.param || v.Fail.Message == ""):
+			t.Errorf("%s: %+v, want %s %q", c.name, v.Fail, c.fail, c.param)
+		case v.Wait != c.wait:
+			t.Errorf("%s: waits %s, want %s", c.name, v.Wait, c.wait)
 		}
-		if next := tr.prefers(c.lines); c.first != "" && (len(next) == 0 || next[0] != c.first) {
+		if next := tr.Prefers(c.lines); c.first != "" && (len(next) == 0 || next[0] != c.first) {
 			t.Errorf("%s: goes on with %v, want %s", c.name, next, c.first)
 		}
 	}
@@ -155,14 +161,14 @@ func TestBusyWait(t *testing.T) {
 	var attempts []attempted
 	for i, want := range []time.Duration{2, 4, 8, 16, 30, 30, 30} {
 		attempts = append(attempts, attempted{"a", asks(0)})
-		if v := after(traced(attempts...), int64(i), asks(0), nil); v.fail != nil || v.wait != want*time.Second {
-			t.Errorf("after %d times: %s, want %ds", i+1, v.wait, want)
+		if v := After(traced(attempts...), int64(i), asks(0), nil); v.Fail != nil || v.Wait != want*time.Second {
+			t.Errorf("after %d times: %s, want %ds", i+1, v.Wait, want)
 		}
 	}
 	for ask, want := range map[time.Duration]time.Duration{time.Second: 2 * time.Second, 7 * time.Second: 7 * time.Second,
 		45 * time.Second: 45 * time.Second, time.Hour: time.Minute} {
-		if v := after(traced(attempted{"a", asks(ask)}), 1, asks(ask), nil); v.wait != want {
-			t.Errorf("asked for %s: %s, want %s", ask, v.wait, want)
+		if v := After(traced(attempted{"a", asks(ask)}), 1, asks(ask), nil); v.Wait != want {
+			t.Errorf("asked for %s: %s, want %s", ask, v.Wait, want)
 		}
 	}
 }
@@ -171,11 +177,11 @@ func TestBusyWait(t *testing.T) {
 func TestEndlessJob(t *testing.T) {
 	t.Parallel()
 	busy := failure(fault.UpstreamError, upstream.NextLater)
-	tr := &trace{}
+	tr := &Trace{}
 	for number := int64(1); ; number++ {
-		tr.begin("a", number)
-		tr.ended(busy, number)
-		if v := after(tr, number, busy, []string{"a"}); v.fail != nil {
+		tr.Begin("a", number)
+		tr.Ended(busy, number)
+		if v := After(tr, number, busy, []string{"a"}); v.Fail != nil {
 			return
 		}
 		if number > 200 {
@@ -192,7 +198,7 @@ func TestTraceProperties(t *testing.T) {
 	lines := []string{"a", "b", "c"}
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		tr := &trace{}
+		tr := &Trace{}
 		named := map[int64]bool{} // whether a name may come again
 		tries := map[string]int{}
 		for number := int64(1); ; number++ {
@@ -200,7 +206,7 @@ func TestTraceProperties(t *testing.T) {
 				t.Fatalf("seed %d: no end", seed)
 			}
 			open := slices.DeleteFunc(slices.Clone(lines), func(string) bool { return r.IntN(4) == 0 })
-			next := tr.prefers(open)
+			next := tr.Prefers(open)
 			for _, line := range next {
 				if !slices.Contains(open, line) || !tr.allows(line) {
 					t.Fatalf("seed %d: prefers %v of %v", seed, next, open)
@@ -212,8 +218,8 @@ func TestTraceProperties(t *testing.T) {
 				}
 				continue
 			}
-			tr.begin(next[0], number)
-			name := tr.submissions(number)
+			tr.Begin(next[0], number)
+			name := tr.Submissions(number)
 			if again, known := named[name]; known && !again {
 				t.Fatalf("seed %d: the name %d is used for another submission: %+v", seed, name, tr.Attempts)
 			}
@@ -221,12 +227,12 @@ func TestTraceProperties(t *testing.T) {
 				[]upstream.Next{upstream.NextLater, upstream.NextSame, upstream.NextLine, upstream.NextNone}[r.IntN(4)])
 			how.Lost = how.Next != upstream.NextLater && r.IntN(3) == 0
 			named[name] = how.Lost
-			tr.ended(how, number)
+			tr.Ended(how, number)
 			if how.Next != upstream.NextLater {
 				tries[next[0]]++
 			}
-			v := after(tr, number, how, open)
-			if v.fail != nil {
+			v := After(tr, number, how, open)
+			if v.Fail != nil {
 				break
 			}
 		}
@@ -251,16 +257,16 @@ func TestTraceProperties(t *testing.T) {
 // twice.
 func TestNamesOfManySubmissions(t *testing.T) {
 	t.Parallel()
-	tr := &trace{}
+	tr := &Trace{}
 	seen := map[int64]bool{}
 	for number := int64(1); number <= 3*maxAttempts; number++ {
-		tr.begin("a", number)
-		name := tr.submissions(number)
+		tr.Begin("a", number)
+		name := tr.Submissions(number)
 		if seen[name] {
 			t.Fatalf("submission %d has the name of an earlier one", number)
 		}
 		seen[name] = true
-		tr.ended(failure(fault.UpstreamError, upstream.NextLater), number)
+		tr.Ended(failure(fault.UpstreamError, upstream.NextLater), number)
 	}
 	if len(tr.Attempts) > maxAttempts {
 		t.Errorf("%d attempts are kept", len(tr.Attempts))

@@ -1,13 +1,17 @@
-package job
+// Package gallery owns what an account sees of its jobs: lists of them, one with all
+// that is told of it, and how many there are.
+//
+// Invariants: a job of another account is not there. What operators alone see, lines
+// among it, is not shown. A page costs the same however many jobs there are.
+package gallery
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"tollgate/internal/job/row"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
@@ -36,8 +40,8 @@ type Exhibit struct {
 	Code, Message       string          // of one that failed
 	Held, Cost          money.Amount
 	CreatedMS           int64
-	StartedMS, EndedMS  int64  // 0: not yet
-	Steps               []Step // without their lines
+	StartedMS, EndedMS  int64      // 0: not yet
+	Steps               []row.Step // without their lines
 	// Ahead is how many jobs are before it in its queue, and WaitSeconds how long
 	// it is likely to wait, once AddPlaces has run.
 	Ahead, WaitSeconds int64
@@ -49,6 +53,9 @@ type Exhibit struct {
 // Final tells whether the job has ended.
 func (e *Exhibit) Final() bool { return e.EndedMS > 0 }
 
+// Waits tells whether the job waits in a queue, and since which turn.
+func (e *Exhibit) Waits() (turn int64, waits bool) { return e.turn, e.queued }
+
 // ExhibitsTx lists an account's jobs, newest first; the bool tells whether there
 // are more.
 func ExhibitsTx(tx *store.Tx, s Shelf) ([]Exhibit, bool, error) {
@@ -59,7 +66,7 @@ func ExhibitsTx(tx *store.Tx, s Shelf) ([]Exhibit, bool, error) {
 	if text == "" {
 		return nil, false, nil
 	}
-	ids, err := idsTx(tx, text, args...)
+	ids, err := row.IDsTx(tx, text, args...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -75,7 +82,7 @@ func ExhibitTx(tx *store.Tx, account, id string) (Exhibit, error) {
 		return Exhibit{}, err
 	}
 	if len(list) == 0 {
-		return Exhibit{}, ErrNoJob
+		return Exhibit{}, row.ErrNoJob
 	}
 	return list[0], nil
 }
@@ -104,12 +111,12 @@ func (s Shelf) statement() (text string, args []any) {
 		walk("job", "id", "account = "+account)
 		return walks[0], args
 	}
-	if s.Status == "" || s.Status == statusQueued || s.Status == statusProcessing {
+	if s.Status == "" || s.Status == row.StatusQueued || s.Status == row.StatusProcessing {
 		from, where := "job_run r", "r.account = "+account+" AND r.account <> ''"
 		switch s.Status {
-		case statusQueued:
+		case row.StatusQueued:
 			where += " AND r.started_ms + 0 = 0"
-		case statusProcessing:
+		case row.StatusProcessing:
 			where += " AND r.started_ms + 0 > 0"
 		}
 		if s.Kind != "" {
@@ -118,7 +125,7 @@ func (s Shelf) statement() (text string, args []any) {
 		}
 		walk(from, "r.id", where)
 	}
-	for _, status := range []string{statusSucceeded, statusFailed} {
+	for _, status := range []string{row.StatusSucceeded, row.StatusFailed} {
 		if s.Status != "" && s.Status != status {
 			continue
 		}
@@ -142,8 +149,8 @@ func TallyTx(tx *store.Tx, account, kind string, most int) (Tally, error) {
 	if err := tx.ByIndex(); err != nil {
 		return t, err
 	}
-	for status, n := range map[string]*int64{statusQueued: &t.Queued, statusProcessing: &t.Processing,
-		statusSucceeded: &t.Succeeded, statusFailed: &t.Failed} {
+	for status, n := range map[string]*int64{row.StatusQueued: &t.Queued, row.StatusProcessing: &t.Processing,
+		row.StatusSucceeded: &t.Succeeded, row.StatusFailed: &t.Failed} {
 		text, args := Shelf{Account: account, Kind: kind, Status: status, Limit: most - 1}.statement()
 		if err := tx.QueryRow(`SELECT COUNT(*) FROM (`+text+`) AS counted`, args...).Scan(n); err != nil {
 			return t, err
@@ -153,7 +160,7 @@ func TallyTx(tx *store.Tx, account, kind string, most int) (Tally, error) {
 	return t, nil
 }
 
-const exhibitColumns = recordColumns + `, COALESCE(r.state, -1), COALESCE(r.turn, 0), COALESCE(r.started_ms, 0), COALESCE(r.trace, '')`
+const exhibitColumns = row.RecordColumns + `, COALESCE(r.state, -1), COALESCE(r.turn, 0), COALESCE(r.started_ms, 0), COALESCE(r.trace, '')`
 
 // exhibitsTx reads jobs of an account, newest first.
 func exhibitsTx(tx *store.Tx, account string, ids []string) ([]Exhibit, error) {
@@ -167,23 +174,23 @@ func exhibitsTx(tx *store.Tx, account string, ids []string) ([]Exhibit, error) {
 	for rows.Next() {
 		var state, turn, startedMS int64
 		var running string
-		rec, err := scanRecord(rows, &state, &turn, &startedMS, &running)
+		rec, err := row.ScanRecord(rows, &state, &turn, &startedMS, &running)
 		if err != nil {
 			return nil, err
 		}
-		e, err := rec.exhibit()
+		e, err := exhibitOf(rec)
 		if err != nil {
 			return nil, err
 		}
 		if state >= 0 {
-			var t trace
-			if err := decode(running, &t); err != nil {
-				return nil, fmt.Errorf("read job %s: %w", rec.id, err)
+			var t row.Trace
+			if err := row.Decode(running, &t); err != nil {
+				return nil, fmt.Errorf("read job %s: %w", rec.ID, err)
 			}
-			e.Steps, e.StartedMS, e.turn, e.queued = t.publicSteps(), startedMS, turn, startedMS == 0 && state == stateQueued
-			e.Status = statusQueued
+			e.Steps, e.StartedMS, e.turn, e.queued = publicSteps(t), startedMS, turn, startedMS == 0 && state == row.StateQueued
+			e.Status = row.StatusQueued
 			if startedMS > 0 {
-				e.Status = statusProcessing
+				e.Status = row.StatusProcessing
 			}
 		}
 		list = append(list, e)
@@ -192,55 +199,24 @@ func exhibitsTx(tx *store.Tx, account string, ids []string) ([]Exhibit, error) {
 	return list, rows.Err()
 }
 
-// exhibit is what the record of a job shows.
-func (r *record) exhibit() (Exhibit, error) {
-	e := Exhibit{ID: r.id, Request: r.request, Key: r.key, Kind: r.kind, Model: r.model, Status: r.status, Prompt: r.prompt,
-		Tier: r.plan.Tier, Ratio: r.plan.Ratio, Seconds: r.plan.Seconds, Count: r.plan.Count, References: len(r.materials.References),
-		Held: r.held, Cost: r.cost, CreatedMS: r.createdMS, StartedMS: r.startedMS, EndedMS: r.endedMS, Steps: r.trace.publicSteps()}
-	if r.params != "" {
-		e.Params = json.RawMessage(r.params)
+// exhibitOf is what the record of a job shows.
+func exhibitOf(r *row.Job) (Exhibit, error) {
+	e := Exhibit{ID: r.ID, Request: r.Request, Key: r.Key, Kind: r.Kind, Model: r.Model, Status: r.Status, Prompt: r.Prompt,
+		Tier: r.Plan.Tier, Ratio: r.Plan.Ratio, Seconds: r.Plan.Seconds, Count: r.Plan.Count, References: len(r.Materials.References),
+		Held: r.Held, Cost: r.Cost, CreatedMS: r.CreatedMS, StartedMS: r.StartedMS, EndedMS: r.EndedMS, Steps: publicSteps(r.Trace)}
+	if r.Params != "" {
+		e.Params = json.RawMessage(r.Params)
 	}
-	if r.body == "" {
-		return e, nil
-	}
-	var body jobBody
-	if err := json.Unmarshal([]byte(r.body), &body); err != nil {
-		return e, fmt.Errorf("read job %s: %w", r.id, err)
-	}
-	for _, d := range body.Data {
-		e.Links = append(e.Links, d.URL)
-	}
-	if body.Error != nil {
-		e.Code, e.Message = body.Error.Code, body.Error.Message
-	}
-	return e, nil
+	var err error
+	e.Links, e.Code, e.Message, err = r.Outcome()
+	return e, err
 }
 
 // publicSteps are the steps without the lines, which users do not see.
-func (t trace) publicSteps() []Step {
+func publicSteps(t row.Trace) []row.Step {
 	steps := slices.Clone(t.Steps)
 	for i := range steps {
 		steps[i].Line = ""
 	}
 	return steps
 }
-
-// AddPlaces tells where those of the jobs stand that wait in a queue. Call it
-// outside of a transaction.
-func (j *Jobs) AddPlaces(ctx context.Context, list []Exhibit) error {
-	for i := range list {
-		e := &list[i]
-		if !e.queued {
-			continue
-		}
-		var err error
-		e.Ahead, e.WaitSeconds, err = j.queues.position(ctx, &record{id: e.ID, model: e.Model, kind: e.Kind}, e.turn)
-		if err != nil {
-			return away(fmt.Errorf("read a queue: %w", err))
-		}
-	}
-	return nil
-}
-
-// KeptFor is how long the record of a job that has ended is kept.
-func (j *Jobs) KeptFor() time.Duration { return j.opts.Retention }

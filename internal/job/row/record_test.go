@@ -1,4 +1,4 @@
-package job
+package row
 
 import (
 	"encoding/json"
@@ -13,12 +13,12 @@ func FuzzText(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, said string) {
-		stored := text(trace{Attempts: []TracedAttempt{{Line: "a", Message: said, Cause: said}}})
+		stored := Text(Trace{Attempts: []TracedAttempt{{Line: "a", Message: said, Cause: said}}})
 		if strings.ContainsRune(stored, 0) {
 			t.Fatalf("NUL in %q", stored)
 		}
-		var back trace
-		if err := decode(stored, &back); err != nil {
+		var back Trace
+		if err := Decode(stored, &back); err != nil {
 			t.Fatalf("%v: %s", err, stored)
 		}
 		raw, err := json.Marshal(said) // as it is without NUL: bytes that are no UTF-8 are replaced
@@ -42,22 +42,22 @@ func FuzzText(f *testing.F) {
 // its end.
 func TestTraceBounds(t *testing.T) {
 	t.Parallel()
-	var tr trace
+	var tr Trace
 	for i := range 3 * maxSteps {
-		tr.step(stepTakenOver, int64(i), "")
+		tr.Step(StepTakenOver, int64(i), "")
 	}
-	tr.step(stepSucceeded, 7, "")
+	tr.Step(stepSucceeded, 7, "")
 	if len(tr.Steps) != maxSteps || tr.Steps[0].At != 0 || tr.Steps[len(tr.Steps)-1].Name != stepSucceeded {
 		t.Errorf("%d steps, first %+v, last %+v", len(tr.Steps), tr.Steps[0], tr.Steps[len(tr.Steps)-1])
 	}
-	c := tr.clone()
+	c := tr.Clone()
 	c.Steps[0].At, c.Attempts = 99, append(c.Attempts, TracedAttempt{})
 	if tr.Steps[0].At == 99 || len(tr.Attempts) > 0 {
 		t.Error("a clone changes its original")
 	}
 }
 
-// textRow is a row of recordColumns whose texts of JSON are all the same.
+// textRow is a row of RecordColumns whose texts of JSON are all the same.
 type textRow string
 
 // Scan implements store.Row: the plan, the materials and the trace are its 9th,
@@ -72,11 +72,11 @@ func (r textRow) Scan(dest ...any) error {
 // TestEqualTexts: columns that hold the same text are all read.
 func TestEqualTexts(t *testing.T) {
 	t.Parallel()
-	r, err := scanRecord(textRow(`{"tier":"1K","references":[{}],"steps":[{"name":"queued"}]}`))
-	if err != nil || r.plan.Tier != "1K" || len(r.materials.References) != 1 || len(r.trace.Steps) != 1 {
-		t.Errorf("plan %+v, materials %+v, trace %+v, %v", r.plan, r.materials, r.trace, err)
+	r, err := ScanRecord(textRow(`{"tier":"1K","references":[{}],"steps":[{"name":"queued"}]}`))
+	if err != nil || r.Plan.Tier != "1K" || len(r.Materials.References) != 1 || len(r.Trace.Steps) != 1 {
+		t.Errorf("plan %+v, materials %+v, trace %+v, %v", r.Plan, r.Materials, r.Trace, err)
 	}
-	if _, err := scanRecord(textRow(`{`)); err == nil {
+	if _, err := ScanRecord(textRow(`{`)); err == nil {
 		t.Error("half a text was read")
 	}
 }

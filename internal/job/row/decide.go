@@ -1,4 +1,4 @@
-package job
+package row
 
 import (
 	"slices"
@@ -8,21 +8,21 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// jobError is why a job fails, as its user is told.
-type jobError struct {
-	code    fault.Code
-	param   string
-	message string
-	// operator says that the operator ended it.
-	operator bool
+// JobError is why a job fails, as its user is told.
+type JobError struct {
+	Code    fault.Code
+	Param   string
+	Message string
+	// Operator says that the operator ended it.
+	Operator bool
 }
 
-// disposition is what becomes of a job whose attempt has failed.
-type disposition struct {
-	// fail ends the job.
-	fail *jobError
-	// wait is how long it waits before it is submitted again.
-	wait time.Duration
+// Disposition is what becomes of a job whose attempt has failed.
+type Disposition struct {
+	// Fail ends the job.
+	Fail *JobError
+	// Wait is how long it waits before it is submitted again.
+	Wait time.Duration
 }
 
 // Waits of a job whose line was busy, the most lost answers that are followed by
@@ -38,9 +38,9 @@ const (
 	maxSubmissions = 60
 )
 
-// ended notes on the current attempt how it ended.
-func (t *trace) ended(failure *upstream.JobFailure, atMS int64) {
-	a := t.current()
+// Ended notes on the current attempt how it ended.
+func (t *Trace) Ended(failure *upstream.JobFailure, atMS int64) {
+	a := t.Current()
 	if a == nil {
 		return
 	}
@@ -62,19 +62,19 @@ func (t *trace) ended(failure *upstream.JobFailure, atMS int64) {
 	}
 }
 
-// after decides what becomes of a job whose current attempt has failed, its
+// After decides what becomes of a job whose current attempt has failed, its
 // submission of the given number. lines are those that could take it, now or
 // soon.
-func after(t *trace, number int64, failure *upstream.JobFailure, lines []string) disposition {
+func After(t *Trace, number int64, failure *upstream.JobFailure, lines []string) Disposition {
 	if failure.Next == upstream.NextNone || number >= maxSubmissions {
-		return disposition{fail: telling(t)}
+		return Disposition{Fail: telling(t)}
 	}
 	if failure.Next == upstream.NextLater {
 		wait := minBusy
 		for i := len(t.Attempts) - 2; i >= 0 && t.Attempts[i].Next == nextLater && wait < maxBusy; i-- {
 			wait *= 2
 		}
-		return disposition{wait: min(max(wait, failure.RetryAfter), max(maxBusy, min(failure.RetryAfter, time.Minute)))}
+		return Disposition{Wait: min(max(wait, failure.RetryAfter), max(maxBusy, min(failure.RetryAfter, time.Minute)))}
 	}
 	lost, alike := 0, 0
 	for _, a := range t.Attempts {
@@ -86,19 +86,19 @@ func after(t *trace, number int64, failure *upstream.JobFailure, lines []string)
 		}
 	}
 	if lost > maxLost || alike > maxRejected && fault.LookupJob(failure.Job).Input {
-		return disposition{fail: telling(t)}
+		return Disposition{Fail: telling(t)}
 	}
 	for _, line := range lines {
 		if t.allows(line) {
-			return disposition{}
+			return Disposition{}
 		}
 	}
-	return disposition{fail: telling(t)}
+	return Disposition{Fail: telling(t)}
 }
 
 // allows tells whether a line may be given the job (again): one that it was not
 // submitted to, or once more one that may do it at a second try.
-func (t *trace) allows(line string) bool {
+func (t *Trace) allows(line string) bool {
 	tries, again := 0, false
 	for _, a := range t.Attempts {
 		if a.Line == line && a.Next != nextLater {
@@ -109,16 +109,16 @@ func (t *trace) allows(line string) bool {
 	return tries == 0 || tries == 1 && again
 }
 
-// turnedAway tells whether the line of the last attempt had no room for the job.
-func (t *trace) turnedAway() bool {
-	last := t.current()
+// TurnedAway tells whether the line of the last attempt had no room for the job.
+func (t *Trace) TurnedAway() bool {
+	last := t.Current()
 	return last != nil && last.Next == nextLater
 }
 
-// prefers orders the lines that a job may be given: after a failure that a
+// Prefers orders the lines that a job may be given: after a failure that a
 // second try may mend the same line first, else those it was not submitted to.
-func (t *trace) prefers(lines []string) []string {
-	last := t.current()
+func (t *Trace) Prefers(lines []string) []string {
+	last := t.Current()
 	out := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !t.allows(line) })
 	rank := func(line string) int {
 		switch {
@@ -134,14 +134,14 @@ func (t *trace) prefers(lines []string) []string {
 }
 
 // fresh tells whether a job was not submitted to a line.
-func (t *trace) fresh(line string) bool {
+func (t *Trace) fresh(line string) bool {
 	return !slices.ContainsFunc(t.Attempts, func(a TracedAttempt) bool { return a.Line == line && a.Next != nextLater })
 }
 
 // telling is the error of a job that has no line left: what a provider said
 // about the user's input, if one did, else the last failure.
-func telling(t *trace) *jobError {
-	last := t.current()
+func telling(t *Trace) *JobError {
+	last := t.Current()
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
 		if a.Next != nextLater && last.Next != nextNone && fault.LookupJob(fault.Code(a.Code)).Type == "invalid_request_error" {
@@ -149,13 +149,13 @@ func telling(t *trace) *jobError {
 			break
 		}
 	}
-	return &jobError{code: fault.Code(last.Code), param: last.Param, message: last.Message}
+	return &JobError{Code: fault.Code(last.Code), Param: last.Param, Message: last.Message}
 }
 
-// submissions names the submission of the given number to its provider. One
+// Submissions names the submission of the given number to its provider. One
 // whose answer was lost is repeated under its name, so that a provider which
 // knows it does not do it twice. Lost ones are never dropped from a trace.
-func (t *trace) submissions(number int64) int64 {
+func (t *Trace) Submissions(number int64) int64 {
 	for _, a := range t.Attempts {
 		if a.Lost {
 			number--

@@ -1,8 +1,13 @@
-package job
+// Package proof owns what jobs add to the audit of the books: that what the ledger
+// has of jobs is what the jobs say, in their rows and in the slots of lines.
+//
+// Invariant: it takes nothing from how jobs are run but the words in their rows.
+package proof
 
 import (
 	"time"
 
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/slot"
@@ -29,15 +34,13 @@ type endedJob struct {
 	ended        int64
 }
 
-// Audit is AuditTx where records are kept for less than an hour.
-func Audit(retention time.Duration) audit.Check {
+// Check is AuditTx where records are kept for so long, which may be less than an
+// hour.
+func Check(retention time.Duration) audit.Check {
 	return func(tx *store.Tx, books *audit.Books) error {
 		return auditTx(tx, books, min(retention, auditTime))
 	}
 }
-
-// AuditCheck is Audit for the retention of these jobs.
-func (j *Jobs) AuditCheck() audit.Check { return Audit(j.opts.Retention) }
 
 // AuditTx checks that the open holds of jobs are those of running jobs, to the
 // nano-dollar; that each job that has ended has a receipt that says the same,
@@ -85,7 +88,7 @@ func (a *jobAudit) read(tx *store.Tx, kept time.Duration) error {
 			at.What = "a job has not ended and does not run: " + e.job
 		case runs != 0:
 			at.What = "a job has ended and runs: " + e.job
-		case (status != statusSucceeded && status != statusFailed) || e.cost < 0 || (status == statusFailed && e.cost != 0):
+		case (status != row.StatusSucceeded && status != row.StatusFailed) || e.cost < 0 || (status == row.StatusFailed && e.cost != 0):
 			at.What, at.Recorded = "a job that has ended has a state or a cost that it cannot have: "+e.job, status+", "+e.cost.String()
 		}
 		if at.What != "" {
@@ -93,7 +96,7 @@ func (a *jobAudit) read(tx *store.Tx, kept time.Duration) error {
 		}
 		if e.ended > 0 {
 			a.since = min(a.since, e.ended)
-			e.billed = status == statusSucceeded
+			e.billed = status == row.StatusSucceeded
 			a.ended[request] = e
 		}
 	}
@@ -164,7 +167,7 @@ func (a *jobAudit) running(tx *store.Tx) error {
 			differ(account, request, "the hold of a job is another one: "+id, held.String(), hold.Amount.String())
 		}
 		delete(holds, id)
-		if state > stateQueued {
+		if state > row.StateQueued {
 			if slots[id] != onLine {
 				differ(account, request, "a submitted job has no slot of its line: "+id, onLine, slots[id])
 			}

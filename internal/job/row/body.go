@@ -1,0 +1,134 @@
+package row
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+)
+
+// The bodies of a job (interface.md, Job). Members are in the order in which
+// the specification lists them.
+type (
+	submitBody struct {
+		ID     string `json:"id"`
+		Object string `json:"object"`
+		Status string `json:"status"`
+		Model  string `json:"model"`
+	}
+	jobBody struct {
+		ID       string     `json:"id"`
+		Object   string     `json:"object"`
+		Status   string     `json:"status"`
+		Created  int64      `json:"created"`
+		Model    string     `json:"model"`
+		Position *int64     `json:"queue_position,omitempty"`
+		ETA      *int64     `json:"eta_seconds,omitempty"`
+		Data     []dataBody `json:"data,omitempty"`
+		Usage    any        `json:"usage,omitempty"`
+		Error    *errorBody `json:"error,omitempty"`
+	}
+	dataBody struct {
+		URL string `json:"url"`
+	}
+	imageUsage struct {
+		Images     int64  `json:"images"`
+		Resolution string `json:"resolution"`
+		Model      string `json:"model"`
+	}
+	videoUsage struct {
+		Clips int64  `json:"clips"`
+		Model string `json:"model"`
+	}
+	errorBody struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Code    string  `json:"code"`
+		Param   *string `json:"param"`
+	}
+)
+
+// object is a job's `object`.
+func object(kind string) string { return kind + ".generation.job" }
+
+// Submitted is the body of the 202.
+func (r *Job) Submitted() []byte {
+	return Render(submitBody{ID: r.ID, Object: object(r.Kind), Status: StatusQueued, Model: r.Model})
+}
+
+// Base is what every full body has.
+func (r *Job) Base(status string) jobBody {
+	return jobBody{ID: r.ID, Object: object(r.Kind), Status: status, Created: r.CreatedMS / 1000, Model: r.Model}
+}
+
+// Queued is the body of a job that has not started.
+func (r *Job) Queued(position, etaSeconds int64) []byte {
+	b := r.Base(StatusQueued)
+	b.Position, b.ETA = &position, &etaSeconds
+	return Render(b)
+}
+
+// Processing is the body of a job that has started.
+func (r *Job) Processing() []byte { return Render(r.Base(StatusProcessing)) }
+
+// Succeeded is the body of a job with results at the given links.
+func (r *Job) Succeeded(links []string) []byte {
+	b := r.Base(StatusSucceeded)
+	for _, link := range links {
+		b.Data = append(b.Data, dataBody{link})
+	}
+	b.Usage = videoUsage{Clips: 1, Model: r.Model}
+	if r.Kind == upstream.KindImage {
+		b.Usage = imageUsage{Images: int64(len(links)), Resolution: r.Plan.Tier, Model: r.Model}
+	}
+	return Render(b)
+}
+
+// Failed is the body of a job that failed.
+func (r *Job) Failed(f JobError) []byte {
+	b := r.Base(StatusFailed)
+	b.Error = &errorBody{Message: f.Message, Type: fault.LookupJob(f.Code).Type, Code: string(f.Code)}
+	if f.Param != "" {
+		b.Error.Param = &f.Param
+	}
+	return Render(b)
+}
+
+// Render writes a body. It holds strings and numbers, so it cannot fail.
+func Render(body any) []byte {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(body)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// Event is the type of the event that tells a job's end (interface.md, Event
+// types).
+func (r *Job) Event(succeeded bool) string {
+	if succeeded {
+		return r.Kind + ".completed"
+	}
+	return r.Kind + ".failed"
+}
+
+// Outcome is what the body of a job that has ended shows: the links of its results,
+// or the code and the message of its error. Of one that has not it is empty.
+func (r *Job) Outcome() (links []string, code, message string, err error) {
+	if r.Body == "" {
+		return nil, "", "", nil
+	}
+	var body jobBody
+	if err := json.Unmarshal([]byte(r.Body), &body); err != nil {
+		return nil, "", "", fmt.Errorf("read job %s: %w", r.ID, err)
+	}
+	for _, d := range body.Data {
+		links = append(links, d.URL)
+	}
+	if body.Error != nil {
+		code, message = body.Error.Code, body.Error.Message
+	}
+	return links, code, message, nil
+}

@@ -1,0 +1,167 @@
+package row
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"tollgate/internal/store"
+)
+
+// ErrNoJob means that there is no such job.
+var ErrNoJob = errors.New("no such job")
+
+// Text encodes what is stored as JSON, without the NUL characters that providers
+// may have sent. All of it is made here, so it encodes.
+func Text(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("job: encode %T: %v", v, err))
+	}
+	const null = `\u0000`
+	if !bytes.Contains(raw, []byte(null)) {
+		return string(raw)
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			out = append(out, raw[i])
+			continue
+		}
+		if bytes.HasPrefix(raw[i:], []byte(null)) {
+			i += len(null) - 1
+			continue
+		}
+		out = append(out, raw[i], raw[i+1]) // an escape: what follows a backslash that is escaped is no escape
+		i++
+	}
+	return string(out)
+}
+
+// ErrDamaged means that a row holds what text has not written.
+var ErrDamaged = errors.New("the row is damaged")
+
+// Decode reads what text wrote; empty text leaves v as it is. ErrDamaged.
+func Decode(raw string, v any) error {
+	if raw == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(raw), v); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return nil
+}
+
+// RecordColumns are those of ScanRecord, of a table called j.
+const RecordColumns = `j.id, j.request, j.account, j.key, j.kind, j.model, j.endpoint, j.revision, j.plan, j.prompt, j.params, j.materials,
+	j.callback, j.free, j.held_nano, j.cost_nano, j.status, j.code, j.line, j.trace, j.body, j.created_ms, j.started_ms, j.ended_ms`
+
+// RunColumns are those of ScannedRun, of a table called r.
+const RunColumns = `r.state, r.turn, r.queued_ms, r.wake_ms, r.started_ms, r.epoch, r.fence, r.line, r.revision, r.number, r.ticket,
+	r.submitted_ms, r.results, r.files, r.trace`
+
+// ScanRecord reads a row of RecordColumns.
+func ScanRecord(row store.Row, more ...any) (*Job, error) {
+	var r Job
+	var free int64
+	var plan, materials, trace string
+	err := row.Scan(append([]any{&r.ID, &r.Request, &r.Account, &r.Key, &r.Kind, &r.Model, &r.Endpoint, &r.Revision, &plan,
+		&r.Prompt, &r.Params,
+		&materials, &r.Callback, &free, (*int64)(&r.Held), (*int64)(&r.Cost), &r.Status, &r.Code, &r.Line, &trace, &r.Body,
+		&r.CreatedMS, &r.StartedMS, &r.EndedMS}, more...)...)
+	if err != nil {
+		return nil, err
+	}
+	r.Free = free != 0
+	if err := errors.Join(Decode(plan, &r.Plan), Decode(materials, &r.Materials), Decode(trace, &r.Trace)); err != nil {
+		return nil, fmt.Errorf("read job %s: %w", r.ID, err)
+	}
+	return &r, nil
+}
+
+// ScannedRun is a row of RunColumns as it is scanned.
+type ScannedRun struct {
+	Run
+	resultsJSON, filesJSON, traceJSON string
+}
+
+// Dest is where RunColumns are scanned into.
+func (p *ScannedRun) Dest() []any {
+	return []any{&p.State, &p.Turn, &p.QueuedMS, &p.WakeMS, &p.StartedMS, &p.Epoch, &p.Fence, &p.Line, &p.Revision, &p.Number, &p.Ticket,
+		&p.SubmittedMS, &p.resultsJSON, &p.filesJSON, &p.traceJSON}
+}
+
+// Read is the run that was scanned. ErrDamaged.
+func (p *ScannedRun) Read() (*Run, error) {
+	if err := Decode(p.resultsJSON, &p.Results); err != nil {
+		return nil, err
+	}
+	if err := Decode(p.filesJSON, &p.Files); err != nil {
+		return nil, err
+	}
+	return &p.Run, Decode(p.traceJSON, &p.Trace)
+}
+
+// ReadTx reads a running job; nil: it is not there, or has ended.
+func ReadTx(tx *store.Tx, id string) (*Job, *Run, error) {
+	rows, err := tx.Query(`SELECT `+RecordColumns+`, `+RunColumns+` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return nil, nil, rows.Err()
+	}
+	var p ScannedRun
+	rec, err := ScanRecord(rows, p.Dest()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	run, err := p.Read()
+	return rec, run, err
+}
+
+// RecordTx reads the record of a job. ErrNoJob.
+func RecordTx(tx *store.Tx, id string) (*Job, error) {
+	rows, err := tx.Query(`SELECT `+RecordColumns+` FROM job j WHERE j.id = $1`, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return nil, errors.Join(rows.Err(), ErrNoJob)
+	}
+	return ScanRecord(rows)
+}
+
+// DistinctTx lists the distinct values of an indexed column by asking for the
+// next one, whose parameter is the last, until there is none.
+func DistinctTx(tx *store.Tx, next string, args ...any) ([]string, error) {
+	var values []string
+	for last := ""; ; {
+		if err := tx.QueryRow(next, append(slices.Clone(args), last)...).Scan(&last); err != nil || last == "" {
+			return values, err
+		}
+		values = append(values, last)
+	}
+}
+
+// IDsTx reads a list of ids.
+func IDsTx(tx *store.Tx, query string, args ...any) ([]string, error) {
+	rows, err := tx.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
