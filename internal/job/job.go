@@ -98,7 +98,7 @@ type Jobs struct {
 	// that a model was turned away because of them.
 	promised int
 	awaited  bool
-	claimed  []string  // half-open lines of models that have their turn
+	claimed  []string  // half-open lines of models that have their stint
 	life     *lifetime // of the workers; nil: none may begin
 	running  sync.WaitGroup
 }

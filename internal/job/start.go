@@ -16,11 +16,11 @@ import (
 // connections that write, PostgreSQL has four on a node, one is left for others.
 const maxStarting = 3
 
-// Start starts what can be started now. Each model with queued jobs has a turn, a
+// Start starts what can be started now. Each model with queued jobs has a stint, a
 // few of them beside each other, and goes to the end of the line while there may
 // be more. So neither a long queue nor a transaction that waits keeps other models
 // waiting, also those that get a job meanwhile. A model that fails has no other
-// turn in this step. It is one step of Run.
+// stint in this step. It is one step of Run.
 func (j *Jobs) Start(ctx context.Context) error {
 	select {
 	case <-j.wake: // what it tells of is seen now
@@ -30,7 +30,7 @@ func (j *Jobs) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := &turns{jobs: j, waiting: models, atWork: map[string]bool{}, over: make(chan turn)}
+	t := &stints{jobs: j, waiting: models, atWork: map[string]bool{}, over: make(chan stint)}
 	for t.begin(ctx); len(t.atWork) > 0; t.begin(ctx) {
 		wake := j.wake
 		if len(t.waiting) > 0 || len(t.errs) > 0 || ctx.Err() != nil {
@@ -46,38 +46,38 @@ func (j *Jobs) Start(ctx context.Context) error {
 	return errors.Join(t.errs...)
 }
 
-// turns are those of one step. They are used by its goroutine alone.
-type turns struct {
+// stints are those of one step. They are used by its goroutine alone.
+type stints struct {
 	jobs    *Jobs
 	waiting []string
-	atWork  map[string]bool // true: it may have got a job since its turn began
-	over    chan turn
+	atWork  map[string]bool // true: it may have got a job since its stint began
+	over    chan stint
 	errs    []error
 }
 
-// turn is what came of one.
-type turn struct {
+// stint is a model's go at starting jobs, and what came of it.
+type stint struct {
 	model string
 	more  bool // there may be more that can be started now
 	err   error
 }
 
-// begin gives a turn to those that wait, as far as there are places.
-func (t *turns) begin(ctx context.Context) {
+// begin gives a stint to those that wait, as far as there are places.
+func (t *stints) begin(ctx context.Context) {
 	for len(t.waiting) > 0 && len(t.atWork) < maxStarting && ctx.Err() == nil {
 		model := t.waiting[0]
 		t.waiting = t.waiting[1:]
 		t.atWork[model] = false
 		go func() { // end waits for it
 			more, err := t.jobs.startSome(ctx, model)
-			t.over <- turn{model, more, err}
+			t.over <- stint{model, more, err}
 		}()
 	}
 }
 
-// end notes what came of a turn. After a failure the step comes to its end, so
+// end notes what came of a stint. After a failure the step comes to its end, so
 // that the loop can say so and try again.
-func (t *turns) end(ended turn) {
+func (t *stints) end(ended stint) {
 	again := t.atWork[ended.model]
 	delete(t.atWork, ended.model)
 	switch {
@@ -88,9 +88,9 @@ func (t *turns) end(ended turn) {
 	}
 }
 
-// join lets the models that have queued jobs now wait for a turn. It is called
+// join lets the models that have queued jobs now wait for a stint. It is called
 // while none waits.
-func (t *turns) join(ctx context.Context) {
+func (t *stints) join(ctx context.Context) {
 	models, err := t.jobs.queuedModels(ctx)
 	if err != nil {
 		t.errs = append(t.errs, err)
@@ -162,7 +162,7 @@ func (j *Jobs) startOn(ctx context.Context, snapshot *catalog.Snapshot, model st
 	return s, nil
 }
 
-// claim returns the candidates without the half-open lines that another turn may
+// claim returns the candidates without the half-open lines that another stint may
 // give a job to: they take one at a time. giveBack ends the claim to the others,
 // when the jobs that were started have begun.
 func (j *Jobs) claim(candidates []*line.Candidate) (mine []*line.Candidate, giveBack func()) {

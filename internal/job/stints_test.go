@@ -140,7 +140,7 @@ func TestNothingIsWrittenForAnAccountThatIsKeptAway(t *testing.T) {
 }
 
 // TestLongQueueLetsOthersStart lets the queue of one model be longer than what a
-// node may submit: another model has its turn before the room is used up.
+// node may submit: another model has its stint before the room is used up.
 func TestLongQueueLetsOthersStart(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -257,9 +257,9 @@ func (l *load) hold(ctx context.Context, step string) error {
 	return gate("submit", l.free)(ctx, step)
 }
 
-// TestTurnsKeepBounds starts the jobs of many models at once on lines that all of
+// TestStintsKeepBounds starts the jobs of many models at once on lines that all of
 // them share: a capped line never has more than it may, nor a node.
-func TestTurnsKeepBounds(t *testing.T) {
+func TestStintsKeepBounds(t *testing.T) {
 	t.Parallel()
 	const models, jobs, capped, room = 6, 36, 5, 9
 	test := func(t *testing.T, url string, nodes int) {
@@ -322,9 +322,9 @@ func TestTurnsKeepBounds(t *testing.T) {
 	})
 }
 
-// TestHalfOpenLineIsOfOneTurn: two models do not put their jobs on a half-open line
+// TestHalfOpenLineIsOfOneStint: two models do not put their jobs on a half-open line
 // at once.
-func TestHalfOpenLineIsOfOneTurn(t *testing.T) {
+func TestHalfOpenLineIsOfOneStint(t *testing.T) {
 	t.Parallel()
 	j := &Jobs{}
 	half, whole := &catalog.Line{}, &catalog.Line{}
@@ -333,11 +333,11 @@ func TestHalfOpenLineIsOfOneTurn(t *testing.T) {
 	mine, giveBack := j.claim(lines)
 	theirs, giveBackTheirs := j.claim(lines)
 	if len(mine) != 2 || len(theirs) != 1 || theirs[0].Line.ID != "whole" {
-		t.Errorf("%d lines for one turn and %d for another beside it", len(mine), len(theirs))
+		t.Errorf("%d lines for one stint and %d for another beside it", len(mine), len(theirs))
 	}
 	giveBackTheirs()
 	if again, _ := j.claim(lines); len(again) != 1 {
-		t.Error("a turn has given back what is another's")
+		t.Error("a stint has given back what is another's")
 	}
 	giveBack()
 	if again, _ := j.claim(lines); len(again) != 2 {
