@@ -16,10 +16,6 @@ const (
 	maxPackageLines = 4000 // lines of a package's product code
 )
 
-// larger are packages that have outgrown maxPackageLines, with what they may have
-// until they are divided: the console's operator pages from its users'.
-var larger = map[string]int{"internal/console": 6400}
-
 // longLines returns the numbers of the lines that are over maxColumns.
 func longLines(text string) (numbers []int) {
 	n := 0
@@ -46,9 +42,9 @@ func packageLines(files []*sourceFile) map[string]int {
 // oversized names the packages that are over maxPackageLines.
 func oversized(lines map[string]int) (wrong []string) {
 	for folder, n := range lines {
-		if most := max(larger[folder], maxPackageLines); n > most {
+		if n > maxPackageLines {
 			wrong = append(wrong, fmt.Sprintf("%s has %d lines of product code; at most %d: give a part of it a package of its own",
-				folder, n, most))
+				folder, n, maxPackageLines))
 		}
 	}
 	slices.Sort(wrong)

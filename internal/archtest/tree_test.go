@@ -141,7 +141,7 @@ func roomOf(folder string) string {
 // forTests are packages beside the product's that only tests may import.
 var forTests = []string{
 	"internal/store/storetest", "internal/upstream/conformance", "internal/upstream/conformance/task",
-	"internal/media/formattest", "internal/wire/internal/wiretest",
+	"internal/media/formattest", "internal/wire/internal/wiretest", "internal/console/consoletest",
 }
 
 // testOnly tells whether a package is for tests alone.

@@ -1,36 +1,25 @@
-// Package console owns the web console below /console: its pages, who may see
-// which, and the forms on them. It has no rules of its own about money, keys or
-// receivers: a page calls what the APIs call.
+// Package console owns the web console below /console: what its two sides are made
+// with, and which of them an address has.
 //
-// A page is a GET whose whole state is in its address; an act is a POST of a
-// form, which works without scripts and answers 303, or the page itself where it
-// shows a secret once. routes.go lists all of them; a page is a file of handlers
-// here and a template of its name in pages/, made of the components of package
-// part.
+// The pages of accounts' users are in userpages, those of operators in operatorpages;
+// both stand on page (who is let in, forms, answers) and are made of the components of
+// part. How both show the same things is in show; the files that never change are in
+// static.
 //
-// Invariants: a page of an account's user shows that account's things alone,
-// and the account comes from the session, never from what was sent; GET changes
-// nothing; a POST from another site is refused; nothing of a page is inline, and
-// no page may be kept by a cache; a secret is shown in the answer that made it
-// and nowhere else.
+// Invariants: an address of one side has nothing of the other's but the files.
 package console
 
 import (
-	"embed"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"net/url"
-	"strings"
 	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
-	"tollgate/internal/console/part"
-	"tollgate/internal/console/static"
-	"tollgate/internal/httpapi"
+	"tollgate/internal/console/operatorpages"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/userpages"
 	"tollgate/internal/job"
 	"tollgate/internal/media"
 	"tollgate/internal/operator"
@@ -39,10 +28,7 @@ import (
 )
 
 // Base is the path that the console is mounted at.
-const Base = "/console"
-
-//go:embed pages/*.html
-var embedded embed.FS
+const Base = page.Base
 
 // Side says which of the console's pages an address has.
 type Side int
@@ -94,88 +80,29 @@ type Options struct {
 	Side    Side
 }
 
-// console answers the pages.
-type console struct {
-	Options
-	pages    *part.Pages
-	files    *static.Files
-	crossing *http.CrossOriginProtection
-	secure   bool        // cookies are for https alone
-	headers  http.Header // of every page
-}
-
 // New returns the handler of /console, which expects whole paths. An error is a
 // fault of the build or of an address in the settings.
 func New(o Options) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &console{Options: o, crossing: http.NewCrossOriginProtection(), secure: strings.HasPrefix(o.PublicURL, "https://")}
-	origin, err := originOf(o.PublicURL)
-	if err != nil {
-		return nil, err
-	}
-	// A proxy may rewrite Host, by which forms are told to be our own.
-	if err := c.crossing.AddTrustedOrigin(origin); err != nil {
-		return nil, fmt.Errorf("the public address: %w", err)
-	}
-	media, err := originOf(o.MediaURL)
-	if err != nil {
-		return nil, err
-	}
-	if media == origin {
-		media = ""
-	}
-	c.headers = headers(media, c.secure)
-	if c.files, err = static.New(Base + "/static"); err != nil {
-		return nil, err
-	}
-	pages, err := fs.Sub(embedded, "pages")
-	if err != nil {
-		return nil, err
-	}
-	if c.pages, err = part.Parse(pages, c.files.Path); err != nil {
-		return nil, err
-	}
-	var all []httpapi.Route
-	for _, r := range c.routes() {
-		if r.of(c.Side) {
-			all = append(all, httpapi.Route{Pattern: r.pattern(), Handle: c.answering(r)})
-		}
-	}
-	return httpapi.New(httpapi.Options{Log: o.Log, Enter: c.enter, Refuse: c.refuse, Observe: o.Observe}, all), nil
+	return page.New(page.Options{DB: o.DB, Entrance: o.Entrance, AdminToken: o.AdminToken, PublicURL: o.PublicURL, Apart: o.Side == Operators,
+		MediaURL: o.MediaURL, TrustedProxies: o.TrustedProxies, Log: o.Log, Observe: o.Observe}, o.sections()...)
 }
 
-// originOf is the scheme, host and port of an address.
-func originOf(address string) (string, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("%q is no base address", address)
+// sections are those of the options' side.
+func (o Options) sections() (all []page.Section) {
+	if o.Side != Operators {
+		all = append(all, userpages.Section(userpages.Options{Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance, Catalog: o.Catalog,
+			Jobs: o.Jobs, Webhooks: o.Webhooks, Media: o.Media, ServeAs: o.ServeAs, PublicURL: o.PublicURL}))
 	}
-	return u.Scheme + "://" + u.Host, nil
+	if o.Side != Users {
+		all = append(all, operatorpages.Section(operatorpages.Options{DB: o.DB, Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance,
+			Catalog: o.Catalog, Providers: o.Providers, Lines: o.Lines, Jobs: o.Jobs, Webhooks: o.Webhooks, Audits: o.Audits,
+			Writable: o.Writable, AdminToken: o.AdminToken, PublicURL: o.PublicURL, Log: o.Log}))
+	}
+	return all
 }
 
-// headers are those of every answer of the console. Nothing is inline, so that
-// markup which got into a page could load and run nothing.
-func headers(media string, secure bool) http.Header {
-	from := "'self' blob:"
-	if media != "" {
-		from += " " + media
-	}
-	h := http.Header{}
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src "+from+"; media-src "+from+
-		"; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "+
-		"require-trusted-types-for 'script'; trusted-types fragment")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	// Not no-referrer: with it browsers send forms on plain http with an Origin
-	// of null, which is nobody's.
-	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
-	h.Set("Cache-Control", "no-store")
-	if secure {
-		h.Set("Strict-Transport-Security", "max-age=31536000")
-	}
-	return h
-}
+// Routes lists the console as `METHOD /path`, with {id} for an id: for tests.
+func Routes() []string { return page.Patterns(Options{}.sections()...) }

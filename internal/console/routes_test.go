@@ -2,13 +2,13 @@ package console_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console"
+	"tollgate/internal/console/consoletest"
 	"tollgate/internal/store"
 )
 
@@ -145,11 +145,11 @@ func expected() map[string]visited {
 // that have it and those that have not.
 func TestEveryRouteAsEverybody(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s *scene) {
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		rows := expected()
 		sides := map[console.Side]http.Handler{}
 		for _, side := range []console.Side{console.Users, console.Operators} {
-			sides[side] = s.console(func(o *console.Options) { o.Side = side })
+			sides[side] = s.Console(func(o *console.Options) { o.Side = side })
 		}
 		for _, route := range console.Routes() {
 			row, ok := rows[route]
@@ -166,44 +166,44 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 	})
 }
 
-func walk(t *testing.T, s *scene, sides map[console.Side]http.Handler, route string, row visited) {
+func walk(t *testing.T, s *consoletest.Scene, sides map[console.Side]http.Handler, route string, row visited) {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
 	operators := strings.HasPrefix(path, "/console/operator")
-	disabled := s.browser()
-	disabled.cookies = s.session(account.UserSession, s.user("ada", account.SignIn{Email: "off@example.com"}).Email).cookies
+	disabled := s.Browser()
+	disabled.Cookies = s.Session(account.UserSession, s.User("ada", account.SignIn{Email: "off@example.com"}).Email).Cookies
 	yes := true
-	s.update(func(tx *store.Tx) error {
-		_, err := account.ChangeUserTx(tx, s.users["off@example.com"].ID, account.UserChange{Disabled: &yes})
+	s.Update(func(tx *store.Tx) error {
+		_, err := account.ChangeUserTx(tx, s.Users["off@example.com"].ID, account.UserChange{Disabled: &yes})
 		return err
 	})
-	defer s.update(func(tx *store.Tx) error { return account.DeleteUserTx(tx, s.users["off@example.com"].ID) })
+	defer s.Update(func(tx *store.Tx) error { return account.DeleteUserTx(tx, s.Users["off@example.com"].ID) })
 	type visitor struct {
 		name string
-		b    *browser
+		b    *consoletest.Browser
 		want int
 	}
-	visitors := []visitor{{"nobody", s.browser(), row.nobody}, {"disabled", disabled, row.nobody}}
+	visitors := []visitor{{"nobody", s.Browser(), row.nobody}, {"disabled", disabled, row.nobody}}
 	if operators {
 		visitors = append(visitors,
-			visitor{"a user", s.session(account.UserSession, "ada@example.com"), row.nobody},
-			visitor{"operator", s.session(account.OperatorSession, ""), row.operator})
+			visitor{"a user", s.Session(account.UserSession, "ada@example.com"), row.nobody},
+			visitor{"operator", s.Session(account.OperatorSession, ""), row.operator})
 	} else {
-		visitors = append(visitors, visitor{"operator", s.session(account.OperatorSession, ""), row.nobody},
-			visitor{"other", s.session(account.UserSession, "bob@example.com"), row.other},
-			visitor{"owner", s.session(account.UserSession, "ada@example.com"), row.owner})
+		visitors = append(visitors, visitor{"operator", s.Session(account.OperatorSession, ""), row.nobody},
+			visitor{"other", s.Session(account.UserSession, "bob@example.com"), row.other},
+			visitor{"owner", s.Session(account.UserSession, "ada@example.com"), row.owner})
 	}
 	for _, v := range visitors {
-		got := v.b.do(method, thing(s, path, v.name), form(route))
+		got := v.b.Do(method, thing(s, path, v.name), form(route))
 		if got.Code != v.want {
 			t.Errorf("%s as %s: %d, want %d: %s", route, v.name, got.Code, v.want, got.Body)
 		}
 		checkAnswer(t, route+" as "+v.name, got)
 	}
 	for side, handler := range sides {
-		b := s.browser()
-		b.handler = handler
-		got := b.do(method, thing(s, path, "elsewhere"), form(route))
+		b := s.Browser()
+		b.Handler = handler
+		got := b.Do(method, thing(s, path, "elsewhere"), form(route))
 		shared := strings.HasPrefix(path, "/console/static") || path == "/console/theme"
 		there := shared || operators == (side == console.Operators)
 		if there != (got.Code != http.StatusNotFound) {
@@ -211,29 +211,29 @@ func walk(t *testing.T, s *scene, sides map[console.Side]http.Handler, route str
 		}
 	}
 	if method == http.MethodPost {
-		b := s.session(account.UserSession, "ada@example.com")
+		b := s.Session(account.UserSession, "ada@example.com")
 		if operators {
-			b = s.session(account.OperatorSession, "")
+			b = s.Session(account.OperatorSession, "")
 		}
-		b.headers["Origin"], b.headers["Sec-Fetch-Site"] = "https://elsewhere.example", "cross-site"
-		got := b.do(method, thing(s, path, "foreign"), form(route))
-		want(t, got, http.StatusForbidden, "another site")
+		b.Headers["Origin"], b.Headers["Sec-Fetch-Site"] = "https://elsewhere.example", "cross-site"
+		got := b.Do(method, thing(s, path, "foreign"), form(route))
+		got.Want(t, http.StatusForbidden, "another site")
 		checkAnswer(t, route+" from another site", got)
 	}
 }
 
 // thing is a path with something of ada's account in it.
-func thing(s *scene, path, visitor string) string {
+func thing(s *consoletest.Scene, path, visitor string) string {
 	id := "sess_none"
 	switch {
 	case strings.Contains(path, "/static/"):
-		page := s.browser().get("/console/sign-in").Body.String()
+		page := s.Browser().Get("/console/sign-in").Body.String()
 		at := strings.Index(page, "/console/static/")
 		return page[at : at+strings.IndexByte(page[at:], '"')]
 	case strings.Contains(path, "/operator/lines/{id}"):
 		id = "sandbox"
 	case strings.Contains(path, "/operator/accounts/{id}"):
-		s.update(func(tx *store.Tx) error {
+		s.Update(func(tx *store.Tx) error {
 			a, err := account.CreateTx(tx, account.Opening{Name: visitor})
 			id = a.ID
 			return err
@@ -243,20 +243,20 @@ func thing(s *scene, path, visitor string) string {
 	case strings.Contains(path, "/models/{id}"):
 		id = "sandbox-chat"
 	case strings.Contains(path, "/keys/{id}"), strings.Contains(path, "/playground/{id}"):
-		id = s.key("ada", visitor).ID
+		id = s.Key("ada", visitor).ID
 	case strings.Contains(path, "/requests/{id}"):
-		id = s.request("ada", 200, "")
+		id = s.Request("ada", 200, "")
 	case strings.Contains(path, "/deliveries/{id}"):
-		id = s.delivery("ada")
+		id = s.Delivery("ada")
 	case strings.Contains(path, "/jobs/{id}"):
-		id = s.job("ada", "a boat")
+		id = s.Job("ada", "a boat")
 	case strings.Contains(path, "/users/{id}"):
-		id = s.user("ada", account.SignIn{
+		id = s.User("ada", account.SignIn{
 			Email: strings.ReplaceAll(visitor, " ", "")[:3] + "-" + strings.ToLower(http.MethodGet) + newSuffix(s) + "@example.com",
 		}).ID
 	case strings.Contains(path, "/settings/sessions/{id}"):
-		s.update(func(tx *store.Tx) error {
-			one, _, err := account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: s.users["ada@example.com"].ID})
+		s.Update(func(tx *store.Tx) error {
+			one, _, err := account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: s.Users["ada@example.com"].ID})
 			id = one.ID
 			return err
 		})
@@ -264,8 +264,8 @@ func thing(s *scene, path, visitor string) string {
 	return strings.Replace(path, "{id}", id, 1)
 }
 
-func newSuffix(s *scene) string {
-	return string(rune('a'+len(s.users)%26)) + string(rune('a'+len(s.users)/26))
+func newSuffix(s *consoletest.Scene) string {
+	return string(rune('a'+len(s.Users)%26)) + string(rune('a'+len(s.Users)/26))
 }
 
 // form is what is sent; a theme has to be chosen from some.
@@ -284,7 +284,7 @@ var (
 )
 
 // checkAnswer holds every answer to what all have.
-func checkAnswer(t *testing.T, what string, got *httptest.ResponseRecorder) {
+func checkAnswer(t *testing.T, what string, got consoletest.Answer) {
 	t.Helper()
 	h := got.Header()
 	if !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none'; ") || h.Get("X-Content-Type-Options") != "nosniff" ||

@@ -206,6 +206,16 @@ type Stage struct {
 	Note any // a component, or nil
 }
 
+// FirstSteps are what somebody does first, in their order.
+type FirstSteps []FirstStep
+
+// FirstStep is one of FirstSteps.
+type FirstStep struct {
+	Done bool
+	Text string
+	Link *Link // to where it is done; nil: nowhere here
+}
+
 // Bar is a row with its share behind its name.
 type Bar struct {
 	Label, Href string

@@ -108,3 +108,39 @@ func Weight(bytes int64) string {
 	}
 	return strconv.FormatFloat(float64((bytes+50_000)/100_000)/10, 'f', -1, 64) + " MB"
 }
+
+// Plural writes how many there are of what a word names.
+func Plural(n int, word string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(word, "s"):
+		word += "es"
+	default:
+		word += "s"
+	}
+	return strconv.Itoa(n) + " " + word
+}
+
+// Requests writes how many requests there were.
+func Requests(n int64) string {
+	if n == 1 {
+		return "1 request"
+	}
+	return Thousands(n) + " requests"
+}
+
+// Dashed is a text, and a dash where there is none.
+func Dashed(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return text
+}
+
+// Share is how many hundredths of most an amount is.
+func Share(a, most money.Amount) int {
+	if most <= 0 {
+		return 0
+	}
+	return int(float64(a) / float64(most) * 100)
+}

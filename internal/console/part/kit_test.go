@@ -45,6 +45,7 @@ func kit(word string) []any {
 		Tiles{{Href: "/console", Title: word, State: Badge{Warn, word}}},
 		Timeline{{Tone: OK, Word: word, At: Moment{1}, Note: word}, {Word: word}},
 		Bars{{Label: word, Href: "/console", Percent: 40, Value: Money{}}, {Label: word, Value: Count{}}},
+		FirstSteps{{Done: true, Text: word}, {Text: word, Link: &Link{Href: "/console", Text: word}}, {Text: word}},
 		Live{word}, Act{Action: "/console/x", Word: word, About: word}, Group{Badge{}, word},
 		Confirm{ID: "confirm", Button: word, Title: word, Text: []string{word}, Action: "/console/x", Type: word, Danger: true,
 			Open: true, Wrong: word, Fields: []FormField{{Name: "h", Label: word}}},
@@ -78,7 +79,7 @@ func kitCharts(word string) []any {
 
 func parsed(t *testing.T, page string) *Pages {
 	t.Helper()
-	p, err := Parse(fstest.MapFS{"kit.html": {Data: []byte(page)}}, func(name string) string { return "/console/static/" + name })
+	p, err := Parse(func(name string) string { return "/console/static/" + name }, fstest.MapFS{"html/kit.html": {Data: []byte(page)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestMarkupIsMadeInOneFile(t *testing.T) {
 	t.Parallel()
 	asItIs := regexp.MustCompile(`template\.(HTML|HTMLAttr|JS|JSStr|CSS|URL|Srcset)\b`)
 	var made []string
-	for _, folder := range []string{".", "..", "../static"} {
+	for _, folder := range []string{".", "..", "../page", "../show", "../userpages", "../operatorpages", "../static"} {
 		files, err := filepath.Glob(folder + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s has %d files, %v", folder, len(files), err)

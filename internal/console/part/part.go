@@ -25,82 +25,60 @@ import (
 var embedded embed.FS
 
 // Pages are the parsed pages.
-type Pages struct {
-	components *template.Template
-	pages      map[string]*template.Template
-}
+type Pages struct{ templates *template.Template }
 
-// Parse reads the pages of a folder, one a file, which is called by its name
-// without `.html`; in others it is the template `page/NAME`. asset returns the address of a static file. An error is a
+// ofPage is what the template of a page is called: apart from those of components.
+const ofPage = "page/"
+
+// Parse reads the pages of some folders, html/NAME.html each; in others one is the
+// template `page/NAME`. asset returns the address of a static file. An error is a
 // fault of the build.
-func Parse(pages fs.FS, asset func(name string) string) (*Pages, error) {
-	p := &Pages{pages: map[string]*template.Template{}}
-	functions := template.FuncMap{
+func Parse(asset func(name string) string, folders ...fs.FS) (*Pages, error) {
+	p := &Pages{}
+	p.templates = template.New("").Funcs(template.FuncMap{
 		"part":  p.part,
 		"asset": asset,
 		"icon":  func(name string) Icon { return Icon(name) },
 		"text":  func(v any) Text { return Text{Text: fmt.Sprint(v)} },
-	}
-	components := template.New("").Funcs(functions)
-	files, err := fs.Glob(embedded, "html/*.html")
-	if err != nil {
+	})
+	if err := p.parse("", embedded); err != nil {
 		return nil, err
 	}
-	for _, file := range files {
-		if err := parse(components.New(nameOf(file)), embedded, file); err != nil {
+	for _, folder := range folders {
+		if err := p.parse(ofPage, folder); err != nil {
 			return nil, err
 		}
 	}
-	files, err = fs.Glob(pages, "*.html")
-	if err != nil {
-		return nil, err
-	}
-	// A page may draw another one in itself: what of it is fetched again.
-	others, err := components.Clone()
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
-		if err := parse(others.New("page/"+nameOf(file)), pages, file); err != nil {
-			return nil, err
-		}
-	}
-	for _, file := range files {
-		whole, err := others.Clone()
-		if err != nil {
-			return nil, err
-		}
-		if err := parse(whole.New("main"), pages, file); err != nil {
-			return nil, err
-		}
-		p.pages[nameOf(file)] = whole
-	}
-	p.components = components
 	return p, nil
 }
 
-// nameOf is what a template is called.
-func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".html") }
+// errTwice means that two folders have a page of one name.
+var errTwice = errors.New("a page of this name is there already")
 
-func parse(t *template.Template, from fs.FS, file string) error {
-	raw, err := fs.ReadFile(from, file)
+// parse reads a folder; what its templates are called begins with prefix.
+func (p *Pages) parse(prefix string, folder fs.FS) error {
+	files, err := fs.Glob(folder, "html/*.html")
 	if err != nil {
 		return err
 	}
-	if _, err := t.Parse(string(raw)); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+	for _, file := range files {
+		name := prefix + nameOf(file)
+		if p.templates.Lookup(name) != nil {
+			return fmt.Errorf("%s: %w", file, errTwice)
+		}
+		raw, err := fs.ReadFile(folder, file)
+		if err != nil {
+			return err
+		}
+		if _, err := p.templates.New(name).Parse(string(raw)); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
 	}
 	return nil
 }
 
-// Names returns the names of all pages.
-func (p *Pages) Names() []string {
-	var names []string
-	for name := range p.pages {
-		names = append(names, name)
-	}
-	return names
-}
+// nameOf is what a template is called.
+func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".html") }
 
 // Surround is what stands around a page.
 type Surround struct {
@@ -123,23 +101,33 @@ type NavItem struct {
 
 // Render draws a page.
 func (p *Pages) Render(w io.Writer, page string, f Surround) error {
-	return p.execute(w, page, "layout", f)
+	var main bytes.Buffer
+	if err := p.RenderAlone(&main, page, f.Main); err != nil {
+		return err
+	}
+	return p.execute(w, "layout", surrounded{f, template.HTML(main.String())}) //nolint:gosec // what a template of ours has escaped
+}
+
+// surrounded is what the layout draws: a page, and what stands around it.
+type surrounded struct {
+	Surround
+	Body template.HTML
 }
 
 // RenderAlone draws a page without what stands around it: a part of one that
 // the module fetches again.
 func (p *Pages) RenderAlone(w io.Writer, page string, main any) error {
-	return p.execute(w, page, "main", main)
+	return p.execute(w, ofPage+page, main)
 }
 
-func (p *Pages) execute(w io.Writer, page, name string, data any) error {
-	t, ok := p.pages[page]
-	if !ok {
-		return fmt.Errorf("there is no page %q", page)
+func (p *Pages) execute(w io.Writer, name string, data any) error {
+	t := p.templates.Lookup(name)
+	if t == nil {
+		return fmt.Errorf("there is no template %q", name)
 	}
 	var whole bytes.Buffer
-	if err := t.ExecuteTemplate(&whole, name, data); err != nil {
-		return fmt.Errorf("draw the page %s: %w", page, err)
+	if err := t.Execute(&whole, data); err != nil {
+		return fmt.Errorf("draw %s: %w", name, err)
 	}
 	_, err := w.Write(whole.Bytes())
 	return err
@@ -165,7 +153,7 @@ func (p *Pages) part(component any) (template.HTML, error) {
 		component = Text{Text: v.String()}
 		v = reflect.ValueOf(component)
 	}
-	t := p.components.Lookup(strings.ToLower(v.Type().Name()))
+	t := p.templates.Lookup(strings.ToLower(v.Type().Name()))
 	if t == nil || v.Type().PkgPath() != reflect.TypeFor[Surround]().PkgPath() {
 		return "", fmt.Errorf("%T: %w", component, errNoComponent)
 	}

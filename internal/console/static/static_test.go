@@ -126,3 +126,19 @@ func TestLicenceIsThere(t *testing.T) {
 		t.Errorf("%v: %s", err, raw)
 	}
 }
+
+// TestModulesSetTextAlone: nothing of the modules makes markup of what it is
+// told, but for the one function that parses our own server's answers.
+func TestModulesSetTextAlone(t *testing.T) {
+	t.Parallel()
+	s := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|createContextualFragment|parseFromString`)
+	for name, most := range map[string]int{"playground.js": 0, "console.js": 1} {
+		raw, err := embedded.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := s.FindAllString(string(raw), -1); len(found) != most {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}

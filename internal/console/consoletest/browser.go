@@ -1,0 +1,100 @@
+package consoletest
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Browser is somebody with cookies.
+type Browser struct {
+	// Handler is the console that it visits, the scene's if not set otherwise.
+	Handler http.Handler
+	// Cookies are those that it sends, by name.
+	Cookies map[string]*http.Cookie
+	// Headers are sent beside those of any browser, or in their place.
+	Headers map[string]string
+}
+
+// Browser is one that nobody has signed in with.
+func (s *Scene) Browser() *Browser {
+	return &Browser{Handler: s.handler, Cookies: map[string]*http.Cookie{}, Headers: map[string]string{}}
+}
+
+// Answer is what a browser got.
+type Answer struct{ *httptest.ResponseRecorder }
+
+// Get opens a page.
+func (b *Browser) Get(path string) Answer { return b.Do(http.MethodGet, path, "") }
+
+// Post sends a form: names and values in turn.
+func (b *Browser) Post(path string, fields ...string) Answer {
+	values := url.Values{}
+	for i := 0; i < len(fields); i += 2 {
+		values.Add(fields[i], fields[i+1])
+	}
+	return b.Do(http.MethodPost, path, values.Encode())
+}
+
+// Do sends a request as a browser does that is on our own pages.
+func (b *Browser) Do(method, path, body string) Answer {
+	r := httptest.NewRequest(method, PublicURL+path, strings.NewReader(body))
+	r.RemoteAddr = "192.0.2.7:4711"
+	r.Header.Set("User-Agent", "Test browser")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", PublicURL)
+	}
+	for _, c := range b.Cookies {
+		r.AddCookie(c)
+	}
+	for name, value := range b.Headers {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	b.Handler.ServeHTTP(w, r)
+	answer := w.Result()
+	defer func() { _, _ = io.Copy(io.Discard, answer.Body) }()
+	for _, c := range answer.Cookies() {
+		if c.MaxAge < 0 {
+			delete(b.Cookies, c.Name)
+			continue
+		}
+		b.Cookies[c.Name] = c
+	}
+	return Answer{w}
+}
+
+// Want checks the status of an answer, and what its page or address says.
+func (a Answer) Want(t *testing.T, status int, parts ...string) {
+	t.Helper()
+	if a.Code != status {
+		t.Errorf("status %d, want %d: %s", a.Code, status, a.Body)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(a.Body.String()+a.Header().Get("Location"), part) {
+			t.Errorf("no %q in %s %s", part, a.Header().Get("Location"), a.Body)
+		}
+	}
+}
+
+// Once is the once-value of the form of a page.
+func (a Answer) Once(t *testing.T) string {
+	t.Helper()
+	found := regexp.MustCompile(`name="once" value="([^"]+)"`).FindStringSubmatch(a.Body.String())
+	if found == nil {
+		t.Fatalf("no once-value in %s", a.Body)
+	}
+	return found[1]
+}
+
+// Secrets are the values of keys that a page shows.
+func (a Answer) Secrets() []string {
+	return regexp.MustCompile(`sk-[0-9A-Za-z]{43}`).FindAllString(a.Body.String(), -1)
+}

@@ -1,0 +1,313 @@
+// Package consoletest owns the scene of the console's tests: a console on a database,
+// with accounts, users and a studio of its own, and browsers of those who visit it.
+// Invariants: a test runs on both databases; a browser sends what one does that is on
+// our own pages; nothing leaves the machine.
+package consoletest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/api"
+	"tollgate/internal/app"
+	"tollgate/internal/catalog"
+	"tollgate/internal/chat"
+	"tollgate/internal/console"
+	"tollgate/internal/egress"
+	"tollgate/internal/id"
+	"tollgate/internal/job"
+	"tollgate/internal/job/proof"
+	"tollgate/internal/ledger"
+	"tollgate/internal/line"
+	"tollgate/internal/media"
+	"tollgate/internal/money"
+	"tollgate/internal/node"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream/adapters"
+	"tollgate/internal/webhook"
+)
+
+// What a scene's console is set to, and the password of all its users.
+const (
+	AdminToken = "the-operator-s-token-0123456789"
+	Password   = "right horse"
+	PublicURL  = "http://console.example"
+)
+
+// Scene is a console on a database, with accounts and users.
+type Scene struct {
+	DB *store.DB
+	// Options are those of the console, which Console changes.
+	Options console.Options
+	// Books are the ledger; see CloseBooks.
+	Books *ledger.Ledger
+	// Accounts are those of the scene by name, Users theirs by email.
+	Accounts map[string]account.Account
+	Users    map[string]account.User
+
+	t       *testing.T
+	handler http.Handler
+	shut    sync.Once // of Books
+	hash    string    // of Password
+}
+
+// Each runs a test with a console on either database. It has the accounts ada and
+// bob, each with 10 USD and a user, ada@example.com and bob@example.com.
+func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		passwords := account.NewPasswords()
+		hash, err := passwords.Hash(t.Context(), Password)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Its studio takes no time.
+		doc, _, err := catalog.Parse(bytes.Replace(catalog.Sandbox(), []byte("delay: 3s"), []byte("delay: 0s"), 1), app.Providers())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Scene{t: t, DB: db, hash: hash, Accounts: map[string]account.Account{}, Users: map[string]account.User{}}
+		s.Update(func(tx *store.Tx) error { _, _, err := catalog.ApplyFirstTx(tx, doc); return err })
+		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: app.Providers(),
+			Lookup: func(string) (string, bool) { return "", false }, Log: slog.New(slog.DiscardHandler)})
+		if err := watcher.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		keys := account.NewKeys(account.KeysOptions{DB: db})
+		t.Cleanup(keys.Close)
+		hooks := webhook.New(webhook.Options{
+			DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: 10 * time.Second, Retention: 720 * time.Hour,
+			Disabled: func(*store.Tx, []string) (map[string]bool, error) { return nil, nil },
+		})
+		s.Options = console.Options{DB: db, Keys: keys, Passwords: passwords, Entrance: account.NewEntrance(db, passwords, nil),
+			Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
+			Audits: operator.NewAudits(db, proof.AuditTx, nil), Writable: func() error { return nil }, AdminToken: AdminToken, PublicURL: PublicURL,
+			MediaURL: PublicURL + "/media"}
+		s.studio(watcher)
+		s.handler = s.Console(nil)
+		s.account("ada", "ada@example.com")
+		s.account("bob", "bob@example.com")
+		test(t, s)
+	})
+}
+
+// CloseBooks commits what the ledger has to write.
+func (s *Scene) CloseBooks() {
+	s.shut.Do(func() {
+		if err := s.Books.Close(context.Background()); err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+// studio makes what runs models: the API that the playground goes through, and jobs,
+// which wait until run.
+func (s *Scene) studio(watcher *catalog.Watcher) {
+	s.t.Helper()
+	ctx := context.WithoutCancel(s.t.Context())
+	self, err := node.Join(ctx, node.Options{DB: s.DB})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	books := ledger.New(ledger.Options{DB: s.DB, Node: self, Log: log})
+	if err := books.Start(ctx); err != nil {
+		s.t.Fatal(err)
+	}
+	s.Books = books
+	s.t.Cleanup(s.CloseBooks)
+	files, err := media.Open(ctx, media.Options{DB: s.DB, Location: "file:" + s.t.TempDir(), Base: PublicURL + "/media",
+		Retention: 1440 * time.Hour, Log: log})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(files.Close)
+	opened := adapters.New(adapters.Options{})
+	s.t.Cleanup(opened.Close)
+	lines := line.New(line.Options{Open: opened.Open, Current: watcher.Current, DB: s.DB, Epoch: self.Epoch, Log: log})
+	if err := lines.Refresh(ctx); err != nil {
+		s.t.Fatal(err)
+	}
+	jobs := job.New(job.Options{DB: s.DB, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files,
+		Webhooks: s.Options.Webhooks, Log: log})
+	door := api.New(api.Options{DB: s.DB, Keys: s.Options.Keys, Catalog: watcher, Ledger: books, Log: log, Jobs: jobs, Media: files,
+		Chat: chat.New(chat.Options{Ledger: books, Lines: lines, Log: log}), Guard: egress.New(nil), MaxBody: 1 << 20})
+	s.Options.Lines, s.Options.Jobs, s.Options.Media, s.Options.ServeAs = lines, jobs, files, door.ServeAs
+}
+
+// Run lets jobs run until the test ends.
+func (s *Scene) Run() {
+	ctx, stop := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { s.Options.Jobs.Run(ctx) })
+	s.t.Cleanup(func() { stop(); running.Wait() })
+}
+
+// Job submits an image of an account and returns its id.
+func (s *Scene) Job(name, prompt string) string {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]string{"model": "sandbox-image", "prompt": prompt})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, PublicURL+"/v1/images/generations", bytes.NewReader(body))
+	r.RemoteAddr = "192.0.2.7:4711"
+	w := httptest.NewRecorder()
+	s.Options.ServeAs(w, r, s.Accounts[name].ID, s.Key(name, "for a job").ID)
+	var made struct{ ID string }
+	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusAccepted {
+		s.t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	return made.ID
+}
+
+// Console makes a console, with other options.
+func (s *Scene) Console(change func(*console.Options)) http.Handler {
+	s.t.Helper()
+	o := s.Options
+	if change != nil {
+		change(&o)
+	}
+	h, err := console.New(o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return h
+}
+
+// Update runs act in one transaction.
+func (s *Scene) Update(act func(tx *store.Tx) error) {
+	s.t.Helper()
+	if err := s.DB.Update(s.t.Context(), act); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// account opens an account with 10 USD and a user.
+func (s *Scene) account(name, email string) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) error {
+		a, err := account.CreateTx(tx, account.Opening{Name: name})
+		if err != nil {
+			return err
+		}
+		s.Accounts[name] = a
+		if err := webhook.OpenTx(tx, a.ID); err != nil {
+			return err
+		}
+		_, err = ledger.CreditTx(tx, a.ID, 10*money.USD, "invoice 1")
+		return err
+	})
+	s.User(name, account.SignIn{Email: email})
+}
+
+// User adds a user to an account.
+func (s *Scene) User(name string, in account.SignIn) account.User {
+	s.t.Helper()
+	in.PasswordHash = s.hash
+	s.Update(func(tx *store.Tx) error {
+		u, err := account.CreateUserTx(tx, s.Accounts[name].ID, in)
+		s.Users[in.Email] = u
+		return err
+	})
+	return s.Users[in.Email]
+}
+
+// Key makes a key of an account.
+func (s *Scene) Key(name, label string) (k account.Key) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) (err error) {
+		k, _, err = account.CreateKeyTx(tx, s.Accounts[name].ID, account.KeySettings{Name: label})
+		return err
+	})
+	return k
+}
+
+// SignedIn is a browser of a user.
+func (s *Scene) SignedIn(email string) *Browser {
+	s.t.Helper()
+	b := s.Browser()
+	if got := b.Post("/console/sign-in", "email", email, "password", Password); got.Code != http.StatusSeeOther {
+		s.t.Fatalf("%s is not signed in: %d %s", email, got.Code, got.Body)
+	}
+	return b
+}
+
+// Session is a browser of a user that was signed in before, without a password's
+// work.
+func (s *Scene) Session(kind account.SessionKind, email string) *Browser {
+	s.t.Helper()
+	b := s.Browser()
+	n := account.NewSession{Kind: kind, User: s.Users[email].ID}
+	name := "tollgate"
+	if kind == account.OperatorSession {
+		name, n.Token = "tollgate-op", AdminToken
+	}
+	s.Update(func(tx *store.Tx) error {
+		_, value, err := account.OpenSessionTx(tx, n)
+		b.Cookies[name] = &http.Cookie{Name: name, Value: value}
+		return err
+	})
+	return b
+}
+
+// Operator is a browser with the operator's token.
+func (s *Scene) Operator() *Browser {
+	s.t.Helper()
+	b := s.Browser()
+	if got := b.Post("/console/operator/sign-in", "admin_token", AdminToken); got.Code != http.StatusSeeOther {
+		s.t.Fatalf("the operator is not signed in: %d %s", got.Code, got.Body)
+	}
+	return b
+}
+
+// Request writes a row of an account's request log, as the ledger keeps it.
+func (s *Scene) Request(name string, status int, code string) string {
+	s.t.Helper()
+	request := id.New("req_")
+	s.Update(func(tx *store.Tx) error {
+		_, err := tx.Exec(`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
+			attempts, prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms,
+			duration_ms, created_ms, ended_ms, stands_for) VALUES ($1, $2, 7, '', 'swift-1', '/v1/chat/completions', 0, 1, 1, $3, $4, 'secret-line',
+			'[{"line":"secret-line","status":502,"code":"upstream_timeout","cause":"secret cause","duration_ms":60000},
+			{"line":"secret-line","status":200,"duration_ms":1400}]',
+			1000, 200, 310, 0, 875000, 0, 4100000, 0, 420, 1400, 1800000000000, 1800000001400, 1)`, request, s.Accounts[name].ID, status, code)
+		return err
+	})
+	return request
+}
+
+// Delivery sends a test of an account to a receiver that works, and returns its
+// delivery.
+func (s *Scene) Delivery(name string) string {
+	s.t.Helper()
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.t.Cleanup(receiver.Close)
+	s.Update(func(tx *store.Tx) error {
+		_, err := s.Options.Webhooks.PutEndpointTx(tx, s.Accounts[name].ID, webhook.Endpoint{URL: receiver.URL})
+		return err
+	})
+	if _, err := s.Options.Webhooks.Test(s.t.Context(), s.Accounts[name].ID); err != nil {
+		s.t.Fatal(err)
+	}
+	var id string
+	s.Update(func(tx *store.Tx) error {
+		list, _, err := s.Options.Webhooks.DeliveriesTx(tx, s.Accounts[name].ID, "", 1)
+		if err == nil {
+			id = list[0].ID
+		}
+		return err
+	})
+	return id
+}

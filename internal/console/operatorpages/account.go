@@ -1,0 +1,413 @@
+package operatorpages
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/fault"
+	"tollgate/internal/job"
+	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/movement"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+	"tollgate/internal/webhook"
+)
+
+// accountPage is one account, as the operator sees it. Which of its lists stands
+// there is in the address.
+type accountPage struct {
+	Name    string
+	State   part.Badge
+	Switch  any
+	Stats   part.FigureRow
+	Tabs    part.Tabs
+	Facts   part.Facts
+	Credit  *part.Inputs
+	Change  *part.Inputs
+	New     *part.Inputs // a key or a user
+	NewWord string
+	List    *part.DataTable
+	None    string // where the list is empty
+	Pager   part.Pager
+	Welcome *part.Snippets
+}
+
+// accountKeyPage shows a key that the operator made, this once, in the text for
+// the customer.
+type accountKeyPage struct {
+	Account string
+	Back    string
+	Key     account.Key
+	Secret  *part.Copying
+	Welcome part.Snippets
+}
+
+// accountForms are forms of the page that were refused.
+type accountForms struct{ credit, change, user *part.Inputs }
+
+func accountForm(a account.Account) part.Inputs {
+	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID, Submit: "Save", Fields: []part.FormField{
+		{Name: "name", Label: "Name", Value: a.Name, Required: true},
+		{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: a.Money.Floor.String(),
+			Hint: "The lowest balance allowed, zero or negative."},
+	}}
+}
+
+func accountUserForm(id string) part.Inputs {
+	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/users", Submit: "Add user", Fields: show.NewUserFields()}
+}
+
+func accountKeyForm(id, once string) part.Inputs {
+	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/keys", Submit: "Create key", Fields: []part.FormField{
+		{Name: "name", Label: "Name", Hint: "What uses it. The account's users set its limits; you find them on the key here."},
+		{Name: "once", Kind: part.Unshown, Value: once, Prefix: "key-"},
+	}}
+}
+
+// accountViews are the lists of an account, the first one that of the page itself.
+func accountViews() []string {
+	return []string{"", "keys", "users", "money", "requests", "jobs", "webhook", "log"}
+}
+
+func (c *console) showAccount(v *page.Visit) (page.Outgoing, error) {
+	a, err := accountOf(v)
+	if err != nil {
+		return nil, err
+	}
+	return c.accountWith(v, a, accountForms{}, 0)
+}
+
+// accountWith shows an account with forms that may have been refused.
+func (c *console) accountWith(v *page.Visit, a account.Account, forms accountForms, status int) (page.Outgoing, error) {
+	path := "/operator/accounts/" + a.ID
+	view := v.Query("view")
+	if forms.user != nil {
+		view = "users"
+	}
+	shown := accountPage{Name: a.Name, State: accountBadge(a), Tabs: part.Tabs{Label: "Of this account"}}
+	for _, name := range accountViews() {
+		tab := part.Tab{Href: page.Base + path + "?view=" + name, Text: title(name), Current: name == view}
+		if name == "" {
+			tab.Href, tab.Text = page.Base+path, "Overview"
+		}
+		shown.Tabs.Items = append(shown.Tabs.Items, tab)
+	}
+	shown.Switch = v.Confirm(part.Confirm{ID: "disable", Button: "Disable", Title: "Disable " + a.Name + "?", Danger: true,
+		Action: page.Base + path + "/disable", Text: []string{"All its keys answer 401 at once, its users cannot sign in, and " +
+			"jobs that wait fail and are refunded. Its money stays. You can enable it again."}})
+	if a.Money.Disabled {
+		shown.Switch = part.Act{Action: page.Base + path + "/enable", Word: "Enable", About: a.Name}
+	}
+	shown.Stats = part.FigureRow{{Label: "Balance", Value: part.Money{Amount: a.Money.Balance},
+		Note: part.Text{Text: part.Credits(a.Money.Balance)}},
+		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
+		{Label: "Floor", Value: part.Money{Amount: a.Money.Floor}, Note: part.Text{Text: "the lowest balance allowed"}},
+		{Label: "Usage above holds", Value: part.Money{Amount: a.Over}, Note: part.Text{Text: "which nobody was charged"}}}
+	if err := v.View(func(tx *store.Tx) error { return c.fillTx(tx, &shown, v, a, view, forms) }); err != nil {
+		return nil, err
+	}
+	return page.Whole{Name: "account", Title: a.Name, Main: shown, Status: status}.Done(v, map[string]string{
+		"created":  "The account is there. Credit it, create a key, and send the welcome text.",
+		"credited": "Done: the balance below is the one after it.",
+		"changed":  "Saved.",
+		"disabled": "The account is disabled: its keys answer 401.",
+		"enabled":  "The account works again.",
+		"user":     "Done. Nothing is mailed: tell the user yourself.",
+		"key":      "Done. It holds from the next request on.",
+	}), nil
+}
+
+// fillTx reads what a view of an account shows.
+func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.Account, view string, forms accountForms) (err error) {
+	after, path := v.Query("after"), "/operator/accounts/"+a.ID
+	list := func(t part.DataTable, more bool, last, none string) {
+		p.List, p.None, p.Pager = &t, none, v.Pager(path, more, last)
+	}
+	switch view {
+	case "keys":
+		keys, more, err := account.ListKeysTx(tx, a.ID, after, page.Rows)
+		if err != nil {
+			return err
+		}
+		form := accountKeyForm(a.ID, rand.Text())
+		p.New, p.NewWord = &form, "Create a key"
+		list(keysTable(keys), more, page.Last(keys, func(k account.Key) string { return k.ID }), "No keys yet.")
+	case "users":
+		users, more, err := account.ListUsersTx(tx, a.ID, after, page.Rows)
+		if err != nil {
+			return err
+		}
+		form := accountUserForm(a.ID)
+		if forms.user != nil {
+			form = *forms.user
+		}
+		p.New, p.NewWord = &form, "Add a user"
+		list(usersTable(users), more, page.Last(users, func(u account.User) string { return u.ID }), "Nobody signs in to this account.")
+	case "money":
+		moves, more, err := movement.EntriesTx(tx, a.ID, after, page.Rows)
+		if err != nil {
+			return err
+		}
+		list(entriesTable(moves), more, page.Last(moves, func(e movement.Entry) string { return e.ID }), "No money has moved yet.")
+	case "requests":
+		found, more, err := ledger.RequestsTx(tx, ledger.RequestFilter{Account: a.ID, After: after, Limit: page.Rows})
+		if err != nil {
+			return err
+		}
+		list(requestsTable(found), more, page.Last(found, func(r ledger.Receipt) string { return r.ID }), "No requests yet.")
+	case "jobs":
+		found, more, err := job.ListTx(tx, job.Filter{Account: a.ID, After: after, Limit: page.Rows})
+		if err != nil {
+			return err
+		}
+		jobs := jobRows(found)
+		list(jobsTable(jobs), more, page.Last(jobs, func(j jobRow) string { return j.ID }), "No jobs in the record.")
+	case "webhook":
+		found, more, err := c.Webhooks.DeliveriesTx(tx, a.ID, after, page.Rows)
+		if err != nil {
+			return err
+		}
+		list(deliveriesTable(found), more, page.Last(found, func(d webhook.Delivery) string { return d.ID }),
+			"Nothing was delivered in the last days.")
+	case "log":
+		found, more, err := operator.LogTx(tx, operator.LogFilter{Account: a.ID, After: after, Limit: page.Rows})
+		if err != nil {
+			return err
+		}
+		list(logTable(found), more, page.Last(found, func(e operator.LogRow) string { return e.ID }), "No operator has changed anything here.")
+	default:
+		return c.overviewTx(tx, p, v, a, forms)
+	}
+	return nil
+}
+
+func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.Account, forms accountForms) error {
+	u, err := ledger.UsageTx(tx, a.ID)
+	if err != nil {
+		return err
+	}
+	p.Facts = part.Facts{{Name: "Id", Value: part.Ident{ID: a.ID}}, {Name: "Email", Value: part.Dashed(a.Email)},
+		{Name: "Since", Value: part.Moment{MS: a.CreatedMS}}, {Name: "Today (UTC)", Value: part.Text{Text: fmt.Sprintf("%s, %s failed, %s",
+			part.Requests(u.Today.Requests), part.Thousands(u.Today.Failed), part.USD(u.Today.Cost))}},
+		{Name: "In all", Value: part.Text{Text: part.Requests(u.Total.Requests) + ", " + part.USD(u.Total.Cost)}}}
+	credit, change := creditForm(a.ID, rand.Text()), accountForm(a)
+	if forms.credit != nil {
+		credit = *forms.credit
+	}
+	if forms.change != nil {
+		change = *forms.change
+	}
+	p.Credit, p.Change = &credit, &change
+	welcome := c.welcome(a, "")
+	p.Welcome = &welcome
+	return nil
+}
+
+// welcome is what an operator sends to a customer, with a key's secret or a place
+// for it.
+func (c *console) welcome(a account.Account, secret string) part.Snippets {
+	shown := secret
+	if shown == "" {
+		shown = "(create a key, it is shown once)"
+	}
+	text := fmt.Sprintf("Hello,\n\nyour account %s is ready.\n\nAddress of the API: %s/v1\nYour key: %s\n", a.Name, c.PublicURL, shown)
+	if a.Email != "" {
+		text += fmt.Sprintf("Console: %s%s (sign in as %s)\n", c.PublicURL, page.Base, a.Email)
+	}
+	codes := show.KeySnippets(c.PublicURL, c.Catalog.Current(), secret)
+	if len(codes) > 0 {
+		text += "\nTry it:\n\n" + codes[0].Text + "\n"
+	}
+	text += "\nAny client of OpenAI's interface works with this address and key.\n"
+	return part.Snippets{ID: "welcome", Tabs: []part.Snippet{{Name: "Welcome text", Text: text}}}
+}
+
+func keysTable(keys []account.Key) part.DataTable {
+	t := part.DataTable{Caption: "Keys", Columns: []part.Column{{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits"},
+		{Title: "Today", Right: true}, {Title: "Total", Right: true}, {Title: "Last use"}, {Title: "Change"}}}
+	for _, k := range keys {
+		change := part.Act{Action: page.Base + "/operator/keys/" + k.ID + "/disable", Word: "Disable", About: show.KeyName(k)}
+		if k.Ledger.Limits.Disabled {
+			change = part.Act{Action: page.Base + "/operator/keys/" + k.ID + "/enable", Word: "Enable", About: show.KeyName(k)}
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{show.KeyName(k), part.Text{Text: k.Hint, Mono: true}, show.KeyState(k),
+			show.KeyLimits(k),
+			part.Money{Amount: k.Ledger.SpentToday}, part.Money{Amount: k.Ledger.Spent}, part.Moment{MS: k.Ledger.LastUsedMS}, change}})
+	}
+	return t
+}
+
+func usersTable(users []account.User) part.DataTable {
+	t := part.DataTable{Caption: "Users", Columns: []part.Column{{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
+	for _, u := range users {
+		state, change := part.Badge{Tone: part.OK, Word: "can sign in"}, part.Act{Action: page.Base + "/operator/users/" + u.ID + "/disable",
+			Word: "Disable", About: u.Email}
+		if u.Disabled {
+			state, change = part.Badge{Word: "disabled"}, part.Act{Action: page.Base + "/operator/users/" + u.ID + "/enable", Word: "Enable",
+				About: u.Email}
+		}
+		if u.Operator {
+			state.Word += ", operator"
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{u.Email, state, part.Moment{MS: u.CreatedMS}, change}})
+	}
+	return t
+}
+
+func entriesTable(moves []movement.Entry) part.DataTable {
+	t := part.DataTable{Caption: "Movements of money",
+		Columns: []part.Column{{Title: "Time"}, {Title: "What"}, {Title: "Amount", Right: true},
+			{Title: "Balance", Right: true}, {Title: "Note or request"}}}
+	for _, e := range moves {
+		var about any = part.Text{Text: part.Dashed(e.Note)}
+		if e.Request != "" {
+			about = part.Ident{ID: e.Request, Href: page.Base + "/operator/requests/" + e.Request, Cut: true}
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.CreatedMS}, stateWords(e.Kind), part.Money{Amount: e.Amount},
+			part.Money{Amount: e.Balance}, about}})
+	}
+	return t
+}
+
+func deliveriesTable(found []webhook.Delivery) part.DataTable {
+	tones := map[string]part.Tone{"delivered": part.OK, "failed": part.Bad, "pending": part.Warn}
+	t := part.DataTable{Caption: "Deliveries",
+		Columns: []part.Column{{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Last answer"},
+			{Title: "Attempts", Right: true}, {Title: "Address"}, {Title: "Id"}, {Title: "Change"}}}
+	for _, d := range found {
+		last := "–"
+		if n := len(d.Attempts); n > 0 {
+			last = d.Attempts[n-1].Error
+			if last == "" {
+				last = fmt.Sprintf("%d in %s", d.Attempts[n-1].Status, part.Span(d.Attempts[n-1].TookMS))
+			}
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: d.CreatedMS}, d.Type, part.Badge{Tone: tones[d.State], Word: d.State},
+			part.Text{Text: last}, part.Count{N: int64(len(d.Attempts))}, part.Text{Text: d.URL, Mono: true}, part.Ident{ID: d.Event, Cut: true},
+			part.Act{Action: page.Base + "/operator/deliveries/" + d.ID + "/resend", Word: "Resend", About: d.Event}}})
+	}
+	return t
+}
+
+func (c *console) resendDelivery(v *page.Visit) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	d, err := operator.Resend(v.Context(), c.DB, c.Webhooks, by(v), v.PathID())
+	if err != nil {
+		return nil, err
+	}
+	return page.Redirect(page.Base + "/operator/accounts/" + d.Account + "?view=webhook"), nil
+}
+
+// createKey makes a key for a customer and shows its secret in the text to
+// send, in this very answer.
+func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
+	a, err := accountOf(v)
+	if err != nil {
+		return nil, err
+	}
+	form := accountKeyForm(a.ID, "")
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	once, err := v.Once(&form, "key "+a.ID)
+	if err != nil {
+		return nil, err
+	}
+	var k account.Key
+	var secret string
+	if err := v.Update(func(tx *store.Tx) error {
+		id, again, err := page.OnceTx(tx, once, func() (string, error) {
+			k, secret, err = operator.CreateKeyTx(tx, by(v), a.ID, account.KeySettings{Name: form.Field("name").Value})
+			return k.ID, err
+		})
+		if again {
+			secret = ""
+			k, err = account.OwnKeyTx(tx, a.ID, id)
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	shown := accountKeyPage{Account: a.Name, Back: page.Base + "/operator/accounts/" + a.ID, Key: k, Welcome: c.welcome(a, secret)}
+	if secret != "" {
+		shown.Secret = &part.Copying{ID: "secret", Label: "The new key", Value: secret}
+	}
+	return page.Whole{Name: "accountkey", Title: "Key created", Main: shown}, nil
+}
+
+func (c *console) disableKey(v *page.Visit) (page.Outgoing, error) { return c.switchKey(v, true) }
+func (c *console) enableKey(v *page.Visit) (page.Outgoing, error)  { return c.switchKey(v, false) }
+
+func (c *console) switchKey(v *page.Visit, disabled bool) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	defer c.Keys.Forget(v.PathID())
+	var k account.Key
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		k, err = operator.ChangeKeyTx(tx, by(v), v.PathID(), func(s *account.KeySettings) error { s.Disabled = disabled; return nil })
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return page.Redirect(page.Base + "/operator/accounts/" + k.Account + "?view=keys&done=key"), nil
+}
+
+func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
+	a, err := accountOf(v)
+	if err != nil {
+		return nil, err
+	}
+	form := accountUserForm(a.ID)
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	add := func() error {
+		email, err := account.ParseEmail(form.Field("email").Value)
+		if err != nil {
+			return err
+		}
+		hash, err := c.Passwords.Hash(v.Context(), form.Field("password").Value)
+		if err != nil {
+			return err
+		}
+		return v.Update(func(tx *store.Tx) error {
+			_, err := operator.CreateUserTx(tx, by(v), a.ID, account.SignIn{Email: email, PasswordHash: hash})
+			return err
+		})
+	}
+	if err := add(); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.accountWith(v, a, accountForms{user: &form}, http.StatusUnprocessableEntity)
+	}
+	return page.Redirect(page.Base + "/operator/accounts/" + a.ID + "?view=users&done=user"), nil
+}
+
+func (c *console) disableUser(v *page.Visit) (page.Outgoing, error) { return c.switchUser(v, true) }
+func (c *console) enableUser(v *page.Visit) (page.Outgoing, error)  { return c.switchUser(v, false) }
+
+func (c *console) switchUser(v *page.Visit, disabled bool) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	if disabled && v.PathID() == v.Session.User.ID {
+		return nil, fault.New(fault.PermissionDenied, "You cannot disable yourself. Another operator can.")
+	}
+	var u account.User
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		u, err = operator.ChangeUserTx(tx, by(v), v.PathID(), account.UserChange{Disabled: &disabled})
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=user"), nil
+}

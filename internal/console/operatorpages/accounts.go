@@ -1,0 +1,359 @@
+package operatorpages
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
+	"tollgate/internal/money"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// accountsPage lists the accounts.
+type accountsPage struct {
+	Filters part.Filters
+	Table   part.DataTable
+	Empty   *part.Empty
+	Pager   part.Pager
+}
+
+// newAccountPage asks for a new account.
+type newAccountPage struct{ Form part.Inputs }
+
+// creditPage says what a credit will do before it is done.
+type creditPage struct {
+	Name  string
+	Facts part.Facts
+	Form  part.Inputs
+}
+
+func (c *console) listAccounts(v *page.Visit) (page.Outgoing, error) {
+	q := strings.TrimSpace(v.Query("q"))
+	shown := accountsPage{Filters: searchFilter("/operator/accounts", q)}
+	if err := v.View(func(tx *store.Tx) (err error) {
+		var list []account.Account
+		more := false
+		switch {
+		case strings.HasPrefix(q, "acct_"):
+			list, err = oneAccountTx(tx, q)
+		case q != "":
+			list, more, err = account.SearchTx(tx, q, v.Query("after"), page.Rows)
+		default:
+			list, more, err = account.ListTx(tx, v.Query("after"), page.Rows)
+		}
+		if err != nil {
+			return err
+		}
+		shown.Table = accountsTable(list)
+		if len(list) > 0 {
+			shown.Pager = v.Pager("/operator/accounts", more, list[len(list)-1].ID)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if len(shown.Table.Rows) == 0 {
+		shown.Empty = &part.Empty{Title: "No accounts yet", Text: "An account is a customer: a balance, keys, and who may sign in.",
+			Link: &part.Link{Href: page.Base + "/operator/accounts/new", Text: "Create an account", Icon: "plus", Button: true, Main: true}}
+		if q != "" {
+			shown.Empty = &part.Empty{Title: "No account has this in its name, email or id",
+				Link: &part.Link{Href: page.Base + "/operator/accounts", Text: "All accounts", Button: true}}
+		}
+	}
+	return page.Whole{Name: "accounts", Title: "Accounts", Main: shown}, nil
+}
+
+// oneAccountTx is an account by its id as a list, empty if there is none.
+func oneAccountTx(tx *store.Tx, id string) ([]account.Account, error) {
+	a, err := account.GetTx(tx, id)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	return []account.Account{a}, err
+}
+
+func isNotFound(err error) bool { return err != nil && fault.Of(err).Code == fault.NotFound }
+
+func accountsTable(list []account.Account) part.DataTable {
+	t := part.DataTable{Caption: "Accounts", Columns: []part.Column{{Title: "Name"}, {Title: "State"}, {Title: "Email", Fold: true},
+		{Title: "Balance", Right: true}, {Title: "On hold", Right: true, Fold: true}, {Title: "Floor", Right: true, Fold: true},
+		{Title: "Since", Fold: true}}}
+	for _, a := range list {
+		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/accounts/" + a.ID, Cells: []any{a.Name, accountBadge(a), a.Email,
+			part.Money{Amount: a.Money.Balance}, part.Money{Amount: a.Money.Held}, part.Money{Amount: a.Money.Floor},
+			part.Moment{MS: a.CreatedMS}}})
+	}
+	return t
+}
+
+func accountBadge(a account.Account) part.Badge {
+	switch {
+	case a.Money.Disabled:
+		return part.Badge{Tone: part.Bad, Word: "disabled"}
+	case a.Money.Balance-a.Money.Held <= a.Money.Floor:
+		return part.Badge{Tone: part.Warn, Word: "used up"}
+	}
+	return part.Badge{Tone: part.OK, Word: "active"}
+}
+
+func newAccountForm(once string) part.Inputs {
+	return part.Inputs{Action: page.Base + "/operator/accounts/new", Submit: "Create account", Cancel: page.Base + "/operator/accounts",
+		Fields: []part.FormField{
+			{Name: "name", Label: "Name", Required: true, Hint: "The customer's, for example Acme."},
+			{Name: "email", Label: "Email", Kind: "email", Hint: "Whom to write to. With a password it signs in to the console."},
+			{Name: "password", Label: "First password", Kind: "password", Complete: "new-password",
+				Hint: "At least 8 characters; empty: nobody signs in. Hand it over yourself; nothing is mailed."},
+			{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: "0",
+				Hint: "The lowest balance allowed, zero or negative: -5 lends 5 dollars."},
+			{Name: "once", Kind: part.Unshown, Value: once},
+		}}
+}
+
+func (c *console) newAccount(*page.Visit) (page.Outgoing, error) {
+	return page.Whole{Name: "newaccount", Title: "Create an account", Main: newAccountPage{newAccountForm(rand.Text())}}, nil
+}
+
+// dollars reads an amount of a form's field; empty is nil.
+func dollars(f *part.Inputs, name string) (*money.Amount, error) {
+	text := strings.TrimSpace(strings.ReplaceAll(f.Field(name).Value, "$", ""))
+	if text == "" {
+		return nil, nil
+	}
+	value, err := money.Parse(text)
+	if err != nil {
+		return nil, fault.At(fault.InvalidRequest, name, "%s is an amount of US dollars, for example 50 or -2.5.", f.Field(name).Label)
+	}
+	return &value, nil
+}
+
+func (c *console) createAccount(v *page.Visit) (page.Outgoing, error) {
+	form := newAccountForm("")
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	var made string
+	create := func() error {
+		o := account.Opening{Name: form.Field("name").Value, Email: form.Field("email").Value}
+		floor, err := dollars(&form, "overdraft_floor_usd")
+		if err != nil {
+			return err
+		}
+		if floor != nil {
+			o.Floor = *floor
+		}
+		if err := o.Check(); err != nil { // before the work of hashing
+			return err
+		}
+		if password := form.Field("password").Value; password != "" {
+			if o.PasswordHash, err = c.Passwords.Hash(v.Context(), password); err != nil {
+				return err
+			}
+		}
+		once, err := v.Once(&form, "account")
+		if err != nil {
+			return err
+		}
+		return v.Update(func(tx *store.Tx) (err error) {
+			made, _, err = page.OnceTx(tx, once, func() (string, error) {
+				a, err := operator.CreateAccountTx(tx, by(v), o)
+				return a.ID, err
+			})
+			return err
+		})
+	}
+	if err := create(); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return page.Whole{Name: "newaccount", Title: "Create an account", Main: newAccountPage{form}, Status: http.StatusUnprocessableEntity}, nil
+	}
+	return page.To("/operator/accounts/"+made, "created"), nil
+}
+
+func creditForm(id, once string) part.Inputs {
+	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/credit", Submit: "Look at the credit", Fields: []part.FormField{
+		{Name: "usd", Label: "Credit", Before: "$", Numeric: true, Required: true, Hint: "Negative takes back."},
+		{Name: "note", Label: "Note", Hint: "For example invoice 1043. The account's users read it."},
+		{Name: "once", Kind: part.Unshown, Value: once},
+		{Name: "sure", Kind: part.Unshown},
+		{Name: "secret", Kind: part.Unshown},
+	}}
+}
+
+// creditAccount moves money in two steps: the first says what the balance will be,
+// the second does it, once however often it is sent.
+func (c *console) creditAccount(v *page.Visit) (page.Outgoing, error) {
+	form := creditForm(v.PathID(), "")
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	var given operator.Credit
+	var a account.Account
+	low := false
+	credit := func() error {
+		usd, err := dollars(&form, "usd")
+		if err != nil {
+			return err
+		}
+		given.Note = form.Field("note").Value
+		if usd != nil {
+			given.USD = *usd
+		}
+		if err := given.Check(); err != nil {
+			return err
+		}
+		once, err := v.Once(&form, "credit "+v.PathID())
+		if err != nil {
+			return err
+		}
+		if form.Field("sure").Value == "" {
+			return nil
+		}
+		if err := c.proveForTakeBack(v, given, form.Field("secret").Value); err != nil {
+			return err
+		}
+		return v.Update(func(tx *store.Tx) (err error) {
+			_, _, err = page.OnceTx(tx, once, func() (string, error) {
+				_, low, err = operator.CreditTx(tx, by(v), v.PathID(), given)
+				return v.PathID(), err
+			})
+			return err
+		})
+	}
+	if err := v.View(func(tx *store.Tx) (err error) { a, err = account.GetTx(tx, v.PathID()); return err }); err != nil {
+		return nil, err
+	}
+	if err := credit(); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		form.Field("secret").Value = ""
+		if form.Field("sure").Value != "" {
+			return c.sureOfCredit(v, a, given, form, http.StatusUnprocessableEntity), nil
+		}
+		return c.accountWith(v, a, accountForms{credit: &form}, http.StatusUnprocessableEntity)
+	}
+	if form.Field("sure").Value == "" {
+		return c.sureOfCredit(v, a, given, form, 0), nil
+	}
+	if low {
+		c.Webhooks.Wake()
+	}
+	return page.To("/operator/accounts/"+a.ID, "credited"), nil
+}
+
+// proveForTakeBack asks again who it is before money is taken back.
+func (c *console) proveForTakeBack(v *page.Visit, given operator.Credit, secret string) error {
+	if given.USD > 0 {
+		return nil
+	}
+	if v.Session.User.ID == "" {
+		return wrongSecret(c.Entrance.Token(v.Context(), httpapi.SameSecret(secret, c.AdminToken), v.Address()))
+	}
+	return wrongSecret(c.Entrance.Confirm(v.Context(), v.Session.User, secret, v.Address()))
+}
+
+func wrongSecret(err error) error {
+	if errors.Is(err, account.ErrWrongSignIn) {
+		return fault.At(fault.InvalidRequest, "secret", "That is not right, so nothing was taken back.")
+	}
+	return err
+}
+
+// sureOfCredit says what a credit will do.
+func (c *console) sureOfCredit(v *page.Visit, a account.Account, given operator.Credit, form part.Inputs, status int) page.Outgoing {
+	for _, name := range []string{"usd", "note"} {
+		form.Field(name).Kind = part.Unshown
+	}
+	form.Field("sure").Value = "yes"
+	form.Cancel = page.Base + "/operator/accounts/" + a.ID
+	word := "Credit "
+	amount := given.USD
+	if amount < 0 {
+		word, amount, form.Danger = "Take back ", -amount, true
+		f := form.Field("secret")
+		f.Kind, f.Label, f.Complete, f.Required, f.Hint = "password", "Your password", "current-password", true,
+			"Asked for before money is taken back."
+		if v.Session.User.ID == "" {
+			f.Label, f.Complete = "Operator's token", "off"
+		}
+	}
+	form.Submit = word + part.USD(amount)
+	shown := creditPage{Name: a.Name, Form: form, Facts: part.Facts{{Name: "Account", Value: a.Name},
+		{Name: "Balance now", Value: part.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(word), Value: part.Money{Amount: amount}},
+		{Name: "Balance then", Value: part.Money{Amount: a.Money.Balance + given.USD}}, {Name: "Note", Value: part.Dashed(given.Note)}}}
+	return page.Whole{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: shown, Status: status}
+}
+
+// changeAccount edits an account's name and floor.
+func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
+	a, err := accountOf(v)
+	if err != nil {
+		return nil, err
+	}
+	form := accountForm(a)
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	change := func() error {
+		name := form.Field("name").Value
+		floor, err := dollars(&form, "overdraft_floor_usd")
+		if err != nil {
+			return err
+		}
+		if floor == nil {
+			floor = new(money.Amount)
+		}
+		return c.patchAccount(v, account.Patch{Name: &name, Floor: floor})
+	}
+	if err := change(); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.accountWith(v, a, accountForms{change: &form}, http.StatusUnprocessableEntity)
+	}
+	return page.To("/operator/accounts/"+a.ID, "changed"), nil
+}
+
+func (c *console) patchAccount(v *page.Visit, p account.Patch) error {
+	// Also after an error: the commit of one may have taken place.
+	defer c.Keys.ForgetAccount(v.PathID())
+	return v.Update(func(tx *store.Tx) error {
+		_, err := operator.ChangeAccountTx(tx, by(v), v.PathID(), p)
+		return err
+	})
+}
+
+func (c *console) disableAccount(v *page.Visit) (page.Outgoing, error) {
+	return c.switchAccount(v, true, "disabled")
+}
+func (c *console) enableAccount(v *page.Visit) (page.Outgoing, error) {
+	return c.switchAccount(v, false, "enabled")
+}
+
+func (c *console) switchAccount(v *page.Visit, disabled bool, done string) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	if err := c.patchAccount(v, account.Patch{Disabled: &disabled}); err != nil {
+		return nil, err
+	}
+	return page.To("/operator/accounts/"+url.PathEscape(v.PathID()), done), nil
+}
+
+// accountOf is the account that the path names.
+func accountOf(v *page.Visit) (a account.Account, err error) {
+	err = v.View(func(tx *store.Tx) (err error) {
+		a, err = account.GetTx(tx, v.PathID())
+		return err
+	})
+	return a, err
+}

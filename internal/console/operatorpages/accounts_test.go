@@ -1,0 +1,130 @@
+package operatorpages_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/console/consoletest"
+	"tollgate/internal/money"
+	"tollgate/internal/operator"
+)
+
+// TestFirstCustomer goes from no account to one that has credit and a key, with
+// the text to send, without a word from elsewhere.
+func TestFirstCustomer(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Operator()
+		once := b.Get("/console/operator/accounts/new").Once(t)
+		fields := []string{"name", "Ac<b>me", "email", "Shop@Acme.example", "password", "right horse", "overdraft_floor_usd", "-5", "once", once}
+		wrong := append([]string{}, fields...)
+		wrong[7] = "5"
+		b.Post("/console/operator/accounts/new", wrong...).Want(t, http.StatusUnprocessableEntity, "aria-invalid", "Ac&lt;b&gt;me")
+		got := b.Post("/console/operator/accounts/new", fields...)
+		got.Want(t, http.StatusSeeOther, "done=created")
+		path := strings.TrimSuffix(got.Header().Get("Location"), "?done=created")
+		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusSeeOther, path+"?done=created")
+		id := strings.TrimPrefix(path, "/console/operator/accounts/")
+		b.Get(path+"?done=created").Want(t, http.StatusOK, "Ac&lt;b&gt;me", "active", "shop@acme.example", "To send to the customer", "curl ")
+
+		credit := formOf(t, b.Get(path), path+"/credit")
+		first := []string{"usd", "$50", "note", "invoice 1043", "once", credit["once"], "sure", "", "secret", ""}
+		b.Post(path+"/credit", "usd", "fifty", "note", "", "once", credit["once"]).Want(t, http.StatusUnprocessableEntity,
+			"amount of US dollars")
+		sure := b.Post(path+"/credit", first...)
+		sure.Want(t, http.StatusOK, "Balance then", "$50.00", "Credit $50.00", "invoice 1043")
+		if balance(s, id) != 0 {
+			t.Error("credited before it was said what it does")
+		}
+		fromPage := formOf(t, sure, path+"/credit")
+		send := []string{"usd", fromPage["usd"], "note", fromPage["note"], "once", fromPage["once"], "sure", fromPage["sure"], "secret", ""}
+		b.Post(path+"/credit", send...).Want(t, http.StatusSeeOther, "done=credited")
+		b.Post(path+"/credit", send...).Want(t, http.StatusSeeOther, "done=credited")
+		if got := balance(s, id); got != 50*money.USD {
+			t.Errorf("sent twice, the balance is %s", got)
+		}
+		b.Get(path+"?view=money").Want(t, http.StatusOK, "invoice 1043", "$50.00")
+
+		key := formOf(t, b.Get(path+"?view=keys"), path+"/keys")
+		made := b.Post(path+"/keys", "name", "backend", "once", key["once"])
+		made.Want(t, http.StatusOK, "Copy this key", "Welcome text", consoletest.PublicURL+"/v1")
+		if len(made.Secrets()) < 3 {
+			t.Error("the welcome text has no key")
+		}
+		again := b.Post(path+"/keys", "name", "backend", "once", key["once"])
+		if again.Want(t, http.StatusOK, "sent already"); len(again.Secrets()) > 0 {
+			t.Error("a reload shows a value")
+		}
+		b.Get(path+"?view=keys").Want(t, http.StatusOK, "backend", "/disable")
+		s.SignedIn("shop@acme.example").Get("/console").Want(t, http.StatusOK, "$50.00")
+
+		for act, n := range map[string]int{operator.AccountCreate: 1, operator.AccountCredit: 1, operator.KeyCreate: 1} {
+			if rows := logged(s, act); len(rows) != n || rows[0].Way != operator.Console || rows[0].Address != "192.0.2.7" || rows[0].Account != id {
+				t.Errorf("%s: %+v", act, rows)
+			}
+		}
+		b.Get("/console/operator/log?act=account.credit").Want(t, http.StatusOK, "balance_usd: 0 → 50", "invoice 1043", "operator&#39;s token")
+	})
+}
+
+// TestTakingBackAsksAgain: money goes back only with the operator's secret.
+func TestTakingBackAsksAgain(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, id := s.Operator(), s.Accounts["ada"].ID
+		path := "/console/operator/accounts/" + id
+		once := formOf(t, b.Get(path), path+"/credit")["once"]
+		b.Post(path+"/credit", "usd", "-3", "once", once).Want(t, http.StatusOK, "Take back $3.00", "$7.00", `type="password"`)
+		b.Post(path+"/credit", "usd", "-3", "once", once, "sure", "yes", "secret", "wrong").Want(t, http.StatusUnprocessableEntity,
+			"nothing was taken back")
+		if balance(s, id) != 10*money.USD {
+			t.Fatal("taken back")
+		}
+		b.Post(path+"/credit", "usd", "-3", "once", once, "sure", "yes", "secret", consoletest.AdminToken).Want(t, http.StatusSeeOther)
+		if balance(s, id) != 7*money.USD {
+			t.Error("not taken back")
+		}
+	})
+}
+
+func TestAccountsAreChangedAndFound(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, id := s.Operator(), s.Accounts["ada"].ID
+		k := s.Key("ada", "ci")
+		path := "/console/operator/accounts/" + id
+		b.Get("/console/operator/accounts").Want(t, http.StatusOK, "ada", "bob", "$10.00")
+		b.Get("/console/operator/accounts?q=nobody").Want(t, http.StatusOK, "No account has this")
+		b.Get("/console/operator/accounts?q="+id).Want(t, http.StatusOK, "ada")
+		for q, target := range map[string]string{
+			id: path, "ADA@": path, "ada": path, k.ID: path + "?view=keys", k.Hint: path + "?view=keys",
+			s.Users["ada@example.com"].ID: path + "?view=users", "req_1": "/console/operator/requests/req_1",
+			"job_1": "/console/operator/jobs/job_1",
+		} {
+			b.Get("/console/operator/find?q="+q).Want(t, http.StatusSeeOther, target)
+		}
+		b.Get("/console/operator/find?q=example").Want(t, http.StatusOK, "ada", "bob")
+		b.Get("/console/operator/find?q=acct_none").Want(t, http.StatusOK, "Nothing has this id")
+		b.Get("/console/operator/find?q=100%25").Want(t, http.StatusOK, "Nothing has this id")
+
+		b.Post(path, "name", "Ada Ltd", "overdraft_floor_usd", "3").Want(t, http.StatusUnprocessableEntity, "Ada Ltd", "aria-invalid")
+		b.Post(path, "name", "Ada Ltd", "overdraft_floor_usd", "-3").Want(t, http.StatusSeeOther, "done=changed")
+		b.Get(path+"?confirm=disable").Want(t, http.StatusOK, "Ada Ltd", `<dialog id="disable" open`, "-3")
+		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
+		b.Get(path+"?done=disabled").Want(t, http.StatusOK, "its keys answer 401", "/enable")
+		b.Post(path+"/enable").Want(t, http.StatusSeeOther)
+		b.Post("/console/operator/keys/"+k.ID+"/disable").Want(t, http.StatusSeeOther, "view=keys")
+		b.Get(path+"?view=keys").Want(t, http.StatusOK, "disabled")
+		b.Post(path+"/users", "email", "eve@example.com", "password", "short").Want(t, http.StatusUnprocessableEntity, "eve@example.com")
+		b.Post(path+"/users", "email", "eve@example.com", "password", "long enough").Want(t, http.StatusSeeOther, "done=user")
+		b.Get(path+"?view=users").Want(t, http.StatusOK, "eve@example.com")
+		for _, view := range []string{"requests", "jobs", "webhook", "log", "money", "nothing"} {
+			b.Get(path+"?view="+view).Want(t, http.StatusOK, "Ada Ltd")
+		}
+		rows := logged(s, operator.AccountChange)
+		if len(rows) != 3 || rows[2].Before["name"] != "ada" || rows[2].After["name"] != "Ada Ltd" || rows[0].After["disabled"] != false {
+			t.Errorf("log %+v", rows)
+		}
+	})
+}

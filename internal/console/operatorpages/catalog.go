@@ -1,0 +1,395 @@
+package operatorpages
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// catalogPage is what is sold now, and how it came to be.
+type catalogPage struct {
+	Revision int64
+	Applied  part.Moment
+	Models   part.DataTable
+	History  part.DataTable
+	Pager    part.Pager
+	YAML     string
+	Empty    *part.Empty
+}
+
+// catalogEditPage is a catalog that is being changed.
+type catalogEditPage struct {
+	Base     int64
+	Faults   []part.Link // by line
+	Numbered []numberedLine
+	Moved    *part.Notice // somebody applied another one meanwhile
+	Changes  []string
+	Warnings []string
+	Diff     part.Diff
+	Form     part.Inputs
+	Checked  bool
+}
+
+// numberedLine is a line of the text that was refused, with the fault's mark.
+type numberedLine struct {
+	N     int
+	Text  string
+	Wrong bool
+}
+
+// revisionPage is a former catalog.
+type revisionPage struct {
+	Number   int64
+	Current  bool
+	Changes  []string // what rolling back to it would change
+	YAML     string
+	RollBack part.Confirm
+}
+
+const historyRows = 20
+
+func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
+	var shown catalogPage
+	if err := v.View(func(tx *store.Tx) error {
+		doc, revision, err := catalog.CurrentTx(tx)
+		if errors.Is(err, catalog.ErrNoRevision) {
+			shown.Empty = &part.Empty{Title: "No catalog yet",
+				Text: "It names the models that you sell, their prices, and the lines that they come from.",
+				Link: &part.Link{Href: page.Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		before, _ := strconv.ParseInt(v.Query("after"), 10, 64) // what is no number is the beginning
+		history, more, err := catalog.HistoryTx(tx, before, historyRows)
+		if err != nil {
+			return err
+		}
+		shown.Revision, shown.YAML, shown.Models = revision, string(doc.YAML()), modelsTable(doc, c.Catalog.Current())
+		shown.History = historyTable(history, revision)
+		shown.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string {
+			return strconv.FormatInt(r.Number,
+				10)
+		}))
+		if len(history) > 0 && before == 0 {
+			shown.Applied.MS = history[0].AppliedMS
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	return page.Whole{Name: "catalog", Title: "Catalog", Main: shown}.Done(v, map[string]string{
+		"applied":  "Applied. Requests that run finish on what they began with; new ones go by this.",
+		"same":     "This says what the current catalog says, so nothing was applied.",
+		"switched": "The model's state is changed, as a revision of its own.",
+	}), nil
+}
+
+func modelsTable(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
+	t := part.DataTable{Caption: "Models", Columns: []part.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Lines"},
+		{Title: "Change"}}}
+	for _, m := range doc.Models {
+		var lines []string
+		for _, l := range now.Lines(m.ID) {
+			lines = append(lines, l.ID)
+		}
+		acts := part.Group{}
+		for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
+			if state != m.State {
+				acts = append(acts, part.Act{Action: page.Base + "/operator/catalog/models/" + url.PathEscape(m.ID) + "/" + string(state),
+					Word: stateWords(string(state)), About: m.ID})
+			}
+		}
+		var from any = part.Badge{Tone: part.Bad, Word: "none"}
+		if len(lines) > 0 {
+			from = part.Text{Text: part.Words(lines)}
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{m.ID, string(m.Kind), modelBadge(m.State), from, acts}})
+	}
+	return t
+}
+
+func modelBadge(s catalog.ModelState) part.Badge {
+	b := part.Badge{Word: stateWords(string(s))}
+	switch s {
+	case catalog.StateOpen:
+		b.Tone = part.OK
+	case catalog.StateMaintenance:
+		b.Tone = part.Warn
+	case catalog.StateComingSoon:
+		b.Tone = part.Info
+	}
+	return b
+}
+
+func historyTable(history []catalog.Revision, current int64) part.DataTable {
+	t := part.DataTable{Caption: "History", Columns: []part.Column{{Title: "Revision"}, {Title: "Applied"}, {Title: "Changes"}}}
+	for _, r := range history {
+		changes := strings.Join(r.Changes[:min(len(r.Changes), 5)], "\n")
+		if n := len(r.Changes) - 5; n > 0 {
+			changes += "\nand " + strconv.Itoa(n) + " more"
+		}
+		name := "Revision " + strconv.FormatInt(r.Number, 10)
+		if r.Number == current {
+			name += ", current"
+		}
+		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/catalog/revisions/" + strconv.FormatInt(r.Number, 10),
+			Cells: []any{name, part.Moment{MS: r.AppliedMS}, part.Text{Text: part.Dashed(changes), Lines: true}}})
+	}
+	return t
+}
+
+func catalogForm(text string, base int64) part.Inputs {
+	return part.Inputs{Action: page.Base + "/operator/catalog/edit", Submit: "Check", Cancel: page.Base + "/operator/catalog",
+		Fields: []part.FormField{
+			{Name: "yaml", Label: "Catalog", Kind: part.Area, Value: text, Code: true, Required: true,
+				Hint: "YAML or JSON. Credentials are references such as ${EXAMPLE_API_KEY}. Checked before it is applied."},
+			{Name: "base", Kind: part.Unshown, Value: strconv.FormatInt(base, 10)},
+			{Name: "sure", Kind: part.Unshown},
+		}}
+}
+
+func (c *console) editCatalog(v *page.Visit) (page.Outgoing, error) {
+	var text string
+	var base int64
+	if err := v.View(func(tx *store.Tx) error {
+		doc, revision, err := catalog.CurrentTx(tx)
+		if errors.Is(err, catalog.ErrNoRevision) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		text, base = string(doc.YAML()), revision
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	return page.Whole{Name: "catalogedit", Title: "Edit the catalog", Main: catalogEditPage{Base: base, Form: catalogForm(text, base)}}, nil
+}
+
+// maxCatalog bounds a catalog as the operator API does.
+const maxCatalog = 4 << 20
+
+// putCatalog checks a catalog and shows what it changes, and applies it where its
+// sender has seen that, unless somebody applied another one meanwhile.
+func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
+	form := catalogForm("", 0)
+	if err := v.ReadLong(&form, maxCatalog); err != nil {
+		return nil, err
+	}
+	base, err := strconv.ParseInt(form.Field("base").Value, 10, 64)
+	if err != nil {
+		return nil, fault.New(fault.InvalidRequest, "This form is incomplete. Reload the page and send it again.")
+	}
+	text, sure := form.Field("yaml").Value, form.Field("sure").Value != ""
+	form.Field("sure").Value = ""
+	shown := catalogEditPage{Base: base, Form: form}
+	doc, warnings, err := catalog.Parse([]byte(text), c.Providers)
+	var faults catalog.Faults
+	switch {
+	case errors.As(err, &faults):
+		shown.refuse(text, faults)
+		return page.Whole{Name: "catalogedit", Title: "The catalog has faults", Main: shown, Status: http.StatusUnprocessableEntity}, nil
+	case err != nil:
+		return nil, err
+	}
+	for _, w := range warnings {
+		shown.Warnings = append(shown.Warnings, w.String())
+	}
+	if sure {
+		applied, err := c.apply(v, doc, base)
+		if !errors.Is(err, operator.ErrApplied) {
+			if err != nil {
+				return nil, err
+			}
+			if applied.Revision == base {
+				return page.To("/operator/catalog", "same"), nil
+			}
+			return page.To("/operator/catalog", "applied"), nil
+		}
+	}
+	if err := v.View(func(tx *store.Tx) error { return shown.compareTx(tx, doc) }); err != nil {
+		return nil, err
+	}
+	status := 0
+	if shown.Moved != nil {
+		status = http.StatusConflict
+	}
+	return page.Whole{Name: "catalogedit", Title: "What the catalog changes", Main: shown, Status: status}, nil
+}
+
+func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (applied catalog.Applied, err error) {
+	err = v.Update(func(tx *store.Tx) (err error) {
+		applied, err = operator.ApplyOnTx(tx, by(v), doc, base)
+		return err
+	})
+	if err == nil {
+		c.soon(v, "the new catalog", c.Catalog.Refresh)
+	}
+	return applied, err
+}
+
+// refuse shows the faults of a text, each with its line.
+func (p *catalogEditPage) refuse(text string, faults catalog.Faults) {
+	wrong := map[int]bool{}
+	for _, f := range faults {
+		words := f.String()
+		href := "#f-yaml"
+		if f.Line > 0 {
+			words = "line " + strconv.Itoa(f.Line) + ": " + words
+			href = "#line-" + strconv.Itoa(f.Line)
+			wrong[f.Line] = true
+		}
+		p.Faults = append(p.Faults, part.Link{Href: href, Text: words})
+	}
+	for i, line := range strings.Split(text, "\n") {
+		near := false
+		for at := i - 1; at <= i+3; at++ {
+			near = near || wrong[at]
+		}
+		if near {
+			p.Numbered = append(p.Numbered, numberedLine{N: i + 1, Text: strings.TrimRight(line, "\r"), Wrong: wrong[i+1]})
+		}
+	}
+}
+
+// compareTx shows what a document changes against the current one, and whether
+// that is another one than the text was made from.
+func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
+	preview, err := catalog.PreviewTx(tx, doc)
+	if err != nil {
+		return err
+	}
+	before := ""
+	if preview.Revision > 0 {
+		current, _, err := catalog.CurrentTx(tx)
+		if err != nil {
+			return err
+		}
+		before = string(current.YAML())
+	}
+	p.Checked, p.Changes, p.Diff = true, preview.Changes, part.DiffOf(before, string(doc.YAML()))
+	if preview.Revision != p.Base {
+		p.Moved = &part.Notice{Tone: part.Warn, Title: "Nothing was applied.", Focus: true,
+			Text: "Somebody has applied revision " + strconv.FormatInt(preview.Revision, 10) +
+				" meanwhile. Below is what your text would change in that, " +
+				"what it would take back of it too. Edit it, or apply it on top."}
+		p.Base = preview.Revision
+	}
+	p.Form.Field("base").Value = strconv.FormatInt(p.Base, 10)
+	return nil
+}
+
+// Apply is the form that applies what was checked.
+func (p catalogEditPage) Apply() part.Inputs {
+	f := p.Form
+	f.Fields = append([]part.FormField(nil), f.Fields...)
+	for i := range f.Fields {
+		f.Fields[i].Kind = part.Unshown
+	}
+	f.Field("sure").Value = "yes"
+	f.Submit = "Apply as revision " + strconv.FormatInt(p.Base+1, 10)
+	return f
+}
+
+func revisionOf(v *page.Visit) (doc *catalog.Document, number int64, preview catalog.Applied, err error) {
+	if number, err = strconv.ParseInt(v.PathID(), 10, 64); err != nil {
+		return nil, 0, preview, noRevision()
+	}
+	err = v.View(func(tx *store.Tx) (err error) {
+		if doc, err = catalog.RevisionTx(tx, number); err != nil {
+			return err
+		}
+		preview, err = catalog.PreviewTx(tx, doc)
+		return err
+	})
+	if errors.Is(err, catalog.ErrNoRevision) {
+		err = noRevision()
+	}
+	return doc, number, preview, err
+}
+
+func noRevision() error {
+	return fault.New(fault.NotFound, "There is no such revision. The catalog's page lists all of them.")
+}
+
+func (c *console) showRevision(v *page.Visit) (page.Outgoing, error) {
+	doc, number, preview, err := revisionOf(v)
+	if err != nil {
+		return nil, err
+	}
+	shown := revisionPage{Number: number, Current: number == preview.Revision, Changes: preview.Changes, YAML: string(doc.YAML())}
+	text := preview.Changes
+	if len(text) > 12 {
+		text = append(append([]string(nil), text[:12]...), "and "+strconv.Itoa(len(preview.Changes)-12)+" more")
+	}
+	shown.RollBack = v.Confirm(part.Confirm{ID: "rollback", Button: "Roll back to this", Title: "Roll back to revision " + v.PathID() + "?",
+		Action: page.Base + "/operator/catalog/revisions/" + v.PathID() + "/apply",
+		Text:   append([]string{"It becomes a new revision. It changes:"}, text...),
+		Fields: []part.FormField{{Name: "base", Kind: part.Unshown, Value: strconv.FormatInt(preview.Revision, 10)}}})
+	return page.Whole{Name: "revision", Title: "Revision " + v.PathID(), Main: shown}, nil
+}
+
+func (c *console) rollBack(v *page.Visit) (page.Outgoing, error) {
+	form := part.Inputs{Fields: []part.FormField{{Name: "base", Label: "Revision"}}}
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	doc, _, preview, err := revisionOf(v)
+	if err != nil {
+		return nil, err
+	}
+	base, err := strconv.ParseInt(form.Field("base").Value, 10, 64)
+	if err != nil {
+		base = preview.Revision + 1 // no revision
+	}
+	// It passes the same gate as a new text: what applied once may have faults by
+	// the rules of now.
+	doc, _, err = catalog.Parse(doc.YAML(), c.Providers)
+	if err == nil {
+		_, err = c.apply(v, doc, base)
+	}
+	var faults catalog.Faults
+	switch {
+	case errors.Is(err, operator.ErrApplied):
+		return nil, fault.New(fault.InvalidRequest, "Somebody has applied another catalog meanwhile, so nothing was changed. "+
+			"Look at the revision again before you roll back.")
+	case errors.As(err, &faults):
+		return nil, fault.New(fault.InvalidCatalog, "This revision does not pass today's checks, so nothing was changed: %s", faults[0])
+	case err != nil:
+		return nil, err
+	}
+	return page.To("/operator/catalog", "applied"), nil
+}
+
+// switchModel sets the state of a model, at one click.
+func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (page.Outgoing, error) {
+	return func(v *page.Visit) (page.Outgoing, error) {
+		if err := v.Blank(); err != nil {
+			return nil, err
+		}
+		err := v.Update(func(tx *store.Tx) error {
+			_, err := operator.SwitchTx(tx, by(v), v.PathID(), state)
+			return err
+		})
+		if errors.Is(err, operator.ErrApplied) || errors.Is(err, catalog.ErrNoRevision) {
+			return nil, fault.New(fault.InvalidRequest, "The catalog has just been changed. Look at it, and try again.")
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.soon(v, "the new catalog", c.Catalog.Refresh)
+		return page.To("/operator/catalog", "switched"), nil
+	}
+}

@@ -1,0 +1,92 @@
+package operatorpages_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/consoletest"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// current is the catalog that a scene has.
+func current(s *consoletest.Scene) (text string, revision int64) {
+	s.Update(func(tx *store.Tx) error {
+		doc, n, err := catalog.CurrentTx(tx)
+		if err == nil {
+			text, revision = string(doc.YAML()), n
+		}
+		return err
+	})
+	return text, revision
+}
+
+func TestCatalogIsEdited(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		const edit = "/console/operator/catalog/edit"
+		b := s.Operator()
+		text, _ := current(s)
+		b.Get("/console/operator/catalog").Want(t, http.StatusOK, "Revision 1", "sandbox-chat", "owned_by")
+		b.Get(edit).Want(t, http.StatusOK, "<textarea", "owned_by")
+
+		bad := strings.Replace(text, "priority: 1", "priority: -1", 1)
+		if bad == text {
+			bad = strings.Replace(text, "weight:", "waight:", 1)
+		}
+		if bad == text {
+			bad = text + "\nnothing: here\n"
+		}
+		b.Post(edit, "yaml", bad, "base", "1").Want(t, http.StatusUnprocessableEntity, "Nothing has changed", "line ", `id="line-`)
+
+		changed := strings.Replace(text, "state: open", "state: maintenance", 1)
+		got := b.Post(edit, "yaml", strings.ReplaceAll(changed, "\n", "\r\n"), "base", "1")
+		got.Want(t, http.StatusOK, "1 change", "maintenance", "Apply as revision 2", `class="add"`)
+		if _, n := current(s); n != 1 {
+			t.Fatal("applied before it was looked at")
+		}
+		fields := formOf(t, got, edit)
+		if fields["sure"] != "yes" || fields["base"] != "1" {
+			t.Fatalf("the form %v", fields)
+		}
+		b.Post(edit, "yaml", changed, "base", "1", "sure", "yes").Want(t, http.StatusSeeOther, "done=applied")
+		b.Get("/console/operator/catalog?done=applied").Want(t, http.StatusOK, "Revision 2", "maintenance")
+
+		// Who worked on revision 1 sees what he would take back.
+		moved := b.Post(edit, "yaml", text, "base", "1", "sure", "yes")
+		moved.Want(t, http.StatusConflict, "Nothing was applied", "revision 2 meanwhile", "Apply as revision 3", `class="del"`)
+		if _, n := current(s); n != 2 {
+			t.Fatalf("revision %d", n)
+		}
+		b.Post(edit, "yaml", changed, "base", "2", "sure", "yes").Want(t, http.StatusSeeOther, "done=same")
+
+		b.Post("/console/operator/catalog/models/sandbox-chat/open").Want(t, http.StatusSeeOther, "done=switched")
+		b.Post("/console/operator/catalog/models/none/open").Want(t, http.StatusNotFound)
+		b.Get("/console/operator/catalog/revisions/2?confirm=rollback").Want(t, http.StatusOK, "Roll back to this", "maintenance")
+		b.Post("/console/operator/catalog/revisions/2/apply", "base", "2").Want(t, http.StatusBadRequest, "meanwhile")
+		b.Post("/console/operator/catalog/revisions/2/apply", "base", "3").Want(t, http.StatusSeeOther, "done=applied")
+		if now, n := current(s); n != 4 || !strings.Contains(now, "maintenance") {
+			t.Errorf("revision %d", n)
+		}
+		b.Get("/console/operator/catalog/revisions/9").Want(t, http.StatusNotFound)
+		b.Get("/console/operator/catalog/revisions/x").Want(t, http.StatusNotFound)
+		if rows := logged(s, operator.CatalogApply); len(rows) != 3 || rows[0].Object != "4" {
+			t.Errorf("log %+v", rows)
+		}
+	})
+}
+
+// TestLongCatalogs: a catalog may be longer than other forms.
+func TestLongCatalogs(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Operator()
+		text, _ := current(s)
+		long := text + "# " + strings.Repeat("x", 200<<10) + "\n"
+		got := b.Do(http.MethodPost, "/console/operator/catalog/edit", url.Values{"yaml": {long}, "base": {"1"}}.Encode())
+		got.Want(t, http.StatusOK, "there is nothing to apply")
+	})
+}

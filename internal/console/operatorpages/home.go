@@ -1,0 +1,277 @@
+package operatorpages
+
+import (
+	"cmp"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/job"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/line"
+	"tollgate/internal/money"
+	"tollgate/internal/node"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+	"tollgate/internal/webhook"
+)
+
+// homePage says whether all is well.
+type homePage struct {
+	Well     bool
+	Troubles []part.Notice
+	Stats    part.FigureRow
+	Today    part.FigureRow
+	Top      part.Bars
+	Lines    part.DataTable
+	Margins  part.DataTable
+	First    part.FirstSteps // to the first paying customer
+}
+
+// A receiver that fails for longer, and a queue that waits for longer, is a trouble.
+const (
+	receiverFails = time.Hour
+	queueWaits    = 10 * time.Minute
+	shownTroubles = 20
+)
+
+// wellbeing is what the page of it is made of.
+type wellbeing struct {
+	nowMS    int64
+	writable error
+	nodes    node.Members
+	lines    []line.Joined
+	load     job.Load
+	failing  []webhook.Failing
+	audits   []operator.AuditOutcome
+	accounts bool // there is one
+	today    spending.Sums
+	top      []topAccount
+}
+
+// topAccount is one that has spent much today.
+type topAccount struct {
+	name string
+	spending.Spent
+}
+
+// shownTop is how many of them are shown, maxSpenders how many are looked at.
+const (
+	shownTop    = 9
+	maxSpenders = 10_000
+)
+
+// todayTx reads what today has brought, in UTC.
+func (w *wellbeing) todayTx(tx *store.Tx) error {
+	spent, err := spending.ReadTx(tx, spending.Query{Since: w.nowMS / (24 * time.Hour).Milliseconds(), By: []spending.By{spending.ByAccount},
+		Limit: maxSpenders})
+	if errors.Is(err, spending.ErrTooManyRows) { // then nobody is named
+		spent, err = spending.ReadTx(tx, spending.Query{Since: w.nowMS / (24 * time.Hour).Milliseconds(), Limit: 1})
+	}
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(spent, func(a, b spending.Spent) int { return cmp.Compare(b.Charged, a.Charged) })
+	for i, s := range spent {
+		w.today = w.today.Plus(s.Sums)
+		if i >= shownTop || s.Charged == 0 || s.Account == "" {
+			continue
+		}
+		a, err := account.GetTx(tx, s.Account)
+		if err != nil {
+			return err
+		}
+		w.top = append(w.top, topAccount{a.Name, s})
+	}
+	return nil
+}
+
+// wellbeing reads how the service is.
+func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
+	w.writable = c.Writable()
+	c.soon(v, "this node's report about its lines", c.Lines.Report)
+	err = v.View(func(tx *store.Tx) (err error) {
+		if w.nowMS, err = tx.NowMS(); err != nil {
+			return err
+		}
+		if w.nodes, err = node.MembersTx(tx); err != nil {
+			return err
+		}
+		reports, err := line.ReportsTx(tx)
+		if err != nil {
+			return err
+		}
+		w.lines = line.Join(reports)
+		if w.load, err = job.LoadTx(tx); err != nil {
+			return err
+		}
+		if w.failing, err = webhook.FailingTx(tx, shownTroubles); err != nil {
+			return err
+		}
+		if w.audits, err = operator.AuditsTx(tx, 1); err != nil {
+			return err
+		}
+		if err = w.todayTx(tx); err != nil {
+			return err
+		}
+		accounts, _, err := account.ListTx(tx, "", 1)
+		w.accounts = len(accounts) > 0
+		return err
+	})
+	return w, err
+}
+
+func (c *console) home(v *page.Visit) (page.Outgoing, error) {
+	w, err := c.wellbeing(v)
+	if err != nil {
+		return nil, err
+	}
+	shown := homePage{Troubles: w.troubles(), Stats: w.stats(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.lines)}
+	shown.Today, shown.Top = w.todayFigures(), w.topBars()
+	shown.Well = len(shown.Troubles) == 0
+	if !w.accounts || len(w.lines) == 0 {
+		shown.First = part.FirstSteps{
+			{Done: len(w.lines) > 0, Text: "A catalog with a line: where your models come from.",
+				Link: &part.Link{Href: page.Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}},
+			{Done: w.accounts, Text: "An account for your first customer.",
+				Link: &part.Link{Href: page.Base + "/operator/accounts/new", Text: "Create an account", Button: true}},
+			{Text: "A credit on the account, with the number of your invoice as its note."},
+			{Text: "A key, and the welcome text to send: both are on the account's page."},
+		}
+	}
+	return page.Whole{Name: "home", Title: "Is all well", Main: shown}, nil
+}
+
+// troubles are what needs the operator, the worst first.
+func (w wellbeing) troubles() []part.Notice {
+	var all []part.Notice
+	add := func(tone part.Tone, title, text, href, word string) {
+		if len(all) < shownTroubles {
+			all = append(all, part.Notice{Tone: tone, Title: title, Text: text, Link: &part.Link{Href: page.Base + href, Text: word}})
+		}
+	}
+	if w.writable != nil {
+		add(part.Bad, "The database takes no writes.", "Nothing is admitted until it does. "+w.writable.Error(), "/operator/books", "Books")
+	}
+	for _, l := range w.lines {
+		if out := outOf(l.Status); out {
+			add(part.Bad, "Line "+l.Line+": "+stateWords(l.State)+".", whyOut(l.Status), "/operator/lines/"+url.PathEscape(l.Line), "Line")
+		}
+	}
+	for epoch, lives := range w.nodes {
+		if !lives {
+			add(part.Warn, "A node has died.", "Another one has taken over what it had: "+epoch+". It leaves this list after a day.",
+				"/operator/lines", "Lines")
+		}
+	}
+	for _, f := range w.failing {
+		if since := time.Duration(w.nowMS-f.SinceMS) * time.Millisecond; since > receiverFails {
+			add(part.Warn, "A receiver fails for "+part.Span(since.Milliseconds())+".",
+				f.URL+" has "+part.Thousands(f.Waiting)+" events waiting.", "/operator/accounts/"+f.Account+"?view=webhook", "Account")
+		}
+	}
+	if waits := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waits > queueWaits {
+		add(part.Warn, "Jobs wait for "+part.Span(waits.Milliseconds())+".", upTo(w.load.Waiting)+" are queued.",
+			"/operator/jobs?status=queued", "Jobs")
+	}
+	if len(w.audits) > 0 && w.audits[0].EndedMS > 0 && !w.audits[0].Findings.OK {
+		add(part.Bad, "The books do not agree.", booksWords(w.audits[0]), "/operator/books", "Books")
+	}
+	return all
+}
+
+// upTo writes a count that ends at 1001.
+func upTo(n int64) string {
+	if n > 1000 {
+		return "1,000+"
+	}
+	return part.Thousands(n)
+}
+
+func (w wellbeing) stats() part.FigureRow {
+	usable, living := 0, len(w.nodes.Living())
+	var flight int64
+	for _, l := range w.lines {
+		if !outOf(l.Status) && takesCalls(l.State) {
+			usable++
+		}
+		flight += l.InFlight
+	}
+	queue := "nothing waits"
+	if w.load.OldestMS > 0 {
+		queue = "the oldest for " + part.Span(w.nowMS-w.load.OldestMS)
+	}
+	books, when := part.Text{Text: "not run yet"}, part.Text{Text: "run an audit to see"}
+	if len(w.audits) > 0 {
+		books.Text = booksWords(w.audits[0])
+		when.Text = part.UTC(w.audits[0].BeganMS) + " UTC"
+	}
+	note := func(text string) part.Text { return part.Text{Text: text} }
+	return part.FigureRow{
+		{Label: "Lines in use", Value: note(
+			strconv.Itoa(usable) + " of " + strconv.Itoa(len(w.lines))),
+			Note: note(part.Thousands(flight) + " calls in flight")},
+		{Label: "Jobs waiting", Value: note(upTo(w.load.Waiting)), Note: note(queue + ", " + upTo(w.load.Running) + " run")},
+		{Label: "Nodes", Value: note(strconv.Itoa(living) + " of " + strconv.Itoa(len(w.nodes))),
+			Note: note("alive, of those of the last day")},
+		{Label: "Books", Value: books, Note: when},
+	}
+}
+
+// todayFigures are what today has brought.
+func (w wellbeing) todayFigures() part.FigureRow {
+	cost, margin := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
+	of := "the catalog names no cost"
+	if earned, there := w.today.Margin(); there {
+		cost, margin = part.Money{Amount: w.today.LineCost}, part.Money{Amount: earned}
+		of = "known of " + part.Requests(w.today.LineCosts)
+	}
+	return part.FigureRow{
+		{Label: "Charged today (UTC)", Value: part.Money{Amount: w.today.Charged}, Note: part.Text{Text: part.Requests(w.today.Requests)}},
+		{Label: "Providers take", Value: cost, Note: part.Text{Text: of}},
+		{Label: "Margin", Value: margin, Note: part.Text{Text: "charged less what they take"}},
+		{Label: "Errors today", Value: part.Text{Text: part.Percent(w.today.Failed, w.today.Requests)},
+			Note: part.Text{Text: part.Thousands(w.today.Failed) + " of " + part.Requests(w.today.Requests)}},
+	}
+}
+
+func (w wellbeing) topBars() part.Bars {
+	var bars part.Bars
+	for _, t := range w.top {
+		bars = append(bars, part.Bar{Label: t.name, Href: page.Base + "/operator/accounts/" + t.Account, Value: part.Money{Amount: t.Charged},
+			Percent: part.Share(t.Charged, w.top[0].Charged)})
+	}
+	return bars
+}
+
+// marginTable sums what was charged and taken by line since the nodes began.
+func marginTable(lines []line.Joined) part.DataTable {
+	t := part.DataTable{Caption: "Charged and taken since the nodes began", Columns: []part.Column{{Title: "Line"}, {Title: "Model"},
+		{Title: "Answered", Right: true, Fold: true}, {Title: "Charged", Right: true}, {Title: "Provider takes", Right: true},
+		{Title: "Margin", Right: true}}}
+	var charged money.Amount
+	for _, l := range lines {
+		for _, m := range l.Margins {
+			charged += m.Charged
+			t.Rows = append(t.Rows, part.DataRow{Cells: []any{l.Line, m.Model, part.Count{N: m.Settled}, part.Money{Amount: m.Charged},
+				known(m.LineCost), known(m.Margin)}})
+		}
+	}
+	if len(t.Rows) > 0 {
+		t.Foot = []any{"All", "", "", part.Money{Amount: charged}, "", ""}
+	}
+	return t
+}
+
+// known shows an amount, and a dash where nobody knows it.
+func known(a *money.Amount) any {
+	if a == nil {
+		return part.Text{Text: "–", Muted: true}
+	}
+	return part.Money{Amount: *a}
+}

@@ -1,0 +1,259 @@
+package operatorpages
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/job"
+	"tollgate/internal/job/row"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// jobsPage lists the jobs of all accounts.
+type jobsPage struct {
+	Tabs    part.Tabs
+	Filters part.Filters
+	Table   part.DataTable
+	Empty   *part.Empty
+	Pager   part.Pager
+}
+
+// jobPage is one job.
+type jobPage struct {
+	ID       string
+	State    part.Badge
+	Acts     []any
+	Facts    part.Facts
+	Steps    part.Timeline
+	Attempts part.DataTable
+}
+
+// jobRow is what of a job's public body the pages show.
+type jobRow struct {
+	job.View
+	ID      string `json:"id"`
+	Model   string `json:"model"`
+	Status  string `json:"status"`
+	Created int64  `json:"created"`
+	Error   *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func jobRowOf(v job.View) jobRow {
+	r := jobRow{View: v}
+	_ = json.Unmarshal(v.Body, &r) // what cannot be read of it is not shown
+	r.View = v
+	return r
+}
+
+func jobRows(views []job.View) []jobRow {
+	rows := make([]jobRow, len(views))
+	for i, v := range views {
+		rows[i] = jobRowOf(v)
+	}
+	return rows
+}
+
+func jobStates() []string { return []string{"", "queued", "processing", "succeeded", "failed"} }
+
+func jobBadge(status, code string) part.Badge {
+	tones := map[string]part.Tone{"succeeded": part.OK, "failed": part.Bad, "processing": part.Info, "queued": part.Warn}
+	if code != "" {
+		status += ": " + code
+	}
+	return part.Badge{Tone: tones[status], Word: status}
+}
+
+func (r jobRow) badge() part.Badge {
+	b := jobBadge(r.Status, "")
+	if r.Error != nil {
+		b.Word += ": " + r.Error.Code
+	}
+	return b
+}
+
+func jobsTable(rows []jobRow) part.DataTable {
+	t := part.DataTable{Caption: "Jobs", Columns: []part.Column{{Title: "Time"}, {Title: "State"}, {Title: "Model"},
+		{Title: "Line", Fold: true}, {Title: "Account", Fold: true}, {Title: "Attempts", Right: true, Fold: true},
+		{Title: "On hold", Right: true, Fold: true}, {Title: "Cost", Right: true}, {Title: "Job", Fold: true}}}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/jobs/" + r.ID, Cells: []any{part.Moment{MS: r.Created * 1000},
+			r.badge(), r.Model, part.Dashed(r.Line), part.Ident{ID: r.Account, Cut: true}, part.Count{N: int64(len(r.Attempts))},
+			part.Money{Amount: r.Held}, part.Money{Amount: r.Cost}, part.Ident{ID: r.ID, Cut: true}}})
+	}
+	return t
+}
+
+func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
+	const path = "/operator/jobs"
+	var shown jobsPage
+	var chosen bool
+	shown.Filters, chosen = filtersOf(v, path, "account", "key", "model", "line", "code")
+	status := v.Query("status")
+	shown.Tabs.Label = "State"
+	known := false
+	for _, state := range jobStates() {
+		values := v.Request.URL.Query()
+		values.Del("after")
+		values.Set("status", state)
+		tab := part.Tab{Href: page.AddressOf(path, values), Text: title(state), Current: state == status}
+		if state == "" {
+			tab.Text = "All"
+		}
+		known = known || tab.Current
+		shown.Tabs.Items = append(shown.Tabs.Items, tab)
+	}
+	if !known {
+		return nil, fault.New(fault.InvalidRequest, "There is no state %q of jobs.", status)
+	}
+	if status != "" {
+		shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "status", Kind: part.Unshown, Value: status})
+	}
+	if err := v.View(func(tx *store.Tx) error {
+		found, more, err := job.ListTx(tx, job.Filter{Account: v.Query("account"), Key: v.Query("key"), Code: v.Query("code"),
+			Model: v.Query("model"), Line: v.Query("line"),
+			Status: status, After: v.Query("after"), Limit: page.Rows})
+		rows := jobRows(found)
+		shown.Table = jobsTable(rows)
+		shown.Pager = v.Pager(path, more, page.Last(rows, func(r jobRow) string { return r.ID }))
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if len(shown.Table.Rows) == 0 {
+		shown.Empty = &part.Empty{Title: "No jobs in the record",
+			Text: "Images and clips appear here when they are submitted, and stay for job_retention."}
+		if chosen || status != "" {
+			shown.Empty = page.NoneMatch(path, "All jobs")
+		}
+	}
+	return page.Whole{Name: "jobs", Title: "Jobs", Main: shown}, nil
+}
+
+// noJob is the 404 of a job.
+func noJob(err error) error {
+	if errors.Is(err, row.ErrNoJob) {
+		return fault.New(fault.NotFound, "There is no such job. Records are kept for job_retention after a job has ended.")
+	}
+	return err
+}
+
+// jobOf is the job that the path names.
+func jobOf(v *page.Visit) (r jobRow, err error) {
+	var found job.View
+	err = v.View(func(tx *store.Tx) (err error) {
+		found, err = job.GetTx(tx, v.PathID())
+		return err
+	})
+	return jobRowOf(found), noJob(err)
+}
+
+func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
+	r, err := jobOf(v)
+	if err != nil {
+		return nil, err
+	}
+	shown := jobPage{ID: r.ID, State: r.badge(), Attempts: tracedTable(r.Attempts), Acts: jobActs(v, r)}
+	shown.Facts = part.Facts{{Name: "Model", Value: r.Model},
+		{Name: "Account", Value: part.Ident{ID: r.Account, Href: page.Base + "/operator/accounts/" + r.Account}},
+		{Name: "Key", Value: part.Ident{ID: r.Key}},
+		{Name: "Request", Value: part.Ident{ID: r.Request, Href: page.Base + "/operator/requests/" + r.Request}},
+		{Name: "Line", Value: part.Dashed(r.Line)}, {Name: "On hold", Value: part.Money{Amount: r.Held}},
+		{Name: "Charged", Value: part.Money{Amount: r.Cost}}, {Name: "Node", Value: part.Dashed(r.Node)},
+		{Name: "Submitted", Value: part.Moment{MS: r.Created * 1000}}, {Name: "Ended", Value: part.Moment{MS: r.EndedMS}}}
+	if r.Error != nil {
+		shown.Facts = append(part.Facts{{Name: "Its user reads", Value: part.Text{Text: r.Error.Message}}}, shown.Facts...)
+	}
+	if r.Over > 0 {
+		shown.Facts = append(shown.Facts, part.Fact{Name: "Usage above the hold", Value: part.Money{Amount: r.Over}})
+	}
+	for _, s := range r.Steps {
+		stage := part.Stage{Word: stateWords(s.Name), At: part.Moment{MS: s.At}}
+		if s.Line != "" {
+			stage.Note = part.Text{Text: s.Line, Muted: true}
+		}
+		shown.Steps = append(shown.Steps, stage)
+	}
+	return page.Whole{Name: "job", Title: "Job " + r.ID, Main: shown}.Done(v, map[string]string{
+		"cancelled": "The job is cancelled: its user was refunded, and its provider told where that is possible.",
+		"requeued":  "The job is done anew. One that had ended has become the job that you see now.",
+	}), nil
+}
+
+// jobActs are what can be done about a job.
+func jobActs(v *page.Visit, r jobRow) []any {
+	path := page.Base + "/operator/jobs/" + r.ID
+	var acts []any
+	if r.EndedMS == 0 {
+		acts = append(acts, v.Confirm(part.Confirm{ID: "cancel", Button: "Cancel the job", Title: "Cancel this job?", Danger: true,
+			Action: path + "/cancel",
+			Text: []string{fmt.Sprintf("It fails for its user, who gets %s back. Its provider is told where that is possible, "+
+				"and may take its price all the same.", part.USD(r.Held))}}))
+	}
+	again := part.Confirm{ID: "requeue", Button: "Requeue", Title: "Let this job be done anew?", Action: path + "/requeue",
+		Text: []string{"It leaves its line, forgets its attempts and waits again at its old place. What is held for it stays."}}
+	if r.EndedMS > 0 {
+		again.Text = []string{"It is submitted once more as a job of its own, for the same key and at its user's expense, and held again."}
+	}
+	if r.Status == "succeeded" {
+		again.Danger = true
+		again.Fields = []part.FormField{{Name: "force", Kind: part.Check, Label: "It has succeeded: do it again all the same",
+			Prefix: "requeue-"}}
+	}
+	return append(acts, v.Confirm(again))
+}
+
+// tracedTable shows the attempts of a job with the line and cause of each.
+func tracedTable(list []row.TracedAttempt) part.DataTable {
+	t := part.DataTable{Caption: "Attempts",
+		Columns: []part.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
+			{Title: "Ended"}, {Title: "Ticket"}, {Title: "Provider takes", Right: true}}}
+	for _, a := range list {
+		outcome := part.Badge{Tone: part.OK, Word: "went well"}
+		switch {
+		case a.Code != "":
+			outcome = part.Badge{Tone: part.Bad, Word: a.Code}
+		case a.Lost:
+			outcome = part.Badge{Tone: part.Warn, Word: "no answer arrived"}
+		case a.Ended == 0:
+			outcome = part.Badge{Tone: part.Info, Word: "runs"}
+		}
+		cause := a.Cause
+		if cause == "" {
+			cause = a.Message
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{a.Line, outcome, part.Text{Text: part.Dashed(cause)}, part.Moment{MS: a.Submitted},
+			part.Moment{MS: a.Ended}, part.Text{Text: part.Dashed(a.Ticket), Mono: true}, known(a.LineCost)}})
+	}
+	return t
+}
+
+func (c *console) cancelJob(v *page.Visit) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	if err := operator.CancelJob(v.Context(), c.Jobs, by(v), v.PathID()); err != nil {
+		return nil, noJob(err)
+	}
+	return page.To("/operator/jobs/"+v.PathID(), "cancelled"), nil
+}
+
+func (c *console) requeueJob(v *page.Visit) (page.Outgoing, error) {
+	form := part.Inputs{Fields: []part.FormField{{Name: "force", Kind: part.Check, Label: "Again"}}}
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	made, _, err := operator.RequeueJob(v.Context(), c.Jobs, by(v), v.PathID(), job.Anew{Force: form.Field("force").On,
+		Show: func(found job.View) []byte { return []byte(jobRowOf(found).ID) }})
+	if err != nil {
+		return nil, noJob(err)
+	}
+	return page.To("/operator/jobs/"+string(made), "requeued"), nil
+}

@@ -1,0 +1,269 @@
+package operatorpages
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/line/health"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// linesPage lists the lines.
+type linesPage struct {
+	Table part.DataTable
+	Empty *part.Empty
+	Nodes string
+}
+
+// linePage is one line.
+type linePage struct {
+	Name    string
+	State   part.Badge
+	Why     *part.Notice
+	Drain   *part.Confirm
+	Resume  *part.Act
+	Stats   part.FigureRow
+	Facts   part.Facts
+	Nodes   part.DataTable
+	Parts   part.DataTable
+	Margins part.DataTable
+}
+
+// takesCalls tells whether a line in a state is asked at all.
+func takesCalls(state string) bool {
+	return state == health.StateInService || state == health.StateHalfOpen || state == health.StateCooling
+}
+
+// outOf tells whether a line is out of use by no decision of the operator's.
+func outOf(s line.Status) bool {
+	return s.State == health.StateCircuitOpen || s.State == health.StateCredentialsOut || s.State == "out_of_service"
+}
+
+func lineBadge(state string) part.Badge {
+	b := part.Badge{Tone: part.Bad, Word: stateWords(state)}
+	switch state {
+	case health.StateInService:
+		b.Tone = part.OK
+	case health.StateHalfOpen, health.StateCooling:
+		b.Tone = part.Warn
+	case "drained", "disabled":
+		b.Tone = part.Plain
+	}
+	return b
+}
+
+// whyOut says why a line is as it is, and when it is asked again.
+func whyOut(s line.Status) string {
+	why := s.Cause
+	if s.State == health.StateInService && why != "" {
+		why = "last failure: " + why
+	}
+	if s.CoolingUntil > 0 {
+		why = strings.TrimSuffix(why, ".") + ". Next probe " + part.UTC(s.CoolingUntil*1000) + " UTC."
+	}
+	return strings.TrimPrefix(why, ". ")
+}
+
+// linesTable lists lines; acts, if there are any, stand in a column of their own.
+func linesTable(lines []line.Joined, act func(line.Status) any) part.DataTable {
+	t := part.DataTable{Caption: "Lines", Columns: []part.Column{{Title: "Line"}, {Title: "State"}, {Title: "Why"},
+		{Title: "In flight", Right: true, Fold: true}, {Title: "Success", Right: true, Fold: true},
+		{Title: "First byte", Right: true, Fold: true}, {Title: "Parts out", Fold: true}}}
+	if act != nil {
+		t.Columns = append(t.Columns, part.Column{Title: "Change"})
+	}
+	for _, l := range lines {
+		row := part.DataRow{Href: page.Base + "/operator/lines/" + url.PathEscape(l.Line),
+			Cells: []any{l.Line, lineBadge(l.State), part.Text{Text: part.Dashed(whyOut(l.Status)), Muted: true}}}
+		row.Cells = append(append(row.Cells, lineFigures(l.Status)...), partsOut(l.Status))
+		if act != nil {
+			row.Cells = append(row.Cells, act(l.Status))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// lineFigures are the calls in flight, the success rate and the time of the first
+// byte.
+func lineFigures(s line.Status) []any {
+	flight := part.Thousands(s.InFlight)
+	if s.MaxConcurrent > 0 {
+		flight += "/" + strconv.Itoa(s.MaxConcurrent)
+	}
+	success, first := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
+	if s.SuccessRate != nil {
+		success = part.Text{Text: part.Percent(int64(*s.SuccessRate*1000+0.5), 1000)}
+	}
+	if s.FirstByteMS != nil {
+		first = part.Took{MS: *s.FirstByteMS}
+	}
+	return []any{part.Text{Text: flight}, success, first}
+}
+
+// partsOut says in short which models and forms of a line are not asked.
+func partsOut(s line.Status) part.Text {
+	var out []string
+	for _, p := range slices.Concat(s.ModelsOut, s.FormsOut, s.ModelsCooling) {
+		name := p.Model
+		if p.Form != "" {
+			name += " as " + string(p.Form)
+		}
+		out = append(out, name)
+	}
+	if len(out) == 0 {
+		return part.Text{Text: "none", Muted: true}
+	}
+	return part.Text{Text: part.Words(out)}
+}
+
+// lines reads how all lines are on all nodes, this node's word a fresh one.
+func (c *console) lines(v *page.Visit) (list []line.Joined, nodes int, err error) {
+	if err := c.Lines.Report(v.Context()); err != nil {
+		c.Log.Warn("console: this node's lines could not be reported", "error", err)
+	}
+	err = v.View(func(tx *store.Tx) error {
+		reports, err := line.ReportsTx(tx)
+		list, nodes = line.Join(reports), len(reports)
+		return err
+	})
+	return list, nodes, err
+}
+
+func (c *console) listLines(v *page.Visit) (page.Outgoing, error) {
+	list, nodes, err := c.lines(v)
+	if err != nil {
+		return nil, err
+	}
+	shown := linesPage{Nodes: part.Plural(nodes, "node") + " reported.", Table: linesTable(list, func(s line.Status) any {
+		drain, resume := lineActs(v, s)
+		if resume != nil {
+			return *resume
+		}
+		return *drain
+	})}
+	if len(list) == 0 {
+		shown.Empty = &part.Empty{Title: "No lines yet", Text: "A line is a way to a provider, with its models. The catalog names all of them.",
+			Link: &part.Link{Href: page.Base + "/operator/catalog/edit", Text: "Edit the catalog", Button: true, Main: true}}
+	}
+	return page.Whole{Name: "lines", Title: "Lines", Main: shown}.Done(v, lineWords()), nil
+}
+
+func lineWords() map[string]string {
+	return map[string]string{
+		"drained": "The line is drained on all nodes: what runs on it ends, and nothing new begins.",
+		"resumed": "The line is back in use on all nodes, and what was held against it is forgotten.",
+	}
+}
+
+// lineActs are what can be done about a line.
+func lineActs(v *page.Visit, s line.Status) (*part.Confirm, *part.Act) {
+	path := page.Base + "/operator/lines/" + url.PathEscape(s.Line)
+	if s.State != health.StateInService {
+		return nil, &part.Act{Action: path + "/resume", Word: "Resume", About: s.Line}
+	}
+	drain := v.Confirm(part.Confirm{ID: "drain-" + s.Line, Button: "Drain", Title: "Drain the line " + s.Line + "?", Action: path + "/drain",
+		Text: []string{"No node begins anything new on it until you resume it. What runs on it ends as usual. " +
+			"Models that no other line has answer 503."}})
+	return &drain, nil
+}
+
+func (c *console) showLine(v *page.Visit) (page.Outgoing, error) {
+	list, _, err := c.lines(v)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(list, func(l line.Joined) bool { return l.Line == v.PathID() })
+	if at < 0 {
+		return nil, fault.New(fault.NotFound, "No node has a line of this name. The catalog lists the lines.")
+	}
+	l := list[at]
+	shown := linePage{Name: l.Line, State: lineBadge(l.State), Margins: marginTable(list[at : at+1]), Nodes: nodesTable(l),
+		Parts: partsTable(l)}
+	shown.Drain, shown.Resume = lineActs(v, l.Status)
+	if outOf(l.Status) {
+		shown.Why = &part.Notice{Tone: part.Bad, Title: "It is out.", Text: whyOut(l.Status)}
+	}
+	figures := lineFigures(l.Status)
+	shown.Stats = part.FigureRow{{Label: "In flight", Value: figures[0]}, {Label: "Success, recent", Value: figures[1],
+		Note: part.Text{Text: "of " + part.Plural(l.Attempts, "attempt")}}, {Label: "First byte, median", Value: figures[2]}}
+	shown.Facts = part.Facts{{Name: "Provider", Value: l.Provider}}
+	for _, spec := range c.Catalog.Current().AllLines() {
+		if spec.ID == l.Line {
+			shown.Facts = append(shown.Facts, specFacts(spec)...)
+		}
+	}
+	shown.Facts = append(shown.Facts, part.Fact{Name: "Last failure", Value: part.Dashed(l.Cause)},
+		part.Fact{Name: "Log", Value: part.Link{Href: page.Base + "/operator/requests?line=" + url.QueryEscape(l.Line), Text: "its requests"}})
+	return page.Whole{Name: "line", Title: "Line " + l.Line, Main: shown}.Done(v, lineWords()), nil
+}
+
+// specFacts are what the catalog says of a line; its credential is not among them.
+func specFacts(l *catalog.Line) part.Facts {
+	var models []string
+	for ours, theirs := range l.Models {
+		models = append(models, ours+" as "+theirs)
+	}
+	slices.Sort(models)
+	return part.Facts{{Name: "Address", Value: part.Text{Text: l.BaseURL, Mono: true}}, {Name: "Models", Value: part.Words(models)},
+		{Name: "Priority, weight", Value: strconv.Itoa(l.Priority) + ", " + strconv.Itoa(l.Weight)}}
+}
+
+func nodesTable(l line.Joined) part.DataTable {
+	t := part.DataTable{Caption: "On each node", Columns: []part.Column{{Title: "Node"}, {Title: "State"}, {Title: "Why"},
+		{Title: "In flight", Right: true}, {Title: "Success", Right: true}, {Title: "First byte", Right: true}, {Title: "Said"}}}
+	for _, n := range l.Nodes {
+		cells := []any{part.Ident{ID: n.Node, Cut: true}, lineBadge(n.State), part.Text{Text: part.Dashed(whyOut(n.Status)), Muted: true}}
+		t.Rows = append(t.Rows, part.DataRow{Cells: append(append(cells, lineFigures(n.Status)...), part.Moment{MS: n.At * 1000})})
+	}
+	return t
+}
+
+func partsTable(l line.Joined) part.DataTable {
+	t := part.DataTable{Caption: "Models and forms that are not asked",
+		Columns: []part.Column{{Title: "Model"}, {Title: "Form"}, {Title: "Why"},
+			{Title: "Since"}, {Title: "Until"}}}
+	for _, p := range slices.Concat(l.ModelsOut, l.FormsOut, l.ModelsCooling) {
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{p.Model, part.Dashed(string(p.Form)), part.Text{Text: p.Cause},
+			part.Moment{MS: p.Since * 1000}, part.Moment{MS: p.Until * 1000}}})
+	}
+	return t
+}
+
+func (c *console) drainLine(v *page.Visit) (page.Outgoing, error) {
+	return c.decideLine(v, operator.DrainTx, "drained")
+}
+func (c *console) resumeLine(v *page.Visit) (page.Outgoing, error) {
+	return c.decideLine(v, operator.ResumeTx, "resumed")
+}
+
+func (c *console) decideLine(
+	v *page.Visit, decide func(*store.Tx, operator.Actor, catalog.LineSpec) (line.Status, error), done string,
+) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	var spec catalog.LineSpec
+	if err := v.View(func(tx *store.Tx) (err error) {
+		spec, err = operator.LineTx(tx, v.PathID())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if err := v.Update(func(tx *store.Tx) error {
+		_, err := decide(tx, by(v), spec)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	c.soon(v, "the decision about a line", c.Lines.Refresh)
+	return page.To("/operator/lines/"+url.PathEscape(spec.ID), done), nil
+}

@@ -1,0 +1,145 @@
+package operatorpages
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// logPage is the log of what operators did.
+type logPage struct {
+	Filters part.Filters
+	Table   part.DataTable
+	Empty   *part.Empty
+	Pager   part.Pager
+}
+
+func (c *console) showLog(v *page.Visit) (page.Outgoing, error) {
+	const path = "/operator/log"
+	var shown logPage
+	act := part.FormField{Name: "act", Label: "Act", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "all"}}}
+	for _, one := range operator.Acts() {
+		act.Options = append(act.Options, part.Option{Value: one, Label: actWords(one), On: one == v.Query("act")})
+	}
+	filters, chosen := filtersOf(v, path, "object", "account")
+	filters.Fields = append([]part.FormField{act}, filters.Fields...)
+	if v.Query("act") != "" {
+		filters.Clear, chosen = page.Base+path, true
+	}
+	shown.Filters = filters
+	if err := v.View(func(tx *store.Tx) error {
+		list, more, err := operator.LogTx(tx, operator.LogFilter{Act: v.Query("act"), Object: v.Query("object"), Account: v.Query("account"),
+			After: v.Query("after"), Limit: page.Rows})
+		shown.Table = logTable(list)
+		shown.Pager = v.Pager(path, more, page.Last(list, func(e operator.LogRow) string { return e.ID }))
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if len(shown.Table.Rows) == 0 {
+		shown.Empty = &part.Empty{Title: "Nothing was done yet",
+			Text: "What operators do stands here, from the console, the operator API and the shell."}
+		if chosen {
+			shown.Empty = page.NoneMatch(path, "Clear filters")
+		}
+	}
+	return page.Whole{Name: "log", Title: "Log", Main: shown}, nil
+}
+
+// actWords are those of an act: account.credit is "credit account".
+func actWords(act string) string {
+	what, does, _ := strings.Cut(act, ".")
+	return does + " " + what
+}
+
+func logTable(list []operator.LogRow) part.DataTable {
+	t := part.DataTable{Caption: "What operators did",
+		Columns: []part.Column{{Title: "When"}, {Title: "Who"}, {Title: "Act"}, {Title: "Object"},
+			{Title: "Before and after"}}}
+	for _, e := range list {
+		who := e.Name
+		if who == "" {
+			who = map[operator.Way]string{operator.Console: "operator's token", operator.Token: "operator API", operator.Shell: "shell"}[e.Way]
+		}
+		if e.Address != "" {
+			who += ", " + e.Address
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.AtMS}, part.Text{Text: who}, actWords(e.Act),
+			part.Ident{ID: e.Object, Href: objectHref(e)}, part.Text{Text: part.Dashed(changeWords(e.Before, e.After)), Lines: true}}})
+	}
+	return t
+}
+
+// objectHref is the page of what an act was done to; empty: it has none.
+func objectHref(e operator.LogRow) string {
+	what, _, _ := strings.Cut(e.Act, ".")
+	switch what {
+	case "account", "webhook":
+		return page.Base + "/operator/accounts/" + e.Object
+	case "user", "key":
+		return page.Base + "/operator/accounts/" + e.Account
+	case "job":
+		return page.Base + "/operator/jobs/" + e.Object
+	case "line":
+		return page.Base + "/operator/lines/" + e.Object
+	case "catalog":
+		return page.Base + "/operator/catalog/revisions/" + e.Object
+	}
+	return ""
+}
+
+// changeWords says what an act changed, a line each.
+func changeWords(before, after operator.Details) string {
+	names := slices.Sorted(maps.Keys(before))
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if _, there := before[name]; !there {
+			names = append(names, name)
+		}
+	}
+	var lines []string
+	for _, name := range names {
+		was, had := before[name]
+		is, has := after[name]
+		switch {
+		case had && has:
+			lines = append(lines, fmt.Sprintf("%s: %s → %s", name, worded(was), worded(is)))
+		case had:
+			lines = append(lines, fmt.Sprintf("%s: %s → none", name, worded(was)))
+		default:
+			lines = append(lines, fmt.Sprintf("%s: %s", name, worded(is)))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// worded writes a value of the log for people.
+func worded(value any) string {
+	switch v := value.(type) {
+	case string:
+		if v == "" {
+			return "none"
+		}
+		return v
+	case []any:
+		all := make([]string, len(v))
+		for i, one := range v {
+			all[i] = worded(one)
+		}
+		if len(all) == 0 {
+			return "none"
+		}
+		return strings.Join(all, ", ")
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return string(raw)
+}

@@ -1,0 +1,152 @@
+// Package operatorpages owns the console's pages of operators: a file of handlers a
+// page, and a template of its name in html/, made of the components of package part.
+// It has no rules of its own: an act is one of package operator, which writes the log
+// of all of them.
+//
+// Invariants: GET changes nothing; every act is logged with who did it, by the
+// transaction that did it; money is moved once however often a form is sent, and taken
+// back only with its operator's secret; a key's secret is shown in the answer that made
+// it and nowhere else.
+package operatorpages
+
+import (
+	"context"
+	"embed"
+	"log/slog"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/job"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+	"tollgate/internal/webhook"
+)
+
+//go:embed html/*.html
+var embedded embed.FS
+
+// Options are what the pages work with. All are required unless said otherwise.
+type Options struct {
+	DB *store.DB
+	// Keys is this node's key cache; it is told of every change.
+	Keys *account.Keys
+	// Passwords hashes those of users, and Entrance confirms an operator's.
+	Passwords *account.Passwords
+	Entrance  *account.Entrance
+	// Catalog is this node's watcher, and Providers are the adapters that a
+	// catalog's lines may use.
+	Catalog   *catalog.Watcher
+	Providers map[string]catalog.Provider
+	// Lines, Jobs, Webhooks and Audits are those of this node.
+	Lines    operator.LineControl
+	Jobs     *job.Jobs
+	Webhooks *webhook.Webhooks
+	Audits   *operator.Audits
+	// Writable returns why the database takes no writes of this node; nil: it does.
+	Writable func() error
+	// AdminToken confirms who has signed in with it; empty: nobody has.
+	AdminToken string
+	// PublicURL is the base address that users see.
+	PublicURL string
+	// Log is told what this node could not do at once.
+	Log *slog.Logger
+}
+
+// console answers the pages.
+type console struct{ Options }
+
+// Section is the pages, and the menu that leads to them.
+func Section(o Options) page.Section {
+	c := &console{o}
+	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: c.handlers(), Menu: menu(), Templates: embedded}
+}
+
+// handlers is the table of contents.
+func (c *console) handlers() []page.Handler {
+	return []page.Handler{
+		page.Get("/operator", c.home),
+		page.Get("/operator/find", c.find),
+
+		page.Get("/operator/lines", c.listLines),
+		page.Get("/operator/lines/{id}", c.showLine),
+		page.Post("/operator/lines/{id}/drain", c.drainLine),
+		page.Post("/operator/lines/{id}/resume", c.resumeLine),
+
+		page.Get("/operator/accounts", c.listAccounts),
+		page.Get("/operator/accounts/new", c.newAccount),
+		page.Post("/operator/accounts/new", c.createAccount),
+		page.Get("/operator/accounts/{id}", c.showAccount),
+		page.Post("/operator/accounts/{id}", c.changeAccount),
+		page.Post("/operator/accounts/{id}/credit", c.creditAccount),
+		page.Post("/operator/accounts/{id}/disable", c.disableAccount),
+		page.Post("/operator/accounts/{id}/enable", c.enableAccount),
+		page.Post("/operator/accounts/{id}/keys", c.createKey),
+		page.Post("/operator/accounts/{id}/users", c.addAccountUser),
+		page.Post("/operator/keys/{id}/disable", c.disableKey),
+		page.Post("/operator/keys/{id}/enable", c.enableKey),
+		page.Post("/operator/users/{id}/disable", c.disableUser),
+		page.Post("/operator/users/{id}/enable", c.enableUser),
+		page.Post("/operator/deliveries/{id}/resend", c.resendDelivery),
+
+		page.Get("/operator/requests", c.listRequests),
+		page.Get("/operator/requests/{id}", c.showRequest),
+		page.Get("/operator/jobs", c.listJobs),
+		page.Get("/operator/jobs/{id}", c.showJob),
+		page.Post("/operator/jobs/{id}/cancel", c.cancelJob),
+		page.Post("/operator/jobs/{id}/requeue", c.requeueJob),
+
+		page.Get("/operator/catalog", c.showCatalog),
+		page.Get("/operator/catalog/edit", c.editCatalog),
+		page.Post("/operator/catalog/edit", c.putCatalog),
+		page.Get("/operator/catalog/revisions/{id}", c.showRevision),
+		page.Post("/operator/catalog/revisions/{id}/apply", c.rollBack),
+		page.Post("/operator/catalog/models/{id}/open", c.switchModel(catalog.StateOpen)),
+		page.Post("/operator/catalog/models/{id}/maintenance", c.switchModel(catalog.StateMaintenance)),
+		page.Post("/operator/catalog/models/{id}/coming_soon", c.switchModel(catalog.StateComingSoon)),
+		page.Post("/operator/catalog/models/{id}/retired", c.switchModel(catalog.StateRetired)),
+
+		page.Get("/operator/books", c.books),
+		page.Post("/operator/books/run", c.runAudit),
+		page.Get("/operator/log", c.showLog),
+
+		page.Get("/operator/sessions", c.listSessions),
+		page.Post("/operator/sessions/end", c.endSessions),
+		page.Post("/operator/sessions/{id}/end", c.endSession),
+	}
+}
+
+func menu() []part.NavItem {
+	return []part.NavItem{
+		{Href: page.Base + "/operator", Text: "Is all well", Icon: "layout-dashboard"},
+		{Href: page.Base + "/operator/find", Text: "Find", Icon: "search"},
+		{Href: page.Base + "/operator/lines", Text: "Lines", Icon: "external-link"},
+		{Href: page.Base + "/operator/accounts", Text: "Accounts", Icon: "users"},
+		{Href: page.Base + "/operator/requests", Text: "Requests", Icon: "list"},
+		{Href: page.Base + "/operator/jobs", Text: "Jobs", Icon: "images"},
+		{Href: page.Base + "/operator/catalog", Text: "Catalog", Icon: "boxes"},
+		{Href: page.Base + "/operator/books", Text: "Books", Icon: "receipt"},
+		{Href: page.Base + "/operator/log", Text: "Log", Icon: "square-terminal"},
+		{Href: page.Base + "/operator/sessions", Text: "Sessions", Icon: "shield"},
+	}
+}
+
+// by is who acts on an operator's page.
+func by(v *page.Visit) operator.Actor {
+	return operator.Actor{Way: operator.Console, Name: v.Session.User.Email, Address: v.Address().String()}
+}
+
+// refreshTime bounds how long an act waits for this node to take it over.
+const refreshTime = time.Second
+
+// soon makes this node use what was committed before the answer says so. Where
+// that fails the node tries on by itself.
+func (c *console) soon(v *page.Visit, what string, refresh func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(v.Context(), refreshTime)
+	defer cancel()
+	if err := refresh(ctx); err != nil {
+		c.Log.Warn("console: "+what+" is not in use here yet", "error", err)
+	}
+}

@@ -1,0 +1,48 @@
+package operatorpages_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/consoletest"
+	"tollgate/internal/money"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// formOf finds the hidden fields and values of a page's form that goes to an
+// address.
+func formOf(t *testing.T, page consoletest.Answer, action string) map[string]string {
+	t.Helper()
+	body := page.Body.String()
+	at := strings.Index(body, `action="`+action+`"`)
+	if at < 0 {
+		t.Fatalf("no form to %s: %s", action, body)
+	}
+	body = body[at:]
+	body = body[:strings.Index(body, "</form>")]
+	fields := map[string]string{}
+	for _, m := range regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(body, -1) {
+		fields[m[1]] = m[2]
+	}
+	return fields
+}
+
+// balance is an account's.
+func balance(s *consoletest.Scene, id string) money.Amount {
+	var a account.Account
+	s.Update(func(tx *store.Tx) (err error) { a, err = account.GetTx(tx, id); return err })
+	return a.Money.Balance
+}
+
+// logged is what the log has of an act.
+func logged(s *consoletest.Scene, act string) []operator.LogRow {
+	var list []operator.LogRow
+	s.Update(func(tx *store.Tx) (err error) {
+		list, _, err = operator.LogTx(tx, operator.LogFilter{Act: act, Limit: 100})
+		return err
+	})
+	return list
+}

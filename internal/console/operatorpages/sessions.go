@@ -1,0 +1,50 @@
+package operatorpages
+
+import (
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/store"
+)
+
+// sessionsPage is who is signed in to the operator's pages.
+type sessionsPage struct {
+	Me       part.Facts
+	Sessions show.SessionList
+}
+
+func (c *console) listSessions(v *page.Visit) (page.Outgoing, error) {
+	by := v.Session.User.Email
+	if by == "" {
+		by = "the operator's token"
+	}
+	shown := sessionsPage{Me: part.Facts{{Name: "Signed in by", Value: by}, {Name: "Since", Value: part.Moment{MS: v.Session.CreatedMS}}}}
+	if err := v.View(func(tx *store.Tx) error {
+		list, err := account.ListSessionsTx(tx, v.Session.User.ID)
+		shown.Sessions = show.SessionsOf(v, list, "/operator/sessions")
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return page.Whole{Name: "sessions", Title: "Sessions", Main: shown}.Done(v, map[string]string{
+		"ended": "That session has ended.",
+	}), nil
+}
+
+func (c *console) endSessions(v *page.Visit) (page.Outgoing, error) {
+	if err := v.Update(func(tx *store.Tx) error { return account.EndSessionsTx(tx, v.Session.User.ID) }); err != nil {
+		return nil, err
+	}
+	v.TakeCookie(account.OperatorSession)
+	return page.To("/operator/sign-in", ""), nil
+}
+
+func (c *console) endSession(v *page.Visit) (page.Outgoing, error) {
+	if err := v.Update(func(tx *store.Tx) error {
+		return account.EndSessionTx(tx, v.Session.User.ID, v.PathID())
+	}); err != nil {
+		return nil, err
+	}
+	return page.To("/operator/sessions", "ended"), nil
+}

@@ -1,0 +1,95 @@
+package page
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/part"
+)
+
+// Names of the cookies. The prefix makes browsers refuse one that another host,
+// or plain http, has set.
+const (
+	cookieName   = "tollgate"
+	cookiePrefix = "__Host-"
+	themeCookie  = "tollgate-theme"
+)
+
+func nameOfCookie(kind account.SessionKind, secure bool) string {
+	name := cookieName
+	if kind == account.OperatorSession {
+		name += "-op"
+	}
+	if secure {
+		return cookiePrefix + name
+	}
+	return name
+}
+
+// secureFor tells whether the cookie of a visit is for https alone. An address of
+// the operator's own is not the public one: there the visitor's browser says how
+// it came.
+func (d *door) secureFor(r *http.Request) bool {
+	if !d.Apart {
+		return d.secure
+	}
+	return strings.HasPrefix(r.Header.Get("Origin"), "https://")
+}
+
+// cookieOf returns the value of a session's cookie; empty: there is none.
+func (d *door) cookieOf(r *http.Request, kind account.SessionKind) string {
+	for _, secure := range []bool{true, false} {
+		if !d.Apart && secure != d.secure {
+			continue
+		}
+		if found, err := r.Cookie(nameOfCookie(kind, secure)); err == nil {
+			return found.Value
+		}
+	}
+	return ""
+}
+
+// GiveCookie hands a session's value to the browser, for as long as it is open at
+// the most.
+func (v *Visit) GiveCookie(kind account.SessionKind, value string) {
+	secure := v.door.secureFor(v.Request)
+	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Value: value, Path: "/", MaxAge: int(account.Longest(kind).Seconds()),
+		Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+}
+
+// TakeCookie makes the browser forget a session's value.
+func (v *Visit) TakeCookie(kind account.SessionKind) {
+	secure := v.door.secureFor(v.Request)
+	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Path: "/", MaxAge: -1, Secure: secure, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode})
+}
+
+// themeOf is the theme that a reader chose; empty: as his system has it.
+func themeOf(r *http.Request) string {
+	if chosen, err := r.Cookie(themeCookie); err == nil && (chosen.Value == "light" || chosen.Value == "dark") {
+		return chosen.Value
+	}
+	return ""
+}
+
+// setTheme keeps a reader's choice in a cookie, so that the server writes it into
+// the page and nothing flashes.
+func (d *door) setTheme(v *Visit) (Outgoing, error) {
+	form := part.Inputs{Fields: []part.FormField{{Name: "theme", Label: "Theme"}}}
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	chosen := http.Cookie{Name: themeCookie, Value: form.Field("theme").Value, Path: Base, MaxAge: 365 * 24 * 3600,
+		Secure: d.secureFor(v.Request), HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	if chosen.Value != "light" && chosen.Value != "dark" {
+		chosen.Value, chosen.MaxAge = "", -1
+	}
+	http.SetCookie(v, &chosen)
+	from, err := url.Parse(v.Request.Referer())
+	if err != nil {
+		return To("", ""), nil
+	}
+	return Redirect(below(from.RequestURI())), nil
+}

@@ -1,0 +1,61 @@
+package page
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
+	"tollgate/internal/store"
+)
+
+// explained is the error that a reader sees: it tells where a change may have
+// been made.
+func explained(err error) error {
+	if errors.Is(err, store.ErrUncertain) {
+		f := fault.Of(err)
+		f.Message = "The database did not confirm the change, so it may have been made. Look before you repeat it."
+		return f
+	}
+	return err
+}
+
+// failure is what the page of an error shows.
+type failure struct {
+	Title, Text, Request string
+	Again                string // the address to try again; empty: it would not help
+}
+
+// refuse shows an error as a page.
+func (d *door) refuse(x *httpapi.Exchange, f *fault.Error) {
+	x.Header().Del("WWW-Authenticate")
+	shown := failure{Title: "This did not work", Text: f.Message, Request: x.ID}
+	switch {
+	case f.Code == fault.NotFound:
+		shown.Title = "Not found"
+		if x.Endpoint() == "unknown" {
+			shown.Text = "There is no such page. Check its address."
+		}
+	case f.Status() == http.StatusServiceUnavailable:
+		shown.Title = "Not available at this moment"
+		if f.Cause != nil {
+			shown.Text = "The service has a temporary problem. Running requests go on. Try again in a moment."
+		}
+		if x.Request.Method == http.MethodGet {
+			shown.Again = x.Request.URL.RequestURI()
+		}
+	}
+	var whole bytes.Buffer
+	frame := part.Surround{Title: shown.Title, Theme: themeOf(x.Request), Home: Base, Main: shown}
+	contentType := "text/html; charset=utf-8"
+	if err := d.alone.Render(&whole, "error", frame); err != nil {
+		d.Log.Error("the page of an error cannot be drawn", "request", x.ID, "cause", err)
+		contentType = "text/plain; charset=utf-8"
+		whole.WriteString(shown.Text)
+	}
+	x.Header().Set("Content-Type", contentType)
+	x.WriteHeader(f.Status())
+	_, _ = x.Write(whole.Bytes()) // the reader may be gone
+}

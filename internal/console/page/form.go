@@ -1,0 +1,122 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// maxForm bounds a form.
+const maxForm = 64 << 10
+
+// Read fills a form with what was sent, and refuses what it has no field for.
+func (v *Visit) Read(form *part.Inputs) error { return v.ReadLong(form, maxForm) }
+
+// Blank refuses a form that is more than its button.
+func (v *Visit) Blank() error { return v.Read(&part.Inputs{}) }
+
+// ReadLong is Read for a form that may have as many bytes as limit says.
+func (v *Visit) ReadLong(form *part.Inputs, limit int64) error {
+	if kind, _, _ := strings.Cut(v.Request.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
+		return fault.New(fault.InvalidRequest, "This is no form of the console. Reload the page and send it again.")
+	}
+	body, err := v.Body(limit)
+	if err != nil {
+		return err
+	}
+	values, err := url.ParseQuery(string(body))
+	if err != nil {
+		return fault.New(fault.InvalidRequest, "This form cannot be read. Reload the page and send it again.")
+	}
+	for name, sent := range values {
+		field := form.Field(name)
+		if field == nil || field.Kind != part.Checks && len(sent) > 1 {
+			return fault.New(fault.InvalidRequest, "This form has a field that the page does not know. Reload the page and send it again.")
+		}
+		for _, value := range sent {
+			if !plain(strings.NewReplacer("\r", "", "\n", "", "\t", "").Replace(value)) {
+				return fault.New(fault.InvalidRequest, "%s has characters that cannot be kept.", field.Label)
+			}
+		}
+	}
+	for i := range form.Fields {
+		fill(&form.Fields[i], values[form.Fields[i].Name])
+	}
+	return nil
+}
+
+// fill gives a field what was sent for it.
+func fill(f *part.FormField, sent []string) {
+	has := make(map[string]bool, len(sent))
+	for _, value := range sent {
+		has[value] = true
+	}
+	f.Value = ""
+	if len(sent) > 0 {
+		f.Value = sent[0]
+	}
+	f.On = len(sent) > 0
+	for i := range f.Options {
+		f.Options[i].On = has[f.Options[i].Value]
+	}
+}
+
+// Refused puts a fault that its sender can mend into the form, and takes the
+// passwords out of it. Any other error is returned: the whole page fails.
+func Refused(form *part.Inputs, err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Status() >= http.StatusInternalServerError || f.Code == fault.NotFound {
+		return err
+	}
+	form.Refuse(f.Param, f.Message)
+	form.Forget()
+	return nil
+}
+
+// plain tells whether a text from outside can be part of anything that is
+// stored: UTF-8 without control characters.
+func plain(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// onceWindow is how long a form that was sent again does nothing.
+const onceWindow = 24 * time.Hour
+
+// Once is the once-value of a form, its field `once`. What is saved for it is the id
+// of what the form made; what tells forms of several kinds apart. Browsers fill
+// forms in anew that they send again, so the value and who sends it are what is the
+// same then.
+func (v *Visit) Once(form *part.Inputs, what string) (ledger.Once, error) {
+	value := form.Field("once").Value
+	if len(value) < 16 {
+		return ledger.Once{}, fault.New(fault.InvalidRequest, "This form is incomplete. Reload the page and send it again.")
+	}
+	by := v.Account()
+	if v.side.Kind == account.OperatorSession {
+		by = "operator"
+	}
+	return ledger.Once{Scope: "console " + by, Key: value, Fingerprint: []byte(what), Window: onceWindow}, nil
+}
+
+// OnceTx does what a form asks for, unless the same form has done it before: then
+// it returns what was made then.
+func OnceTx(tx *store.Tx, once ledger.Once, act func() (made string, err error)) (made string, again bool, err error) {
+	saved, err := ledger.OnceTx(tx, once)
+	if err != nil || saved != nil {
+		return string(saved), saved != nil, err
+	}
+	if made, err = act(); err != nil {
+		return "", false, err
+	}
+	return made, false, ledger.SaveOnceTx(tx, once, []byte(made))
+}

@@ -1,0 +1,49 @@
+package page
+
+import (
+	"net/url"
+
+	"tollgate/internal/console/part"
+)
+
+// Rows is how many rows a page of a list has.
+const Rows = 50
+
+// Pager leads from one page of a list to the next, with the filters kept: last is
+// the id of the last row, which the next page begins after.
+func (v *Visit) Pager(path string, more bool, last string) part.Pager {
+	values := v.Request.URL.Query()
+	values.Del("done")
+	var p part.Pager
+	if values.Get("after") != "" {
+		values.Del("after")
+		p.First = AddressOf(path, values)
+	}
+	if more {
+		values.Set("after", last)
+		p.Next = AddressOf(path, values)
+	}
+	return p
+}
+
+// AddressOf is that of a page below Base, with a query.
+func AddressOf(path string, values url.Values) string {
+	if len(values) == 0 {
+		return Base + path
+	}
+	return Base + path + "?" + values.Encode()
+}
+
+// Last is the id of a list's last element; empty: there is none.
+func Last[T any](list []T, id func(T) string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return id(list[len(list)-1])
+}
+
+// NoneMatch stands where filters leave nothing; word leads to where nothing is
+// chosen.
+func NoneMatch(path, word string) *part.Empty {
+	return &part.Empty{Title: "Nothing matches these filters", Link: &part.Link{Href: Base + path, Text: word, Button: true}}
+}

@@ -1,0 +1,129 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+
+	"tollgate/internal/console/part"
+)
+
+// Outgoing is what a visit is answered with: Whole, Fragment, Redirect, CSV or Sent.
+type Outgoing interface {
+	// send answers the visit. An error means that nothing was written yet.
+	send(v *Visit) error
+}
+
+// Whole is a whole page.
+type Whole struct {
+	Name    string // of its template
+	Title   string
+	Main    any // what its template gets
+	Status  int // 0: 200
+	Notices []part.Notice
+}
+
+// Done adds a notice of what the act before did: the page's address names it, as
+// `?done=saved`, and words say it. A page has no others than its words.
+func (p Whole) Done(v *Visit, words map[string]string) Whole {
+	if text, ok := words[v.Query("done")]; ok {
+		p.Notices = append(p.Notices, part.Notice{Tone: part.OK, Text: text, Focus: true})
+	}
+	return p
+}
+
+func (p Whole) send(v *Visit) error {
+	var whole bytes.Buffer
+	if err := v.side.pages.Render(&whole, p.Name, v.frame(p)); err != nil {
+		return err
+	}
+	v.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if p.Status != 0 {
+		v.WriteHeader(p.Status)
+	}
+	_, _ = v.Write(whole.Bytes()) // the reader may be gone
+	return nil
+}
+
+// Fragment is a part of a page, as the module fetches it again. It is not sent
+// again while it is the same.
+type Fragment struct {
+	Name string // of its template
+	Main any    // what that gets
+}
+
+func (f Fragment) send(v *Visit) error {
+	var whole bytes.Buffer
+	if err := v.side.pages.RenderAlone(&whole, f.Name, f.Main); err != nil {
+		return err
+	}
+	tag := entityTag(whole.Bytes())
+	v.Header().Set("ETag", tag)
+	if v.Request.Header.Get("If-None-Match") == tag {
+		v.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	v.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = v.Write(whole.Bytes())
+	return nil
+}
+
+// Redirect is an address to go on to, by GET.
+type Redirect string
+
+// To leads to a page below Base; done names what was done there, see Whole.Done.
+func To(path, done string) Redirect {
+	address := Base + path
+	if done != "" {
+		address += "?done=" + url.QueryEscape(done)
+	}
+	return Redirect(address)
+}
+
+func (r Redirect) send(v *Visit) error {
+	v.Header().Set("Location", string(r))
+	v.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// CSV is a table as a file, read and sent in parts, so that its length takes no
+// memory.
+type CSV struct {
+	Name string // of the file, without .csv
+	// Next returns the next part, and whether more follow.
+	Next func() (part.DataTable, bool, error)
+}
+
+func (c CSV) send(v *Visit) error {
+	for titled, more := true, true; more; titled = false {
+		var t part.DataTable
+		var err error
+		if t, more, err = c.Next(); err != nil {
+			if titled {
+				return err
+			}
+			panic(http.ErrAbortHandler) // what was sent must not look whole
+		}
+		if titled {
+			v.Header().Set("Content-Type", "text/csv; charset=utf-8")
+			v.Header().Set("Content-Disposition", `attachment; filename="`+c.Name+`.csv"`)
+		}
+		if err := t.CSV(v, titled); err != nil {
+			return nil // the reader is gone
+		}
+	}
+	return nil
+}
+
+// Sent is an answer that was written already.
+type Sent struct{}
+
+func (Sent) send(*Visit) error { return nil }
+
+// entityTag names a content.
+func entityTag(content []byte) string {
+	sum := sha256.Sum256(content)
+	return `"` + hex.EncodeToString(sum[:12]) + `"`
+}

@@ -1,0 +1,185 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
+	"tollgate/internal/store"
+)
+
+// signInPage is what the pages of both sign-ins show.
+type signInPage struct {
+	Title string
+	Form  part.Inputs
+	Token *part.Inputs // of the operator's token; nil: the setting has none
+	First bool         // there is nobody who could sign in
+}
+
+// wrongSignIn is said of all that is wrong, so that nobody learns who has a
+// sign-in here.
+const wrongSignIn = "Email or password is not right."
+
+func signInForm(action, next string) part.Inputs {
+	return part.Inputs{Action: action, Submit: "Sign in", Fields: []part.FormField{
+		{Name: "email", Label: "Email", Kind: "email", Complete: "username", Required: true},
+		{Name: "password", Label: "Password", Kind: "password", Complete: "current-password", Required: true},
+		{Name: "next", Kind: part.Unshown, Value: next},
+	}}
+}
+
+func (d *door) signInPage(v *Visit) (Outgoing, error) {
+	if v.Session.ID != "" {
+		return Redirect(below(v.Query("next"))), nil
+	}
+	var first bool
+	if err := v.View(func(tx *store.Tx) error {
+		users, _, err := account.SignInsTx(tx)
+		first = !users
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	shown := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next")), First: first}
+	return Whole{Name: "signin", Title: "Sign in", Main: shown}, nil
+}
+
+func (d *door) signIn(v *Visit) (Outgoing, error) {
+	form := signInForm(Base+"/sign-in", "")
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address())
+	if err != nil {
+		return d.again(v, &signInPage{Title: "Sign in", Form: form}, nil, err)
+	}
+	return d.open(v, account.NewSession{Kind: account.UserSession, User: u.ID}, form.Field("next").Value)
+}
+
+// again shows a sign-in that failed, with what is wrong: above the form of the
+// token if that was sent, else above the other.
+func (d *door) again(v *Visit, shown *signInPage, token *part.Inputs, err error) (Outgoing, error) {
+	form, wrong := &shown.Form, wrongSignIn
+	if token != nil {
+		form, wrong = token, "The token is not right."
+	}
+	status := http.StatusUnprocessableEntity
+	switch f := fault.Of(err); {
+	case errors.Is(err, account.ErrWrongSignIn):
+		form.Whole = wrong
+	case f.Code == fault.RateLimitExceeded:
+		form.Whole, status = f.Message, f.Status()
+		v.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())+1))
+	default:
+		return nil, err
+	}
+	form.Forget()
+	return Whole{Name: "signin", Title: shown.Title, Main: *shown, Status: status}, nil
+}
+
+// open signs a browser in with a session of its own: whatever cookie it came
+// with is worth nothing for it.
+func (d *door) open(v *Visit, n account.NewSession, next string) (Outgoing, error) {
+	n.Address, n.Agent = v.Address().String(), v.Request.UserAgent()
+	var value string
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		if v.Session.ID != "" {
+			if err := endTx(tx, v.Session); err != nil {
+				return err
+			}
+		}
+		_, value, err = account.OpenSessionTx(tx, n)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	v.GiveCookie(n.Kind, value)
+	target := below(next)
+	if n.Kind == account.OperatorSession && !strings.HasPrefix(target, Base+"/operator") {
+		target = Base + "/operator"
+	}
+	return Redirect(target), nil
+}
+
+// endTx ends a session; one that has ended already is fine.
+func endTx(tx *store.Tx, s account.ConsoleSession) error {
+	err := account.EndSessionTx(tx, s.User.ID, s.ID)
+	var f *fault.Error
+	if errors.As(err, &f) && f.Code == fault.NotFound {
+		return nil
+	}
+	return err
+}
+
+func (d *door) signOut(v *Visit) (Outgoing, error) {
+	return d.leave(v, account.UserSession, "/sign-in")
+}
+
+// leave ends the visit's session and takes its cookie.
+func (d *door) leave(v *Visit, kind account.SessionKind, next string) (Outgoing, error) {
+	if v.Session.ID != "" {
+		if err := v.Update(func(tx *store.Tx) error { return endTx(tx, v.Session) }); err != nil {
+			return nil, err
+		}
+	}
+	v.TakeCookie(kind)
+	return To(next, ""), nil
+}
+
+// operatorTokenForm asks for the operator's token.
+func (d *door) operatorTokenForm(next string) *part.Inputs {
+	if d.AdminToken == "" {
+		return nil
+	}
+	return &part.Inputs{Action: Base + "/operator/sign-in", Submit: "Sign in with the token", Fields: []part.FormField{
+		{Name: "admin_token", Label: "Operator's token", Kind: "password", Complete: "off", Required: true,
+			Hint: "The value of the setting admin_token."},
+		{Name: "next", Kind: part.Unshown, Value: next, Prefix: "token-"},
+	}}
+}
+
+func (d *door) operatorSignInPage(v *Visit) (Outgoing, error) {
+	if v.Session.ID != "" {
+		return To("/operator", ""), nil
+	}
+	next := v.Query("next")
+	shown := signInPage{Title: "Operator's sign-in", Form: signInForm(Base+"/operator/sign-in", next), Token: d.operatorTokenForm(next)}
+	return Whole{Name: "signin", Title: shown.Title, Main: shown}, nil
+}
+
+// operatorSignIn judges either of the page's forms.
+func (d *door) operatorSignIn(v *Visit) (Outgoing, error) {
+	form := signInForm(Base+"/operator/sign-in", "")
+	form.Fields = append(form.Fields, part.FormField{Name: "admin_token", Label: "Operator's token", Kind: "password"})
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	next, token := form.Field("next").Value, form.Field("admin_token").Value
+	shown := signInPage{Title: "Operator's sign-in", Token: d.operatorTokenForm(next)}
+	if token != "" && d.AdminToken != "" {
+		if err := d.Entrance.Token(v.Context(), httpapi.SameSecret(token, d.AdminToken), v.Address()); err != nil {
+			shown.Form = signInForm(Base+"/operator/sign-in", next)
+			return d.again(v, &shown, shown.Token, err)
+		}
+		return d.open(v, account.NewSession{Kind: account.OperatorSession, Token: d.AdminToken}, next)
+	}
+	form.Fields = form.Fields[:len(form.Fields)-1]
+	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address())
+	if err == nil && !u.Operator {
+		err = account.ErrWrongSignIn
+	}
+	if err != nil {
+		shown.Form = form
+		return d.again(v, &shown, nil, err)
+	}
+	return d.open(v, account.NewSession{Kind: account.OperatorSession, User: u.ID}, next)
+}
+
+func (d *door) operatorSignOut(v *Visit) (Outgoing, error) {
+	return d.leave(v, account.OperatorSession, "/operator/sign-in")
+}

@@ -1,0 +1,155 @@
+package page_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console"
+	"tollgate/internal/console/consoletest"
+	"tollgate/internal/store"
+)
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Browser()
+		b.Get("/console/keys?after=x").Want(t, http.StatusSeeOther, "/console/sign-in?next=%2Fconsole%2Fkeys%3Fafter%3Dx")
+		for _, wrong := range [][2]string{{"ada@example.com", "wrong horse"}, {"nobody@example.com", consoletest.Password}, {"no email", ""}} {
+			got := b.Post("/console/sign-in", "email", wrong[0], "password", wrong[1])
+			got.Want(t, http.StatusUnprocessableEntity, "Email or password is not right.", `value="`+wrong[0]+`"`)
+			if wrong[1] != "" && strings.Contains(got.Body.String(), wrong[1]) {
+				t.Error("the page holds the password")
+			}
+		}
+		// A value that somebody else has set is worth nothing after the sign-in.
+		planted := &http.Cookie{Name: "tollgate", Value: strings.Repeat("a", 43)}
+		b.Cookies["tollgate"] = planted
+		b.Post("/console/sign-in", "email", "Ada@Example.com", "password", consoletest.Password, "next", "/console/keys?after=x").
+			Want(t, http.StatusSeeOther, "/console/keys?after=x")
+		first := b.Cookies["tollgate"]
+		if first.Value == planted.Value || !first.HttpOnly || first.SameSite != http.SameSiteLaxMode || first.Secure || first.Path != "/" {
+			t.Errorf("the cookie is %+v", first)
+		}
+		b.Get("/console").Want(t, http.StatusOK, "ada@example.com", "$10.00")
+		b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
+		second := b.Cookies["tollgate"].Value
+		b.Cookies["tollgate"] = first
+		b.Get("/console").Want(t, http.StatusSeeOther)
+		b.Cookies["tollgate"] = &http.Cookie{Name: "tollgate", Value: second}
+		b.Post("/console/sign-out").Want(t, http.StatusSeeOther, "/console/sign-in")
+		b.Cookies["tollgate"] = &http.Cookie{Name: "tollgate", Value: second}
+		b.Get("/console").Want(t, http.StatusSeeOther)
+
+		for next, leads := range map[string]string{
+			"": "/console", "https://elsewhere.example/console": "/console", "//elsewhere.example/console": "/console",
+			"/console/../v1": "/console", "/consoles": "/console", `/console\@x`: "/console", "/console/keys": "/console/keys",
+			"javascript:alert(1)": "/console", "/%2fconsole": "/console",
+		} {
+			got := b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password, "next", next)
+			if to := got.Header().Get("Location"); to != leads {
+				t.Errorf("next %q leads to %q, want %q", next, to, leads)
+			}
+		}
+	})
+}
+
+// TestSignInIsThrottled: it says how long to wait, and the wait is that of all
+// nodes.
+func TestSignInIsThrottled(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, other := s.Browser(), s.Browser()
+		other.Handler = s.Console(func(o *console.Options) { o.Entrance = account.NewEntrance(s.DB, s.Options.Passwords, nil) })
+		for range 10 {
+			b.Post("/console/sign-in", "email", "ada@example.com", "password", "wrong horse").Want(t, http.StatusUnprocessableEntity)
+		}
+		for _, b := range []*consoletest.Browser{b, other} {
+			got := b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password)
+			got.Want(t, http.StatusTooManyRequests, "Too many attempts. Try again in 15 minutes.")
+			if got.Header().Get("Retry-After") == "" {
+				t.Error("no Retry-After")
+			}
+		}
+		other.Post("/console/sign-in", "email", "bob@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
+	})
+}
+
+func TestOperatorsSignIn(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Browser()
+		b.Get("/console/operator").Want(t, http.StatusSeeOther, "/console/operator/sign-in?next=%2Fconsole%2Foperator")
+		b.Post("/console/operator/sign-in", "admin_token", "wrong").Want(t, http.StatusUnprocessableEntity, "The token is not right.")
+		b.Post("/console/operator/sign-in", "email", "ada@example.com", "password", consoletest.Password).Want(t, http.StatusUnprocessableEntity,
+			"Email or password is not right.")
+		b.Post("/console/operator/sign-in", "admin_token", consoletest.AdminToken).Want(t, http.StatusSeeOther, "/console/operator")
+		b.Get("/console/operator/sessions").Want(t, http.StatusOK, "the operator&#39;s token")
+		b.Get("/console").Want(t, http.StatusSeeOther) // its cookie opens no account
+
+		// The session ends when the token changes.
+		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = "another-token-0123456789" })
+		b.Get("/console/operator").Want(t, http.StatusSeeOther)
+
+		// While there is neither an operator nor a token, there is no such part.
+		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = "" })
+		b.Get("/console/operator").Want(t, http.StatusNotFound)
+		b.Get("/console/operator/sign-in").Want(t, http.StatusNotFound)
+		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		b.Get("/console/operator/sign-in").Want(t, http.StatusOK)
+		b.Post("/console/operator/sign-in", "admin_token", "").Want(t, http.StatusUnprocessableEntity)
+		b.Post("/console/operator/sign-in", "email", "op@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
+		b.Get("/console/operator").Want(t, http.StatusOK, "op@example.com")
+		no := false
+		s.Update(func(tx *store.Tx) error {
+			_, err := account.ChangeUserTx(tx, s.Users["op@example.com"].ID, account.UserChange{Operator: &no})
+			return err
+		})
+		b.Get("/console/operator").Want(t, http.StatusNotFound)
+	})
+}
+
+// TestCookiesOfHTTPS: where users come by https, nothing else gets their cookies.
+func TestCookiesOfHTTPS(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Browser()
+		b.Handler = s.Console(func(o *console.Options) { o.PublicURL = "https://console.example" })
+		b.Headers["Origin"] = "https://console.example" // the proxy speaks plain http to us
+		delete(b.Headers, "Sec-Fetch-Site")
+		got := b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password)
+		got.Want(t, http.StatusSeeOther)
+		if c := b.Cookies["__Host-tollgate"]; c == nil || !c.Secure || got.Header().Get("Strict-Transport-Security") == "" {
+			t.Errorf("cookies %v, headers %v", b.Cookies, got.Header())
+		}
+		b.Get("/console").Want(t, http.StatusOK)
+		b.Cookies = map[string]*http.Cookie{"tollgate": b.Cookies["__Host-tollgate"]}
+		b.Cookies["tollgate"].Name = "tollgate"
+		b.Get("/console").Want(t, http.StatusSeeOther)
+	})
+}
+
+func TestNobodyYet(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		for _, u := range s.Users {
+			s.Update(func(tx *store.Tx) error { return account.DeleteUserTx(tx, u.ID) })
+		}
+		s.Browser().Get("/console/sign-in").Want(t, http.StatusOK, "tollgate account create")
+	})
+}
+
+func TestThemeIsWrittenIntoThePage(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Browser()
+		b.Headers["Referer"] = consoletest.PublicURL + "/console/sign-in?next=x"
+		b.Post("/console/theme", "theme", "dark").Want(t, http.StatusSeeOther, "/console/sign-in?next=x")
+		b.Get("/console/sign-in").Want(t, http.StatusOK, `data-theme="dark"`)
+		b.Post("/console/theme", "theme", `"><script>`).Want(t, http.StatusSeeOther)
+		if page := b.Get("/console/sign-in").Body.String(); strings.Contains(page, "data-theme") {
+			t.Error("another theme is kept")
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package page
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/part"
+	"tollgate/internal/httpapi"
+	"tollgate/internal/store"
+)
+
+// visitTimeout bounds what a page asks of the database.
+const visitTimeout = 30 * time.Second
+
+// Visit is one request for a page, by somebody who may see it.
+type Visit struct {
+	*httpapi.Exchange
+	// Session is whose visit it is; zero: nobody is signed in.
+	Session account.ConsoleSession
+
+	door *door
+	side *side           // nil: of what all sides have
+	path string          // of the route, below Base
+	ctx  context.Context // see Context
+}
+
+// Context outlives the reader, so that an act is whole.
+func (v *Visit) Context() context.Context { return v.ctx }
+
+// Account is whose things the visitor sees.
+func (v *Visit) Account() string { return v.Session.User.Account }
+
+// Address is where the visitor comes from.
+func (v *Visit) Address() netip.Addr {
+	return httpapi.ClientAddress(v.Request, v.door.TrustedProxies)
+}
+
+// View runs read on one snapshot.
+func (v *Visit) View(read func(tx *store.Tx) error) error { return v.door.DB.View(v.ctx, read) }
+
+// Update runs act in one transaction.
+func (v *Visit) Update(act func(tx *store.Tx) error) error { return v.door.DB.Update(v.ctx, act) }
+
+// Query is a parameter of the page's address; empty: it is not there.
+func (v *Visit) Query(name string) string {
+	value := v.Request.URL.Query().Get(name)
+	if !plain(value) || len(value) > 256 {
+		return ""
+	}
+	return value
+}
+
+// Confirm opens a dialog that the page's address asks for.
+func (v *Visit) Confirm(c part.Confirm) part.Confirm {
+	c.Open = v.Query("confirm") == c.ID
+	return c
+}
+
+// frame is what stands around a page.
+func (v *Visit) frame(p Whole) part.Surround {
+	home := Base + v.side.Path
+	f := part.Surround{Title: p.Title, Theme: themeOf(v.Request), Main: p.Main, Home: home, Leave: home + "/sign-out", Notices: p.Notices}
+	if v.Session.ID == "" {
+		return f
+	}
+	f.Who = v.Session.User.Email
+	if v.Session.User.ID == "" {
+		f.Who = "operator"
+	}
+	for _, e := range v.side.Menu {
+		path := strings.TrimPrefix(e.Href, Base)
+		e.Current = path == v.path || path != v.side.Path && strings.HasPrefix(v.path, path+"/")
+		f.Nav = append(f.Nav, e)
+	}
+	return f
+}
+
+// below returns an address of the console that somebody sent, and the first page
+// for any other.
+func below(sent string) string {
+	u, err := url.Parse(sent)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(sent, "\\\r\n\t") ||
+		path.Clean(u.Path) != u.Path || u.Path != Base && !strings.HasPrefix(u.Path, Base+"/") {
+		return Base
+	}
+	return u.RequestURI()
+}

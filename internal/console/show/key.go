@@ -1,0 +1,52 @@
+package show
+
+import (
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/part"
+)
+
+// KeyName is what a key is called.
+func KeyName(k account.Key) string {
+	if k.Name == "" {
+		return k.Hint
+	}
+	return k.Name
+}
+
+// KeyState is whether a key works.
+func KeyState(k account.Key) part.Badge {
+	switch {
+	case k.Ledger.AccountDisabled:
+		return part.Badge{Tone: part.Bad, Word: "account disabled"}
+	case k.Ledger.Limits.Disabled:
+		return part.Badge{Word: "disabled"}
+	}
+	return part.Badge{Tone: part.OK, Word: "works"}
+}
+
+// KeyLimits says in short what a key may do.
+func KeyLimits(k account.Key) part.Text {
+	var limits []string
+	l := k.Ledger.Limits
+	if l.RPM != nil {
+		limits = append(limits, part.Thousands(*l.RPM)+"/min")
+	}
+	if l.DailyBudget != nil {
+		limits = append(limits, part.USD(*l.DailyBudget)+"/day")
+	}
+	if l.TotalLimit != nil {
+		limits = append(limits, part.USD(*l.TotalLimit)+" in all")
+	}
+	if n := len(k.AllowedModels); n > 0 {
+		limits = append(limits, part.Plural(n, "model"))
+	}
+	if n := len(k.AllowedIPs); n > 0 {
+		limits = append(limits, part.Plural(n, "address"))
+	}
+	if len(limits) == 0 {
+		return part.Text{Text: "none", Muted: true}
+	}
+	return part.Text{Text: strings.Join(limits, ", ")}
+}

@@ -1,0 +1,35 @@
+package show
+
+import (
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+)
+
+// SessionList are the browsers that are signed in.
+type SessionList struct {
+	Table part.DataTable
+	All   part.Confirm
+}
+
+// SessionsOf shows sessions, with what ends them: the acts below path.
+func SessionsOf(v *page.Visit, list []account.ConsoleSession, path string) SessionList {
+	s := SessionList{Table: part.DataTable{Caption: "Signed in", Columns: []part.Column{
+		{Title: "Browser"}, {Title: "For"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Since"}, {Title: "Change"}}}}
+	for _, one := range list {
+		pages := "your account"
+		if one.Kind == account.OperatorSession {
+			pages = "operator's pages"
+		}
+		var end any = part.Act{Action: page.Base + path + "/" + one.ID + "/end", Word: "End", About: browserName(one.Agent)}
+		if one.ID == v.Session.ID {
+			end = part.Badge{Tone: part.OK, Word: "this one"}
+		}
+		s.Table.Rows = append(s.Table.Rows, part.DataRow{Cells: []any{browserName(one.Agent), pages, part.Text{Text: one.Address, Mono: true},
+			part.Moment{MS: one.SeenMS}, part.Moment{MS: one.CreatedMS}, end}})
+	}
+	s.All = v.Confirm(part.Confirm{ID: "end-all", Button: "Sign out everywhere", Title: "Sign out everywhere?",
+		Action: page.Base + path + "/end",
+		Text:   []string{"Every browser that is signed in, this one too, has to sign in again. API keys go on."}})
+	return s
+}

@@ -1,0 +1,23 @@
+package show
+
+import (
+	"net/http"
+	"strconv"
+
+	"tollgate/internal/console/part"
+)
+
+// Status shows how a request ended: the status, and the code of an error.
+func Status(status int, code string) part.Badge {
+	word := strconv.Itoa(status)
+	if code != "" {
+		word += " " + code
+	}
+	switch {
+	case status < http.StatusBadRequest:
+		return part.Badge{Tone: part.OK, Word: word}
+	case status < http.StatusInternalServerError:
+		return part.Badge{Tone: part.Warn, Word: word}
+	}
+	return part.Badge{Tone: part.Bad, Word: word}
+}

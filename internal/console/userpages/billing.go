@@ -1,0 +1,143 @@
+package userpages
+
+import (
+	"net/http"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/movement"
+	"tollgate/internal/store"
+)
+
+// billingPage is where an account's money came from and went.
+type billingPage struct {
+	Figures part.FigureRow
+	Redeem  part.Inputs
+	Table   part.DataTable
+	Pager   part.Pager
+	Empty   *part.Empty
+}
+
+const (
+	movementsAPart = 500     // of a download
+	maxMovements   = 200_000 // of a download
+)
+
+func redeemForm() part.Inputs {
+	return part.Inputs{Action: page.Base + "/billing/redeem", Submit: "Redeem", Fields: []part.FormField{
+		{Name: "code", Label: "Code", Required: true, Hint: "As it was given to you, for example 7K2Q9-…; its value is credited at once."},
+	}}
+}
+
+func (c *console) billing(v *page.Visit) (page.Outgoing, error) {
+	return c.billingWith(v, redeemForm(), 0)
+}
+
+// billingWith shows the page with a form that may have been refused.
+func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page.Outgoing, error) {
+	shown := billingPage{Redeem: form}
+	after := v.Query("after")
+	if err := v.View(func(tx *store.Tx) error {
+		a, err := account.GetTx(tx, v.Account())
+		if err != nil {
+			return err
+		}
+		shown.Figures = part.FigureRow{
+			{Label: "Balance", Value: part.Money{Amount: a.Money.Balance}, Note: part.Text{Text: part.Credits(a.Money.Balance)}},
+			{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
+			{Label: "Available", Value: part.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: part.Text{Text: floorWords(a)}},
+		}
+		list, more, err := movement.EntriesTx(tx, v.Account(), after, page.Rows)
+		if err != nil {
+			return err
+		}
+		shown.Table = movementsTable(list)
+		shown.Pager = v.Pager("/billing", more, page.Last(list, func(e movement.Entry) string { return e.ID }))
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if len(shown.Table.Rows) == 0 && after == "" {
+		shown.Empty = &part.Empty{Title: "No money has moved yet",
+			Text: "The first credit comes from who runs this service, or from a code that you redeem. Every charge stands here then."}
+	}
+	return page.Whole{Name: "billing", Title: "Billing", Main: shown, Status: status}.Done(v, map[string]string{
+		"redeemed": "The code is redeemed: its value is the newest movement below.",
+	}), nil
+}
+
+func floorWords(a account.Account) string {
+	if a.Money.Floor == 0 {
+		return "for new requests"
+	}
+	return "for new requests, with " + part.USD(-a.Money.Floor) + " of overdraft"
+}
+
+// movementWords are the kinds of movements as people read them.
+var movementWords = map[string]part.Badge{
+	books.EntryCredit:   {Tone: part.OK, Word: "credit"},
+	books.EntryTakeBack: {Tone: part.Warn, Word: "taken back"},
+	"charge":            {Word: "charge"},
+	"charges":           {Word: "charges of a month"},
+}
+
+// movementsTable lists movements of money.
+func movementsTable(list []movement.Entry) part.DataTable {
+	t := part.DataTable{Caption: "Movements of money", Columns: []part.Column{
+		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true}, {Title: "Balance", Right: true}, {Title: "For"}}}
+	for _, e := range list {
+		kind, known := movementWords[e.Kind]
+		if !known {
+			kind = part.Badge{Word: e.Kind}
+		}
+		var what any = part.Text{Text: e.Note}
+		switch {
+		case e.Job != "":
+			what = part.Ident{ID: e.Job}
+		case e.Request != "":
+			what = part.Ident{ID: e.Request, Href: page.Base + "/requests/" + e.Request}
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.CreatedMS}, kind, part.Money{Amount: e.Amount},
+			part.Money{Amount: e.Balance}, what}})
+	}
+	return t
+}
+
+// downloadMovements gives the movements, newest first, as CSV.
+func (c *console) downloadMovements(v *page.Visit) (page.Outgoing, error) {
+	after, rows := "", 0
+	return page.CSV{Name: "movements", Next: func() (t part.DataTable, more bool, err error) {
+		err = v.View(func(tx *store.Tx) error {
+			var list []movement.Entry
+			if list, more, err = movement.EntriesTx(tx, v.Account(), after, movementsAPart); err != nil {
+				return err
+			}
+			t = movementsTable(list)
+			if rows += len(list); more {
+				after, more = list[len(list)-1].ID, rows < maxMovements
+			}
+			return nil
+		})
+		return t, more, err
+	}}, nil
+}
+
+func (c *console) redeem(v *page.Visit) (page.Outgoing, error) {
+	form := redeemForm()
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	if err := v.Update(func(tx *store.Tx) error {
+		_, _, err := account.RedeemTx(tx, v.Account(), strings.TrimSpace(form.Field("code").Value))
+		return err
+	}); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.billingWith(v, form, http.StatusUnprocessableEntity)
+	}
+	return page.To("/billing", "redeemed"), nil
+}

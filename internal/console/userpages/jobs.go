@@ -1,0 +1,438 @@
+package userpages
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/job/gallery"
+	"tollgate/internal/job/row"
+	"tollgate/internal/media"
+	"tollgate/internal/store"
+)
+
+// jobsPage is the gallery of an account's jobs.
+type jobsPage struct {
+	Filter  part.Filters
+	Gallery galleryPart
+	Empty   *part.Empty
+	Pager   part.Pager
+	Live    part.Live
+	Kept    string
+}
+
+// galleryPart is what of the gallery changes by itself.
+type galleryPart struct {
+	Address string // where it is fetched again
+	Moving  bool   // something has not ended
+	Said    string // what the reader is told when it changes
+	Tabs    part.Tabs
+	Tiles   part.Tiles
+}
+
+// jobPage is one job.
+type jobPage struct {
+	Title  string
+	Again  part.Link
+	Result jobPart
+	Prompt part.Text
+	Facts  part.Facts
+	Live   part.Live
+}
+
+// jobPart is what of a job changes by itself.
+type jobPart struct {
+	Address string
+	Moving  bool
+	Said    string
+	State   part.Badge
+	Text    part.Text
+	Failure *part.Notice
+	Results []result
+	Steps   part.Timeline
+	Receipt part.Facts
+}
+
+// result is a picture or a clip that a job made.
+type result struct {
+	Link, Alt string
+	Clip      bool
+	Weight    string // of a picture that is shown when it is asked for; empty: at once
+	Copy      part.Copying
+	Until     part.Moment
+}
+
+const (
+	jobsAPage = 12
+	// maxTally is the most that is counted of each state.
+	maxTally = 1000
+	// shownBytes is what the pictures of a page may weigh; others are opened by
+	// hand.
+	shownBytes = 150 << 10
+	// altLength is how much of a prompt describes its result, in characters.
+	altLength = 120
+)
+
+// states are those of jobs, as the tabs name them.
+var states = []struct{ status, word string }{
+	{"", "All"}, {"queued", "Waiting"}, {"processing", "Running"}, {"succeeded", "Done"}, {"failed", "Failed"},
+}
+
+// shelfOf is which jobs a visit is about.
+func shelfOf(v *page.Visit) gallery.Shelf {
+	s := gallery.Shelf{Account: v.Account(), Limit: jobsAPage, After: v.Query("after")}
+	if kind := v.Query("kind"); kind == media.KindImage || kind == media.KindVideo {
+		s.Kind = kind
+	}
+	for _, one := range states {
+		if one.status == v.Query("status") {
+			s.Status = one.status
+		}
+	}
+	return s
+}
+
+// shelfPath is the address of a shelf.
+func shelfPath(below string, s gallery.Shelf) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"status": s.Status, "kind": s.Kind, "after": s.After} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return page.AddressOf(below, q)
+}
+
+func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
+	s := shelfOf(v)
+	g, last, err := c.gallery(v, s)
+	if err != nil {
+		return nil, err
+	}
+	shown := jobsPage{Gallery: g, Kept: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
+		days(c.Jobs.KeptFor()), days(c.Media.KeptFor()))}
+	shown.Filter = part.Filters{Action: page.Base + "/jobs", Fields: []part.FormField{
+		{Name: "kind", Label: "Kind", Kind: part.Choice, Options: []part.Option{
+			{Value: "", Label: "Images and videos", On: s.Kind == ""},
+			{Value: media.KindImage, Label: "Images", On: s.Kind == media.KindImage},
+			{Value: media.KindVideo, Label: "Videos", On: s.Kind == media.KindVideo}}},
+		{Name: "status", Kind: part.Unshown, Value: s.Status},
+	}}
+	if s.Kind != "" {
+		shown.Filter.Clear = shelfPath("/jobs", gallery.Shelf{Status: s.Status})
+	}
+	next, first := s, s
+	next.After, first.After = last, ""
+	if last != "" {
+		shown.Pager.Next = shelfPath("/jobs", next)
+	}
+	if s.After != "" {
+		shown.Pager.First = shelfPath("/jobs", first)
+	}
+	if len(g.Tiles) == 0 {
+		shown.Empty = noJobs(s)
+	}
+	return page.Whole{Name: "jobs", Title: "Jobs", Main: shown}, nil
+}
+
+// noJobs stands where a gallery is empty: there are none yet, or none like this.
+func noJobs(s gallery.Shelf) *part.Empty {
+	if s.Kind != "" || s.Status != "" || s.After != "" {
+		return &part.Empty{Title: "No such jobs", Text: "Nothing matches what you chose.",
+			Link: &part.Link{Href: page.Base + "/jobs", Text: "All jobs", Button: true}}
+	}
+	return &part.Empty{Title: "No jobs yet",
+		Text: "Images and videos are made as jobs. Try one in the playground, for example “a lighthouse in the fog, film grain”, or " +
+			"“a paper boat drifts down a gutter in the rain”.",
+		Link: &part.Link{Href: page.Base + "/playground?kind=image", Text: "To the playground", Icon: "play", Button: true, Main: true}}
+}
+
+func days(d interface{ Hours() float64 }) string {
+	if hours := int(d.Hours()); hours < 48 {
+		return part.Plural(hours, "hour")
+	}
+	return part.Plural(int(d.Hours())/24, "day")
+}
+
+// liveJobs is the gallery as it is asked for again.
+func (c *console) liveJobs(v *page.Visit) (page.Outgoing, error) {
+	g, _, err := c.gallery(v, shelfOf(v))
+	if err != nil {
+		return nil, err
+	}
+	return page.Fragment{Name: "gallery", Main: g}, nil
+}
+
+// gallery is what a shelf shows, and the last of its jobs where there are more.
+func (c *console) gallery(v *page.Visit, s gallery.Shelf) (g galleryPart, last string, err error) {
+	var list []gallery.Exhibit
+	var more bool
+	var tally gallery.Tally
+	var sizes map[string]int64
+	if err := v.View(func(tx *store.Tx) error {
+		if list, more, err = gallery.ExhibitsTx(tx, s); err != nil {
+			return err
+		}
+		if tally, err = gallery.TallyTx(tx, s.Account, s.Kind, maxTally+1); err != nil {
+			return err
+		}
+		ids := make([]string, len(list))
+		for i := range list {
+			ids[i] = list[i].ID
+		}
+		sizes, err = media.SizesTx(tx, ids)
+		return err
+	}); err != nil {
+		return g, "", err
+	}
+	if err := c.Jobs.AddPlaces(v.Context(), list); err != nil {
+		return g, "", err
+	}
+	g = galleryPart{Address: shelfPath("/jobs/live", s), Tabs: jobTabs(s, tally)}
+	g.Moving = tally.Queued+tally.Processing > 0
+	g.Said = part.Plural(int(tally.Queued), "job") + " waiting, " + strconv.FormatInt(tally.Processing, 10) + " running"
+	room := int64(shownBytes)
+	for i := range list {
+		g.Tiles = append(g.Tiles, tileOf(&list[i], sizes, &room))
+	}
+	if more {
+		last = list[len(list)-1].ID
+	}
+	return g, last, nil
+}
+
+func jobTabs(s gallery.Shelf, t gallery.Tally) part.Tabs {
+	tabs := part.Tabs{Label: "State"}
+	counts := []int64{t.Queued + t.Processing + t.Succeeded + t.Failed, t.Queued, t.Processing, t.Succeeded, t.Failed}
+	for i, one := range states {
+		n := part.Thousands(min(counts[i], maxTally))
+		if counts[i] > maxTally {
+			n += "+"
+		}
+		tabs.Items = append(tabs.Items, part.Tab{Href: shelfPath("/jobs", gallery.Shelf{Kind: s.Kind, Status: one.status}),
+			Text: one.word + " " + n, Current: s.Status == one.status})
+	}
+	return tabs
+}
+
+// tileOf is a job in the gallery. Pictures are shown as long as there is room for
+// their bytes.
+func tileOf(e *gallery.Exhibit, sizes map[string]int64, room *int64) part.Tile {
+	t := part.Tile{Href: page.Base + "/jobs/" + e.ID, Title: titleOf(e), Alt: altOf(e), State: jobState(e)}
+	switch e.Status {
+	case "queued":
+		t.Notes = append(t.Notes, part.Text{Text: placeOf(e), Muted: true})
+	case "processing":
+		t.Notes = append(t.Notes, part.Elapsed{SinceMS: e.StartedMS})
+	case "failed":
+		t.Notes = append(t.Notes, part.Text{Text: cut(e.Message, altLength)})
+	case "succeeded":
+		t.Notes = append(t.Notes, part.Money{Amount: e.Cost})
+		if len(e.Links) > 1 {
+			t.Notes = append(t.Notes, part.Text{Text: part.Plural(len(e.Links), "image"), Muted: true})
+		}
+		if len(e.Links) == 0 {
+			break
+		}
+		size, kept := sizes[path.Base(e.Links[0])]
+		switch {
+		case !kept:
+			t.Notes = append(t.Notes, part.Text{Text: "its file is deleted", Muted: true})
+		case e.Kind == media.KindVideo:
+			t.Clip = e.Links[0]
+		case size <= *room:
+			t.Image = e.Links[0]
+			*room -= size
+		default:
+			t.Notes = append(t.Notes, part.Text{Text: "open it to see it, " + part.Weight(size), Muted: true})
+		}
+	}
+	t.Notes = append(t.Notes, part.Text{Text: e.Model, Muted: true, Mono: true})
+	return t
+}
+
+// titleOf is what a job is called.
+func titleOf(e *gallery.Exhibit) string {
+	if e.Prompt == "" {
+		return "A clip from references"
+	}
+	return cut(e.Prompt, 60)
+}
+
+func altOf(e *gallery.Exhibit) string { return cut(titleOf(e), altLength) }
+
+// cut shortens a text to n characters.
+func cut(text string, n int) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n-1]) + "…"
+}
+
+func jobState(e *gallery.Exhibit) part.Badge {
+	switch e.Status {
+	case "queued":
+		return part.Badge{Tone: part.Info, Word: "waiting"}
+	case "processing":
+		return part.Badge{Tone: part.Info, Word: "running"}
+	case "succeeded":
+		return part.Badge{Tone: part.OK, Word: "done"}
+	}
+	return part.Badge{Tone: part.Bad, Word: "failed"}
+}
+
+// placeOf says where a job waits, and for how long.
+func placeOf(e *gallery.Exhibit) string {
+	place := "next in its queue"
+	if e.Ahead > 0 {
+		place = part.Thousands(e.Ahead) + " before it"
+	}
+	if e.WaitSeconds > 0 {
+		place += ", about " + part.Span(e.WaitSeconds*1000)
+	}
+	return place
+}
+
+// job is the visitor's job that the path names.
+func (c *console) job(v *page.Visit) (gallery.Exhibit, map[string]int64, error) {
+	var e gallery.Exhibit
+	var sizes map[string]int64
+	err := v.View(func(tx *store.Tx) (err error) {
+		if e, err = gallery.ExhibitTx(tx, v.Account(), v.PathID()); err != nil {
+			return err
+		}
+		sizes, err = media.SizesTx(tx, []string{e.ID})
+		return err
+	})
+	if errors.Is(err, row.ErrNoJob) {
+		return e, nil, fault.New(fault.NotFound, "There is no such job. Jobs are listed for %s after their end.", days(c.Jobs.KeptFor()))
+	}
+	if err != nil {
+		return e, nil, err
+	}
+	list := []gallery.Exhibit{e}
+	err = c.Jobs.AddPlaces(v.Context(), list)
+	return list[0], sizes, err
+}
+
+func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
+	e, sizes, err := c.job(v)
+	if err != nil {
+		return nil, err
+	}
+	shown := jobPage{Title: titleOf(&e), Result: c.resultsOf(&e, sizes), Facts: settingsOf(&e),
+		Prompt: part.Text{Text: e.Prompt, Lines: true}}
+	shown.Again = part.Link{Href: page.Base + "/playground?again=" + e.ID, Text: "Again in the playground", Icon: "refresh-cw", Button: true}
+	return page.Whole{Name: "job", Title: titleOf(&e), Main: shown}, nil
+}
+
+// liveJob is what of a job is asked for again until it has ended.
+func (c *console) liveJob(v *page.Visit) (page.Outgoing, error) {
+	e, sizes, err := c.job(v)
+	if err != nil {
+		return nil, err
+	}
+	return page.Fragment{Name: "jobresult", Main: c.resultsOf(&e, sizes)}, nil
+}
+
+// resultsOf is how a job stands and what it made.
+func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart {
+	p := jobPart{Address: page.Base + "/jobs/" + e.ID + "/live", Moving: !e.Final(), State: jobState(e), Steps: stepsOf(e)}
+	switch e.Status {
+	case "queued":
+		p.Text = part.Text{Text: "It waits for a free place: " + placeOf(e) + "."}
+	case "processing":
+		p.Text = part.Text{Text: "It is being made."}
+	case "failed":
+		p.Failure = &part.Notice{Tone: part.Bad, Title: e.Message, Text: "Code: " + e.Code}
+	}
+	room := int64(shownBytes)
+	for i, link := range e.Links {
+		size, kept := sizes[path.Base(link)]
+		if !kept {
+			p.Text = part.Text{Text: "Its files are deleted: they are kept for " + days(c.Media.KeptFor()) + ".", Muted: true}
+			continue
+		}
+		r := result{Link: link, Alt: altOf(e), Clip: e.Kind == media.KindVideo,
+			Copy:  part.Copying{ID: "link-" + strconv.Itoa(i), Label: "Link", Value: link},
+			Until: part.Moment{MS: e.EndedMS + c.Media.KeptFor().Milliseconds()}}
+		if !r.Clip {
+			if room -= size; room < 0 {
+				r.Weight = part.Weight(size)
+			}
+		}
+		p.Results = append(p.Results, r)
+	}
+	p.Said = "The job is " + p.State.Word
+	p.Receipt = part.Facts{{Name: "Request", Value: part.Ident{ID: e.Request}}, {Name: "Held", Value: part.Money{Amount: e.Held}}}
+	if e.Final() {
+		p.Receipt = append(p.Receipt, part.Fact{Name: "Charged", Value: part.Money{Amount: e.Cost}})
+	}
+	return p
+}
+
+// steps are those that a reader sees, in words.
+var steps = map[string]string{
+	"queued": "Waits", "processing": "Started", "submitted": "Sent to a provider", "rendered": "Made", "stored": "Stored",
+	"attempt_failed": "An attempt failed", "requeued": "Waits again", "cancelled": "Cancelled by the operator",
+	"succeeded": "Done", "failed": "Failed",
+}
+
+func stepsOf(e *gallery.Exhibit) part.Timeline {
+	var all part.Timeline
+	for _, s := range e.Steps {
+		word, shown := steps[s.Name]
+		if !shown {
+			continue
+		}
+		stage := part.Stage{Tone: part.Info, Word: word, At: part.Moment{MS: s.At}}
+		switch s.Name {
+		case "succeeded":
+			stage.Tone = part.OK
+		case "failed", "cancelled", "attempt_failed":
+			stage.Tone = part.Bad
+		}
+		all = append(all, stage)
+	}
+	return all
+}
+
+func settingsOf(e *gallery.Exhibit) part.Facts {
+	facts := part.Facts{{Name: "Model", Value: part.Text{Text: e.Model, Mono: true}}, {Name: "Resolution", Value: e.Tier}}
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, part.Fact{Name: name, Value: value})
+		}
+	}
+	add("Ratio", e.Ratio)
+	if e.Kind == media.KindImage {
+		add("Images", strconv.FormatInt(e.Count, 10))
+	}
+	if e.Seconds > 0 {
+		add("Length", strconv.FormatInt(e.Seconds, 10)+" s")
+	}
+	if e.References > 0 {
+		add("References", strconv.Itoa(e.References))
+	}
+	var params map[string]json.RawMessage
+	if json.Unmarshal(e.Params, &params) == nil {
+		for _, name := range slices.Sorted(maps.Keys(params)) {
+			add(name, cut(string(params[name]), altLength))
+		}
+	}
+	facts = append(facts, part.Fact{Name: "Key", Value: part.Ident{ID: e.Key, Href: page.Base + "/keys/" + e.Key}},
+		part.Fact{Name: "Job", Value: part.Ident{ID: e.ID}}, part.Fact{Name: "Submitted", Value: part.Moment{MS: e.CreatedMS}})
+	if e.EndedMS > 0 {
+		facts = append(facts, part.Fact{Name: "Ended", Value: part.Moment{MS: e.EndedMS}})
+	}
+	return facts
+}

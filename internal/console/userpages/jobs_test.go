@@ -1,0 +1,45 @@
+package userpages_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/console/consoletest"
+	gateway "tollgate/internal/gatewaytest/scene"
+)
+
+// TestJobs follows jobs through the gallery and their own pages.
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		b.Get("/console/jobs").Want(t, http.StatusOK, "No jobs yet", "All 0")
+		boat := s.Job("ada", "a boat <b>&")
+		s.Job("bob", "a secret")
+		page := b.Get("/console/jobs")
+		page.Want(t, http.StatusOK, "a boat &lt;b&gt;&amp;", "All 1", "Waiting 1", "next in its queue", `data-live="/console/jobs/live"`)
+		if strings.Contains(page.Body.String(), "secret") || strings.Contains(page.Body.String(), "data-final") {
+			t.Errorf("another's job, or nothing moves: %s", page.Body)
+		}
+		live := b.Get("/console/jobs/live")
+		live.Want(t, http.StatusOK, "a boat", "1 job waiting, 0 running")
+		b.Headers["If-None-Match"] = live.Header().Get("ETag")
+		b.Get("/console/jobs/live").Want(t, http.StatusNotModified)
+		delete(b.Headers, "If-None-Match")
+
+		refused := s.Job("ada", "fail:render_failed")
+		s.Run()
+		gateway.Eventually(t, "both jobs end", func() bool {
+			return strings.Contains(b.Get("/console/jobs/live").Body.String(), "data-final")
+		})
+		b.Get("/console/jobs?status=succeeded").Want(t, http.StatusOK, "Done 1", "Failed 1",
+			`alt="a boat`, `<img src="http://console.example/media/`)
+		b.Get("/console/jobs?status=failed&kind=image").Want(t, http.StatusOK, "/console/jobs/"+refused, "Clear filters")
+		b.Get("/console/jobs?kind=video").Want(t, http.StatusOK, "No such jobs")
+		b.Get("/console/jobs/"+boat).Want(t, http.StatusOK, "a boat &lt;b&gt;&amp;",
+			"Charged", "$0.03", "It works until", "sandbox-image", "Made")
+		b.Get("/console/jobs/"+boat+"/live").Want(t, http.StatusOK, "data-final", "The job is done")
+		b.Get("/console/jobs/"+refused).Want(t, http.StatusOK, "Code: ", "$0<")
+	})
+}

@@ -1,0 +1,358 @@
+package userpages
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// keysPage lists an account's keys.
+type keysPage struct {
+	Table part.DataTable
+	Empty *part.Empty
+	Pager part.Pager
+}
+
+// newKeyPage asks for what a new key may do.
+type newKeyPage struct{ Form part.Inputs }
+
+// createdKeyPage shows a key's secret, this once.
+type createdKeyPage struct {
+	Key     account.Key
+	Secret  *part.Copying // nil: it was shown already
+	Codes   part.Snippets
+	Arrival arrivalPart
+}
+
+// keyPage is one key.
+type keyPage struct {
+	Name   string
+	State  part.Badge
+	Stats  part.FigureRow
+	Facts  part.Facts
+	Form   part.Inputs
+	Switch part.Act
+	Delete part.Confirm
+	Codes  part.Snippets
+}
+
+// arrivalPart says whether a key's first request has come.
+type arrivalPart struct {
+	Key     string
+	Arrived bool
+	Text    string
+}
+
+func (c *console) listKeys(v *page.Visit) (page.Outgoing, error) {
+	shown := keysPage{Table: part.DataTable{Caption: "Keys of this account", Columns: []part.Column{
+		{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits", Fold: true}, {Title: "Today", Right: true, Fold: true},
+		{Title: "Total", Right: true, Fold: true}, {Title: "Last use", Fold: true}}}}
+	after := v.Query("after")
+	if err := v.View(func(tx *store.Tx) error {
+		list, more, err := account.ListKeysTx(tx, v.Account(), after, page.Rows)
+		if err != nil {
+			return err
+		}
+		for _, k := range list {
+			shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Href: page.Base + "/keys/" + k.ID, Cells: []any{
+				show.KeyName(k), part.Text{Text: k.Hint, Mono: true}, show.KeyState(k), show.KeyLimits(k), part.Money{Amount: k.Ledger.SpentToday},
+				part.Money{Amount: k.Ledger.Spent}, part.Moment{MS: k.Ledger.LastUsedMS}}})
+		}
+		shown.Pager = v.Pager("/keys", more, page.Last(list, func(k account.Key) string { return k.ID }))
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if len(shown.Table.Rows) == 0 && after == "" {
+		shown.Empty = &part.Empty{Title: "No keys yet",
+			Text: "A key is what your programs send to be let in. Each has limits of its own, and shows what it spends.",
+			Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Icon: "plus", Button: true, Main: true}}
+	}
+	return page.Whole{Name: "keys", Title: "Keys", Main: shown}.Done(v, map[string]string{
+		"deleted": "The key is deleted. It answers 401 from now on.",
+	}), nil
+}
+
+// keyForm asks for the settings of a key. Its names are those of the API.
+func (c *console) keyForm(action, submit string) part.Inputs {
+	f := part.Inputs{Action: action, Submit: submit, Cancel: page.Base + "/keys", Fields: []part.FormField{
+		{Name: "name", Label: "Name", Hint: "What uses it, for example backend."},
+		{Name: "rpm", Label: "Requests per minute", Numeric: true, Hint: "Empty: no limit. More answer 429."},
+		{Name: "daily_budget_usd", Label: "Daily budget", Before: "$", Numeric: true, Hint: "Per UTC day. Empty: no limit. More answer 402."},
+		{Name: "total_limit_usd", Label: "Total limit", Before: "$", Numeric: true, Hint: "Over the key's life. Empty: no limit."},
+		{Name: "allowed_models", Label: "Models", Kind: part.Checks, Hint: "None chosen: all models."},
+		{Name: "allowed_ips", Label: "Addresses", Kind: part.Area,
+			Hint: "One IP address or CIDR a line, from which the key may be used. Empty: from anywhere."},
+	}}
+	for _, m := range c.Catalog.Current().Models() {
+		if m.State != catalog.StateRetired {
+			models := f.Field("allowed_models")
+			models.Options = append(models.Options, part.Option{Value: m.ID, Label: m.ID})
+		}
+	}
+	return f
+}
+
+// fillKeyForm shows what is set now. A model that the catalog has no more stays a
+// choice: it is in the list until somebody takes it out.
+func fillKeyForm(f *part.Inputs, k account.Key) {
+	l := k.Ledger.Limits
+	f.Field("name").Value = k.Name
+	if l.RPM != nil {
+		f.Field("rpm").Value = strconv.FormatInt(*l.RPM, 10)
+	}
+	for name, amount := range map[string]*money.Amount{"daily_budget_usd": l.DailyBudget, "total_limit_usd": l.TotalLimit} {
+		if amount != nil {
+			f.Field(name).Value = amount.String()
+		}
+	}
+	models := f.Field("allowed_models")
+	for _, allowed := range k.AllowedModels {
+		known := false
+		for i := range models.Options {
+			if models.Options[i].Value == allowed {
+				models.Options[i].On, known = true, true
+			}
+		}
+		if !known {
+			models.Options = append(models.Options, part.Option{Value: allowed, Label: allowed + " (not in the catalog)", On: true})
+		}
+	}
+	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")
+}
+
+// keySettings reads a form's settings; what is wrong names its field.
+func keySettings(f *part.Inputs, s *account.KeySettings) error {
+	s.Name = f.Field("name").Value
+	s.RPM, s.DailyBudget, s.TotalLimit, s.AllowedModels, s.AllowedIPs = nil, nil, nil, nil, nil
+	if text := strings.TrimSpace(f.Field("rpm").Value); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 1 {
+			return fault.At(fault.InvalidRequest, "rpm", "Requests per minute is a whole number from 1, or empty for no limit.")
+		}
+		s.RPM = &n
+	}
+	for name, amount := range map[string]**money.Amount{"daily_budget_usd": &s.DailyBudget, "total_limit_usd": &s.TotalLimit} {
+		text := strings.TrimPrefix(strings.TrimSpace(f.Field(name).Value), "$")
+		if text == "" {
+			continue
+		}
+		value, err := money.Parse(strings.TrimSpace(text))
+		if err != nil || value < 0 {
+			return fault.At(fault.InvalidRequest, name,
+				"%s is an amount of US dollars, for example 5 or 0.25, or empty for no limit.", f.Field(name).Label)
+		}
+		*amount = &value
+	}
+	for _, o := range f.Field("allowed_models").Options {
+		if o.On {
+			s.AllowedModels = append(s.AllowedModels, o.Value)
+		}
+	}
+	s.AllowedIPs = append(s.AllowedIPs, strings.Fields(f.Field("allowed_ips").Value)...)
+	return nil
+}
+
+func (c *console) newKeyForm(once string) part.Inputs {
+	f := c.keyForm(page.Base+"/keys/new", "Create key")
+	f.Fields = append(f.Fields, part.FormField{Name: "once", Kind: part.Unshown, Value: once})
+	return f
+}
+
+func (c *console) newKey(*page.Visit) (page.Outgoing, error) {
+	return page.Whole{Name: "newkey", Title: "Create a key", Main: newKeyPage{c.newKeyForm(rand.Text())}}, nil
+}
+
+// createKey makes a key and shows its secret in the very answer. A reload sends
+// the form again: its once-value tells, and nothing is made or shown again.
+func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
+	form := c.newKeyForm("")
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	var k account.Key
+	var secret string
+	create := func() error {
+		var settings account.KeySettings
+		if err := keySettings(&form, &settings); err != nil {
+			return err
+		}
+		once, err := v.Once(&form, "key")
+		if err != nil {
+			return err
+		}
+		return v.Update(func(tx *store.Tx) error {
+			id, again, err := page.OnceTx(tx, once, func() (string, error) {
+				k, secret, err = account.CreateKeyTx(tx, v.Account(), settings)
+				return k.ID, err
+			})
+			if again {
+				secret = ""
+				k, err = account.OwnKeyTx(tx, v.Account(), id)
+			}
+			return err
+		})
+	}
+	if err := create(); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return page.Whole{Name: "newkey", Title: "Create a key", Main: newKeyPage{form}, Status: http.StatusUnprocessableEntity}, nil
+	}
+	shown := createdKeyPage{Key: k, Codes: c.waysToUse(secret), Arrival: arrivalOf(k)}
+	if secret != "" {
+		shown.Secret = &part.Copying{ID: "secret", Label: "Your new key", Value: secret}
+	}
+	return page.Whole{Name: "createdkey", Title: "Key created", Main: shown}, nil
+}
+
+// waysToUse are those of a key; its secret stands in them where it is shown.
+func (c *console) waysToUse(secret string) part.Snippets {
+	return part.Snippets{ID: "try", Tabs: show.KeySnippets(c.PublicURL, c.Catalog.Current(), secret)}
+}
+
+func arrivalOf(k account.Key) arrivalPart {
+	a := arrivalPart{Key: k.ID, Arrived: k.Ledger.LastUsedMS > 0, Text: "Waiting for the first request …"}
+	if a.Arrived {
+		a.Text = "It arrived: the key has been used, and " + part.USD(k.Ledger.Spent) + " was charged so far."
+	}
+	return a
+}
+
+// keyArrival is what the page of a new key asks for until its first request came.
+func (c *console) keyArrival(v *page.Visit) (page.Outgoing, error) {
+	k, err := keyOf(v)
+	if err != nil {
+		return nil, err
+	}
+	return page.Fragment{Name: "arrival", Main: arrivalOf(k)}, nil
+}
+
+// keyOf is the visitor's key that the path names.
+func keyOf(v *page.Visit) (k account.Key, err error) {
+	err = v.View(func(tx *store.Tx) (err error) {
+		k, err = account.OwnKeyTx(tx, v.Account(), v.PathID())
+		return err
+	})
+	return k, err
+}
+
+func (c *console) showKey(v *page.Visit) (page.Outgoing, error) {
+	k, err := keyOf(v)
+	if err != nil {
+		return nil, err
+	}
+	form := c.keyForm(page.Base+"/keys/"+k.ID, "Save")
+	fillKeyForm(&form, k)
+	return c.keyWith(v, k, form, "", 0), nil
+}
+
+// keyWith shows a key with a form, or a wish to delete it, that may have been
+// refused.
+func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDeleted string, status int) page.Outgoing {
+	path := page.Base + "/keys/" + k.ID
+	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Form: form, Codes: c.waysToUse("")}
+	shown.Stats = part.FigureRow{
+		{Label: "Spent today (UTC)", Value: part.Money{Amount: k.Ledger.SpentToday}},
+		{Label: "Spent in all", Value: part.Money{Amount: k.Ledger.Spent}},
+		{Label: "On hold", Value: part.Money{Amount: k.Ledger.Held}},
+	}
+	shown.Facts = part.Facts{{Name: "Key", Value: part.Text{Text: k.Hint, Mono: true}}, {Name: "Id", Value: part.Ident{ID: k.ID}},
+		{Name: "Last use", Value: part.Moment{MS: k.Ledger.LastUsedMS}}, {Name: "Created", Value: part.Moment{MS: k.CreatedMS}}}
+	shown.Switch = part.Act{Action: path + "/disable", Word: "Disable", About: show.KeyName(k)}
+	if k.Ledger.Limits.Disabled {
+		shown.Switch = part.Act{Action: path + "/enable", Word: "Enable", About: show.KeyName(k)}
+	}
+	shown.Delete = v.Confirm(part.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + show.KeyName(k) + "?", Danger: true,
+		Type: show.KeyName(k), Action: path + "/delete", Wrong: notDeleted,
+		Text: []string{"This key stops working at once and cannot be brought back. Its requests and charges stay on record."}})
+	shown.Delete.Open = shown.Delete.Open || notDeleted != ""
+	return page.Whole{Name: "key", Title: show.KeyName(k), Main: shown, Status: status}.Done(v, map[string]string{
+		"saved":    "Saved. The next request goes by it.",
+		"disabled": "The key is disabled: it answers 401 until you enable it.",
+		"enabled":  "The key works again.",
+	})
+}
+
+func (c *console) changeKey(v *page.Visit) (page.Outgoing, error) {
+	k, err := keyOf(v)
+	if err != nil {
+		return nil, err
+	}
+	form := c.keyForm(page.Base+"/keys/"+k.ID, "Save")
+	fillKeyForm(&form, k)
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	if err := c.editKey(v, func(s *account.KeySettings) error { return keySettings(&form, s) }); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.keyWith(v, k, form, "", http.StatusUnprocessableEntity), nil
+	}
+	return page.To("/keys/"+k.ID, "saved"), nil
+}
+
+// editKey changes the visitor's key that the path names.
+func (c *console) editKey(v *page.Visit, edit func(*account.KeySettings) error) error {
+	// Also after an error: the commit of one may have taken place.
+	defer c.Keys.Forget(v.PathID())
+	return v.Update(func(tx *store.Tx) error {
+		k, err := account.OwnKeyTx(tx, v.Account(), v.PathID())
+		if err != nil {
+			return err
+		}
+		_, err = account.ChangeKeyTx(tx, k.ID, edit)
+		return err
+	})
+}
+
+func (c *console) disableKey(v *page.Visit) (page.Outgoing, error) {
+	return c.switchKey(v, true, "disabled")
+}
+func (c *console) enableKey(v *page.Visit) (page.Outgoing, error) {
+	return c.switchKey(v, false, "enabled")
+}
+
+func (c *console) switchKey(v *page.Visit, disabled bool, done string) (page.Outgoing, error) {
+	if err := c.editKey(v, func(s *account.KeySettings) error { s.Disabled = disabled; return nil }); err != nil {
+		return nil, err
+	}
+	return page.To("/keys/"+v.PathID(), done), nil
+}
+
+func (c *console) deleteKey(v *page.Visit) (page.Outgoing, error) {
+	k, err := keyOf(v)
+	if err != nil {
+		return nil, err
+	}
+	typed := part.Inputs{Fields: []part.FormField{{Name: "typed", Label: "The name"}}}
+	if err := v.Read(&typed); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(typed.Field("typed").Value) != show.KeyName(k) {
+		form := c.keyForm(page.Base+"/keys/"+k.ID, "Save")
+		fillKeyForm(&form, k)
+		return c.keyWith(v, k, form, "That is not its name, so the key was not deleted.", http.StatusUnprocessableEntity), nil
+	}
+	defer c.Keys.Forget(k.ID)
+	if err := v.Update(func(tx *store.Tx) error {
+		if _, err := account.OwnKeyTx(tx, v.Account(), k.ID); err != nil {
+			return err
+		}
+		return account.DeleteKeyTx(tx, k.ID)
+	}); err != nil {
+		return nil, err
+	}
+	return page.To("/keys", "deleted"), nil
+}

@@ -1,0 +1,223 @@
+package userpages
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+)
+
+// modelsPage lists what there is.
+type modelsPage struct {
+	Tabs  part.Tabs
+	Table part.DataTable
+	Empty *part.Empty
+}
+
+// modelPage is one model: what it can do and what it costs.
+type modelPage struct {
+	ID     string
+	State  part.Badge
+	Facts  part.Facts
+	Prices part.DataTable
+	Codes  part.Snippets
+}
+
+// models shows the list, or the model that the query names: an id may hold a
+// slash, which no segment of a path can.
+func (c *console) models(v *page.Visit) (page.Outgoing, error) {
+	snapshot := c.Catalog.Current()
+	if id := v.Query("id"); id != "" {
+		m, ok := snapshot.Model(id)
+		if !ok || m.State == catalog.StateRetired {
+			return nil, fault.New(fault.NotFound, "There is no model with this id. It may have been retired.")
+		}
+		return c.showModel(m), nil
+	}
+	kind := v.Query("kind")
+	shown := modelsPage{Table: part.DataTable{Caption: "Models", Columns: []part.Column{
+		{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"}, {Title: "Limits", Fold: true}}}}
+	for _, m := range snapshot.Models() {
+		if m.State == catalog.StateRetired || kind != "" && string(m.Kind) != kind {
+			continue
+		}
+		shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Href: page.Base + "/models?id=" + url.QueryEscape(m.ID), Cells: []any{
+			m.ID, string(m.Kind), modelState(m), shortPrice(m), shortLimits(m)}})
+	}
+	shown.Tabs = part.Tabs{Label: "Kinds", Items: []part.Tab{{Href: page.Base + "/models", Text: "All", Current: kind == ""}}}
+	for _, k := range []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo} {
+		shown.Tabs.Items = append(shown.Tabs.Items, part.Tab{Href: page.Base + "/models?kind=" + string(k),
+			Text: strings.ToUpper(string(k[:1])) + string(k[1:]), Current: kind == string(k)})
+	}
+	if len(shown.Table.Rows) == 0 {
+		shown.Empty = &part.Empty{Title: "No models are open to you", Text: "Ask who runs this service which there will be."}
+	}
+	return page.Whole{Name: "models", Title: "Models", Main: shown}, nil
+}
+
+func modelState(m *catalog.Model) part.Badge {
+	switch m.State {
+	case catalog.StateOpen:
+		return part.Badge{Tone: part.OK, Word: "open"}
+	case catalog.StateMaintenance:
+		return part.Badge{Tone: part.Warn, Word: "maintenance"}
+	case catalog.StateComingSoon:
+		return part.Badge{Tone: part.Info, Word: "coming soon"}
+	}
+	return part.Badge{Word: string(m.State)}
+}
+
+// unitOf is what a tier's price is for.
+func unitOf(m *catalog.Model) string {
+	switch {
+	case m.Kind == catalog.KindImage:
+		return "image"
+	case m.PerClip:
+		return "clip"
+	}
+	return "second"
+}
+
+// shortPrice is what a model costs, in a line.
+func shortPrice(m *catalog.Model) string {
+	if m.FreeDailyRequests > 0 {
+		return "free, " + part.Thousands(m.FreeDailyRequests) + " requests a day"
+	}
+	if m.Kind == catalog.KindChat {
+		return fmt.Sprintf("$%s in, $%s out per million tokens", m.Price.Input, m.Price.Output)
+	}
+	return fmt.Sprintf("$%s per %s (%s)", m.Tiers[0].Price, unitOf(m), m.Tiers[0].Name)
+}
+
+// shortLimits is how much a model takes and gives, in a line.
+func shortLimits(m *catalog.Model) string {
+	switch m.Kind {
+	case catalog.KindChat:
+		return fmt.Sprintf("%s tokens, %s of answer", part.Thousands(m.ContextWindow), part.Thousands(m.MaxOutputTokens))
+	case catalog.KindImage:
+		return part.Plural(int(m.MaxImages), "image") + " a request"
+	}
+	return durations(m)
+}
+
+func durations(m *catalog.Model) string {
+	switch d := m.Durations; {
+	case len(d.List) > 0:
+		words := make([]string, len(d.List))
+		for i, n := range d.List {
+			words[i] = fmt.Sprint(n)
+		}
+		return strings.Join(words, ", ") + " s"
+	case d.Max > 0:
+		return fmt.Sprintf("%d to %d s", d.Min, d.Max)
+	}
+	return "any length"
+}
+
+func (c *console) showModel(m *catalog.Model) page.Outgoing {
+	shown := modelPage{ID: m.ID, State: modelState(m), Prices: pricesOf(m),
+		Codes: part.Snippets{ID: "use", Tabs: show.ModelSnippets(c.PublicURL, m)}}
+	shown.Facts = part.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "By", Value: m.Owner()}}
+	add := func(name, value string) {
+		if value != "" {
+			shown.Facts = append(shown.Facts, part.Fact{Name: name, Value: value})
+		}
+	}
+	if m.FreeDailyRequests > 0 {
+		add("Free", part.Thousands(m.FreeDailyRequests)+" requests of your account a UTC day")
+	}
+	if m.Kind == catalog.KindChat {
+		add("Endpoints", strings.Join(chatEndpoints(m), ", "))
+		add("Context", part.Thousands(m.ContextWindow)+" tokens")
+		add("Longest answer", part.Thousands(m.MaxOutputTokens)+" tokens")
+		if m.Reasoning {
+			add("Thinks", "before it answers")
+		}
+		add("Effort", strings.Join(m.Efforts, ", "))
+	} else {
+		add("Endpoint", "/v1/"+string(m.Kind)+"s/generations")
+		add("Ratios", strings.Join(m.Ratios, ", "))
+		add("References", part.Thousands(m.MaxReferences)+" at most")
+		add("Roles", strings.Join(m.Roles, ", "))
+		add("Further fields", strings.Join(m.Params, ", "))
+	}
+	switch m.Kind {
+	case catalog.KindImage:
+		add("Images", part.Thousands(m.MaxImages)+" a request at most")
+	case catalog.KindVideo:
+		add("Length", durations(m))
+		add("Sound", map[catalog.Sound]string{
+			catalog.SoundOn: "always", catalog.SoundOff: "never", catalog.SoundOptional: "as asked for"}[m.Audio])
+	}
+	return page.Whole{Name: "model", Title: m.ID, Main: shown}
+}
+
+// pricesOf lists what a model costs.
+func pricesOf(m *catalog.Model) part.DataTable {
+	t := part.DataTable{Caption: "Prices of " + m.ID, Columns: []part.Column{{Title: "For"}, {Title: "Price", Right: true}, {Title: "Per"}}}
+	add := func(what string, price fmt.Stringer, per string) {
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, "$" + price.String(), per}})
+	}
+	if m.Kind != catalog.KindChat {
+		for _, tier := range m.Tiers {
+			add(tier.Name, tier.Price, unitOf(m))
+		}
+		return t
+	}
+	const million = "million tokens"
+	rates := func(r *catalog.Rates, suffix string) {
+		add("Input"+suffix, r.Input, million)
+		add("Output"+suffix, r.Output, million)
+		if r.CachedInput != r.Input {
+			add("Cached input"+suffix, r.CachedInput, million)
+		}
+		if r.CacheWrite != r.Input {
+			add("Cache write"+suffix, r.CacheWrite, million)
+		}
+		if r.CacheWrite1h != r.CacheWrite {
+			add("Cache write, an hour"+suffix, r.CacheWrite1h, million)
+		}
+	}
+	rates(&m.Price.Rates, "")
+	for i := range m.Price.Above {
+		above := &m.Price.Above[i]
+		rates(&above.Rates, ", prompts above "+part.Thousands(above.PromptTokens)+" tokens")
+	}
+	for _, tool := range sortedKeys(m.Price.Tools) {
+		add("Tool "+tool, m.Price.Tools[tool], "call")
+	}
+	for _, option := range sortedKeys(m.Price.Options) {
+		for _, value := range sortedKeys(m.Price.Options[option]) {
+			factor := m.Price.Options[option][value]
+			t.Rows = append(t.Rows, part.DataRow{Cells: []any{option + ": " + value, "× " + factor.String(), "all of the above"}})
+		}
+	}
+	return t
+}
+
+// chatEndpoints are the paths at which a chat model answers.
+func chatEndpoints(m *catalog.Model) []string {
+	var paths []string
+	for _, form := range m.Forms {
+		switch form {
+		case wire.FormChat:
+			paths = append(paths, "/v1/chat/completions")
+		case wire.FormResponses:
+			paths = append(paths, "/v1/responses")
+		case wire.FormMessages:
+			paths = append(paths, "/native/v1/messages")
+		}
+	}
+	return paths
+}
+
+// sortedKeys are the keys of a map in their order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,210 @@
+package userpages
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/job/gallery"
+	"tollgate/internal/job/row"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+	"tollgate/internal/wire"
+)
+
+// playgroundPage is where models are tried: what is typed goes to the API, by the
+// module.
+type playgroundPage struct {
+	Kinds    part.Tabs
+	Kind     catalog.Kind
+	Chat     bool
+	Files    string // what may be attached, as an input's accept has it
+	Models   string // JSON of []tried: what the module needs to know of them
+	Base     string // of the API, for code
+	Model    part.FormField
+	Key      part.FormField
+	Settings []part.FormField
+	Prompt   part.FormField
+	Codes    part.Snippets
+	Empty    *part.Empty
+	Live     part.Live
+}
+
+// tried is what the module knows of a model.
+type tried struct {
+	ID         string      `json:"id"`
+	Forms      []wire.Form `json:"forms,omitempty"`
+	Tiers      []string    `json:"tiers,omitempty"`
+	Ratios     []string    `json:"ratios,omitempty"`
+	Seconds    []int64     `json:"seconds,omitempty"`
+	Images     int64       `json:"images,omitempty"`     // of one submission
+	References int64       `json:"references,omitempty"` // of one submission
+	Output     int64       `json:"output,omitempty"`     // tokens
+}
+
+// maxKeys bounds the keys that can be chosen.
+const maxKeys = 200
+
+func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
+	shown := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: c.PublicURL, Files: "image/png,image/jpeg,image/webp,image/gif"}
+	model, key, prompt := v.Query("model"), v.Query("key"), v.Query("prompt")
+	var keys []account.Key
+	if err := v.View(func(tx *store.Tx) (err error) {
+		if again := v.Query("again"); again != "" {
+			e, err := gallery.ExhibitTx(tx, v.Account(), again)
+			if err != nil && !errors.Is(err, row.ErrNoJob) {
+				return err
+			}
+			if err == nil {
+				shown.Kind, model, key, prompt = catalog.Kind(e.Kind), e.Model, e.Key, e.Prompt
+			}
+		}
+		keys, _, err = account.ListKeysTx(tx, v.Account(), "", maxKeys)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if m, ok := c.Catalog.Current().Model(model); ok {
+		shown.Kind = m.Kind
+	}
+	if shown.Kind != catalog.KindImage && shown.Kind != catalog.KindVideo {
+		shown.Kind = catalog.KindChat
+	}
+	shown.Chat = shown.Kind == catalog.KindChat
+	for _, kind := range []struct {
+		kind catalog.Kind
+		word string
+	}{{catalog.KindChat, "Chat"}, {catalog.KindImage, "Image"}, {catalog.KindVideo, "Video"}} {
+		shown.Kinds.Items = append(shown.Kinds.Items, part.Tab{Href: page.Base + "/playground?kind=" + string(kind.kind), Text: kind.word,
+			Current: kind.kind == shown.Kind})
+	}
+	shown.Kinds.Label = "What to make"
+	if err := c.choices(&shown, keys, model, key); err != nil {
+		return nil, err
+	}
+	shown.Prompt = part.FormField{Name: "prompt", Label: "Message", Kind: part.Area, Value: prompt}
+	if !shown.Chat {
+		shown.Prompt.Label = "Prompt"
+	}
+	shown.Codes = part.Snippets{ID: "code", Tabs: []part.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}}}
+	return page.Whole{Name: "playground", Title: "Playground", Main: shown}, nil
+}
+
+// choices fills in the models and keys that can be chosen, and the settings of the
+// kind.
+func (c *console) choices(shown *playgroundPage, keys []account.Key, model, key string) error {
+	shown.Model = part.FormField{Name: "model", Label: "Model", Kind: part.Choice}
+	shown.Key = part.FormField{Name: "key", Label: "Paid with the key", Kind: part.Choice}
+	var models []tried
+	for _, m := range c.Catalog.Current().Models() {
+		if m.Kind != shown.Kind || m.State != catalog.StateOpen {
+			continue
+		}
+		models = append(models, triedOf(m))
+		shown.Model.Options = append(shown.Model.Options, part.Option{Value: m.ID, Label: m.ID, On: m.ID == model})
+	}
+	for _, k := range keys {
+		if !k.Ledger.Limits.Disabled {
+			label := k.Hint
+			if k.Name != "" {
+				label = k.Name + " " + k.Hint
+			}
+			shown.Key.Options = append(shown.Key.Options, part.Option{Value: k.ID, Label: label, On: k.ID == key})
+		}
+	}
+	switch {
+	case len(models) == 0:
+		shown.Empty = &part.Empty{Title: "No models", Text: "No model of this kind is open at this moment."}
+	case len(shown.Key.Options) == 0:
+		shown.Empty = &part.Empty{Title: "No key that works", Text: "The playground spends through a key of yours, within its limits.",
+			Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
+	}
+	shown.Settings = settingsFor(shown.Kind)
+	raw, err := json.Marshal(models)
+	shown.Models = string(raw)
+	return err
+}
+
+func triedOf(m *catalog.Model) tried {
+	t := tried{ID: m.ID, Forms: m.Forms, Ratios: m.Ratios, Images: m.MaxImages, References: m.MaxReferences,
+		Seconds: slices.Clone(m.Durations.List), Output: m.MaxOutputTokens}
+	for _, tier := range m.Tiers {
+		t.Tiers = append(t.Tiers, tier.Name)
+	}
+	for n := m.Durations.Min; n > 0 && n <= m.Durations.Max && len(m.Durations.List) == 0; n++ {
+		t.Seconds = append(t.Seconds, n)
+	}
+	return t
+}
+
+// settingsFor are the fields of a kind. The module fills choices with what the model
+// has.
+func settingsFor(kind catalog.Kind) []part.FormField {
+	first := []part.Option{{Value: "", Label: "the model's first"}}
+	switch kind {
+	case catalog.KindImage:
+		return []part.FormField{{Name: "resolution", Label: "Resolution", Kind: part.Choice, Options: first},
+			{Name: "ratio", Label: "Ratio", Kind: part.Choice, Options: first},
+			{Name: "n", Label: "Images", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "1"}}}}
+	case catalog.KindVideo:
+		return []part.FormField{{Name: "resolution", Label: "Resolution", Kind: part.Choice, Options: first},
+			{Name: "ratio", Label: "Ratio", Kind: part.Choice, Options: first},
+			{Name: "duration", Label: "Length in seconds", Kind: part.Choice, Options: first}}
+	}
+	return []part.FormField{{Name: "system", Label: "System prompt", Kind: part.Area},
+		{Name: "temperature", Label: "Temperature", Numeric: true, Hint: "Empty: the model's."},
+		{Name: "max", Label: "Longest answer, in tokens", Numeric: true, Hint: "Empty: the model's. Less holds less."}}
+}
+
+// asKey hands a request on to an endpoint of the API, with the visitor's key that
+// the path names: everything that is judged there of a call is judged of it.
+func (c *console) asKey(endpoint string) func(*page.Visit) (page.Outgoing, error) {
+	return func(v *page.Visit) (page.Outgoing, error) {
+		k, err := keyOf(v)
+		if err != nil {
+			return nil, err
+		}
+		r := v.Request.Clone(v.Request.Context())
+		r.URL = &url.URL{Path: endpoint}
+		for _, name := range []string{"Cookie", "Authorization", "X-Api-Key"} {
+			r.Header.Del(name)
+		}
+		c.ServeAs(v, r, v.Account(), k.ID)
+		return page.Sent{}, nil
+	}
+}
+
+// costPart says what an answer cost, once its receipt is there.
+type costPart struct {
+	Address string
+	Final   bool
+	Parts   part.Group
+}
+
+// cost is the receipt of a request in short.
+func (c *console) cost(v *page.Visit) (page.Outgoing, error) {
+	shown := costPart{Address: page.Base + "/playground/" + v.PathID() + "/cost"}
+	err := v.View(func(tx *store.Tx) error {
+		r, err := ledger.RequestTx(tx, v.PathID())
+		if err != nil {
+			return err
+		}
+		if r.Account != v.Account() {
+			return ledger.ErrNoRequest
+		}
+		shown.Final = true
+		tokens := part.Thousands(r.Tokens.Prompt) + " + " + part.Thousands(r.Tokens.Completion) + " tokens"
+		shown.Parts = part.Group{part.Text{Text: tokens, Muted: true}, part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS},
+			part.Ident{ID: r.ID}}
+		return nil
+	})
+	if err != nil && !errors.Is(err, ledger.ErrNoRequest) {
+		return nil, err
+	}
+	return page.Fragment{Name: "cost", Main: shown}, nil
+}

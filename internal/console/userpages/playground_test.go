@@ -1,0 +1,84 @@
+package userpages_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/consoletest"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+const asked = `{"model":"sandbox-chat","stream":true,"messages":[{"role":"user","content":"Hello"}]}`
+
+// call sends JSON to the API through the playground.
+func call(b *consoletest.Browser, key, path, body string) (status int, header http.Header, answer string) {
+	b.Headers["Content-Type"] = "application/json"
+	defer delete(b.Headers, "Content-Type")
+	got := b.Do(http.MethodPost, "/console/playground/"+key+"/"+path, body)
+	return got.Code, got.Header(), got.Body.String()
+}
+
+// TestPlaygroundCalls: a call from the playground is one of the key: it is judged,
+// held, charged and logged as any other.
+func TestPlaygroundCalls(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		b.Get("/console/playground").Want(t, http.StatusOK, "No key that works")
+		k := s.Key("ada", "backend")
+		b.Get("/console/playground").Want(t, http.StatusOK, "backend sk-", "sandbox-reasoner", `data-kind="chat"`)
+		b.Get("/console/playground?kind=image").Want(t, http.StatusOK, "sandbox-image", "Ratio")
+		boat := s.Job("ada", "a boat, again")
+		b.Get("/console/playground?again="+boat).Want(t, http.StatusOK, "a boat, again", `data-kind="image"`)
+
+		status, header, answer := call(b, k.ID, "chat", asked)
+		if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") ||
+			!strings.HasSuffix(answer, "data: [DONE]\n\n") {
+			t.Fatalf("%d %v %s", status, header, answer)
+		}
+		id := header.Get("X-Request-Id")
+		var receipt ledger.Receipt
+		s.Update(func(tx *store.Tx) (err error) {
+			receipt, err = ledger.RequestTx(tx, id)
+			return err
+		})
+		if receipt.Account != s.Accounts["ada"].ID || receipt.Key != k.ID || receipt.Endpoint != "/v1/chat/completions" || receipt.Cost <= 0 {
+			t.Errorf("receipt %+v", receipt)
+		}
+		b.Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "data-final", id, "tokens")
+		s.SignedIn("bob@example.com").Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "is being written")
+
+		for _, c := range []struct {
+			name   string
+			change func(*account.KeySettings) error
+			status int
+			code   string
+		}{
+			{"another model", func(k *account.KeySettings) error { k.AllowedModels = []string{"sandbox-free"}; return nil },
+				403, "permission_denied"},
+			{"another address", func(k *account.KeySettings) error {
+				k.AllowedModels, k.AllowedIPs = nil, []string{"203.0.113.1"}
+				return nil
+			}, 403, "permission_denied"},
+			{"nothing a day", func(k *account.KeySettings) error {
+				var nothing money.Amount
+				k.AllowedIPs, k.DailyBudget = nil, &nothing
+				return nil
+			}, 402, "insufficient_quota"},
+			{"disabled", func(k *account.KeySettings) error { k.Disabled = true; return nil }, 401, "invalid_api_key"},
+		} {
+			s.Update(func(tx *store.Tx) error { _, err := account.ChangeKeyTx(tx, k.ID, c.change); return err })
+			if status, _, answer := call(b, k.ID, "chat", asked); status != c.status || !strings.Contains(answer, c.code) {
+				t.Errorf("%s: %d %s", c.name, status, answer)
+			}
+		}
+		foreign := s.Key("bob", "bob's")
+		if status, _, answer := call(b, foreign.ID, "chat", asked); status != http.StatusNotFound || strings.Contains(answer, "choices") {
+			t.Errorf("with another's key: %d %s", status, answer)
+		}
+	})
+}

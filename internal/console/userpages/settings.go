@@ -1,0 +1,217 @@
+package userpages
+
+import (
+	"errors"
+	"net/http"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// settingsPage is the reader and his team.
+type settingsPage struct {
+	Me       part.Facts
+	Password part.Inputs
+	Sessions show.SessionList
+	Users    part.DataTable
+	NewUser  part.Inputs
+}
+
+// maxTeam bounds the users that the page shows.
+const maxTeam = 100
+
+func passwordForm() part.Inputs {
+	return part.Inputs{Action: page.Base + "/settings/password", Submit: "Change password", Fields: []part.FormField{
+		{Name: "current", Label: "Current password", Kind: "password", Complete: "current-password", Required: true},
+		{Name: "password", Label: "New password", Kind: "password", Complete: "new-password", Required: true,
+			Hint: "At least 8 characters. All your other sessions end."},
+	}}
+}
+
+func newUserForm() part.Inputs {
+	return part.Inputs{Action: page.Base + "/settings/users", Submit: "Add user", Fields: show.NewUserFields()}
+}
+
+func (c *console) settings(v *page.Visit) (page.Outgoing, error) {
+	return c.settingsWith(v, passwordForm(), newUserForm(), 0)
+}
+
+// settingsWith shows the page with forms that may have been refused.
+func (c *console) settingsWith(v *page.Visit, password, newUser part.Inputs, status int) (page.Outgoing, error) {
+	shown := settingsPage{Password: password, NewUser: newUser}
+	if err := v.View(func(tx *store.Tx) error {
+		a, err := account.GetTx(tx, v.Account())
+		if err != nil {
+			return err
+		}
+		shown.Me = part.Facts{{Name: "Email", Value: v.Session.User.Email}, {Name: "Account", Value: a.Name},
+			{Name: "Account id", Value: part.Ident{ID: a.ID}}, {Name: "Since", Value: part.Moment{MS: a.CreatedMS}}}
+		list, err := account.ListSessionsTx(tx, v.Session.User.ID)
+		if err != nil {
+			return err
+		}
+		shown.Sessions = show.SessionsOf(v, list, "/settings/sessions")
+		users, _, err := account.ListUsersTx(tx, v.Account(), "", maxTeam)
+		if err != nil {
+			return err
+		}
+		shown.team(v, users)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	return page.Whole{Name: "settings", Title: "Settings", Main: shown, Status: status}.Done(v, map[string]string{
+		"password": "Your password is changed, and all your other sessions have ended.",
+		"ended":    "That session has ended.",
+		"added":    "The user can sign in now.",
+		"changed":  "The user is changed.",
+		"deleted":  "The user is deleted, and all its sessions have ended.",
+	}), nil
+}
+
+// team shows the users of the account, with what can be done about the others.
+// Operators are changed by operators.
+func (s *settingsPage) team(v *page.Visit, users []account.User) {
+	s.Users = part.DataTable{Caption: "Users of this account", Columns: []part.Column{
+		{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
+	for _, u := range users {
+		path := page.Base + "/settings/users/" + u.ID
+		state, toggle := part.Badge{Tone: part.OK, Word: "can sign in"}, part.Act{Action: path + "/disable", Word: "Disable", About: u.Email}
+		if u.Disabled {
+			state, toggle = part.Badge{Word: "disabled"}, part.Act{Action: path + "/enable", Word: "Enable", About: u.Email}
+		}
+		var change any = part.Text{Text: "you", Muted: true}
+		switch {
+		case u.ID == v.Session.User.ID:
+		case u.Operator:
+			change = part.Text{Text: "operator", Muted: true}
+		default:
+			change = part.Group{toggle, v.Confirm(part.Confirm{
+				ID: "delete-" + u.ID, Button: "Delete", Title: "Delete " + u.Email + "?", Danger: true, Action: path + "/delete",
+				Text: []string{"This user cannot sign in any more. Keys and money of the account stay as they are."},
+			})}
+		}
+		s.Users.Rows = append(s.Users.Rows, part.DataRow{Cells: []any{u.Email, state, part.Moment{MS: u.CreatedMS}, change}})
+	}
+}
+
+func (c *console) changePassword(v *page.Visit) (page.Outgoing, error) {
+	form := passwordForm()
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	current, next := form.Field("current").Value, form.Field("password").Value
+	again := func(err error) (page.Outgoing, error) {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.settingsWith(v, form, newUserForm(), http.StatusUnprocessableEntity)
+	}
+	if err := account.CheckPassword(next); err != nil {
+		return again(err)
+	}
+	err := c.Entrance.Confirm(v.Context(), v.Session.User, current, v.Address())
+	if errors.Is(err, account.ErrWrongSignIn) {
+		err = fault.At(fault.InvalidRequest, "current", "That is not your password.")
+	}
+	if err != nil {
+		return again(err)
+	}
+	hash, err := c.Passwords.Hash(v.Context(), next)
+	if err != nil {
+		return again(err)
+	}
+	var value string
+	if err := v.Update(func(tx *store.Tx) error {
+		if _, err := account.ChangeUserTx(tx, v.Session.User.ID, account.UserChange{PasswordHash: &hash}); err != nil {
+			return err
+		}
+		_, value, err = account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: v.Session.User.ID,
+			Address: v.Address().String(), Agent: v.Request.UserAgent()})
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	v.GiveCookie(account.UserSession, value)
+	return page.To("/settings", "password"), nil
+}
+
+func (c *console) endSession(v *page.Visit) (page.Outgoing, error) {
+	if err := v.Update(func(tx *store.Tx) error {
+		return account.EndSessionTx(tx, v.Session.User.ID, v.PathID())
+	}); err != nil {
+		return nil, err
+	}
+	return page.To("/settings", "ended"), nil
+}
+
+func (c *console) endSessions(v *page.Visit) (page.Outgoing, error) {
+	if err := v.Update(func(tx *store.Tx) error { return account.EndSessionsTx(tx, v.Session.User.ID) }); err != nil {
+		return nil, err
+	}
+	v.TakeCookie(account.UserSession)
+	return page.To("/sign-in", ""), nil
+}
+
+func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
+	form := newUserForm()
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	add := func() error {
+		email, err := account.ParseEmail(form.Field("email").Value)
+		if err != nil {
+			return err
+		}
+		hash, err := c.Passwords.Hash(v.Context(), form.Field("password").Value)
+		if err != nil {
+			return err
+		}
+		return v.Update(func(tx *store.Tx) error {
+			_, err := account.CreateUserTx(tx, v.Account(), account.SignIn{Email: email, PasswordHash: hash})
+			return err
+		})
+	}
+	if err := add(); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.settingsWith(v, passwordForm(), form, http.StatusUnprocessableEntity)
+	}
+	return page.To("/settings", "added"), nil
+}
+
+// colleague lets act change another user of the visitor's account.
+func (c *console) colleague(v *page.Visit, done string, act func(tx *store.Tx, user string) error) (page.Outgoing, error) {
+	if err := v.Update(func(tx *store.Tx) error {
+		u, err := account.OwnUserTx(tx, v.Account(), v.PathID())
+		if err != nil {
+			return err
+		}
+		if u.ID == v.Session.User.ID || u.Operator {
+			return fault.New(fault.PermissionDenied, "You cannot do this to yourself, or to an operator. Ask who runs this service.")
+		}
+		return act(tx, u.ID)
+	}); err != nil {
+		return nil, err
+	}
+	return page.To("/settings", done), nil
+}
+
+func (c *console) disableUser(v *page.Visit) (page.Outgoing, error) { return c.switchUser(v, true) }
+func (c *console) enableUser(v *page.Visit) (page.Outgoing, error)  { return c.switchUser(v, false) }
+
+func (c *console) switchUser(v *page.Visit, disabled bool) (page.Outgoing, error) {
+	return c.colleague(v, "changed", func(tx *store.Tx, user string) error {
+		_, err := account.ChangeUserTx(tx, user, account.UserChange{Disabled: &disabled})
+		return err
+	})
+}
+
+func (c *console) deleteUser(v *page.Visit) (page.Outgoing, error) {
+	return c.colleague(v, "deleted", account.DeleteUserTx)
+}

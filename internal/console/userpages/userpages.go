@@ -1,0 +1,124 @@
+// Package userpages owns the console's pages of accounts' users: a file of handlers
+// a page, and a template of its name in html/, made of the components of package
+// part. It has no rules of its own about money, keys or receivers: a page calls what
+// the API calls.
+//
+// Invariants: a page shows the things of its visitor's account alone, and the account
+// comes from the session, never from what was sent; GET changes nothing; a secret is
+// shown in the answer that made it and nowhere else; no page tells of lines, or a
+// provider's words.
+package userpages
+
+import (
+	"embed"
+	"net/http"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/job"
+	"tollgate/internal/media"
+	"tollgate/internal/webhook"
+)
+
+//go:embed html/*.html
+var embedded embed.FS
+
+// Options are what the pages work with. All are required.
+type Options struct {
+	// Keys is this node's key cache; it is told of every change.
+	Keys *account.Keys
+	// Passwords hashes those of users, and Entrance confirms them.
+	Passwords *account.Passwords
+	Entrance  *account.Entrance
+	// Catalog is this node's watcher.
+	Catalog *catalog.Watcher
+	// Jobs, Webhooks and Media are those of this node.
+	Jobs     *job.Jobs
+	Webhooks *webhook.Webhooks
+	Media    *media.Store
+	// ServeAs answers a request to the API with a key of an account (api.Door).
+	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
+	// PublicURL is the base address that users see.
+	PublicURL string
+}
+
+// console answers the pages.
+type console struct{ Options }
+
+// Section is the pages, and the menu that leads to them.
+func Section(o Options) page.Section {
+	c := &console{o}
+	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Templates: embedded}
+}
+
+// handlers is the table of contents.
+func (c *console) handlers() []page.Handler {
+	return []page.Handler{
+		page.Get("", c.overview),
+
+		page.Get("/keys", c.listKeys),
+		page.Get("/keys/new", c.newKey),
+		page.Post("/keys/new", c.createKey),
+		page.Get("/keys/{id}", c.showKey),
+		page.Post("/keys/{id}", c.changeKey),
+		page.Post("/keys/{id}/disable", c.disableKey),
+		page.Post("/keys/{id}/enable", c.enableKey),
+		page.Post("/keys/{id}/delete", c.deleteKey),
+		page.Get("/keys/{id}/arrival", c.keyArrival),
+
+		page.Get("/requests", c.listRequests),
+		page.Get("/requests/{id}", c.showRequest),
+
+		page.Get("/billing", c.billing),
+		page.Get("/billing/movements", c.downloadMovements),
+		page.Post("/billing/redeem", c.redeem),
+
+		page.Get("/jobs", c.listJobs),
+		page.Get("/jobs/live", c.liveJobs),
+		page.Get("/jobs/{id}", c.showJob),
+		page.Get("/jobs/{id}/live", c.liveJob),
+
+		page.Get("/playground", c.playground),
+		page.Get("/playground/{id}/cost", c.cost),
+		page.Post("/playground/{id}/chat", c.asKey("/v1/chat/completions")),
+		page.Post("/playground/{id}/responses", c.asKey("/v1/responses")),
+		page.Post("/playground/{id}/messages", c.asKey("/native/v1/messages")),
+		page.Post("/playground/{id}/images", c.asKey("/v1/images/generations")),
+		page.Post("/playground/{id}/videos", c.asKey("/v1/videos/generations")),
+
+		page.Get("/webhooks", c.webhooks),
+		page.Post("/webhooks", c.saveWebhook),
+		page.Post("/webhooks/secret", c.showSecret),
+		page.Post("/webhooks/roll", c.rollSecret),
+		page.Post("/webhooks/test", c.testWebhook),
+		page.Get("/webhooks/deliveries/{id}", c.showDelivery),
+		page.Post("/webhooks/deliveries/{id}/resend", c.resendDelivery),
+
+		page.Get("/models", c.models),
+
+		page.Get("/settings", c.settings),
+		page.Post("/settings/password", c.changePassword),
+		page.Post("/settings/sessions/end", c.endSessions),
+		page.Post("/settings/sessions/{id}/end", c.endSession),
+		page.Post("/settings/users", c.addUser),
+		page.Post("/settings/users/{id}/disable", c.disableUser),
+		page.Post("/settings/users/{id}/enable", c.enableUser),
+		page.Post("/settings/users/{id}/delete", c.deleteUser),
+	}
+}
+
+func menu() []part.NavItem {
+	return []part.NavItem{
+		{Href: page.Base + "", Text: "Overview", Icon: "layout-dashboard"},
+		{Href: page.Base + "/keys", Text: "Keys", Icon: "key-round"},
+		{Href: page.Base + "/requests", Text: "Requests", Icon: "list"},
+		{Href: page.Base + "/billing", Text: "Billing", Icon: "receipt"},
+		{Href: page.Base + "/jobs", Text: "Jobs", Icon: "images"},
+		{Href: page.Base + "/webhooks", Text: "Webhooks", Icon: "webhook"},
+		{Href: page.Base + "/models", Text: "Models", Icon: "boxes"},
+		{Href: page.Base + "/playground", Text: "Playground", Icon: "play"},
+		{Href: page.Base + "/settings", Text: "Settings", Icon: "settings"},
+	}
+}

@@ -1,0 +1,304 @@
+package userpages
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/webhook"
+)
+
+// webhooksPage is where an account receives its events, and what became of them.
+type webhooksPage struct {
+	Form   part.Inputs
+	Secret *part.Copying // nil: not asked for
+	Has    bool          // an address
+	Roll   part.Confirm
+	Log    part.DataTable
+	Pager  part.Pager
+	Empty  *part.Empty
+}
+
+// deliveryPage is one delivery with its attempts.
+type deliveryPage struct {
+	State    part.Badge
+	Facts    part.Facts
+	Attempts part.DataTable
+	Resend   part.Act
+}
+
+func webhookForm() part.Inputs {
+	f := part.Inputs{Action: page.Base + "/webhooks", Submit: "Save", Fields: []part.FormField{
+		{Name: "url", Label: "Address", Kind: "url", Hint: "A public https address of yours. Empty: nothing is sent."},
+		{Name: "events", Label: "Events", Kind: part.Checks},
+		{Name: "balance_low_credits", Label: "Low balance", After: "credits", Numeric: true,
+			Hint: "balance.low is sent once when the balance falls below this, and again after a top-up. Empty: never. 200 credits are $1."},
+	}}
+	for _, name := range webhook.Types() {
+		events := f.Field("events")
+		events.Options = append(events.Options, part.Option{Value: name, Label: name})
+	}
+	return f
+}
+
+func (c *console) webhooks(v *page.Visit) (page.Outgoing, error) {
+	form := webhookForm()
+	if err := v.View(func(tx *store.Tx) error {
+		e, err := webhook.KnownEndpointTx(tx, v.Account())
+		if err != nil {
+			return err
+		}
+		level, set, err := ledger.LowTx(tx, v.Account())
+		if err != nil {
+			return err
+		}
+		form.Field("url").Value = e.URL
+		for i, o := range form.Field("events").Options {
+			for _, chosen := range e.Events {
+				form.Field("events").Options[i].On = form.Field("events").Options[i].On || chosen == o.Value
+			}
+		}
+		if set {
+			form.Field("balance_low_credits").Value = level.Credits().String()
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	return c.webhooksWith(v, form, nil, 0)
+}
+
+// webhooksWith shows the page with a form that may have been refused, and the
+// secret where it was asked for.
+func (c *console) webhooksWith(
+	v *page.Visit, form part.Inputs, secret *part.Copying, status int, notices ...part.Notice,
+) (page.Outgoing, error) {
+	shown := webhooksPage{Form: form, Secret: secret}
+	after := v.Query("after")
+	if err := v.View(func(tx *store.Tx) error {
+		e, err := webhook.KnownEndpointTx(tx, v.Account())
+		if err != nil {
+			return err
+		}
+		shown.Has = e.URL != ""
+		list, more, err := c.Webhooks.DeliveriesTx(tx, v.Account(), after, page.Rows)
+		if err != nil {
+			return err
+		}
+		shown.Log = deliveriesTable(list)
+		shown.Pager = v.Pager("/webhooks", more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	shown.Roll = v.Confirm(part.Confirm{ID: "roll", Button: "Roll the secret", Title: "Roll the signing secret?", Danger: true,
+		Action: page.Base + "/webhooks/roll",
+		Text: []string{"The secret of now stops working at once: what is sent from then on is signed with the new one.",
+			"Put it into your receiver."}})
+	if len(shown.Log.Rows) == 0 && after == "" {
+		shown.Empty = &part.Empty{Title: "Nothing was sent yet",
+			Text: "Set an address and choose events, then send a test: it shows here at once, with what your receiver answered."}
+	}
+	p := page.Whole{Name: "webhooks", Title: "Webhooks", Main: shown, Status: status, Notices: notices}
+	return p.Done(v, map[string]string{"saved": "Saved. Events go there from now on."}), nil
+}
+
+// deliveriesTable lists deliveries in short.
+func deliveriesTable(list []webhook.Delivery) part.DataTable {
+	t := part.DataTable{Caption: "Deliveries of 30 days", Columns: []part.Column{
+		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true},
+		{Title: "Event id", Fold: true}}}
+	for _, d := range list {
+		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/webhooks/deliveries/" + d.ID, Cells: []any{
+			part.Moment{MS: d.CreatedMS}, d.Type, deliveryState(d), lastAnswer(d),
+			part.Count{N: int64(len(d.Attempts))}, part.Ident{ID: d.Event, Cut: true}}})
+	}
+	return t
+}
+
+func deliveryState(d webhook.Delivery) part.Badge {
+	switch d.State {
+	case "delivered":
+		return part.Badge{Tone: part.OK, Word: "delivered"}
+	case "failed":
+		return part.Badge{Tone: part.Bad, Word: "failed"}
+	}
+	return part.Badge{Tone: part.Info, Word: "waiting"}
+}
+
+// lastAnswer is what the last attempt met.
+func lastAnswer(d webhook.Delivery) part.Text {
+	if len(d.Attempts) == 0 {
+		return part.Text{Text: "not sent yet", Muted: true}
+	}
+	return part.Text{Text: answered(d.Attempts[len(d.Attempts)-1])}
+}
+
+// answered says what an attempt met.
+func answered(a webhook.DeliveryAttempt) string {
+	switch {
+	case a.Status != 0 && a.Error == "":
+		return fmt.Sprintf("%d in %s", a.Status, part.Span(a.TookMS))
+	case a.Status != 0:
+		return fmt.Sprintf("%d in %s: %s", a.Status, part.Span(a.TookMS), a.Error)
+	}
+	return a.Error
+}
+
+func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
+	form := webhookForm()
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	save := func() error {
+		e := webhook.Endpoint{URL: strings.TrimSpace(form.Field("url").Value)}
+		for _, o := range form.Field("events").Options {
+			if o.On {
+				e.Events = append(e.Events, o.Value)
+			}
+		}
+		var low *money.Amount
+		if text := strings.TrimSpace(form.Field("balance_low_credits").Value); text != "" {
+			level, err := money.ParseCredits(text)
+			if err != nil || level < 0 {
+				return fault.At(fault.InvalidRequest, "balance_low_credits", "Low balance is a number of credits, for example 500, or empty.")
+			}
+			low = &level
+		}
+		return v.Update(func(tx *store.Tx) error {
+			if err := ledger.SetLowTx(tx, v.Account(), low); err != nil {
+				return err
+			}
+			_, err := c.Webhooks.PutEndpointTx(tx, v.Account(), e)
+			return err
+		})
+	}
+	if err := save(); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.webhooksWith(v, form, nil, http.StatusUnprocessableEntity)
+	}
+	return page.To("/webhooks", "saved"), nil
+}
+
+// showSecret shows the signing secret in the answer to a form, and in no address.
+func (c *console) showSecret(v *page.Visit) (page.Outgoing, error) {
+	var e webhook.Endpoint
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		e, err = webhook.EndpointTx(tx, v.Account())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return c.withSecret(v, e.Secret)
+}
+
+func (c *console) rollSecret(v *page.Visit) (page.Outgoing, error) {
+	var secret string
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		secret, err = webhook.RollTx(tx, v.Account())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return c.withSecret(v, secret, part.Notice{Tone: part.Warn, Focus: true, Title: "The secret is rolled.",
+		Text: "The one before is worth nothing now. Put this one into your receiver."})
+}
+
+func (c *console) withSecret(v *page.Visit, secret string, notices ...part.Notice) (page.Outgoing, error) {
+	return c.webhookNow(v, &part.Copying{ID: "secret", Label: "Signing secret", Value: secret}, notices...)
+}
+
+// webhookNow shows the page as it is set now, with something beside it.
+func (c *console) webhookNow(v *page.Visit, secret *part.Copying, notices ...part.Notice) (page.Outgoing, error) {
+	out, err := c.webhooks(v)
+	p, ok := out.(page.Whole)
+	if err != nil || !ok {
+		return out, err
+	}
+	shown, _ := p.Main.(webhooksPage) // what webhooks shows
+	shown.Secret = secret
+	p.Main, p.Notices = shown, notices
+	return p, nil
+}
+
+// testWebhook sends a test and says what the receiver made of it.
+func (c *console) testWebhook(v *page.Visit) (page.Outgoing, error) {
+	got, err := c.Webhooks.Test(v.Context(), v.Account())
+	var f *fault.Error
+	switch {
+	case errors.As(err, &f) && f.Status() < http.StatusInternalServerError:
+		return c.webhookNow(v, nil, part.Notice{Tone: part.Bad, Text: f.Message, Focus: true})
+	case err != nil:
+		return nil, err
+	case got.Error == "":
+		return c.webhookNow(v, nil, part.Notice{Tone: part.OK, Focus: true, Title: "Your receiver works.",
+			Text: fmt.Sprintf("It answered %d in %s.", got.Status, part.Span(got.ResponseMS))})
+	}
+	text := got.Error
+	if got.Status != 0 {
+		text = fmt.Sprintf("It answered %d in %s. %s", got.Status, part.Span(got.ResponseMS), got.Error)
+	}
+	return c.webhookNow(v, nil, part.Notice{Tone: part.Bad, Focus: true, Title: "The test was not delivered.", Text: text})
+}
+
+func (c *console) showDelivery(v *page.Visit) (page.Outgoing, error) {
+	var d webhook.Delivery
+	if err := v.View(func(tx *store.Tx) (err error) {
+		d, err = c.Webhooks.OwnDeliveryTx(tx, v.Account(), v.PathID())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	shown := deliveryPage{State: deliveryState(d),
+		Resend: part.Act{Action: page.Base + "/webhooks/deliveries/" + d.ID + "/resend", Word: "Resend"}}
+	shown.Facts = part.Facts{{Name: "Event", Value: d.Type}, {Name: "Event id", Value: part.Ident{ID: d.Event}},
+		{Name: "Address", Value: part.Text{Text: d.URL, Mono: true}}, {Name: "Written", Value: part.Moment{MS: d.CreatedMS}}}
+	if d.NextMS != 0 {
+		shown.Facts = append(shown.Facts, part.Fact{Name: "Next attempt", Value: part.Moment{MS: d.NextMS}})
+	}
+	shown.Attempts = part.DataTable{Caption: "Attempts", Columns: []part.Column{
+		{Title: "Time"}, {Title: "Status"}, {Title: "Took", Right: true}, {Title: "What happened"}}}
+	for _, a := range d.Attempts {
+		status := part.Badge{Tone: part.Bad, Word: "no answer"}
+		if a.Status != 0 {
+			status = show.Status(a.Status, "")
+			if a.Status >= http.StatusMultipleChoices {
+				status.Tone = part.Bad
+			}
+		}
+		what := a.Error
+		if what == "" {
+			what = "delivered"
+		}
+		cells := []any{part.Moment{MS: a.AtMS}, status, part.Took{MS: a.TookMS}, what}
+		shown.Attempts.Rows = append(shown.Attempts.Rows, part.DataRow{Cells: cells})
+	}
+	return page.Whole{Name: "delivery", Title: "Delivery of " + d.Type, Main: shown}.Done(v, map[string]string{
+		"sent": "It was sent again. What came of it is the last attempt.",
+	}), nil
+}
+
+// resendDelivery sends an event again: the same id and bytes.
+func (c *console) resendDelivery(v *page.Visit) (page.Outgoing, error) {
+	var d webhook.Delivery
+	if err := v.View(func(tx *store.Tx) (err error) {
+		d, err = c.Webhooks.OwnDeliveryTx(tx, v.Account(), v.PathID())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := c.Webhooks.Resend(v.Context(), d.ID); err != nil {
+		return nil, err
+	}
+	return page.To("/webhooks/deliveries/"+d.ID, "sent"), nil
+}
