@@ -153,7 +153,8 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 		if err != nil {
 			return err
 		}
-		list(entriesTable(moves), more, page.Last(moves, func(e movement.Entry) string { return e.ID }), "No money has moved yet.")
+		list(show.Movements(moves, page.Base+"/operator"), more, page.Last(moves, func(e movement.Entry) string { return e.ID }),
+			"No money has moved yet.")
 	case "requests":
 		found, more, err := ledger.RequestsTx(tx, ledger.RequestFilter{Account: a.ID, After: after, Limit: page.Rows})
 		if err != nil {
@@ -227,17 +228,16 @@ func (c *console) welcome(a account.Account, secret string) part.Snippets {
 	return part.Snippets{ID: "welcome", Tabs: []part.Snippet{{Name: "Welcome text", Text: text}}}
 }
 
+// keysTable lists keys, with what can be done.
 func keysTable(keys []account.Key) part.DataTable {
-	t := part.DataTable{Caption: "Keys", Columns: []part.Column{{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits"},
-		{Title: "Today", Right: true}, {Title: "Total", Right: true}, {Title: "Last use"}, {Title: "Change"}}}
-	for _, k := range keys {
+	t := show.Keys(keys)
+	t.Columns = append(t.Columns, part.Column{Title: "Change"})
+	for i, k := range keys {
 		change := part.Act{Action: page.Base + "/operator/keys/" + k.ID + "/disable", Word: "Disable", About: show.KeyName(k)}
 		if k.Ledger.Limits.Disabled {
 			change = part.Act{Action: page.Base + "/operator/keys/" + k.ID + "/enable", Word: "Enable", About: show.KeyName(k)}
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{show.KeyName(k), part.Text{Text: k.Hint, Mono: true}, show.KeyState(k),
-			show.KeyLimits(k),
-			part.Money{Amount: k.Ledger.SpentToday}, part.Money{Amount: k.Ledger.Spent}, part.Moment{MS: k.Ledger.LastUsedMS}, change}})
+		t.Rows[i].Cells = append(t.Rows[i].Cells, change)
 	}
 	return t
 }
@@ -259,37 +259,13 @@ func usersTable(users []account.User) part.DataTable {
 	return t
 }
 
-func entriesTable(moves []movement.Entry) part.DataTable {
-	t := part.DataTable{Caption: "Movements of money",
-		Columns: []part.Column{{Title: "Time"}, {Title: "What"}, {Title: "Amount", Right: true},
-			{Title: "Balance", Right: true}, {Title: "Note or request"}}}
-	for _, e := range moves {
-		var about any = part.Text{Text: part.Dashed(e.Note)}
-		if e.Request != "" {
-			about = part.Ident{ID: e.Request, Href: page.Base + "/operator/requests/" + e.Request, Cut: true}
-		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.CreatedMS}, stateWords(e.Kind), part.Money{Amount: e.Amount},
-			part.Money{Amount: e.Balance}, about}})
-	}
-	return t
-}
-
-func deliveriesTable(found []webhook.Delivery) part.DataTable {
-	tones := map[string]part.Tone{"delivered": part.OK, "failed": part.Bad, "pending": part.Warn}
-	t := part.DataTable{Caption: "Deliveries",
-		Columns: []part.Column{{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Last answer"},
-			{Title: "Attempts", Right: true}, {Title: "Address"}, {Title: "Id"}, {Title: "Change"}}}
-	for _, d := range found {
-		last := "–"
-		if n := len(d.Attempts); n > 0 {
-			last = d.Attempts[n-1].Error
-			if last == "" {
-				last = fmt.Sprintf("%d in %s", d.Attempts[n-1].Status, part.Span(d.Attempts[n-1].TookMS))
-			}
-		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: d.CreatedMS}, d.Type, part.Badge{Tone: tones[d.State], Word: d.State},
-			part.Text{Text: last}, part.Count{N: int64(len(d.Attempts))}, part.Text{Text: d.URL, Mono: true}, part.Ident{ID: d.Event, Cut: true},
-			part.Act{Action: page.Base + "/operator/deliveries/" + d.ID + "/resend", Word: "Resend", About: d.Event}}})
+// deliveriesTable lists deliveries with where they went, and what can be done.
+func deliveriesTable(list []webhook.Delivery) part.DataTable {
+	t := show.Deliveries(list)
+	t.Columns = append(t.Columns, part.Column{Title: "Address"}, part.Column{Title: "Change"})
+	for i, d := range list {
+		t.Rows[i].Cells = append(t.Rows[i].Cells, part.Text{Text: d.URL, Mono: true},
+			part.Act{Action: page.Base + "/operator/deliveries/" + d.ID + "/resend", Word: "Resend", About: d.Event})
 	}
 	return t
 }

@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -114,22 +115,9 @@ func modelsTable(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
 		if len(lines) > 0 {
 			from = part.Text{Text: part.Words(lines)}
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{m.ID, string(m.Kind), modelBadge(m.State), from, acts}})
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelState(m.State), from, acts}})
 	}
 	return t
-}
-
-func modelBadge(s catalog.ModelState) part.Badge {
-	b := part.Badge{Word: stateWords(string(s))}
-	switch s {
-	case catalog.StateOpen:
-		b.Tone = part.OK
-	case catalog.StateMaintenance:
-		b.Tone = part.Warn
-	case catalog.StateComingSoon:
-		b.Tone = part.Info
-	}
-	return b
 }
 
 func historyTable(history []catalog.Revision, current int64) part.DataTable {

@@ -62,7 +62,7 @@ func requestsTable(list []ledger.Receipt) part.DataTable {
 	for _, r := range list {
 		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/requests/" + r.ID, Cells: []any{part.Moment{MS: r.CreatedMS},
 			part.Ident{ID: r.Account, Cut: true}, r.Model, part.Dashed(r.Line), show.Status(r.Status, r.Code),
-			part.Text{Text: part.Thousands(r.Tokens.Prompt) + " > " + part.Thousands(r.Tokens.Completion)},
+			show.Tokens(r.Tokens),
 			part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS}, part.Ident{ID: r.ID, Cut: true}}})
 	}
 	return t

@@ -7,6 +7,18 @@ import (
 	"tollgate/internal/console/part"
 )
 
+// Keys lists keys.
+func Keys(list []account.Key) part.DataTable {
+	t := part.DataTable{Caption: "Keys of this account", Columns: []part.Column{
+		{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits", Fold: true}, {Title: "Today", Right: true, Fold: true},
+		{Title: "Total", Right: true, Fold: true}, {Title: "Last use", Fold: true}}}
+	for _, k := range list {
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{KeyName(k), part.Text{Text: k.Hint, Mono: true}, KeyState(k), keyLimits(k),
+			part.Money{Amount: k.Ledger.SpentToday}, part.Money{Amount: k.Ledger.Spent}, part.Moment{MS: k.Ledger.LastUsedMS}}})
+	}
+	return t
+}
+
 // KeyName is what a key is called.
 func KeyName(k account.Key) string {
 	if k.Name == "" {
@@ -26,8 +38,8 @@ func KeyState(k account.Key) part.Badge {
 	return part.Badge{Tone: part.OK, Word: "works"}
 }
 
-// KeyLimits says in short what a key may do.
-func KeyLimits(k account.Key) part.Text {
+// keyLimits says in short what a key may do.
+func keyLimits(k account.Key) part.Text {
 	var limits []string
 	l := k.Ledger.Limits
 	if l.RPM != nil {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"tollgate/internal/console/part"
+	"tollgate/internal/ledger"
 )
 
 // Status shows how a request ended: the status, and the code of an error.
@@ -20,4 +21,12 @@ func Status(status int, code string) part.Badge {
 		return part.Badge{Tone: part.Warn, Word: word}
 	}
 	return part.Badge{Tone: part.Bad, Word: word}
+}
+
+// Tokens are those of prompt and answer in short.
+func Tokens(t ledger.Tokens) part.Text {
+	if t.Prompt == 0 && t.Completion == 0 {
+		return part.Text{Text: "–", Muted: true}
+	}
+	return part.Text{Text: part.Thousands(t.Prompt) + " → " + part.Thousands(t.Completion)}
 }

@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
-	"tollgate/internal/ledger/books"
+	"tollgate/internal/console/show"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/store"
 )
@@ -54,7 +54,7 @@ func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page
 		if err != nil {
 			return err
 		}
-		shown.Table = movementsTable(list)
+		shown.Table = show.Movements(list, page.Base)
 		shown.Pager = v.Pager("/billing", more, page.Last(list, func(e movement.Entry) string { return e.ID }))
 		return nil
 	}); err != nil {
@@ -76,36 +76,6 @@ func floorWords(a account.Account) string {
 	return "for new requests, with " + part.USD(-a.Money.Floor) + " of overdraft"
 }
 
-// movementWords are the kinds of movements as people read them.
-var movementWords = map[string]part.Badge{
-	books.EntryCredit:   {Tone: part.OK, Word: "credit"},
-	books.EntryTakeBack: {Tone: part.Warn, Word: "taken back"},
-	"charge":            {Word: "charge"},
-	"charges":           {Word: "charges of a month"},
-}
-
-// movementsTable lists movements of money.
-func movementsTable(list []movement.Entry) part.DataTable {
-	t := part.DataTable{Caption: "Movements of money", Columns: []part.Column{
-		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true}, {Title: "Balance", Right: true}, {Title: "For"}}}
-	for _, e := range list {
-		kind, known := movementWords[e.Kind]
-		if !known {
-			kind = part.Badge{Word: e.Kind}
-		}
-		var what any = part.Text{Text: e.Note}
-		switch {
-		case e.Job != "":
-			what = part.Ident{ID: e.Job}
-		case e.Request != "":
-			what = part.Ident{ID: e.Request, Href: page.Base + "/requests/" + e.Request}
-		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.CreatedMS}, kind, part.Money{Amount: e.Amount},
-			part.Money{Amount: e.Balance}, what}})
-	}
-	return t
-}
-
 // downloadMovements gives the movements, newest first, as CSV.
 func (c *console) downloadMovements(v *page.Visit) (page.Outgoing, error) {
 	after, rows := "", 0
@@ -115,7 +85,7 @@ func (c *console) downloadMovements(v *page.Visit) (page.Outgoing, error) {
 			if list, more, err = movement.EntriesTx(tx, v.Account(), after, movementsAPart); err != nil {
 				return err
 			}
-			t = movementsTable(list)
+			t = show.Movements(list, page.Base)
 			if rows += len(list); more {
 				after, more = list[len(list)-1].ID, rows < maxMovements
 			}

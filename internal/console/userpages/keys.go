@@ -54,19 +54,16 @@ type arrivalPart struct {
 }
 
 func (c *console) listKeys(v *page.Visit) (page.Outgoing, error) {
-	shown := keysPage{Table: part.DataTable{Caption: "Keys of this account", Columns: []part.Column{
-		{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits", Fold: true}, {Title: "Today", Right: true, Fold: true},
-		{Title: "Total", Right: true, Fold: true}, {Title: "Last use", Fold: true}}}}
+	var shown keysPage
 	after := v.Query("after")
 	if err := v.View(func(tx *store.Tx) error {
 		list, more, err := account.ListKeysTx(tx, v.Account(), after, page.Rows)
 		if err != nil {
 			return err
 		}
-		for _, k := range list {
-			shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Href: page.Base + "/keys/" + k.ID, Cells: []any{
-				show.KeyName(k), part.Text{Text: k.Hint, Mono: true}, show.KeyState(k), show.KeyLimits(k), part.Money{Amount: k.Ledger.SpentToday},
-				part.Money{Amount: k.Ledger.Spent}, part.Moment{MS: k.Ledger.LastUsedMS}}})
+		shown.Table = show.Keys(list)
+		for i, k := range list {
+			shown.Table.Rows[i].Href = page.Base + "/keys/" + k.ID
 		}
 		shown.Pager = v.Pager("/keys", more, page.Last(list, func(k account.Key) string { return k.ID }))
 		return nil

@@ -50,7 +50,7 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 			continue
 		}
 		shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Href: page.Base + "/models?id=" + url.QueryEscape(m.ID), Cells: []any{
-			m.ID, string(m.Kind), modelState(m), shortPrice(m), shortLimits(m)}})
+			m.ID, string(m.Kind), show.ModelState(m.State), shortPrice(m), shortLimits(m)}})
 	}
 	shown.Tabs = part.Tabs{Label: "Kinds", Items: []part.Tab{{Href: page.Base + "/models", Text: "All", Current: kind == ""}}}
 	for _, k := range []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo} {
@@ -61,18 +61,6 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 		shown.Empty = &part.Empty{Title: "No models are open to you", Text: "Ask who runs this service which there will be."}
 	}
 	return page.Whole{Name: "models", Title: "Models", Main: shown}, nil
-}
-
-func modelState(m *catalog.Model) part.Badge {
-	switch m.State {
-	case catalog.StateOpen:
-		return part.Badge{Tone: part.OK, Word: "open"}
-	case catalog.StateMaintenance:
-		return part.Badge{Tone: part.Warn, Word: "maintenance"}
-	case catalog.StateComingSoon:
-		return part.Badge{Tone: part.Info, Word: "coming soon"}
-	}
-	return part.Badge{Word: string(m.State)}
 }
 
 // unitOf is what a tier's price is for.
@@ -123,7 +111,7 @@ func durations(m *catalog.Model) string {
 }
 
 func (c *console) showModel(m *catalog.Model) page.Outgoing {
-	shown := modelPage{ID: m.ID, State: modelState(m), Prices: pricesOf(m),
+	shown := modelPage{ID: m.ID, State: show.ModelState(m.State), Prices: pricesOf(m),
 		Codes: part.Snippets{ID: "use", Tabs: show.ModelSnippets(c.PublicURL, m)}}
 	shown.Facts = part.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "By", Value: m.Owner()}}
 	add := func(name, value string) {

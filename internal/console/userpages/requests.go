@@ -123,18 +123,10 @@ func requestsTable(list []ledger.Receipt) part.DataTable {
 		{Title: "Took", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
 		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/requests/" + r.ID, Cells: []any{
-			part.Moment{MS: r.CreatedMS}, r.Model, show.Status(r.Status, r.Code), tokens(r.Tokens),
+			part.Moment{MS: r.CreatedMS}, r.Model, show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
 			part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS}, part.Ident{ID: r.ID, Cut: true}}})
 	}
 	return t
-}
-
-// tokens are those of prompt and answer in short.
-func tokens(t ledger.Tokens) part.Text {
-	if t.Prompt == 0 && t.Completion == 0 {
-		return part.Text{Text: "–", Muted: true}
-	}
-	return part.Text{Text: part.Thousands(t.Prompt) + " → " + part.Thousands(t.Completion)}
 }
 
 func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {

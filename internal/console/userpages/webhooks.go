@@ -93,7 +93,10 @@ func (c *console) webhooksWith(
 		if err != nil {
 			return err
 		}
-		shown.Log = deliveriesTable(list)
+		shown.Log = show.Deliveries(list)
+		for i, d := range list {
+			shown.Log.Rows[i].Href = page.Base + "/webhooks/deliveries/" + d.ID
+		}
 		shown.Pager = v.Pager("/webhooks", more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))
 		return nil
 	}); err != nil {
@@ -109,48 +112,6 @@ func (c *console) webhooksWith(
 	}
 	p := page.Whole{Name: "webhooks", Title: "Webhooks", Main: shown, Status: status, Notices: notices}
 	return p.Done(v, map[string]string{"saved": "Saved. Events go there from now on."}), nil
-}
-
-// deliveriesTable lists deliveries in short.
-func deliveriesTable(list []webhook.Delivery) part.DataTable {
-	t := part.DataTable{Caption: "Deliveries of 30 days", Columns: []part.Column{
-		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true},
-		{Title: "Event id", Fold: true}}}
-	for _, d := range list {
-		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/webhooks/deliveries/" + d.ID, Cells: []any{
-			part.Moment{MS: d.CreatedMS}, d.Type, deliveryState(d), lastAnswer(d),
-			part.Count{N: int64(len(d.Attempts))}, part.Ident{ID: d.Event, Cut: true}}})
-	}
-	return t
-}
-
-func deliveryState(d webhook.Delivery) part.Badge {
-	switch d.State {
-	case "delivered":
-		return part.Badge{Tone: part.OK, Word: "delivered"}
-	case "failed":
-		return part.Badge{Tone: part.Bad, Word: "failed"}
-	}
-	return part.Badge{Tone: part.Info, Word: "waiting"}
-}
-
-// lastAnswer is what the last attempt met.
-func lastAnswer(d webhook.Delivery) part.Text {
-	if len(d.Attempts) == 0 {
-		return part.Text{Text: "not sent yet", Muted: true}
-	}
-	return part.Text{Text: answered(d.Attempts[len(d.Attempts)-1])}
-}
-
-// answered says what an attempt met.
-func answered(a webhook.DeliveryAttempt) string {
-	switch {
-	case a.Status != 0 && a.Error == "":
-		return fmt.Sprintf("%d in %s", a.Status, part.Span(a.TookMS))
-	case a.Status != 0:
-		return fmt.Sprintf("%d in %s: %s", a.Status, part.Span(a.TookMS), a.Error)
-	}
-	return a.Error
 }
 
 func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
@@ -259,7 +220,7 @@ func (c *console) showDelivery(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	shown := deliveryPage{State: deliveryState(d),
+	shown := deliveryPage{State: show.DeliveryState(d),
 		Resend: part.Act{Action: page.Base + "/webhooks/deliveries/" + d.ID + "/resend", Word: "Resend"}}
 	shown.Facts = part.Facts{{Name: "Event", Value: d.Type}, {Name: "Event id", Value: part.Ident{ID: d.Event}},
 		{Name: "Address", Value: part.Text{Text: d.URL, Mono: true}}, {Name: "Written", Value: part.Moment{MS: d.CreatedMS}}}

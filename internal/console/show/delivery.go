@@ -1,0 +1,46 @@
+package show
+
+import (
+	"fmt"
+
+	"tollgate/internal/console/part"
+	"tollgate/internal/webhook"
+)
+
+// Deliveries lists deliveries in short.
+func Deliveries(list []webhook.Delivery) part.DataTable {
+	t := part.DataTable{Caption: "Deliveries of 30 days", Columns: []part.Column{
+		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true},
+		{Title: "Event id", Fold: true}}}
+	for _, d := range list {
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: d.CreatedMS}, d.Type, DeliveryState(d), lastAnswer(d),
+			part.Count{N: int64(len(d.Attempts))}, part.Ident{ID: d.Event, Cut: true}}})
+	}
+	return t
+}
+
+// DeliveryState is what has become of a delivery.
+func DeliveryState(d webhook.Delivery) part.Badge {
+	switch d.State {
+	case "delivered":
+		return part.Badge{Tone: part.OK, Word: "delivered"}
+	case "failed":
+		return part.Badge{Tone: part.Bad, Word: "failed"}
+	}
+	return part.Badge{Tone: part.Info, Word: "waiting"}
+}
+
+// lastAnswer is what the last attempt met.
+func lastAnswer(d webhook.Delivery) part.Text {
+	if len(d.Attempts) == 0 {
+		return part.Text{Text: "not sent yet", Muted: true}
+	}
+	last := d.Attempts[len(d.Attempts)-1]
+	switch {
+	case last.Status == 0:
+		return part.Text{Text: last.Error}
+	case last.Error == "":
+		return part.Text{Text: fmt.Sprintf("%d in %s", last.Status, part.Span(last.TookMS))}
+	}
+	return part.Text{Text: fmt.Sprintf("%d in %s: %s", last.Status, part.Span(last.TookMS), last.Error)}
+}

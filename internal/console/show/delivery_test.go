@@ -1,0 +1,34 @@
+package show
+
+import (
+	"reflect"
+	"testing"
+
+	"tollgate/internal/console/part"
+	"tollgate/internal/webhook"
+)
+
+func TestDeliveries(t *testing.T) {
+	t.Parallel()
+	met := func(attempts ...webhook.DeliveryAttempt) []webhook.DeliveryAttempt { return attempts }
+	for _, c := range []struct {
+		d     webhook.Delivery
+		state part.Badge
+		last  part.Text
+	}{
+		{webhook.Delivery{State: "pending"}, part.Badge{Tone: part.Info, Word: "waiting"}, part.Text{Text: "not sent yet", Muted: true}},
+		{webhook.Delivery{State: "pending", Attempts: met(webhook.DeliveryAttempt{Error: "connection refused", TookMS: 3})},
+			part.Badge{Tone: part.Info, Word: "waiting"}, part.Text{Text: "connection refused"}},
+		{webhook.Delivery{State: "failed", Attempts: met(webhook.DeliveryAttempt{Status: 204},
+			webhook.DeliveryAttempt{Status: 410, Error: "is gone", TookMS: 7})},
+			part.Badge{Tone: part.Bad, Word: "failed"}, part.Text{Text: "410 in 7 ms: is gone"}},
+		{webhook.Delivery{State: "delivered", Attempts: met(webhook.DeliveryAttempt{Status: 204, TookMS: 1400})},
+			part.Badge{Tone: part.OK, Word: "delivered"}, part.Text{Text: "204 in 1.4 s"}},
+	} {
+		table := Deliveries([]webhook.Delivery{c.d})
+		cells := table.Rows[0].Cells
+		if len(cells) != len(table.Columns) || !reflect.DeepEqual(cells[2:4], []any{c.state, c.last}) {
+			t.Errorf("%+v is shown as %v", c.d, cells)
+		}
+	}
+}

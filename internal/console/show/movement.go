@@ -1,0 +1,38 @@
+package show
+
+import (
+	"tollgate/internal/console/part"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/movement"
+)
+
+// movementWords are the kinds of movements as people read them.
+var movementWords = map[string]part.Badge{
+	books.EntryCredit:   {Tone: part.OK, Word: "credit"},
+	books.EntryTakeBack: {Tone: part.Warn, Word: "taken back"},
+	"charge":            {Word: "charge"},
+	"charges":           {Word: "charges of a month"},
+}
+
+// Movements lists what moved an account's money. What it was for leads to its page
+// below an address: that of a side.
+func Movements(list []movement.Entry, side string) part.DataTable {
+	t := part.DataTable{Caption: "Movements of money", Columns: []part.Column{
+		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true}, {Title: "Balance", Right: true}, {Title: "For"}}}
+	for _, e := range list {
+		kind, known := movementWords[e.Kind]
+		if !known {
+			kind = part.Badge{Word: e.Kind}
+		}
+		var what any = part.Text{Text: e.Note}
+		switch {
+		case e.Job != "":
+			what = part.Ident{ID: e.Job, Href: side + "/jobs/" + e.Job}
+		case e.Request != "":
+			what = part.Ident{ID: e.Request, Href: side + "/requests/" + e.Request}
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.CreatedMS}, kind, part.Money{Amount: e.Amount},
+			part.Money{Amount: e.Balance}, what}})
+	}
+	return t
+}
