@@ -30,12 +30,13 @@ func formOf(t *testing.T, page consoletest.Answer, action string) map[string]str
 	return fields
 }
 
-// balance is an account's.
-func balance(s *consoletest.Scene, id string) money.Amount {
-	var a account.Account
+// read is an account as it is now.
+func read(s *consoletest.Scene, id string) (a account.Account) {
 	s.Update(func(tx *store.Tx) (err error) { a, err = account.GetTx(tx, id); return err })
-	return a.Money.Balance
+	return a
 }
+
+func balance(s *consoletest.Scene, id string) money.Amount { return read(s, id).Money.Balance }
 
 // logged is what the log has of an act.
 func logged(s *consoletest.Scene, act string) []operator.LogRow {

@@ -1,0 +1,97 @@
+package operatorpages_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/console/consoletest"
+	gateway "tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/money"
+	"tollgate/internal/operator"
+)
+
+// held is what is on hold for an account.
+func held(s *consoletest.Scene, name string) money.Amount {
+	return read(s, s.Accounts[name].ID).Money.Held
+}
+
+// TestJobsAreCancelled: a job that waits is ended at the operator's word, and paid
+// back.
+func TestJobsAreCancelled(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, id, before := s.Operator(), s.Job("ada", "a boat"), balance(s, s.Accounts["ada"].ID)
+		path := "/console/operator/jobs/" + id
+		if held(s, "ada") == 0 {
+			t.Fatal("nothing is held for the job")
+		}
+		b.Get("/console/operator/jobs?status=queued").Want(t, http.StatusOK, id, "queued")
+		b.Get(path).Want(t, http.StatusOK, "Cancel the job", `action="`+path+`/cancel"`, "who gets $")
+		b.Post(path+"/cancel", "sure", "yes").Want(t, http.StatusBadRequest) // more than a button
+		b.Post(path+"/cancel").Want(t, http.StatusSeeOther, path+"?done=cancelled")
+		page := b.Get(path + "?done=cancelled")
+		page.Want(t, http.StatusOK, "The job is cancelled", "failed: upstream_error", "cancelled by the operator. You were not charged.")
+		if strings.Contains(page.Body.String(), "Cancel the job") {
+			t.Error("what has ended can be cancelled")
+		}
+		if held(s, "ada") != 0 || balance(s, s.Accounts["ada"].ID) != before {
+			t.Errorf("%s are held, the balance was %s and is %s", held(s, "ada"), before, balance(s, s.Accounts["ada"].ID))
+		}
+		b.Post(path+"/cancel").Want(t, http.StatusBadRequest, "has ended")
+		b.Post("/console/operator/jobs/job_none/cancel").Want(t, http.StatusNotFound, "There is no such job.")
+		if rows := logged(s, operator.JobCancel); len(rows) != 1 || rows[0].Object != id || rows[0].Account != s.Accounts["ada"].ID {
+			t.Errorf("log %+v", rows)
+		}
+	})
+}
+
+// TestJobsAreDoneAnew: a job that waits stays the one it is; one that has ended
+// becomes another, and one that has succeeded does so only where it was asked for.
+func TestJobsAreDoneAnew(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, good, bad := s.Operator(), s.Job("ada", "a boat"), s.Job("ada", "fail:render_failed")
+		const path = "/console/operator/jobs/"
+		b.Get(path+good).Want(t, http.StatusOK, "waits again at its old place")
+		b.Post(path+good+"/requeue").Want(t, http.StatusSeeOther, path+good+"?done=requeued")
+		b.Get(path+good+"?done=requeued").Want(t, http.StatusOK, "The job is done anew", "requeued")
+
+		s.Run()
+		ended := func(id, state string) {
+			t.Helper()
+			gateway.Eventually(t, "a job has "+state, func() bool {
+				return strings.Contains(b.Get("/console/operator/jobs?status="+state).Body.String(), id)
+			})
+		}
+		ended(good, "succeeded")
+		ended(bad, "failed")
+		again := func(id string, fields ...string) string {
+			t.Helper()
+			got := b.Post(path+id+"/requeue", fields...)
+			got.Want(t, http.StatusSeeOther, "done=requeued")
+			return strings.TrimSuffix(strings.TrimPrefix(got.Header().Get("Location"), path), "?done=requeued")
+		}
+		if next := again(bad); next == bad {
+			t.Error("what has failed is not another job")
+		}
+		b.Get(path+good).Want(t, http.StatusOK, "at its user&#39;s expense", `name="force"`)
+		b.Post(path+good+"/requeue").Want(t, http.StatusBadRequest, "succeeded")
+		paid := balance(s, s.Accounts["ada"].ID)
+		next := again(good, "force", "on")
+		if next == good {
+			t.Error("what has succeeded is not another job")
+		}
+		gateway.Eventually(t, "it has succeeded again", func() bool {
+			return strings.Contains(b.Get(path+next).Body.String(), "succeeded")
+		})
+		if now := balance(s, s.Accounts["ada"].ID); now >= paid {
+			t.Errorf("the second time is not paid: %s, then %s", paid, now)
+		}
+		b.Post(path+"job_none/requeue").Want(t, http.StatusNotFound, "There is no such job.")
+		rows := logged(s, operator.JobRequeue)
+		if len(rows) != 3 {
+			t.Errorf("log %+v", rows)
+		}
+	})
+}
