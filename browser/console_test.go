@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -33,6 +34,33 @@ func (g *gateway) ask(t *testing.T, key string) {
 		t.Fatal(err)
 	}
 	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, %v", answer.StatusCode, err)
+	}
+}
+
+// agents are what programs call themselves that are signed in beside the browser.
+var agents = []string{
+	"Mozilla/5.0 (iPhone; CPU iPhone OS 18_3_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) " +
+		"Version/18.3 Mobile/15E148 Safari/604.1",
+	"Mozilla/5.0 (compatible; ExampleOrdersAndInvoicesSynchronizer/3.14.15; +https://orders.example/about/our/programs)",
+	"curl/8.5.0",
+}
+
+// signInWith signs the demo account's user in with another program.
+func (g *gateway) signInWith(t *testing.T, agent string) {
+	t.Helper()
+	form := url.Values{"email": {g.email}, "password": {g.password}}.Encode()
+	r, err := http.NewRequest(http.MethodPost, g.url+"/console/sign-in", strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("User-Agent", agent)
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusSeeOther {
 		t.Fatalf("status %d, %v", answer.StatusCode, err)
 	}
 }
@@ -82,6 +110,9 @@ func TestPages(t *testing.T) {
 			b.lookOver("webhooks")
 			b.press("tbody a.rowlink")
 			b.lookOver("delivery")
+			for _, agent := range agents {
+				g.signInWith(t, agent)
+			}
 			b.open("/console/settings")
 			b.lookOver("settings")
 			b.open("/console/nowhere")
@@ -92,6 +123,8 @@ func TestPages(t *testing.T) {
 			b.fill("#f-admin_token", adminToken)
 			b.press(`form:has(#f-admin_token) button`)
 			b.lookOver("operator")
+			b.open("/console/operator/sessions")
+			b.lookOver("operator-sessions")
 		})
 	}
 }

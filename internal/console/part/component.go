@@ -26,7 +26,8 @@ type Text struct {
 	Text  string
 	Muted bool
 	Mono  bool
-	Lines bool // keeps its line ends
+	Lines bool   // keeps its line ends
+	Title string // the whole of what it says in short
 }
 
 // Money is an amount. Exact is its full value, which the title shows.

@@ -31,6 +31,7 @@ func kit(word string) []any {
 	all := []any{
 		Icon("check"),
 		Text{Text: word}, Text{Text: word, Mono: true, Muted: true}, Text{Text: word, Lines: true},
+		Text{Text: "in short", Title: word},
 		Money{Amount: -1}, Money{Amount: 5 * money.USD, Credits: true},
 		Count{1_234_567}, Took{1400}, Elapsed{1_800_000_000_000}, Moment{}, Moment{1_800_000_000_000},
 		Ident{ID: word, Href: "/console/x", Cut: true}, Badge{Bad, word},

@@ -21,11 +21,12 @@ func SessionsOf(v *page.Visit, list []account.ConsoleSession, path string) Sessi
 		if one.Kind == account.OperatorSession {
 			pages = "operator's pages"
 		}
-		var end any = part.Act{Action: page.Base + path + "/" + one.ID + "/end", Word: "End", About: browserName(one.Agent)}
+		browser := part.Text{Text: browserName(one.Agent), Title: one.Agent}
+		var end any = part.Act{Action: page.Base + path + "/" + one.ID + "/end", Word: "End", About: browser.Text}
 		if one.ID == v.Session.ID {
 			end = part.Badge{Tone: part.OK, Word: "this one"}
 		}
-		s.Table.Rows = append(s.Table.Rows, part.DataRow{Cells: []any{browserName(one.Agent), pages, part.Text{Text: one.Address, Mono: true},
+		s.Table.Rows = append(s.Table.Rows, part.DataRow{Cells: []any{browser, pages, part.Text{Text: one.Address, Mono: true},
 			part.Moment{MS: one.SeenMS}, part.Moment{MS: one.CreatedMS}, end}})
 	}
 	s.All = v.Confirm(part.Confirm{ID: "end-all", Button: "Sign out everywhere", Title: "Sign out everywhere?",

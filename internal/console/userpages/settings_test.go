@@ -14,7 +14,7 @@ func TestPasswordAndSessions(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		mine, other := s.SignedIn("ada@example.com"), s.SignedIn("ada@example.com")
-		mine.Get("/console/settings").Want(t, http.StatusOK, "this one", "Test browser", "192.0.2.7")
+		mine.Get("/console/settings").Want(t, http.StatusOK, "this one", `title="Test browser">Test browser<`, "192.0.2.7")
 		got := mine.Post("/console/settings/password", "current", "wrong horse", "password", "better horse")
 		got.Want(t, http.StatusUnprocessableEntity, "That is not your password.")
 		mine.Post("/console/settings/password", "current", consoletest.Password, "password", "short").
