@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"maps"
 	"net/http"
 	"regexp"
 	"strings"
@@ -151,6 +152,7 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 		for _, side := range []console.Side{console.Users, console.Operators} {
 			sides[side] = s.Console(func(o *console.Options) { o.Side = side })
 		}
+		visitors := visitorsOf(s)
 		for _, route := range console.Routes() {
 			row, ok := rows[route]
 			if !ok {
@@ -158,7 +160,7 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 				continue
 			}
 			delete(rows, route)
-			walk(t, s, sides, route, row)
+			walk(t, s, visitors, sides, route, row)
 		}
 		for route := range rows {
 			t.Errorf("%s is no route", route)
@@ -166,39 +168,67 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 	})
 }
 
-func walk(t *testing.T, s *consoletest.Scene, sides map[console.Side]http.Handler, route string, row visited) {
+// cast are the visitors that every route is walked as, by name. Who is not in it is
+// nobody.
+type cast map[string]*consoletest.Browser
+
+// visitorsOf signs the cast in.
+func visitorsOf(s *consoletest.Scene) cast {
+	disabled := s.User("ada", account.SignIn{Email: "off@example.com"})
+	c := cast{"disabled": s.Session(account.UserSession, disabled.Email)}
+	yes := true
+	s.Update(func(tx *store.Tx) error {
+		_, err := account.ChangeUserTx(tx, disabled.ID, account.UserChange{Disabled: &yes})
+		return err
+	})
+	for _, name := range []string{"other", "owner", "operator"} {
+		c.signIn(s, name)
+	}
+	return c
+}
+
+// signIn gives a visitor a session.
+func (c cast) signIn(s *consoletest.Scene, name string) {
+	switch name {
+	case "other":
+		c[name] = s.Session(account.UserSession, "bob@example.com")
+	case "owner":
+		c[name] = s.Session(account.UserSession, "ada@example.com")
+	case "operator":
+		c[name] = s.Session(account.OperatorSession, "")
+	}
+}
+
+// enter is a browser with a visitor's session alone.
+func (c cast) enter(s *consoletest.Scene, name string) *consoletest.Browser {
+	b := s.Browser()
+	if visitor := c[name]; visitor != nil {
+		maps.Copy(b.Cookies, visitor.Cookies)
+	}
+	return b
+}
+
+func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Side]http.Handler, route string, row visited) {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
 	operators := strings.HasPrefix(path, "/console/operator")
-	disabled := s.Browser()
-	disabled.Cookies = s.Session(account.UserSession, s.User("ada", account.SignIn{Email: "off@example.com"}).Email).Cookies
-	yes := true
-	s.Update(func(tx *store.Tx) error {
-		_, err := account.ChangeUserTx(tx, s.Users["off@example.com"].ID, account.UserChange{Disabled: &yes})
-		return err
-	})
-	defer s.Update(func(tx *store.Tx) error { return account.DeleteUserTx(tx, s.Users["off@example.com"].ID) })
-	type visitor struct {
-		name string
-		b    *consoletest.Browser
-		want int
-	}
-	visitors := []visitor{{"nobody", s.Browser(), row.nobody}, {"disabled", disabled, row.nobody}}
+	expected := map[string]int{"nobody": row.nobody, "disabled": row.nobody, "operator": row.nobody, "other": row.other, "owner": row.owner}
 	if operators {
-		visitors = append(visitors,
-			visitor{"a user", s.Session(account.UserSession, "ada@example.com"), row.nobody},
-			visitor{"operator", s.Session(account.OperatorSession, ""), row.operator})
-	} else {
-		visitors = append(visitors, visitor{"operator", s.Session(account.OperatorSession, ""), row.nobody},
-			visitor{"other", s.Session(account.UserSession, "bob@example.com"), row.other},
-			visitor{"owner", s.Session(account.UserSession, "ada@example.com"), row.owner})
+		expected = map[string]int{"nobody": row.nobody, "disabled": row.nobody, "owner": row.nobody, "operator": row.operator}
 	}
-	for _, v := range visitors {
-		got := v.b.Do(method, thing(s, path, v.name), form(route))
-		if got.Code != v.want {
-			t.Errorf("%s as %s: %d, want %d: %s", route, v.name, got.Code, v.want, got.Body)
+	for name, want := range expected {
+		b := c.enter(s, name)
+		got := b.Do(method, thing(s, path, name), form(route))
+		if got.Code != want {
+			t.Errorf("%s as %s: %d, want %d: %s", route, name, got.Code, want, got.Body)
 		}
-		checkAnswer(t, route+" as "+v.name, got)
+		checkAnswer(t, route+" as "+name, got)
+		if path == "/console/theme" {
+			delete(b.Cookies, "tollgate-theme")
+		}
+		if visitor := c[name]; visitor != nil && !maps.EqualFunc(b.Cookies, visitor.Cookies, sameCookie) {
+			c.signIn(s, name) // the route has ended the session
+		}
 	}
 	for side, handler := range sides {
 		b := s.Browser()
@@ -211,9 +241,9 @@ func walk(t *testing.T, s *consoletest.Scene, sides map[console.Side]http.Handle
 		}
 	}
 	if method == http.MethodPost {
-		b := s.Session(account.UserSession, "ada@example.com")
+		b := c.enter(s, "owner")
 		if operators {
-			b = s.Session(account.OperatorSession, "")
+			b = c.enter(s, "operator")
 		}
 		b.Headers["Origin"], b.Headers["Sec-Fetch-Site"] = "https://elsewhere.example", "cross-site"
 		got := b.Do(method, thing(s, path, "foreign"), form(route))
@@ -221,6 +251,8 @@ func walk(t *testing.T, s *consoletest.Scene, sides map[console.Side]http.Handle
 		checkAnswer(t, route+" from another site", got)
 	}
 }
+
+func sameCookie(a, b *http.Cookie) bool { return a.Value == b.Value }
 
 // thing is a path with something of ada's account in it.
 func thing(s *consoletest.Scene, path, visitor string) string {
