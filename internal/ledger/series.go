@@ -76,20 +76,19 @@ var (
 // has. It returns the series that it writes.
 func (d days) write(q *store.Batch, known knownSeries) []int64 {
 	var written []int64
-	var names, rows [][]any
+	var names []any
+	rows := make([]any, 0, len(d.figures)*(2+len(books.DayFigures{})))
 	for id, s := range d.names {
 		if _, ok := known[id]; !ok {
-			names = append(names, []any{id, s.Account, s.Key, s.Model, s.Line, s.Endpoint})
+			names = append(names, id, s.Account, s.Key, s.Model, s.Line, s.Endpoint)
 			written = append(written, id)
 		}
 	}
 	for k, f := range d.figures {
-		row := make([]any, 0, len(f)+2)
-		row = append(row, k.day, k.series)
+		rows = append(rows, k.day, k.series)
 		for _, n := range f {
-			row = append(row, n)
+			rows = append(rows, n)
 		}
-		rows = append(rows, row)
 	}
 	q.Rows(insertSeries, names)
 	q.Rows(insertDays, rows)

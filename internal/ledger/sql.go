@@ -143,33 +143,33 @@ func (b *batch) scanHold(row store.Row) error {
 
 // What a batch writes of each table.
 var (
-	updateAccounts = store.Update("ledger_account", "id text, balance_nano bigint, held_nano bigint, seq bigint, day bigint")
+	updateAccounts = store.Update("ledger_account", "balance_nano bigint, held_nano bigint, seq bigint, day bigint, id text")
 	updateKeys     = store.Update("ledger_key",
-		`id text, spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
-		hits bigint, last_used_ms bigint`)
+		`spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
+		hits bigint, last_used_ms bigint, id text`)
 	insertHits  = store.Insert("ledger_hit", "key text, n bigint, at_ms bigint", "")
 	insertHolds = store.Insert("ledger_hold",
 		`id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
 		free bigint, amount_nano bigint, created_ms bigint, cost_nano 0, prompt_tokens 0, cached_tokens 0, completion_tokens 0, line '',
 			job text`, "")
 	updateProgress = store.Update("ledger_hold",
-		`id text, cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
-		line text`)
+		`cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
+		line text, id text`)
 )
 
 // write adds the statements that write what was decided: one a table.
 func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, nowMS int64, low Low)) {
-	var rows [][]any
+	rows := make([]any, 0, 5*len(b.Accounts))
 	for _, a := range b.Accounts {
 		if a.Dirty {
-			rows = append(rows, []any{a.ID, int64(a.Balance), int64(a.Held), a.Seq, a.Day})
+			rows = append(rows, int64(a.Balance), int64(a.Held), a.Seq, a.Day, a.ID)
 		}
 	}
 	q.Rows(updateAccounts, rows)
-	rows = nil
+	rows = make([]any, 0, 8*len(b.Keys))
 	for _, k := range b.Keys {
 		if k.Dirty {
-			rows = append(rows, []any{k.ID, int64(k.Spent), int64(k.Held), k.Day, int64(k.DaySpent), int64(k.DayHeld), k.Hits, k.LastUsedMS})
+			rows = append(rows, int64(k.Spent), int64(k.Held), k.Day, int64(k.DaySpent), int64(k.DayHeld), k.Hits, k.LastUsedMS, k.ID)
 		}
 	}
 	q.Rows(updateKeys, rows)
@@ -181,10 +181,10 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 				ON CONFLICT (account, model) DO UPDATE SET day = excluded.day, used = excluded.used`, k.Account, k.Model, f.Day, f.Used)
 		}
 	}
-	rows = nil
+	rows = make([]any, 0, 12*len(b.NewHolds))
 	for _, h := range b.NewHolds {
-		rows = append(rows, []any{h.ID, h.Epoch, h.Account, h.Key, h.Model, h.Endpoint, h.Day, h.Revision, flag(h.Free), int64(h.Amount),
-			h.CreatedMS, h.Job})
+		rows = append(rows, h.ID, h.Epoch, h.Account, h.Key, h.Model, h.Endpoint, h.Day, h.Revision, flag(h.Free), int64(h.Amount),
+			h.CreatedMS, h.Job)
 	}
 	q.Rows(insertHolds, rows)
 	b.writeProgress(q)
@@ -212,10 +212,10 @@ func (b *batch) writeHits(q *store.Batch) {
 	for key, n := range b.OldHits {
 		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
 	}
-	var rows [][]any
+	rows := make([]any, 0, 3*len(b.NewHits))
 	for _, h := range b.NewHits {
 		if n, old := b.OldHits[h.Key]; !old || h.N > n {
-			rows = append(rows, []any{h.Key, h.N, b.NowMS})
+			rows = append(rows, h.Key, h.N, b.NowMS)
 		}
 	}
 	q.Rows(insertHits, rows)
@@ -224,11 +224,11 @@ func (b *batch) writeHits(q *store.Batch) {
 // writeProgress writes the newest progress of streams. A hold that has ended
 // has no row any more, and is left out.
 func (b *batch) writeProgress(q *store.Batch) {
-	var rows [][]any
+	var rows []any
 	for _, h := range b.progress {
 		h.queued.Store(false) // what is noted from here on is written by a later batch
 		p := h.progress.Load()
-		rows = append(rows, []any{h.row.ID, int64(min(max(p.Cost, 0), money.Max)), p.Tokens.Prompt, p.Tokens.Cached, p.Tokens.Completion, p.Line})
+		rows = append(rows, int64(min(max(p.Cost, 0), money.Max)), p.Tokens.Prompt, p.Tokens.Cached, p.Tokens.Completion, p.Line, h.row.ID)
 	}
 	q.Rows(updateProgress, rows)
 }
@@ -265,28 +265,28 @@ var (
 
 // writeReceipts writes the receipts and the log's rows of what was refused.
 func (b *batch) writeReceipts(q *store.Batch) {
-	var receipts, refusals [][]any
+	var refusals []any
+	receipts := make([]any, 0, 32*len(b.Receipts))
 	for i := range b.Receipts {
 		if r := &b.Receipts[i]; r.End.Outcome == Refused {
-			refusals = append(refusals, columns(r))
+			refusals = appendReceipt(refusals, r)
 		} else {
-			receipts = append(receipts, columns(r))
+			receipts = appendReceipt(receipts, r)
 		}
 	}
 	q.Rows(insertReceipts, receipts)
 	q.Rows(insertRefusals, refusals)
 }
 
-// columns are those of receiptColumns.
-func columns(r *books.ReceiptRow) []any {
-	return []any{
+// appendReceipt adds the values of receiptColumns.
+func appendReceipt(rows []any, r *books.ReceiptRow) []any {
+	return append(rows,
 		r.Hold.ID, r.Hold.Account, r.Seq, r.Hold.Key, word(r.Hold.Model), word(r.Hold.Endpoint), r.Hold.Day, r.Hold.Revision,
 		int64(r.End.Outcome), int64(r.End.Status), word(r.End.Code), word(r.End.Line), r.Attempts,
 		r.End.Tokens.Prompt, r.End.Tokens.Cached, r.End.Tokens.Completion, r.End.Tokens.Images,
 		int64(r.Cost), int64(r.Over), int64(r.Hold.Amount), int64(r.Balance),
 		r.End.FirstByte.Milliseconds(), r.End.Duration.Milliseconds(), r.Hold.CreatedMS, r.EndedMS, r.StandsFor, r.Hold.Job, flag(r.Hold.Free),
-		r.End.Tokens.Clips, r.End.Tokens.VideoMS, int64(r.End.TakenByLines()), int64(r.End.Source),
-	}
+		r.End.Tokens.Clips, r.End.Tokens.VideoMS, int64(r.End.TakenByLines()), int64(r.End.Source))
 }
 
 // sumUsageDay adds figures of a day to those that were put aside of it.
@@ -320,20 +320,21 @@ var (
 func (b *batch) writeUsage(q *store.Batch) {
 	today := books.DayOf(b.NowMS)
 	totals, todays := map[books.ModelKey]Totals{}, map[books.ModelKey]Totals{}
-	var aside, rows [][]any
+	var aside []any
 	for k, t := range b.Usage {
 		m := books.ModelKey{Account: k.Account, Model: k.Model}
 		totals[m] = totals[m].Plus(*t)
 		if k.Day == today {
 			todays[m] = *t
 		} else {
-			aside = append(aside, []any{k.Account, k.Model, k.Day, int64(t.Cost), t.Requests, t.Billed, t.Failed})
+			aside = append(aside, k.Account, k.Model, k.Day, int64(t.Cost), t.Requests, t.Billed, t.Failed)
 		}
 	}
+	rows := make([]any, 0, 14*len(totals))
 	for m, t := range totals {
 		d := todays[m]
-		rows = append(rows, []any{m.Account, m.Model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images,
-			today, int64(d.Cost), d.Requests, d.Billed, d.Failed})
+		rows = append(rows, m.Account, m.Model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images,
+			today, int64(d.Cost), d.Requests, d.Billed, d.Failed)
 	}
 	q.Rows(insertUsageDays, aside)
 	q.Rows(insertUsage, rows)

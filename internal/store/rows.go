@@ -1,7 +1,6 @@
 package store
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,9 +10,8 @@ import (
 // SQLite prepared ones, of an insert for several rows at a time, of an update for
 // one. Make it once, with Insert or Update.
 type Rows struct {
-	columns  []string // those that have values, in their order; the key first
+	columns  []string // those that have values, in their order
 	texts    []bool   // of each: text, else bigint
-	key      bool     // SQLite's text has the key last
 	lite     string   // SQLite's for one row
 	liteMany string   // and for liteRows of them; empty: there is none
 	array    string   // PostgreSQL's
@@ -50,24 +48,24 @@ func Insert(table, columns, conflict string) *Rows {
 	return &r
 }
 
-// Update returns a statement that changes rows, each found by the first column.
+// Update returns a statement that changes rows, each found by the last column.
 // The columns are as for Insert. Rows that are not there are left out.
 func Update(table, columns string) *Rows {
 	var r Rows
 	var marks, values []string
-	for i, column := range strings.Split(columns, ",") {
+	for column := range strings.SplitSeq(columns, ",") {
 		name, kind, _ := strings.Cut(strings.TrimSpace(column), " ")
-		switch {
-		case !r.add(name, kind):
-			marks, values = append(marks, name+` = `+kind), append(values, name+` = `+kind)
-		case i > 0:
+		if r.add(name, kind) {
 			marks, values = append(marks, name+` = ?`), append(values, name+` = v.`+name)
+		} else {
+			marks, values = append(marks, name+` = `+kind), append(values, name+` = `+kind)
 		}
 	}
-	r.key = true
-	r.lite = `UPDATE ` + table + ` SET ` + strings.Join(marks, ", ") + ` WHERE ` + r.columns[0] + ` = ?`
-	r.array = `UPDATE ` + table + ` SET ` + strings.Join(values, ", ") + ` FROM ` + r.unnest() +
-		` WHERE ` + table + `.` + r.columns[0] + ` = v.` + r.columns[0]
+	last := len(marks) - 1
+	key := r.columns[len(r.columns)-1]
+	r.lite = `UPDATE ` + table + ` SET ` + strings.Join(marks[:last], ", ") + ` WHERE ` + key + ` = ?`
+	r.array = `UPDATE ` + table + ` SET ` + strings.Join(values[:last], ", ") + ` FROM ` + r.unnest() +
+		` WHERE ` + table + `.` + key + ` = v.` + key
 	return &r
 }
 
@@ -96,43 +94,42 @@ func (r *Rows) unnest() string {
 	return `unnest(` + arrays.String() + `) AS v (` + strings.Join(r.columns, ", ") + `)`
 }
 
-// Rows adds a statement for rows, each of which has a string or an int64 for
-// each of its columns. Without rows it adds nothing.
-func (b *Batch) Rows(r *Rows, rows [][]any) {
+// Rows adds statements for rows, whose values stand one after the other: of each a
+// string or an int64 for each of its columns. Without values it adds nothing.
+func (b *Batch) Rows(r *Rows, values []any) {
 	switch {
-	case len(rows) == 0:
+	case len(values) == 0:
 	case b.db.dialect == PostgreSQL:
-		b.items = append(b.items, batchItem{text: r.array, args: r.arrays(rows)})
+		b.items = append(b.items, batchItem{text: r.array, args: r.arrays(values)})
 	default:
-		for ; r.liteMany != "" && len(rows) >= liteRows; rows = rows[liteRows:] {
-			b.items = append(b.items, batchItem{text: r.liteMany, args: slices.Concat(rows[:liteRows]...)})
+		row := len(r.columns)
+		for many := row * liteRows; r.liteMany != "" && len(values) >= many; values = values[many:] {
+			b.items = append(b.items, batchItem{text: r.liteMany, args: values[:many]})
 		}
-		for _, row := range rows {
-			if r.key {
-				row = append(row[1:len(row):len(row)], row[0])
-			}
-			b.items = append(b.items, batchItem{text: r.lite, args: row})
+		for ; len(values) > 0; values = values[row:] {
+			b.items = append(b.items, batchItem{text: r.lite, args: values[:row]})
 		}
 	}
 }
 
 // arrays turns rows into columns.
-func (r *Rows) arrays(rows [][]any) []any {
+func (r *Rows) arrays(values []any) []any {
 	out := make([]any, len(r.columns))
 	for i, text := range r.texts {
 		if text {
-			out[i] = column[string](rows, i)
+			out[i] = column[string](values[i:], len(r.columns))
 			continue
 		}
-		out[i] = column[int64](rows, i)
+		out[i] = column[int64](values[i:], len(r.columns))
 	}
 	return out
 }
 
-func column[T string | int64](rows [][]any, i int) []T {
-	values := make([]T, len(rows))
-	for n, row := range rows {
-		values[n] = row[i].(T)
+// column is every value that stands a row behind the one before.
+func column[T string | int64](values []any, row int) []T {
+	out := make([]T, 0, len(values)/row+1)
+	for i := 0; i < len(values); i += row {
+		out = append(out, values[i].(T))
 	}
-	return values
+	return out
 }

@@ -18,7 +18,7 @@ func TestRows(t *testing.T) {
 	insert := store.Insert("thing", "id text, n bigint, note 'new', mark text", "")
 	add := store.Insert("thing", "id text, n bigint, note 'again', mark text",
 		"ON CONFLICT (id) DO UPDATE SET n = thing.n + excluded.n, note = excluded.note")
-	change := store.Update("thing", "id text, n bigint, note 'changed'")
+	change := store.Update("thing", "n bigint, note 'changed', id text")
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		run := func(fill func(q *store.Batch)) error {
 			session, err := db.Session(context.Background())
@@ -38,11 +38,11 @@ func TestRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := run(func(q *store.Batch) {
-			q.Rows(insert, [][]any{{"a", int64(1), `{"x",'y'}`}, {"b", int64(-2), ""}, {"c", int64(1) << 62, "é\\,"}})
+			q.Rows(insert, []any{"a", int64(1), `{"x",'y'}`, "b", int64(-2), "", "c", int64(1) << 62, "é\\,"})
 			q.Rows(insert, nil)
-			q.Rows(insert, [][]any{{"d", int64(4), "NULL"}})
-			q.Rows(add, [][]any{{"b", int64(5), "left out"}, {"e", int64(6), "first"}})
-			q.Rows(change, [][]any{{"a", int64(10)}, {"nobody", int64(11)}, {"d", int64(12)}})
+			q.Rows(insert, []any{"d", int64(4), "NULL"})
+			q.Rows(add, []any{"b", int64(5), "left out", "e", int64(6), "first"})
+			q.Rows(change, []any{int64(10), "a", int64(11), "nobody", int64(12), "d"})
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -50,15 +50,15 @@ func TestRows(t *testing.T) {
 		if got := things(t, db); !slices.Equal(got, want) {
 			t.Errorf("rows %q; want %q", got, want)
 		}
-		if err := run(func(q *store.Batch) { q.Rows(insert, [][]any{{"f", int64(1), ""}, {"a", int64(1), ""}}) }); err == nil {
+		if err := run(func(q *store.Batch) { q.Rows(insert, []any{"f", int64(1), "", "a", int64(1), ""}) }); err == nil {
 			t.Error("a row that is there was inserted again")
 		}
 		if got := things(t, db); !slices.Equal(got, want) {
 			t.Errorf("rows after a refused insert %q; want %q", got, want)
 		}
-		many := make([][]any, 21) // more than one statement's, and some left over
-		for i := range many {
-			many[i] = []any{fmt.Sprintf("m%02d", i), int64(i), fmt.Sprintf("mark %d", i)}
+		var many []any
+		for i := range 21 { // more than one statement's, and some left over
+			many = append(many, fmt.Sprintf("m%02d", i), int64(i), fmt.Sprintf("mark %d", i))
 			want = append(want, fmt.Sprintf("m%02d %d again mark %d", i, 2*i, i))
 		}
 		if err := run(func(q *store.Batch) {
