@@ -37,6 +37,8 @@ func TestListsWalkIndexes(t *testing.T) {
 			storetest.WalksIndex(t, tx, "users", usersPage, "a0", "", 51)
 			storetest.WalksIndex(t, tx, "newest codes", newestCodes, 51)
 			storetest.WalksIndex(t, tx, "codes", codesPage, "c5", 51)
+			storetest.WalksIndex(t, tx, "accounts that hold a text", accountsHolding, "a5", "%x%", "x", 51)
+			storetest.WalksIndex(t, tx, "keys by their hint", keysByHint, "h", "k5", 51)
 			return nil
 		})
 		if err != nil {

@@ -7,16 +7,23 @@ import (
 	"tollgate/internal/store"
 )
 
+// accountsHolding walks accounts from $1 on: those that hold the pattern $2, or are
+// called $3.
+const accountsHolding = `SELECT a.id, a.name, a.email, a.created_ms FROM account a WHERE a.id > $1
+	AND (lower(a.name) LIKE $2 ESCAPE '\' OR a.email LIKE $2 ESCAPE '\'
+		OR EXISTS (SELECT 1 FROM account_user u WHERE u.account = a.id AND u.email LIKE $2 ESCAPE '\') OR a.id || '' = $3)
+	ORDER BY a.id LIMIT $4`
+
 // SearchTx returns up to limit accounts whose name, contact address or sign-in
-// holds a text, whatever its case, in the order of their creation, beginning
-// behind the identifier after, and whether more follow. It reads accounts one
-// after the other until it has enough.
+// holds a text, whatever its case, or whose identifier it is, in the order of their
+// creation, beginning behind the identifier after, and whether more follow. It reads
+// accounts one after the other until it has enough. A text is not empty.
 func SearchTx(tx *store.Tx, text, after string, limit int) ([]Account, bool, error) {
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
 	holds := "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(text)) + "%"
-	rows, err := tx.Query(`SELECT a.id, a.name, a.email, a.created_ms FROM account a WHERE a.id > $1
-		AND (lower(a.name) LIKE $2 ESCAPE '\' OR a.email LIKE $2 ESCAPE '\'
-			OR EXISTS (SELECT 1 FROM account_user u WHERE u.account = a.id AND u.email LIKE $2 ESCAPE '\'))
-		ORDER BY a.id LIMIT $3`, after, holds, limit+1)
+	rows, err := tx.Query(accountsHolding, after, holds, text, limit+1)
 	if err != nil {
 		return nil, false, fmt.Errorf("search accounts: %w", err)
 	}
@@ -31,29 +38,35 @@ func SearchTx(tx *store.Tx, text, after string, limit int) ([]Account, bool, err
 	return list, more, addMoney(tx, list)
 }
 
+const keysByHint = `SELECT id FROM api_key WHERE hint = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3`
+
 // KeysByHintTx returns up to limit keys that show a hint, or that a secret would
-// show it of, deleted ones excepted.
-func KeysByHintTx(tx *store.Tx, hint string, limit int) ([]Key, error) {
+// show it of, deleted ones excepted, in the order of their creation, beginning
+// behind the identifier after, and whether more follow.
+func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, error) {
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
 	if strings.HasPrefix(hint, secretPrefix) && len(hint) > 2*len(hintOf(secretPrefix+"12345678")) {
 		hint = hintOf(hint)
 	}
-	rows, err := tx.Query(`SELECT id FROM api_key WHERE hint = $1 AND deleted = 0 ORDER BY id LIMIT $2`,
-		strings.ReplaceAll(hint, "…", "..."), limit)
+	rows, err := tx.Query(keysByHint, strings.ReplaceAll(hint, "…", "..."), after, limit+1)
 	if err != nil {
-		return nil, fmt.Errorf("search keys: %w", err)
+		return nil, false, fmt.Errorf("search keys: %w", err)
 	}
 	found, err := collect(rows, func(scan func(...any) error) (key string, err error) {
 		err = scan(&key)
 		return key, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("search keys: %w", err)
+		return nil, false, fmt.Errorf("search keys: %w", err)
 	}
+	found, more := page(found, limit)
 	keys := make([]Key, len(found))
 	for i, key := range found {
 		if keys[i], err = GetKeyTx(tx, key); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return keys, nil
+	return keys, more, nil
 }

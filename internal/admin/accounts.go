@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"strings"
+
 	"tollgate/internal/account"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
@@ -55,11 +57,15 @@ func (s *server) createAccount(c *call) (any, error) {
 }
 
 func (s *server) listAccounts(c *call) (any, error) {
-	_, after, limit, err := c.page()
+	values, after, limit, err := c.page("q")
 	if err != nil {
 		return nil, err
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
+		if q := strings.TrimSpace(values.Get("q")); q != "" {
+			found, more, err := account.SearchTx(tx, q, after, limit)
+			return newList(found, more, showAccount), err
+		}
 		found, more, err := account.ListTx(tx, after, limit)
 		return newList(found, more, showAccount), err
 	})

@@ -140,6 +140,7 @@ func (s *server) routes() []route {
 
 		{"POST", "/accounts/{id}/keys", s.createKey},
 		{"GET", "/accounts/{id}/keys", s.listKeys},
+		{"GET", "/keys", s.findKeys},
 		{"GET", "/keys/{id}", s.getKey},
 		{"PATCH", "/keys/{id}", s.changeKey},
 		{"DELETE", "/keys/{id}", s.deleteKey},

@@ -1,7 +1,10 @@
 package admin
 
 import (
+	"strings"
+
 	"tollgate/internal/account"
+	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -84,6 +87,23 @@ func (s *server) listKeys(c *call) (any, error) {
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		found, more, err := account.ListKeysTx(tx, c.id, after, limit)
+		return newList(found, more, showKey), err
+	})
+}
+
+// findKeys answers GET /keys: the keys of all accounts that show a hint.
+func (s *server) findKeys(c *call) (any, error) {
+	values, after, limit, err := c.page("hint")
+	if err != nil {
+		return nil, err
+	}
+	hint := strings.TrimSpace(values.Get("hint"))
+	if hint == "" {
+		return nil, fault.At(fault.InvalidRequest, "hint",
+			"hint is required: what shows of a key, for example sk-ab12...wxyz. GET /admin/v1/accounts/{id}/keys lists those of an account.")
+	}
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		found, more, err := account.KeysByHintTx(tx, hint, after, limit)
 		return newList(found, more, showKey), err
 	})
 }

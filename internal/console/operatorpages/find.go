@@ -80,7 +80,7 @@ func (p *findPage) lookTx(tx *store.Tx, q string) (target string, err error) {
 			return "/operator/accounts/" + owner + "?view=webhook", nil
 		}
 	default:
-		if keys, err = account.KeysByHintTx(tx, q, foundMost); err == nil && len(keys) == 0 {
+		if keys, _, err = account.KeysByHintTx(tx, q, "", foundMost); err == nil && len(keys) == 0 {
 			accounts, _, err = account.SearchTx(tx, q, "", foundMost)
 		}
 	}
