@@ -30,6 +30,7 @@ type jobFields struct {
 	Started  int64               `json:"started,omitempty"`
 	Ended    int64               `json:"ended,omitempty"`
 	Node     string              `json:"node,omitempty"`
+	Host     string              `json:"node_host,omitempty"`
 }
 
 // stepAnswer is one step of a job.
@@ -53,7 +54,7 @@ func showJob(v job.View) json.RawMessage {
 	more, _ := json.Marshal(jobFields{      // texts and numbers: cannot fail
 		Account: v.Account, Key: v.Key, Request: v.Request, Line: v.Line, Attempts: v.Attempts, Steps: steps,
 		Held: v.Held, Cost: v.Cost, Over: v.Over, LineCost: lineCost(attempts),
-		Started: seconds(v.StartedMS), Ended: seconds(v.EndedMS), Node: v.Node,
+		Started: seconds(v.StartedMS), Ended: seconds(v.EndedMS), Node: v.Node, Host: v.Host,
 	})
 	out := append(json.RawMessage(nil), v.Body[:len(v.Body)-1]...)
 	out = append(out, ',')

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -115,6 +116,10 @@ func TestLines(t *testing.T) {
 			o.do("GET", "/lines"+query, "").wantFault(fault.InvalidRequest, param)
 		}
 
+		host, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
 		rate, ms := 0.5, int64(30)
 		here, a := newNode(t, o.db, "node_a", line.Status{Line: "main", Provider: "test", State: "in_service", InFlight: 1, Attempts: 10,
 			SuccessRate: &rate, FirstByteMS: &ms})
@@ -135,10 +140,12 @@ func TestLines(t *testing.T) {
 			"cause", "cause_at", "nodes", "over_hold_usd")
 		all.want(`{"state":"circuit_open","in_flight":3,"recent_attempts":10,"success_rate":0.5,"first_byte_ms":30,"cause":"5 failures in a ` +
 			`row","nodes":[
-			{"node":"node_a","at":1700000000,"id":"main","provider":"test","state":"in_service","in_flight":1,"max_concurrent":0,
+			{"node":"node_a","host":"` + host + `","at":1700000000,"id":"main","provider":"test","state":"in_service","in_flight":1,
+			 "max_concurrent":0,
 			 "recent_attempts":10,"success_rate":0.5,"first_byte_ms":30},
-			{"node":"node_b","at":1700000000,"id":"main","provider":"test","state":"circuit_open","cooling_until":1700000030,"in_flight":2,
-			 "max_concurrent":0,"recent_attempts":0,"success_rate":null,"first_byte_ms":null,"cause":"5 failures in a row","cause_at":1700000000}]}`)
+			{"node":"node_b","host":"` + host + `","at":1700000000,"id":"main","provider":"test","state":"circuit_open","in_flight":2,
+			 "cooling_until":1700000030,"max_concurrent":0,"recent_attempts":0,"success_rate":null,
+			 "first_byte_ms":null,"cause":"5 failures in a row","cause_at":1700000000}]}`)
 
 		// This node's word is fresh; where it cannot be had, it is the last one.
 		a.set(line.Status{Line: "main", State: "in_service", InFlight: 5})

@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -24,8 +25,9 @@ type View struct {
 	Held, Cost         money.Amount
 	Over               money.Amount // what usage exceeded the hold by
 	StartedMS, EndedMS int64
-	// Node is the epoch of the node that looks after it; empty: none does.
-	Node string
+	// Node is the epoch of the node that looks after it; empty: none does. Host is
+	// its machine, as far as that is known.
+	Node, Host string
 
 	queued *queuedJob // nil: it has started, or ended
 }
@@ -53,7 +55,12 @@ func GetTx(tx *store.Tx, id string) (View, error) {
 		if p.StartedMS == 0 {
 			v.queued = &queuedJob{rec, p.State, p.Turn}
 		}
-		return v, nil
+		if v.Node == "" {
+			return v, nil
+		}
+		hosts, err := node.HostsTx(tx)
+		v.Host = hosts[v.Node]
+		return v, err
 	}
 	if rec, err = row.RecordTx(tx, id); err != nil {
 		return View{}, err

@@ -15,6 +15,7 @@ import (
 // Report is how a node saw its lines last.
 type Report struct {
 	Epoch    string // of the node
+	Host     string // its machine; empty: not known
 	AtMS     int64  // when it said so, Unix milliseconds
 	Statuses []Status
 }
@@ -44,6 +45,10 @@ func ReportsTx(tx *store.Tx) ([]Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the reports about lines: %w", err)
 	}
+	hosts, err := node.HostsTx(tx)
+	if err != nil {
+		return nil, fmt.Errorf("read the reports about lines: %w", err)
+	}
 	rows, err := tx.Query(`SELECT epoch, at_ms, states FROM line_report ORDER BY epoch`)
 	if err != nil {
 		return nil, fmt.Errorf("read the reports about lines: %w", err)
@@ -61,6 +66,7 @@ func ReportsTx(tx *store.Tx) ([]Report, error) {
 		if !nodes.Lives(r.Epoch) {
 			continue
 		}
+		r.Host = hosts[r.Epoch]
 		if err := json.Unmarshal([]byte(raw), &r.Statuses); err != nil {
 			return nil, fmt.Errorf("read what node %s reported about lines: %w", r.Epoch, err)
 		}
@@ -112,8 +118,9 @@ type Joined struct {
 
 // OnNode is how a line is doing on one node.
 type OnNode struct {
-	Node string `json:"node"` // its epoch
-	At   int64  `json:"at"`   // when it said so, Unix seconds
+	Node string `json:"node"`           // its epoch
+	Host string `json:"host,omitempty"` // its machine
+	At   int64  `json:"at"`             // when it said so, Unix seconds
 	Status
 }
 
@@ -139,7 +146,7 @@ func Join(reports []Report) []Joined {
 				at[state.Line] = i
 				joined = append(joined, Joined{})
 			}
-			joined[i].Nodes = append(joined[i].Nodes, OnNode{Node: r.Epoch, At: r.AtMS / 1000, Status: state})
+			joined[i].Nodes = append(joined[i].Nodes, OnNode{Node: r.Epoch, Host: r.Host, At: r.AtMS / 1000, Status: state})
 		}
 	}
 	for i := range joined {

@@ -2,6 +2,7 @@ package line
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -76,9 +77,13 @@ func TestReports(t *testing.T) {
 		report("node_b", full, Status{Line: "other", State: stateDisabled})
 		report("node_a")
 		report("node_unknown", full)
+		host, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
 		want := []Report{
-			{Epoch: "node_a", AtMS: 1_700_000_000_123},
-			{Epoch: "node_b", AtMS: 1_700_000_000_123, Statuses: []Status{full, {Line: "other", State: stateDisabled}}},
+			{Epoch: "node_a", Host: host, AtMS: 1_700_000_000_123},
+			{Epoch: "node_b", Host: host, AtMS: 1_700_000_000_123, Statuses: []Status{full, {Line: "other", State: stateDisabled}}},
 		}
 		if got := read(); !reflect.DeepEqual(got, want) {
 			t.Errorf("reports %+v\nwant %+v", got, want)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"slices"
 
 	"tollgate/internal/store"
@@ -43,4 +44,23 @@ func (m Members) Living() []string {
 	}
 	slices.Sort(living)
 	return living
+}
+
+// HostsTx returns the names of the machines that the nodes run on, or ran on, by
+// epoch, of those whose name is known.
+func HostsTx(tx *store.Tx) (map[string]string, error) {
+	rows, err := tx.Query(`SELECT epoch, host FROM node WHERE host <> ''`)
+	if err != nil {
+		return nil, fmt.Errorf("read the machines of nodes: %w", err)
+	}
+	defer rows.Close()
+	hosts := map[string]string{}
+	for rows.Next() {
+		var epoch, host string
+		if err := rows.Scan(&epoch, &host); err != nil {
+			return nil, fmt.Errorf("read the machines of nodes: %w", err)
+		}
+		hosts[epoch] = host
+	}
+	return hosts, rows.Err()
 }

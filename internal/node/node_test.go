@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -215,6 +216,28 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 				t.Errorf("nodes %v, %v; want %d", nodes, err, want)
 			}
 			clock.Add(int64(25 * time.Hour))
+		}
+	})
+}
+
+// TestNodesSayTheirMachine: who looks for a node finds the machine that it runs on.
+func TestNodesSayTheirMachine(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		want, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := join(t, db, time.Minute, newClock())
+		var hosts map[string]string
+		if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
+			hosts, err = HostsTx(tx)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if len(hosts) != 1 || hosts[n.Epoch()] != want {
+			t.Errorf("%v, want %s at %s", hosts, n.Epoch(), want)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"tollgate/internal/store"
@@ -13,14 +14,19 @@ import (
 // belongs to others now, and it may write nothing more under its epoch.
 var ErrFenced = errors.New("this node was declared dead by another one")
 
-// Register writes the row of a new epoch.
+// Register writes the row of a new epoch, with the name of this machine as far as it
+// is known.
 func Register(ctx context.Context, db *store.DB, epoch string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = ""
+	}
 	return db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(`INSERT INTO node (epoch, batch, beat, dead, started_ms) VALUES ($1, 0, 0, 0, $2)`, epoch, now)
+		_, err = tx.Exec(`INSERT INTO node (epoch, batch, beat, dead, started_ms, host) VALUES ($1, 0, 0, 0, $2, $3)`, epoch, now, host)
 		return err
 	})
 }

@@ -167,6 +167,7 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 		{Name: "Request", Value: part.Ident{ID: r.Request, Href: page.Base + "/operator/requests/" + r.Request}},
 		{Name: "Line", Value: part.Dashed(r.Line)}, {Name: "On hold", Value: part.Money{Amount: r.Held}},
 		{Name: "Charged", Value: part.Money{Amount: r.Cost}}, {Name: "Node", Value: part.Dashed(r.Node)},
+		{Name: "Machine", Value: part.Dashed(r.Host)},
 		{Name: "Submitted", Value: part.Moment{MS: r.Created * 1000}}, {Name: "Ended", Value: part.Moment{MS: r.EndedMS}}}
 	if r.Error != nil {
 		shown.Facts = append(part.Facts{{Name: "Its user reads", Value: part.Text{Text: r.Error.Message}}}, shown.Facts...)

@@ -218,10 +218,11 @@ func specFacts(l *catalog.Line) part.Facts {
 }
 
 func nodesTable(l line.Joined) part.DataTable {
-	t := part.DataTable{Caption: "On each node", Columns: []part.Column{{Title: "Node"}, {Title: "State"}, {Title: "Why"},
+	t := part.DataTable{Caption: "On each node", Columns: []part.Column{{Title: "Node"}, {Title: "Machine"}, {Title: "State"}, {Title: "Why"},
 		{Title: "In flight", Right: true}, {Title: "Success", Right: true}, {Title: "First byte", Right: true}, {Title: "Said"}}}
 	for _, n := range l.Nodes {
-		cells := []any{part.Ident{ID: n.Node, Cut: true}, lineBadge(n.State), part.Text{Text: part.Dashed(whyOut(n.Status)), Muted: true}}
+		cells := []any{part.Ident{ID: n.Node, Cut: true}, part.Dashed(n.Host),
+			lineBadge(n.State), part.Text{Text: part.Dashed(whyOut(n.Status)), Muted: true}}
 		t.Rows = append(t.Rows, part.DataRow{Cells: append(append(cells, lineFigures(n.Status)...), part.Moment{MS: n.At * 1000})})
 	}
 	return t
