@@ -33,12 +33,9 @@ func (l *Lines) Run(ctx context.Context) {
 		return nil
 	}
 	reported := l.now()
-	// On SQLite nobody else reads what this node would report; the list of all
-	// nodes asks it for a fresh one.
-	shared := l.db != nil && l.db.Dialect() == store.PostgreSQL
 	share := func(ctx context.Context) error {
 		err := errors.Join(l.Refresh(ctx), l.slots.Tidy(ctx))
-		if now := l.now(); shared && now.Sub(reported) >= reportEvery {
+		if now := l.now(); l.db != nil && now.Sub(reported) >= reportEvery {
 			reported = now
 			err = errors.Join(err, l.Report(ctx))
 		}
@@ -46,7 +43,7 @@ func (l *Lines) Run(ctx context.Context) {
 	}
 	loop.Run(ctx,
 		loop.Loop{Room: "line", Does: "probe lines", Log: l.log, Period: stepEvery, Later: true, Wake: l.doubted, Step: probe},
-		loop.Loop{Room: "line", Does: "share the state of lines with other nodes", Log: l.log, Period: stepEvery, Later: true, Step: share},
+		loop.Loop{Room: "line", Does: "share the state of lines", Log: l.log, Period: stepEvery, Later: true, Step: share},
 	)
 }
 
