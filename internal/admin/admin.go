@@ -67,6 +67,9 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// Log gets the causes of 503 answers; nil: nobody does.
 	Log *slog.Logger
+	// OnceSecret keys the fingerprints of what is sent with an Idempotency-Key, so that
+	// a repetition is known as one; nil: Token does.
+	OnceSecret []byte
 	// Attached ends a call with the context of its request, as a command wants it.
 	// Else a call outlives its caller, who may have closed its own side only.
 	Attached bool
@@ -90,7 +93,11 @@ func New(o Options) http.Handler {
 	if o.WrongToken == nil {
 		o.WrongToken = func(http.ResponseWriter, *http.Request) {}
 	}
-	s := &server{Options: o, hash: sha256.Sum256([]byte(o.Token))}
+	if o.OnceSecret == nil {
+		hash := sha256.Sum256([]byte(o.Token))
+		o.OnceSecret = hash[:]
+	}
+	s := &server{Options: o}
 	var all []httpapi.Route
 	if o.Token != "" {
 		for _, r := range s.routes() {
@@ -103,7 +110,6 @@ func New(o Options) http.Handler {
 // server answers the operator API.
 type server struct {
 	Options
-	hash [sha256.Size]byte // of the token
 
 	archive offer.Archive // what former catalogs had
 }

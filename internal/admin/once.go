@@ -112,7 +112,7 @@ func (c *call) onceKey() (string, error) {
 // fingerprint tells requests apart that carry the same Idempotency-Key. It is
 // keyed, since a body may hold a password that its plain hash would give away.
 func (s *server) fingerprint(c *call, body object) []byte {
-	mac := hmac.New(sha256.New, s.hash[:])
+	mac := hmac.New(sha256.New, s.OnceSecret)
 	_, _ = io.WriteString(mac, c.Request.Method+" "+c.Request.URL.Path+"\n") // a hash's Write never fails
 	_, _ = mac.Write(body.raw)
 	return mac.Sum(nil)
