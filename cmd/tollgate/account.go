@@ -2,16 +2,10 @@ package main
 
 import "net/http"
 
-// paging are the flags of every list.
-type paging struct {
-	Limit int    `help:"Most entries to list." default:"100"`
-	After string `help:"List what follows this id." placeholder:"ID"`
-}
-
 type accountCreate struct {
 	Name     string  `help:"Name of the account." required:"" placeholder:"TEXT"`
 	Email    *string `help:"Contact address, and with a password the console sign-in." placeholder:"ADDRESS"`
-	Password *string `help:"Password of the console sign-in." placeholder:"TEXT"`
+	Password *string `help:"Password of the console sign-in; - reads a line from standard input." placeholder:"TEXT"`
 	Floor    *usd    `name:"overdraft-floor-usd" help:"Lowest balance allowed, zero or negative." placeholder:"USD"`
 }
 
@@ -20,16 +14,27 @@ type accountCreate struct {
 func (c *accountCreate) Run(p *process) error {
 	body := fields{"name": c.Name}
 	set(body, "email", c.Email)
-	set(body, "password", c.Password)
+	if c.Password != nil {
+		password, err := p.password(*c.Password)
+		if err != nil {
+			return err
+		}
+		body["password"] = password
+	}
 	set(body, "overdraft_floor_usd", c.Floor)
-	return p.ask(true, http.MethodPost, "/accounts", nil, body)
+	return p.call(call{method: http.MethodPost, path: "/accounts", body: body, create: true, view: accountsView()})
 }
 
-type accountList struct{ paging }
+type accountList struct {
+	Q string `help:"Only those whose name, contact address or user's email holds this, or whose id it is." placeholder:"TEXT"`
+	paging
+}
 
 // Run lists accounts.
 func (c *accountList) Run(p *process) error {
-	return p.call(http.MethodGet, "/accounts", &c.paging, nil)
+	query := c.query()
+	add(query, "q", c.Q)
+	return p.call(call{method: http.MethodGet, path: "/accounts", query: query, view: accountsView()})
 }
 
 type accountGet struct {
@@ -38,7 +43,7 @@ type accountGet struct {
 
 // Run shows an account.
 func (c *accountGet) Run(p *process) error {
-	return p.call(http.MethodGet, path("accounts", c.Account), nil, nil)
+	return p.call(call{method: http.MethodGet, path: path("accounts", c.Account), view: accountsView()})
 }
 
 type accountChange struct {
@@ -52,13 +57,14 @@ func (c *accountChange) Run(p *process) error {
 	body := fields{}
 	set(body, "name", c.Name)
 	set(body, "overdraft_floor_usd", c.Floor)
-	return p.call(http.MethodPatch, path("accounts", c.Account), nil, body)
+	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: body, view: accountsView()})
 }
 
 type accountCredit struct {
 	Account string `arg:"" help:"Id of the account."`
 	USD     usd    `arg:"" name:"usd" help:"US dollars to add; negative takes back."`
 	Note    string `help:"Why, for the account's entries." placeholder:"TEXT"`
+	once
 }
 
 // Run credits an account.
@@ -67,7 +73,7 @@ func (c *accountCredit) Run(p *process) error {
 	if c.Note != "" {
 		body["note"] = c.Note
 	}
-	return p.call(http.MethodPost, path("accounts", c.Account, "credits"), nil, body)
+	return p.call(call{method: http.MethodPost, path: path("accounts", c.Account, "credits"), body: body, once: c.IdempotencyKey})
 }
 
 type accountEntries struct {
@@ -77,7 +83,7 @@ type accountEntries struct {
 
 // Run lists the money movements of an account.
 func (c *accountEntries) Run(p *process) error {
-	return p.call(http.MethodGet, path("accounts", c.Account, "entries"), &c.paging, nil)
+	return p.call(call{method: http.MethodGet, path: path("accounts", c.Account, "entries"), query: c.query(), view: entriesView()})
 }
 
 type accountDisable struct {
@@ -86,7 +92,7 @@ type accountDisable struct {
 
 // Run stops all keys of an account.
 func (c *accountDisable) Run(p *process) error {
-	return p.call(http.MethodPatch, path("accounts", c.Account), nil, fields{"disabled": true})
+	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: fields{"disabled": true}, view: accountsView()})
 }
 
 type accountEnable struct {
@@ -95,5 +101,5 @@ type accountEnable struct {
 
 // Run lets an account's keys work again.
 func (c *accountEnable) Run(p *process) error {
-	return p.call(http.MethodPatch, path("accounts", c.Account), nil, fields{"disabled": false})
+	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: fields{"disabled": false}, view: accountsView()})
 }

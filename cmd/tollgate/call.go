@@ -33,55 +33,89 @@ func path(parts ...string) string {
 	return out.String()
 }
 
-// call sends a request to the operator API inside this process, on the
-// database of the settings, so that commands and API are one code path. It
-// prints the answer as indented JSON, or returns the refusal's message.
-func (p *process) call(method, path string, list *paging, body fields) error {
-	return p.ask(false, method, path, list, body)
+// paging are the flags of every list.
+type paging struct {
+	Limit int    `help:"Most entries to list." default:"100"`
+	After string `help:"List what follows this id." placeholder:"ID"`
 }
 
-// ask is call; create says whether a missing database is created.
-func (p *process) ask(create bool, method, path string, list *paging, body fields) (err error) {
+// query returns the flags as a list's parameters.
+func (l paging) query() url.Values {
+	query := url.Values{"limit": {strconv.Itoa(l.Limit)}}
+	add(query, "after", l.After)
+	return query
+}
+
+// add adds a parameter that has a value.
+func add(query url.Values, name, value string) {
+	if value != "" {
+		query.Set(name, value)
+	}
+}
+
+// once is the flag of commands that must not be done twice.
+type once struct {
+	IdempotencyKey string `help:"Within 24 hours, a repetition with the same key does nothing and prints the first answer." placeholder:"TEXT"`
+}
+
+// call is what a command asks the operator API for, and how its answer is shown.
+type call struct {
+	method, path string
+	query        url.Values
+	body         fields // nil: none
+	once         string // the Idempotency-Key; empty: none
+	view         view
+	create       bool // creates a missing database
+	service      bool // is for the running service, not for the database
+	asIs         bool // the answer is printed as it comes
+}
+
+// call sends a request to the operator API inside this process, on the database
+// of the settings, so that commands and API are one code path; or to that of the
+// running service. It prints the answer, or returns the refusal's message.
+func (p *process) call(c call) error {
 	settings, err := p.settings()
 	if err != nil {
 		return err
 	}
-	operator, err := app.OpenOperator(p.ctx, settings, create)
-	if err != nil {
-		return err
+	ask := app.OperatorRequest{Method: c.method, Path: c.path, Once: c.once}
+	if len(c.query) > 0 {
+		ask.Path += "?" + c.query.Encode()
 	}
-	defer func() { err = errors.Join(err, operator.Close()) }()
-
-	query := url.Values{}
-	if list != nil {
-		query.Set("limit", strconv.Itoa(list.Limit))
-		if list.After != "" {
-			query.Set("after", list.After)
-		}
-	}
-	var raw []byte
-	if body != nil {
-		if raw, err = json.Marshal(body); err != nil {
+	if c.body != nil {
+		if ask.Body, err = json.Marshal(c.body); err != nil {
 			return err
 		}
 	}
-	answer, err := operator.Do(p.ctx, method, path+"?"+query.Encode(), raw)
+	answer, err := p.answer(settings, c, ask)
 	if err != nil {
 		return err
 	}
 	if answer.Status >= http.StatusBadRequest {
 		return refusal(answer)
 	}
-	if len(bytes.TrimSpace(answer.Body)) == 0 {
+	if c.asIs {
+		_, err = p.stdout.Write(answer.Body)
+		return err
+	}
+	raw := bytes.TrimSpace(answer.Body)
+	if len(raw) == 0 {
 		return nil
 	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, bytes.TrimSpace(answer.Body), "", "  "); err != nil {
-		return fmt.Errorf("the operator API answered no JSON: %w", err)
+	return p.print(raw, c.view)
+}
+
+// answer asks the service or the database.
+func (p *process) answer(settings *app.Settings, c call, ask app.OperatorRequest) (answer app.OperatorAnswer, err error) {
+	if c.service {
+		return app.AskService(p.ctx, settings, ask)
 	}
-	out.WriteByte('\n')
-	_, err = p.stdout.Write(out.Bytes())
-	return err
+	operator, err := app.OpenOperator(p.ctx, settings, c.create)
+	if err != nil {
+		return answer, err
+	}
+	defer func() { err = errors.Join(err, operator.Close()) }()
+	return operator.Do(p.ctx, ask)
 }
 
 // refusal turns an error answer into an error that says what to do. A value that
@@ -99,7 +133,7 @@ func refusal(answer app.OperatorAnswer) error {
 	}
 	at := ""
 	if body.Error.Param != "" {
-		at = "--" + strings.ReplaceAll(body.Error.Param, "_", "-") + ": "
+		at = "--" + strings.ToLower(strings.ReplaceAll(body.Error.Param, "_", "-")) + ": "
 	}
 	err := fmt.Errorf("%s%s (%s)", at, body.Error.Message, body.Error.Code)
 	if answer.Status == http.StatusBadRequest && at != "" {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"tollgate/internal/app"
 )
@@ -155,3 +156,47 @@ func (n *jsonNumber) UnmarshalText(text []byte) error {
 
 // MarshalJSON writes the number as it was read.
 func (n *jsonNumber) MarshalJSON() ([]byte, error) { return []byte(n.text), nil }
+
+// moment is a time as people say it: a UTC day, an RFC 3339 time, or a span from now
+// as a Go duration.
+type moment struct {
+	text string
+	span time.Duration // from now; 0: at is the time
+	at   time.Time
+}
+
+// UnmarshalText reads the time.
+func (m *moment) UnmarshalText(text []byte) (err error) {
+	*m = moment{text: string(text)}
+	if m.span, err = time.ParseDuration(m.text); err == nil && m.span > 0 {
+		return nil
+	}
+	m.span = 0
+	if m.at, err = time.Parse(time.RFC3339, m.text); err != nil {
+		m.at, err = time.Parse(time.DateOnly, m.text)
+	}
+	if err != nil {
+		return errors.New("must be a UTC day such as 2026-05-31, an RFC 3339 time, or a duration such as 24h")
+	}
+	return nil
+}
+
+// ahead is the time, a span counting from now on.
+func (m *moment) ahead(now time.Time) time.Time {
+	if m.span > 0 {
+		return now.Add(m.span)
+	}
+	return m.at
+}
+
+// ago is the time as the operator API takes it in a list's span, a span counting back
+// from now; nil is none. A day stays one, since a list ends with the day that it names.
+func (m *moment) ago(now time.Time) string {
+	switch {
+	case m == nil:
+		return ""
+	case m.span > 0:
+		return now.Add(-m.span).UTC().Format(time.RFC3339)
+	}
+	return m.text
+}

@@ -1,6 +1,9 @@
 package main
 
-import "net/http"
+import (
+	"errors"
+	"net/http"
+)
 
 // keyFlags are the settings of a key, as create and change take them.
 type keyFlags struct {
@@ -37,21 +40,32 @@ func (f keyFlags) fields() fields {
 type keyCreate struct {
 	Account string `arg:"" help:"Id of the account."`
 	keyFlags
+	once
 }
 
 // Run makes a key.
 func (c *keyCreate) Run(p *process) error {
-	return p.call(http.MethodPost, path("accounts", c.Account, "keys"), nil, c.fields())
+	return p.call(call{method: http.MethodPost, path: path("accounts", c.Account, "keys"), body: c.fields(),
+		once: c.IdempotencyKey, view: keysView()})
 }
 
 type keyList struct {
-	Account string `arg:"" help:"Id of the account."`
+	Account string `arg:"" optional:"" help:"Id of the account."`
+	Hint    string `help:"Instead of an account: the keys that show this." placeholder:"sk-ab12...wxyz"`
 	paging
 }
 
-// Run lists the keys of an account.
+// Run lists the keys of an account, or those that show a hint.
 func (c *keyList) Run(p *process) error {
-	return p.call(http.MethodGet, path("accounts", c.Account, "keys"), &c.paging, nil)
+	query := c.query()
+	switch {
+	case (c.Account == "") == (c.Hint == ""):
+		return usageError{errors.New("name an account, or --hint: what its owner sees of a key")}
+	case c.Hint != "":
+		add(query, "hint", c.Hint)
+		return p.call(call{method: http.MethodGet, path: "/keys", query: query, view: keysView()})
+	}
+	return p.call(call{method: http.MethodGet, path: path("accounts", c.Account, "keys"), query: query, view: keysView()})
 }
 
 type keyChange struct {
@@ -61,7 +75,7 @@ type keyChange struct {
 
 // Run changes a key.
 func (c *keyChange) Run(p *process) error {
-	return p.call(http.MethodPatch, path("keys", c.Key), nil, c.fields())
+	return p.call(call{method: http.MethodPatch, path: path("keys", c.Key), body: c.fields(), view: keysView()})
 }
 
 type keyDisable struct {
@@ -70,7 +84,7 @@ type keyDisable struct {
 
 // Run stops a key.
 func (c *keyDisable) Run(p *process) error {
-	return p.call(http.MethodPatch, path("keys", c.Key), nil, fields{"disabled": true})
+	return p.call(call{method: http.MethodPatch, path: path("keys", c.Key), body: fields{"disabled": true}, view: keysView()})
 }
 
 type keyEnable struct {
@@ -79,7 +93,7 @@ type keyEnable struct {
 
 // Run lets a key work again.
 func (c *keyEnable) Run(p *process) error {
-	return p.call(http.MethodPatch, path("keys", c.Key), nil, fields{"disabled": false})
+	return p.call(call{method: http.MethodPatch, path: path("keys", c.Key), body: fields{"disabled": false}, view: keysView()})
 }
 
 type keyDelete struct {
@@ -88,5 +102,5 @@ type keyDelete struct {
 
 // Run deletes a key.
 func (c *keyDelete) Run(p *process) error {
-	return p.call(http.MethodDelete, path("keys", c.Key), nil, nil)
+	return p.call(call{method: http.MethodDelete, path: path("keys", c.Key)})
 }

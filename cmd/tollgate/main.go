@@ -38,10 +38,13 @@ func main() {
 // process is what every command works with.
 type process struct {
 	ctx    context.Context // ends at the first SIGTERM or SIGINT
+	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
 	flags  settingFlags
 	config string // --config
+	now    func() time.Time
+	format format // --json, --csv
 }
 
 // settings reads the settings of the process.
@@ -67,28 +70,38 @@ func run(args []string, stdout, stderr io.Writer) int {
 	})
 	defer stop()
 	var commands commandLine
-	p := &process{ctx: ctx, stdout: stdout, stderr: stderr, flags: newSettingFlags()}
-	parser, err := kong.New(&commands,
-		kong.Name("tollgate"),
-		kong.Description("A gateway to generative models: one key, one balance, exact bills."),
-		kong.Writers(stdout, stderr),
-		kong.Embed(p.flags.target()),
-		kong.ExplicitGroups([]kong.Group{{Key: settingsGroup, Title: "Settings (also TOLLGATE_… in the environment, or a YAML file):"}}),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.WithHyphenPrefixedParameters(true),
-	)
+	p := &process{ctx: ctx, stdin: os.Stdin, stdout: stdout, stderr: stderr, flags: newSettingFlags(), now: time.Now}
+	parser, err := p.parser(&commands)
 	if err != nil {
 		return fail(stderr, err)
+	}
+	if asksForCommands(parser.Model.Node, args) {
+		args = append(args, "--help")
 	}
 	parsed, err := parser.Parse(keepNegative(args))
 	if err != nil {
 		return fail(stderr, usageError{err})
 	}
 	p.config = commands.Config
-	if err := parsed.Run(p); err != nil {
+	if err := parsed.Run(); err != nil {
 		return fail(stderr, err)
 	}
 	return exitDone
+}
+
+// parser makes the parser of the command line, whose commands run with p.
+func (p *process) parser(commands *commandLine) (*kong.Kong, error) {
+	return kong.New(commands,
+		kong.Name("tollgate"),
+		kong.Description("A gateway to generative models: one key, one balance, exact bills."),
+		kong.Writers(p.stdout, p.stderr),
+		kong.Embed(p.flags.target()),
+		kong.ExplicitGroups([]kong.Group{{Key: settingsGroup, Title: "Settings (also TOLLGATE_… in the environment, or a YAML file):"}}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Help(printHelp),
+		kong.Bind(p),
+		kong.WithHyphenPrefixedParameters(true),
+	)
 }
 
 // untilSignal returns a context that ends at the first SIGTERM or SIGINT, and

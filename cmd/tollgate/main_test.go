@@ -283,7 +283,20 @@ func TestExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		{"", 2, "expected one of"},
+		{"", 0, ""},
+		{"account", 0, ""},
+		{"account --json", 2, "expected one of"},
+		{"account list --json --csv", 2, "--json and --csv"},
+		{"help frobnicate", 2, "frobnicate"},
+		{"key list", 2, "--hint"},
+		{"completion ksh", 2, "bash"},
+		{"codes create 5 --expires yesterday", 2, "--expires"},
+		{"request list --since -1h", 2, "--since"},
+		{"request show req_x", 1, "req_x"},
+		{"usage --group-by colour", 2, "--group-by"},
+		{"job cancel job_x", 2, "admin_token: is not set"},
+		{"job cancel job_x --admin-token x --listen 127.0.0.1:1", 2, "listen: no service answers there"},
+		{"job cancel job_x --admin-token x --listen 127.0.0.1:0", 2, "listen: must name the port"},
 		{"frobnicate", 2, "frobnicate"},
 		{"serve --frobnicate", 2, "--frobnicate"},
 		{"serve --listen nowhere", 2, "listen (--listen): must be HOST:PORT"},

@@ -8,7 +8,7 @@ type webhookGet struct {
 
 // Run shows where an account receives its events, with the signing secret.
 func (c *webhookGet) Run(p *process) error {
-	return p.call(http.MethodGet, path("accounts", c.Account, "webhook"), nil, nil)
+	return p.call(call{method: http.MethodGet, path: path("accounts", c.Account, "webhook")})
 }
 
 type webhookSet struct {
@@ -28,7 +28,7 @@ func (c *webhookSet) Run(p *process) error {
 		body["events"] = c.Events.list
 	}
 	set(body, "balance_low_credits", c.Low)
-	return p.call(http.MethodPut, path("accounts", c.Account, "webhook"), nil, body)
+	return p.call(call{method: http.MethodPut, path: path("accounts", c.Account, "webhook"), body: body})
 }
 
 type webhookRoll struct {
@@ -37,7 +37,7 @@ type webhookRoll struct {
 
 // Run gives an account a new signing secret.
 func (c *webhookRoll) Run(p *process) error {
-	return p.call(http.MethodPost, path("accounts", c.Account, "webhook", "roll"), nil, nil)
+	return p.call(call{method: http.MethodPost, path: path("accounts", c.Account, "webhook", "roll")})
 }
 
 type webhookTest struct {
@@ -46,7 +46,7 @@ type webhookTest struct {
 
 // Run sends a test event from this machine.
 func (c *webhookTest) Run(p *process) error {
-	return p.call(http.MethodPost, path("accounts", c.Account, "webhook", "test"), nil, nil)
+	return p.call(call{method: http.MethodPost, path: path("accounts", c.Account, "webhook", "test")})
 }
 
 type webhookDeliveries struct {
@@ -56,7 +56,7 @@ type webhookDeliveries struct {
 
 // Run lists the deliveries of an account.
 func (c *webhookDeliveries) Run(p *process) error {
-	return p.call(http.MethodGet, path("accounts", c.Account, "deliveries"), &c.paging, nil)
+	return p.call(call{method: http.MethodGet, path: path("accounts", c.Account, "deliveries"), query: c.query(), view: deliveriesView()})
 }
 
 type webhookResend struct {
@@ -65,5 +65,5 @@ type webhookResend struct {
 
 // Run sends a delivery again from this machine.
 func (c *webhookResend) Run(p *process) error {
-	return p.call(http.MethodPost, path("deliveries", c.Delivery, "resend"), nil, nil)
+	return p.call(call{method: http.MethodPost, path: path("deliveries", c.Delivery, "resend"), view: deliveriesView()})
 }

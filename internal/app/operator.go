@@ -32,6 +32,19 @@ type OperatorAnswer struct {
 	Body   []byte
 }
 
+// OperatorRequest is a request to the operator API.
+type OperatorRequest struct {
+	Method string
+	Path   string // below the API's base, with its query
+	Body   []byte
+	Once   string // the Idempotency-Key; empty: none
+}
+
+// onceSecret keys the fingerprints of commands that carry an Idempotency-Key. They
+// are the same in every process, and need not be secret: no such command sends a
+// password.
+const onceSecret = "tollgate command"
+
 // OpenOperator opens the database of the settings, as OpenDatabase says, and
 // the operator API on it.
 func OpenOperator(ctx context.Context, s *Settings, create bool) (*Operator, error) {
@@ -41,7 +54,7 @@ func OpenOperator(ctx context.Context, s *Settings, create bool) (*Operator, err
 	}
 	o := &Operator{db: db, keys: account.NewKeys(account.KeysOptions{DB: db}), token: rand.Text()}
 	o.handler = admin.New(admin.Options{
-		Token: o.token, DB: db, Keys: o.keys, Passwords: account.NewPasswords(), Providers: Providers(),
+		Token: o.token, OnceSecret: []byte(onceSecret), DB: db, Keys: o.keys, Passwords: account.NewPasswords(), Providers: Providers(),
 		Webhooks: webhook.New(webhook.Options{
 			DB: db, Guard: egress.New(s.PrivateNetworks), Timeout: s.WebhookTimeout, Retention: s.DeliveryRetention,
 			Disabled: disabledAccounts,
@@ -51,19 +64,31 @@ func OpenOperator(ctx context.Context, s *Settings, create bool) (*Operator, err
 	return o, nil
 }
 
-// Do sends one request; path is below the operator API's base. The error of a
-// request that was answered, whatever the status, is nil.
-func (o *Operator) Do(ctx context.Context, method, path string, body []byte) (OperatorAnswer, error) {
-	r, err := http.NewRequestWithContext(ctx, method, admin.Base+path, bytes.NewReader(body))
+// Do sends one request. The error of a request that was answered, whatever the
+// status, is nil.
+func (o *Operator) Do(ctx context.Context, ask OperatorRequest) (OperatorAnswer, error) {
+	r, err := ask.to(ctx, "", o.token)
 	if err != nil {
-		return OperatorAnswer{}, fmt.Errorf("ask the operator API: %w", err)
+		return OperatorAnswer{}, err
 	}
-	r.Header.Set("Authorization", "Bearer "+o.token)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json")
 	w := &recorder{header: make(http.Header), status: http.StatusOK}
 	o.handler.ServeHTTP(w, r)
 	return OperatorAnswer{w.status, w.body.Bytes()}, ctx.Err()
+}
+
+// to is the request as it is sent to a service.
+func (ask OperatorRequest) to(ctx context.Context, base, token string) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, ask.Method, base+admin.Base+ask.Path, bytes.NewReader(ask.Body))
+	if err != nil {
+		return nil, fmt.Errorf("ask the operator API: %w", err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	if ask.Once != "" {
+		r.Header.Set("Idempotency-Key", ask.Once)
+	}
+	return r, nil
 }
 
 // ReadUSD checks an amount of US dollars as a person wrote it, and returns it

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// TestCells shows values to people and to machines.
+func TestCells(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_700_000_000, 0)
+	for _, c := range []struct {
+		name, value  string
+		shown, plain string
+	}{
+		{"balance_usd", `12.5`, "12.50", "12.5"},
+		{"usd", `-5`, "-5.00", "-5"},
+		{"cost_usd", `0.000000001`, "0.000000001", "0.000000001"},
+		{"line_cost_usd", `null`, "-", ""},
+		{"created", `1700000000`, at.Format(time.DateTime), "2023-11-14T22:13:20Z"},
+		{"at_ms", `1700000000005`, at.Format(time.DateTime) + ".005", "1700000000005"},
+		{"last_used", `null`, "-", ""},
+		{"duration_ms", `1500`, "1.5s", "1500"},
+		{"success_rate", `0.25`, "25.0%", "0.25"},
+		{"status", `200`, "200", "200"},
+		{"disabled", `false`, "no", "false"},
+		{"name", `""`, "-", ""},
+		{"name", `"=HYPERLINK(1)"`, "=HYPERLINK(1)", "'=HYPERLINK(1)"},
+		{"name", `"a\u001b[2Jb\nc"`, "a·[2Jb·c", "a\x1b[2Jb\nc"},
+		{"allowed_models", `["a","b"]`, "a, b", `["a","b"]`},
+		{"allowed_models", `[]`, "-", ""},
+		{"attempts", `[{"line":"a"},{"line":"b"}]`, "2", `[{"line":"a"},{"line":"b"}]`},
+		{"price", `{"input":0.25,"above":[{"x":null}]}`, `{"input":0.25,"above":[{"x":null}]}`, `{"input":0.25,"above":[{"x":null}]}`},
+	} {
+		v, err := readAnswer([]byte(c.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cell(c.name, v); got != c.shown {
+			t.Errorf("%s %s is shown as %q, want %q", c.name, c.value, got, c.shown)
+		}
+		if got := field(c.name, v); got != c.plain {
+			t.Errorf("%s %s is %q in CSV, want %q", c.name, c.value, got, c.plain)
+		}
+	}
+	for _, broken := range []string{``, `{`, `{"a"`, `[1`, `{"a":1]`} {
+		if v, err := readAnswer([]byte(broken)); err == nil {
+			t.Errorf("%q is %v", broken, v)
+		}
+	}
+}
+
+// TestViewsNameWhatThereIs: whatever a table shows is in CSV too.
+func TestViewsNameWhatThereIs(t *testing.T) {
+	t.Parallel()
+	for _, v := range []view{accountsView(), entriesView(), keysView(), usersView(),
+		deliveriesView(), requestsView(), jobsView(), linesView()} {
+		long := map[string]bool{}
+		for _, name := range v.long {
+			if long[name] {
+				t.Errorf("%s stands twice in %v", name, v.long)
+			}
+			long[name] = true
+		}
+		for _, name := range v.short {
+			if !long[name] {
+				t.Errorf("%s is not in %v", name, v.long)
+			}
+		}
+	}
+}
+
+// TestMoments are days, times and spans from now.
+func TestMoments(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 31, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string][2]string{
+		"24h":                       {"2026-05-30T12:00:00Z", "2026-06-01T12:00:00Z"},
+		"2026-05-01":                {"2026-05-01", "2026-05-01T00:00:00Z"},
+		"2026-05-01T02:00:00+02:00": {"2026-05-01T02:00:00+02:00", "2026-05-01T00:00:00Z"},
+	} {
+		var m moment
+		if err := m.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if ago, ahead := m.ago(now), m.ahead(now).UTC().Format(time.RFC3339); ago != want[0] || ahead != want[1] {
+			t.Errorf("%s is %s ago and %s ahead", text, ago, ahead)
+		}
+	}
+	for _, text := range []string{"", "-1h", "0s", "yesterday", "2026-13-01"} {
+		if err := new(moment).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is a time", text)
+		}
+	}
+	if got := (*moment)(nil).ago(now); got != "" {
+		t.Errorf("none is %q", got)
+	}
+}

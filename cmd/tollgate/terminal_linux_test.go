@@ -1,0 +1,93 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// onTerminal runs a command on a terminal of so many columns, and returns the lines
+// that it shows.
+func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []string {
+	t.Helper()
+	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	if err := unix.IoctlSetPointerInt(int(near.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetUint32(int(near.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(far.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: columns}); err != nil {
+		t.Fatal(err)
+	}
+	c := command(t, dir, args...)
+	c.Stdout = far
+	shown := make(chan string)
+	go func() {
+		out, _ := io.ReadAll(near) // ends with an error when the far side is closed
+		shown <- string(out)
+	}()
+	err = c.Run()
+	far.Close()
+	text := <-shown
+	if err != nil {
+		t.Fatalf("%v: %v: %s", args, err, text)
+	}
+	return strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
+}
+
+// TestTerminal sees tables that fit, without what could move the cursor.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	id, _ := must(t, dir, "account", "create", "--name", "Söhne \u202e", "--email", "a@example.com")["id"].(string)
+	must(t, dir, "account", "create", "--name", "b")
+	must(t, dir, "account", "credit", id, "12.5")
+	must(t, dir, "account", "credit", id, "0.0125", "--note", strings.Repeat("long ", 30))
+	narrow := onTerminal(t, dir, 60, "account", "list")
+	if fields := strings.Fields(narrow[0]); strings.Join(fields, " ") != "ID NAME BALANCE USD" || len(narrow) != 5 {
+		t.Errorf("narrow: %q", narrow)
+	}
+	if !strings.Contains(narrow[1], "Söhne ·") || !strings.HasSuffix(narrow[1], "12.5125") || !strings.HasSuffix(narrow[2], " 0.00") {
+		t.Errorf("cells: %q", narrow)
+	}
+	if wide := onTerminal(t, dir, 200, "account", "list"); len(wide) != 3 || !strings.Contains(wide[0], "EMAIL") {
+		t.Errorf("wide: %q", wide)
+	}
+	for _, args := range [][]string{{"account", "entries", id}, {"account", "list", "--limit", "1"}, {"account", "get", id}, {"usage"}} {
+		for _, columns := range []uint16{80, 120} {
+			for _, line := range onTerminal(t, dir, columns, args...) {
+				if n := utf8.RuneCountInString(line); n > int(columns) {
+					t.Errorf("%v: %d columns of %d: %q", args, n, columns, line)
+				}
+			}
+		}
+	}
+	details := strings.Join(onTerminal(t, dir, 80, "account", "get", id), "\n")
+	if !strings.Contains(details, "\nbalance usd          12.5125\n") || !strings.Contains(details, "\ndisabled             no\n") {
+		t.Errorf("details: %s", details)
+	}
+	if got := onTerminal(t, dir, 80, "line", "list"); !strings.HasPrefix(got[0], "No node has said") {
+		t.Errorf("no lines: %q", got)
+	}
+	if got := onTerminal(t, dir, 80, "account", "list", "--json"); got[0] != "{" {
+		t.Errorf("JSON: %q", got)
+	}
+	if got := onTerminal(t, dir, 80, "account", "list", "--csv"); !strings.HasPrefix(got[0], "id,name,email,") {
+		t.Errorf("CSV: %q", got)
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+// The views of the operator API's lists, by the members of docs/operator.md.
+
+func accountsView() view {
+	return view{
+		short: []string{"id", "name", "balance_usd", "held_usd", "disabled", "email", "created", "overdraft_floor_usd"},
+		long: []string{"id", "name", "email", "disabled", "balance_usd", "held_usd", "over_hold_usd", "overdraft_floor_usd",
+			"created"},
+	}
+}
+
+func entriesView() view {
+	return view{
+		short: []string{"created", "kind", "usd", "balance_usd", "model", "note", "request_id", "job_id"},
+		long:  []string{"id", "kind", "usd", "balance_usd", "request_id", "job_id", "model", "note", "created"},
+	}
+}
+
+func keysView() view {
+	return view{
+		short: []string{"id", "name", "hint", "disabled", "spent_usd", "spent_today_usd", "last_used", "rpm", "daily_budget_usd",
+			"total_limit_usd", "account"},
+		long: []string{"id", "account", "name", "hint", "disabled", "rpm", "daily_budget_usd", "total_limit_usd", "allowed_models",
+			"allowed_ips", "spent_today_usd", "spent_usd", "held_usd", "over_hold_usd", "last_used", "created"},
+	}
+}
+
+func usersView() view {
+	return view{
+		short: []string{"id", "email", "disabled", "operator", "created"},
+		long:  []string{"id", "account", "email", "disabled", "operator", "created"},
+	}
+}
+
+func codesView() view {
+	return view{
+		short: []string{"id", "code", "hint", "usd", "state", "expires", "created", "account", "redeemed", "batch"},
+		long:  []string{"id", "batch", "hint", "usd", "state", "account", "redeemed", "expires", "created"},
+	}
+}
+
+func deliveriesView() view {
+	return view{
+		short: []string{"id", "type", "state", "created", "next_attempt_at", "attempts", "url"},
+		long:  []string{"id", "event_id", "type", "url", "state", "attempts", "next_attempt_at", "created"},
+	}
+}
+
+func requestsView() view {
+	return view{
+		short: []string{"id", "created", "status", "cost_usd", "model", "code", "line", "duration_ms", "prompt_tokens",
+			"completion_tokens", "account", "key"},
+		long: []string{"id", "account", "key", "model", "endpoint", "status", "code", "line", "attempts", "prompt_tokens",
+			"cached_tokens", "completion_tokens", "cost_usd", "held_usd", "over_hold_usd", "line_cost_usd", "first_byte_ms",
+			"duration_ms", "created", "stands_for", "ended", "outcome", "job_id", "usage_source", "image_count", "clip_count",
+			"video_seconds", "catalog_revision", "price", "price_unit"},
+	}
+}
+
+func jobsView() view {
+	return view{
+		short: []string{"id", "created", "status", "cost_usd", "model", "line", "ended", "held_usd", "account", "key"},
+		long: []string{"id", "object", "created", "model", "status", "account", "key", "request_id", "line", "attempts", "steps",
+			"held_usd", "cost_usd", "over_hold_usd", "line_cost_usd", "started", "ended", "node", "node_host", "error"},
+	}
+}
+
+func linesView() view {
+	return view{
+		short: []string{"id", "state", "in_flight", "success_rate", "first_byte_ms", "cause", "cooling_until", "provider"},
+		long: []string{"id", "provider", "state", "cooling_until", "models_out", "models_cooling", "forms_out", "in_flight",
+			"max_concurrent", "recent_attempts", "success_rate", "first_byte_ms", "cause", "cause_at", "models", "nodes",
+			"over_hold_usd"},
+		none: "No node has said how its lines do: none runs, or one has just started.",
+	}
+}
+
+func usageView() view {
+	return view{short: []string{"requests", "cost_usd", "line_cost_usd", "margin_usd", "failed_requests", "prompt_tokens",
+		"completion_tokens", "cached_tokens", "image_count", "clip_count", "video_seconds"}}
+}
