@@ -92,6 +92,9 @@ func TestListsWalkIndexes(t *testing.T) {
 				text, args = f.statement(3000)
 				check(fmt.Sprintf("requests %+v", f), text, args...)
 			})
+			check("a step of the log", stepRows, "a0", 3000, 50)
+			text, args := RequestFilter{Account: "a0", Key: "k", SinceMS: 1, Limit: 50, fromSeq: 1000, belowSeq: 2000}.statement(0)
+			check("requests of a step", text, args...)
 			some := store.List([]string{"a1", "a2"})
 			check("after a request", afterReceipt, "req_103000", "a0")
 			check("over of requests", overOfRequests(tx), store.List([]string{"req_103000"}))
@@ -154,6 +157,63 @@ func TestListsPage(t *testing.T) {
 					t.Errorf("%+v: %d requests, want %d (%v)", f, len(seen), want, err)
 				}
 			})
+			return nil
+		})
+	})
+}
+
+// TestSpanEndsTheWalk: what came before a span is not looked through for a key that was
+// hardly used, and all that came within it is there.
+func TestSpanEndsTheWalk(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const since, rows = int64(1_800_000_000_000), 3 * logStep
+		// One in a thousand is of the key, all older than the span but for the last one.
+		// Far back is one whose id cannot be: it says how far was looked.
+		insert := `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
+				prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
+				first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
+			WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+			SELECT $2 || CAST(100000 + i AS TEXT), 'a0', i, CASE WHEN i % 1000 = 0 THEN 'rare' ELSE 'k' END, 'm', 'e', 0, 1, 1, 200, '', 'l', '[]',
+				0, 0, 0, 0, 0, 0, 1, 0, 0, 0, $3, $4, 1, '' FROM n WHERE i > $5`
+		before, within := firstRequest(since-10*nodeSkew.Milliseconds()), firstRequest(since)
+		update(t, db, func(tx *store.Tx) error {
+			if err := OpenKeyTx(tx, "rare", "a0", KeyLimits{}); err != nil {
+				return err
+			}
+			_, err := tx.Exec(insert, rows-1000, before, since, since-5*nodeSkew.Milliseconds(), 0)
+			return err
+		})
+		update(t, db, func(tx *store.Tx) error {
+			if _, err := tx.Exec(insert, rows, within, since, since+1, rows-1000); err != nil {
+				return err
+			}
+			_, err := tx.Exec(`UPDATE ledger_receipt SET id = $1 WHERE seq = 1000`, within+"0")
+			return err
+		})
+		view(t, db, func(tx *store.Tx) error {
+			f := RequestFilter{Key: "rare", SinceMS: since, Limit: 50}
+			got, more, err := RequestsTx(tx, f)
+			if err != nil || more || len(got) != 1 {
+				t.Errorf("within the span: %d, more %v, %v", len(got), more, err)
+			}
+			f.SinceMS = 1
+			if got, more, err = RequestsTx(tx, f); err != nil || more || len(got) != rows/1000 {
+				t.Errorf("in all: %d, more %v, %v", len(got), more, err)
+			}
+			f.Limit = 4
+			seen := map[string]bool{}
+			for more = true; more; f.After = got[len(got)-1].ID {
+				if got, more, err = RequestsTx(tx, f); err != nil {
+					return err
+				}
+				for _, r := range got {
+					seen[r.ID] = true
+				}
+			}
+			if len(seen) != rows/1000 {
+				t.Errorf("by pages: %d", len(seen))
+			}
 			return nil
 		})
 	})

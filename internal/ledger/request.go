@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,9 @@ type RequestFilter struct {
 	MinDurationMS             int64
 	After                     string // continue below this request id
 	Limit                     int
+
+	// of the account's log alone; 0: no bound
+	fromSeq, belowSeq int64
 }
 
 // Receipt is one ended or refused request, as the request log shows it.
@@ -106,24 +110,70 @@ func RequestsTx(tx *store.Tx, f RequestFilter) ([]Receipt, bool, error) {
 			return nil, false, err
 		}
 	}
+	read := f.walkTx
+	if f.SinceMS > 0 && f.Account != "" && f.Code == "" && f.Status < 400 {
+		read = f.stepwiseTx
+	}
+	receipts, err := read(tx, seq)
+	return receipts[:min(len(receipts), f.Limit)], len(receipts) > f.Limit, err
+}
+
+// walkTx returns receipts in their order, one more than the limit if there are more.
+func (f RequestFilter) walkTx(tx *store.Tx, seq int64) ([]Receipt, error) {
 	text, args := f.statement(seq)
 	rows, err := tx.Query(text, args...)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer rows.Close()
 	var receipts []Receipt
 	for rows.Next() {
 		var r Receipt
 		if err := r.scan(rows.Scan); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		receipts = append(receipts, r)
 	}
-	if len(receipts) > f.Limit {
-		return receipts[:f.Limit], true, rows.Err()
+	return receipts, rows.Err()
+}
+
+const (
+	// logStep is how many receipts of an account's log are looked through at a time.
+	logStep = 5_000
+	// nodeSkew is how far the clock of a node, which says when a request came, may be
+	// ahead of the database's, which says when it ended.
+	nodeSkew = time.Minute
+)
+
+// stepRows are a step of an account's log, and stepEdge tells how far back it reaches,
+// and when the last of it ended.
+const (
+	stepRows = `SELECT seq, ended_ms FROM ledger_receipt WHERE account = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
+	stepEdge = `SELECT COUNT(*), COALESCE(MIN(s.seq), 0), COALESCE(MAX(s.ended_ms), 0) FROM (` + stepRows + `) s`
+)
+
+// stepwiseTx is walkTx in steps of an account's log, whose order is that of the ends,
+// so that it ends where all of a step had ended before the first that is asked for came.
+// Else it would look through the whole log for a key that was hardly used.
+func (f RequestFilter) stepwiseTx(tx *store.Tx, seq int64) (receipts []Receipt, err error) {
+	limit := f.Limit
+	f.belowSeq = math.MaxInt64
+	if f.After != "" {
+		f.belowSeq = seq + 1
 	}
-	return receipts, false, rows.Err()
+	for len(receipts) <= limit {
+		var n, ended int64
+		if err := tx.QueryRow(stepEdge, f.Account, f.belowSeq, logStep).Scan(&n, &f.fromSeq, &ended); err != nil || n == 0 {
+			return receipts, err
+		}
+		f.Limit = limit - len(receipts)
+		found, err := f.walkTx(tx, seq)
+		if receipts = append(receipts, found...); err != nil || ended < f.SinceMS-nodeSkew.Milliseconds() {
+			return receipts, err
+		}
+		f.belowSeq = f.fromSeq
+	}
+	return receipts, nil
 }
 
 const afterReceipt = `SELECT seq FROM ledger_receipt WHERE id = $1 AND account || '' = $2`
@@ -158,6 +208,10 @@ func (f RequestFilter) statement(seq int64) (text string, args []any) {
 	if f.Account != "" {
 		add("account = ?", f.Account)
 		order, received = "seq DESC, id DESC", "id || ''"
+		if f.belowSeq > 0 {
+			add("seq >= ?", f.fromSeq)
+			add("seq < ?", f.belowSeq)
+		}
 	}
 	f.failures(add)
 	if f.MinDurationMS > 0 {
