@@ -93,8 +93,8 @@ soak: ## hostile callers and providers and good ones at a gateway on 512 MiB and
 	@TOLLGATE_SOAK_MINUTES=$(MINUTES) $(GO) test -count=1 -timeout=24h -v -run='^TestHostileSoak$$' ./internal/gatewaytest/soak
 
 .PHONY: hostile
-hostile: ## one account that makes providers answer with every error beside a good one, on lines of every provider, for MINUTES (10)
-	@TOLLGATE_HOSTILE_MINUTES=$(MINUTES) scripts/postgres run $(GO) test -count=1 -timeout=24h -v -run='^TestHostileAccount$$' \
+hostile: ## one account that makes providers answer with every error beside a good one, on lines of every provider, for MINUTES (10) on each database
+	@TOLLGATE_HOSTILE_MINUTES=$(MINUTES) scripts/postgres run $(GO) test -count=1 -parallel=1 -timeout=24h -v -run='^TestHostileAccount$$' \
 		./internal/gatewaytest/hostile
 
 .PHONY: agents
