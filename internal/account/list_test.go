@@ -46,3 +46,30 @@ func TestListsWalkIndexes(t *testing.T) {
 		}
 	})
 }
+
+// TestNames asks for what accounts and keys are called.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "Acme")
+		update(t, db, func(tx *store.Tx) (int, error) {
+			named, _, err := CreateKeyTx(tx, a.ID, KeySettings{Name: "backend"})
+			if err != nil {
+				return 0, err
+			}
+			unnamed, _, err := CreateKeyTx(tx, a.ID, KeySettings{})
+			if err != nil {
+				return 0, err
+			}
+			accounts, err := NamesTx(tx, []string{a.ID, "acct_none"})
+			if err != nil || len(accounts) != 1 || accounts[a.ID] != "Acme" {
+				t.Errorf("accounts are %v, %v", accounts, err)
+			}
+			keys, err := KeyNamesTx(tx, []string{named.ID, unnamed.ID, "key_none"})
+			if err != nil || len(keys) != 2 || keys[named.ID] != "backend" || keys[unnamed.ID] != unnamed.Hint {
+				t.Errorf("keys are %v, %v", keys, err)
+			}
+			return 0, nil
+		})
+	})
+}
