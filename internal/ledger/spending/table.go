@@ -210,28 +210,29 @@ func (r Breakdown) MarshalJSON() ([]byte, error) {
 func (r *Breakdown) CSV() ([]byte, error) {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
-	var head []string
-	for _, part := range r.By {
-		head = append(head, string(part))
-	}
-	for _, f := range (Sums{}).figures(r.Lines) {
-		head = append(head, f.name)
-	}
-	if err := w.Write(head); err != nil {
+	columns, rows := r.Cells()
+	if err := w.WriteAll(append([][]string{columns}, rows...)); err != nil {
 		return nil, fmt.Errorf("write the usage: %w", err)
 	}
+	return out.Bytes(), nil
+}
+
+// Cells returns the report's rows as CSV has them, and the names of the columns.
+func (r *Breakdown) Cells() (columns []string, rows [][]string) {
+	for _, part := range r.By {
+		columns = append(columns, string(part))
+	}
+	for _, f := range (Sums{}).figures(r.Lines) {
+		columns = append(columns, f.name)
+	}
+	rows = make([][]string, len(r.Rows))
 	for i := range r.Rows {
-		var cells []string
 		for _, part := range r.By {
-			cells = append(cells, r.Rows[i].Part(part))
+			rows[i] = append(rows[i], r.Rows[i].Part(part))
 		}
 		for _, f := range r.Rows[i].figures(r.Lines) {
-			cells = append(cells, f.value)
-		}
-		if err := w.Write(cells); err != nil {
-			return nil, fmt.Errorf("write the usage: %w", err)
+			rows[i] = append(rows[i], f.value)
 		}
 	}
-	w.Flush()
-	return out.Bytes(), w.Error()
+	return columns, rows
 }
