@@ -57,6 +57,8 @@ func expected() map[string]visited {
 		"GET /console/requests":      ownPage,
 		"GET /console/requests/{id}": ownThing,
 
+		"GET /console/usage":             ownPage,
+		"GET /console/usage/table":       ownPage,
 		"GET /console/billing":           ownPage,
 		"GET /console/billing/movements": ownPage,
 		"POST /console/billing/redeem":   formAct,
@@ -126,6 +128,8 @@ func expected() map[string]visited {
 		"GET /console/operator/jobs/{id}":                        operatorsPage,
 		"POST /console/operator/jobs/{id}/cancel":                operatorsAct,
 		"POST /console/operator/jobs/{id}/requeue":               operatorsAct,
+		"GET /console/operator/usage":                            operatorsPage,
+		"GET /console/operator/usage/table":                      operatorsPage,
 		"GET /console/operator/catalog":                          operatorsPage,
 		"GET /console/operator/catalog/edit":                     operatorsPage,
 		"POST /console/operator/catalog/edit":                    {nobody: 303, operator: 400},

@@ -27,6 +27,7 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
@@ -285,6 +286,31 @@ func (s *Scene) Request(name string, status int, code string) string {
 		return err
 	})
 	return request
+}
+
+// Spent adds a day to what the ledger has summed: so many days ago, for what d names.
+// Its account is one of the scene, by name.
+func (s *Scene) Spent(name string, daysAgo int64, d spending.Spent) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		var series int64
+		if err := tx.QueryRow(`SELECT COUNT(*) + 1000 FROM ledger_series`).Scan(&series); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded) VALUES ($1, $2, $3, $4, $5, $6, 0)`,
+			series, s.Accounts[name].ID, d.Key, d.Model, d.Line, d.Endpoint); err != nil {
+			return err
+		}
+		_, err = tx.Exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,
+			images, clips, video_ms, cost_nano, line_cost_nano, line_costs) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+			now/(24*time.Hour).Milliseconds()-daysAgo, series, d.Requests, d.Billed, d.Failed, d.Prompt, d.Cached, d.Completion, d.Images, d.Clips,
+			d.VideoMS, int64(d.Charged), int64(d.LineCost), d.LineCosts)
+		return err
+	})
 }
 
 // Delivery sends a test of an account to a receiver that works, and returns its

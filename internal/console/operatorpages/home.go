@@ -132,7 +132,7 @@ func (c *console) home(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	shown := homePage{Troubles: w.troubles(), Stats: w.stats(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.lines)}
-	shown.Today, shown.Top = w.todayFigures(), w.topBars()
+	shown.Today, shown.Top = earned(" today", w.today), w.topBars()
 	shown.Well = len(shown.Troubles) == 0
 	if !w.accounts || len(w.lines) == 0 {
 		shown.First = part.FirstSteps{
@@ -220,23 +220,6 @@ func (w wellbeing) stats() part.FigureRow {
 		{Label: "Nodes", Value: note(strconv.Itoa(living) + " of " + strconv.Itoa(len(w.nodes))),
 			Note: note("alive, of those of the last day")},
 		{Label: "Books", Value: books, Note: when},
-	}
-}
-
-// todayFigures are what today has brought.
-func (w wellbeing) todayFigures() part.FigureRow {
-	cost, margin := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
-	of := "the catalog names no cost"
-	if earned, there := w.today.Margin(); there {
-		cost, margin = part.Money{Amount: w.today.LineCost}, part.Money{Amount: earned}
-		of = "known of " + part.Requests(w.today.LineCosts)
-	}
-	return part.FigureRow{
-		{Label: "Charged today (UTC)", Value: part.Money{Amount: w.today.Charged}, Note: part.Text{Text: part.Requests(w.today.Requests)}},
-		{Label: "Providers take", Value: cost, Note: part.Text{Text: of}},
-		{Label: "Margin", Value: margin, Note: part.Text{Text: "charged less what they take"}},
-		{Label: "Errors today", Value: part.Text{Text: part.Percent(w.today.Failed, w.today.Requests)},
-			Note: part.Text{Text: part.Thousands(w.today.Failed) + " of " + part.Requests(w.today.Requests)}},
 	}
 }
 

@@ -98,6 +98,9 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/operator/jobs/{id}/cancel", c.cancelJob),
 		page.Post("/operator/jobs/{id}/requeue", c.requeueJob),
 
+		page.Get("/operator/usage", c.usage),
+		page.Get("/operator/usage/table", c.downloadUsage),
+
 		page.Get("/operator/catalog", c.showCatalog),
 		page.Get("/operator/catalog/edit", c.editCatalog),
 		page.Post("/operator/catalog/edit", c.putCatalog),
@@ -126,6 +129,7 @@ func menu() []part.NavItem {
 		{Href: page.Base + "/operator/accounts", Text: "Accounts", Icon: "users"},
 		{Href: page.Base + "/operator/requests", Text: "Requests", Icon: "list"},
 		{Href: page.Base + "/operator/jobs", Text: "Jobs", Icon: "images"},
+		{Href: page.Base + "/operator/usage", Text: "Usage", Icon: "chart-column"},
 		{Href: page.Base + "/operator/catalog", Text: "Catalog", Icon: "boxes"},
 		{Href: page.Base + "/operator/books", Text: "Books", Icon: "receipt"},
 		{Href: page.Base + "/operator/log", Text: "Log", Icon: "square-terminal"},

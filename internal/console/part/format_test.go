@@ -51,12 +51,13 @@ func TestCSVIsForMachines(t *testing.T) {
 	t.Parallel()
 	table := DataTable{Columns: []Column{{Title: "a"}, {Title: "b"}, {Title: "c"}, {Title: "d"}},
 		Rows: []DataRow{{Cells: []any{"=1+1", Money{Amount: -1}, Moment{1_800_000_000_000}, Badge{Word: `with "quotes", and`}}},
-			{Cells: []any{Text{Text: "-x"}, Count{1234}, Moment{}, Ident{ID: "@x", Cut: true}}}}}
+			{Cells: []any{Text{Text: "-x"}, Count{1234}, Moment{}, Ident{ID: "@x", Cut: true}}},
+			{Cells: []any{"-0.5", "+1-1", "", ""}}}}
 	var b bytes.Buffer
 	if err := table.CSV(&b, true); err != nil {
 		t.Fatal(err)
 	}
-	want := "a,b,c,d\n'=1+1,-0.000000001,2027-01-15T08:00:00Z,\"with \"\"quotes\"\", and\"\n'-x,1234,,'@x\n"
+	want := "a,b,c,d\n'=1+1,-0.000000001,2027-01-15T08:00:00Z,\"with \"\"quotes\"\", and\"\n'-x,1234,,'@x\n-0.5,'+1-1,,\n"
 	if b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}

@@ -109,10 +109,14 @@ func plain(component any) string {
 	return ""
 }
 
-// guarded keeps spreadsheets from computing what a stranger wrote.
+// guarded keeps spreadsheets from computing what a stranger wrote. A number is
+// what it is.
 func guarded(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
+	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return text
 	}
-	return text
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return text
+	}
+	return "'" + text
 }

@@ -6,6 +6,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -14,6 +15,7 @@ import (
 // overviewPage says whether all is well with an account, and what it spends.
 type overviewPage struct {
 	Stats  part.FigureRow
+	Spent  *part.Chart // of 30 days; nil: nothing was
 	Models part.Bars
 	First  part.FirstSteps // what a new account does first; empty: it has begun
 	Latest part.DataTable
@@ -46,7 +48,9 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 		}
 		shown.Stats, shown.Models, shown.Latest = statsOf(a, u), modelBars(u.ByModel), requestsTable(latest)
 		if u.Total.Requests > 0 {
-			return nil
+			spent, _, err := show.MonthTx(tx, v.Account())
+			shown.Spent = &spent
+			return err
 		}
 		keys, _, err := account.ListKeysTx(tx, v.Account(), "", 1)
 		shown.First = firstSteps(a.Money.Balance, len(keys) > 0)

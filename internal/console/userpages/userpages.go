@@ -71,6 +71,9 @@ func (c *console) handlers() []page.Handler {
 		page.Get("/requests", c.listRequests),
 		page.Get("/requests/{id}", c.showRequest),
 
+		page.Get("/usage", c.usage),
+		page.Get("/usage/table", c.downloadUsage),
+
 		page.Get("/billing", c.billing),
 		page.Get("/billing/movements", c.downloadMovements),
 		page.Post("/billing/redeem", c.redeem),
@@ -114,6 +117,7 @@ func menu() []part.NavItem {
 		{Href: page.Base + "", Text: "Overview", Icon: "layout-dashboard"},
 		{Href: page.Base + "/keys", Text: "Keys", Icon: "key-round"},
 		{Href: page.Base + "/requests", Text: "Requests", Icon: "list"},
+		{Href: page.Base + "/usage", Text: "Usage", Icon: "chart-column"},
 		{Href: page.Base + "/billing", Text: "Billing", Icon: "receipt"},
 		{Href: page.Base + "/jobs", Text: "Jobs", Icon: "images"},
 		{Href: page.Base + "/webhooks", Text: "Webhooks", Icon: "webhook"},

@@ -1,0 +1,54 @@
+package operatorpages
+
+import (
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/ledger/spending"
+)
+
+// usagePage is what the service earns, with whom and on what.
+type usagePage struct {
+	show.Usage
+	Figures part.FigureRow
+}
+
+// usageOfAll is the usage of all accounts.
+func usageOfAll() show.UsageSide {
+	return show.UsageSide{Path: "/operator/usage", Parts: []spending.By{spending.ByAccount, spending.ByModel, spending.ByLine,
+		spending.ByKey, spending.ByEndpoint, spending.ByDay}}
+}
+
+func (c *console) usage(v *page.Visit) (page.Outgoing, error) {
+	u, err := usageOfAll().Of(v)
+	if err != nil {
+		return nil, err
+	}
+	return page.Whole{Name: "usage", Title: "Usage", Main: usagePage{Usage: u, Figures: earned("", u.Total)}}, nil
+}
+
+func (c *console) downloadUsage(v *page.Visit) (page.Outgoing, error) {
+	return usageOfAll().Download(v)
+}
+
+// earned are the figures of what some requests came to; when says of which days, as
+// " today".
+func earned(when string, s spending.Sums) part.FigureRow {
+	cost, margin := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
+	of := "the catalog names no cost"
+	if left, known := s.Margin(); known {
+		cost, margin = part.Money{Amount: s.LineCost}, part.Money{Amount: left}
+		of = "known of " + part.Requests(s.LineCosts)
+	}
+	label := "Charged" + when
+	if when != "" {
+		label += " (UTC)"
+	}
+	return part.FigureRow{
+		{Label: label, Value: part.Money{Amount: s.Charged}, Note: part.Text{Text: part.Requests(s.Requests)}},
+		{Label: "Providers take", Value: cost, Note: part.Text{Text: of}},
+		{Label: "Margin", Value: margin, Note: part.Text{Text: "charged less what they take"}},
+		{Label: "Errors" + when, Value: part.Text{Text: part.Percent(s.Failed, s.Requests)},
+			Note: part.Text{Text: part.Thousands(s.Failed) + " of " + part.Requests(s.Requests)}},
+	}
+}

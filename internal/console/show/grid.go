@@ -1,0 +1,188 @@
+package show
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/part"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/store"
+)
+
+// maxUsageRows bounds what is read for a page, in days and parts.
+const maxUsageRows = 10_000
+
+// chartSeries is how many parts of a chart have a colour of their own.
+const chartSeries = 6
+
+// monthDays is how many days the charts of first pages have.
+const monthDays = 30
+
+// grid is usage by day and part.
+type grid struct {
+	days    []gridDay
+	parts   []gridPart // in the order in which they are shown
+	total   spending.Sums
+	crowded bool // the parts are too many to be read
+}
+
+// gridDay is what a UTC day brought.
+type gridDay struct {
+	at time.Time
+	spending.Sums
+}
+
+// gridPart is a part, with its charges by day where those were read.
+type gridPart struct {
+	name string
+	spending.Sums
+	charged []int64
+}
+
+// gridTx reads usage by day and part, and where that is too much, by each alone.
+func gridTx(tx *store.Tx, q spending.Query, by spending.By) (grid, error) {
+	g := grid{days: make([]gridDay, q.Until-q.Since)}
+	for i := range g.days {
+		g.days[i].at = time.Unix((q.Since+int64(i))*24*60*60, 0).UTC()
+	}
+	q.Limit = maxUsageRows
+	read := func(parts ...spending.By) ([]spending.Spent, error) {
+		q.By = parts
+		return spending.ReadTx(tx, q)
+	}
+	rows, err := read(spending.ByDay, by)
+	if err == nil || !errors.Is(err, spending.ErrTooManyRows) {
+		g.add(rows, by)
+		return g, err
+	}
+	if rows, err = read(spending.ByDay); err != nil {
+		return g, err
+	}
+	g.add(rows, spending.ByDay)
+	g.parts = nil
+	if rows, err = read(by); errors.Is(err, spending.ErrTooManyRows) {
+		g.crowded = true
+		return g, nil
+	}
+	for i := range rows {
+		g.parts = append(g.parts, gridPart{name: rows[i].Part(by), Sums: rows[i].Sums})
+	}
+	g.sort(by)
+	return g, err
+}
+
+// add puts rows of days and parts into an empty grid.
+func (g *grid) add(rows []spending.Spent, by spending.By) {
+	days, parts := map[string]int{}, map[string]int{}
+	for i, d := range g.days {
+		days[d.at.Format(time.DateOnly)] = i
+	}
+	for i := range rows {
+		day, name := days[rows[i].Day], rows[i].Part(by)
+		n, known := parts[name]
+		if !known {
+			n = len(g.parts)
+			parts[name] = n
+			g.parts = append(g.parts, gridPart{name: name, charged: make([]int64, len(g.days))})
+		}
+		p := &g.parts[n]
+		p.Sums, g.total, g.days[day].Sums = p.Plus(rows[i].Sums), g.total.Plus(rows[i].Sums), g.days[day].Plus(rows[i].Sums)
+		p.charged[day] += int64(rows[i].Charged)
+	}
+	g.sort(by)
+}
+
+// sort puts the parts with the highest charges first, and the newest day.
+func (g *grid) sort(by spending.By) {
+	slices.SortFunc(g.parts, func(a, b gridPart) int {
+		if by == spending.ByDay {
+			return cmp.Compare(b.name, a.name)
+		}
+		return cmp.Or(cmp.Compare(b.Charged, a.Charged), cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.name, b.name))
+	})
+}
+
+// namesTx reads what the parts are called that are shown.
+func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) {
+	ids := make([]string, 0, shownParts)
+	for _, p := range g.parts[:min(len(g.parts), shownParts)] {
+		ids = append(ids, p.name)
+	}
+	switch by {
+	case spending.ByAccount:
+		return account.NamesTx(tx, ids)
+	case spending.ByKey:
+		return account.KeyNamesTx(tx, ids)
+	}
+	return nil, nil
+}
+
+// buckets are the days as a chart names them.
+func (g *grid) buckets() (names []string) {
+	for _, d := range g.days {
+		names = append(names, d.at.Format("2 Jan"))
+	}
+	return names
+}
+
+// charges is the chart of what was charged, by part where that is known of each day.
+func (g *grid) charges(by spending.By, names map[string]string) part.Chart {
+	c := part.Chart{ID: "charges", Title: "Charged a day (UTC)", Unit: part.InUSD, Buckets: g.buckets(), None: "Nothing was charged in these days."}
+	whole := part.ChartSeries{Name: "Charged"}
+	for _, d := range g.days {
+		whole.Values = append(whole.Values, int64(d.Charged))
+	}
+	if by == spending.ByDay || len(g.parts) == 0 || g.parts[0].charged == nil {
+		c.Series = []part.ChartSeries{whole}
+		return c
+	}
+	rest := part.ChartSeries{Name: "Other", Rest: true, Values: make([]int64, len(g.days))}
+	for i, p := range g.parts {
+		switch {
+		case p.Charged == 0:
+		case i < chartSeries:
+			c.Series = append(c.Series, part.ChartSeries{Name: partName(p.name, names), Values: p.charged})
+		default:
+			for day, charged := range p.charged {
+				rest.Values[day] += charged
+			}
+		}
+	}
+	if len(g.parts) > chartSeries && g.parts[chartSeries].Charged > 0 {
+		c.Series = append(c.Series, rest)
+	}
+	return c
+}
+
+// counts is the chart of the requests, those that failed apart.
+func (g *grid) counts() part.Chart {
+	c := part.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: part.InCount, Buckets: g.buckets(), None: "No requests in these days."}
+	well, failed := part.ChartSeries{Name: "Answered"}, part.ChartSeries{Name: "Failed", Rest: true}
+	for _, d := range g.days {
+		well.Values, failed.Values = append(well.Values, d.Requests-d.Failed), append(failed.Values, d.Failed)
+	}
+	c.Series = []part.ChartSeries{well, failed}
+	return c
+}
+
+// MonthTx reads the charts of the last 30 days: what an account was charged by model
+// and its requests; without an account, those of all.
+func MonthTx(tx *store.Tx, of string) (charges, counts part.Chart, err error) {
+	nowMS, err := tx.NowMS()
+	if err != nil {
+		return charges, counts, err
+	}
+	by := spending.ByModel
+	if of == "" {
+		by = spending.ByDay
+	}
+	today := books.DayOf(nowMS)
+	g, err := gridTx(tx, spending.Query{Account: of, Since: max(0, today-monthDays+1), Until: today + 1}, by)
+	charges, counts = g.charges(by, nil), g.counts()
+	charges.Title, counts.Title = "Charged in the last 30 days (UTC)", "Requests of the last 30 days (UTC)"
+	return charges, counts, err
+}

@@ -1,0 +1,326 @@
+package show
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/store"
+)
+
+// UsageSide is what the two sides' pages of usage differ in.
+type UsageSide struct {
+	Path    string        // of the page, below page.Base
+	Account string        // whose usage it is; empty: that of all accounts, with lines and what they take
+	Parts   []spending.By // by what it can be grouped, the first where nothing is chosen
+}
+
+// Usage is what requests came to in a span of days, as a page shows it.
+type Usage struct {
+	Spans    part.Tabs
+	Groups   part.Tabs
+	Filters  part.Filters
+	Total    spending.Sums
+	Charges  part.Chart
+	Counts   part.Chart
+	Table    part.DataTable
+	CSV      string       // where the table is a file
+	DailyCSV string       // where it is one with a row a day
+	Crowd    *part.Notice // there is more than can be listed
+	Empty    *part.Empty
+}
+
+const (
+	// usageMonths is how many months back can be chosen.
+	usageMonths = 12
+	// shownParts is how many rows the table has.
+	shownParts = 50
+)
+
+// usageWords are the parts as people read them: one, and several.
+var usageWords = map[spending.By][2]string{
+	spending.ByModel: {"Model", "Models"}, spending.ByKey: {"Key", "Keys"}, spending.ByEndpoint: {"Endpoint", "Endpoints"},
+	spending.ByAccount: {"Account", "Accounts"}, spending.ByLine: {"Line", "Lines"}, spending.ByDay: {"Day (UTC)", "Days"},
+}
+
+// asked is what an address asks for.
+type asked struct {
+	UsageSide
+	span   string
+	by     spending.By
+	query  spending.Query
+	values url.Values // of the address, without what the page does not know
+	nowMS  int64
+}
+
+// ask reads an address. What it names and is not there is the first choice.
+func (s UsageSide) ask(v *page.Visit, nowMS int64) (asked, error) {
+	a := asked{UsageSide: s, by: s.Parts[0], values: url.Values{}, nowMS: nowMS}
+	for _, name := range append([]string{"span", "by"}, s.filters()...) {
+		if value := v.Query(name); value != "" {
+			a.values.Set(name, value)
+		}
+	}
+	if by := spending.By(a.values.Get("by")); slices.Contains(s.Parts, by) {
+		a.by = by
+	}
+	span, since, until := spanOf(a.values.Get("span"), nowMS)
+	a.span = span
+	fixed := map[string]string{"since": since, "until": until, "group_by": ""}
+	var err error
+	a.query, err = spending.Ask(func(name string) string {
+		if value, ours := fixed[name]; ours {
+			return value
+		}
+		return a.values.Get(name)
+	}, s.Parts, nowMS)
+	if s.Account != "" {
+		a.query.Account = s.Account
+	}
+	return a, err
+}
+
+// filters are the parts that can be chosen, by name.
+func (s UsageSide) filters() (names []string) {
+	for _, by := range s.Parts {
+		if by != spending.ByDay {
+			names = append(names, string(by))
+		}
+	}
+	return names
+}
+
+// spanOf reads a span: so many days up to today, or a month such as 2026-05.
+func spanOf(span string, nowMS int64) (name, since, until string) {
+	today := time.UnixMilli(nowMS).UTC()
+	if first, err := time.Parse("2006-01", span); err == nil {
+		last := first.AddDate(0, 1, -1)
+		if last.After(today) {
+			last = today
+		}
+		return span, first.Format(time.DateOnly), last.Format(time.DateOnly)
+	}
+	days := map[string]int{"7": 7, "30": 30, "90": 90}[span]
+	if days == 0 {
+		span, days = "30", 30
+	}
+	return span, today.AddDate(0, 0, 1-days).Format(time.DateOnly), today.Format(time.DateOnly)
+}
+
+// link is the address of the page with something else chosen: names and values in
+// turn.
+func (a asked) link(below string, change ...string) string {
+	values := url.Values{}
+	for name, value := range a.values {
+		values[name] = value
+	}
+	for i := 0; i < len(change); i += 2 {
+		values.Set(change[i], change[i+1])
+	}
+	return page.AddressOf(a.Path+below, values)
+}
+
+// Of reads what a visit asks for.
+func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
+	err = v.View(func(tx *store.Tx) error {
+		nowMS, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		a, err := s.ask(v, nowMS)
+		if err != nil {
+			return err
+		}
+		g, err := gridTx(tx, a.query, a.by)
+		if err != nil {
+			return err
+		}
+		names, err := g.namesTx(tx, a.by)
+		if err != nil {
+			return err
+		}
+		u = a.usage(g, names)
+		return nil
+	})
+	return u, err
+}
+
+// usage is the page of a grid.
+func (a asked) usage(g grid, names map[string]string) Usage {
+	u := Usage{Total: g.total, Spans: a.spans(), Groups: a.groups(), Filters: a.filterForm(), CSV: a.link("/table"),
+		DailyCSV: a.link("/table", "daily", "yes")}
+	u.Charges = g.charges(a.by, names)
+	u.Counts = g.counts()
+	u.Table = a.table(g, names)
+	if g.crowded {
+		u.Crowd = &part.Notice{Tone: part.Warn, Title: "There is more here than a page can list.",
+			Text: "The charts have all of it. Choose a shorter span, another part or a filter to see it by " + string(a.by) + "."}
+	}
+	if g.total.Requests == 0 {
+		u.Empty = &part.Empty{Title: "No requests in these days", Text: "What was admitted is summed here by the day on which it came, in UTC."}
+		if u.Filters.Clear != "" {
+			u.Empty = page.NoneMatch(a.Path, "Clear filters")
+		}
+	}
+	return u
+}
+
+// spans are the choices that one click takes.
+func (a asked) spans() part.Tabs {
+	tabs := part.Tabs{Label: "Days"}
+	for _, one := range a.spanChoices()[:5] {
+		tabs.Items = append(tabs.Items, part.Tab{Href: a.link("", "span", one.Value), Text: one.Label, Current: one.On})
+	}
+	return tabs
+}
+
+// spanChoices are all spans that the page offers.
+func (a asked) spanChoices() []part.Option {
+	choices := []part.Option{{Value: "7", Label: "7 days"}, {Value: "30", Label: "30 days"}, {Value: "90", Label: "90 days"}}
+	now := time.UnixMilli(a.nowMS).UTC()
+	for back := range usageMonths + 1 {
+		month := time.Date(now.Year(), now.Month()-time.Month(back), 1, 0, 0, 0, 0, time.UTC)
+		choices = append(choices, part.Option{Value: month.Format("2006-01"), Label: month.Format("January 2006")})
+	}
+	known := false
+	for i := range choices {
+		choices[i].On = choices[i].Value == a.span
+		known = known || choices[i].On
+	}
+	if !known {
+		choices = append(choices, part.Option{Value: a.span, Label: a.span, On: true})
+	}
+	return choices
+}
+
+func (a asked) groups() part.Tabs {
+	tabs := part.Tabs{Label: "Grouped by"}
+	for _, by := range a.Parts {
+		tabs.Items = append(tabs.Items, part.Tab{Href: a.link("", "by", string(by)), Text: usageWords[by][1], Current: by == a.by})
+	}
+	return tabs
+}
+
+func (a asked) filterForm() part.Filters {
+	f := part.Filters{Action: page.Base + a.Path, Fields: []part.FormField{
+		{Name: "span", Label: "Span", Kind: part.Choice, Options: a.spanChoices()},
+		{Name: "by", Kind: part.Unshown, Value: string(a.by)},
+	}}
+	for _, name := range a.filters() {
+		label := usageWords[spending.By(name)][0]
+		if name == string(spending.ByKey) || name == string(spending.ByAccount) {
+			label += " id"
+		}
+		f.Fields = append(f.Fields, part.FormField{Name: name, Label: label, Value: a.values.Get(name)})
+		if a.values.Get(name) != "" {
+			f.Clear = page.AddressOf(a.Path, url.Values{"span": {a.span}, "by": {string(a.by)}})
+		}
+	}
+	return f
+}
+
+// table lists the parts, those with the highest charges first; days the newest first.
+func (a asked) table(g grid, names map[string]string) part.DataTable {
+	t := part.DataTable{Caption: "Usage by " + string(a.by), Columns: []part.Column{{Title: usageWords[a.by][0]},
+		{Title: "Requests", Right: true}, {Title: "Failed", Right: true}, {Title: "Prompt tokens", Right: true},
+		{Title: "Answer tokens", Right: true}, {Title: "Images", Right: true}, {Title: "Clips", Right: true}, {Title: "Charged", Right: true}}}
+	if a.Account == "" {
+		t.Columns = append(t.Columns, part.Column{Title: "Providers take", Right: true}, part.Column{Title: "Margin", Right: true})
+	}
+	shown := g.parts
+	var rest spending.Sums
+	if len(shown) > shownParts {
+		for _, p := range shown[shownParts:] {
+			rest = rest.Plus(p.Sums)
+		}
+		shown = shown[:shownParts]
+	}
+	for _, p := range shown {
+		t.Rows = append(t.Rows, part.DataRow{Href: a.deeper(p.name), Cells: a.cells(partName(p.name, names), p.Sums)})
+	}
+	if n := len(g.parts) - len(shown); n > 0 {
+		t.Rows = append(t.Rows, part.DataRow{Cells: a.cells(part.Thousands(int64(n))+" others", rest)})
+	}
+	if len(t.Rows) > 0 {
+		t.Foot = a.cells("All", g.total)
+	}
+	return t
+}
+
+func (a asked) cells(name string, s spending.Sums) []any {
+	cells := []any{name, part.Count{N: s.Requests}, part.Count{N: s.Failed}, part.Count{N: s.Prompt}, part.Count{N: s.Completion},
+		part.Count{N: s.Images}, part.Count{N: s.Clips}, part.Money{Amount: s.Charged}}
+	if a.Account != "" {
+		return cells
+	}
+	margin, known := s.Margin()
+	if !known {
+		return append(cells, part.Text{Text: "–", Muted: true}, part.Text{Text: "–", Muted: true})
+	}
+	return append(cells, part.Money{Amount: s.LineCost}, part.Money{Amount: margin})
+}
+
+// deeper leads from a part to what is in it: of a day, nothing is.
+func (a asked) deeper(name string) string {
+	if a.by == spending.ByDay || name == "" {
+		return ""
+	}
+	for _, next := range a.Parts {
+		if next != a.by && next != spending.ByDay && a.values.Get(string(next)) == "" {
+			return a.link("", string(a.by), name, "by", string(next))
+		}
+	}
+	return ""
+}
+
+// partName is what a part is called.
+func partName(name string, names map[string]string) string {
+	if called := names[name]; called != "" {
+		return called
+	}
+	if name == "" {
+		return "none"
+	}
+	return name
+}
+
+// Download is the report that a visit asks for as a file.
+func (s UsageSide) Download(v *page.Visit) (page.Outgoing, error) {
+	var report spending.Breakdown
+	if err := v.View(func(tx *store.Tx) error {
+		nowMS, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		a, err := s.ask(v, nowMS)
+		if err != nil {
+			return err
+		}
+		a.query.By = []spending.By{a.by}
+		if v.Query("daily") != "" {
+			a.query.By = append(a.query.By, spending.ByDay)
+		}
+		report, err = spending.TableTx(tx, a.query, s.Account == "")
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	columns, rows := report.Cells()
+	var t part.DataTable
+	for _, name := range columns {
+		t.Columns = append(t.Columns, part.Column{Title: name})
+	}
+	for _, row := range rows {
+		cells := make([]any, len(row))
+		for i, cell := range row {
+			cells[i] = cell
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: cells})
+	}
+	name := strings.Join([]string{"usage", report.Since, report.Until}, "-")
+	return page.CSV{Name: name, Next: func() (part.DataTable, bool, error) { return t, false, nil }}, nil
+}

@@ -1,0 +1,68 @@
+package userpages_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/console/consoletest"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/money"
+)
+
+// TestUsage: charts, figures and table say what the days say, in the span and by the
+// part that the address chooses, and of one account alone.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		ada := s.SignedIn("ada@example.com")
+		ada.Get("/console/usage").Want(t, http.StatusOK, "No requests in these days")
+		ada.Get("/console/usage?model=swift-1").Want(t, http.StatusOK, "Nothing matches these filters", "Clear filters")
+		backend := s.Key("ada", "backend")
+		for i := range 8 {
+			s.Spent("ada", int64(i), spending.Spent{Key: backend.ID, Model: fmt.Sprintf("swift-%d", i), Line: "secret-line", Endpoint: "/v1/responses",
+				Sums: spending.Sums{Requests: 10, Billed: 9, Failed: 1, Prompt: 1000, Completion: 50, Charged: money.Amount(8-i) * money.USD,
+					LineCost: 7 * money.USD, LineCosts: 10}})
+		}
+		s.Spent("ada", 60, spending.Spent{Key: "key_gone", Model: "old", Sums: spending.Sums{Requests: 1, Charged: money.USD}})
+		s.Spent("bob", 0, spending.Spent{Model: "bob-s-model", Sums: spending.Sums{Requests: 1, Charged: 99 * money.USD}})
+		got := ada.Get("/console/usage")
+		got.Want(t, http.StatusOK, "$36.00", "80 requests", "swift-0", "Other", `id="charges"`, `id="requests"`, "8,000 sent, 400 answered")
+		for _, secret := range []string{"secret-line", "bob-s-model", "Margin", ">old<"} {
+			if strings.Contains(got.Body.String(), secret) {
+				t.Errorf("the page says %q", secret)
+			}
+		}
+		ada.Get("/console/usage?span=7").Want(t, http.StatusOK, "$35.00")
+		ada.Get("/console/usage?span=90&by=key").Want(t, http.StatusOK, "$37.00", ">backend<", "key_gone")
+		ada.Get("/console/usage?by=day").Want(t, http.StatusOK, "Day (UTC)", "$36.00")
+		ada.Get("/console/usage?span=1999-01").Want(t, http.StatusOK, "No requests in these days", "1999-01")
+		ada.Get("/console/usage?span=9999-01").Want(t, http.StatusBadRequest)
+		ada.Get("/console/usage?model=swift-2&by=key").Want(t, http.StatusOK, "$6.00")
+		ada.Get("/console/usage?account="+s.Accounts["bob"].ID).Want(t, http.StatusOK, "$36.00")
+
+		file := ada.Get("/console/usage/table?span=7")
+		file.Want(t, http.StatusOK, "model,requests,billed_requests,", "\nswift-0,10,9,1,1000,0,50,0,0,0,8\n")
+		if strings.Contains(file.Body.String(), "line_cost") || !strings.Contains(file.Header().Get("Content-Disposition"), `"usage-`) {
+			t.Errorf("the file is %v %s", file.Header(), file.Body)
+		}
+		daily := ada.Get("/console/usage/table?span=7&daily=yes&by=key")
+		daily.Want(t, http.StatusOK, "day,key,requests,", backend.ID)
+		if lines := strings.Count(daily.Body.String(), "\n"); lines != 8 {
+			t.Errorf("%d lines: %s", lines, daily.Body)
+		}
+		ada.Get("/console/usage/table?by=line").Want(t, http.StatusOK, "model,requests")
+	})
+}
+
+// TestUsageOfManyParts: the first of many are listed, the others as one.
+func TestUsageOfManyParts(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		for i := range 60 {
+			s.Spent("ada", int64(i%30), spending.Spent{Model: fmt.Sprintf("m-%02d", i), Sums: spending.Sums{Requests: 1, Charged: money.USD}})
+		}
+		s.SignedIn("ada@example.com").Get("/console/usage").Want(t, http.StatusOK, "m-49", "10 others", "$60.00")
+	})
+}
