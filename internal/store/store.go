@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -71,6 +72,8 @@ type DB struct {
 	local   bool      // the time that decides is this process's: on SQLite, and in tests
 	clock   *clock
 	stmts   stmtCache // SQLite: prepared statements of the write connection; used under its lock
+
+	lastCommit atomic.Int64 // nanoseconds; see LastCommit
 }
 
 // sqliteReaders bounds the read connections on SQLite: reads are short and

@@ -88,11 +88,15 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn fun
 	if err := fn(&Tx{db: db, ctx: ctx, tx: tx}); err != nil {
 		return pooled(err)
 	}
+	began := time.Now()
 	if err := tx.Commit(); err != nil {
 		if Refused(err) {
 			return fmt.Errorf("commit: %w", err)
 		}
 		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	if pool == db.write {
+		db.noteCommit(began)
 	}
 	return nil
 }

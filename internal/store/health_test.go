@@ -1,0 +1,27 @@
+package store_test
+
+import (
+	"testing"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestHealth: a database knows its size, and how long its last commit took.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	storetest.EachWith(t, store.Options{}, func(t *testing.T, db *store.DB) {
+		if err := db.View(t.Context(), func(tx *store.Tx) error {
+			bytes, err := tx.Size()
+			if bytes < 4096 {
+				t.Errorf("%d bytes", bytes)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Update(t.Context(), func(*store.Tx) error { return nil }); err != nil || db.LastCommit() <= 0 {
+			t.Errorf("the last commit took %s, %v", db.LastCommit(), err)
+		}
+	})
+}
