@@ -83,8 +83,13 @@ func TestTurnsReadByIndex(t *testing.T) {
 			if err := tx.ByIndex(); err != nil {
 				return err
 			}
-			storetest.WalksIndex(t, tx, "log", deliveryText+keptText+newestText, 1, "acct", 50)
-			storetest.WalksIndex(t, tx, "log", deliveryText+keptText+afterText, 1, "acct", "d0x1", 50)
+			for _, state := range []string{"", "pending", "delivered", "failed"} {
+				for _, f := range []LogFilter{{}, {After: "d0x1"}, {Account: "acct"}, {Account: "acct", After: "d0x1"}} {
+					f.State, f.Limit = state, 50
+					text, args := f.statement(1)
+					storetest.WalksIndex(t, tx, fmt.Sprintf("log %+v", f), text, args...)
+				}
+			}
 			return nil
 		})
 		// And a receiver behind that backlog has its turn at once.

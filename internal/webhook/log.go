@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
@@ -35,25 +36,61 @@ func stateName(state int) string {
 	return [...]string{statePending: "pending", stateDelivered: "delivered", stateFailed: "failed"}[state]
 }
 
-const deliveryText = `SELECT d.id, d.account, d.event, d.type, d.url, d.state, d.created_ms, COALESCE(q.due_ms, 0)
-	FROM webhook_delivery d LEFT JOIN webhook_queue q ON q.delivery = d.id WHERE `
+const (
+	deliveryColumns = `SELECT d.id, d.account, d.event, d.type, d.url, d.state, d.created_ms, COALESCE(q.due_ms, 0) FROM `
+	deliveryText    = deliveryColumns + `webhook_delivery d LEFT JOIN webhook_queue q ON q.delivery = d.id WHERE `
+	// waitingText reads the queue, which is short where the log is long.
+	waitingText = deliveryColumns + `webhook_queue q JOIN webhook_delivery d ON d.id = q.delivery WHERE d.state = 0 AND `
+)
 
 // keptText chooses the entries that the log still has: those past its retention
 // are gone at once, also while their rows wait to be deleted, except for those
 // that have attempts to come.
-const keptText = `(d.created_ms >= $1 OR q.delivery IS NOT NULL) AND `
+const keptText = `(d.created_ms >= $1 OR q.delivery IS NOT NULL)`
 
-// The log of an account, from its newest entry on or from behind one.
-const (
-	newestText = `d.account = $2 ORDER BY d.id DESC LIMIT $3`
-	afterText  = `d.account = $2 AND d.id < $3 ORDER BY d.id DESC LIMIT $4`
-)
+// LogFilter selects entries of the log. Empty fields select all.
+type LogFilter struct {
+	Account, State string
+	After          string // continue below this entry
+	Limit          int
+}
 
-// DeliveriesTx returns the log of an account, newest first: at most limit
-// entries, those older than the one called after unless that is empty, and
-// whether there are more. Each has all of its attempts, in the order in which
-// they were made.
+// statement is what a filter asks, of entries that are not older than a time.
+func (f LogFilter) statement(oldestMS int64) (text string, args []any) {
+	text, order := deliveryText+keptText, "d.id"
+	switch f.State {
+	case "pending":
+		text, order = waitingText+keptText, "q.delivery"
+	case "delivered":
+		text += ` AND d.state = 1`
+	case "failed":
+		text += ` AND d.state = 2`
+	}
+	args = append(args, oldestMS)
+	add := func(condition string, value any) {
+		args = append(args, value)
+		text += condition + strconv.Itoa(len(args))
+	}
+	if f.Account != "" {
+		add(` AND d.account = $`, f.Account)
+	}
+	if f.After != "" {
+		add(` AND `+order+` < $`, f.After)
+	}
+	add(` ORDER BY `+order+` DESC LIMIT $`, f.Limit+1)
+	return text, args
+}
+
+// DeliveriesTx is LogTx of an account: at most limit entries, those older than the
+// one called after unless that is empty.
 func (w *Webhooks) DeliveriesTx(tx *store.Tx, account, after string, limit int) (list []Delivery, more bool, err error) {
+	return w.LogTx(tx, LogFilter{Account: account, After: after, Limit: limit})
+}
+
+// LogTx returns the entries of the log that a filter selects, newest first, and
+// whether there are more. Each has all of its attempts, in the order in which they
+// were made.
+func (w *Webhooks) LogTx(tx *store.Tx, f LogFilter) (list []Delivery, more bool, err error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
 	}
@@ -61,15 +98,12 @@ func (w *Webhooks) DeliveriesTx(tx *store.Tx, account, after string, limit int) 
 	if err != nil {
 		return nil, false, err
 	}
-	text, args := deliveryText+keptText+newestText, []any{oldest, account, limit + 1}
-	if after != "" {
-		text, args = deliveryText+keptText+afterText, []any{oldest, account, after, limit + 1}
-	}
+	text, args := f.statement(oldest)
 	if list, err = readDeliveriesTx(tx, text, args...); err != nil {
 		return nil, false, err
 	}
-	if len(list) > limit {
-		list, more = list[:limit], true
+	if len(list) > f.Limit {
+		list, more = list[:f.Limit], true
 	}
 	return list, more, attemptsTx(tx, list)
 }
@@ -107,7 +141,7 @@ func (w *Webhooks) oneTx(tx *store.Tx, where string, args ...any) (Delivery, boo
 	if err != nil {
 		return Delivery{}, false, err
 	}
-	list, err := readDeliveriesTx(tx, deliveryText+keptText+where, append([]any{oldest}, args...)...)
+	list, err := readDeliveriesTx(tx, deliveryText+keptText+` AND `+where, append([]any{oldest}, args...)...)
 	if err != nil || len(list) == 0 {
 		return Delivery{}, false, err
 	}
