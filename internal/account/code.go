@@ -152,16 +152,22 @@ func ListCodesTx(tx *store.Tx, after string, limit int) ([]RedeemCode, bool, err
 	return list, more, nil
 }
 
+// GetCodeTx returns a code.
+func GetCodeTx(tx *store.Tx, code string) (RedeemCode, error) {
+	c, err := codeTx(tx, `id = $1`, code)
+	if errors.Is(err, sql.ErrNoRows) {
+		return RedeemCode{}, notFound("code", code)
+	}
+	return c, err
+}
+
 // VoidCodeTx makes a code worth nothing. One that was redeemed is a fault; doing
 // it again changes nothing.
 func VoidCodeTx(tx *store.Tx, code string) (RedeemCode, error) {
 	if err := tx.Lock("account_code", "id", code); err != nil {
 		return RedeemCode{}, err
 	}
-	c, err := codeTx(tx, `id = $1`, code)
-	if errors.Is(err, sql.ErrNoRows) {
-		return RedeemCode{}, notFound("code", code)
-	}
+	c, err := GetCodeTx(tx, code)
 	if err != nil {
 		return RedeemCode{}, err
 	}

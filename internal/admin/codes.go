@@ -3,6 +3,7 @@ package admin
 import (
 	"tollgate/internal/account"
 	"tollgate/internal/money"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -67,7 +68,7 @@ func (s *server) createCodes(c *call) (any, error) {
 		n.ExpiresMS = min(max(*expires, 1), maxExpires) * 1000
 	}
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		codes, texts, err := account.CreateCodesTx(tx, n)
+		codes, texts, err := operator.CreateCodesTx(tx, s.by(c), n)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +103,7 @@ func (s *server) listCodes(c *call) (any, error) {
 
 func (s *server) voidCode(c *call) (any, error) {
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		_, err := account.VoidCodeTx(tx, c.id)
+		_, err := operator.VoidCodeTx(tx, s.by(c), c.id)
 		return gone{c.id, true}, err
 	})
 }

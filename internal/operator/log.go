@@ -46,6 +46,8 @@ const (
 	KeyCreate      = "key.create"
 	KeyChange      = "key.change"
 	KeyDelete      = "key.delete"
+	CodeCreate     = "code.create"
+	CodeVoid       = "code.void"
 	WebhookChange  = "webhook.change"
 	WebhookRoll    = "webhook.roll"
 	DeliveryResend = "delivery.resend"
@@ -60,7 +62,7 @@ const (
 // Acts are all acts, in the order in which people look for them.
 func Acts() []string {
 	return []string{AccountCreate, AccountChange, AccountCredit, UserCreate, UserChange, UserDelete, KeyCreate, KeyChange, KeyDelete,
-		WebhookChange, WebhookRoll, DeliveryResend, JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply, AuditRun}
+		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply, AuditRun}
 }
 
 // Details are what is known of an object by name, as the operator API calls it.
