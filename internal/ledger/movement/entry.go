@@ -31,23 +31,45 @@ type Entry struct {
 	CreatedMS int64
 }
 
+// Kind selects movements.
+type Kind string
+
+// The kinds of movements.
+const (
+	Credits Kind = "credit" // what was given and taken back
+	Charges Kind = "charge"
+)
+
+// Filter selects movements of an account. Empty fields select all.
+type Filter struct {
+	Account string
+	Kind    Kind
+	// From SinceMS on, up to but without UntilMS, in Unix milliseconds; 0: no bound.
+	SinceMS, UntilMS int64
+	After            string // the id of an entry: those older than it
+	Limit            int
+}
+
 // EntriesTx lists an account's movements, newest first: at most limit of them,
 // those older than the entry with the id after, if that is given. The bool
 // tells whether there are more. An unknown after lists nothing.
 func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, error) {
+	return ListTx(tx, Filter{Account: account, After: after, Limit: limit})
+}
+
+// ListTx is EntriesTx for what a filter selects. Bounds of time are found in the
+// order of the account's books, which is that of time but where a clock was set back.
+func ListTx(tx *store.Tx, f Filter) ([]Entry, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
 	}
-	before, err := seqTx(tx, account, after)
+	from, before, err := f.placesTx(tx)
 	if err != nil {
 		return nil, false, err
 	}
 	var found []numberedEntry
-	for _, page := range []struct {
-		text string
-		scan func(e *numberedEntry, scan func(dest ...any) error) error
-	}{{movesPage, scanMove}, {chargesPage, scanCharge}, {keptPage, scanKept}} {
-		rows, err := tx.Query(page.text, account, before, limit+1)
+	for _, page := range f.pages() {
+		rows, err := tx.Query(page.text, f.Account, before, from, f.Limit+1)
 		if err != nil {
 			return nil, false, err
 		}
@@ -64,11 +86,69 @@ func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, e
 		}
 	}
 	slices.SortFunc(found, func(a, b numberedEntry) int { return cmp.Compare(b.seq, a.seq) })
-	entries := make([]Entry, min(limit, len(found)))
+	entries := make([]Entry, min(f.Limit, len(found)))
 	for i := range entries {
 		entries[i] = found[i].Entry
 	}
-	return entries, len(found) > limit, nil
+	return entries, len(found) > f.Limit, nil
+}
+
+// placesTx returns the numbers that a listing is between: from the first up to but
+// without the second.
+func (f Filter) placesTx(tx *store.Tx) (from, before int64, err error) {
+	if before, err = seqTx(tx, f.Account, f.After); err != nil {
+		return 0, 0, err
+	}
+	if f.SinceMS > 0 {
+		if from, err = placeTx(tx, f.Account, f.SinceMS); err != nil {
+			return 0, 0, err
+		}
+	}
+	if f.UntilMS > 0 {
+		end, err := placeTx(tx, f.Account, f.UntilMS)
+		return from, min(before, end), err
+	}
+	return from, before, nil
+}
+
+// placeTx returns the number of an account's first movement at or after a time. It
+// halves the numbers that it may be in, so it reads a few dozen rows however many
+// there are.
+func placeTx(tx *store.Tx, account string, ms int64) (int64, error) {
+	var low, high int64
+	if err := tx.QueryRow(newestSeq, account).Scan(&high); err != nil {
+		return 0, err
+	}
+	for high++; low < high; {
+		middle := low + (high-low)/2
+		var seq, at int64
+		err := tx.QueryRow(nextMove, account, middle).Scan(&seq, &at)
+		switch {
+		case err != nil && !errors.Is(err, sql.ErrNoRows):
+			return 0, err
+		case err != nil || at >= ms:
+			high = middle
+		default:
+			low = seq + 1
+		}
+	}
+	return low, nil
+}
+
+// page is one of the indexes that bring a page of a listing.
+type page struct {
+	text string
+	scan func(e *numberedEntry, scan func(dest ...any) error) error
+}
+
+func (f Filter) pages() []page {
+	switch f.Kind {
+	case Credits:
+		return []page{{creditsPage, scanMove}}
+	case Charges:
+		return []page{{sumsPage, scanMove}, {chargesPage, scanCharge}, {keptPage, scanKept}}
+	}
+	return []page{{movesPage, scanMove}, {chargesPage, scanCharge}, {keptPage, scanKept}}
 }
 
 // numberedEntry is an entry with its place in the account's running balance.
@@ -81,13 +161,27 @@ type numberedEntry struct {
 // those that are not kept one by one), charges with a receipt, and charges that
 // are kept without.
 const (
-	movesPage = `SELECT seq, id, kind, amount_nano + kept_nano, balance_nano, note, created_ms FROM ledger_entry
-		WHERE account = $1 AND seq < $2 AND amount_nano + kept_nano <> 0 ORDER BY seq DESC LIMIT $3`
+	moves = `SELECT seq, id, kind, amount_nano + kept_nano, balance_nano, note, created_ms FROM ledger_entry
+		WHERE account = $1 AND seq < $2 AND seq >= $3 AND amount_nano + kept_nano <> 0`
+	newestFirst = ` ORDER BY seq DESC LIMIT $4`
+	movesPage   = moves + newestFirst
+	creditsPage = moves + ` AND kind <> 'charges'` + newestFirst
+	sumsPage    = moves + ` AND kind = 'charges'` + newestFirst
 	chargesPage = `SELECT seq, id, cost_nano, balance_nano, job, model, ended_ms FROM ledger_receipt
-		WHERE account = $1 AND seq < $2 AND cost_nano > 0 ORDER BY seq DESC LIMIT $3`
+		WHERE account = $1 AND seq < $2 AND seq >= $3 AND cost_nano > 0` + newestFirst
 	keptPage = `SELECT c.seq, c.request, c.amount_nano, c.balance_nano, c.job, m.word, c.ended_ms
 		FROM ledger_charge c JOIN ledger_word m ON m.id = c.model
-		WHERE c.account = (SELECT w.id FROM ledger_word w WHERE w.word = $1) AND c.seq < $2 ORDER BY c.seq DESC LIMIT $3`
+		WHERE c.account = (SELECT w.id FROM ledger_word w WHERE w.word = $1) AND c.seq < $2 AND c.seq >= $3 ORDER BY c.seq DESC LIMIT $4`
+	// newestSeq and nextMove find places in time.
+	newestSeq = `SELECT COALESCE(MAX(seq), 0) FROM (SELECT MAX(seq) AS seq FROM ledger_entry WHERE account = $1
+		UNION ALL SELECT MAX(seq) AS seq FROM ledger_receipt WHERE account = $1
+		UNION ALL SELECT MAX(c.seq) AS seq FROM ledger_charge c WHERE c.account = (SELECT w.id FROM ledger_word w WHERE w.word = $1)) s`
+	nextEntry   = `SELECT seq, created_ms AS at FROM ledger_entry WHERE account = $1 AND seq >= $2 ORDER BY seq LIMIT 1`
+	nextReceipt = `SELECT seq, ended_ms AS at FROM ledger_receipt WHERE account = $1 AND seq >= $2 ORDER BY seq LIMIT 1`
+	nextKept    = `SELECT c.seq, c.ended_ms AS at FROM ledger_charge c
+		WHERE c.account = (SELECT w.id FROM ledger_word w WHERE w.word = $1) AND c.seq >= $2 ORDER BY c.seq LIMIT 1`
+	nextMove = `SELECT seq, at FROM (` + nextEntry + `) e UNION ALL SELECT seq, at FROM (` + nextReceipt + `) r
+		UNION ALL SELECT seq, at FROM (` + nextKept + `) k ORDER BY seq LIMIT 1`
 	entrySeq = `SELECT seq FROM ledger_entry WHERE account || '' = $1 AND id = $2
 		UNION ALL SELECT seq FROM ledger_receipt WHERE account || '' = $1 AND id = $2
 		UNION ALL SELECT c.seq FROM ledger_charge c JOIN ledger_word w ON w.id = c.account WHERE w.word || '' = $1 AND c.request = $3`

@@ -2,9 +2,11 @@ package movement
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"tollgate/internal/id"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -41,12 +43,19 @@ func TestListsWalkIndexes(t *testing.T) {
 		}
 		update(`ANALYZE`)
 		packed := id.Pack(RequestPrefix, "req_103000")
-		page := []any{"a0", int64(1) << 62, 51}
+		page := []any{"a0", int64(1) << 62, 0, 51}
 		err := db.View(context.Background(), func(tx *store.Tx) error {
 			if err := tx.ByIndex(); err != nil {
 				return err
 			}
 			storetest.WalksIndex(t, tx, "movements", movesPage, page...)
+			storetest.WalksIndex(t, tx, "credits", creditsPage, page...)
+			storetest.WalksIndex(t, tx, "sums", sumsPage, page...)
+			storetest.WalksIndex(t, tx, "credits since", givenText, "a0", 0)
+			storetest.WalksIndex(t, tx, "the newest", newestSeq, "a0")
+			for _, next := range []string{nextEntry, nextReceipt, nextKept} {
+				storetest.WalksIndex(t, tx, "the next", next, "a0", 5)
+			}
 			storetest.WalksIndex(t, tx, "charges", chargesPage, page...)
 			storetest.WalksIndex(t, tx, "kept charges", keptPage, page...)
 			storetest.WalksIndex(t, tx, "a kept charge", chargeText, packed)
@@ -54,6 +63,99 @@ func TestListsWalkIndexes(t *testing.T) {
 			return nil
 		})
 		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestFilter lists movements by kind and time, page by page.
+func TestFilter(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const day = 24 * 60 * 60 * 1000
+		if err := db.Update(t.Context(), func(tx *store.Tx) error {
+			if _, err := tx.Exec(`INSERT INTO ledger_word (id, word) VALUES (1, 'a'), (2, 'm')`); err != nil {
+				return err
+			}
+			for i := range 40 { // a credit, a charge with and one without receipt, and a take-back, an hour each, in turn
+				at := day + int64(i)*60*60*1000
+				text := `INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
+					VALUES ($1, 'a', $2, 'credit', 0, 7, 0, '', $3)`
+				switch i % 4 {
+				case 1:
+					text = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
+						attempts, prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
+						first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
+						VALUES ($1, 'a', $2, 'k', 'm', 'e', 0, 1, 1, 200, '', 'l', '[]', 0, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0, $3, 1, '')`
+				case 2:
+					if _, err := tx.Exec(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job)
+						VALUES (1, 2, $1, 5, 0, $2, $3, $4)`, i, at, id.Pack(RequestPrefix, id.New(RequestPrefix)), []byte{}); err != nil {
+						return err
+					}
+					continue
+				case 3:
+					text = `INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
+						VALUES ($1, 'a', $2, 'take_back', 0, -1, 0, '', $3)`
+				}
+				if _, err := tx.Exec(text, fmt.Sprintf("req_%d", i), i, at); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range []struct {
+			filter Filter
+			want   int
+		}{
+			{Filter{}, 40}, {Filter{Kind: Credits}, 20}, {Filter{Kind: Charges}, 20},
+			{Filter{SinceMS: 2 * day}, 16}, {Filter{UntilMS: 2 * day}, 24}, {Filter{SinceMS: 2 * day, UntilMS: 2*day + 1}, 1},
+			{Filter{Kind: Charges, SinceMS: day, UntilMS: 2 * day}, 12}, {Filter{Kind: Credits, UntilMS: day}, 0},
+			{Filter{SinceMS: 9 * day}, 0},
+		} {
+			f, count := test.filter, 0
+			f.Account, f.Limit = "a", 3
+			if err := db.View(t.Context(), func(tx *store.Tx) error {
+				for more := true; more; {
+					list, next, err := ListTx(tx, f)
+					if err != nil {
+						return err
+					}
+					for _, e := range list {
+						f.After = e.ID
+						if e.CreatedMS < f.SinceMS || f.UntilMS > 0 && e.CreatedMS >= f.UntilMS || (e.Kind == kindCharge) == (f.Kind == Credits) &&
+							f.Kind != "" {
+							t.Errorf("%+v has %+v", test.filter, e)
+						}
+					}
+					count, more = count+len(list), next
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if count != test.want {
+				t.Errorf("%+v has %d movements, want %d", test.filter, count, test.want)
+			}
+		}
+		if err := db.View(t.Context(), func(tx *store.Tx) error {
+			given, err := GivenTx(tx, "a", 2)
+			if err != nil || len(given) == 0 {
+				t.Errorf("given %+v, %v", given, err)
+			}
+			var credits, back money.Amount
+			for _, g := range given {
+				if g.Day != 2 {
+					t.Errorf("a day is %+v", g)
+				}
+				credits, back = credits+max(0, g.Amount), back+min(0, g.Amount)
+			}
+			if credits != 4*7 || back != -4 {
+				t.Errorf("given %s, taken back %s", credits, back)
+			}
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -1,0 +1,38 @@
+package movement
+
+import (
+	"fmt"
+
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// Given is what an account was given, or what was taken back.
+type Given struct {
+	Day    int64        // UTC, since 1970
+	Amount money.Amount // negative: taken back
+}
+
+const givenText = `SELECT created_ms, amount_nano FROM ledger_entry WHERE account = $1 AND kind <> 'charges' AND created_ms >= $2`
+
+// GivenTx returns what an account was given since a day, in no order. It reads the
+// account's entries, which are few: single charges are no entries.
+func GivenTx(tx *store.Tx, account string, sinceDay int64) ([]Given, error) {
+	rows, err := tx.Query(givenText, account, sinceDay*24*60*60*1000)
+	if err != nil {
+		return nil, fmt.Errorf("read credits: %w", err)
+	}
+	defer rows.Close()
+	var list []Given
+	for rows.Next() {
+		var g Given
+		var at int64
+		if err := rows.Scan(&at, &g.Amount); err != nil {
+			return nil, fmt.Errorf("read credits: %w", err)
+		}
+		g.Day = books.DayOf(at)
+		list = append(list, g)
+	}
+	return list, rows.Err()
+}
