@@ -88,7 +88,7 @@ func (c Chart) top() int64 {
 func (c Chart) Scale() []string {
 	top := c.top()
 	half := c.Shown(top / 2)
-	if top < 2 {
+	if top < 2 || c.Unit == InCount && top%2 == 1 {
 		half = ""
 	}
 	return []string{c.Shown(top), half, c.Shown(0)}

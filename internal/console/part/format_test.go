@@ -71,7 +71,7 @@ func TestChartsFit(t *testing.T) {
 		values []int64
 		scale  string
 	}{
-		{[]int64{0}, "1 – 0"}, {[]int64{1}, "1 – 0"}, {[]int64{3, 2}, "5 2 0"},
+		{[]int64{0}, "1 – 0"}, {[]int64{1}, "1 – 0"}, {[]int64{3, 2}, "5 – 0"},
 		{[]int64{10_000_000, 1}, "10,000,000 5,000,000 0"}, {[]int64{1 << 62}, ""},
 	} {
 		chart := Chart{Unit: InCount, Series: []ChartSeries{{Values: c.values}}}
