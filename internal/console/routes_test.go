@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console"
@@ -57,11 +58,14 @@ func expected() map[string]visited {
 		"GET /console/requests":      ownPage,
 		"GET /console/requests/{id}": ownThing,
 
-		"GET /console/usage":             ownPage,
-		"GET /console/usage/table":       ownPage,
-		"GET /console/billing":           ownPage,
-		"GET /console/billing/movements": ownPage,
-		"POST /console/billing/redeem":   formAct,
+		"GET /console/usage":                         ownPage,
+		"GET /console/usage/table":                   ownPage,
+		"GET /console/billing":                       ownPage,
+		"GET /console/billing/movements":             ownPage,
+		"POST /console/billing/redeem":               formAct,
+		"GET /console/billing/statements":            ownPage,
+		"GET /console/billing/statements/{id}":       ownPage, // each visitor's own
+		"GET /console/billing/statements/{id}/table": ownPage,
 
 		"GET /console/webhooks":                         ownPage,
 		"POST /console/webhooks":                        {nobody: 303, other: 303, owner: 303},
@@ -101,6 +105,7 @@ func expected() map[string]visited {
 		"POST /console/operator/sessions/{id}/end": {nobody: 303, operator: 404},
 
 		"GET /console/operator":                                  operatorsPage,
+		"GET /console/operator/live":                             operatorsPage,
 		"GET /console/operator/sessions":                         operatorsPage,
 		"GET /console/operator/find":                             operatorsPage,
 		"GET /console/operator/lines":                            operatorsPage,
@@ -128,6 +133,11 @@ func expected() map[string]visited {
 		"GET /console/operator/jobs/{id}":                        operatorsPage,
 		"POST /console/operator/jobs/{id}/cancel":                operatorsAct,
 		"POST /console/operator/jobs/{id}/requeue":               operatorsAct,
+		"GET /console/operator/deliveries":                       operatorsPage,
+		"GET /console/operator/codes":                            operatorsPage,
+		"GET /console/operator/codes/new":                        operatorsPage,
+		"POST /console/operator/codes/new":                       {nobody: 303, operator: 422},
+		"POST /console/operator/codes/{id}/void":                 operatorsAct,
 		"GET /console/operator/usage":                            operatorsPage,
 		"GET /console/operator/usage/table":                      operatorsPage,
 		"GET /console/operator/catalog":                          operatorsPage,
@@ -274,6 +284,8 @@ func thing(s *consoletest.Scene, path, visitor string) string {
 			id = a.ID
 			return err
 		})
+	case strings.Contains(path, "/statements/{id}"):
+		id = time.Now().UTC().Format("2006-01")
 	case strings.Contains(path, "/revisions/{id}"):
 		id = "1"
 	case strings.Contains(path, "/models/{id}"):
@@ -286,6 +298,14 @@ func thing(s *consoletest.Scene, path, visitor string) string {
 		id = s.Delivery("ada")
 	case strings.Contains(path, "/jobs/{id}"):
 		id = s.Job("ada", "a boat")
+	case strings.Contains(path, "/codes/{id}"):
+		s.Update(func(tx *store.Tx) error {
+			codes, _, err := account.CreateCodesTx(tx, account.NewCodes{Value: 1, Count: 1})
+			if err == nil {
+				id = codes[0].ID
+			}
+			return err
+		})
 	case strings.Contains(path, "/users/{id}"):
 		id = s.User("ada", account.SignIn{
 			Email: strings.ReplaceAll(visitor, " ", "")[:3] + "-" + strings.ToLower(http.MethodGet) + newSuffix(s) + "@example.com",

@@ -301,8 +301,12 @@ func (s *Scene) Spent(name string, daysAgo int64, d spending.Spent) {
 		if err := tx.QueryRow(`SELECT COUNT(*) + 1000 FROM ledger_series`).Scan(&series); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded) VALUES ($1, $2, $3, $4, $5, $6, 0)`,
-			series, s.Accounts[name].ID, d.Key, d.Model, d.Line, d.Endpoint); err != nil {
+		if _, err := tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded) VALUES ($1, $2, $3, $4, $5, $6, 0)
+			ON CONFLICT DO NOTHING`, series, s.Accounts[name].ID, d.Key, d.Model, d.Line, d.Endpoint); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(`SELECT id FROM ledger_series WHERE account = $1 AND key = $2 AND model = $3 AND line = $4 AND endpoint = $5`,
+			s.Accounts[name].ID, d.Key, d.Model, d.Line, d.Endpoint).Scan(&series); err != nil {
 			return err
 		}
 		_, err = tx.Exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,

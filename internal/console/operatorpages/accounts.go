@@ -255,15 +255,19 @@ func (c *console) proveForTakeBack(v *page.Visit, given operator.Credit, secret 
 	if given.USD > 0 {
 		return nil
 	}
-	if v.Session.User.ID == "" {
-		return wrongSecret(c.Entrance.Token(v.Context(), httpapi.SameSecret(secret, c.AdminToken), v.Address()))
-	}
-	return wrongSecret(c.Entrance.Confirm(v.Context(), v.Session.User, secret, v.Address()))
+	return c.prove(v, secret, "nothing was taken back")
 }
 
-func wrongSecret(err error) error {
+// prove asks an operator again who he is; not says what was not done otherwise.
+func (c *console) prove(v *page.Visit, secret, not string) error {
+	var err error
+	if v.Session.User.ID == "" {
+		err = c.Entrance.Token(v.Context(), httpapi.SameSecret(secret, c.AdminToken), v.Address())
+	} else {
+		err = c.Entrance.Confirm(v.Context(), v.Session.User, secret, v.Address())
+	}
 	if errors.Is(err, account.ErrWrongSignIn) {
-		return fault.At(fault.InvalidRequest, "secret", "That is not right, so nothing was taken back.")
+		return fault.At(fault.InvalidRequest, "secret", "That is not right, so %s.", not)
 	}
 	return err
 }
@@ -279,12 +283,7 @@ func (c *console) sureOfCredit(v *page.Visit, a account.Account, given operator.
 	amount := given.USD
 	if amount < 0 {
 		word, amount, form.Danger = "Take back ", -amount, true
-		f := form.Field("secret")
-		f.Kind, f.Label, f.Complete, f.Required, f.Hint = "password", "Your password", "current-password", true,
-			"Asked for before money is taken back."
-		if v.Session.User.ID == "" {
-			f.Label, f.Complete = "Operator's token", "off"
-		}
+		*form.Field("secret") = secretField(v, "Asked for before money is taken back.")
 	}
 	form.Submit = word + part.USD(amount)
 	shown := creditPage{Name: a.Name, Form: form, Facts: part.Facts{{Name: "Account", Value: a.Name},

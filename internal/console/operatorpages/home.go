@@ -6,11 +6,13 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
@@ -23,10 +25,20 @@ import (
 
 // homePage says whether all is well.
 type homePage struct {
+	Now  nowPart
+	Live part.Live
+}
+
+// nowPart is what of it changes by itself: all.
+type nowPart struct {
+	Address  string // where it is fetched again
+	Said     string // what the reader is told when it changes
 	Well     bool
 	Troubles []part.Notice
 	Stats    part.FigureRow
 	Today    part.FigureRow
+	Charges  part.Chart
+	Counts   part.Chart
 	Top      part.Bars
 	Lines    part.DataTable
 	Margins  part.DataTable
@@ -49,8 +61,10 @@ type wellbeing struct {
 	load     job.Load
 	failing  []webhook.Failing
 	audits   []operator.AuditOutcome
-	accounts bool // there is one
+	accounts bool  // there is one
+	bytes    int64 // of the database
 	today    spending.Sums
+	month    monthCharts
 	top      []topAccount
 }
 
@@ -91,6 +105,39 @@ func (w *wellbeing) todayTx(tx *store.Tx) error {
 	return nil
 }
 
+// monthCharts are those of the last 30 days, as they were at a time.
+type monthCharts struct {
+	readMS          int64
+	charges, counts part.Chart
+}
+
+// month keeps the charts of the first page, which read all days of all accounts:
+// they are read again after a minute.
+type month struct {
+	mu   sync.Mutex
+	kept monthCharts // under mu
+}
+
+const monthKept = time.Minute
+
+// chartsTx returns the charts, which are at most a minute old.
+func (m *month) chartsTx(tx *store.Tx, nowMS int64) (c monthCharts, err error) {
+	m.mu.Lock()
+	c = m.kept
+	m.mu.Unlock()
+	if age := nowMS - c.readMS; age >= 0 && age < monthKept.Milliseconds() {
+		return c, nil
+	}
+	c.readMS = nowMS
+	if c.charges, c.counts, err = show.MonthTx(tx, ""); err != nil {
+		return c, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = c
+	return c, nil
+}
+
 // wellbeing reads how the service is.
 func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 	w.writable = c.Writable()
@@ -119,6 +166,12 @@ func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 		if err = w.todayTx(tx); err != nil {
 			return err
 		}
+		if w.month, err = c.month.chartsTx(tx, w.nowMS); err != nil {
+			return err
+		}
+		if w.bytes, err = tx.Size(); err != nil {
+			return err
+		}
 		accounts, _, err := account.ListTx(tx, "", 1)
 		w.accounts = len(accounts) > 0
 		return err
@@ -127,24 +180,67 @@ func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 }
 
 func (c *console) home(v *page.Visit) (page.Outgoing, error) {
-	w, err := c.wellbeing(v)
+	now, err := c.now(v)
 	if err != nil {
 		return nil, err
 	}
-	shown := homePage{Troubles: w.troubles(), Stats: w.stats(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.lines)}
-	shown.Today, shown.Top = earned(" today", w.today), w.topBars()
-	shown.Well = len(shown.Troubles) == 0
-	if !w.accounts || len(w.lines) == 0 {
-		shown.First = part.FirstSteps{
-			{Done: len(w.lines) > 0, Text: "A catalog with a line: where your models come from.",
-				Link: &part.Link{Href: page.Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}},
-			{Done: w.accounts, Text: "An account for your first customer.",
-				Link: &part.Link{Href: page.Base + "/operator/accounts/new", Text: "Create an account", Button: true}},
-			{Text: "A credit on the account, with the number of your invoice as its note."},
-			{Text: "A key, and the welcome text to send: both are on the account's page."},
-		}
+	return page.Whole{Name: "home", Title: "Is all well", Main: homePage{Now: now}}, nil
+}
+
+// liveHome is the page as it is asked for again.
+func (c *console) liveHome(v *page.Visit) (page.Outgoing, error) {
+	now, err := c.now(v)
+	if err != nil {
+		return nil, err
 	}
-	return page.Whole{Name: "home", Title: "Is all well", Main: shown}, nil
+	return page.Fragment{Name: "now", Main: now}, nil
+}
+
+// now says how the service is.
+func (c *console) now(v *page.Visit) (nowPart, error) {
+	w, err := c.wellbeing(v)
+	if err != nil {
+		return nowPart{}, err
+	}
+	shown := nowPart{Address: page.Base + "/operator/live", Troubles: w.troubles(), Stats: append(w.stats(), c.databaseFigure(w)),
+		Today: earned(" today", w.today), Charges: w.month.charges, Counts: w.month.counts, Top: w.topBars(),
+		Lines: linesTable(w.lines, nil), Margins: marginTable(w.lines)}
+	shown.Well = len(shown.Troubles) == 0
+	shown.Said = "All is well"
+	if n := len(shown.Troubles); n == 1 {
+		shown.Said = "1 thing needs you"
+	} else if n > 1 {
+		shown.Said = strconv.Itoa(n) + " things need you"
+	}
+	if !w.accounts || len(w.lines) == 0 {
+		shown.First = w.firstSteps()
+	}
+	return shown, nil
+}
+
+// firstSteps lead to the first paying customer.
+func (w wellbeing) firstSteps() part.FirstSteps {
+	return part.FirstSteps{
+		{Done: len(w.lines) > 0, Text: "A catalog with a line: where your models come from.",
+			Link: &part.Link{Href: page.Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}},
+		{Done: w.accounts, Text: "An account for your first customer.",
+			Link: &part.Link{Href: page.Base + "/operator/accounts/new", Text: "Create an account", Button: true}},
+		{Text: "A credit on the account, with the number of your invoice as its note."},
+		{Text: "A key, and the welcome text to send: both are on the account's page."},
+	}
+}
+
+// databaseFigure is which database it is, and how it does.
+func (c *console) databaseFigure(w wellbeing) part.Figure {
+	name := "SQLite"
+	if c.DB.Dialect() == store.PostgreSQL {
+		name = "PostgreSQL"
+	}
+	note := part.Weight(w.bytes)
+	if took := c.DB.LastCommit(); took > 0 {
+		note += ", last commit in " + part.Span(max(1, took.Milliseconds()))
+	}
+	return part.Figure{Label: "Database", Value: part.Text{Text: name}, Note: part.Text{Text: note}}
 }
 
 // troubles are what needs the operator, the worst first.

@@ -3,10 +3,13 @@ package operatorpages_test
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
@@ -41,5 +44,22 @@ func TestIsAllWell(t *testing.T) {
 			"The books do not agree", "1 difference")
 		b.Get("/console/operator/find?q=evt_1").Want(t, http.StatusSeeOther, "acct_x?view=webhook")
 		b.Get("/console/operator/books").Want(t, http.StatusOK, "Differences", "balance")
+	})
+}
+
+// TestFirstPageChanges: what changes by itself has an address of its own, the charts
+// of the month in it, and how the database does.
+func TestFirstPageChanges(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.Spent("ada", 3, spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 2, Failed: 1, Charged: 7 * money.USD}})
+		b := s.Operator()
+		b.Get("/console/operator").Want(t, http.StatusOK, `data-live="/console/operator/live" data-calm`, `id="charges"`, "$7.00", `id="requests"`)
+		name := map[store.Dialect]string{store.SQLite: "SQLite", store.PostgreSQL: "PostgreSQL"}[s.DB.Dialect()]
+		live := b.Get("/console/operator/live")
+		live.Want(t, http.StatusOK, `id="now"`, name, "B, last commit in ", "$7.00")
+		if strings.Contains(live.Body.String(), "<html") {
+			t.Error("it is a whole page")
+		}
 	})
 }

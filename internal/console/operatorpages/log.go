@@ -89,6 +89,8 @@ func objectHref(e operator.LogRow) string {
 		return page.Base + "/operator/jobs/" + e.Object
 	case "line":
 		return page.Base + "/operator/lines/" + e.Object
+	case "code":
+		return page.Base + "/operator/codes"
 	case "catalog":
 		return page.Base + "/operator/catalog/revisions/" + e.Object
 	}

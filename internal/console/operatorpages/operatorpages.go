@@ -56,11 +56,14 @@ type Options struct {
 }
 
 // console answers the pages.
-type console struct{ Options }
+type console struct {
+	Options
+	month month
+}
 
 // Section is the pages, and the menu that leads to them.
 func Section(o Options) page.Section {
-	c := &console{o}
+	c := &console{Options: o}
 	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: c.handlers(), Menu: menu(), Templates: embedded}
 }
 
@@ -68,6 +71,7 @@ func Section(o Options) page.Section {
 func (c *console) handlers() []page.Handler {
 	return []page.Handler{
 		page.Get("/operator", c.home),
+		page.Get("/operator/live", c.liveHome),
 		page.Get("/operator/find", c.find),
 
 		page.Get("/operator/lines", c.listLines),
@@ -89,7 +93,14 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/operator/keys/{id}/enable", c.enableKey),
 		page.Post("/operator/users/{id}/disable", c.disableUser),
 		page.Post("/operator/users/{id}/enable", c.enableUser),
+
+		page.Get("/operator/deliveries", c.listDeliveries),
 		page.Post("/operator/deliveries/{id}/resend", c.resendDelivery),
+
+		page.Get("/operator/codes", c.listCodes),
+		page.Get("/operator/codes/new", c.newCodes),
+		page.Post("/operator/codes/new", c.createCodes),
+		page.Post("/operator/codes/{id}/void", c.voidCode),
 
 		page.Get("/operator/requests", c.listRequests),
 		page.Get("/operator/requests/{id}", c.showRequest),
@@ -129,6 +140,8 @@ func menu() []part.NavItem {
 		{Href: page.Base + "/operator/accounts", Text: "Accounts", Icon: "users"},
 		{Href: page.Base + "/operator/requests", Text: "Requests", Icon: "list"},
 		{Href: page.Base + "/operator/jobs", Text: "Jobs", Icon: "images"},
+		{Href: page.Base + "/operator/deliveries", Text: "Deliveries", Icon: "webhook"},
+		{Href: page.Base + "/operator/codes", Text: "Codes", Icon: "key-round"},
 		{Href: page.Base + "/operator/usage", Text: "Usage", Icon: "chart-column"},
 		{Href: page.Base + "/operator/catalog", Text: "Catalog", Icon: "boxes"},
 		{Href: page.Base + "/operator/books", Text: "Books", Icon: "receipt"},

@@ -98,15 +98,17 @@ func Span(ms int64) string {
 	return strconv.Itoa(int(d.Hours())) + " h " + strconv.Itoa(int(d.Minutes())%60) + " min"
 }
 
-// Weight writes a size in bytes: 900 B, 84 KB, 1.8 MB.
+// Weight writes a size in bytes: 900 B, 84 KB, 1.8 MB, 2.5 GB.
 func Weight(bytes int64) string {
 	switch {
 	case bytes < 1000:
 		return strconv.FormatInt(bytes, 10) + " B"
 	case bytes < 999_500:
 		return strconv.FormatInt((bytes+500)/1000, 10) + " KB"
+	case bytes < 999_950_000:
+		return strconv.FormatFloat(float64((bytes+50_000)/100_000)/10, 'f', -1, 64) + " MB"
 	}
-	return strconv.FormatFloat(float64((bytes+50_000)/100_000)/10, 'f', -1, 64) + " MB"
+	return strconv.FormatFloat(float64((bytes+50_000_000)/100_000_000)/10, 'f', -1, 64) + " GB"
 }
 
 // Plural writes how many there are of what a word names.

@@ -161,7 +161,7 @@ func (g *grid) charges(by spending.By, names map[string]string) part.Chart {
 // counts is the chart of the requests, those that failed apart.
 func (g *grid) counts() part.Chart {
 	c := part.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: part.InCount, Buckets: g.buckets(), None: "No requests in these days."}
-	well, failed := part.ChartSeries{Name: "Answered"}, part.ChartSeries{Name: "Failed", Rest: true}
+	well, failed := part.ChartSeries{Name: "Answered"}, part.ChartSeries{Name: "Failed"}
 	for _, d := range g.days {
 		well.Values, failed.Values = append(well.Values, d.Requests-d.Failed), append(failed.Values, d.Failed)
 	}

@@ -34,6 +34,9 @@ type Usage struct {
 	Empty    *part.Empty
 }
 
+// MonthForm is how addresses name a month.
+const MonthForm = "2006-01"
+
 const (
 	// usageMonths is how many months back can be chosen.
 	usageMonths = 12
@@ -97,7 +100,7 @@ func (s UsageSide) filters() (names []string) {
 // spanOf reads a span: so many days up to today, or a month such as 2026-05.
 func spanOf(span string, nowMS int64) (name, since, until string) {
 	today := time.UnixMilli(nowMS).UTC()
-	if first, err := time.Parse("2006-01", span); err == nil {
+	if first, err := time.Parse(MonthForm, span); err == nil {
 		last := first.AddDate(0, 1, -1)
 		if last.After(today) {
 			last = today
@@ -181,20 +184,28 @@ func (a asked) spans() part.Tabs {
 // spanChoices are all spans that the page offers.
 func (a asked) spanChoices() []part.Option {
 	choices := []part.Option{{Value: "7", Label: "7 days"}, {Value: "30", Label: "30 days"}, {Value: "90", Label: "90 days"}}
-	now := time.UnixMilli(a.nowMS).UTC()
+	return Chosen(append(choices, Months(a.nowMS)...), a.span)
+}
+
+// Months are the newest UTC months as choices, such as 2026-05.
+func Months(nowMS int64) (choices []part.Option) {
+	now := time.UnixMilli(nowMS).UTC()
 	for back := range usageMonths + 1 {
 		month := time.Date(now.Year(), now.Month()-time.Month(back), 1, 0, 0, 0, 0, time.UTC)
-		choices = append(choices, part.Option{Value: month.Format("2006-01"), Label: month.Format("January 2006")})
-	}
-	known := false
-	for i := range choices {
-		choices[i].On = choices[i].Value == a.span
-		known = known || choices[i].On
-	}
-	if !known {
-		choices = append(choices, part.Option{Value: a.span, Label: a.span, On: true})
+		choices = append(choices, part.Option{Value: month.Format(MonthForm), Label: month.Format("January 2006")})
 	}
 	return choices
+}
+
+// Chosen marks what of choices is chosen; what is none of them becomes one.
+func Chosen(choices []part.Option, value string) []part.Option {
+	for i := range choices {
+		if choices[i].Value == value {
+			choices[i].On = true
+			return choices
+		}
+	}
+	return append(choices, part.Option{Value: value, Label: value, On: true})
 }
 
 func (a asked) groups() part.Tabs {

@@ -90,18 +90,20 @@ function merge(now, next) {
     if (old.isEqualNode(fresh[i])) return true;
     if (old.matches(".tiles") && fresh[i].matches(".tiles")) return merge(old, fresh[i]);
     if (old.contains(document.activeElement)) return false;
+    const opened = $$("details", old), closed = $$("details", fresh[i]);
+    if (opened.length === closed.length) opened.forEach((one, n) => { closed[n].open = one.open; });
     old.replaceWith(fresh[i]);
     return true;
   }).every(Boolean);
 }
 
 // What changes by itself: an element with data-live is fetched again while the
-// page is visible, every two seconds, after a minute every ten, until the server
-// says that it is final.
+// page is visible, every two seconds, after a minute (with data-calm: from the
+// start) every ten, until the server says that it is final.
 function follow(live, now = false) {
   const began = Date.now();
   let tag = "";
-  const again = () => setTimeout(step, Date.now() - began > 60_000 ? 10_000 : 2_000);
+  const again = () => setTimeout(step, live.dataset.calm !== undefined || Date.now() - began > 60_000 ? 10_000 : 2_000);
   async function step() {
     if (!live.isConnected) return;
     if (document.hidden || live.dataset.paused !== undefined) { again(); return; }

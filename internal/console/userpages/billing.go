@@ -2,7 +2,9 @@ package userpages
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -16,6 +18,8 @@ import (
 type billingPage struct {
 	Figures part.FigureRow
 	Redeem  part.Inputs
+	Filters part.Filters
+	CSV     string // where the same movements are a file
 	Table   part.DataTable
 	Pager   part.Pager
 	Empty   *part.Empty
@@ -39,7 +43,12 @@ func (c *console) billing(v *page.Visit) (page.Outgoing, error) {
 // billingWith shows the page with a form that may have been refused.
 func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page.Outgoing, error) {
 	shown := billingPage{Redeem: form}
-	after := v.Query("after")
+	f, chosen := movementsOf(v)
+	f.Limit = page.Rows
+	shown.CSV = page.AddressOf("/billing/movements", chosen)
+	if len(chosen) > 0 {
+		shown.Filters.Clear = page.Base + "/billing"
+	}
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
 		if err != nil {
@@ -50,7 +59,12 @@ func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page
 			{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
 			{Label: "Available", Value: part.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: part.Text{Text: floorWords(a)}},
 		}
-		list, more, err := movement.EntriesTx(tx, v.Account(), after, page.Rows)
+		nowMS, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		shown.Filters.Action, shown.Filters.Fields = page.Base+"/billing", movementFields(chosen, nowMS)
+		list, more, err := movement.ListTx(tx, f)
 		if err != nil {
 			return err
 		}
@@ -60,13 +74,42 @@ func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page
 	}); err != nil {
 		return nil, err
 	}
-	if len(shown.Table.Rows) == 0 && after == "" {
+	switch {
+	case len(shown.Table.Rows) > 0 || f.After != "":
+	case len(chosen) > 0:
+		shown.Empty = page.NoneMatch("/billing", "Clear filters")
+	default:
 		shown.Empty = &part.Empty{Title: "No money has moved yet",
 			Text: "The first credit comes from who runs this service, or from a code that you redeem. Every charge stands here then."}
 	}
 	return page.Whole{Name: "billing", Title: "Billing", Main: shown, Status: status}.Done(v, map[string]string{
 		"redeemed": "The code is redeemed: its value is the newest movement below.",
 	}), nil
+}
+
+// movementsOf reads which movements an address chooses: by kind, and by the UTC month.
+// What it names and is not there chooses nothing.
+func movementsOf(v *page.Visit) (f movement.Filter, chosen url.Values) {
+	f, chosen = movement.Filter{Account: v.Account(), After: v.Query("after")}, url.Values{}
+	if kind := movement.Kind(v.Query("kind")); kind == movement.Credits || kind == movement.Charges {
+		f.Kind = kind
+		chosen.Set("kind", string(kind))
+	}
+	if first, err := time.Parse(show.MonthForm, v.Query("month")); err == nil && first.Year() >= 1970 {
+		f.SinceMS, f.UntilMS = first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
+		chosen.Set("month", first.Format(show.MonthForm))
+	}
+	return f, chosen
+}
+
+// movementFields are what movements can be chosen by.
+func movementFields(chosen url.Values, nowMS int64) []part.FormField {
+	return []part.FormField{
+		{Name: "kind", Label: "Kind", Kind: part.Choice, Options: show.Chosen([]part.Option{{Label: "All"},
+			{Value: string(movement.Credits), Label: "Credits"}, {Value: string(movement.Charges), Label: "Charges"}}, chosen.Get("kind"))},
+		{Name: "month", Label: "Month (UTC)", Kind: part.Choice, Options: show.Chosen(append([]part.Option{{Label: "All"}},
+			show.Months(nowMS)...), chosen.Get("month"))},
+	}
 }
 
 func floorWords(a account.Account) string {
@@ -78,16 +121,18 @@ func floorWords(a account.Account) string {
 
 // downloadMovements gives the movements, newest first, as CSV.
 func (c *console) downloadMovements(v *page.Visit) (page.Outgoing, error) {
-	after, rows := "", 0
+	f, _ := movementsOf(v)
+	f.Limit = movementsAPart
+	rows := 0
 	return page.CSV{Name: "movements", Next: func() (t part.DataTable, more bool, err error) {
 		err = v.View(func(tx *store.Tx) error {
 			var list []movement.Entry
-			if list, more, err = movement.EntriesTx(tx, v.Account(), after, movementsAPart); err != nil {
+			if list, more, err = movement.ListTx(tx, f); err != nil {
 				return err
 			}
 			t = show.Movements(list, page.Base)
 			if rows += len(list); more {
-				after, more = list[len(list)-1].ID, rows < maxMovements
+				f.After, more = list[len(list)-1].ID, rows < maxMovements
 			}
 			return nil
 		})

@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -44,5 +46,58 @@ func TestBilling(t *testing.T) {
 			t.Errorf("%d lines of %s", n, got.Header().Get("Content-Type"))
 		}
 		bob.Get("/console/billing").Want(t, http.StatusOK, "Next page")
+	})
+}
+
+// TestMovementsAreChosen: by kind and month, on the page and as CSV.
+func TestMovementsAreChosen(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		ada := s.SignedIn("ada@example.com")
+		request := s.Request("ada", http.StatusOK, "") // in January 2027
+		ada.Get("/console/billing?kind=charge&month=2027-01").Want(t, http.StatusOK, request, "2027-01")
+		ada.Get("/console/billing?kind=credit&month=2001-02").Want(t, http.StatusOK, "Nothing matches these filters", "2001-02")
+		for query, want := range map[string]bool{"": true, "?kind=charge": true, "?kind=credit": false, "?month=soon": true, "?month=2001-02": false} {
+			for _, path := range []string{"/console/billing", "/console/billing/movements"} {
+				got := ada.Get(path + query)
+				if got.Want(t, http.StatusOK); strings.Contains(got.Body.String(), request) != want {
+					t.Errorf("%s%s has the charge: %t", path, query, !want)
+				}
+			}
+		}
+	})
+}
+
+// TestStatements: a month's opening balance, credits and charges by model are its
+// closing balance, and that the next month's opening one.
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		ada := s.SignedIn("ada@example.com")
+		now := time.Now().UTC()
+		month, before := now.Format("2006-01"), now.AddDate(0, 0, -now.Day()).Format("2006-01")
+		s.Spent("ada", 0, spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 3, Charged: 2 * money.USD}})
+		s.Spent("ada", 0, spending.Spent{Model: "=reel", Sums: spending.Sums{Requests: 1, Charged: money.USD}})
+		s.Spent("ada", int64(now.Day()), spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 5, Charged: 4 * money.USD}})
+		s.Update(func(tx *store.Tx) error {
+			if _, err := ledger.CreditTx(tx, s.Accounts["ada"].ID, -money.USD/2, "by mistake"); err != nil {
+				return err
+			}
+			_, err := tx.Exec(`UPDATE account SET created_ms = $1 WHERE id = $2`, now.AddDate(0, -2, 0).UnixMilli(), s.Accounts["ada"].ID)
+			return err
+		})
+		ada.Get("/console/billing").Want(t, http.StatusOK, "/console/billing/statements")
+		ada.Get("/console/billing/statements").Want(t, http.StatusOK, "/console/billing/statements/"+month, "/console/billing/statements/"+before,
+			"$3.00", "$7.00", "-$4.00")
+		ada.Get("/console/billing/statements/"+month).Want(t, http.StatusOK, "so far", "$3.00", "invoice 1", "by mistake", "-$2.00", "$9.50")
+		got := ada.Get("/console/billing/statements/" + month + "/table")
+		got.Want(t, http.StatusOK, "What,For,Requests,Amount\nOpening balance,"+month+"-01,,3\n", ",invoice 1,,10\n", ",by mistake,,-0.5\n",
+			"Charges,swift-1,3,-2\nCharges,'=reel,1,-1\nClosing balance,", ",,9.5\n")
+		ada.Get("/console/billing/statements/"+before).Want(t, http.StatusOK, "$7.00", "-$4.00", "$3.00")
+		for _, none := range []string{"1999-01", "2999-01", "soon"} {
+			ada.Get("/console/billing/statements/"+none).Want(t, http.StatusNotFound, "no statement of this month")
+			ada.Get("/console/billing/statements/"+none+"/table").Want(t, http.StatusNotFound)
+		}
+		s.SignedIn("bob@example.com").Get("/console/billing/statements/"+before).Want(t, http.StatusNotFound)
 	})
 }

@@ -77,6 +77,9 @@ func (c *console) handlers() []page.Handler {
 		page.Get("/billing", c.billing),
 		page.Get("/billing/movements", c.downloadMovements),
 		page.Post("/billing/redeem", c.redeem),
+		page.Get("/billing/statements", c.listStatements),
+		page.Get("/billing/statements/{id}", c.showStatement),
+		page.Get("/billing/statements/{id}/table", c.downloadStatement),
 
 		page.Get("/jobs", c.listJobs),
 		page.Get("/jobs/live", c.liveJobs),

@@ -1,0 +1,227 @@
+package operatorpages
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// codesPage lists the redeem codes.
+type codesPage struct {
+	Table part.DataTable
+	Empty *part.Empty
+	Pager part.Pager
+}
+
+// newCodesPage asks for new codes.
+type newCodesPage struct{ Form part.Inputs }
+
+// createdCodesPage shows codes that were made, this once.
+type createdCodesPage struct {
+	Title string
+	Codes *part.Snippets // nil: they were shown before
+}
+
+// codeTones are how the states of codes look.
+var codeTones = map[string]part.Tone{account.CodeUnused: part.Info, account.CodeUsed: part.OK, account.CodeExpired: part.Warn}
+
+func (c *console) listCodes(v *page.Visit) (page.Outgoing, error) {
+	const path = "/operator/codes"
+	var shown codesPage
+	if err := v.View(func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		list, more, err := account.ListCodesTx(tx, v.Query("after"), page.Rows)
+		if err != nil {
+			return err
+		}
+		var owners []string
+		for _, code := range list {
+			owners = append(owners, code.Account)
+		}
+		names, err := account.NamesTx(tx, owners)
+		shown.Table = codesTable(v, list, names, now)
+		shown.Pager = v.Pager(path, more, page.Last(list, func(code account.RedeemCode) string { return code.ID }))
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if len(shown.Table.Rows) == 0 {
+		shown.Empty = &part.Empty{Title: "No codes yet", Text: "A code is worth an amount. A customer redeems it in the console, once, and is credited.",
+			Link: &part.Link{Href: page.Base + path + "/new", Text: "Create codes", Icon: "plus", Button: true, Main: true}}
+	}
+	return page.Whole{Name: "codes", Title: "Codes", Main: shown}.Done(v, map[string]string{
+		"void": "The code is void: nobody can redeem it any more.",
+	}), nil
+}
+
+// codesTable lists codes with whose they became, and what can be done.
+func codesTable(v *page.Visit, list []account.RedeemCode, names map[string]string, nowMS int64) part.DataTable {
+	t := part.DataTable{Caption: "Redeem codes", Columns: []part.Column{{Title: "Ends in"}, {Title: "State"}, {Title: "Value", Right: true},
+		{Title: "Made"}, {Title: "Good until"}, {Title: "Redeemed by"}, {Title: "Redeemed"}, {Title: "Batch"}, {Title: "Change"}}}
+	for _, code := range list {
+		state := code.State(nowMS)
+		until := any(part.Moment{MS: code.ExpiresMS})
+		if code.ExpiresMS == 0 {
+			until = part.Text{Text: "no end", Muted: true}
+		}
+		by, change := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
+		if code.Account != "" {
+			by = part.Link{Href: page.Base + "/operator/accounts/" + code.Account, Text: names[code.Account]}
+		}
+		if state == account.CodeUnused {
+			change = v.Confirm(part.Confirm{ID: code.ID, Button: "Void", Title: "Void the code that ends in " + code.Hint + "?", Danger: true,
+				Action: page.Base + "/operator/codes/" + code.ID + "/void",
+				Text:   []string{"Whoever has it cannot redeem its " + part.USD(code.Value) + " any more. This cannot be undone."}})
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Text{Text: code.Hint, Mono: true}, part.Badge{Tone: codeTones[state], Word: state},
+			part.Money{Amount: code.Value}, part.Moment{MS: code.CreatedMS}, until, by, part.Moment{MS: code.RedeemedMS},
+			part.Ident{ID: code.Batch, Cut: true}, change}})
+	}
+	return t
+}
+
+// Ways in which new codes are handed over.
+const (
+	onPage = "page"
+	asFile = "csv"
+)
+
+func newCodesForm(v *page.Visit, once string) part.Inputs {
+	return part.Inputs{Action: page.Base + "/operator/codes/new", Submit: "Create codes", Cancel: page.Base + "/operator/codes",
+		Fields: []part.FormField{
+			{Name: "usd", Label: "Value of each", Before: "$", Numeric: true, Required: true},
+			{Name: "count", Label: "How many", Numeric: true, Required: true, Value: "1", Hint: "1 to 1,000."},
+			{Name: "expires", Label: "Last day", Kind: "date", Hint: "The last day, in UTC, on which they can be redeemed; empty: they stay good."},
+			{Name: "as", Label: "Show them", Kind: part.Choice, Options: []part.Option{
+				{Value: onPage, Label: "on the next page"}, {Value: asFile, Label: "as a CSV file"}},
+				Hint: "This once: afterwards nobody can see them."},
+			secretField(v, "Asked for since a code is money."),
+			{Name: "once", Kind: part.Unshown, Value: once},
+		}}
+}
+
+// secretField asks an operator again for what he has signed in with.
+func secretField(v *page.Visit, why string) part.FormField {
+	f := part.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true, Hint: why}
+	if v.Session.User.ID == "" {
+		f.Label, f.Complete = "Operator's token", "off"
+	}
+	return f
+}
+
+func (c *console) newCodes(v *page.Visit) (page.Outgoing, error) {
+	return page.Whole{Name: "newcodes", Title: "Create codes", Main: newCodesPage{newCodesForm(v, rand.Text())}}, nil
+}
+
+// codesAsked reads what codes are asked for. Their values are checked where they are
+// made.
+func codesAsked(form *part.Inputs) (account.NewCodes, error) {
+	var n account.NewCodes
+	usd, err := dollars(form, "usd")
+	if err != nil {
+		return n, err
+	}
+	if usd != nil {
+		n.Value = *usd
+	}
+	if n.Count, err = strconv.ParseInt(strings.TrimSpace(form.Field("count").Value), 10, 64); err != nil {
+		return n, fault.At(fault.InvalidRequest, "count", "How many is a whole number from 1 to 1,000.")
+	}
+	if text := strings.TrimSpace(form.Field("expires").Value); text != "" {
+		last, err := time.Parse(time.DateOnly, text)
+		if err != nil || last.Year() < 1970 || last.Year() > 9998 {
+			return n, fault.At(fault.InvalidRequest, "expires", "The last day is a day such as 2027-12-31.")
+		}
+		n.ExpiresMS = last.AddDate(0, 0, 1).UnixMilli()
+	}
+	return n, nil
+}
+
+// createCodes makes codes and shows their texts in this very answer.
+func (c *console) createCodes(v *page.Visit) (page.Outgoing, error) {
+	form := newCodesForm(v, "")
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	var codes []account.RedeemCode
+	var texts []string
+	create := func() error {
+		n, err := codesAsked(&form)
+		if err != nil {
+			return err
+		}
+		once, err := v.Once(&form, "codes")
+		if err != nil {
+			return err
+		}
+		if err := c.prove(v, form.Field("secret").Value, "no code was made"); err != nil {
+			return err
+		}
+		return v.Update(func(tx *store.Tx) error {
+			codes, texts = nil, nil // of an attempt before
+			_, _, err := page.OnceTx(tx, once, func() (string, error) {
+				if codes, texts, err = operator.CreateCodesTx(tx, by(v), n); err != nil {
+					return "", err
+				}
+				return codes[0].Batch, nil
+			})
+			return err
+		})
+	}
+	if err := create(); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return page.Whole{Name: "newcodes", Title: "Create codes", Main: newCodesPage{form}, Status: http.StatusUnprocessableEntity}, nil
+	}
+	shown := createdCodesPage{Title: "Codes created"}
+	if len(codes) > 0 {
+		t := textsTable(codes, texts)
+		if form.Field("as").Value == asFile {
+			return page.CSV{Name: codes[0].Batch, Next: func() (part.DataTable, bool, error) { return t, false, nil }}, nil
+		}
+		var file strings.Builder
+		if err := t.CSV(&file, true); err != nil {
+			return nil, err
+		}
+		shown.Title = part.Plural(len(codes), "code") + " of " + part.USD(codes[0].Value) + " created"
+		shown.Codes = &part.Snippets{ID: "codes", Tabs: []part.Snippet{{Name: "Codes", Text: strings.Join(texts, "\n")},
+			{Name: "CSV", Text: file.String()}}}
+	}
+	return page.Whole{Name: "createdcodes", Title: shown.Title, Main: shown}, nil
+}
+
+// textsTable are new codes with their texts.
+func textsTable(codes []account.RedeemCode, texts []string) part.DataTable {
+	t := part.DataTable{Columns: []part.Column{{Title: "code"}, {Title: "usd"}, {Title: "expires"}, {Title: "id"}, {Title: "batch"}}}
+	for i, code := range codes {
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{texts[i], part.Money{Amount: code.Value}, part.Moment{MS: code.ExpiresMS}, code.ID,
+			code.Batch}})
+	}
+	return t
+}
+
+func (c *console) voidCode(v *page.Visit) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	if err := v.Update(func(tx *store.Tx) error {
+		_, err := operator.VoidCodeTx(tx, by(v), v.PathID())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return page.To("/operator/codes", "void"), nil
+}

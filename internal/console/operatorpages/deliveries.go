@@ -1,0 +1,77 @@
+package operatorpages
+
+import (
+	"slices"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/webhook"
+)
+
+// deliveriesPage lists the deliveries to all accounts' receivers.
+type deliveriesPage struct {
+	Tabs    part.Tabs
+	Filters part.Filters
+	Table   part.DataTable
+	Empty   *part.Empty
+	Pager   part.Pager
+}
+
+// deliveryStates are those that can be chosen, with how people call them.
+var deliveryStates = []struct{ state, word string }{
+	{"", "All"}, {"failed", "Failed"}, {"pending", "Waiting"}, {"delivered", "Delivered"},
+}
+
+func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
+	const path = "/operator/deliveries"
+	var shown deliveriesPage
+	var chosen bool
+	shown.Filters, chosen = filtersOf(v, path, "account")
+	f := webhook.LogFilter{Account: v.Query("account"), State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
+	shown.Tabs.Label = "State"
+	for _, one := range deliveryStates {
+		values := v.Request.URL.Query()
+		values.Del("after")
+		values.Set("state", one.state)
+		shown.Tabs.Items = append(shown.Tabs.Items, part.Tab{Href: page.AddressOf(path, values), Text: one.word, Current: one.state == f.State})
+	}
+	if !slices.ContainsFunc(shown.Tabs.Items, func(t part.Tab) bool { return t.Current }) {
+		return nil, fault.New(fault.InvalidRequest, "There is no state %q of deliveries.", fault.Shown(f.State))
+	}
+	if f.State != "" {
+		chosen = true
+		shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "state", Kind: part.Unshown, Value: f.State})
+	}
+	if err := v.View(func(tx *store.Tx) error {
+		list, more, err := c.Webhooks.LogTx(tx, f)
+		if err != nil {
+			return err
+		}
+		var owners []string
+		for _, d := range list {
+			owners = append(owners, d.Account)
+		}
+		names, err := account.NamesTx(tx, owners)
+		shown.Table = deliveriesTable(list)
+		shown.Table.Columns = slices.Insert(shown.Table.Columns, 1, part.Column{Title: "Account"})
+		for i, d := range list {
+			whose := part.Link{Href: page.Base + "/operator/accounts/" + d.Account + "?view=webhook", Text: names[d.Account]}
+			shown.Table.Rows[i].Cells = slices.Insert(shown.Table.Rows[i].Cells, 1, any(whose))
+		}
+		shown.Pager = v.Pager(path, more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if len(shown.Table.Rows) == 0 {
+		shown.Empty = &part.Empty{Title: "Nothing was delivered yet", Text: "What is sent to the receivers of accounts stands here for as long as " +
+			"webhook deliveries are kept, with each attempt's answer."}
+		if chosen {
+			shown.Empty = page.NoneMatch(path, "All deliveries")
+		}
+	}
+	return page.Whole{Name: "deliveries", Title: "Deliveries", Main: shown}, nil
+}

@@ -1,0 +1,231 @@
+package userpages
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/movement"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// statementsPage lists the statements of an account, a month each.
+type statementsPage struct {
+	Table part.DataTable
+}
+
+// statementPage is one month: what was there, came, went, and was left.
+type statementPage struct {
+	Month   string
+	Running bool // the month has not ended
+	Whose   part.Facts
+	Figures part.FigureRow
+	Table   part.DataTable
+	CSV     string // where the table is a file
+}
+
+// statement is one month's money, in UTC. Opening, Credits and TakenBack less Charges
+// are Closing.
+type statement struct {
+	first     time.Time // the month's first day
+	opening   money.Amount
+	credits   money.Amount
+	takenBack money.Amount // zero or less
+	charges   money.Amount
+	closing   money.Amount
+}
+
+const (
+	// shownStatements is how many months are listed.
+	shownStatements = 36
+	// shownCredits is how many credits of a month are listed one by one.
+	shownCredits = 100
+	// maxModels bounds the models of a statement.
+	maxModels = 10_000
+)
+
+// statements are an account's months, the newest first, back to a time. They are
+// reckoned back from the balance: charges by the day on which their requests came, by
+// which usage counts them too.
+func statements(balance money.Amount, given []movement.Given, charged map[int64]money.Amount, sinceMS, nowMS int64) []statement {
+	since, now := time.UnixMilli(sinceMS).UTC(), time.UnixMilli(nowMS).UTC()
+	var list []statement
+	for month := firstOf(now); !month.Before(firstOf(since)) && len(list) < shownStatements; month = month.AddDate(0, -1, 0) {
+		list = append(list, statement{first: month})
+	}
+	at := func(day int64) *statement {
+		first := firstOf(time.Unix(day*24*60*60, 0).UTC())
+		i := slices.IndexFunc(list, func(s statement) bool { return s.first.Equal(first) })
+		if i < 0 {
+			return &statement{} // of no month that is listed
+		}
+		return &list[i]
+	}
+	for _, g := range given {
+		s := at(g.Day)
+		s.credits, s.takenBack = s.credits+max(0, g.Amount), s.takenBack+min(0, g.Amount)
+	}
+	for day, amount := range charged {
+		at(day).charges += amount
+	}
+	for i := range list {
+		s := &list[i]
+		s.closing = balance
+		s.opening = s.closing - s.credits - s.takenBack + s.charges
+		balance = s.opening
+	}
+	return list
+}
+
+// firstOf is the first day of a time's month.
+func firstOf(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC) }
+
+// statementsTx reads the statements of an account.
+func statementsTx(tx *store.Tx, of string) (account.Account, []statement, error) {
+	a, err := account.GetTx(tx, of)
+	if err != nil {
+		return a, nil, err
+	}
+	nowMS, err := tx.NowMS()
+	if err != nil {
+		return a, nil, err
+	}
+	oldest := time.UnixMilli(nowMS).UTC().AddDate(0, -shownStatements, 0)
+	since := books.DayOf(max(0, oldest.UnixMilli()))
+	given, err := movement.GivenTx(tx, of, since)
+	if err != nil {
+		return a, nil, err
+	}
+	days, err := spending.ReadTx(tx, spending.Query{Account: of, Since: since, By: []spending.By{spending.ByDay}, Limit: maxModels})
+	if err != nil {
+		return a, nil, err
+	}
+	charged := map[int64]money.Amount{}
+	for _, d := range days {
+		at, err := time.Parse(time.DateOnly, d.Day)
+		if err != nil {
+			return a, nil, err
+		}
+		charged[books.DayOf(at.UnixMilli())] = d.Charged
+	}
+	return a, statements(a.Money.Balance, given, charged, a.CreatedMS, nowMS), nil
+}
+
+func (c *console) listStatements(v *page.Visit) (page.Outgoing, error) {
+	var shown statementsPage
+	if err := v.View(func(tx *store.Tx) error {
+		_, list, err := statementsTx(tx, v.Account())
+		shown.Table = statementsTable(list)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return page.Whole{Name: "statements", Title: "Statements", Main: shown}, nil
+}
+
+func statementsTable(list []statement) part.DataTable {
+	t := part.DataTable{Caption: "Statements by month, in UTC", Columns: []part.Column{{Title: "Month"}, {Title: "Opening balance", Right: true},
+		{Title: "Credits", Right: true}, {Title: "Taken back", Right: true}, {Title: "Charges", Right: true},
+		{Title: "Closing balance", Right: true}}}
+	for _, s := range list {
+		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/billing/statements/" + s.first.Format(show.MonthForm),
+			Cells: []any{s.first.Format("January 2006"), part.Money{Amount: s.opening}, part.Money{Amount: s.credits},
+				part.Money{Amount: s.takenBack}, part.Money{Amount: -s.charges}, part.Money{Amount: s.closing}}})
+	}
+	return t
+}
+
+// statementOf reads the statement that the path names.
+func statementOf(v *page.Visit) (shown statementPage, err error) {
+	err = v.View(func(tx *store.Tx) error {
+		a, list, err := statementsTx(tx, v.Account())
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list, func(s statement) bool { return s.first.Format(show.MonthForm) == v.PathID() })
+		if i < 0 {
+			return fault.New(fault.NotFound, "There is no statement of this month.")
+		}
+		s := list[i]
+		shown = statementPage{Month: s.first.Format("January 2006"), Running: i == 0,
+			CSV: page.Base + "/billing/statements/" + v.PathID() + "/table"}
+		shown.Whose = part.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: part.Ident{ID: a.ID}},
+			{Name: "Days", Value: part.Text{Text: s.first.Format("2 January 2006") + " to " + s.end().AddDate(0, 0, -1).Format("2 January 2006") +
+				", UTC"}}}
+		shown.Figures = part.FigureRow{{Label: "Opening balance", Value: part.Money{Amount: s.opening}},
+			{Label: "Credits", Value: part.Money{Amount: s.credits + s.takenBack}}, {Label: "Charges", Value: part.Money{Amount: -s.charges}},
+			{Label: "Closing balance", Value: part.Money{Amount: s.closing}}}
+		shown.Table, err = s.tableTx(tx, a.ID)
+		return err
+	})
+	return shown, err
+}
+
+func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
+
+// tableTx lists what makes a statement: its credits, and its charges by model.
+func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
+	t := part.DataTable{Caption: "Statement of " + s.first.Format("January 2006"), Columns: []part.Column{{Title: "What"},
+		{Title: "For"}, {Title: "Requests", Right: true}, {Title: "Amount", Right: true}}}
+	add := func(what string, why string, requests any, amount money.Amount) {
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, why, requests, part.Money{Amount: amount}}})
+	}
+	add("Opening balance", s.first.Format(time.DateOnly), "", s.opening)
+	credits, more, err := movement.ListTx(tx, movement.Filter{Account: of, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
+		UntilMS: s.end().UnixMilli(), Limit: shownCredits})
+	if err != nil {
+		return t, err
+	}
+	var listed money.Amount
+	for _, e := range credits {
+		listed += e.Amount
+	}
+	if more || listed != s.credits+s.takenBack {
+		add("Credits", "less what was taken back", "", s.credits+s.takenBack)
+		credits = nil
+	}
+	for _, e := range slices.Backward(credits) {
+		what := "Credit"
+		if e.Amount < 0 {
+			what = "Taken back"
+		}
+		add(what+", "+time.UnixMilli(e.CreatedMS).UTC().Format(time.DateOnly), e.Note, "", e.Amount)
+	}
+	models, err := spending.ReadTx(tx, spending.Query{Account: of, Since: books.DayOf(s.first.UnixMilli()), Until: books.DayOf(s.end().UnixMilli()),
+		By: []spending.By{spending.ByModel}, Limit: maxModels})
+	if err != nil {
+		return t, err
+	}
+	slices.SortStableFunc(models, func(a, b spending.Spent) int { return cmp.Compare(b.Charged, a.Charged) })
+	for _, m := range models {
+		add("Charges", m.Model, part.Count{N: m.Requests}, -m.Charged)
+	}
+	t.Foot = []any{"Closing balance", s.end().AddDate(0, 0, -1).Format(time.DateOnly), "", part.Money{Amount: s.closing}}
+	return t, nil
+}
+
+func (c *console) showStatement(v *page.Visit) (page.Outgoing, error) {
+	shown, err := statementOf(v)
+	if err != nil {
+		return nil, err
+	}
+	return page.Whole{Name: "statement", Title: "Statement of " + shown.Month, Main: shown}, nil
+}
+
+// downloadStatement gives a statement as CSV, its closing balance as the last row.
+func (c *console) downloadStatement(v *page.Visit) (page.Outgoing, error) {
+	shown, err := statementOf(v)
+	if err != nil {
+		return nil, err
+	}
+	shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Cells: shown.Table.Foot})
+	return page.CSV{Name: "statement-" + v.PathID(), Next: func() (part.DataTable, bool, error) { return shown.Table, false, nil }}, nil
+}
