@@ -373,7 +373,11 @@ func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart 
 		p.Results = append(p.Results, r)
 	}
 	p.Said = "The job is " + p.State.Word
-	p.Receipt = part.Facts{{Name: "Request", Value: part.Ident{ID: e.Request}}, {Name: "Held", Value: part.Money{Amount: e.Held}}}
+	request := part.Ident{ID: e.Request}
+	if e.Final() { // the log has it from then on
+		request.Href = page.Base + "/requests/" + e.Request
+	}
+	p.Receipt = part.Facts{{Name: "Request", Value: request}, {Name: "Held", Value: part.Money{Amount: e.Held}}}
 	if e.Final() {
 		p.Receipt = append(p.Receipt, part.Fact{Name: "Charged", Value: part.Money{Amount: e.Cost}})
 	}
