@@ -17,5 +17,7 @@ func (tx *Tx) Size() (bytes int64, err error) {
 // none yet.
 func (db *DB) LastCommit() time.Duration { return time.Duration(db.lastCommit.Load()) }
 
-// noteCommit keeps how long a commit took that began at a time.
-func (db *DB) noteCommit(began time.Time) { db.lastCommit.Store(int64(max(1, time.Since(began)))) }
+// noteCommit keeps how long a commit took, of which clock.begin has the beginning.
+func (db *DB) noteCommit(began time.Duration) {
+	db.lastCommit.Store(int64(max(1, db.clock.begin()-began)))
+}

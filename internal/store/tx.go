@@ -88,7 +88,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn fun
 	if err := fn(&Tx{db: db, ctx: ctx, tx: tx}); err != nil {
 		return pooled(err)
 	}
-	began := time.Now()
+	began := db.clock.begin()
 	if err := tx.Commit(); err != nil {
 		if Refused(err) {
 			return fmt.Errorf("commit: %w", err)

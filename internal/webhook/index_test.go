@@ -84,7 +84,7 @@ func TestTurnsReadByIndex(t *testing.T) {
 				return err
 			}
 			for _, state := range []string{"", "pending", "delivered", "failed"} {
-				for _, f := range []LogFilter{{}, {After: "d0x1"}, {Account: "acct"}, {Account: "acct", After: "d0x1"}} {
+				for _, f := range []DeliveryFilter{{}, {After: "d0x1"}, {Account: "acct"}, {Account: "acct", After: "d0x1"}} {
 					f.State, f.Limit = state, 50
 					text, args := f.statement(1)
 					storetest.WalksIndex(t, tx, fmt.Sprintf("log %+v", f), text, args...)

@@ -48,15 +48,15 @@ const (
 // that have attempts to come.
 const keptText = `(d.created_ms >= $1 OR q.delivery IS NOT NULL)`
 
-// LogFilter selects entries of the log. Empty fields select all.
-type LogFilter struct {
+// DeliveryFilter selects entries of the log. Empty fields select all.
+type DeliveryFilter struct {
 	Account, State string
 	After          string // continue below this entry
 	Limit          int
 }
 
 // statement is what a filter asks, of entries that are not older than a time.
-func (f LogFilter) statement(oldestMS int64) (text string, args []any) {
+func (f DeliveryFilter) statement(oldestMS int64) (text string, args []any) {
 	text, order := deliveryText+keptText, "d.id"
 	switch f.State {
 	case "pending":
@@ -84,13 +84,13 @@ func (f LogFilter) statement(oldestMS int64) (text string, args []any) {
 // DeliveriesTx is LogTx of an account: at most limit entries, those older than the
 // one called after unless that is empty.
 func (w *Webhooks) DeliveriesTx(tx *store.Tx, account, after string, limit int) (list []Delivery, more bool, err error) {
-	return w.LogTx(tx, LogFilter{Account: account, After: after, Limit: limit})
+	return w.LogTx(tx, DeliveryFilter{Account: account, After: after, Limit: limit})
 }
 
 // LogTx returns the entries of the log that a filter selects, newest first, and
 // whether there are more. Each has all of its attempts, in the order in which they
 // were made.
-func (w *Webhooks) LogTx(tx *store.Tx, f LogFilter) (list []Delivery, more bool, err error) {
+func (w *Webhooks) LogTx(tx *store.Tx, f DeliveryFilter) (list []Delivery, more bool, err error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
 	}

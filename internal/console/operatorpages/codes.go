@@ -58,7 +58,8 @@ func (c *console) listCodes(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "No codes yet", Text: "A code is worth an amount. A customer redeems it in the console, once, and is credited.",
+		shown.Empty = &part.Empty{Title: "No codes yet",
+			Text: "A code is worth an amount. A customer redeems it in the console, once, and is credited.",
 			Link: &part.Link{Href: page.Base + path + "/new", Text: "Create codes", Icon: "plus", Button: true, Main: true}}
 	}
 	return page.Whole{Name: "codes", Title: "Codes", Main: shown}.Done(v, map[string]string{

@@ -82,7 +82,8 @@ func TestCodes(t *testing.T) {
 
 		file := send(b.Get(path+"/new").Once(t), "as", "csv", "count", "2", "expires", "")
 		file.Want(t, http.StatusOK, "code,usd,expires,id,batch\n", ",2.5,,code_")
-		if got := codeText.FindAllString(file.Body.String(), -1); len(got) != 2 || !strings.HasPrefix(file.Header().Get("Content-Type"), "text/csv") {
+		if got := codeText.FindAllString(file.Body.String(),
+			-1); len(got) != 2 || !strings.HasPrefix(file.Header().Get("Content-Type"), "text/csv") {
 			t.Errorf("the file is %v %s", file.Header(), file.Body)
 		}
 		if balance(s, s.Accounts["ada"].ID) != 12*money.USD+money.USD/2 {

@@ -30,7 +30,7 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 	var shown deliveriesPage
 	var chosen bool
 	shown.Filters, chosen = filtersOf(v, path, "account")
-	f := webhook.LogFilter{Account: v.Query("account"), State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
+	f := webhook.DeliveryFilter{Account: v.Query("account"), State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
 	shown.Tabs.Label = "State"
 	for _, one := range deliveryStates {
 		values := v.Request.URL.Query()
@@ -67,8 +67,8 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "Nothing was delivered yet", Text: "What is sent to the receivers of accounts stands here for as long as " +
-			"webhook deliveries are kept, with each attempt's answer."}
+		shown.Empty = &part.Empty{Title: "Nothing was delivered yet", Text: "What is sent to the receivers of accounts stands here for as " +
+			"long as webhook deliveries are kept, with each attempt's answer."}
 		if chosen {
 			shown.Empty = page.NoneMatch(path, "All deliveries")
 		}

@@ -54,7 +54,8 @@ func TestFirstPageChanges(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		s.Spent("ada", 3, spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 2, Failed: 1, Charged: 7 * money.USD}})
 		b := s.Operator()
-		b.Get("/console/operator").Want(t, http.StatusOK, `data-live="/console/operator/live" data-calm`, `id="charges"`, "$7.00", `id="requests"`)
+		b.Get("/console/operator").Want(t, http.StatusOK, `data-live="/console/operator/live" data-calm`, `id="charges"`,
+			"$7.00", `id="requests"`)
 		name := map[store.Dialect]string{store.SQLite: "SQLite", store.PostgreSQL: "PostgreSQL"}[s.DB.Dialect()]
 		live := b.Get("/console/operator/live")
 		live.Want(t, http.StatusOK, `id="now"`, name, "B, last commit in ", "$7.00")

@@ -131,7 +131,8 @@ func (g *grid) buckets() (names []string) {
 
 // charges is the chart of what was charged, by part where that is known of each day.
 func (g *grid) charges(by spending.By, names map[string]string) part.Chart {
-	c := part.Chart{ID: "charges", Title: "Charged a day (UTC)", Unit: part.InUSD, Buckets: g.buckets(), None: "Nothing was charged in these days."}
+	c := part.Chart{ID: "charges", Title: "Charged a day (UTC)", Unit: part.InUSD, Buckets: g.buckets(),
+		None: "Nothing was charged in these days."}
 	whole := part.ChartSeries{Name: "Charged"}
 	for _, d := range g.days {
 		whole.Values = append(whole.Values, int64(d.Charged))
@@ -160,7 +161,8 @@ func (g *grid) charges(by spending.By, names map[string]string) part.Chart {
 
 // counts is the chart of the requests, those that failed apart.
 func (g *grid) counts() part.Chart {
-	c := part.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: part.InCount, Buckets: g.buckets(), None: "No requests in these days."}
+	c := part.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: part.InCount, Buckets: g.buckets(),
+		None: "No requests in these days."}
 	well, failed := part.ChartSeries{Name: "Answered"}, part.ChartSeries{Name: "Failed"}
 	for _, d := range g.days {
 		well.Values, failed.Values = append(well.Values, d.Requests-d.Failed), append(failed.Values, d.Failed)

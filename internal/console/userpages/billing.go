@@ -89,9 +89,9 @@ func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page
 
 // movementsOf reads which movements an address chooses: by kind, and by the UTC month.
 // What it names and is not there chooses nothing.
-func movementsOf(v *page.Visit) (f movement.Filter, chosen url.Values) {
-	f, chosen = movement.Filter{Account: v.Account(), After: v.Query("after")}, url.Values{}
-	if kind := movement.Kind(v.Query("kind")); kind == movement.Credits || kind == movement.Charges {
+func movementsOf(v *page.Visit) (f movement.Selection, chosen url.Values) {
+	f, chosen = movement.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
+	if kind := movement.Sort(v.Query("kind")); kind == movement.Credits || kind == movement.Charges {
 		f.Kind = kind
 		chosen.Set("kind", string(kind))
 	}

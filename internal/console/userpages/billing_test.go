@@ -57,7 +57,8 @@ func TestMovementsAreChosen(t *testing.T) {
 		request := s.Request("ada", http.StatusOK, "") // in January 2027
 		ada.Get("/console/billing?kind=charge&month=2027-01").Want(t, http.StatusOK, request, "2027-01")
 		ada.Get("/console/billing?kind=credit&month=2001-02").Want(t, http.StatusOK, "Nothing matches these filters", "2001-02")
-		for query, want := range map[string]bool{"": true, "?kind=charge": true, "?kind=credit": false, "?month=soon": true, "?month=2001-02": false} {
+		for query, want := range map[string]bool{"": true, "?kind=charge": true, "?kind=credit": false,
+			"?month=soon": true, "?month=2001-02": false} {
 			for _, path := range []string{"/console/billing", "/console/billing/movements"} {
 				got := ada.Get(path + query)
 				if got.Want(t, http.StatusOK); strings.Contains(got.Body.String(), request) != want {

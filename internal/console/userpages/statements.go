@@ -132,7 +132,8 @@ func (c *console) listStatements(v *page.Visit) (page.Outgoing, error) {
 }
 
 func statementsTable(list []statement) part.DataTable {
-	t := part.DataTable{Caption: "Statements by month, in UTC", Columns: []part.Column{{Title: "Month"}, {Title: "Opening balance", Right: true},
+	t := part.DataTable{Caption: "Statements by month, in UTC", Columns: []part.Column{{Title: "Month"},
+		{Title: "Opening balance", Right: true},
 		{Title: "Credits", Right: true}, {Title: "Taken back", Right: true}, {Title: "Charges", Right: true},
 		{Title: "Closing balance", Right: true}}}
 	for _, s := range list {
@@ -179,7 +180,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, why, requests, part.Money{Amount: amount}}})
 	}
 	add("Opening balance", s.first.Format(time.DateOnly), "", s.opening)
-	credits, more, err := movement.ListTx(tx, movement.Filter{Account: of, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
+	credits, more, err := movement.ListTx(tx, movement.Selection{Account: of, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
 		UntilMS: s.end().UnixMilli(), Limit: shownCredits})
 	if err != nil {
 		return t, err
@@ -199,8 +200,9 @@ func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 		}
 		add(what+", "+time.UnixMilli(e.CreatedMS).UTC().Format(time.DateOnly), e.Note, "", e.Amount)
 	}
-	models, err := spending.ReadTx(tx, spending.Query{Account: of, Since: books.DayOf(s.first.UnixMilli()), Until: books.DayOf(s.end().UnixMilli()),
-		By: []spending.By{spending.ByModel}, Limit: maxModels})
+	models, err := spending.ReadTx(tx, spending.Query{Account: of, Since: books.DayOf(s.first.UnixMilli()),
+		Until: books.DayOf(s.end().UnixMilli()),
+		By:    []spending.By{spending.ByModel}, Limit: maxModels})
 	if err != nil {
 		return t, err
 	}

@@ -21,7 +21,8 @@ func TestUsage(t *testing.T) {
 		ada.Get("/console/usage?model=swift-1").Want(t, http.StatusOK, "Nothing matches these filters", "Clear filters")
 		backend := s.Key("ada", "backend")
 		for i := range 8 {
-			s.Spent("ada", int64(i), spending.Spent{Key: backend.ID, Model: fmt.Sprintf("swift-%d", i), Line: "secret-line", Endpoint: "/v1/responses",
+			s.Spent("ada", int64(i), spending.Spent{Key: backend.ID, Model: fmt.Sprintf("swift-%d", i), Line: "secret-line",
+				Endpoint: "/v1/responses",
 				Sums: spending.Sums{Requests: 10, Billed: 9, Failed: 1, Prompt: 1000, Completion: 50, Charged: money.Amount(8-i) * money.USD,
 					LineCost: 7 * money.USD, LineCosts: 10}})
 		}

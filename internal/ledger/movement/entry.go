@@ -31,19 +31,19 @@ type Entry struct {
 	CreatedMS int64
 }
 
-// Kind selects movements.
-type Kind string
+// Sort selects movements by what they are.
+type Sort string
 
-// The kinds of movements.
+// The sorts of movements.
 const (
-	Credits Kind = "credit" // what was given and taken back
-	Charges Kind = "charge"
+	Credits Sort = "credit" // what was given and taken back
+	Charges Sort = "charge"
 )
 
-// Filter selects movements of an account. Empty fields select all.
-type Filter struct {
+// Selection selects movements of an account. Empty fields select all.
+type Selection struct {
 	Account string
-	Kind    Kind
+	Kind    Sort
 	// From SinceMS on, up to but without UntilMS, in Unix milliseconds; 0: no bound.
 	SinceMS, UntilMS int64
 	After            string // the id of an entry: those older than it
@@ -54,12 +54,12 @@ type Filter struct {
 // those older than the entry with the id after, if that is given. The bool
 // tells whether there are more. An unknown after lists nothing.
 func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, error) {
-	return ListTx(tx, Filter{Account: account, After: after, Limit: limit})
+	return ListTx(tx, Selection{Account: account, After: after, Limit: limit})
 }
 
 // ListTx is EntriesTx for what a filter selects. Bounds of time are found in the
 // order of the account's books, which is that of time but where a clock was set back.
-func ListTx(tx *store.Tx, f Filter) ([]Entry, bool, error) {
+func ListTx(tx *store.Tx, f Selection) ([]Entry, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
 	}
@@ -95,7 +95,7 @@ func ListTx(tx *store.Tx, f Filter) ([]Entry, bool, error) {
 
 // placesTx returns the numbers that a listing is between: from the first up to but
 // without the second.
-func (f Filter) placesTx(tx *store.Tx) (from, before int64, err error) {
+func (f Selection) placesTx(tx *store.Tx) (from, before int64, err error) {
 	if before, err = seqTx(tx, f.Account, f.After); err != nil {
 		return 0, 0, err
 	}
@@ -141,7 +141,7 @@ type page struct {
 	scan func(e *numberedEntry, scan func(dest ...any) error) error
 }
 
-func (f Filter) pages() []page {
+func (f Selection) pages() []page {
 	switch f.Kind {
 	case Credits:
 		return []page{{creditsPage, scanMove}}

@@ -106,13 +106,13 @@ func TestFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, test := range []struct {
-			filter Filter
+			filter Selection
 			want   int
 		}{
-			{Filter{}, 40}, {Filter{Kind: Credits}, 20}, {Filter{Kind: Charges}, 20},
-			{Filter{SinceMS: 2 * day}, 16}, {Filter{UntilMS: 2 * day}, 24}, {Filter{SinceMS: 2 * day, UntilMS: 2*day + 1}, 1},
-			{Filter{Kind: Charges, SinceMS: day, UntilMS: 2 * day}, 12}, {Filter{Kind: Credits, UntilMS: day}, 0},
-			{Filter{SinceMS: 9 * day}, 0},
+			{Selection{}, 40}, {Selection{Kind: Credits}, 20}, {Selection{Kind: Charges}, 20},
+			{Selection{SinceMS: 2 * day}, 16}, {Selection{UntilMS: 2 * day}, 24}, {Selection{SinceMS: 2 * day, UntilMS: 2*day + 1}, 1},
+			{Selection{Kind: Charges, SinceMS: day, UntilMS: 2 * day}, 12}, {Selection{Kind: Credits, UntilMS: day}, 0},
+			{Selection{SinceMS: 9 * day}, 0},
 		} {
 			f, count := test.filter, 0
 			f.Account, f.Limit = "a", 3
