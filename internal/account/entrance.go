@@ -29,6 +29,7 @@ const (
 	attemptsOfEmail    = 10
 	attemptsOfAddress  = 30 // of an IPv6 network of 64 bits
 	attemptsOfOperator = 10 // at the operator's token, by address
+	attemptsOfCode     = 5  // at a user's second factor, after the password
 )
 
 // judgedAtOnce is how many attempts may be judged or wait for it: two are
@@ -110,7 +111,7 @@ func (e *Entrance) Token(ctx context.Context, right bool, from netip.Addr) error
 func (e *Entrance) find(ctx context.Context, email string) (u User, hash string, err error) {
 	err = e.db.View(ctx, func(tx *store.Tx) error {
 		err := tx.QueryRow(`SELECT `+userColumns+`, password FROM account_user WHERE email = $1`, email).
-			Scan(&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Operator, &u.CreatedMS, &hash)
+			Scan(&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Operator, &u.CreatedMS, &u.FactorMS, &hash)
 		if errors.Is(err, sql.ErrNoRows) {
 			u, hash, err = User{}, e.nobody, nil
 		}

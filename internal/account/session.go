@@ -25,11 +25,28 @@ const (
 	OperatorSession SessionKind = "operator" // the operator's pages
 )
 
+// Halfway is the kind of a session that opens nothing: its browser has shown the
+// password of a user, and has to show the code of the second factor before it gets
+// a session of kind k.
+func (k SessionKind) Halfway() SessionKind { return k + "-halfway" }
+
 // How long a session lasts without being used, and at the most.
 const (
 	userIdle, userMost         = 14 * 24 * time.Hour, 30 * 24 * time.Hour
 	operatorIdle, operatorMost = 12 * time.Hour, 24 * time.Hour
+	halfwayMost                = 10 * time.Minute
 )
+
+// spans are how long sessions of a kind last without being used, and at the most.
+func (k SessionKind) spans() (idle, most time.Duration) {
+	switch k {
+	case UserSession:
+		return userIdle, userMost
+	case OperatorSession:
+		return operatorIdle, operatorMost
+	}
+	return halfwayMost, halfwayMost
+}
 
 // seenEvery is how far the noted time of a session's last use may be behind.
 const seenEvery = 5 * time.Minute
@@ -55,10 +72,7 @@ type ConsoleSession struct {
 
 // ended tells whether a session is over by its age, or for not being used.
 func (s ConsoleSession) ended(nowMS int64) bool {
-	idle, most := userIdle, userMost
-	if s.Kind == OperatorSession {
-		idle, most = operatorIdle, operatorMost
-	}
+	idle, most := s.Kind.spans()
 	return nowMS-s.SeenMS >= idle.Milliseconds() || nowMS-s.CreatedMS >= most.Milliseconds()
 }
 
@@ -107,12 +121,12 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 	var member, token string
 	var disabled, operator sql.NullBool
 	var account, email sql.NullString
-	var created sql.NullInt64
+	var created, factor sql.NullInt64
 	err = tx.QueryRow(`SELECT s.id, s.member, s.token, s.address, s.agent, s.created_ms, s.seen_ms,
-		u.account, u.email, u.disabled, u.operator, u.created_ms
+		u.account, u.email, u.disabled, u.operator, u.created_ms, u.totp_since_ms
 		FROM account_session s LEFT JOIN account_user u ON u.id = s.member WHERE s.hash = $1 AND s.kind = $2`,
 		hashText(value), string(kind)).Scan(&s.ID, &member, &token, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS,
-		&account, &email, &disabled, &operator, &created)
+		&account, &email, &disabled, &operator, &created, &factor)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ConsoleSession{}, false, ErrNoSession
 	}
@@ -126,11 +140,11 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 	}
 	if member != "" {
 		user = User{ID: member, Account: account.String, Email: email.String, Disabled: disabled.Bool,
-			Operator: operator.Bool, CreatedMS: created.Int64}
+			Operator: operator.Bool, CreatedMS: created.Int64, FactorMS: factor.Int64}
 	}
 	switch {
 	case s.ended(now), member != "" && (!account.Valid || user.Disabled),
-		kind == OperatorSession && member != "" && !user.Operator,
+		(kind == OperatorSession || kind == OperatorSession.Halfway()) && member != "" && !user.Operator,
 		member == "" && (operatorToken == "" || token != hashText(operatorToken)):
 		return ConsoleSession{}, false, ErrNoSession
 	}
@@ -161,7 +175,7 @@ func ListSessionsTx(tx *store.Tx, user string) ([]ConsoleSession, error) {
 		return nil, err
 	}
 	rows, err := tx.Query(`SELECT id, kind, address, agent, created_ms, seen_ms FROM account_session
-		WHERE member = $1 ORDER BY id DESC LIMIT $2`, user, maxSessions)
+		WHERE member = $1 AND kind IN ($2, $3) ORDER BY id DESC LIMIT $4`, user, string(UserSession), string(OperatorSession), maxSessions)
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
@@ -230,8 +244,6 @@ func cutAgent(agent string) string {
 
 // Longest is how long a session of a kind lasts at the most.
 func Longest(kind SessionKind) time.Duration {
-	if kind == OperatorSession {
-		return operatorMost
-	}
-	return userMost
+	_, most := kind.spans()
+	return most
 }

@@ -18,6 +18,7 @@ type User struct {
 	Disabled  bool   // may not sign in
 	Operator  bool   // sees the operator's part of the console
 	CreatedMS int64
+	FactorMS  int64 // since when its sign-ins ask for a second factor; 0: they do not
 }
 
 // SignIn is what a new user begins with.
@@ -28,10 +29,10 @@ type SignIn struct {
 	Operator     bool
 }
 
-const userColumns = `id, account, email, disabled, operator, created_ms`
+const userColumns = `id, account, email, disabled, operator, created_ms, totp_since_ms`
 
 func scanUser(scan func(...any) error) (u User, err error) {
-	err = scan(&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Operator, &u.CreatedMS)
+	err = scan(&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Operator, &u.CreatedMS, &u.FactorMS)
 	return u, err
 }
 
@@ -168,7 +169,7 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	return u, nil
 }
 
-// DeleteUserTx removes a sign-in for good, with its sessions.
+// DeleteUserTx removes a sign-in for good, with its sessions and recovery codes.
 func DeleteUserTx(tx *store.Tx, user string) error {
 	gone, err := tx.Exec(`DELETE FROM account_user WHERE id = $1`, user)
 	if err != nil {
@@ -176,6 +177,9 @@ func DeleteUserTx(tx *store.Tx, user string) error {
 	}
 	if gone == 0 {
 		return notFound("user", user)
+	}
+	if err := forgetRecoveryTx(tx, user); err != nil {
+		return err
 	}
 	return EndSessionsTx(tx, user)
 }

@@ -1,0 +1,188 @@
+package account
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// recoveryCodes is how many recovery codes a user gets, each good once.
+const recoveryCodes = 10
+
+// factor is a user's second factor as its row holds it.
+type factor struct {
+	secret  string // base32; empty: none was begun
+	sinceMS int64  // 0: not confirmed, so that sign-ins ask for no code
+	step    int64  // of the newest code that was used
+}
+
+// lockFactorTx reads a user's second factor, and keeps others from using its codes
+// until the transaction ends.
+func lockFactorTx(tx *store.Tx, user string) (f factor, err error) {
+	if err := tx.Lock("account_user", "id", user); err != nil {
+		return f, err
+	}
+	err = tx.QueryRow(`SELECT totp_secret, totp_since_ms, totp_step FROM account_user WHERE id = $1`, user).
+		Scan(&f.secret, &f.sinceMS, &f.step)
+	if errors.Is(err, sql.ErrNoRows) {
+		return f, notFound("user", user)
+	}
+	if err != nil {
+		return f, fmt.Errorf("read second factor: %w", err)
+	}
+	return f, nil
+}
+
+// match returns the step of a code of an app; false: it is no good now. A step is
+// later than all that were used, so that no code is good twice; after a clock that
+// was ahead, recovery codes are good until it is that time.
+func (f factor) match(code string, nowMS int64) (step int64, ok bool, err error) {
+	secret, err := totpEncoding.DecodeString(f.secret)
+	if err != nil {
+		return 0, false, fmt.Errorf("read second factor: %w", err)
+	}
+	step, ok = totpMatch(secret, code, nowMS, f.step)
+	return step, ok, nil
+}
+
+// errFactorOn refuses to begin what is there.
+func errFactorOn() error {
+	return fault.New(fault.InvalidRequest, "Your second factor is on already. Turn it off to set it up anew.")
+}
+
+// BeginFactorTx makes the secret of a second factor, in base32, and forgets one
+// that was never confirmed. Nothing changes about sign-ins before ConfirmFactorTx.
+func BeginFactorTx(tx *store.Tx, user string) (secret string, err error) {
+	f, err := lockFactorTx(tx, user)
+	if err != nil {
+		return "", err
+	}
+	if f.sinceMS != 0 {
+		return "", errFactorOn()
+	}
+	secret = newTOTPSecret()
+	if _, err := tx.Exec(`UPDATE account_user SET totp_secret = $1, totp_step = 0 WHERE id = $2`, secret, user); err != nil {
+		return "", fmt.Errorf("begin second factor: %w", err)
+	}
+	return secret, nil
+}
+
+// ConfirmFactorTx turns a second factor on that was begun, with a code of the app,
+// and returns the recovery codes, which are known to nobody afterwards. All of the
+// user's sessions end. A *fault.Error at `code` says that the code is wrong.
+func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err error) {
+	f, err := lockFactorTx(tx, user)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case f.sinceMS != 0:
+		return nil, errFactorOn()
+	case f.secret == "":
+		return nil, fault.New(fault.InvalidRequest, "Nothing was begun that this code could confirm. Start again.")
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return nil, err
+	}
+	step, ok, err := f.match(plainTOTP(code), now)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fault.At(fault.InvalidRequest, "code",
+			"This is not the code of this moment. Check that the clock of the app's device is right, and type the code that it shows now.")
+	}
+	if _, err := tx.Exec(`UPDATE account_user SET totp_since_ms = $1, totp_step = $2 WHERE id = $3`, now, step, user); err != nil {
+		return nil, fmt.Errorf("turn second factor on: %w", err)
+	}
+	if err := forgetRecoveryTx(tx, user); err != nil {
+		return nil, err
+	}
+	for range recoveryCodes {
+		text := newCode()
+		if _, err := tx.Exec(`INSERT INTO account_recovery (hash, member) VALUES ($1, $2)`, hashText(plainCode(text)), user); err != nil {
+			return nil, fmt.Errorf("insert recovery code: %w", err)
+		}
+		recovery = append(recovery, text)
+	}
+	return recovery, EndSessionsTx(tx, user)
+}
+
+// EndFactorTx turns a user's second factor off, with its recovery codes. Without
+// one it changes nothing.
+func EndFactorTx(tx *store.Tx, user string) error {
+	if _, err := lockFactorTx(tx, user); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(`UPDATE account_user SET totp_secret = '', totp_since_ms = 0, totp_step = 0 WHERE id = $1`, user); err != nil {
+		return fmt.Errorf("turn second factor off: %w", err)
+	}
+	return forgetRecoveryTx(tx, user)
+}
+
+// RecoveryTx returns how many recovery codes a user has left.
+func RecoveryTx(tx *store.Tx, user string) (left int64, err error) {
+	if err := tx.QueryRow(`SELECT COUNT(*) FROM account_recovery WHERE member = $1`, user).Scan(&left); err != nil {
+		return 0, fmt.Errorf("count recovery codes: %w", err)
+	}
+	return left, nil
+}
+
+func forgetRecoveryTx(tx *store.Tx, user string) error {
+	if _, err := tx.Exec(`DELETE FROM account_recovery WHERE member = $1`, user); err != nil {
+		return fmt.Errorf("delete recovery codes: %w", err)
+	}
+	return nil
+}
+
+// useCodeTx tells whether a code is a user's, of the app or for recovery, and uses
+// it up.
+func useCodeTx(tx *store.Tx, user, code string) (bool, error) {
+	f, err := lockFactorTx(tx, user)
+	if err != nil || f.sinceMS == 0 {
+		return false, err
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return false, err
+	}
+	step, ok, err := f.match(plainTOTP(code), now)
+	if err != nil {
+		return false, err
+	}
+	if ok {
+		if _, err := tx.Exec(`UPDATE account_user SET totp_step = $1 WHERE id = $2`, step, user); err != nil {
+			return false, fmt.Errorf("note the use of a code: %w", err)
+		}
+		return true, nil
+	}
+	gone, err := tx.Exec(`DELETE FROM account_recovery WHERE hash = $1 AND member = $2`, hashText(plainCode(code)), user)
+	if err != nil {
+		return false, fmt.Errorf("use recovery code: %w", err)
+	}
+	return gone == 1, nil
+}
+
+// plainTOTP is the code of an app as it is compared: people write 123 456.
+func plainTOTP(code string) string { return strings.ReplaceAll(code, " ", "") }
+
+// Code judges the code of a user's second factor, of the app or for recovery, and
+// uses it up. Wrong ones are counted as passwords are. Errors as Password;
+// ErrWrongSignIn also where the user has no second factor.
+func (e *Entrance) Code(ctx context.Context, user, code string, from netip.Addr) error {
+	by := []subject{{"code " + user, attemptsOfCode}, addressOf(from, attemptsOfAddress)}
+	return e.judge(ctx, by, func() (right bool, err error) {
+		err = e.db.Update(ctx, func(tx *store.Tx) (err error) {
+			right, err = useCodeTx(tx, user, code)
+			return err
+		})
+		return right, err
+	})
+}

@@ -1,0 +1,215 @@
+package account
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// rfcSecret is the secret of RFC 6238, Appendix B, for SHA-1.
+const rfcSecret = "12345678901234567890"
+
+// TestVectors are those of RFC 6238, Appendix B: the last six of their eight digits.
+func TestVectors(t *testing.T) {
+	t.Parallel()
+	for second, want := range map[int64]string{
+		59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924", 2000000000: "279037", 20000000000: "353130",
+	} {
+		if got := totpCode([]byte(rfcSecret), second*1000/totpStepMS); got != want {
+			t.Errorf("at %d: %s, want %s", second, got, want)
+		}
+	}
+}
+
+func TestCodesNextToNow(t *testing.T) {
+	t.Parallel()
+	const now = 1_800_000_000_000
+	step := int64(now / totpStepMS)
+	for _, c := range []struct {
+		what         string
+		of, used     int64
+		nowMS        int64
+		wantsStep    int64
+		wantsToMatch bool
+	}{
+		{"of now", step, 0, now, step, true},
+		{"of the step before", step - 1, 0, now, step - 1, true},
+		{"of the next step", step + 1, 0, now, step + 1, true},
+		{"of two steps before", step - 2, 0, now, 0, false},
+		{"of two steps ahead", step + 2, 0, now, 0, false},
+		{"of now, at its last millisecond", step, 0, now + totpStepMS - 1, step, true},
+		{"used", step, step, now, 0, false},
+		{"older than one that was used", step - 1, step, now, 0, false},
+		{"newer than one that was used", step + 1, step, now, step + 1, true},
+	} {
+		got, ok := totpMatch([]byte(rfcSecret), totpCode([]byte(rfcSecret), c.of), c.nowMS, c.used)
+		if ok != c.wantsToMatch || got != c.wantsStep {
+			t.Errorf("%s: step %d, %v", c.what, got, ok)
+		}
+	}
+	for _, code := range []string{"", "1", "12345", "1234567", "abcdef", "２８７０８２"} {
+		if _, ok := totpMatch([]byte(rfcSecret), code, now, 0); ok {
+			t.Errorf("%q is taken for a code", code)
+		}
+	}
+}
+
+// codeNow is what an app with a secret shows, some steps from now.
+func (c *handClock) codeNow(t *testing.T, secret string, ahead int64) string {
+	t.Helper()
+	raw, err := totpEncoding.DecodeString(secret)
+	if err != nil || len(raw) != totpSecret {
+		t.Fatalf("the secret %q has %d bytes, %v", secret, len(raw), err)
+	}
+	return totpCode(raw, c.ms.Load()/totpStepMS+ahead)
+}
+
+// withFactor makes a user with a second factor, its secret and recovery codes.
+func withFactor(t *testing.T, db *store.DB, clock *handClock) (u User, secret string, recovery []string) {
+	t.Helper()
+	a := createAccount(t, db, "a")
+	u = update(t, db, func(tx *store.Tx) (User, error) {
+		return CreateUserTx(tx, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h"})
+	})
+	secret = update(t, db, func(tx *store.Tx) (string, error) { return BeginFactorTx(tx, u.ID) })
+	recovery = update(t, db, func(tx *store.Tx) ([]string, error) { return ConfirmFactorTx(tx, u.ID, clock.codeNow(t, secret, 0)) })
+	return update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, u.ID) }), secret, recovery
+}
+
+func TestFactorIsBegunAndConfirmed(t *testing.T) {
+	t.Parallel()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		a := createAccount(t, db, "a")
+		u := update(t, db, func(tx *store.Tx) (User, error) {
+			return CreateUserTx(tx, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h"})
+		})
+		confirm := func(code string) ([]string, error) {
+			return try(t, db, func(tx *store.Tx) ([]string, error) { return ConfirmFactorTx(tx, u.ID, code) })
+		}
+		_, err := confirm("123456")
+		wantFault(t, err, fault.InvalidRequest, "")
+		begin := func(tx *store.Tx) (string, error) { return BeginFactorTx(tx, u.ID) }
+		first, second := update(t, db, begin), update(t, db, begin)
+		if first == second {
+			t.Error("two secrets are the same")
+		}
+		_, err = confirm(clock.codeNow(t, first, 0))
+		wantFault(t, err, fault.InvalidRequest, "code")
+		if got := update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, u.ID) }); got.FactorMS != 0 {
+			t.Error("it is on before it is confirmed")
+		}
+		session := update(t, db, func(tx *store.Tx) (string, error) {
+			_, value, err := OpenSessionTx(tx, NewSession{Kind: UserSession, User: u.ID})
+			return value, err
+		})
+		code := clock.codeNow(t, second, 0)
+		recovery, err := confirm(code[:3] + " " + code[3:])
+		if err != nil || len(recovery) != recoveryCodes {
+			t.Fatalf("%d recovery codes, %v", len(recovery), err)
+		}
+		wantNobody(t, db, UserSession, session, "", "from before the second factor")
+		if got := update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, u.ID) }); got.FactorMS != clock.ms.Load() {
+			t.Errorf("on since %d", got.FactorMS)
+		}
+		_, err = try(t, db, begin)
+		wantFault(t, err, fault.InvalidRequest, "")
+		_, err = confirm(clock.codeNow(t, second, 1))
+		wantFault(t, err, fault.InvalidRequest, "")
+	})
+}
+
+func TestCodesAreGoodOnce(t *testing.T) {
+	t.Parallel()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		u, secret, recovery := withFactor(t, db, clock)
+		e := NewEntrance(db, NewPasswords(), nil)
+		judge := func(what, code string, want error) {
+			t.Helper()
+			if err := e.Code(t.Context(), u.ID, code, netip.MustParseAddr("192.0.2.1")); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", what, err, want)
+			}
+		}
+		judge("that of the confirmation", clock.codeNow(t, secret, 0), ErrWrongSignIn)
+		judge("the next one", clock.codeNow(t, secret, 1), nil)
+		judge("it again", clock.codeNow(t, secret, 1), ErrWrongSignIn)
+		clock.pass(attemptWindow)
+		judge("a later one", clock.codeNow(t, secret, 0), nil)
+		judge("one before it", clock.codeNow(t, secret, -1), ErrWrongSignIn)
+		judge("a recovery code", recovery[0], nil)
+		judge("it again", recovery[0], ErrWrongSignIn)
+		judge("another, as a person writes it", " "+recovery[1][:5]+" "+recovery[1][6:], nil)
+		clock.pass(attemptWindow)
+		left := update(t, db, func(tx *store.Tx) (int64, error) { return RecoveryTx(tx, u.ID) })
+		if left != recoveryCodes-2 {
+			t.Errorf("%d recovery codes are left", left)
+		}
+		other := update(t, db, func(tx *store.Tx) (User, error) {
+			return CreateUserTx(tx, u.Account, SignIn{Email: "b@example.com", PasswordHash: "$h"})
+		})
+		if err := e.Code(t.Context(), other.ID, recovery[2], netip.Addr{}); !errors.Is(err, ErrWrongSignIn) {
+			t.Errorf("another's recovery code: %v", err)
+		}
+		update(t, db, func(tx *store.Tx) (int, error) { return 0, EndFactorTx(tx, u.ID) })
+		judge("after it was turned off", clock.codeNow(t, secret, 0), ErrWrongSignIn)
+		judge("a recovery code after it was turned off", recovery[3], ErrWrongSignIn)
+	})
+}
+
+// TestCodesAreThrottled: with the password known, the code cannot be guessed, and
+// waiting is over after a while.
+func TestCodesAreThrottled(t *testing.T) {
+	t.Parallel()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		u, secret, recovery := withFactor(t, db, clock)
+		clock.pass(time.Hour)
+		nodes := []*Entrance{NewEntrance(db, NewPasswords(), nil), NewEntrance(db, NewPasswords(), nil)}
+		for i := range attemptsOfCode {
+			from := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
+			if err := nodes[i%2].Code(t.Context(), u.ID, "not a code", from); !errors.Is(err, ErrWrongSignIn) {
+				t.Fatalf("attempt %d: %v", i, err)
+			}
+		}
+		for _, code := range []string{clock.codeNow(t, secret, 0), recovery[0]} {
+			err := nodes[0].Code(t.Context(), u.ID, code, netip.MustParseAddr("192.0.2.99"))
+			wantFault(t, err, fault.RateLimitExceeded, "")
+		}
+		clock.pass(attemptWindow)
+		for _, code := range []string{clock.codeNow(t, secret, 0), recovery[0]} {
+			if err := nodes[0].Code(t.Context(), u.ID, code, netip.MustParseAddr("192.0.2.99")); err != nil {
+				t.Error("15 minutes later:", err)
+			}
+		}
+	})
+}
+
+func TestHalfway(t *testing.T) {
+	t.Parallel()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		u, _, _ := withFactor(t, db, clock)
+		half := UserSession.Halfway()
+		value := update(t, db, func(tx *store.Tx) (string, error) {
+			_, value, err := OpenSessionTx(tx, NewSession{Kind: half, User: u.ID})
+			return value, err
+		})
+		if s, _, err := signedIn(t, db, half, value, ""); err != nil || s.User != u {
+			t.Errorf("%+v, %v", s, err)
+		}
+		for _, kind := range []SessionKind{UserSession, OperatorSession, OperatorSession.Halfway()} {
+			wantNobody(t, db, kind, value, "", "halfway as "+string(kind))
+		}
+		if list := update(t, db, func(tx *store.Tx) ([]ConsoleSession, error) { return ListSessionsTx(tx, u.ID) }); len(list) != 0 {
+			t.Errorf("it is in the list: %+v", list)
+		}
+		operators := update(t, db, func(tx *store.Tx) (string, error) {
+			_, value, err := OpenSessionTx(tx, NewSession{Kind: OperatorSession.Halfway(), User: u.ID})
+			return value, err
+		})
+		wantNobody(t, db, OperatorSession.Halfway(), operators, "", "who is no operator")
+		clock.pass(halfwayMost)
+		wantNobody(t, db, half, value, "", "after ten minutes")
+	})
+}
