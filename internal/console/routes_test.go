@@ -39,9 +39,11 @@ func expected() map[string]visited {
 		"GET /console/static/{id}": openPage,
 		"POST /console/theme":      leavePage,
 
-		"GET /console/sign-in":   {nobody: 200, other: 303, owner: 303},
-		"POST /console/sign-in":  {nobody: 422, other: 422, owner: 422},
-		"POST /console/sign-out": leavePage,
+		"GET /console/sign-in":       {nobody: 200, other: 303, owner: 303},
+		"POST /console/sign-in":      {nobody: 422, other: 422, owner: 422},
+		"GET /console/sign-in/code":  leavePage, // with no password shown before
+		"POST /console/sign-in/code": leavePage,
+		"POST /console/sign-out":     leavePage,
 
 		"GET /console": ownPage,
 
@@ -91,6 +93,10 @@ func expected() map[string]visited {
 
 		"GET /console/settings":                     ownPage,
 		"POST /console/settings/password":           formAct,
+		"GET /console/settings/factor":              ownPage,
+		"POST /console/settings/factor":             formAct,
+		"POST /console/settings/factor/confirm":     formAct,
+		"POST /console/settings/factor/off":         formAct,
 		"POST /console/settings/sessions/end":       {nobody: 303, other: 303, owner: 303},
 		"POST /console/settings/sessions/{id}/end":  ownAct,
 		"POST /console/settings/users":              formAct,
@@ -100,6 +106,8 @@ func expected() map[string]visited {
 
 		"GET /console/operator/sign-in":            {nobody: 200, operator: 303},
 		"POST /console/operator/sign-in":           {nobody: 422, operator: 422},
+		"GET /console/operator/sign-in/code":       {nobody: 303, operator: 303},
+		"POST /console/operator/sign-in/code":      {nobody: 303, operator: 303},
 		"POST /console/operator/sign-out":          {nobody: 303, operator: 303},
 		"POST /console/operator/sessions/end":      {nobody: 303, operator: 303},
 		"POST /console/operator/sessions/{id}/end": {nobody: 303, operator: 404},
@@ -126,6 +134,7 @@ func expected() map[string]visited {
 		"POST /console/operator/keys/{id}/enable":                operatorsAct,
 		"POST /console/operator/users/{id}/disable":              operatorsAct,
 		"POST /console/operator/users/{id}/enable":               operatorsAct,
+		"POST /console/operator/users/{id}/factor/off":           operatorsAct,
 		"POST /console/operator/deliveries/{id}/resend":          operatorsAct,
 		"GET /console/operator/requests":                         operatorsPage,
 		"GET /console/operator/requests/{id}":                    operatorsPage,

@@ -121,6 +121,21 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: userFacts(before), After: after})
 }
 
+// EndFactorTx turns the second factor of a user off who has lost it. Without one it
+// changes nothing.
+func EndFactorTx(tx *store.Tx, by Actor, user string) (account.User, error) {
+	u, err := account.GetUserTx(tx, user)
+	if err != nil || u.FactorMS == 0 {
+		return u, err
+	}
+	if err := account.EndFactorTx(tx, user); err != nil {
+		return u, err
+	}
+	u.FactorMS = 0
+	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account,
+		Before: Details{"second_factor": "on"}, After: Details{"second_factor": "off"}})
+}
+
 // DeleteUserTx removes a console sign-in for good.
 func DeleteUserTx(tx *store.Tx, by Actor, user string) error {
 	before, err := account.GetUserTx(tx, user)

@@ -3,13 +3,11 @@ package operatorpages
 import (
 	"crypto/rand"
 	"fmt"
-	"net/http"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
-	"tollgate/internal/fault"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
@@ -56,10 +54,6 @@ func accountForm(a account.Account) part.Inputs {
 		{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: a.Money.Floor.String(),
 			Hint: "The lowest balance allowed, zero or negative."},
 	}}
-}
-
-func accountUserForm(id string) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/users", Submit: "Add user", Fields: show.NewUserFields()}
 }
 
 func accountKeyForm(id, once string) part.Inputs {
@@ -117,6 +111,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		"changed":  "Saved.",
 		"disabled": "The account is disabled: its keys answer 401.",
 		"enabled":  "The account works again.",
+		"factor":   "The second factor is off: the password alone signs this user in, who can set it up anew.",
 		"user":     "Done. Nothing is mailed: tell the user yourself.",
 		"key":      "Done. It holds from the next request on.",
 	}), nil
@@ -147,7 +142,7 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 			form = *forms.user
 		}
 		p.New, p.NewWord = &form, "Add a user"
-		list(usersTable(users), more, page.Last(users, func(u account.User) string { return u.ID }), "Nobody signs in to this account.")
+		list(usersTable(v, users), more, page.Last(users, func(u account.User) string { return u.ID }), "Nobody signs in to this account.")
 	case "money":
 		moves, more, err := movement.EntriesTx(tx, a.ID, after, page.Rows)
 		if err != nil {
@@ -242,23 +237,6 @@ func keysTable(keys []account.Key) part.DataTable {
 	return t
 }
 
-func usersTable(users []account.User) part.DataTable {
-	t := part.DataTable{Caption: "Users", Columns: []part.Column{{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
-	for _, u := range users {
-		state, change := part.Badge{Tone: part.OK, Word: "can sign in"}, part.Act{Action: page.Base + "/operator/users/" + u.ID + "/disable",
-			Word: "Disable", About: u.Email}
-		if u.Disabled {
-			state, change = part.Badge{Word: "disabled"}, part.Act{Action: page.Base + "/operator/users/" + u.ID + "/enable", Word: "Enable",
-				About: u.Email}
-		}
-		if u.Operator {
-			state.Word += ", operator"
-		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{u.Email, state, part.Moment{MS: u.CreatedMS}, change}})
-	}
-	return t
-}
-
 // deliveriesTable lists deliveries with where they went, and what can be done.
 func deliveriesTable(list []webhook.Delivery) part.DataTable {
 	t := show.Deliveries(list)
@@ -334,56 +312,4 @@ func (c *console) switchKey(v *page.Visit, disabled bool) (page.Outgoing, error)
 		return nil, err
 	}
 	return page.Redirect(page.Base + "/operator/accounts/" + k.Account + "?view=keys&done=key"), nil
-}
-
-func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
-	a, err := accountOf(v)
-	if err != nil {
-		return nil, err
-	}
-	form := accountUserForm(a.ID)
-	if err := v.Read(&form); err != nil {
-		return nil, err
-	}
-	add := func() error {
-		email, err := account.ParseEmail(form.Field("email").Value)
-		if err != nil {
-			return err
-		}
-		hash, err := c.Passwords.Hash(v.Context(), form.Field("password").Value)
-		if err != nil {
-			return err
-		}
-		return v.Update(func(tx *store.Tx) error {
-			_, err := operator.CreateUserTx(tx, by(v), a.ID, account.SignIn{Email: email, PasswordHash: hash})
-			return err
-		})
-	}
-	if err := add(); err != nil {
-		if err := page.Refused(&form, err); err != nil {
-			return nil, err
-		}
-		return c.accountWith(v, a, accountForms{user: &form}, http.StatusUnprocessableEntity)
-	}
-	return page.Redirect(page.Base + "/operator/accounts/" + a.ID + "?view=users&done=user"), nil
-}
-
-func (c *console) disableUser(v *page.Visit) (page.Outgoing, error) { return c.switchUser(v, true) }
-func (c *console) enableUser(v *page.Visit) (page.Outgoing, error)  { return c.switchUser(v, false) }
-
-func (c *console) switchUser(v *page.Visit, disabled bool) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
-	if disabled && v.PathID() == v.Session.User.ID {
-		return nil, fault.New(fault.PermissionDenied, "You cannot disable yourself. Another operator can.")
-	}
-	var u account.User
-	if err := v.Update(func(tx *store.Tx) (err error) {
-		u, err = operator.ChangeUserTx(tx, by(v), v.PathID(), account.UserChange{Disabled: &disabled})
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=user"), nil
 }

@@ -93,6 +93,7 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/operator/keys/{id}/enable", c.enableKey),
 		page.Post("/operator/users/{id}/disable", c.disableUser),
 		page.Post("/operator/users/{id}/enable", c.enableUser),
+		page.Post("/operator/users/{id}/factor/off", c.endFactor),
 
 		page.Get("/operator/deliveries", c.listDeliveries),
 		page.Post("/operator/deliveries/{id}/resend", c.resendDelivery),

@@ -18,10 +18,8 @@ const (
 )
 
 func nameOfCookie(kind account.SessionKind, secure bool) string {
-	name := cookieName
-	if kind == account.OperatorSession {
-		name += "-op"
-	}
+	name := cookieName + map[account.SessionKind]string{account.OperatorSession: "-op", account.UserSession.Halfway(): "-code",
+		account.OperatorSession.Halfway(): "-op-code"}[kind]
 	if secure {
 		return cookiePrefix + name
 	}

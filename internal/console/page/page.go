@@ -165,12 +165,16 @@ func (d *door) signIns(kind account.SessionKind) []Handler {
 		return []Handler{
 			Get("/operator/sign-in", d.operatorSignInPage),
 			Post("/operator/sign-in", d.operatorSignIn),
+			Get("/operator/sign-in/code", d.codePage),
+			Post("/operator/sign-in/code", d.checkCode),
 			Post("/operator/sign-out", d.operatorSignOut),
 		}
 	}
 	return []Handler{
 		Get("/sign-in", d.signInPage),
 		Post("/sign-in", d.signIn),
+		Get("/sign-in/code", d.codePage),
+		Post("/sign-in/code", d.checkCode),
 		Post("/sign-out", d.signOut),
 	}
 }

@@ -56,18 +56,23 @@ func (d *door) signIn(v *Visit) (Outgoing, error) {
 	}
 	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address())
 	if err != nil {
-		return d.again(v, &signInPage{Title: "Sign in", Form: form}, nil, err)
+		shown := signInPage{Title: "Sign in", Form: form}
+		return d.again(v, &shown, &shown.Form, wrongSignIn, err)
 	}
-	return d.open(v, account.NewSession{Kind: account.UserSession, User: u.ID}, form.Field("next").Value)
+	return d.known(v, u, form.Field("next").Value)
 }
 
-// again shows a sign-in that failed, with what is wrong: above the form of the
-// token if that was sent, else above the other.
-func (d *door) again(v *Visit, shown *signInPage, token *part.Inputs, err error) (Outgoing, error) {
-	form, wrong := &shown.Form, wrongSignIn
-	if token != nil {
-		form, wrong = token, "The token is not right."
+// known goes on with a user whose password was right: to the code of the second
+// factor, if there is one.
+func (d *door) known(v *Visit, u account.User, next string) (Outgoing, error) {
+	if u.FactorMS != 0 {
+		return d.halfway(v, u, next)
 	}
+	return d.open(v, account.NewSession{Kind: v.side.Kind, User: u.ID}, next)
+}
+
+// again shows a sign-in that failed, with what is wrong above one of its forms.
+func (d *door) again(v *Visit, shown *signInPage, form *part.Inputs, wrong string, err error) (Outgoing, error) {
 	status := http.StatusUnprocessableEntity
 	switch f := fault.Of(err); {
 	case errors.Is(err, account.ErrWrongSignIn):
@@ -83,27 +88,38 @@ func (d *door) again(v *Visit, shown *signInPage, token *part.Inputs, err error)
 }
 
 // open signs a browser in with a session of its own: whatever cookie it came
-// with is worth nothing for it.
-func (d *door) open(v *Visit, n account.NewSession, next string) (Outgoing, error) {
+// with is worth nothing for it. The sessions before end.
+func (d *door) open(v *Visit, n account.NewSession, next string, before ...account.ConsoleSession) (Outgoing, error) {
+	if err := v.signInAs(n, append(before, v.Session)...); err != nil {
+		return nil, err
+	}
+	target := below(next)
+	if n.Kind == account.OperatorSession && !strings.HasPrefix(target, Base+"/operator") {
+		target = Base + "/operator"
+	}
+	return Redirect(target), nil
+}
+
+// signInAs gives the browser a new session in place of those that it had, if any.
+func (v *Visit) signInAs(n account.NewSession, before ...account.ConsoleSession) error {
 	n.Address, n.Agent = v.Address().String(), v.Request.UserAgent()
 	var value string
 	if err := v.Update(func(tx *store.Tx) (err error) {
-		if v.Session.ID != "" {
-			if err := endTx(tx, v.Session); err != nil {
+		for _, s := range before {
+			if s.ID == "" {
+				continue
+			}
+			if err := endTx(tx, s); err != nil {
 				return err
 			}
 		}
 		_, value, err = account.OpenSessionTx(tx, n)
 		return err
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	v.GiveCookie(n.Kind, value)
-	target := below(next)
-	if n.Kind == account.OperatorSession && !strings.HasPrefix(target, Base+"/operator") {
-		target = Base + "/operator"
-	}
-	return Redirect(target), nil
+	return nil
 }
 
 // endTx ends a session; one that has ended already is fine.
@@ -164,7 +180,7 @@ func (d *door) operatorSignIn(v *Visit) (Outgoing, error) {
 	if token != "" && d.AdminToken != "" {
 		if err := d.Entrance.Token(v.Context(), httpapi.SameSecret(token, d.AdminToken), v.Address()); err != nil {
 			shown.Form = signInForm(Base+"/operator/sign-in", next)
-			return d.again(v, &shown, shown.Token, err)
+			return d.again(v, &shown, shown.Token, "The token is not right.", err)
 		}
 		return d.open(v, account.NewSession{Kind: account.OperatorSession, Token: d.AdminToken}, next)
 	}
@@ -175,9 +191,9 @@ func (d *door) operatorSignIn(v *Visit) (Outgoing, error) {
 	}
 	if err != nil {
 		shown.Form = form
-		return d.again(v, &shown, nil, err)
+		return d.again(v, &shown, &shown.Form, wrongSignIn, err)
 	}
-	return d.open(v, account.NewSession{Kind: account.OperatorSession, User: u.ID}, next)
+	return d.known(v, u, next)
 }
 
 func (d *door) operatorSignOut(v *Visit) (Outgoing, error) {

@@ -40,6 +40,7 @@ func kit(word string) []any {
 		Notice{Tone: Bad, Title: word, Text: word, Items: []string{word}, Link: &link, Focus: true}, Notice{},
 		Empty{Title: word, Text: word, Link: &link},
 		Tabs{Label: word, Items: []Tab{{"/console", word, true}}}, Pager{}, Pager{First: "/console", Next: "/console?after=" + word},
+		QR{Label: word, Text: "otpauth://totp/x"},
 		Copying{ID: "copy", Label: word, Value: word}, Snippets{ID: "codes", Tabs: []Snippet{{word, word}, {word, word}}},
 		Tile{Href: "/console", Title: word, Image: "/media/x.jpg", Alt: word, State: Badge{Info, word}, Notes: []any{Money{}}},
 		Tile{Href: "/console", Title: word, Clip: "/media/x.mp4", Alt: word, State: Badge{OK, word}},

@@ -16,6 +16,7 @@ import (
 type settingsPage struct {
 	Me       part.Facts
 	Password part.Inputs
+	Factor   part.Badge
 	Sessions show.SessionList
 	Users    part.DataTable
 	NewUser  part.Inputs
@@ -50,6 +51,11 @@ func (c *console) settingsWith(v *page.Visit, password, newUser part.Inputs, sta
 		}
 		shown.Me = part.Facts{{Name: "Email", Value: v.Session.User.Email}, {Name: "Account", Value: a.Name},
 			{Name: "Account id", Value: part.Ident{ID: a.ID}}, {Name: "Since", Value: part.Moment{MS: a.CreatedMS}}}
+		u, err := account.GetUserTx(tx, v.Session.User.ID)
+		if err != nil {
+			return err
+		}
+		shown.Factor = show.Factor(u)
 		list, err := account.ListSessionsTx(tx, v.Session.User.ID)
 		if err != nil {
 			return err
@@ -66,6 +72,7 @@ func (c *console) settingsWith(v *page.Visit, password, newUser part.Inputs, sta
 	}
 	return page.Whole{Name: "settings", Title: "Settings", Main: shown, Status: status}.Done(v, map[string]string{
 		"password": "Your password is changed, and all your other sessions have ended.",
+		"factor":   "Your second factor is off: your password is enough to sign in.",
 		"ended":    "That session has ended.",
 		"added":    "The user can sign in now.",
 		"changed":  "The user is changed.",
@@ -114,30 +121,48 @@ func (c *console) changePassword(v *page.Visit) (page.Outgoing, error) {
 	if err := account.CheckPassword(next); err != nil {
 		return again(err)
 	}
-	err := c.Entrance.Confirm(v.Context(), v.Session.User, current, v.Address())
-	if errors.Is(err, account.ErrWrongSignIn) {
-		err = fault.At(fault.InvalidRequest, "current", "That is not your password.")
-	}
-	if err != nil {
+	if err := c.confirmPassword(v, "current", current); err != nil {
 		return again(err)
 	}
 	hash, err := c.Passwords.Hash(v.Context(), next)
 	if err != nil {
 		return again(err)
 	}
-	var value string
-	if err := v.Update(func(tx *store.Tx) error {
-		if _, err := account.ChangeUserTx(tx, v.Session.User.ID, account.UserChange{PasswordHash: &hash}); err != nil {
-			return err
-		}
-		_, value, err = account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: v.Session.User.ID,
-			Address: v.Address().String(), Agent: v.Request.UserAgent()})
+	if err := renewing(v, func(tx *store.Tx) error {
+		_, err := account.ChangeUserTx(tx, v.Session.User.ID, account.UserChange{PasswordHash: &hash})
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	v.GiveCookie(account.UserSession, value)
 	return page.To("/settings", "password"), nil
+}
+
+// confirmPassword refuses, at a field, what is not the visitor's password.
+func (c *console) confirmPassword(v *page.Visit, field, password string) error {
+	err := c.Entrance.Confirm(v.Context(), v.Session.User, password, v.Address())
+	if errors.Is(err, account.ErrWrongSignIn) {
+		return fault.At(fault.InvalidRequest, field, "That is not your password.")
+	}
+	return err
+}
+
+// renewing runs an act that ends all of the visitor's sessions, and gives his
+// browser a new one.
+func renewing(v *page.Visit, act func(tx *store.Tx) error) error {
+	var value string
+	if err := v.Update(func(tx *store.Tx) error {
+		if err := act(tx); err != nil {
+			return err
+		}
+		var err error
+		_, value, err = account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: v.Session.User.ID,
+			Address: v.Address().String(), Agent: v.Request.UserAgent()})
+		return err
+	}); err != nil {
+		return err
+	}
+	v.GiveCookie(account.UserSession, value)
+	return nil
 }
 
 func (c *console) endSession(v *page.Visit) (page.Outgoing, error) {

@@ -1,0 +1,61 @@
+package consoletest
+
+import (
+	"crypto/hmac"
+	"crypto/sha1" //nolint:gosec // what RFC 6238 says
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Authenticator is an app that shows codes by time (RFC 6238).
+type Authenticator struct {
+	secret []byte
+	began  int64 // the step in which it got the secret
+}
+
+var (
+	secretField = regexp.MustCompile(`id="secret" value="([A-Z2-7]{32})"`)
+	codeText    = regexp.MustCompile(`[0-9A-Z]{5}(?:-[0-9A-Z]{5}){3}`)
+)
+
+// Authenticator gets the secret that a page shows.
+func (a Answer) Authenticator(t *testing.T) *Authenticator {
+	t.Helper()
+	found := secretField.FindStringSubmatch(a.Body.String())
+	if found == nil || !strings.Contains(a.Body.String(), `<svg class="qr"`) {
+		t.Fatalf("no secret, or no QR code, in %s", a.Body)
+	}
+	secret, err := base32.StdEncoding.DecodeString(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Authenticator{secret: secret, began: time.Now().Unix() / 30}
+}
+
+// Code is what it shows some steps of 30 seconds after it got the secret.
+func (a *Authenticator) Code(step int64) string {
+	var counter [8]byte
+	binary.BigEndian.PutUint64(counter[:], uint64(a.began+step)) //nolint:gosec // after 1970
+	mac := hmac.New(sha1.New, a.secret)
+	mac.Write(counter[:])
+	sum := mac.Sum(nil)
+	at := sum[19] & 0xf
+	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[at:at+4])&0x7fff_ffff%1_000_000)
+}
+
+// Codes are the recovery codes that a page shows.
+func (a Answer) Codes() []string { return codeText.FindAllString(a.Body.String(), -1) }
+
+// Factor turns the second factor of a browser's user on.
+func (b *Browser) Factor(t *testing.T) (app *Authenticator, recovery []string) {
+	t.Helper()
+	app = b.Post("/console/settings/factor", "password", Password).Authenticator(t)
+	got := b.Post("/console/settings/factor/confirm", "code", app.Code(0))
+	got.Want(t, 200, "Your second factor is on.")
+	return app, got.Codes()
+}

@@ -1,0 +1,112 @@
+package operatorpages
+
+import (
+	"net/http"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/fault"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+func accountUserForm(id string) part.Inputs {
+	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/users", Submit: "Add user", Fields: show.NewUserFields()}
+}
+
+// usersTable lists users, with what can be done.
+func usersTable(v *page.Visit, users []account.User) part.DataTable {
+	t := part.DataTable{Caption: "Users", Columns: []part.Column{
+		{Title: "Email"}, {Title: "State"}, {Title: "Second factor"}, {Title: "Since"}, {Title: "Change"}}}
+	for _, u := range users {
+		state, change := part.Badge{Tone: part.OK, Word: "can sign in"}, part.Act{Action: page.Base + "/operator/users/" + u.ID + "/disable",
+			Word: "Disable", About: u.Email}
+		if u.Disabled {
+			state, change = part.Badge{Word: "disabled"}, part.Act{Action: page.Base + "/operator/users/" + u.ID + "/enable", Word: "Enable",
+				About: u.Email}
+		}
+		if u.Operator {
+			state.Word += ", operator"
+		}
+		changes := part.Group{change}
+		if u.FactorMS != 0 {
+			changes = append(changes, v.Confirm(part.Confirm{ID: "factor-" + u.ID, Button: "Turn off second factor", Danger: true,
+				Title: "Turn off the second factor of " + u.Email + "?", Action: page.Base + "/operator/users/" + u.ID + "/factor/off",
+				Text: []string{"For a user who has lost it. Make sure that it is this user who asks: the password alone signs in then."}}))
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{u.Email, state, show.Factor(u), part.Moment{MS: u.CreatedMS}, changes}})
+	}
+	return t
+}
+
+func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
+	a, err := accountOf(v)
+	if err != nil {
+		return nil, err
+	}
+	form := accountUserForm(a.ID)
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	add := func() error {
+		email, err := account.ParseEmail(form.Field("email").Value)
+		if err != nil {
+			return err
+		}
+		hash, err := c.Passwords.Hash(v.Context(), form.Field("password").Value)
+		if err != nil {
+			return err
+		}
+		return v.Update(func(tx *store.Tx) error {
+			_, err := operator.CreateUserTx(tx, by(v), a.ID, account.SignIn{Email: email, PasswordHash: hash})
+			return err
+		})
+	}
+	if err := add(); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.accountWith(v, a, accountForms{user: &form}, http.StatusUnprocessableEntity)
+	}
+	return page.Redirect(page.Base + "/operator/accounts/" + a.ID + "?view=users&done=user"), nil
+}
+
+func (c *console) disableUser(v *page.Visit) (page.Outgoing, error) { return c.switchUser(v, true) }
+func (c *console) enableUser(v *page.Visit) (page.Outgoing, error)  { return c.switchUser(v, false) }
+
+func (c *console) switchUser(v *page.Visit, disabled bool) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	if disabled && v.PathID() == v.Session.User.ID {
+		return nil, fault.New(fault.PermissionDenied, "You cannot disable yourself. Another operator can.")
+	}
+	var u account.User
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		u, err = operator.ChangeUserTx(tx, by(v), v.PathID(), account.UserChange{Disabled: &disabled})
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=user"), nil
+}
+
+// endFactor turns the second factor of a user off who has lost it.
+func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	if v.PathID() == v.Session.User.ID {
+		return nil, fault.New(fault.PermissionDenied, "Your own second factor is turned off in your settings, with a code.")
+	}
+	var u account.User
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		u, err = operator.EndFactorTx(tx, by(v), v.PathID())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=factor"), nil
+}

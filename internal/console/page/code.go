@@ -1,0 +1,98 @@
+package page
+
+import (
+	"errors"
+	"net/url"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/part"
+	"tollgate/internal/store"
+)
+
+// codeForm asks for the code of the second factor.
+func (v *Visit) codeForm(next string) part.Inputs {
+	signIn := Base + v.side.Path + "/sign-in"
+	return part.Inputs{Action: signIn + "/code", Submit: "Sign in", Cancel: signIn, Fields: []part.FormField{
+		{Name: "code", Label: "Code", Complete: "one-time-code", Required: true,
+			Hint: "The six digits that your authenticator app shows now, or one of your recovery codes."},
+		{Name: "next", Kind: part.Unshown, Value: next},
+	}}
+}
+
+// halfway remembers for a while that a browser has shown the password of a user,
+// and asks it for the code.
+func (d *door) halfway(v *Visit, u account.User, next string) (Outgoing, error) {
+	before, err := v.half()
+	if err != nil {
+		return nil, err
+	}
+	if err := v.signInAs(account.NewSession{Kind: v.side.Kind.Halfway(), User: u.ID}, before); err != nil {
+		return nil, err
+	}
+	return v.toSignIn("/sign-in/code", next), nil
+}
+
+// toSignIn leads to one of the pages of the side's sign-in, and on to next.
+func (v *Visit) toSignIn(path, next string) Redirect {
+	address := Base + v.side.Path + path
+	if next != "" {
+		address += "?next=" + url.QueryEscape(next)
+	}
+	return Redirect(address)
+}
+
+// half finds the session of a browser that has shown a password and no code yet;
+// zero: there is none.
+func (v *Visit) half() (s account.ConsoleSession, err error) {
+	kind := v.side.Kind.Halfway()
+	value := v.door.cookieOf(v.Request, kind)
+	if value == "" {
+		return s, nil
+	}
+	err = v.View(func(tx *store.Tx) (err error) {
+		s, _, err = account.SessionTx(tx, kind, value, "")
+		return err
+	})
+	if errors.Is(err, account.ErrNoSession) {
+		return account.ConsoleSession{}, nil
+	}
+	return s, err
+}
+
+func (d *door) codePage(v *Visit) (Outgoing, error) {
+	next := v.Query("next")
+	half, err := v.half()
+	if err != nil {
+		return nil, err
+	}
+	if half.ID == "" {
+		return v.toSignIn("/sign-in", next), nil
+	}
+	return Whole{Name: "signin", Title: "Second factor", Main: signInPage{Title: "Second factor", Form: v.codeForm(next)}}, nil
+}
+
+// checkCode signs in who has shown the password before, and now the code.
+func (d *door) checkCode(v *Visit) (Outgoing, error) {
+	form := v.codeForm("")
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	next := form.Field("next").Value
+	half, err := v.half()
+	if err != nil {
+		return nil, err
+	}
+	if half.ID == "" {
+		return v.toSignIn("/sign-in", next), nil
+	}
+	if err := d.Entrance.Code(v.Context(), half.User.ID, form.Field("code").Value, v.Address()); err != nil {
+		form.Field("code").Value = ""
+		shown := signInPage{Title: "Second factor", Form: form}
+		return d.again(v, &shown, &shown.Form, "That code is not right, or was used already. Type the one that your app shows now.", err)
+	}
+	out, err := d.open(v, account.NewSession{Kind: v.side.Kind, User: half.User.ID}, next, half)
+	if err == nil {
+		v.TakeCookie(half.Kind)
+	}
+	return out, err
+}

@@ -1,0 +1,194 @@
+package userpages
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// factorPage is the reader's second factor, and what can be done about it now.
+type factorPage struct {
+	State    part.Badge
+	Recovery *part.Snippets // once, when it was turned on
+	Setup    *factorSetup   // once, when it was begun
+	Retry    *part.Inputs   // confirms it without the secret
+	Begin    *part.Inputs
+	Facts    part.Facts
+	End      *part.Inputs
+}
+
+// factorSetup brings the secret into an app.
+type factorSetup struct {
+	QR      part.QR
+	Secret  part.Copying
+	Confirm part.Inputs
+}
+
+func passwordField() part.FormField {
+	return part.FormField{Name: "password", Label: "Password", Kind: "password", Complete: "current-password", Required: true}
+}
+
+func beginFactorForm() part.Inputs {
+	return part.Inputs{Action: page.Base + "/settings/factor", Submit: "Set up", Fields: []part.FormField{passwordField()}}
+}
+
+func confirmFactorForm() part.Inputs {
+	return part.Inputs{Action: page.Base + "/settings/factor/confirm", Submit: "Turn on", Fields: []part.FormField{
+		{Name: "code", Label: "Code that the app shows", Complete: "one-time-code", Numeric: true, Required: true,
+			Hint: "All your other sessions end."},
+	}}
+}
+
+func endFactorForm() part.Inputs {
+	return part.Inputs{Action: page.Base + "/settings/factor/off", Submit: "Turn off", Danger: true, Fields: []part.FormField{
+		passwordField(),
+		{Name: "code", Label: "Code", Complete: "one-time-code", Required: true,
+			Hint: "The six digits that your authenticator app shows now, or one of your recovery codes."},
+	}}
+}
+
+// showFactor shows what can be done now.
+func (c *console) showFactor(v *page.Visit) (page.Outgoing, error) {
+	return c.factorWith(v, factorPage{}, 0)
+}
+
+// factorWith shows the page with forms that were refused, and with what can be done
+// now. A form that cannot be sent any more leaves what was wrong with it.
+func (c *console) factorWith(v *page.Visit, shown factorPage, status int) (page.Outgoing, error) {
+	var notices []part.Notice
+	dropped := func(form *part.Inputs) *part.Inputs {
+		if form != nil && form.Whole != "" {
+			notices = append(notices, part.Notice{Tone: part.Bad, Text: form.Whole, Focus: true})
+		}
+		return nil
+	}
+	if err := v.View(func(tx *store.Tx) error {
+		u, err := account.GetUserTx(tx, v.Session.User.ID)
+		if err != nil {
+			return err
+		}
+		shown.State = show.Factor(u)
+		if u.FactorMS == 0 {
+			shown.End = dropped(shown.End)
+			if shown.Begin == nil && shown.Setup == nil {
+				shown.Begin = new(beginFactorForm())
+			}
+			return nil
+		}
+		shown.Begin, shown.Retry = dropped(shown.Begin), dropped(shown.Retry)
+		if shown.End == nil && shown.Recovery == nil {
+			shown.End = new(endFactorForm())
+		}
+		left, err := account.RecoveryTx(tx, u.ID)
+		shown.Facts = part.Facts{{Name: "On since", Value: part.Moment{MS: u.FactorMS}},
+			{Name: "Recovery codes left", Value: part.Count{N: left}}}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return page.Whole{Name: "factor", Title: "Second factor", Main: shown, Status: status, Notices: notices}, nil
+}
+
+// beginFactor makes a secret and shows it, in this very answer.
+func (c *console) beginFactor(v *page.Visit) (page.Outgoing, error) {
+	form := beginFactorForm()
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	var secret string
+	err := c.confirmPassword(v, "password", form.Field("password").Value)
+	if err == nil {
+		err = v.Update(func(tx *store.Tx) (err error) {
+			secret, err = account.BeginFactorTx(tx, v.Session.User.ID)
+			return err
+		})
+	}
+	if err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.factorWith(v, factorPage{Begin: &form}, http.StatusUnprocessableEntity)
+	}
+	return c.factorWith(v, factorPage{Setup: &factorSetup{
+		QR:      part.QR{Label: "QR code of the secret", Text: c.authenticatorAddress(v.Session.User.Email, secret)},
+		Secret:  part.Copying{ID: "secret", Label: "Secret, not shown again", Value: secret},
+		Confirm: confirmFactorForm(),
+	}}, 0)
+}
+
+// authenticatorAddress is what apps read from a QR code. They show the issuer, the
+// console's host, beside the email.
+func (c *console) authenticatorAddress(email, secret string) string {
+	issuer := "tollgate"
+	if u, err := url.Parse(c.PublicURL); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), ":") {
+		issuer = u.Hostname()
+	}
+	return "otpauth://totp/" + url.PathEscape(issuer) + ":" + url.PathEscape(email) +
+		"?secret=" + secret + "&issuer=" + url.QueryEscape(issuer)
+}
+
+// confirmFactor turns it on, and shows the recovery codes in this very answer.
+func (c *console) confirmFactor(v *page.Visit) (page.Outgoing, error) {
+	form := confirmFactorForm()
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	var recovery []string
+	err := renewing(v, func(tx *store.Tx) (err error) {
+		recovery, err = account.ConfirmFactorTx(tx, v.Session.User.ID, form.Field("code").Value)
+		return err
+	})
+	if err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.factorWith(v, factorPage{Retry: &form}, http.StatusUnprocessableEntity)
+	}
+	out, err := c.factorWith(v, factorPage{Recovery: &part.Snippets{ID: "recovery",
+		Tabs: []part.Snippet{{Name: "Not shown again", Text: strings.Join(recovery, "\n")}}}}, 0)
+	if shown, ok := out.(page.Whole); ok {
+		shown.Notices = []part.Notice{{Tone: part.OK, Focus: true, Title: "Your second factor is on.", Text: "Store the recovery codes now."}}
+		return shown, nil
+	}
+	return out, err
+}
+
+// endFactor turns it off for who has both factors.
+func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
+	form := endFactorForm()
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	if err := c.confirmBoth(v, &form); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		form.Field("code").Value = ""
+		return c.factorWith(v, factorPage{End: &form}, http.StatusUnprocessableEntity)
+	}
+	if err := v.Update(func(tx *store.Tx) error { return account.EndFactorTx(tx, v.Session.User.ID) }); err != nil {
+		return nil, err
+	}
+	return page.To("/settings", "factor"), nil
+}
+
+// confirmBoth refuses a form without the visitor's password and a code. The code is
+// used up only where the password is right.
+func (c *console) confirmBoth(v *page.Visit, form *part.Inputs) error {
+	if err := c.confirmPassword(v, "password", form.Field("password").Value); err != nil {
+		return err
+	}
+	err := c.Entrance.Code(v.Context(), v.Session.User.ID, form.Field("code").Value, v.Address())
+	if errors.Is(err, account.ErrWrongSignIn) {
+		return fault.At(fault.InvalidRequest, "code", "That code is not right, or was used already.")
+	}
+	return err
+}

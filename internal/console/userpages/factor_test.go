@@ -1,0 +1,52 @@
+package userpages_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/console/consoletest"
+)
+
+func TestSecondFactor(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		mine, other := s.SignedIn("ada@example.com"), s.SignedIn("ada@example.com")
+		mine.Get("/console/settings/factor").Want(t, http.StatusOK, "Turn it on")
+		mine.Post("/console/settings/factor", "password", "wrong horse").Want(t, http.StatusUnprocessableEntity, "That is not your password.")
+		begun := mine.Post("/console/settings/factor", "password", consoletest.Password)
+		begun.Want(t, http.StatusOK, "Scan this")
+		app := begun.Authenticator(t)
+		again := mine.Post("/console/settings/factor/confirm", "code", "000 00")
+		again.Want(t, http.StatusUnprocessableEntity, "not the code of this moment", "Turn it on")
+		if strings.Contains(again.Body.String(), `class="qr"`) {
+			t.Error("the secret is shown twice")
+		}
+		other.Get("/console").Want(t, http.StatusOK)
+		before := mine.Cookies["tollgate"].Value
+		on := mine.Post("/console/settings/factor/confirm", "code", app.Code(0))
+		on.Want(t, http.StatusOK, "Your second factor is on.")
+		recovery := on.Codes()
+		if len(recovery) != 10 || mine.Cookies["tollgate"].Value == before {
+			t.Errorf("recovery codes %v; the session has its old value: %v", recovery, mine.Cookies["tollgate"].Value == before)
+		}
+		other.Get("/console").Want(t, http.StatusSeeOther)
+		shown := mine.Get("/console/settings/factor")
+		shown.Want(t, http.StatusOK, "Recovery codes left", "Turn it off")
+		for _, secret := range append(shown.Codes(), recovery[0]) {
+			if strings.Contains(shown.Body.String(), secret) {
+				t.Error("the page shows recovery codes again")
+			}
+		}
+		mine.Post("/console/settings/factor", "password", consoletest.Password).Want(t, http.StatusUnprocessableEntity, "on already")
+
+		mine.Post("/console/settings/factor/off", "password", "wrong horse", "code", recovery[0]).
+			Want(t, http.StatusUnprocessableEntity, "That is not your password.")
+		mine.Post("/console/settings/factor/off", "password", consoletest.Password, "code", app.Code(0)).
+			Want(t, http.StatusUnprocessableEntity, "was used already")
+		mine.Post("/console/settings/factor/off", "password", consoletest.Password, "code", recovery[0]).
+			Want(t, http.StatusSeeOther, "/console/settings?done=factor")
+		mine.Get("/console/settings?done=factor").Want(t, http.StatusOK, "Your second factor is off")
+		s.SignedIn("ada@example.com")
+	})
+}
