@@ -36,6 +36,7 @@ type Account struct {
 	ID        string // acct_…
 	Name      string
 	Email     string // contact address in canonical form; empty for none
+	Note      string // of operators, who alone see it
 	CreatedMS int64
 	Money     ledger.AccountState
 	Over      money.Amount // what usage has exceeded its holds by
@@ -101,8 +102,8 @@ func CreateTx(tx *store.Tx, o Opening) (Account, error) {
 // GetTx returns an account.
 func GetTx(tx *store.Tx, account string) (Account, error) {
 	a := Account{ID: account}
-	err := tx.QueryRow(`SELECT name, email, created_ms FROM account WHERE id = $1`, account).
-		Scan(&a.Name, &a.Email, &a.CreatedMS)
+	err := tx.QueryRow(`SELECT name, email, note, created_ms FROM account WHERE id = $1`, account).
+		Scan(&a.Name, &a.Email, &a.Note, &a.CreatedMS)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Account{}, notFound("account", account)
 	}
@@ -114,7 +115,7 @@ func GetTx(tx *store.Tx, account string) (Account, error) {
 	return list[0], err
 }
 
-const accountsPage = `SELECT id, name, email, created_ms FROM account WHERE id > $1 ORDER BY id LIMIT $2`
+const accountsPage = `SELECT id, name, email, note, created_ms FROM account WHERE id > $1 ORDER BY id LIMIT $2`
 
 // ListTx returns up to limit accounts in the order of their creation,
 // beginning behind the identifier after, and whether more follow.
@@ -127,7 +128,7 @@ func ListTx(tx *store.Tx, after string, limit int) ([]Account, bool, error) {
 		return nil, false, fmt.Errorf("list accounts: %w", err)
 	}
 	list, err := collect(rows, func(scan func(...any) error) (a Account, err error) {
-		err = scan(&a.ID, &a.Name, &a.Email, &a.CreatedMS)
+		err = scan(&a.ID, &a.Name, &a.Email, &a.Note, &a.CreatedMS)
 		return a, err
 	})
 	if err != nil {
@@ -154,6 +155,7 @@ func addMoney(tx *store.Tx, list []Account) error {
 // Patch is what may change about an account; nil leaves a field as it is.
 type Patch struct {
 	Name     *string
+	Note     *string // at most 4000 characters
 	Disabled *bool
 	Floor    *money.Amount
 }
@@ -176,6 +178,15 @@ func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 		}
 		if _, err := tx.Exec(`UPDATE account SET name = $1 WHERE id = $2`, name, account); err != nil {
 			return Account{}, fmt.Errorf("rename account: %w", err)
+		}
+	}
+	if c.Note != nil {
+		note, err := checkNote(*c.Note)
+		if err != nil {
+			return Account{}, err
+		}
+		if _, err := tx.Exec(`UPDATE account SET note = $1 WHERE id = $2`, note, account); err != nil {
+			return Account{}, fmt.Errorf("note about account: %w", err)
 		}
 	}
 	if c.Disabled != nil || c.Floor != nil {

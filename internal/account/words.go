@@ -11,8 +11,9 @@ import (
 
 // Limits of what people may enter.
 const (
-	maxName  = 200 // characters of an account's or key's name
-	maxEmail = 254 // bytes of an address (RFC 5321, path length)
+	maxName  = 200  // characters of an account's or key's name
+	maxNote  = 4000 // characters of what operators note about an account
+	maxEmail = 254  // bytes of an address (RFC 5321, path length)
 )
 
 // checkName returns a required name without surrounding blanks.
@@ -34,6 +35,17 @@ func checkLabel(param, name string) (string, error) {
 		return "", fault.At(fault.InvalidRequest, param, "%s must be one line of text without control characters.", param)
 	}
 	return name, nil
+}
+
+// checkNote returns a text of several lines, which may be empty, without
+// surrounding blanks.
+func checkNote(note string) (string, error) {
+	note = strings.TrimSpace(strings.ReplaceAll(note, "\r\n", "\n"))
+	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+	if utf8.RuneCountInString(note) > maxNote || !utf8.ValidString(note) || strings.ContainsFunc(note, control) {
+		return "", fault.At(fault.InvalidRequest, "note", "note must have at most %d characters, without control characters.", maxNote)
+	}
+	return note, nil
 }
 
 // ParseEmail returns the canonical form of an email address: a bare

@@ -15,7 +15,11 @@ import (
 )
 
 func factsOf(a account.Account) Details {
-	return Details{"name": a.Name, "email": a.Email, "disabled": a.Money.Disabled, "overdraft_floor_usd": a.Money.Floor}
+	f := Details{"name": a.Name, "email": a.Email, "disabled": a.Money.Disabled, "overdraft_floor_usd": a.Money.Floor}
+	if a.Note != "" {
+		f["note"] = a.Note
+	}
+	return f
 }
 
 // CreateAccountTx opens an account, with the secret of its receiver.

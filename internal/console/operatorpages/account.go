@@ -27,6 +27,7 @@ type accountPage struct {
 	Facts   part.Facts
 	Credit  *part.Inputs
 	Change  *part.Inputs
+	Note    *part.Inputs
 	New     *part.Inputs // a key or a user
 	NewWord string
 	List    *part.DataTable
@@ -46,13 +47,20 @@ type accountKeyPage struct {
 }
 
 // accountForms are forms of the page that were refused.
-type accountForms struct{ credit, change, user *part.Inputs }
+type accountForms struct{ credit, change, note, user *part.Inputs }
 
 func accountForm(a account.Account) part.Inputs {
 	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID, Submit: "Save", Fields: []part.FormField{
 		{Name: "name", Label: "Name", Value: a.Name, Required: true},
 		{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: a.Money.Floor.String(),
 			Hint: "The lowest balance allowed, zero or negative."},
+	}}
+}
+
+func noteForm(a account.Account) part.Inputs {
+	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID + "/note", Submit: "Save note", Fields: []part.FormField{
+		{Name: "note", Label: "Note", Kind: part.Area, Value: a.Note, Prefix: "account-",
+			Hint: "The account's users do not see it. The log says who changed it."},
 	}}
 }
 
@@ -191,14 +199,17 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 		{Name: "Since", Value: part.Moment{MS: a.CreatedMS}}, {Name: "Today (UTC)", Value: part.Text{Text: fmt.Sprintf("%s, %s failed, %s",
 			part.Requests(u.Today.Requests), part.Thousands(u.Today.Failed), part.USD(u.Today.Cost))}},
 		{Name: "In all", Value: part.Text{Text: part.Requests(u.Total.Requests) + ", " + part.USD(u.Total.Cost)}}}
-	credit, change := creditForm(a.ID, rand.Text()), accountForm(a)
+	credit, change, note := creditForm(a.ID, rand.Text()), accountForm(a), noteForm(a)
 	if forms.credit != nil {
 		credit = *forms.credit
 	}
 	if forms.change != nil {
 		change = *forms.change
 	}
-	p.Credit, p.Change = &credit, &change
+	if forms.note != nil {
+		note = *forms.note
+	}
+	p.Credit, p.Change, p.Note = &credit, &change, &note
 	welcome := c.welcome(a, "")
 	p.Welcome = &welcome
 	return nil

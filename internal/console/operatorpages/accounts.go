@@ -322,6 +322,25 @@ func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/operator/accounts/"+a.ID, "changed"), nil
 }
 
+// noteAccount keeps what operators note about an account.
+func (c *console) noteAccount(v *page.Visit) (page.Outgoing, error) {
+	a, err := accountOf(v)
+	if err != nil {
+		return nil, err
+	}
+	form := noteForm(a)
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	if err := c.patchAccount(v, account.Patch{Note: &form.Field("note").Value}); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.accountWith(v, a, accountForms{note: &form}, http.StatusUnprocessableEntity)
+	}
+	return page.To("/operator/accounts/"+a.ID, "changed"), nil
+}
+
 func (c *console) patchAccount(v *page.Visit, p account.Patch) error {
 	// Also after an error: the commit of one may have taken place.
 	defer c.Keys.ForgetAccount(v.PathID())
