@@ -37,7 +37,8 @@ func reports(t *testing.T, db *store.DB) (found []Report, err error) {
 func TestReports(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_700_000_000_123)
-	storetest.EachWith(t, store.Options{Now: func() time.Time { return now }}, func(t *testing.T, db *store.DB) {
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		db := storetest.Open(t, url, store.Options{Now: func() time.Time { return now }})
 		read := func() []Report {
 			t.Helper()
 			found, err := reports(t, db)

@@ -180,10 +180,10 @@ func TestLife(t *testing.T) {
 
 func TestFenceStopsAnEpoch(t *testing.T) {
 	t.Parallel()
-	var clock atomic.Int64
-	clock.Store(time.Now().UnixNano())
-	opts := store.Options{Now: func() time.Time { return time.Unix(0, clock.Load()) }}
-	storetest.EachWith(t, opts, func(t *testing.T, db *store.DB) {
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		var clock atomic.Int64
+		clock.Store(time.Now().UnixNano())
+		db := storetest.Open(t, url, store.Options{Now: func() time.Time { return time.Unix(0, clock.Load()) }})
 		ctx := context.Background()
 		if err := errors.Join(Register(ctx, db, "n"), Heartbeat(ctx, db, "n")); err != nil {
 			t.Fatal(err)

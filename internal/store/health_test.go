@@ -10,7 +10,7 @@ import (
 // TestHealth: a database knows its size, and how long its last commit took.
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	storetest.EachWith(t, store.Options{}, func(t *testing.T, db *store.DB) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		if err := db.View(t.Context(), func(tx *store.Tx) error {
 			bytes, err := tx.Size()
 			if bytes < 4096 {

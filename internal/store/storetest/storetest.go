@@ -24,19 +24,14 @@ const EnvPostgres = "TOLLGATE_TEST_POSTGRES"
 // Each runs a test on a fresh SQLite file and on a fresh PostgreSQL database.
 func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Helper()
-	EachWith(t, store.Options{}, test)
-}
-
-// EachWith is Each with options, for a clock of the test's own.
-func EachWith(t *testing.T, opts store.Options, test func(t *testing.T, db *store.DB)) {
-	t.Helper()
 	EachURL(t, func(t *testing.T, url string) {
-		test(t, Open(t, url, opts))
+		test(t, Open(t, url, store.Options{}))
 	})
 }
 
 // EachURL runs a test on the addresses of two fresh databases that are migrated,
-// and are removed when it ends.
+// and are removed when it ends: for those that Open with a clock of their own,
+// which the tests of both databases, running beside each other, must not share.
 func EachURL(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
 	each(t, migratedSQLite, migratedPostgreSQL, test)
