@@ -1,6 +1,6 @@
 // Package static owns the console's files that never change while a process
 // runs: the stylesheet, the module, the icons. Invariants: all are in the
-// binary, compressed once; an address holds the checksum of what it answers, so
+// binary, compressed once, when they are first asked for; an address holds the checksum of what it answers, so
 // that it may be kept for ever and a new version has another.
 package static
 
@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed console.css console.js playground.js icons.svg logo.svg lucide-LICENSE.txt
@@ -38,11 +39,12 @@ type Files struct {
 
 // file is one file as it is answered.
 type file struct {
-	contentType   string
-	plain, zipped []byte
+	contentType string
+	plain       []byte
+	zipped      func() ([]byte, error)
 }
 
-// New reads and compresses the files. An error is a fault of the build.
+// New reads the files. An error is a fault of the build.
 func New(base string) (*Files, error) {
 	f := &Files{base: base, byPath: map[string]file{}, paths: map[string]string{}}
 	for name, contentType := range contentTypes {
@@ -50,24 +52,27 @@ func New(base string) (*Files, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		var zipped bytes.Buffer
-		w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(raw); err != nil {
-			return nil, err
-		}
-		if err := w.Close(); err != nil {
-			return nil, err
-		}
 		sum := sha256.Sum256(raw)
 		stem, extension, _ := strings.Cut(name, ".")
 		segment := stem + "." + hex.EncodeToString(sum[:6]) + "." + extension
-		f.byPath[segment] = file{contentType, raw, zipped.Bytes()}
+		f.byPath[segment] = file{contentType, raw, sync.OnceValues(func() ([]byte, error) { return zip(raw) })}
 		f.paths[name] = base + "/" + segment
 	}
 	return f, nil
+}
+
+// zip compresses a file as far as it goes.
+func zip(raw []byte) ([]byte, error) {
+	var zipped bytes.Buffer
+	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(raw); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return zipped.Bytes(), err
 }
 
 // Path returns the address of a file; empty where there is none of this name.
@@ -86,8 +91,10 @@ func (f *Files) Serve(w http.ResponseWriter, r *http.Request, segment string) bo
 	h.Set("Vary", "Accept-Encoding")
 	body := found.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		h.Set("Content-Encoding", "gzip")
-		body = found.zipped
+		if zipped, err := found.zipped(); err == nil { // else it goes as it is
+			h.Set("Content-Encoding", "gzip")
+			body = zipped
+		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // the client may be gone; net/http leaves it out for HEAD
