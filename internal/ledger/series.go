@@ -77,7 +77,7 @@ var (
 func (d days) write(q *store.Batch, known knownSeries) []int64 {
 	var written []int64
 	var names []any
-	rows := make([]any, 0, len(d.figures)*(2+len(books.DayFigures{})))
+	rows := insertDays.Make(len(d.figures))
 	for id, s := range d.names {
 		if _, ok := known[id]; !ok {
 			names = append(names, id, s.Account, s.Key, s.Model, s.Line, s.Endpoint)

@@ -159,14 +159,14 @@ var (
 
 // write adds the statements that write what was decided: one a table.
 func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, nowMS int64, low Low)) {
-	rows := make([]any, 0, 5*len(b.Accounts))
+	rows := updateAccounts.Make(len(b.Accounts))
 	for _, a := range b.Accounts {
 		if a.Dirty {
 			rows = append(rows, int64(a.Balance), int64(a.Held), a.Seq, a.Day, a.ID)
 		}
 	}
 	q.Rows(updateAccounts, rows)
-	rows = make([]any, 0, 8*len(b.Keys))
+	rows = updateKeys.Make(len(b.Keys))
 	for _, k := range b.Keys {
 		if k.Dirty {
 			rows = append(rows, int64(k.Spent), int64(k.Held), k.Day, int64(k.DaySpent), int64(k.DayHeld), k.Hits, k.LastUsedMS, k.ID)
@@ -181,7 +181,7 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 				ON CONFLICT (account, model) DO UPDATE SET day = excluded.day, used = excluded.used`, k.Account, k.Model, f.Day, f.Used)
 		}
 	}
-	rows = make([]any, 0, 12*len(b.NewHolds))
+	rows = insertHolds.Make(len(b.NewHolds))
 	for _, h := range b.NewHolds {
 		rows = append(rows, h.ID, h.Epoch, h.Account, h.Key, h.Model, h.Endpoint, h.Day, h.Revision, flag(h.Free), int64(h.Amount),
 			h.CreatedMS, h.Job)
@@ -212,7 +212,7 @@ func (b *batch) writeHits(q *store.Batch) {
 	for key, n := range b.OldHits {
 		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
 	}
-	rows := make([]any, 0, 3*len(b.NewHits))
+	rows := insertHits.Make(len(b.NewHits))
 	for _, h := range b.NewHits {
 		if n, old := b.OldHits[h.Key]; !old || h.N > n {
 			rows = append(rows, h.Key, h.N, b.NowMS)
@@ -224,7 +224,7 @@ func (b *batch) writeHits(q *store.Batch) {
 // writeProgress writes the newest progress of streams. A hold that has ended
 // has no row any more, and is left out.
 func (b *batch) writeProgress(q *store.Batch) {
-	var rows []any
+	rows := updateProgress.Make(len(b.progress))
 	for _, h := range b.progress {
 		h.queued.Store(false) // what is noted from here on is written by a later batch
 		p := h.progress.Load()
@@ -266,7 +266,7 @@ var (
 // writeReceipts writes the receipts and the log's rows of what was refused.
 func (b *batch) writeReceipts(q *store.Batch) {
 	var refusals []any
-	receipts := make([]any, 0, 32*len(b.Receipts))
+	receipts := insertReceipts.Make(len(b.Receipts))
 	for i := range b.Receipts {
 		if r := &b.Receipts[i]; r.End.Outcome == Refused {
 			refusals = appendReceipt(refusals, r)
@@ -330,7 +330,7 @@ func (b *batch) writeUsage(q *store.Batch) {
 			aside = append(aside, k.Account, k.Model, k.Day, int64(t.Cost), t.Requests, t.Billed, t.Failed)
 		}
 	}
-	rows := make([]any, 0, 14*len(totals))
+	rows := insertUsage.Make(len(totals))
 	for m, t := range totals {
 		d := todays[m]
 		rows = append(rows, m.Account, m.Model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images,

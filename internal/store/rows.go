@@ -94,6 +94,9 @@ func (r *Rows) unnest() string {
 	return `unnest(` + arrays.String() + `) AS v (` + strings.Join(r.columns, ", ") + `)`
 }
 
+// Make returns an empty list of values with room for so many rows.
+func (r *Rows) Make(rows int) []any { return make([]any, 0, rows*len(r.columns)) }
+
 // Rows adds statements for rows, whose values stand one after the other: of each a
 // string or an int64 for each of its columns. Without values it adds nothing.
 func (b *Batch) Rows(r *Rows, values []any) {
