@@ -188,16 +188,12 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	add := func() error {
-		email, err := account.ParseEmail(form.Field("email").Value)
-		if err != nil {
-			return err
-		}
-		hash, err := c.Passwords.Hash(v.Context(), form.Field("password").Value)
+		user, err := show.NewUser(v, &form, c.Passwords)
 		if err != nil {
 			return err
 		}
 		return v.Update(func(tx *store.Tx) error {
-			_, err := account.CreateUserTx(tx, v.Account(), account.SignIn{Email: email, PasswordHash: hash})
+			_, err := account.CreateUserTx(tx, v.Account(), user)
 			return err
 		})
 	}
