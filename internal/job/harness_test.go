@@ -578,3 +578,18 @@ func (h *house) audit(charged money.Amount) {
 		h.t.Fatal(err)
 	}
 }
+
+// startAll runs the step that starts jobs on all nodes at once, twice on each.
+func startAll(t *testing.T, nodes []*testNode) {
+	var group sync.WaitGroup
+	for _, n := range nodes {
+		for range 2 {
+			group.Go(func() {
+				if err := n.jobs.Start(n.ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	group.Wait()
+}

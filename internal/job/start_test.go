@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -54,21 +53,8 @@ func TestMaxConcurrent(t *testing.T) {
 			all = append(all, h.still())
 		}
 		h.bulk(all[0], jobs)
-		startAll := func() {
-			var group sync.WaitGroup
-			for _, n := range all {
-				for range 2 {
-					group.Go(func() {
-						if err := n.jobs.Start(n.ctx); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-			}
-			group.Wait()
-		}
 		for left := jobs; left > 0; left-- {
-			startAll()
+			startAll(t, all)
 			want := min(left, 4)
 			until(t, fmt.Sprintf("%d jobs at once, %d left", want, left), func() bool {
 				a, _ := first.now()

@@ -276,23 +276,10 @@ func TestStintsKeepBounds(t *testing.T) {
 		for i := range jobs {
 			h.submit(all[0], h.submission(all[0], fmt.Sprintf("easel-%d", i%models+1), 1))
 		}
-		startAll := func() {
-			var group sync.WaitGroup
-			for _, n := range all {
-				for range 2 {
-					group.Go(func() {
-						if err := n.jobs.Start(n.ctx); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-			}
-			group.Wait()
-		}
 		for left := jobs; left > 0; left-- {
 			// A step may leave room that another one had promised and not used.
 			until(t, fmt.Sprintf("all room is used, %d left", left), func() bool {
-				startAll()
+				startAll(t, all)
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				return l.now == min(left, room*nodes)
