@@ -135,7 +135,7 @@ func nest(r *rand.Rand, _ *generator, q *request) {
 	if at == nil {
 		return
 	}
-	depth := pick(r, []int{50, 1000, 9_999, 10_001, 60_000})
+	depth := pick(r, []int{50, 890, 1_000, 10_001, 60_000})
 	open, end := "[", "]"
 	if r.IntN(2) == 0 {
 		open, end = `{"a":`, "}"

@@ -22,6 +22,9 @@ import (
 // maxMembers is how many members a body may have.
 const maxMembers = 4096
 
+// around is how many levels a provider may put around what it repeats of a request.
+const around = maxDepth - maxRequestDepth
+
 // Member is one member of an object: its name without escapes, and where its
 // value stands in the body.
 type Member struct {
@@ -72,7 +75,7 @@ func Open(body []byte) (*RequestBody, error) {
 		g.members = make([]Member, 0, 16)
 		from = g.top(from)
 	} else {
-		from = g.value(from, 0)
+		from = g.value(from, around)
 	}
 	if from != invalid {
 		if from = g.space(from); from < len(body) {
@@ -82,6 +85,8 @@ func Open(body []byte) (*RequestBody, error) {
 	switch {
 	case from == invalid && len(bytes.TrimSpace(body)) == 0:
 		return nil, fault.New(fault.InvalidJSON, "The request body is empty. Send a JSON object.")
+	case g.deep:
+		return nil, fault.New(fault.InvalidJSON, "The request body nests deeper than %d levels, at byte %d.", maxRequestDepth, g.fail)
 	case from == invalid && g.fail >= len(body):
 		return nil, fault.New(fault.InvalidJSON, "The request body is not valid JSON: it ends too early.")
 	case from == invalid:
@@ -118,7 +123,7 @@ func (g *gate) top(i int) int {
 			return invalid
 		}
 		from := i
-		if i = g.value(from, 1); i == invalid {
+		if i = g.value(from, around+1); i == invalid {
 			return invalid
 		}
 		if len(g.members) <= maxMembers {

@@ -64,8 +64,8 @@ func TestGate(t *testing.T) {
 		"gzip":                         {"\x1f\x8b\x08\x00", fault.InvalidEncoding},
 		"latin 1":                      {"{\"a\":\"\xe9\"}", fault.InvalidEncoding},
 		"surrogate in UTF-8":           {"{\"a\":\"\xed\xa0\x80\"}", fault.InvalidEncoding},
-		"deepest":                      {`{"a":` + strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1) + `}`, ""},
-		"too deep":                     {`{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, fault.InvalidJSON},
+		"deepest":                      {`{"a":` + nested(maxRequestDepth-1) + `}`, ""},
+		"too deep":                     {`{"a":` + nested(maxRequestDepth) + `}`, fault.InvalidJSON},
 		"repeated":                     {`{"model":"a","model":"b"}`, fault.InvalidJSON},
 		"repeated after unescaping":    {`{"model":"a","m\u006fdel":"b"}`, fault.InvalidJSON},
 		"repeated unknown":             {`{"x":1,"y":2,"x":1}`, fault.InvalidJSON},
@@ -99,8 +99,8 @@ func TestGate(t *testing.T) {
 
 func TestPathOfARepeatedKeyIsShort(t *testing.T) {
 	t.Parallel()
-	body := strings.Repeat(`{"a":[`, 2000) + `{"` + strings.Repeat("k", 1000) + `":1,"` + strings.Repeat("k",
-		1000) + `":2}` + strings.Repeat(`]}`, 2000)
+	body := strings.Repeat(`{"a":[`, 400) + `{"` + strings.Repeat("k", 1000) + `":1,"` + strings.Repeat("k",
+		1000) + `":2}` + strings.Repeat(`]}`, 400)
 	_, err := Open([]byte(body))
 	if code, _ := codeOf(t, err); code != fault.InvalidJSON || len(err.Error()) > 300 || !strings.Contains(err.Error(), "…") {
 		t.Errorf("%v", err)

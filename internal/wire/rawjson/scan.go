@@ -5,8 +5,15 @@ import (
 	"math/bits"
 )
 
-// maxDepth is how deep JSON may nest; encoding/json has the same limit.
-const maxDepth = 10_000
+const (
+	// maxDepth is how deep JSON may nest. Nothing that makes sense comes near it,
+	// and readers that recurse would end the process far beyond.
+	maxDepth = 1_000
+	// maxRequestDepth is how deep a request may nest: a provider that repeats parts of
+	// it in an answer (tools in /responses) puts levels around them, and its answer
+	// has to be read.
+	maxRequestDepth = 900
+)
 
 // scanner checks JSON strictly (RFC 8259) in one pass over bytes that are
 // valid UTF-8. Its methods take the index at which something should begin and
@@ -14,6 +21,7 @@ const maxDepth = 10_000
 type scanner struct {
 	src  []byte
 	fail int       // where the text stopped being JSON
+	deep bool      // it stopped since it nests deeper than maxDepth
 	open []byte    // closing brackets of the containers that value is inside
 	seen *openKeys // nil: repeated keys are let pass
 }
@@ -48,6 +56,7 @@ func (s *scanner) value(i, depth int) int {
 			i = s.text(i)
 		case '{', '[':
 			if depth+len(s.open) >= maxDepth {
+				s.deep = true
 				return s.bad(i)
 			}
 			end := c + 2 // `}` and `]` stand two after their opening

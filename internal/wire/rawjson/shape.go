@@ -5,13 +5,10 @@ import (
 	"errors"
 )
 
-// Bounds of what a provider sends, whatever its length: no answer that makes
-// sense comes near them, and readers that recurse or keep a record for each
-// value would end the process beyond them.
-const (
-	maxNested = 1_000     // containers in containers
-	maxValues = 4_000_000 // of one answer or event: a long answer with logprobs has a million
-)
+// maxValues bounds, beside maxDepth, what a provider sends in one answer or event,
+// whatever its length: a long answer with logprobs has a million, and readers that
+// keep a record for each value would end the process beyond it.
+const maxValues = 4_000_000
 
 // ErrShape says that a provider's JSON nests too deep or has too many values.
 var ErrShape = errors.New("the JSON nests too deep or has too many values")
@@ -25,11 +22,11 @@ func CheckShape(data []byte) error { return CheckValues(data, maxValues) }
 
 // CheckValues is CheckShape with a bound on the values of its own.
 func CheckValues(data []byte, most int) error {
-	if len(data) <= maxNested {
+	if len(data) <= maxDepth {
 		return nil
 	}
 	opened := bytes.Count(data, []byte("[")) + bytes.Count(data, []byte("{"))
-	if opened <= maxNested && (len(data) <= most || opened+bytes.Count(data, []byte(",")) <= most) {
+	if opened <= maxDepth && (len(data) <= most || opened+bytes.Count(data, []byte(",")) <= most) {
 		return nil
 	}
 	depth, values := 0, 0
@@ -45,7 +42,7 @@ func CheckValues(data []byte, most int) error {
 		case ',':
 			values++
 		}
-		if depth > maxNested || values > most {
+		if depth > maxDepth || values > most {
 			return ErrShape
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 func TestCheckShape(t *testing.T) {
 	t.Parallel()
-	nested := func(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 	objects := func(depth int) string { return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth) }
 	for name, test := range map[string]struct {
 		data string
@@ -16,14 +15,14 @@ func TestCheckShape(t *testing.T) {
 		want error
 	}{
 		"short":                    {`{"a":[1,2]}`, 1, nil},
-		"as deep as allowed":       {nested(maxNested), maxValues, nil},
-		"deeper":                   {nested(maxNested + 1), maxValues, ErrShape},
-		"objects":                  {objects(maxNested), maxValues, nil},
-		"deeper objects":           {objects(maxNested + 1), maxValues, ErrShape},
+		"as deep as allowed":       {nested(maxDepth), maxValues, nil},
+		"deeper":                   {nested(maxDepth + 1), maxValues, ErrShape},
+		"objects":                  {objects(maxDepth), maxValues, nil},
+		"deeper objects":           {objects(maxDepth + 1), maxValues, ErrShape},
 		"cut":                      {strings.Repeat("[", 8<<20), maxValues, ErrShape},
 		"brackets in a text":       {`{"a":"` + strings.Repeat("[", 5000) + `"}`, maxValues, nil},
 		"a text with quotes":       {`{"a":"\"` + strings.Repeat("[{", 5000) + `\\"}`, maxValues, nil},
-		"behind a text":            {`{"a":"\\",` + nested(maxNested), maxValues, ErrShape},
+		"behind a text":            {`{"a":"\\",` + nested(maxDepth), maxValues, ErrShape},
 		"siblings":                 {`[` + strings.Repeat("[],", 3000) + `[]]`, maxValues, nil},
 		"as many as allowed":       {`[` + strings.Repeat("0,", 1999) + `0]`, 2000, nil},
 		"more":                     {`[` + strings.Repeat("0,", 2000) + `0]`, 2000, ErrShape},
@@ -37,3 +36,6 @@ func TestCheckShape(t *testing.T) {
 		}
 	}
 }
+
+// nested is lists in lists, so many.
+func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }

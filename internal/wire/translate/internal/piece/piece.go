@@ -45,7 +45,7 @@ func IsBlank(raw []byte) bool {
 // deepestArguments is how deep the arguments of a tool call may nest: further
 // in than that lies no argument, and the request around them must stay within
 // the limit of JSON readers.
-const deepestArguments = 1000
+const deepestArguments = 800
 
 // AppendObject appends the JSON object that raw holds, which is either an
 // object or, as in the chat form, a string with the text of one. Nothing is an
