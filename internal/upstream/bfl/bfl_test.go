@@ -51,6 +51,10 @@ func TestBodies(t *testing.T) {
 		{"pixels of the user", image(task.Pixels(640, 480)), `{"height":480,"prompt":"a lighthouse","width":640}`},
 		{"too many pixels", image(task.Larger("4K"), task.Shape("1:1", 4096, 4096)), ``},
 		{"the model's own size", image(task.NoRatio()), `{"prompt":"a lighthouse"}`},
+		{"a tier that is a little too many pixels", image(task.Larger("2K"), task.Shape("16:9", 2736, 1536)),
+			`{"height":1520,"prompt":"a lighthouse","width":2720}`},
+		{"pixels of the user's that are too many", image(task.Larger("2K"), task.Pixels(2736, 1536)), ``},
+		{"a tier that is far too many pixels", image(task.Larger("4K"), task.Shape("16:9", 5472, 3072)), ``},
 		{"a paid tier without a ratio", image(task.Larger("2K"), task.NoRatio()), `{"height":2048,"prompt":"a lighthouse","width":2048}`},
 		{"pictures", image(task.From("1.png", "inline.webp")), `{"input_image":"https://media.example/1.png",` +
 			`"input_image_2":"data:image/webp;base64,YWJj","prompt":"a lighthouse"}`},

@@ -3,6 +3,7 @@ package bfl
 import (
 	"context"
 	"encoding/base64"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,7 +152,7 @@ func free(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	}
 	if width > 0 {
 		if !w.Exact {
-			width, height = width/step*step, height/step*step
+			width, height = fit(width, height, w.Square())
 		}
 		if width%step+height%step > 0 || min(width, height) < minSide || width*height > maxPixels {
 			return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %dx%d pixels", w.Model, width, height)
@@ -172,6 +173,16 @@ func worked(ctx context.Context, body map[string]any, w jobcall.Task, most int) 
 		body[name] = image
 	}
 	return err
+}
+
+// fit is a size in steps, within the bound where the tier itself, a square of this
+// side, is: in some ratios its pixels are a little more.
+func fit(width, height, side int) (int, int) {
+	if pixels := width * height; pixels > maxPixels && side*side <= maxPixels {
+		scale := math.Sqrt(float64(maxPixels) / float64(pixels))
+		width, height = int(float64(width)*scale), int(float64(height)*scale)
+	}
+	return width / step * step, height / step * step
 }
 
 // shaped asks for a ratio of models that make one size: side is that of a square.
