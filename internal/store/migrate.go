@@ -3,17 +3,14 @@ package store
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
-)
 
-//go:embed migrations/*.sql
-var migrations embed.FS
+	"tollgate/internal/store/migrations"
+)
 
 // Migrate brings the schema up to date. Several nodes may call it at once: on
 // PostgreSQL one works and the others wait; on SQLite the caller's LockFile lets only
@@ -43,17 +40,13 @@ func (db *DB) Migrated(ctx context.Context) (bool, error) {
 }
 
 func (db *DB) migrator() (*goose.Provider, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("read the migrations: %w", err)
-	}
 	dialect := goose.DialectSQLite3
 	opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
 	if db.dialect == PostgreSQL {
 		dialect = goose.DialectPostgres
 		opts = append(opts, goose.WithLocker(&migrationLock{}))
 	}
-	provider, err := goose.NewProvider(dialect, db.write, files, opts...)
+	provider, err := goose.NewProvider(dialect, db.write, migrations.Files, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}

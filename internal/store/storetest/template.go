@@ -10,13 +10,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"tollgate/internal/id"
 	"tollgate/internal/store"
+	"tollgate/internal/store/migrations"
 )
 
 // To migrate a database takes longer than most tests that want one, so they get
@@ -50,11 +50,11 @@ var liteTemplate = sync.OnceValues(func() ([]byte, error) {
 var serverTemplate = sync.OnceValues(func() (name string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), templateTime)
 	defer cancel()
-	migrations, err := migrationsHash()
+	hash, err := migrationsHash()
 	if err != nil {
 		return "", err
 	}
-	name = "migrated_" + migrations
+	name = "migrated_" + hash
 	address, err := url.Parse(os.Getenv(EnvPostgres))
 	if err != nil {
 		return "", err
@@ -104,18 +104,17 @@ func migrate(address string) error {
 
 // migrationsHash names the migrations by their content.
 func migrationsHash() (string, error) {
-	_, self, _, _ := runtime.Caller(0)
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(self), "..", "migrations", "*.sql"))
+	files, err := migrations.Files.ReadDir(".")
 	if err != nil || len(files) == 0 {
-		return "", fmt.Errorf("no migrations beside %s: %w", self, err)
+		return "", fmt.Errorf("no migrations: %w", err)
 	}
 	sum := sha256.New()
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := migrations.Files.ReadFile(file.Name())
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(sum, "%s %d\n%s", filepath.Base(file), len(text), text)
+		fmt.Fprintf(sum, "%s %d\n%s", file.Name(), len(text), text)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
