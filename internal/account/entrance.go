@@ -73,7 +73,7 @@ func (e *Entrance) Password(ctx context.Context, email, password string, from ne
 		email = canonical
 	}
 	var user User
-	err := e.judge(ctx, []subject{{"email " + email, attemptsOfEmail}, addressOf(from, attemptsOfAddress)}, func() (bool, error) {
+	err := e.judge(ctx, []subject{attemptsAt(email), addressOf(from, attemptsOfAddress)}, func() (bool, error) {
 		known, hash, err := e.find(ctx, email)
 		if err != nil {
 			return false, err
@@ -111,7 +111,7 @@ func (e *Entrance) Token(ctx context.Context, right bool, from netip.Addr) error
 func (e *Entrance) find(ctx context.Context, email string) (u User, hash string, err error) {
 	err = e.db.View(ctx, func(tx *store.Tx) error {
 		err := tx.QueryRow(`SELECT `+userColumns+`, password FROM account_user WHERE email = $1`, email).
-			Scan(&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Operator, &u.CreatedMS, &u.FactorMS, &hash)
+			Scan(append(u.columns(), &hash)...)
 		if errors.Is(err, sql.ErrNoRows) {
 			u, hash, err = User{}, e.nobody, nil
 		}
@@ -128,6 +128,9 @@ type subject struct {
 	name string
 	most int // in a window
 }
+
+// attemptsAt are those of an email in canonical form.
+func attemptsAt(email string) subject { return subject{"email " + email, attemptsOfEmail} }
 
 func addressOf(from netip.Addr, most int) subject {
 	return subject{"address " + limit.Network(from).String(), most}
@@ -232,12 +235,13 @@ func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 // sweepEvery is how often what has run out is deleted.
 const sweepEvery = 10 * time.Minute
 
-// Run deletes sessions and attempts that have run out, until ctx ends.
+// Run deletes sessions, links and attempts that have run out, until ctx ends.
 func (e *Entrance) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: e.log, Period: sweepEvery, Step: e.Sweep})
 }
 
-// Sweep deletes sessions that have ended, and attempts that count no more.
+// Sweep deletes sessions that have ended, links that have run out, and attempts that
+// count no more.
 func (e *Entrance) Sweep(ctx context.Context) error {
 	return e.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
@@ -246,6 +250,9 @@ func (e *Entrance) Sweep(ctx context.Context) error {
 		}
 		if err := sweepSessionsTx(tx, now); err != nil {
 			return err
+		}
+		if _, err := tx.Exec(`DELETE FROM account_link WHERE expires_ms <= $1`, now); err != nil {
+			return fmt.Errorf("delete links that have run out: %w", err)
 		}
 		if _, err := tx.Exec(`DELETE FROM account_attempt WHERE at_ms < $1`, now-attemptWindow.Milliseconds()); err != nil {
 			return fmt.Errorf("delete attempts to sign in: %w", err)

@@ -24,6 +24,10 @@ const (
 	argonHash      = 32
 )
 
+// noPassword stands in place of the hash of a user who has no password yet: a hash like
+// any other, which no password has.
+const noPassword = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
 // Bounds of a password.
 const (
 	minPassword = 8    // characters

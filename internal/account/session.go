@@ -93,9 +93,7 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 	if err != nil {
 		return ConsoleSession{}, "", err
 	}
-	var raw [32]byte
-	rand.Read(raw[:]) // never fails (crypto/rand)
-	value := base64.RawURLEncoding.EncodeToString(raw[:])
+	value := newToken()
 	s := ConsoleSession{ID: newID("sess_", now), Kind: n.Kind, Address: n.Address, Agent: cutAgent(n.Agent), CreatedMS: now, SeenMS: now}
 	if n.User != "" {
 		if s.User, err = GetUserTx(tx, n.User); err != nil {
@@ -223,6 +221,13 @@ func sweepSessionsTx(tx *store.Tx, nowMS int64) error {
 		return fmt.Errorf("delete ended sessions: %w", err)
 	}
 	return nil
+}
+
+// newToken makes a text of 256 random bits, good in cookies and addresses.
+func newToken() string {
+	var raw [32]byte
+	rand.Read(raw[:]) // never fails (crypto/rand)
+	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
 // hashText is a secret text as tables hold it: its SHA-256 in hexadecimal.

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -19,21 +20,29 @@ type User struct {
 	Operator  bool   // sees the operator's part of the console
 	CreatedMS int64
 	FactorMS  int64 // since when its sign-ins ask for a second factor; 0: they do not
+
+	// NoPassword tells that it has none yet: a link alone lets this user in.
+	NoPassword bool
 }
 
 // SignIn is what a new user begins with.
 type SignIn struct {
 	Email        string
-	PasswordHash string // from Passwords.Hash; required
+	PasswordHash string // from Passwords.Hash; empty: none yet, see MakeLinkTx
 	Disabled     bool
 	Operator     bool
 }
 
-const userColumns = `id, account, email, disabled, operator, created_ms, totp_since_ms`
+const userColumns = `id, account, email, disabled, operator, created_ms, totp_since_ms, password = '` + noPassword + `'`
 
 func scanUser(scan func(...any) error) (u User, err error) {
-	err = scan(&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Operator, &u.CreatedMS, &u.FactorMS)
+	err = scan(u.columns()...)
 	return u, err
+}
+
+// columns is where userColumns go.
+func (u *User) columns() []any {
+	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Operator, &u.CreatedMS, &u.FactorMS, &u.NoPassword}
 }
 
 // CreateUserTx adds a console sign-in to an account. An email that somebody
@@ -42,9 +51,6 @@ func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	email, err := ParseEmail(s.Email)
 	if err != nil {
 		return User{}, err
-	}
-	if s.PasswordHash == "" {
-		return User{}, fault.At(fault.InvalidRequest, "password", "password is required.")
 	}
 	if _, err := GetTx(tx, account); err != nil {
 		return User{}, err
@@ -56,10 +62,11 @@ func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	u := User{ID: newID("user_", now), Account: account, Email: email, Disabled: s.Disabled, Operator: s.Operator, CreatedMS: now}
+	u := User{ID: newID("user_", now), Account: account, Email: email, Disabled: s.Disabled, Operator: s.Operator, CreatedMS: now,
+		NoPassword: s.PasswordHash == ""}
 	added, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (email) DO NOTHING`,
-		u.ID, u.Account, u.Email, s.PasswordHash, flag(u.Disabled), flag(u.Operator), u.CreatedMS)
+		u.ID, u.Account, u.Email, cmp.Or(s.PasswordHash, noPassword), flag(u.Disabled), flag(u.Operator), u.CreatedMS)
 	if err != nil {
 		return User{}, fmt.Errorf("insert user: %w", err)
 	}
@@ -126,7 +133,8 @@ type UserChange struct {
 }
 
 // ChangeUserTx changes a user and returns it as it is now. A new password, and
-// being disabled, ends all its sessions.
+// being disabled, ends all its sessions; these and a new email, its link too, which
+// went to the address before.
 func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return User{}, err
@@ -135,6 +143,7 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
+	before := u.Email
 	if c.Email != nil {
 		if u.Email, err = ParseEmail(*c.Email); err != nil {
 			return User{}, err
@@ -162,14 +171,21 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 		if _, err := tx.Exec(`UPDATE account_user SET password = $1 WHERE id = $2`, *c.PasswordHash, u.ID); err != nil {
 			return User{}, fmt.Errorf("change password: %w", err)
 		}
+		u.NoPassword = false
 	}
-	if c.PasswordHash != nil || u.Disabled {
+	shutOut := c.PasswordHash != nil || u.Disabled
+	if shutOut || u.Email != before {
+		if err := endLinkTx(tx, u.ID); err != nil {
+			return User{}, err
+		}
+	}
+	if shutOut {
 		return u, EndSessionsTx(tx, u.ID)
 	}
 	return u, nil
 }
 
-// DeleteUserTx removes a sign-in for good, with its sessions and recovery codes.
+// DeleteUserTx removes a sign-in for good, with its sessions, recovery codes and link.
 func DeleteUserTx(tx *store.Tx, user string) error {
 	gone, err := tx.Exec(`DELETE FROM account_user WHERE id = $1`, user)
 	if err != nil {
@@ -179,6 +195,9 @@ func DeleteUserTx(tx *store.Tx, user string) error {
 		return notFound("user", user)
 	}
 	if err := forgetRecoveryTx(tx, user); err != nil {
+		return err
+	}
+	if err := endLinkTx(tx, user); err != nil {
 		return err
 	}
 	return EndSessionsTx(tx, user)

@@ -1,0 +1,303 @@
+package account
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// linked is a user with the entrance that takes its links.
+type linked struct {
+	t     *testing.T
+	db    *store.DB
+	clock *handClock
+	door  *Entrance
+	user  User
+}
+
+var linkAddress = netip.MustParseAddr("192.0.2.1")
+
+// eachLinked runs a test with a user who has no password, on both databases.
+func eachLinked(t *testing.T, test func(t *testing.T, l *linked)) {
+	t.Helper()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		a := createAccount(t, db, "a")
+		u := update(t, db, func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{Email: "ada@example.com"}) })
+		test(t, &linked{t, db, clock, NewEntrance(db, NewPasswords(), nil), u})
+	})
+}
+
+// make makes a link, and returns it with its token.
+func (l *linked) make() (made PasswordLink, token string) {
+	l.t.Helper()
+	made = update(l.t, l.db, func(tx *store.Tx) (m PasswordLink, err error) {
+		m, token, err = MakeLinkTx(tx, l.user.ID)
+		return m, err
+	})
+	return made, token
+}
+
+func (l *linked) use(token, password, code string) error {
+	_, err := l.door.UseLink(l.t.Context(), token, password, code, linkAddress)
+	return err
+}
+
+func (l *linked) wantNone(token, why string) {
+	l.t.Helper()
+	if found, err := l.door.Link(l.t.Context(), token, linkAddress); !errors.Is(err, ErrNoLink) || found != (PasswordLink{}) {
+		l.t.Errorf("%s: the link is good: %+v, %v", why, found, err)
+	}
+	if err := l.use(token, "another long one", ""); !errors.Is(err, ErrNoLink) {
+		l.t.Errorf("%s: used: %v", why, err)
+	}
+}
+
+func (l *linked) change(c UserChange) {
+	l.t.Helper()
+	l.user = update(l.t, l.db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, l.user.ID, c) })
+}
+
+// wantPassword says what a sign-in with a password ends with.
+func (l *linked) wantPassword(password string, want error) {
+	l.t.Helper()
+	if _, err := l.door.Password(l.t.Context(), l.user.Email, password, linkAddress); !errors.Is(err, want) {
+		l.t.Errorf("sign-in with %q: %v, want %v", password, err, want)
+	}
+}
+
+func TestLinkLife(t *testing.T) {
+	t.Parallel()
+	eachLinked(t, func(t *testing.T, l *linked) {
+		if !l.user.NoPassword {
+			t.Error("the user has a password")
+		}
+		l.wantPassword("", ErrWrongSignIn)
+		l.wantPassword("a long password", ErrWrongSignIn)
+		made, token := l.make()
+		if made.Kind != Invitation || made.User != l.user || made.ExpiresMS != l.clock.ms.Load()+invitationMost.Milliseconds() {
+			t.Errorf("made %+v", made)
+		}
+		if found, err := l.door.Link(t.Context(), token, linkAddress); err != nil || found != made {
+			t.Errorf("found %+v, %v", found, err)
+		}
+		wantFault(t, l.use(token, "short", ""), fault.InvalidRequest, "password")
+		l.clock.pass(invitationMost - time.Millisecond)
+		if err := l.use(token, "the first password", ""); err != nil {
+			t.Fatal(err)
+		}
+		l.wantPassword("the first password", nil)
+		l.wantNone(token, "used")
+
+		// Lost: all sessions end, and so does the wait after failed sign-ins.
+		session := update(t, l.db, func(tx *store.Tx) (string, error) {
+			_, value, err := OpenSessionTx(tx, NewSession{Kind: UserSession, User: l.user.ID})
+			return value, err
+		})
+		for range attemptsOfEmail {
+			l.wantPassword("a wrong password", ErrWrongSignIn)
+		}
+		_, err := l.door.Password(t.Context(), l.user.Email, "the first password", netip.MustParseAddr("192.0.2.2"))
+		wantFault(t, err, fault.RateLimitExceeded, "")
+		made, token = l.make()
+		if made.Kind != Reset || made.ExpiresMS != l.clock.ms.Load()+resetMost.Milliseconds() || made.User.NoPassword {
+			t.Errorf("made %+v", made)
+		}
+		if err := l.use(token, "the second password", ""); err != nil {
+			t.Fatal(err)
+		}
+		wantNobody(t, l.db, UserSession, session, "", "from before the link was used")
+		l.wantPassword("the second password", nil)
+		l.wantPassword("the first password", ErrWrongSignIn)
+	})
+}
+
+// TestVoidLinks: what makes a link good for nothing.
+func TestVoidLinks(t *testing.T) {
+	t.Parallel()
+	eachLinked(t, func(t *testing.T, l *linked) {
+		yes, no, hash := true, false, "$h"
+		old, token := "ada@example.com", ""
+		l.wantNone("", "no token")
+		l.wantNone(strings.Repeat("A", 43), "never made")
+
+		_, first := l.make()
+		_, token = l.make()
+		l.wantNone(first, "replaced")
+
+		disable := func(disabled *bool) {
+			update(t, l.db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, l.user.Account, Patch{Disabled: disabled}) })
+		}
+		disable(&yes)
+		l.wantNone(token, "of a disabled account")
+		_, err := try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := MakeLinkTx(tx, l.user.ID); return token, err })
+		wantFault(t, err, fault.InvalidRequest, "")
+		disable(&no)
+		if _, err := l.door.Link(t.Context(), token, linkAddress); err != nil {
+			t.Error("the account works again:", err)
+		}
+
+		l.change(UserChange{Disabled: &yes})
+		l.wantNone(token, "of a disabled user")
+		_, err = try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := MakeLinkTx(tx, l.user.ID); return token, err })
+		wantFault(t, err, fault.InvalidRequest, "")
+		l.change(UserChange{Disabled: &no})
+		l.wantNone(token, "of a user who was disabled since")
+
+		_, token = l.make()
+		l.change(UserChange{Email: &old, Operator: &yes})
+		if _, err := l.door.Link(t.Context(), token, linkAddress); err != nil {
+			t.Error("with the same email:", err)
+		}
+		other := "other@example.com"
+		l.change(UserChange{Email: &other})
+		l.wantNone(token, "it went to another address")
+
+		_, token = l.make()
+		l.change(UserChange{PasswordHash: &hash})
+		l.wantNone(token, "there is a newer password")
+
+		_, token = l.make()
+		l.clock.pass(resetMost)
+		l.wantNone(token, "it has run out")
+		if err := l.door.Sweep(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if left := l.links(); left != 0 {
+			t.Errorf("%d links are left after the sweep", left)
+		}
+
+		_, token = l.make()
+		update(t, l.db, func(tx *store.Tx) (int, error) { return 0, DeleteUserTx(tx, l.user.ID) })
+		l.wantNone(token, "its user is deleted")
+		if left := l.links(); left != 0 {
+			t.Errorf("%d links of deleted users", left)
+		}
+		_, err = try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := MakeLinkTx(tx, l.user.ID); return token, err })
+		wantFault(t, err, fault.NotFound, "")
+	})
+}
+
+// links counts the rows.
+func (l *linked) links() int {
+	l.t.Helper()
+	return update(l.t, l.db, func(tx *store.Tx) (n int, err error) {
+		return n, tx.QueryRow(`SELECT COUNT(*) FROM account_link`).Scan(&n)
+	})
+}
+
+// TestLinkIsKeptAsAHash: nobody who reads the table can use it.
+func TestLinkIsKeptAsAHash(t *testing.T) {
+	t.Parallel()
+	eachLinked(t, func(t *testing.T, l *linked) {
+		_, token := l.make()
+		kept := update(t, l.db, func(tx *store.Tx) (kept string, err error) {
+			return kept, tx.QueryRow(`SELECT member || ' ' || hash FROM account_link`).Scan(&kept)
+		})
+		if len(token) != 43 || strings.Contains(kept, token) || kept != l.user.ID+" "+hashText(token) {
+			t.Errorf("%q is kept as %q", token, kept)
+		}
+	})
+}
+
+// TestLinkIsUsedOnce: of those who have it at the same moment one sets his password.
+func TestLinkIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	eachLinked(t, func(t *testing.T, l *linked) {
+		_, token := l.make()
+		var used atomic.Int64
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				switch err := l.use(token, "a long password", ""); {
+				case err == nil:
+					used.Add(1)
+				case !errors.Is(err, ErrNoLink):
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := used.Load(); n != 1 {
+			t.Errorf("%d have used it", n)
+		}
+	})
+}
+
+// TestLinkWantsTheSecondFactor: without its code nothing changes, and the code's
+// throttle outlives links.
+func TestLinkWantsTheSecondFactor(t *testing.T) {
+	t.Parallel()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		u, secret, recovery := withFactor(t, db, clock)
+		l := &linked{t, db, clock, NewEntrance(db, NewPasswords(), nil), u}
+		_, token := l.make()
+		for _, code := range []string{"", "123", clock.codeNow(t, secret, 0)} { // the last was used when it was set up
+			wantFault(t, l.use(token, "a long password", code), fault.InvalidRequest, "code")
+		}
+		if err := l.use(token, "a long password", clock.codeNow(t, secret, 1)); err != nil {
+			t.Fatal(err)
+		}
+		l.wantPassword("a long password", nil)
+		_, token = l.make()
+		for range attemptsOfCode - 3 {
+			wantFault(t, l.use(token, "another password", "123"), fault.InvalidRequest, "code")
+		}
+		wantFault(t, l.use(token, "another password", recovery[0]), fault.RateLimitExceeded, "")
+		clock.pass(attemptWindow)
+		if err := l.use(token, "another password", recovery[0]); err != nil {
+			t.Error(err)
+		}
+		// One that was turned on while the form was looked at is asked for too.
+		_, token = l.make()
+		before, err := l.door.Link(t.Context(), token, linkAddress)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before.User.FactorMS = 0
+		if _, err := try(t, db, func(tx *store.Tx) (int, error) { return 0, useLinkTx(tx, before, token, "$h") }); !errors.Is(err, ErrNoLink) {
+			t.Error("used without a code:", err)
+		}
+	})
+}
+
+// TestLinksAreThrottled: an address that guesses has to wait, right tokens included.
+func TestLinksAreThrottled(t *testing.T) {
+	t.Parallel()
+	eachLinked(t, func(t *testing.T, l *linked) {
+		_, token := l.make()
+		for range 2 * attemptsOfAddress { // good ones do not count
+			if _, err := l.door.Link(t.Context(), token, linkAddress); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range attemptsOfAddress {
+			if _, err := l.door.Link(t.Context(), "guess", linkAddress); !errors.Is(err, ErrNoLink) {
+				t.Fatal(err)
+			}
+		}
+		_, err := l.door.Link(t.Context(), token, linkAddress)
+		wantFault(t, err, fault.RateLimitExceeded, "")
+		wantFault(t, l.use(token, "a long password", ""), fault.RateLimitExceeded, "")
+		if _, err := l.door.Link(t.Context(), token, netip.MustParseAddr("192.0.2.2")); err != nil {
+			t.Error("another address:", err)
+		}
+	})
+}
+
+// TestNoPasswordIsOne: what stands in place of a hash is read like one, and at the same
+// cost, so that its user cannot be told from others.
+func TestNoPasswordIsOne(t *testing.T) {
+	t.Parallel()
+	h, err := parsePHC(noPassword)
+	if err != nil || h.memoryKiB != argonMemoryKiB || h.passes != argonPasses || h.lanes != argonLanes || len(h.hash) != argonHash ||
+		len(h.salt) != argonSalt {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
