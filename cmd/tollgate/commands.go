@@ -66,10 +66,11 @@ type webhookCommand struct {
 type userCommand struct {
 	format
 
-	Create  userCreate  `cmd:"" help:"Add a user to an account."`
+	Create  userCreate  `cmd:"" help:"Add a user to an account; without a password, the link that sets one is shown this once."`
 	List    userList    `cmd:"" help:"List the users of an account."`
 	Get     userGet     `cmd:"" aliases:"show" help:"Show a user."`
 	Change  userChange  `cmd:"" help:"Change a user's email, password or rights; a new password ends its sessions."`
+	Link    userLink    `cmd:"" help:"Make a link, shown this once, with which a user sets a password; the one before is void."`
 	Disable userDisable `cmd:"" help:"Keep a user out and end its sessions."`
 	Enable  userEnable  `cmd:"" help:"Let a user sign in again."`
 	Delete  userDelete  `cmd:"" help:"Delete a user for ever."`

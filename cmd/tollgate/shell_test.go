@@ -72,6 +72,15 @@ func TestAccountsAndUsersFromTheShell(t *testing.T) {
 		if got := must(t, dir, "user", "change", user, "--no-operator", db); got["disabled"] != false || got["operator"] != false {
 			t.Errorf("changed: %v", got)
 		}
+		if got := must(t, dir, "user", "link", user, db); got["kind"] != "reset" || got["user"] != user ||
+			!strings.HasPrefix(fmt.Sprint(got["link"]), "http://127.0.0.1:0/console/link#") {
+			t.Errorf("a link: %v", got)
+		}
+		invited := must(t, dir, "user", "create", id, "--email", "bob@example.com", "--public-url", "https://gate.example", db)
+		if !strings.HasPrefix(fmt.Sprint(invited["link"]), "https://gate.example/console/link#") || invited["has_password"] != false {
+			t.Errorf("invited: %v", invited)
+		}
+		must(t, dir, "user", "delete", fmt.Sprint(invited["id"]), db)
 		for _, q := range []string{"acme", "ADA@", id} {
 			if found := data(t, dir, "account", "list", "--q", q, db); len(found) != 1 || found[0]["id"] != id {
 				t.Errorf("%q finds %v", q, found)

@@ -60,7 +60,7 @@ type userCreate struct {
 	userFlags
 }
 
-// Run adds a user to an account.
+// Run adds a user to an account; without a password it prints the link that sets one.
 func (c *userCreate) Run(p *process) error {
 	body, err := c.fields(p)
 	if err != nil {
@@ -90,6 +90,15 @@ func (c *userChange) Run(p *process) error {
 		return err
 	}
 	return p.call(call{method: http.MethodPatch, path: path("users", c.User), body: body, view: usersView()})
+}
+
+type userLink struct {
+	User string `arg:"" help:"Id of the user."`
+}
+
+// Run prints a link with which a user sets a password.
+func (c *userLink) Run(p *process) error {
+	return p.call(call{method: http.MethodPost, path: path("users", c.User, "link")})
 }
 
 type userDisable struct {

@@ -28,8 +28,8 @@ func keysView() view {
 
 func usersView() view {
 	return view{
-		short: []string{"id", "email", "disabled", "operator", "created"},
-		long:  []string{"id", "account", "email", "disabled", "operator", "created"},
+		short: []string{"id", "email", "disabled", "operator", "created", "has_password", "second_factor"},
+		long:  []string{"id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created"},
 	}
 }
 

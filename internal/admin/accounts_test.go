@@ -141,8 +141,9 @@ func TestUsers(t *testing.T) {
 	each(t, func(t *testing.T, o *caller) {
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		u := o.ok("POST", "/accounts/"+account+"/users", `{"email":"Ada@Example.com","password":"correct horse","operator":true}`)
-		u.wantNames("id", "account", "email", "disabled", "operator", "created")
-		u.want(`{"account":"` + account + `","email":"ada@example.com","disabled":false,"operator":true}`)
+		u.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created")
+		u.want(`{"account":"` + account + `","email":"ada@example.com","disabled":false,"operator":true,"has_password":true,` +
+			`"second_factor":false}`)
 		id := u.text("id")
 		if !strings.HasPrefix(id, "user_") || strings.Contains(u.body, "argon2") {
 			t.Errorf("user %s", u.body)
@@ -153,8 +154,7 @@ func TestUsers(t *testing.T) {
 		o.ok("GET", "/users/"+id, "").want(`{"email":"new@example.com"}`)
 		for body, param := range map[string]string{
 			`{"password":"12345678"}`:                                      "email",
-			`{"email":"b@example.com"}`:                                    "password",
-			`{"email":"b@example.com","password":null}`:                    "password",
+			`{"email":"b@example.com","password":""}`:                      "password",
 			`{"email":"NEW@example.com","password":"12345678"}`:            "email",
 			`{"email":"b@example.com","password":"1234567"}`:               "password",
 			`{"email":"b@example.com","password":12345678}`:                "password",

@@ -9,11 +9,11 @@
 // it changes in one transaction, the saved answer of its Idempotency-Key
 // included. Errors have the /v1 shape.
 //
-// A created key's secret is in the first answer alone. A request that is
-// repeated with its Idempotency-Key gets the saved answer, marked with the
-// header `Idempotent-Replayed: true`, and the saved answer has no `key` member,
-// since secrets are stored nowhere: who lost the first answer deletes that key
-// and creates another.
+// A created key's secret, and a new user's link, are in the first answer alone. A
+// request that is repeated with its Idempotency-Key gets the saved answer, marked with
+// the header `Idempotent-Replayed: true`, and the saved answer has no `key` or `link`
+// member, since secrets are stored nowhere: who lost the first answer deletes that key
+// and creates another, or makes another link.
 package admin
 
 import (
@@ -50,6 +50,8 @@ type Options struct {
 	// Passwords hashes those of new console users; share it with whatever
 	// verifies them. nil: one of its own.
 	Passwords *account.Passwords
+	// PublicURL is the base address of links for users.
+	PublicURL string
 	// Providers are the adapters that a catalog's lines may use.
 	Providers map[string]catalog.Provider
 	// Catalog is this node's watcher, which takes a new catalog at once; nil
@@ -139,6 +141,7 @@ func (s *server) routes() []route {
 		{"POST", "/accounts/{id}/users", s.createUser},
 		{"GET", "/users/{id}", s.getUser},
 		{"PATCH", "/users/{id}", s.changeUser},
+		{"POST", "/users/{id}/link", s.linkUser},
 		{"DELETE", "/users/{id}", s.deleteUser},
 
 		{"POST", "/accounts/{id}/credits", s.credit},

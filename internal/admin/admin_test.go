@@ -49,7 +49,8 @@ func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *caller {
 	keys := account.NewKeys(account.KeysOptions{DB: db})
 	t.Cleanup(keys.Close)
 	log := &bytes.Buffer{}
-	opts := Options{Token: token, DB: db, Keys: keys, Log: slog.New(slog.NewTextHandler(&locked{w: log}, nil)),
+	opts := Options{Token: token, PublicURL: "https://gate.example", DB: db, Keys: keys,
+		Log:       slog.New(slog.NewTextHandler(&locked{w: log}, nil)),
 		Providers: providers,
 		Webhooks:  webhook.New(webhook.Options{DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})}
 	for _, c := range change {
@@ -258,6 +259,7 @@ func TestUnknownIDs(t *testing.T) {
 				"POST /accounts/" + id + "/users":   `{"email":"a@example.com","password":"12345678"}`,
 				"PATCH /users/" + id:                `{"disabled":true}`,
 				"DELETE /users/" + id:               "",
+				"POST /users/" + id + "/link":       "",
 				"GET /users/" + id:                  "",
 				"POST /accounts/" + id + "/credits": `{"usd":1}`, "GET /accounts/" + id + "/entries": "",
 				"POST /accounts/" + id + "/keys": `{}`, "GET /accounts/" + id + "/keys": "",

@@ -16,11 +16,32 @@ type userAnswer struct {
 	Email    string `json:"email"`
 	Disabled bool   `json:"disabled"`
 	Operator bool   `json:"operator"`
-	Created  int64  `json:"created"`
+	// HasPassword is false until its first link was used.
+	HasPassword  bool  `json:"has_password"`
+	SecondFactor bool  `json:"second_factor"`
+	Created      int64 `json:"created"`
 }
 
 func showUser(u account.User) userAnswer {
-	return userAnswer{ID: u.ID, Account: u.Account, Email: u.Email, Disabled: u.Disabled, Operator: u.Operator, Created: seconds(u.CreatedMS)}
+	return userAnswer{ID: u.ID, Account: u.Account, Email: u.Email, Disabled: u.Disabled, Operator: u.Operator, HasPassword: !u.NoPassword,
+		SecondFactor: u.FactorMS != 0, Created: seconds(u.CreatedMS)}
+}
+
+// invitedAnswer is a user without a password, with the link that sets it, shown once.
+type invitedAnswer struct {
+	userAnswer
+	Link    string `json:"link"`
+	Expires int64  `json:"link_expires"`
+}
+
+func (u invitedAnswer) lasting() any { return u.userAnswer }
+
+// linkAnswer is a link for a user, shown once.
+type linkAnswer struct {
+	User    string           `json:"user"`
+	Kind    account.LinkKind `json:"kind"`
+	Link    string           `json:"link"`
+	Expires int64            `json:"link_expires"`
 }
 
 // readUser reads the fields that may be set about a user, and hashes the
@@ -58,14 +79,33 @@ func (s *server) createUser(c *call) (any, error) {
 	if u.Email == nil {
 		return nil, fault.At(fault.InvalidRequest, "email", "email is required: it is what the user signs in with.")
 	}
+	in := account.SignIn{Email: *u.Email, Disabled: u.Disabled != nil && *u.Disabled, Operator: u.Operator != nil && *u.Operator}
 	if u.PasswordHash == nil {
-		return nil, fault.At(fault.InvalidRequest, "password", "password is required.")
+		return s.inviteUser(c, body, in)
 	}
-	in := account.SignIn{Email: *u.Email, PasswordHash: *u.PasswordHash,
-		Disabled: u.Disabled != nil && *u.Disabled, Operator: u.Operator != nil && *u.Operator}
+	in.PasswordHash = *u.PasswordHash
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
 		u, err := operator.CreateUserTx(tx, s.by(c), c.id, in)
 		return showUser(u), err
+	})
+}
+
+func (s *server) inviteUser(c *call, body object, in account.SignIn) (any, error) {
+	return s.update(c, body, func(tx *store.Tx) (any, error) {
+		l, err := operator.InviteTx(tx, s.by(c), s.PublicURL, c.id, in)
+		return invitedAnswer{showUser(l.User), l.Address, seconds(l.ExpiresMS)}, err
+	})
+}
+
+// linkUser makes a link. It takes no Idempotency-Key: whoever lost the answer wants
+// another link, not the answer without one.
+func (s *server) linkUser(c *call) (any, error) {
+	if err := c.readNothing(); err != nil {
+		return nil, err
+	}
+	return change(s, c, func(tx *store.Tx) (any, error) {
+		l, err := operator.MakeLinkTx(tx, s.by(c), s.PublicURL, c.id)
+		return linkAnswer{l.User.ID, l.Kind, l.Address, seconds(l.ExpiresMS)}, err
 	})
 }
 

@@ -166,7 +166,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		api: public,
 		admin: admin.New(admin.Options{
 			Token: s.AdminToken, WrongToken: guessed, DB: db, Keys: keys, Passwords: passwords,
-			Providers: providers, Catalog: watcher, Log: a.log,
+			PublicURL: a.Base(), Providers: providers, Catalog: watcher, Log: a.log,
 			Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, TrustedProxies: s.TrustedProxies,
 		}),
 		media:   files.Handler(),

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -55,6 +56,7 @@ func OpenOperator(ctx context.Context, s *Settings, create bool) (*Operator, err
 	o := &Operator{db: db, keys: account.NewKeys(account.KeysOptions{DB: db}), token: rand.Text()}
 	o.handler = admin.New(admin.Options{
 		Token: o.token, OnceSecret: []byte(onceSecret), DB: db, Keys: o.keys, Passwords: account.NewPasswords(), Providers: Providers(),
+		PublicURL: cmp.Or(s.PublicURL, nearBase(s.Listen)),
 		Webhooks: webhook.New(webhook.Options{
 			DB: db, Guard: egress.New(s.PrivateNetworks), Timeout: s.WebhookTimeout, Retention: s.DeliveryRetention,
 			Disabled: disabledAccounts,

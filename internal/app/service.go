@@ -53,12 +53,17 @@ func serviceBase(s *Settings) (key, base string, err error) {
 	if s.AdminListen != "" {
 		key, listen = "admin_listen", s.AdminListen
 	}
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil || port == "0" {
+	if _, port, err := net.SplitHostPort(listen); err != nil || port == "0" {
 		return "", "", &SettingError{key, errors.New("must name the port of the running service, which this asks")}
 	}
+	return key, nearBase(listen), nil
+}
+
+// nearBase is the base address at which this machine reaches a listen address.
+func nearBase(listen string) string {
+	host, port, _ := net.SplitHostPort(listen) // as readListen has let it pass
 	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return key, "http://" + net.JoinHostPort(host, port), nil
+	return "http://" + net.JoinHostPort(host, port)
 }

@@ -95,63 +95,6 @@ func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (balance money.Amount
 		Before: Details{"balance_usd": balance - c.USD}, After: Details{"balance_usd": balance, "usd": c.USD, "note": c.Note}})
 }
 
-func userFacts(u account.User) Details {
-	return Details{"email": u.Email, "disabled": u.Disabled, "operator": u.Operator}
-}
-
-// CreateUserTx adds a console sign-in to an account.
-func CreateUserTx(tx *store.Tx, by Actor, id string, in account.SignIn) (account.User, error) {
-	u, err := account.CreateUserTx(tx, id, in)
-	if err != nil {
-		return u, err
-	}
-	return u, NoteTx(tx, by, LogRow{Act: UserCreate, Object: u.ID, Account: u.Account, After: userFacts(u)})
-}
-
-// ChangeUserTx changes a console sign-in.
-func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
-	before, err := account.GetUserTx(tx, user)
-	if err != nil {
-		return before, err
-	}
-	u, err := account.ChangeUserTx(tx, user, c)
-	if err != nil {
-		return u, err
-	}
-	after := userFacts(u)
-	if c.PasswordHash != nil {
-		after["password"] = "new"
-	}
-	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: userFacts(before), After: after})
-}
-
-// EndFactorTx turns the second factor of a user off who has lost it. Without one it
-// changes nothing.
-func EndFactorTx(tx *store.Tx, by Actor, user string) (account.User, error) {
-	u, err := account.GetUserTx(tx, user)
-	if err != nil || u.FactorMS == 0 {
-		return u, err
-	}
-	if err := account.EndFactorTx(tx, user); err != nil {
-		return u, err
-	}
-	u.FactorMS = 0
-	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account,
-		Before: Details{"second_factor": "on"}, After: Details{"second_factor": "off"}})
-}
-
-// DeleteUserTx removes a console sign-in for good.
-func DeleteUserTx(tx *store.Tx, by Actor, user string) error {
-	before, err := account.GetUserTx(tx, user)
-	if err != nil {
-		return err
-	}
-	if err := account.DeleteUserTx(tx, user); err != nil {
-		return err
-	}
-	return NoteTx(tx, by, LogRow{Act: UserDelete, Object: user, Account: before.Account, Before: userFacts(before)})
-}
-
 // settingsFacts are of a key; limits that are not set have none.
 func settingsFacts(s *account.KeySettings) Details {
 	f := Details{"name": s.Name, "disabled": s.Disabled}

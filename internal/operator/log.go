@@ -42,6 +42,7 @@ const (
 	AccountCredit  = "account.credit"
 	UserCreate     = "user.create"
 	UserChange     = "user.change"
+	UserLink       = "user.link"
 	UserDelete     = "user.delete"
 	KeyCreate      = "key.create"
 	KeyChange      = "key.change"
@@ -61,7 +62,7 @@ const (
 
 // Acts are all acts, in the order in which people look for them.
 func Acts() []string {
-	return []string{AccountCreate, AccountChange, AccountCredit, UserCreate, UserChange, UserDelete, KeyCreate, KeyChange, KeyDelete,
+	return []string{AccountCreate, AccountChange, AccountCredit, UserCreate, UserChange, UserLink, UserDelete, KeyCreate, KeyChange, KeyDelete,
 		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply, AuditRun}
 }
 

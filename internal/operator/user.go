@@ -1,0 +1,95 @@
+package operator
+
+import (
+	"tollgate/internal/account"
+	"tollgate/internal/store"
+)
+
+func userFacts(u account.User) Details {
+	return Details{"email": u.Email, "disabled": u.Disabled, "operator": u.Operator}
+}
+
+// CreateUserTx adds a console sign-in to an account.
+func CreateUserTx(tx *store.Tx, by Actor, id string, in account.SignIn) (account.User, error) {
+	u, err := account.CreateUserTx(tx, id, in)
+	if err != nil {
+		return u, err
+	}
+	return u, NoteTx(tx, by, LogRow{Act: UserCreate, Object: u.ID, Account: u.Account, After: userFacts(u)})
+}
+
+// LinkPath is where the console takes the token of a link, which stands behind it. A
+// browser sends nothing of what follows the #: no log of a server or a proxy has it, no
+// Referer, and no program that looks at a link before its reader does can use it up.
+const LinkPath = "/console/link#"
+
+// SentLink is a link for a user as it is sent, once.
+type SentLink struct {
+	account.PasswordLink
+	Address string
+}
+
+// MakeLinkTx makes a link for a user at a base address, with which he sets his password;
+// it is known to nobody afterwards, and the one before is void.
+func MakeLinkTx(tx *store.Tx, by Actor, base, user string) (SentLink, error) {
+	l, token, err := account.MakeLinkTx(tx, user)
+	if err != nil {
+		return SentLink{}, err
+	}
+	return SentLink{l, base + LinkPath + token}, NoteTx(tx, by, LogRow{Act: UserLink, Object: user, Account: l.User.Account,
+		After: Details{"link": string(l.Kind), "expires": l.ExpiresMS / 1000}})
+}
+
+// InviteTx adds a console sign-in without a password to an account, and makes a link for
+// it.
+func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (SentLink, error) {
+	u, err := CreateUserTx(tx, by, id, in)
+	if err != nil {
+		return SentLink{}, err
+	}
+	return MakeLinkTx(tx, by, base, u.ID)
+}
+
+// ChangeUserTx changes a console sign-in.
+func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
+	before, err := account.GetUserTx(tx, user)
+	if err != nil {
+		return before, err
+	}
+	u, err := account.ChangeUserTx(tx, user, c)
+	if err != nil {
+		return u, err
+	}
+	after := userFacts(u)
+	if c.PasswordHash != nil {
+		after["password"] = "new"
+	}
+	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: userFacts(before), After: after})
+}
+
+// EndFactorTx turns the second factor of a user off who has lost it. Without one it
+// changes nothing.
+func EndFactorTx(tx *store.Tx, by Actor, user string) (account.User, error) {
+	u, err := account.GetUserTx(tx, user)
+	if err != nil || u.FactorMS == 0 {
+		return u, err
+	}
+	if err := account.EndFactorTx(tx, user); err != nil {
+		return u, err
+	}
+	u.FactorMS = 0
+	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account,
+		Before: Details{"second_factor": "on"}, After: Details{"second_factor": "off"}})
+}
+
+// DeleteUserTx removes a console sign-in for good.
+func DeleteUserTx(tx *store.Tx, by Actor, user string) error {
+	before, err := account.GetUserTx(tx, user)
+	if err != nil {
+		return err
+	}
+	if err := account.DeleteUserTx(tx, user); err != nil {
+		return err
+	}
+	return NoteTx(tx, by, LogRow{Act: UserDelete, Object: user, Account: before.Account, Before: userFacts(before)})
+}
