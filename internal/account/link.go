@@ -151,8 +151,12 @@ func endLinkTx(tx *store.Tx, user string) error {
 }
 
 // Link returns what a token is good for, and uses nothing up. Wrong tokens are counted
-// as wrong passwords are, by address. Errors: ErrNoLink, else as Password.
+// as wrong passwords are, by address; what has not the shape of one is none without
+// asking anybody. Errors: ErrNoLink, else as Password.
 func (e *Entrance) Link(ctx context.Context, token string, from netip.Addr) (l PasswordLink, err error) {
+	if len(token) != tokenLength {
+		return l, ErrNoLink
+	}
 	err = e.judge(ctx, []subject{addressOf(from, attemptsOfAddress)}, func() (bool, error) {
 		err := e.db.View(ctx, func(tx *store.Tx) (err error) {
 			l, err = linkTx(tx, token)
@@ -169,29 +173,25 @@ func (e *Entrance) Link(ctx context.Context, token string, from netip.Addr) (l P
 	return l, err
 }
 
-// UseLink sets the password of a token's user, and uses the link up. Of a user with a
-// second factor it wants a code as well, without which nothing changes. Errors: as Link;
-// *fault.Error at `password` or `code`.
-func (e *Entrance) UseLink(ctx context.Context, token, password, code string, from netip.Addr) (User, error) {
+// UseLink sets the password of the user whose link Link has returned for a token, and
+// uses it up. Of a user with a second factor it wants a code as well, without which
+// nothing changes. Errors: as Link; *fault.Error at `password` or `code`.
+func (e *Entrance) UseLink(ctx context.Context, l PasswordLink, token, password, code string, from netip.Addr) error {
 	if err := CheckPassword(password); err != nil {
-		return User{}, err
-	}
-	l, err := e.Link(ctx, token, from)
-	if err != nil {
-		return User{}, err
+		return err
 	}
 	if l.User.FactorMS != 0 {
 		err := e.Code(ctx, l.User.ID, code, from)
 		if errors.Is(err, ErrWrongSignIn) {
-			err = fault.At(fault.InvalidRequest, "code", "That code is not right, or was used already. Type the one that your app shows now.")
+			return fault.At(fault.InvalidRequest, "code", "That code is not right, or was used already. Type the one that your app shows now.")
 		}
 		if err != nil {
-			return User{}, err
+			return err
 		}
 	}
 	hash, err := e.passwords.Hash(ctx, password)
 	if err != nil {
-		return User{}, err
+		return err
 	}
-	return l.User, e.db.Update(ctx, func(tx *store.Tx) error { return useLinkTx(tx, l, token, hash) })
+	return e.db.Update(ctx, func(tx *store.Tx) error { return useLinkTx(tx, l, token, hash) })
 }

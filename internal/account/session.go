@@ -223,6 +223,9 @@ func sweepSessionsTx(tx *store.Tx, nowMS int64) error {
 	return nil
 }
 
+// tokenLength is that of a token, in bytes.
+const tokenLength = 43
+
 // newToken makes a text of 256 random bits, good in cookies and addresses.
 func newToken() string {
 	var raw [32]byte

@@ -39,11 +39,14 @@ func expected() map[string]visited {
 		"GET /console/static/{id}": openPage,
 		"POST /console/theme":      leavePage,
 
-		"GET /console/sign-in":       {nobody: 200, other: 303, owner: 303},
-		"POST /console/sign-in":      {nobody: 422, other: 422, owner: 422},
-		"GET /console/sign-in/code":  leavePage, // with no password shown before
-		"POST /console/sign-in/code": leavePage,
-		"POST /console/sign-out":     leavePage,
+		"GET /console/sign-in":        {nobody: 200, other: 303, owner: 303},
+		"POST /console/sign-in":       {nobody: 422, other: 422, owner: 422},
+		"GET /console/sign-in/code":   leavePage, // with no password shown before
+		"POST /console/sign-in/code":  leavePage,
+		"POST /console/sign-out":      leavePage,
+		"GET /console/link":           {nobody: 200, other: 200, owner: 200},
+		"POST /console/link":          {nobody: 422, other: 422, owner: 422},
+		"POST /console/link/password": {nobody: 422, other: 422, owner: 422},
 
 		"GET /console": ownPage,
 

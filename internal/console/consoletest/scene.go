@@ -224,6 +224,27 @@ func (s *Scene) User(name string, in account.SignIn) account.User {
 	return s.Users[in.Email]
 }
 
+// Invite adds a user without a password to an account, and returns the link.
+func (s *Scene) Invite(name string, in account.SignIn) (address string) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) error {
+		l, err := operator.InviteTx(tx, operator.Actor{Way: operator.Shell}, PublicURL, s.Accounts[name].ID, in)
+		s.Users[in.Email], address = l.User, l.Address
+		return err
+	})
+	return address
+}
+
+// Link makes a link for a user and returns its token.
+func (s *Scene) Link(email string) (token string) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) (err error) {
+		_, token, err = account.MakeLinkTx(tx, s.Users[email].ID)
+		return err
+	})
+	return token
+}
+
 // Key makes a key of an account.
 func (s *Scene) Key(name, label string) (k account.Key) {
 	s.t.Helper()

@@ -176,6 +176,9 @@ func (d *door) signIns(kind account.SessionKind) []Handler {
 		Get("/sign-in/code", d.codePage),
 		Post("/sign-in/code", d.checkCode),
 		Post("/sign-out", d.signOut),
+		Get("/link", d.linkPage),
+		Post("/link", d.takeLink),
+		Post("/link/password", d.useLink),
 	}
 }
 

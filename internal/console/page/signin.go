@@ -19,6 +19,7 @@ type signInPage struct {
 	Form  part.Inputs
 	Token *part.Inputs // of the operator's token; nil: the setting has none
 	First bool         // there is nobody who could sign in
+	Lost  bool         // says what to do without a password
 }
 
 // wrongSignIn is said of all that is wrong, so that nobody learns who has a
@@ -45,7 +46,7 @@ func (d *door) signInPage(v *Visit) (Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	shown := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next")), First: first}
+	shown := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next")), First: first, Lost: true}
 	return Whole{Name: "signin", Title: "Sign in", Main: shown}, nil
 }
 
@@ -56,7 +57,7 @@ func (d *door) signIn(v *Visit) (Outgoing, error) {
 	}
 	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address())
 	if err != nil {
-		shown := signInPage{Title: "Sign in", Form: form}
+		shown := signInPage{Title: "Sign in", Form: form, Lost: true}
 		return d.again(v, &shown, &shown.Form, wrongSignIn, err)
 	}
 	return d.known(v, u, form.Field("next").Value)
@@ -73,18 +74,28 @@ func (d *door) known(v *Visit, u account.User, next string) (Outgoing, error) {
 
 // again shows a sign-in that failed, with what is wrong above one of its forms.
 func (d *door) again(v *Visit, shown *signInPage, form *part.Inputs, wrong string, err error) (Outgoing, error) {
-	status := http.StatusUnprocessableEntity
+	status, err := refusal(v, form, wrong, err)
+	if err != nil {
+		return nil, err
+	}
+	return Whole{Name: "signin", Title: shown.Title, Main: *shown, Status: status}, nil
+}
+
+// refusal puts above a form what is wrong with an attempt to get in, and returns its
+// status. Any other error is returned: the whole page fails.
+func refusal(v *Visit, form *part.Inputs, wrong string, err error) (status int, failed error) {
+	status = http.StatusUnprocessableEntity
 	switch f := fault.Of(err); {
-	case errors.Is(err, account.ErrWrongSignIn):
+	case errors.Is(err, account.ErrWrongSignIn), errors.Is(err, account.ErrNoLink):
 		form.Whole = wrong
 	case f.Code == fault.RateLimitExceeded:
 		form.Whole, status = f.Message, f.Status()
 		v.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())+1))
 	default:
-		return nil, err
+		return 0, err
 	}
 	form.Forget()
-	return Whole{Name: "signin", Title: shown.Title, Main: *shown, Status: status}, nil
+	return status, nil
 }
 
 // open signs a browser in with a session of its own: whatever cookie it came

@@ -29,6 +29,8 @@ type FormField struct {
 	Numeric     bool   // a keyboard of digits
 	Code        bool   // an area of code, as high as it may be
 	Required    bool
+	ReadOnly    bool
+	Fragment    bool   // takes what follows the # of the page's address, and sends the form
 	Prefix      string // makes the id unique where several forms have the name
 }
 

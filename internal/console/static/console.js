@@ -68,6 +68,17 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("pageshow", () => { for (const form of $$("form[data-sent]")) delete form.dataset.sent; });
 
+// A link that was sent to its reader has behind the # what no server may see but in a
+// form. It leaves the address, which others may see, and the form is sent.
+function takeFragment() {
+  const field = document.querySelector("[data-fragment]"), token = location.hash.slice(1);
+  if (!field || !/^[\w-]{43}$/.test(token)) return;
+  history.replaceState(null, "", location.pathname);
+  field.value = token;
+  field.form.requestSubmit();
+}
+addEventListener("hashchange", takeFragment);
+
 // How long something runs.
 function count(from) {
   for (const one of $$("[data-since]", from)) {
@@ -156,6 +167,7 @@ document.addEventListener("keydown", (event) => {
 
 localTimes(document);
 count(document);
+takeFragment();
 for (const live of $$("[data-live]:not([data-final])")) follow(live);
 document.addEventListener("follow", (event) => follow(event.target, true));
 // After a form the reader is where it is said what became of it.

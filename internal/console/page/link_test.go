@@ -1,0 +1,133 @@
+package page_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/consoletest"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// TestInvitation: a user without a password sets one with a link that is good once, and
+// is signed in.
+func TestInvitation(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		address := s.Invite("ada", account.SignIn{Email: "new@example.com"})
+		if !strings.HasPrefix(address, consoletest.PublicURL+operator.LinkPath) {
+			t.Fatalf("the link is %q", address)
+		}
+		_, token, _ := strings.Cut(address, "#")
+		b := s.Browser()
+		b.Get("/console/sign-in").Want(t, http.StatusOK, "Ask who runs this service for a link", `href="/console/link"`)
+		b.Get("/console/link").Want(t, http.StatusOK, "data-fragment", `name="link"`)
+		for _, sent := range []string{address, " " + address + "\n", token} {
+			got := b.Post("/console/link", "link", sent)
+			got.Want(t, http.StatusOK, "Set your password", `value="new@example.com"`, `autocomplete="new-password"`, `value="`+token+`"`)
+			if page := got.Body.String(); strings.Contains(page, `name="code"`) || strings.Contains(page, "takes the place") {
+				t.Error("it asks for a code, or tells of another password:", page)
+			}
+		}
+		b.Post("/console/link/password", "email", "new@example.com", "link", token, "password", "short").
+			Want(t, http.StatusUnprocessableEntity, "at least 8 characters", "aria-invalid", `value="`+token+`"`)
+		if len(b.Cookies) != 0 {
+			t.Errorf("signed in: %v", b.Cookies)
+		}
+		b.Post("/console/link/password", "link", token, "password", "my own horse", "email", "bob@example.com").
+			Want(t, http.StatusSeeOther, "/console")
+		b.Get("/console").Want(t, http.StatusOK, "new@example.com", "$10.00")
+		s.Browser().Post("/console/sign-in", "email", "new@example.com", "password", "my own horse").Want(t, http.StatusSeeOther)
+		b.Post("/console/link", "link", token).Want(t, http.StatusUnprocessableEntity, "not good any more", "data-fragment")
+		b.Post("/console/link/password", "link", token, "password", "another horse").Want(t, http.StatusUnprocessableEntity, "not good any more")
+	})
+}
+
+// TestReset: a link for a lost password ends what was open, and the reader's own session
+// of another user with it.
+func TestReset(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		before, b := s.SignedIn("ada@example.com"), s.SignedIn("bob@example.com")
+		bob := *b
+		bob.Cookies = map[string]*http.Cookie{"tollgate": b.Cookies["tollgate"]}
+		token := s.Link("ada@example.com")
+		b.Post("/console/link", "link", token).Want(t, http.StatusOK, "takes the place", "ada@example.com")
+		before.Get("/console").Want(t, http.StatusOK)
+		b.Post("/console/link/password", "link", token, "password", "a new horse").Want(t, http.StatusSeeOther)
+		b.Get("/console/settings").Want(t, http.StatusOK, "ada@example.com")
+		before.Get("/console").Want(t, http.StatusSeeOther, "sign-in")
+		bob.Get("/console").Want(t, http.StatusSeeOther, "sign-in")
+		s.Browser().Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password).
+			Want(t, http.StatusUnprocessableEntity)
+	})
+}
+
+// TestResetWithASecondFactor: nothing changes without its code.
+func TestResetWithASecondFactor(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		before := s.SignedIn("ada@example.com")
+		app, _ := before.Factor(t)
+		b, token := s.Browser(), s.Link("ada@example.com")
+		b.Post("/console/link", "link", token).Want(t, http.StatusOK, `autocomplete="one-time-code"`)
+		send := func(code string) consoletest.Answer {
+			return b.Post("/console/link/password", "link", token, "password", "a new horse", "code", code)
+		}
+		for _, code := range []string{"", "123456"} {
+			send(code).Want(t, http.StatusUnprocessableEntity, "That code is not right", `name="code" value=""`)
+		}
+		before.Get("/console").Want(t, http.StatusOK)
+		send(app.Code(1)).Want(t, http.StatusSeeOther, "/console")
+		b.Get("/console").Want(t, http.StatusOK, "ada@example.com")
+		before.Get("/console").Want(t, http.StatusSeeOther, "sign-in")
+
+		token = s.Link("ada@example.com")
+		for range 3 {
+			send("123456").Want(t, http.StatusUnprocessableEntity)
+		}
+		got := send("123456")
+		got.Want(t, http.StatusTooManyRequests, "Too many attempts", `value="`+token+`"`)
+		if got.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	})
+}
+
+// TestLinksAreThrottled: an address that guesses waits.
+func TestLinksAreThrottled(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, token := s.Browser(), s.Link("ada@example.com")
+		for range 30 {
+			b.Post("/console/link", "link", strings.Repeat("A", 43)).Want(t, http.StatusUnprocessableEntity, "not good any more")
+		}
+		got := b.Post("/console/link", "link", token)
+		got.Want(t, http.StatusTooManyRequests, "Too many attempts. Try again in 15 minutes.")
+		if got.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	})
+}
+
+// TestLinksOfDisabledUsers: neither they nor those of disabled accounts get in.
+func TestLinksOfDisabledUsers(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, ada, bob := s.Browser(), s.Link("ada@example.com"), s.Link("bob@example.com")
+		yes := true
+		s.Update(func(tx *store.Tx) error {
+			if _, err := account.ChangeUserTx(tx, s.Users["ada@example.com"].ID, account.UserChange{Disabled: &yes}); err != nil {
+				return err
+			}
+			_, err := account.ChangeTx(tx, s.Accounts["bob"].ID, account.Patch{Disabled: &yes})
+			return err
+		})
+		for _, token := range []string{ada, bob} {
+			b.Post("/console/link", "link", token).Want(t, http.StatusUnprocessableEntity, "not good any more")
+			b.Post("/console/link/password", "link", token, "password", "a new horse").Want(t, http.StatusUnprocessableEntity, "not good any more")
+		}
+	})
+}
