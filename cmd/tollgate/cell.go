@@ -23,8 +23,8 @@ const (
 // kindOf tells what a number called name is.
 func kindOf(name string) kind {
 	switch name {
-	case "created", "ended", "started", "at", "expires", "redeemed", "last_used", "cooling_until", "cause_at", "next_attempt_at", "link_expires",
-		"since", "until":
+	case "created", "ended", "started", "at", "expires", "redeemed", "last_used", "cooling_until", "cause_at", "next_attempt_at",
+		"link_expires", "since", "until":
 		return timeOf
 	case "success_rate":
 		return shareOf

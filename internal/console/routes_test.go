@@ -139,6 +139,7 @@ func expected() map[string]visited {
 		"POST /console/operator/users/{id}/disable":              operatorsAct,
 		"POST /console/operator/users/{id}/enable":               operatorsAct,
 		"POST /console/operator/users/{id}/factor/off":           operatorsAct,
+		"POST /console/operator/users/{id}/link":                 operatorsPage,
 		"POST /console/operator/deliveries/{id}/resend":          operatorsAct,
 		"GET /console/operator/requests":                         operatorsPage,
 		"GET /console/operator/requests/{id}":                    operatorsPage,

@@ -18,7 +18,7 @@ func CreateUserTx(tx *store.Tx, by Actor, id string, in account.SignIn) (account
 	return u, NoteTx(tx, by, LogRow{Act: UserCreate, Object: u.ID, Account: u.Account, After: userFacts(u)})
 }
 
-// LinkPath is where the console takes the token of a link, which stands behind it. A
+// LinkPath is, behind a base address, where the console takes the token of a link, which stands behind it. A
 // browser sends nothing of what follows the #: no log of a server or a proxy has it, no
 // Referer, and no program that looks at a link before its reader does can use it up.
 const LinkPath = "/console/link#"
@@ -29,6 +29,11 @@ type SentLink struct {
 	Address string
 }
 
+// LinkAt is a link at a base address, with its token.
+func LinkAt(base string, l account.PasswordLink, token string) SentLink {
+	return SentLink{l, base + LinkPath + token}
+}
+
 // MakeLinkTx makes a link for a user at a base address, with which he sets his password;
 // it is known to nobody afterwards, and the one before is void.
 func MakeLinkTx(tx *store.Tx, by Actor, base, user string) (SentLink, error) {
@@ -36,7 +41,7 @@ func MakeLinkTx(tx *store.Tx, by Actor, base, user string) (SentLink, error) {
 	if err != nil {
 		return SentLink{}, err
 	}
-	return SentLink{l, base + LinkPath + token}, NoteTx(tx, by, LogRow{Act: UserLink, Object: user, Account: l.User.Account,
+	return LinkAt(base, l, token), NoteTx(tx, by, LogRow{Act: UserLink, Object: user, Account: l.User.Account,
 		After: Details{"link": string(l.Kind), "expires": l.ExpiresMS / 1000}})
 }
 

@@ -36,16 +36,6 @@ type accountPage struct {
 	Welcome *part.Snippets
 }
 
-// accountKeyPage shows a key that the operator made, this once, in the text for
-// the customer.
-type accountKeyPage struct {
-	Account string
-	Back    string
-	Key     account.Key
-	Secret  *part.Copying
-	Welcome part.Snippets
-}
-
 // accountForms are forms of the page that were refused.
 type accountForms struct{ credit, change, note, user *part.Inputs }
 
@@ -210,28 +200,9 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 		note = *forms.note
 	}
 	p.Credit, p.Change, p.Note = &credit, &change, &note
-	welcome := c.welcome(a, "")
+	welcome := c.welcome(a, nil, "")
 	p.Welcome = &welcome
 	return nil
-}
-
-// welcome is what an operator sends to a customer, with a key's secret or a place
-// for it.
-func (c *console) welcome(a account.Account, secret string) part.Snippets {
-	shown := secret
-	if shown == "" {
-		shown = "(create a key, it is shown once)"
-	}
-	text := fmt.Sprintf("Hello,\n\nyour account %s is ready.\n\nAddress of the API: %s/v1\nYour key: %s\n", a.Name, c.PublicURL, shown)
-	if a.Email != "" {
-		text += fmt.Sprintf("Console: %s%s (sign in as %s)\n", c.PublicURL, page.Base, a.Email)
-	}
-	codes := show.KeySnippets(c.PublicURL, c.Catalog.Current(), secret)
-	if len(codes) > 0 {
-		text += "\nTry it:\n\n" + codes[0].Text + "\n"
-	}
-	text += "\nAny client of OpenAI's interface works with this address and key.\n"
-	return part.Snippets{ID: "welcome", Tabs: []part.Snippet{{Name: "Welcome text", Text: text}}}
 }
 
 // keysTable lists keys, with what can be done.
@@ -285,26 +256,21 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
-	var k account.Key
 	var secret string
 	if err := v.Update(func(tx *store.Tx) error {
-		id, again, err := page.OnceTx(tx, once, func() (string, error) {
-			k, secret, err = operator.CreateKeyTx(tx, by(v), a.ID, account.KeySettings{Name: form.Field("name").Value})
+		_, again, err := page.OnceTx(tx, once, func() (id string, err error) {
+			k, made, err := operator.CreateKeyTx(tx, by(v), a.ID, account.KeySettings{Name: form.Field("name").Value})
+			secret = made
 			return k.ID, err
 		})
 		if again {
 			secret = ""
-			k, err = account.OwnKeyTx(tx, a.ID, id)
 		}
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	shown := accountKeyPage{Account: a.Name, Back: page.Base + "/operator/accounts/" + a.ID, Key: k, Welcome: c.welcome(a, secret)}
-	if secret != "" {
-		shown.Secret = &part.Copying{ID: "secret", Label: "The new key", Value: secret}
-	}
-	return page.Whole{Name: "accountkey", Title: "Key created", Main: shown}, nil
+	return c.sending("Key created", a, nil, secret), nil
 }
 
 func (c *console) disableKey(v *page.Visit) (page.Outgoing, error) { return c.switchKey(v, true) }

@@ -1,7 +1,6 @@
 package operatorpages
 
 import (
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/url"
@@ -24,9 +23,6 @@ type accountsPage struct {
 	Empty   *part.Empty
 	Pager   part.Pager
 }
-
-// newAccountPage asks for a new account.
-type newAccountPage struct{ Form part.Inputs }
 
 // creditPage says what a credit will do before it is done.
 type creditPage struct {
@@ -104,23 +100,6 @@ func accountBadge(a account.Account) part.Badge {
 	return part.Badge{Tone: part.OK, Word: "active"}
 }
 
-func newAccountForm(once string) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/accounts/new", Submit: "Create account", Cancel: page.Base + "/operator/accounts",
-		Fields: []part.FormField{
-			{Name: "name", Label: "Name", Required: true, Hint: "The customer's, for example Acme."},
-			{Name: "email", Label: "Email", Kind: "email", Hint: "Whom to write to. With a password it signs in to the console."},
-			{Name: "password", Label: "First password", Kind: "password", Complete: "new-password",
-				Hint: "At least 8 characters; empty: nobody signs in. Hand it over yourself; nothing is mailed."},
-			{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: "0",
-				Hint: "The lowest balance allowed, zero or negative: -5 lends 5 dollars."},
-			{Name: "once", Kind: part.Unshown, Value: once},
-		}}
-}
-
-func (c *console) newAccount(*page.Visit) (page.Outgoing, error) {
-	return page.Whole{Name: "newaccount", Title: "Create an account", Main: newAccountPage{newAccountForm(rand.Text())}}, nil
-}
-
 // dollars reads an amount of a form's field; empty is nil.
 func dollars(f *part.Inputs, name string) (*money.Amount, error) {
 	text := strings.TrimSpace(strings.ReplaceAll(f.Field(name).Value, "$", ""))
@@ -132,50 +111,6 @@ func dollars(f *part.Inputs, name string) (*money.Amount, error) {
 		return nil, fault.At(fault.InvalidRequest, name, "%s is an amount of US dollars, for example 50 or -2.5.", f.Field(name).Label)
 	}
 	return &value, nil
-}
-
-func (c *console) createAccount(v *page.Visit) (page.Outgoing, error) {
-	form := newAccountForm("")
-	if err := v.Read(&form); err != nil {
-		return nil, err
-	}
-	var made string
-	create := func() error {
-		o := account.Opening{Name: form.Field("name").Value, Email: form.Field("email").Value}
-		floor, err := dollars(&form, "overdraft_floor_usd")
-		if err != nil {
-			return err
-		}
-		if floor != nil {
-			o.Floor = *floor
-		}
-		if err := o.Check(); err != nil { // before the work of hashing
-			return err
-		}
-		if password := form.Field("password").Value; password != "" {
-			if o.PasswordHash, err = c.Passwords.Hash(v.Context(), password); err != nil {
-				return err
-			}
-		}
-		once, err := v.Once(&form, "account")
-		if err != nil {
-			return err
-		}
-		return v.Update(func(tx *store.Tx) (err error) {
-			made, _, err = page.OnceTx(tx, once, func() (string, error) {
-				a, err := operator.CreateAccountTx(tx, by(v), o)
-				return a.ID, err
-			})
-			return err
-		})
-	}
-	if err := create(); err != nil {
-		if err := page.Refused(&form, err); err != nil {
-			return nil, err
-		}
-		return page.Whole{Name: "newaccount", Title: "Create an account", Main: newAccountPage{form}, Status: http.StatusUnprocessableEntity}, nil
-	}
-	return page.To("/operator/accounts/"+made, "created"), nil
 }
 
 func creditForm(id, once string) part.Inputs {

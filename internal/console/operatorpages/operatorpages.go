@@ -5,8 +5,8 @@
 //
 // Invariants: GET changes nothing; every act is logged with who did it, by the
 // transaction that did it; money is moved once however often a form is sent, and taken
-// back only with its operator's secret; a key's secret is shown in the answer that made
-// it and nowhere else.
+// back only with its operator's secret; a key's secret, or a user's link, is shown in the
+// answer that made it and nowhere else.
 package operatorpages
 
 import (
@@ -95,6 +95,7 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/operator/users/{id}/disable", c.disableUser),
 		page.Post("/operator/users/{id}/enable", c.enableUser),
 		page.Post("/operator/users/{id}/factor/off", c.endFactor),
+		page.Post("/operator/users/{id}/link", c.linkUser),
 
 		page.Get("/operator/deliveries", c.listDeliveries),
 		page.Post("/operator/deliveries/{id}/resend", c.resendDelivery),

@@ -21,19 +21,19 @@ func usersTable(v *page.Visit, users []account.User) part.DataTable {
 	t := part.DataTable{Caption: "Users", Columns: []part.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Second factor"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, u := range users {
-		state, change := part.Badge{Tone: part.OK, Word: "can sign in"}, part.Act{Action: page.Base + "/operator/users/" + u.ID + "/disable",
-			Word: "Disable", About: u.Email}
-		if u.Disabled {
-			state, change = part.Badge{Word: "disabled"}, part.Act{Action: page.Base + "/operator/users/" + u.ID + "/enable", Word: "Enable",
-				About: u.Email}
-		}
+		path := page.Base + "/operator/users/" + u.ID
+		state := show.UserState(u)
 		if u.Operator {
 			state.Word += ", operator"
 		}
-		changes := part.Group{change}
+		changes := part.Group{part.Act{Action: path + "/link", Word: "Make a link", About: u.Email},
+			part.Act{Action: path + "/disable", Word: "Disable", About: u.Email}}
+		if u.Disabled {
+			changes = part.Group{part.Act{Action: path + "/enable", Word: "Enable", About: u.Email}}
+		}
 		if u.FactorMS != 0 {
 			changes = append(changes, v.Confirm(part.Confirm{ID: "factor-" + u.ID, Button: "Turn off second factor", Danger: true,
-				Title: "Turn off the second factor of " + u.Email + "?", Action: page.Base + "/operator/users/" + u.ID + "/factor/off",
+				Title: "Turn off the second factor of " + u.Email + "?", Action: path + "/factor/off",
 				Text: []string{"For a user who has lost it. Make sure that it is this user who asks: the password alone signs in then."}}))
 		}
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{u.Email, state, show.Factor(u), part.Moment{MS: u.CreatedMS}, changes}})
@@ -50,12 +50,18 @@ func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
 	if err := v.Read(&form); err != nil {
 		return nil, err
 	}
+	var link *operator.SentLink
 	add := func() error {
 		user, err := show.NewUser(v, &form, c.Passwords)
 		if err != nil {
 			return err
 		}
 		return v.Update(func(tx *store.Tx) error {
+			if user.PasswordHash == "" {
+				made, err := operator.InviteTx(tx, by(v), c.PublicURL, a.ID, user)
+				link = &made
+				return err
+			}
 			_, err := operator.CreateUserTx(tx, by(v), a.ID, user)
 			return err
 		})
@@ -66,7 +72,26 @@ func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
 		}
 		return c.accountWith(v, a, accountForms{user: &form}, http.StatusUnprocessableEntity)
 	}
+	if link != nil {
+		return c.sendLink(*link), nil
+	}
 	return page.Redirect(page.Base + "/operator/accounts/" + a.ID + "?view=users&done=user"), nil
+}
+
+// linkUser makes a link for a user and shows it in this very answer. Sent again, it
+// makes another, and the one before is void.
+func (c *console) linkUser(v *page.Visit) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	var link operator.SentLink
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		link, err = operator.MakeLinkTx(tx, by(v), c.PublicURL, v.PathID())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return c.sendLink(link), nil
 }
 
 func (c *console) disableUser(v *page.Visit) (page.Outgoing, error) { return c.switchUser(v, true) }

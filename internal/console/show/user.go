@@ -10,20 +10,35 @@ import (
 func NewUserFields() []part.FormField {
 	return []part.FormField{
 		{Name: "email", Label: "Email", Kind: "email", Prefix: "new-", Required: true},
-		{Name: "password", Label: "First password", Kind: "password", Complete: "new-password", Prefix: "new-", Required: true,
-			Hint: "At least 8 characters. Hand it over yourself; nothing is mailed."},
+		{Name: "password", Label: "First password", Kind: "password", Complete: "new-password", Prefix: "new-",
+			Hint: "Empty: you get a link to send, with which the user sets one. Else at least 8 characters."},
 	}
 }
 
-// NewUser is what NewUserFields were filled in with. Errors are those of ParseEmail
-// and Hash.
+// NewUser is what NewUserFields were filled in with; without a password the user needs
+// a link. Errors are those of ParseEmail and Hash.
 func NewUser(v *page.Visit, form *part.Inputs, passwords *account.Passwords) (account.SignIn, error) {
 	email, err := account.ParseEmail(form.Field("email").Value)
 	if err != nil {
 		return account.SignIn{}, err
 	}
-	hash, err := passwords.Hash(v.Context(), form.Field("password").Value)
+	password := form.Field("password").Value
+	if password == "" {
+		return account.SignIn{Email: email}, nil
+	}
+	hash, err := passwords.Hash(v.Context(), password)
 	return account.SignIn{Email: email, PasswordHash: hash}, err
+}
+
+// UserState says whether a user can sign in.
+func UserState(u account.User) part.Badge {
+	switch {
+	case u.Disabled:
+		return part.Badge{Word: "disabled"}
+	case u.NoPassword:
+		return part.Badge{Tone: part.Warn, Word: "invited, no password yet"}
+	}
+	return part.Badge{Tone: part.OK, Word: "can sign in"}
 }
 
 // Factor says whether a user's sign-ins ask for a second factor.

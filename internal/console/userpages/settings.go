@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -20,6 +21,13 @@ type settingsPage struct {
 	Sessions show.SessionList
 	Users    part.DataTable
 	NewUser  part.Inputs
+}
+
+// invitationPage shows a new colleague's link, this once.
+type invitationPage struct {
+	User string
+	Link part.Copying
+	Text part.Snippets
 }
 
 // maxTeam bounds the users that the page shows.
@@ -87,9 +95,9 @@ func (s *settingsPage) team(v *page.Visit, users []account.User) {
 		{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, u := range users {
 		path := page.Base + "/settings/users/" + u.ID
-		state, toggle := part.Badge{Tone: part.OK, Word: "can sign in"}, part.Act{Action: path + "/disable", Word: "Disable", About: u.Email}
+		toggle := part.Act{Action: path + "/disable", Word: "Disable", About: u.Email}
 		if u.Disabled {
-			state, toggle = part.Badge{Word: "disabled"}, part.Act{Action: path + "/enable", Word: "Enable", About: u.Email}
+			toggle = part.Act{Action: path + "/enable", Word: "Enable", About: u.Email}
 		}
 		var change any = part.Text{Text: "you", Muted: true}
 		switch {
@@ -102,7 +110,7 @@ func (s *settingsPage) team(v *page.Visit, users []account.User) {
 				Text: []string{"This user cannot sign in any more. Keys and money of the account stay as they are."},
 			})}
 		}
-		s.Users.Rows = append(s.Users.Rows, part.DataRow{Cells: []any{u.Email, state, part.Moment{MS: u.CreatedMS}, change}})
+		s.Users.Rows = append(s.Users.Rows, part.DataRow{Cells: []any{u.Email, show.UserState(u), part.Moment{MS: u.CreatedMS}, change}})
 	}
 }
 
@@ -187,13 +195,19 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 	if err := v.Read(&form); err != nil {
 		return nil, err
 	}
+	var link *operator.SentLink
 	add := func() error {
 		user, err := show.NewUser(v, &form, c.Passwords)
 		if err != nil {
 			return err
 		}
 		return v.Update(func(tx *store.Tx) error {
-			_, err := account.CreateUserTx(tx, v.Account(), user)
+			u, err := account.CreateUserTx(tx, v.Account(), user)
+			if err != nil || !u.NoPassword {
+				return err
+			}
+			l, token, err := account.MakeLinkTx(tx, u.ID)
+			link = new(operator.LinkAt(c.PublicURL, l, token))
 			return err
 		})
 	}
@@ -202,6 +216,10 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 			return nil, err
 		}
 		return c.settingsWith(v, passwordForm(), form, http.StatusUnprocessableEntity)
+	}
+	if link != nil {
+		return page.Whole{Name: "invitation", Title: "User added", Main: invitationPage{User: link.User.Email,
+			Link: show.LinkToCopy(*link), Text: show.LinkLetter(c.PublicURL, *link)}}, nil
 	}
 	return page.To("/settings", "added"), nil
 }

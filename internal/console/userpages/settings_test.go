@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -82,5 +83,24 @@ func TestUsersOfAnAccount(t *testing.T) {
 		for _, id := range []string{s.Users["ada@example.com"].ID, op.ID} {
 			b.Post("/console/settings/users/"+id+"/disable").Want(t, http.StatusForbidden)
 		}
+	})
+}
+
+// TestColleagueIsInvited: without a password the answer shows a link, once.
+func TestColleagueIsInvited(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		got := b.Post("/console/settings/users", "email", "Dan@example.com", "password", "")
+		got.Want(t, http.StatusOK, "Copy this link", "To send to dan@example.com")
+		_, token, _ := strings.Cut(got.Body.String(), operator.LinkPath)
+		token = token[:43]
+		settings := b.Get("/console/settings")
+		if settings.Want(t, http.StatusOK, "dan@example.com", "invited, no password yet"); strings.Contains(settings.Body.String(), token) {
+			t.Error("the link is shown again")
+		}
+		dan := s.Browser()
+		dan.Post("/console/link/password", "link", token, "password", "my own horse").Want(t, http.StatusSeeOther, "/console")
+		dan.Get("/console/settings").Want(t, http.StatusOK, "dan@example.com", "ada@example.com")
 	})
 }

@@ -1,0 +1,132 @@
+package operatorpages
+
+import (
+	"crypto/rand"
+	"net/http"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// newAccountPage asks for a new account.
+type newAccountPage struct{ Form part.Inputs }
+
+// customer is a new account, with what else is made for it at once.
+type customer struct {
+	opening account.Opening
+	invite  bool // its contact address, by a link
+	key     bool
+
+	account account.Account    // once it is made
+	link    *operator.SentLink // nil: nobody was invited
+	secret  string             // of its key; empty: there is none
+}
+
+func newAccountForm(once string) part.Inputs {
+	return part.Inputs{Action: page.Base + "/operator/accounts/new", Submit: "Create account", Cancel: page.Base + "/operator/accounts",
+		Fields: []part.FormField{
+			{Name: "name", Label: "Name", Required: true, Hint: "The customer's, for example Acme."},
+			{Name: "email", Label: "Email", Kind: "email", Hint: "Whom to write to, and who may sign in to the console."},
+			{Name: "invite", Label: "Let this address sign in, by a link", Kind: part.Check, On: true,
+				Hint: "You get a link to send, good once within 7 days, with which the customer sets a password."},
+			{Name: "password", Label: "First password", Kind: "password", Complete: "new-password",
+				Hint: "In place of the link, at least 8 characters. Hand it over yourself; nothing is mailed."},
+			{Name: "key", Label: "Create a key too", Kind: part.Check, On: true,
+				Hint: "It stands in the text to send. Its limits can be set later."},
+			{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: "0",
+				Hint: "The lowest balance allowed, zero or negative: -5 lends 5 dollars."},
+			{Name: "once", Kind: part.Unshown, Value: once},
+		}}
+}
+
+func (c *console) newAccount(*page.Visit) (page.Outgoing, error) {
+	return page.Whole{Name: "newaccount", Title: "Create an account", Main: newAccountPage{newAccountForm(rand.Text())}}, nil
+}
+
+// createAccount opens an account, and shows what was made with it in this very answer,
+// with the text to send. Sent again, the form leads to the account.
+func (c *console) createAccount(v *page.Visit) (page.Outgoing, error) {
+	form := newAccountForm("")
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	made, again, err := c.create(v, &form)
+	if err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return page.Whole{Name: "newaccount", Title: "Create an account", Main: newAccountPage{form}, Status: http.StatusUnprocessableEntity}, nil
+	}
+	if again || made.link == nil && made.secret == "" {
+		return page.To("/operator/accounts/"+made.account.ID, "created"), nil
+	}
+	return c.sending("Account created", made.account, made.link, made.secret), nil
+}
+
+// create makes what a form asks for, unless it did before: then the account alone is
+// known, by its id.
+func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again bool, err error) {
+	if made, err = c.readCustomer(v, form); err != nil {
+		return made, false, err
+	}
+	once, err := v.Once(form, "account")
+	if err != nil {
+		return made, false, err
+	}
+	err = v.Update(func(tx *store.Tx) (err error) {
+		var id string
+		tried := made
+		id, again, err = page.OnceTx(tx, once, func() (string, error) {
+			err := c.createTx(tx, by(v), &tried)
+			return tried.account.ID, err
+		})
+		if err == nil {
+			made = tried
+			made.account.ID = id
+		}
+		return err
+	})
+	return made, again, err
+}
+
+// readCustomer is what the form asks for.
+func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, err error) {
+	n.opening = account.Opening{Name: form.Field("name").Value, Email: form.Field("email").Value}
+	floor, err := dollars(form, "overdraft_floor_usd")
+	if err != nil {
+		return n, err
+	}
+	if floor != nil {
+		n.opening.Floor = *floor
+	}
+	if err := n.opening.Check(); err != nil { // before the work of hashing
+		return n, err
+	}
+	n.key = form.Field("key").On
+	n.invite = form.Field("invite").On && n.opening.Email != ""
+	if password := form.Field("password").Value; password != "" {
+		n.invite = false
+		n.opening.PasswordHash, err = c.Passwords.Hash(v.Context(), password)
+	}
+	return n, err
+}
+
+func (c *console) createTx(tx *store.Tx, by operator.Actor, n *customer) (err error) {
+	if n.account, err = operator.CreateAccountTx(tx, by, n.opening); err != nil {
+		return err
+	}
+	if n.invite {
+		link, err := operator.InviteTx(tx, by, c.PublicURL, n.account.ID, account.SignIn{Email: n.account.Email})
+		if err != nil {
+			return err
+		}
+		n.link = &link
+	}
+	if n.key {
+		_, n.secret, err = operator.CreateKeyTx(tx, by, n.account.ID, account.KeySettings{})
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package operatorpages
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/operator"
+)
+
+// sendingPage shows what an operator made for a customer, this once, and the text to
+// send it with.
+type sendingPage struct {
+	Title string
+	What  string         // was made: this key
+	Once  []part.Copying // empty: it was shown before, and nothing was made now
+	To    string         // whom the text is for
+	Text  part.Snippets
+	Back  string // the account's page
+}
+
+// sending is the page of what was made for an account, either of it may be missing.
+func (c *console) sending(title string, a account.Account, link *operator.SentLink, secret string) page.Outgoing {
+	shown := sendingPage{Title: title, To: a.Name, Text: c.welcome(a, link, secret), Back: page.Base + "/operator/accounts/" + a.ID}
+	var made []string
+	if link != nil {
+		made = append(made, "this link")
+		shown.Once = append(shown.Once, show.LinkToCopy(*link))
+	}
+	if secret != "" {
+		made = append(made, "this key")
+		shown.Once = append(shown.Once, part.Copying{ID: "secret", Label: "The new key", Value: secret})
+	}
+	shown.What = part.Words(made)
+	return page.Whole{Name: "sending", Title: title, Main: shown}
+}
+
+// welcome is what an operator sends to a customer: where the API is, how to sign in,
+// with a key's secret or a place for it, and a request to try.
+func (c *console) welcome(a account.Account, link *operator.SentLink, secret string) part.Snippets {
+	shown := secret
+	if shown == "" {
+		shown = "(create a key, it is shown once)"
+	}
+	paragraphs := []string{"Hello,", "your account " + a.Name + " is ready.",
+		fmt.Sprintf("Address of the API: %s/v1\nYour key: %s", c.PublicURL, shown)}
+	switch {
+	case link != nil:
+		paragraphs = append(paragraphs, show.LinkText(c.PublicURL, *link))
+	case a.Email != "":
+		paragraphs = append(paragraphs, fmt.Sprintf("Console: %s%s (sign in as %s)", c.PublicURL, page.Base, a.Email))
+	}
+	if codes := show.KeySnippets(c.PublicURL, c.Catalog.Current(), secret); len(codes) > 0 {
+		paragraphs = append(paragraphs, "Try it:", codes[0].Text)
+	}
+	paragraphs = append(paragraphs, "Any client of OpenAI's interface works with this address and key.")
+	return part.Snippets{ID: "welcome", Tabs: []part.Snippet{{Name: "Welcome text", Text: strings.Join(paragraphs, "\n\n") + "\n"}}}
+}
+
+// sendLink shows a link for a user, this once.
+func (c *console) sendLink(l operator.SentLink) page.Outgoing {
+	title := "Link for " + l.User.Email
+	return page.Whole{Name: "sending", Title: title, Main: sendingPage{Title: title, What: "this link", To: l.User.Email,
+		Once: []part.Copying{show.LinkToCopy(l)}, Text: show.LinkLetter(c.PublicURL, l),
+		Back: page.Base + "/operator/accounts/" + l.User.Account + "?view=users"}}
+}

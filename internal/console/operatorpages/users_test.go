@@ -1,0 +1,134 @@
+package operatorpages_test
+
+import (
+	"html"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/consoletest"
+	"tollgate/internal/operator"
+)
+
+// linkField is the token of the link that a page shows.
+var linkField = regexp.MustCompile(`id="link" value="` + regexp.QuoteMeta(consoletest.PublicURL+operator.LinkPath) + `([\w-]{43})"`)
+
+func tokenOf(t *testing.T, got consoletest.Answer) string {
+	t.Helper()
+	found := linkField.FindStringSubmatch(got.Body.String())
+	if found == nil {
+		t.Fatalf("no link in %s", got.Body)
+	}
+	if strings.Count(got.Body.String(), found[1]) != 2 {
+		t.Errorf("the link is not in the text to send: %s", got.Body)
+	}
+	return found[1]
+}
+
+// signsIn sets a password with a token.
+func signsIn(t *testing.T, s *consoletest.Scene, token, password string) {
+	t.Helper()
+	s.Browser().Post("/console/link/password", "link", token, "password", password).Want(t, http.StatusSeeOther, "/console")
+}
+
+// TestUserIsInvited: the answer that adds a user without a password shows a link, and
+// another one makes it void.
+func TestUserIsInvited(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, id := s.Operator(), s.Accounts["ada"].ID
+		users := "/console/operator/accounts/" + id + "?view=users"
+		got := b.Post("/console/operator/accounts/"+id+"/users", "email", "eve@example.com", "password", "")
+		got.Want(t, http.StatusOK, "Copy this link", "good once until", "To send to eve@example.com", `data-copy="link"`)
+		first := tokenOf(t, got)
+		list := b.Get(users)
+		list.Want(t, http.StatusOK, "invited, no password yet")
+		if strings.Contains(list.Body.String(), first) {
+			t.Error("the link is shown again")
+		}
+		path := formFor(t, list, "/link", "eve@example.com")
+		again := b.Post(path)
+		again.Want(t, http.StatusOK, "Link for eve@example.com", "you set your password")
+		second := tokenOf(t, again)
+		s.Browser().Post("/console/link", "link", first).Want(t, http.StatusUnprocessableEntity, "not good any more")
+		signsIn(t, s, second, "my own horse")
+		b.Post(path).Want(t, http.StatusOK, "set a new password")
+
+		rows := logged(s, operator.UserLink)
+		if len(rows) != 3 || rows[2].After["link"] != string(account.Invitation) || rows[0].After["link"] != string(account.Reset) ||
+			rows[0].Way != operator.Console || rows[0].Address != "192.0.2.7" || rows[0].Account != id {
+			t.Errorf("log %+v", rows)
+		}
+		log := b.Get("/console/operator/log?act=user.link")
+		if log.Want(t, http.StatusOK, "link user", "invitation", "reset"); strings.Contains(log.Body.String(), second) {
+			t.Error("the log has the link")
+		}
+		b.Post("/console/operator/users/user_none/link").Want(t, http.StatusNotFound)
+		b.Post(strings.TrimSuffix(path, "link")+"disable").Want(t, http.StatusSeeOther)
+		b.Post(path).Want(t, http.StatusBadRequest, "Enable it first")
+	})
+}
+
+// formFor is the address of the act of a page that ends so and is about somebody.
+func formFor(t *testing.T, page consoletest.Answer, end, about string) string {
+	t.Helper()
+	for _, row := range strings.Split(page.Body.String(), "<tr") {
+		if found := regexp.MustCompile(`action="([^"]+` + end + `)"`).FindStringSubmatch(row); found != nil && strings.Contains(row, about) {
+			return found[1]
+		}
+	}
+	t.Fatalf("no act that ends in %s about %s in %s", end, about, page.Body)
+	return ""
+}
+
+// TestCustomerGetsOneText: an account that is made with a link and a key has both in the
+// text to send, with a request that works.
+func TestCustomerGetsOneText(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Operator()
+		page := b.Get("/console/operator/accounts/new")
+		page.Want(t, http.StatusOK, `name="invite" value="on" checked`, `name="key" value="on" checked`)
+		fields := []string{"name", "Acme", "email", "Shop@Acme.example", "invite", "on", "password", "", "key", "on",
+			"overdraft_floor_usd", "0", "once", page.Once(t)}
+		got := b.Post("/console/operator/accounts/new", fields...)
+		got.Want(t, http.StatusOK, "Account created", "Copy this link and this key", `data-copy="welcome-0-text"`)
+		token, secrets := tokenOf(t, got), got.Secrets()
+		text := html.UnescapeString(regexp.MustCompile(`(?s)id="welcome-0-text">(.*?)</code>`).FindStringSubmatch(got.Body.String())[1])
+		for _, part := range []string{"your account Acme is ready", consoletest.PublicURL + "/v1\n", "Your key: " + secrets[0],
+			consoletest.PublicURL + operator.LinkPath + token, "as shop@acme.example", "curl ", `"Authorization: Bearer ` + secrets[0] + `"`} {
+			if !strings.Contains(text, part) {
+				t.Errorf("no %q in the text: %s", part, text)
+			}
+		}
+		again := b.Post("/console/operator/accounts/new", fields...)
+		again.Want(t, http.StatusSeeOther, "done=created")
+		signsIn(t, s, token, "my own horse")
+		signedIn(t, s, "shop@acme.example", "my own horse").Get("/console/keys").Want(t, http.StatusOK, secrets[0][:7])
+		for act, n := range map[string]int{operator.AccountCreate: 1, operator.UserCreate: 1, operator.UserLink: 1, operator.KeyCreate: 1} {
+			if rows := logged(s, act); len(rows) != n {
+				t.Errorf("%s: %+v", act, rows)
+			}
+		}
+
+		// Whose email signs in already is refused, and nothing is made.
+		fields[len(fields)-1] = b.Get("/console/operator/accounts/new").Once(t)
+		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusUnprocessableEntity, "signs in with shop@acme.example already")
+		if rows := logged(s, operator.AccountCreate); len(rows) != 1 {
+			t.Errorf("%d accounts were made", len(rows))
+		}
+		// Without an email nobody is invited; the key is there.
+		fields = []string{"name", "Nobody", "email", "", "invite", "on", "key", "on", "once", b.Get("/console/operator/accounts/new").Once(t)}
+		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusOK, "Copy this key,")
+	})
+}
+
+// signedIn is a browser of a user with a password of his own.
+func signedIn(t *testing.T, s *consoletest.Scene, email, password string) *consoletest.Browser {
+	t.Helper()
+	b := s.Browser()
+	b.Post("/console/sign-in", "email", email, "password", password).Want(t, http.StatusSeeOther)
+	return b
+}

@@ -1,0 +1,30 @@
+package show
+
+import (
+	"fmt"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/operator"
+)
+
+// LinkToCopy is a link for a user in a field to copy, this once.
+func LinkToCopy(l operator.SentLink) part.Copying {
+	return part.Copying{ID: "link", Label: "Link, good once until " + part.UTC(l.ExpiresMS) + " UTC", Value: l.Address}
+}
+
+// LinkText tells a user what to do with a link, at a base address.
+func LinkText(base string, l operator.SentLink) string {
+	does := "set your password for the console"
+	if l.Kind == account.Reset {
+		does = "set a new password for the console"
+	}
+	return fmt.Sprintf("With this link you %s. It is good once, until %s UTC:\n%s\n\nLater you sign in at %s%s as %s.",
+		does, part.UTC(l.ExpiresMS), l.Address, base, page.Base, l.User.Email)
+}
+
+// LinkLetter is LinkText as a whole text to send.
+func LinkLetter(base string, l operator.SentLink) part.Snippets {
+	return part.Snippets{ID: "letter", Tabs: []part.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n"}}}
+}
