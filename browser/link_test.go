@@ -1,0 +1,148 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// operator signs in with the operator's token.
+func (b *tab) operator() {
+	b.t.Helper()
+	b.open("/console/operator/sign-in")
+	b.fill("#f-admin_token", adminToken)
+	b.press(`form:has(#f-admin_token) button`)
+}
+
+// link is the link that the page shows, as a path of the gateway.
+func (b *tab) link() string {
+	b.t.Helper()
+	shown, err := url.Parse(b.value("#link"))
+	if err != nil || shown.Path != "/console/link" || len(shown.Fragment) != 43 {
+		b.fail(fmt.Errorf("the link is %s, %w", shown, err))
+	}
+	return shown.Path + "#" + shown.Fragment
+}
+
+// TestInvitation: an operator makes an account with a link and a key, whoever gets the
+// link sets a password by keyboard alone and is signed in, and the link is good for
+// nothing any more.
+func TestInvitation(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	for _, look := range looks {
+		t.Run(fmt.Sprintf("%s-%d", look.theme, look.width), func(t *testing.T) {
+			g := start(t)
+			op := open(t, g, look.theme, look.width)
+			op.operator()
+			op.open("/console/operator/accounts/new")
+			op.fill("#f-name", "Acme")
+			op.fill("#f-email", "shop@acme.example")
+			op.lookOver("new-account")
+			op.press("main form button.main")
+			op.sees("Copy this link and this key")
+			op.lookOver("account-created")
+			link := op.link()
+			op.do(chromedp.Click(chromedp.CSS(`button[data-copy="welcome-0-text"]`)))
+			op.sees("Copied")
+			op.press("main > p a.button")
+			op.press(`a[href$="view=users"]`)
+			op.sees("invited, no password yet")
+			op.lookOver("users")
+
+			b := open(t, g, look.theme, look.width)
+			b.open("/console/sign-in")
+			b.lookOver("sign-in")
+			b.open("/console/link")
+			b.lookOver("use-link")
+			b.open("/console/sign-in")
+			b.setPassword(link)
+			b.follow(link, "not good any more")
+			b.expect("422")
+			if focused := run(b, chromedp.Evaluate[bool](`document.activeElement.matches("[data-focus]")`)); !focused {
+				t.Error("the focus is not on what is wrong")
+			}
+			b.lookOver("used-link")
+
+			op.press(`form[action$="/link"] button`)
+			op.sees("set a new password")
+			op.lookOver("new-link")
+		})
+	}
+}
+
+// setPassword opens a link and sets a password, without a mouse.
+func (b *tab) setPassword(link string) {
+	b.t.Helper()
+	b.follow(link, "Set your password")
+	if at := run(b, chromedp.Evaluate[string](`location.href`)); strings.Contains(at, "#") {
+		b.t.Errorf("the address keeps what opens: %s", at)
+	}
+	b.lookOver("set-password")
+	tabTo(b, "#f-password")
+	b.do(chromedp.KeyEvent("short"))
+	b.leads(chromedp.KeyEvent(kb.Enter))
+	b.sees("at least 8 characters")
+	b.expect("422")
+	b.lookOver("password-refused")
+	tabTo(b, "#f-password")
+	b.do(chromedp.KeyEvent("my own horse"))
+	b.leads(chromedp.KeyEvent(kb.Enter))
+	b.sees("Overview")
+}
+
+// follow opens a link, whose page sends its form by itself, and waits for a text on the
+// next one.
+func (b *tab) follow(link, text string) {
+	b.t.Helper()
+	b.open(link)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
+	defer cancel()
+	for {
+		_, err := chromedp.Run(ctx, chromedp.PollFunction[bool](`(text) => document.body?.innerText.includes(text)`,
+			chromedp.WithPollingArgs(text)))
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil { // else the page that was looked at has gone
+			b.fail(fmt.Errorf("no %q: %w", text, err))
+		}
+	}
+}
+
+// TestLinkWithoutScripts: the link is pasted.
+func TestLinkWithoutScripts(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	g := start(t)
+	op := open(t, g, "light", 1280)
+	op.operator()
+	op.open("/console/operator/accounts?q=")
+	op.press("tbody a.rowlink")
+	op.press(`a[href$="view=users"]`)
+	op.press(`form[action$="/link"] button`)
+	link := g.url + op.link()
+	b := open(t, g, "light", 1280)
+	off := emulation.SetScriptExecutionDisabledParams{Value: true}
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, off); err != nil {
+		t.Fatal(err)
+	}
+	b.open("/console/link")
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-link"), link))
+	b.press("main button.main")
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-password"), "my own horse"))
+	b.press("main button.main")
+	if got := run(b, chromedp.Text(chromedp.CSS("main"))); !strings.Contains(got, "Overview") {
+		b.fail(fmt.Errorf("not signed in: %s", got))
+	}
+}
