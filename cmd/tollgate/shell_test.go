@@ -72,6 +72,9 @@ func TestAccountsAndUsersFromTheShell(t *testing.T) {
 		if got := must(t, dir, "user", "change", user, "--no-operator", db); got["disabled"] != false || got["operator"] != false {
 			t.Errorf("changed: %v", got)
 		}
+		if got := must(t, dir, "user", "change", user, "--no-second-factor", db); got["second_factor"] != false {
+			t.Errorf("changed: %v", got)
+		}
 		if got := must(t, dir, "user", "link", user, db); got["kind"] != "reset" || got["user"] != user ||
 			!strings.HasPrefix(fmt.Sprint(got["link"]), "http://127.0.0.1:0/console/link#") {
 			t.Errorf("a link: %v", got)

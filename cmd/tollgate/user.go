@@ -81,6 +81,7 @@ func (c *userGet) Run(p *process) error {
 type userChange struct {
 	User string `arg:"" help:"Id of the user."`
 	userFlags
+	NoSecondFactor bool `name:"no-second-factor" help:"Turn the second factor off, for a user who has lost it."`
 }
 
 // Run changes a user.
@@ -88,6 +89,9 @@ func (c *userChange) Run(p *process) error {
 	body, err := c.fields(p)
 	if err != nil {
 		return err
+	}
+	if c.NoSecondFactor {
+		body["second_factor"] = false
 	}
 	return p.call(call{method: http.MethodPatch, path: path("users", c.User), body: body, view: usersView()})
 }

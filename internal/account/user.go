@@ -130,6 +130,7 @@ type UserChange struct {
 	PasswordHash *string // from Passwords.Hash
 	Disabled     *bool
 	Operator     *bool
+	NoFactor     bool // turns the second factor off, with its recovery codes
 }
 
 // ChangeUserTx changes a user and returns it as it is now. A new password, and
@@ -172,6 +173,12 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 			return User{}, fmt.Errorf("change password: %w", err)
 		}
 		u.NoPassword = false
+	}
+	if c.NoFactor {
+		if err := EndFactorTx(tx, u.ID); err != nil {
+			return User{}, err
+		}
+		u.FactorMS = 0
 	}
 	shutOut := c.PasswordHash != nil || u.Disabled
 	if shutOut || u.Email != before {

@@ -44,12 +44,12 @@ type linkAnswer struct {
 	Expires int64            `json:"link_expires"`
 }
 
-// readUser reads the fields that may be set about a user, and hashes the
-// password.
-func (s *server) readUser(ctx context.Context, body object) (u account.UserChange, err error) {
+// readUser reads the fields that may be set about a user, with further ones, and hashes
+// the password.
+func (s *server) readUser(ctx context.Context, body object, further ...field) (u account.UserChange, err error) {
 	var password *string
-	if err := body.decode(optionalTextField("email", &u.Email), optionalTextField("password", &password),
-		flagField("disabled", &u.Disabled), flagField("operator", &u.Operator)); err != nil {
+	if err := body.decode(append([]field{optionalTextField("email", &u.Email), optionalTextField("password", &password),
+		flagField("disabled", &u.Disabled), flagField("operator", &u.Operator)}, further...)...); err != nil {
 		return u, err
 	}
 	if u.Email != nil {
@@ -132,10 +132,16 @@ func (s *server) changeUser(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := s.readUser(c.ctx, body)
+	var factor *bool
+	u, err := s.readUser(c.ctx, body, flagField("second_factor", &factor))
 	if err != nil {
 		return nil, err
 	}
+	if factor != nil && *factor {
+		return nil, fault.At(fault.InvalidRequest, "second_factor",
+			"second_factor can only be turned off here: a user turns it on in the console, with a code of an authenticator app.")
+	}
+	u.NoFactor = factor != nil
 	return change(s, c, func(tx *store.Tx) (any, error) {
 		u, err := operator.ChangeUserTx(tx, s.by(c), c.id, u)
 		return showUser(u), err

@@ -48,6 +48,33 @@ func TestInvitedUser(t *testing.T) {
 	})
 }
 
+// TestSecondFactorIsTurnedOff: by an operator, who cannot turn it on.
+func TestSecondFactorIsTurnedOff(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *caller) {
+		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		user := o.ok("POST", "/accounts/"+id+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
+		if err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Exec(`UPDATE account_user SET totp_secret = 'JBSWY3DP', totp_since_ms = 5 WHERE id = $1`, user)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		o.ok("GET", "/users/"+user, "").want(`{"second_factor":true}`)
+		o.do("PATCH", "/users/"+user, `{"second_factor":true}`).wantFault(fault.InvalidRequest, "second_factor")
+		o.do("POST", "/accounts/"+id+"/users", `{"email":"b@example.com","second_factor":false}`).wantFault(fault.InvalidRequest, "second_factor")
+		o.ok("PATCH", "/users/"+user, `{}`).want(`{"second_factor":true}`)
+		for range 2 {
+			o.ok("PATCH", "/users/"+user, `{"second_factor":false}`).want(`{"second_factor":false,"has_password":true}`)
+		}
+		log := o.ok("GET", "/log?act=user.change", "")
+		log.element(0).want(`{"object":"` + user + `","before":{"second_factor":"on"},"after":{"second_factor":"off"}}`)
+		if rows, _ := log.list(); len(rows) != 1 {
+			t.Errorf("%d rows of one change", len(rows))
+		}
+	})
+}
+
 // TestLinks: each voids the one before, says what it is for, and is in the log without
 // what it opens.
 func TestLinks(t *testing.T) {

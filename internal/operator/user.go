@@ -55,36 +55,24 @@ func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (SentL
 	return MakeLinkTx(tx, by, base, u.ID)
 }
 
-// ChangeUserTx changes a console sign-in.
+// ChangeUserTx changes a console sign-in. What changes nothing leaves no row.
 func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
-	before, err := account.GetUserTx(tx, user)
+	was, err := account.GetUserTx(tx, user)
 	if err != nil {
-		return before, err
+		return was, err
 	}
 	u, err := account.ChangeUserTx(tx, user, c)
-	if err != nil {
+	if err != nil || u == was && c.PasswordHash == nil {
 		return u, err
 	}
-	after := userFacts(u)
+	before, after := userFacts(was), userFacts(u)
 	if c.PasswordHash != nil {
 		after["password"] = "new"
 	}
-	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: userFacts(before), After: after})
-}
-
-// EndFactorTx turns the second factor of a user off who has lost it. Without one it
-// changes nothing.
-func EndFactorTx(tx *store.Tx, by Actor, user string) (account.User, error) {
-	u, err := account.GetUserTx(tx, user)
-	if err != nil || u.FactorMS == 0 {
-		return u, err
+	if was.FactorMS != u.FactorMS { // an operator can turn it off alone
+		before["second_factor"], after["second_factor"] = "on", "off"
 	}
-	if err := account.EndFactorTx(tx, user); err != nil {
-		return u, err
-	}
-	u.FactorMS = 0
-	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account,
-		Before: Details{"second_factor": "on"}, After: Details{"second_factor": "off"}})
+	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: before, After: after})
 }
 
 // DeleteUserTx removes a console sign-in for good.

@@ -124,7 +124,7 @@ func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
 	}
 	var u account.User
 	if err := v.Update(func(tx *store.Tx) (err error) {
-		u, err = operator.EndFactorTx(tx, by(v), v.PathID())
+		u, err = operator.ChangeUserTx(tx, by(v), v.PathID(), account.UserChange{NoFactor: true})
 		return err
 	}); err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func operatorSamples(address string) map[string][]sample {
 			`"overdraft_floor_usd":"-1.5"}`}},
 		"PATCH /admin/v1/accounts/{id}":        {{body: `{"name":"m","disabled":false,"overdraft_floor_usd":-2}`}},
 		"POST /admin/v1/accounts/{id}/users":   {{body: `{"email":"EMAIL","password":"long enough password","operator":false}`}},
-		"PATCH /admin/v1/users/{id}":           {{body: `{"password":"another long password","disabled":true}`}},
+		"PATCH /admin/v1/users/{id}":           {{body: `{"password":"another long password","disabled":true,"second_factor":false}`}},
 		"POST /admin/v1/users/{id}/link":       {{also: []int{400}}, {body: `{}`, also: []int{400}}}, // 400 once it is disabled
 		"POST /admin/v1/accounts/{id}/credits": {{body: `{"usd":0.25,"note":"n"}`}, {body: `{"usd":"-0.05"}`}},
 		"POST /admin/v1/codes":                 {{body: `{"usd":"0.5","count":2,"expires":4102444800}`}, {body: `{"usd":1}`}},
