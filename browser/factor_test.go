@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	endian "encoding/binary"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,8 +56,13 @@ func TestSecondFactor(t *testing.T) {
 				t.Error("the focus is not on what was done")
 			}
 			b.lookOver("factor-codes")
+			recovery, _, _ := strings.Cut(run(b, chromedp.Text(chromedp.CSS("#recovery-0-text"))), "\n")
 			b.open("/console/settings/factor")
 			b.lookOver("factor-on")
+			b.fill("#renew-f-code", recovery)
+			b.press(`form[action$="/recovery"] button`)
+			b.sees("Those before are void.")
+			b.lookOver("factor-renewed")
 			b.open("/console/settings")
 			b.lookOver("settings-factor")
 			b = open(t, g, look.theme, look.width) // another browser

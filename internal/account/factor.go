@@ -102,6 +102,28 @@ func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err er
 	if _, err := tx.Exec(`UPDATE account_user SET totp_since_ms = $1, totp_step = $2 WHERE id = $3`, now, step, user); err != nil {
 		return nil, fmt.Errorf("turn second factor on: %w", err)
 	}
+	if recovery, err = makeRecoveryTx(tx, user); err != nil {
+		return nil, err
+	}
+	return recovery, EndSessionsTx(tx, user)
+}
+
+// RenewRecoveryTx makes new recovery codes for a user with a second factor, known to
+// nobody afterwards; those before are void. Who may have them is the caller's to find
+// out (Entrance.Code).
+func RenewRecoveryTx(tx *store.Tx, user string) ([]string, error) {
+	f, err := lockFactorTx(tx, user)
+	if err != nil {
+		return nil, err
+	}
+	if f.sinceMS == 0 {
+		return nil, fault.New(fault.InvalidRequest, "Your second factor is off, so that there is nothing to recover. Turn it on first.")
+	}
+	return makeRecoveryTx(tx, user)
+}
+
+// makeRecoveryTx makes recovery codes in place of those before.
+func makeRecoveryTx(tx *store.Tx, user string) (recovery []string, err error) {
 	if err := forgetRecoveryTx(tx, user); err != nil {
 		return nil, err
 	}
@@ -112,7 +134,7 @@ func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err er
 		}
 		recovery = append(recovery, text)
 	}
-	return recovery, EndSessionsTx(tx, user)
+	return recovery, nil
 }
 
 // EndFactorTx turns a user's second factor off, with its recovery codes. Without

@@ -159,6 +159,32 @@ func TestCodesAreGoodOnce(t *testing.T) {
 	})
 }
 
+// TestRecoveryIsRenewed: the codes before are void, and the app's go on.
+func TestRecoveryIsRenewed(t *testing.T) {
+	t.Parallel()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		u, secret, before := withFactor(t, db, clock)
+		renew := func(tx *store.Tx) ([]string, error) { return RenewRecoveryTx(tx, u.ID) }
+		after := update(t, db, renew)
+		count := func(tx *store.Tx) (int64, error) { return RecoveryTx(tx, u.ID) }
+		if left := update(t, db, count); len(after) != recoveryCodes || left != recoveryCodes {
+			t.Errorf("%d made, %d left", len(after), left)
+		}
+		e := NewEntrance(db, NewPasswords(), nil)
+		for code, want := range map[string]error{before[0]: ErrWrongSignIn, after[0]: nil, clock.codeNow(t, secret, 1): nil} {
+			if err := e.Code(t.Context(), u.ID, code, netip.Addr{}); !errors.Is(err, want) {
+				t.Errorf("%q: %v, want %v", code, err, want)
+			}
+		}
+		update(t, db, func(tx *store.Tx) (int, error) { return 0, EndFactorTx(tx, u.ID) })
+		_, err := try(t, db, renew)
+		wantFault(t, err, fault.InvalidRequest, "")
+		if left := update(t, db, count); left != 0 {
+			t.Errorf("%d codes without a second factor", left)
+		}
+	})
+}
+
 // TestCodesAreThrottled: with the password known, the code cannot be guessed, and
 // waiting is over after a while.
 func TestCodesAreThrottled(t *testing.T) {

@@ -99,6 +99,7 @@ func expected() map[string]visited {
 		"GET /console/settings/factor":              ownPage,
 		"POST /console/settings/factor":             formAct,
 		"POST /console/settings/factor/confirm":     formAct,
+		"POST /console/settings/factor/recovery":    formAct,
 		"POST /console/settings/factor/off":         formAct,
 		"POST /console/settings/sessions/end":       {nobody: 303, other: 303, owner: 303},
 		"POST /console/settings/sessions/{id}/end":  ownAct,

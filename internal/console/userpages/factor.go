@@ -17,11 +17,12 @@ import (
 // factorPage is the reader's second factor, and what can be done about it now.
 type factorPage struct {
 	State    part.Badge
-	Recovery *part.Snippets // once, when it was turned on
+	Recovery *part.Snippets // once, when it was turned on or they were renewed
 	Setup    *factorSetup   // once, when it was begun
 	Retry    *part.Inputs   // confirms it without the secret
 	Begin    *part.Inputs
 	Facts    part.Facts
+	Renew    *part.Inputs // the recovery codes
 	End      *part.Inputs
 }
 
@@ -47,12 +48,21 @@ func confirmFactorForm() part.Inputs {
 	}}
 }
 
+// codeField asks for a code of who has the second factor; prefix tells apart the forms
+// of a page that do.
+func codeField(prefix string) part.FormField {
+	return part.FormField{Name: "code", Label: "Code", Complete: "one-time-code", Required: true, Prefix: prefix,
+		Hint: "The six digits that your authenticator app shows now, or one of your recovery codes."}
+}
+
+func renewRecoveryForm() part.Inputs {
+	return part.Inputs{Action: page.Base + "/settings/factor/recovery", Submit: "Make new codes",
+		Fields: []part.FormField{codeField("renew-")}}
+}
+
 func endFactorForm() part.Inputs {
-	return part.Inputs{Action: page.Base + "/settings/factor/off", Submit: "Turn off", Danger: true, Fields: []part.FormField{
-		passwordField(),
-		{Name: "code", Label: "Code", Complete: "one-time-code", Required: true,
-			Hint: "The six digits that your authenticator app shows now, or one of your recovery codes."},
-	}}
+	return part.Inputs{Action: page.Base + "/settings/factor/off", Submit: "Turn off", Danger: true,
+		Fields: []part.FormField{passwordField(), codeField("")}}
 }
 
 // showFactor shows what can be done now.
@@ -77,15 +87,15 @@ func (c *console) factorWith(v *page.Visit, shown factorPage, status int) (page.
 		}
 		shown.State = show.Factor(u)
 		if u.FactorMS == 0 {
-			shown.End = dropped(shown.End)
+			shown.End, shown.Renew = dropped(shown.End), dropped(shown.Renew)
 			if shown.Begin == nil && shown.Setup == nil {
 				shown.Begin = new(beginFactorForm())
 			}
 			return nil
 		}
 		shown.Begin, shown.Retry = dropped(shown.Begin), dropped(shown.Retry)
-		if shown.End == nil && shown.Recovery == nil {
-			shown.End = new(endFactorForm())
+		if shown.Recovery == nil {
+			shown.offer()
 		}
 		left, err := account.RecoveryTx(tx, u.ID)
 		shown.Facts = part.Facts{{Name: "On since", Value: part.Moment{MS: u.FactorMS}},
@@ -95,6 +105,16 @@ func (c *console) factorWith(v *page.Visit, shown factorPage, status int) (page.
 		return nil, err
 	}
 	return page.Whole{Name: "factor", Title: "Second factor", Main: shown, Status: status, Notices: notices}, nil
+}
+
+// offer adds the forms of who has it on, but for those that were refused.
+func (f *factorPage) offer() {
+	if f.Renew == nil {
+		f.Renew = new(renewRecoveryForm())
+	}
+	if f.End == nil {
+		f.End = new(endFactorForm())
+	}
 }
 
 // beginFactor makes a secret and shows it, in this very answer.
@@ -152,13 +172,43 @@ func (c *console) confirmFactor(v *page.Visit) (page.Outgoing, error) {
 		}
 		return c.factorWith(v, factorPage{Retry: &form}, http.StatusUnprocessableEntity)
 	}
+	return c.showRecovery(v, recovery, "Your second factor is on.")
+}
+
+// showRecovery shows recovery codes, this once, and what was done.
+func (c *console) showRecovery(v *page.Visit, recovery []string, done string) (page.Outgoing, error) {
 	out, err := c.factorWith(v, factorPage{Recovery: &part.Snippets{ID: "recovery",
 		Tabs: []part.Snippet{{Name: "Not shown again", Text: strings.Join(recovery, "\n")}}}}, 0)
 	if shown, ok := out.(page.Whole); ok {
-		shown.Notices = []part.Notice{{Tone: part.OK, Focus: true, Title: "Your second factor is on.", Text: "Store the recovery codes now."}}
+		shown.Notices = []part.Notice{{Tone: part.OK, Focus: true, Title: done, Text: "Store the recovery codes now."}}
 		return shown, nil
 	}
 	return out, err
+}
+
+// renewRecovery makes new recovery codes for who has a code, and shows them in this very
+// answer.
+func (c *console) renewRecovery(v *page.Visit) (page.Outgoing, error) {
+	form := renewRecoveryForm()
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	var recovery []string
+	err := c.confirmCode(v, &form)
+	if err == nil {
+		err = v.Update(func(tx *store.Tx) (err error) {
+			recovery, err = account.RenewRecoveryTx(tx, v.Session.User.ID)
+			return err
+		})
+	}
+	if err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		form.Field("code").Value = ""
+		return c.factorWith(v, factorPage{Renew: &form}, http.StatusUnprocessableEntity)
+	}
+	return c.showRecovery(v, recovery, "Those before are void.")
 }
 
 // endFactor turns it off for who has both factors.
@@ -186,6 +236,11 @@ func (c *console) confirmBoth(v *page.Visit, form *part.Inputs) error {
 	if err := c.confirmPassword(v, "password", form.Field("password").Value); err != nil {
 		return err
 	}
+	return c.confirmCode(v, form)
+}
+
+// confirmCode refuses a form without a code, and uses it up.
+func (c *console) confirmCode(v *page.Visit, form *part.Inputs) error {
 	err := c.Entrance.Code(v.Context(), v.Session.User.ID, form.Field("code").Value, v.Address())
 	if errors.Is(err, account.ErrWrongSignIn) {
 		return fault.At(fault.InvalidRequest, "code", "That code is not right, or was used already.")

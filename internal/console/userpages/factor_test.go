@@ -2,6 +2,7 @@ package userpages_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,15 @@ func TestSecondFactor(t *testing.T) {
 			}
 		}
 		mine.Post("/console/settings/factor", "password", consoletest.Password).Want(t, http.StatusUnprocessableEntity, "on already")
+
+		mine.Post("/console/settings/factor/recovery", "code", "123").Want(t, http.StatusUnprocessableEntity, "not right", "Turn it off")
+		used := recovery[0]
+		renewed := mine.Post("/console/settings/factor/recovery", "code", used)
+		renewed.Want(t, http.StatusOK, "Those before are void.", "Your recovery codes")
+		if recovery = renewed.Codes(); len(recovery) != 10 || slices.Contains(recovery, used) {
+			t.Errorf("renewed codes %v", recovery)
+		}
+		mine.Get("/console/settings/factor").Want(t, http.StatusOK, `id="renew-f-code"`)
 
 		mine.Post("/console/settings/factor/off", "password", "wrong horse", "code", recovery[0]).
 			Want(t, http.StatusUnprocessableEntity, "That is not your password.")

@@ -109,6 +109,7 @@ func (c *console) handlers() []page.Handler {
 		page.Get("/settings/factor", c.showFactor),
 		page.Post("/settings/factor", c.beginFactor),
 		page.Post("/settings/factor/confirm", c.confirmFactor),
+		page.Post("/settings/factor/recovery", c.renewRecovery),
 		page.Post("/settings/factor/off", c.endFactor),
 		page.Post("/settings/sessions/end", c.endSessions),
 		page.Post("/settings/sessions/{id}/end", c.endSession),
