@@ -272,7 +272,7 @@ func (w wellbeing) troubles() []part.Notice {
 		}
 	}
 	if waits := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waits > queueWaits {
-		add(part.Warn, "Jobs wait for "+part.Span(waits.Milliseconds())+".", upTo(w.load.Waiting)+" are queued.",
+		add(part.Warn, "Jobs wait for "+part.Span(waits.Milliseconds())+".", upTo(w.load.Waiting)+" wait.",
 			"/operator/jobs?status=queued", "Jobs")
 	}
 	if len(w.audits) > 0 && w.audits[0].EndedMS > 0 && !w.audits[0].Findings.OK {

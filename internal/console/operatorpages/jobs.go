@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
 	"tollgate/internal/job"
 	"tollgate/internal/job/row"
@@ -61,18 +62,8 @@ func jobRows(views []job.View) []jobRow {
 	return rows
 }
 
-func jobStates() []string { return []string{"", "queued", "processing", "succeeded", "failed"} }
-
-func jobBadge(status, code string) part.Badge {
-	tones := map[string]part.Tone{"succeeded": part.OK, "failed": part.Bad, "processing": part.Info, "queued": part.Warn}
-	if code != "" {
-		status += ": " + code
-	}
-	return part.Badge{Tone: tones[status], Word: status}
-}
-
 func (r jobRow) badge() part.Badge {
-	b := jobBadge(r.Status, "")
+	b := show.JobBadge(r.Status)
 	if r.Error != nil {
 		b.Word += ": " + r.Error.Code
 	}
@@ -99,16 +90,17 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 	status := v.Query("status")
 	shown.Tabs.Label = "State"
 	known := false
-	for _, state := range jobStates() {
+	add := func(state string) {
 		values := v.Request.URL.Query()
 		values.Del("after")
 		values.Set("status", state)
-		tab := part.Tab{Href: page.AddressOf(path, values), Text: title(state), Current: state == status}
-		if state == "" {
-			tab.Text = "All"
-		}
-		known = known || tab.Current
-		shown.Tabs.Items = append(shown.Tabs.Items, tab)
+		known = known || state == status
+		shown.Tabs.Items = append(shown.Tabs.Items,
+			part.Tab{Href: page.AddressOf(path, values), Text: show.JobTab(state), Current: state == status})
+	}
+	add("")
+	for _, state := range show.JobStates() {
+		add(state.Status)
 	}
 	if !known {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of jobs.", status)
@@ -177,6 +169,9 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 	}
 	for _, s := range r.Steps {
 		stage := part.Stage{Word: stateWords(s.Name), At: part.Moment{MS: s.At}}
+		if word, ok := show.JobStep(s.Name); ok {
+			stage.Word = word
+		}
 		if s.Line != "" {
 			stage.Note = part.Text{Text: s.Line, Muted: true}
 		}

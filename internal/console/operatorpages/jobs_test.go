@@ -26,7 +26,7 @@ func TestJobsAreCancelled(t *testing.T) {
 		if held(s, "ada") == 0 {
 			t.Fatal("nothing is held for the job")
 		}
-		b.Get("/console/operator/jobs?status=queued").Want(t, http.StatusOK, id, "queued")
+		b.Get("/console/operator/jobs?status=queued").Want(t, http.StatusOK, id, "Waiting", "waiting")
 		b.Get(path).Want(t, http.StatusOK, "Cancel the job", `action="`+path+`/cancel"`, "who gets $")
 		b.Post(path+"/cancel", "sure", "yes").Want(t, http.StatusBadRequest) // more than a button
 		b.Post(path+"/cancel").Want(t, http.StatusSeeOther, path+"?done=cancelled")
@@ -55,7 +55,7 @@ func TestJobsAreDoneAnew(t *testing.T) {
 		const path = "/console/operator/jobs/"
 		b.Get(path+good).Want(t, http.StatusOK, "waits again at its old place")
 		b.Post(path+good+"/requeue").Want(t, http.StatusSeeOther, path+good+"?done=requeued")
-		b.Get(path+good+"?done=requeued").Want(t, http.StatusOK, "The job is done anew", "requeued")
+		b.Get(path+good+"?done=requeued").Want(t, http.StatusOK, "The job is done anew", "Waits again")
 
 		s.Run()
 		ended := func(id, state string) {
@@ -83,7 +83,7 @@ func TestJobsAreDoneAnew(t *testing.T) {
 			t.Error("what has succeeded is not another job")
 		}
 		gateway.Eventually(t, "it has succeeded again", func() bool {
-			return strings.Contains(b.Get(path+next).Body.String(), "succeeded")
+			return strings.Contains(b.Get(path+next).Body.String(), "Done")
 		})
 		if now := balance(s, s.Accounts["ada"].ID); now >= paid {
 			t.Errorf("the second time is not paid: %s, then %s", paid, now)

@@ -13,6 +13,7 @@ import (
 
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
 	"tollgate/internal/job/gallery"
 	"tollgate/internal/job/row"
@@ -82,20 +83,15 @@ const (
 	altLength = 120
 )
 
-// states are those of jobs, as the tabs name them.
-var states = []struct{ status, word string }{
-	{"", "All"}, {"queued", "Waiting"}, {"processing", "Running"}, {"succeeded", "Done"}, {"failed", "Failed"},
-}
-
 // shelfOf is which jobs a visit is about.
 func shelfOf(v *page.Visit) gallery.Shelf {
 	s := gallery.Shelf{Account: v.Account(), Limit: jobsAPage, After: v.Query("after")}
 	if kind := v.Query("kind"); kind == media.KindImage || kind == media.KindVideo {
 		s.Kind = kind
 	}
-	for _, one := range states {
-		if one.status == v.Query("status") {
-			s.Status = one.status
+	for _, one := range show.JobStates() {
+		if one.Status == v.Query("status") {
+			s.Status = one.Status
 		}
 	}
 	return s
@@ -212,14 +208,18 @@ func (c *console) gallery(v *page.Visit, s gallery.Shelf) (g galleryPart, last s
 
 func jobTabs(s gallery.Shelf, t gallery.Tally) part.Tabs {
 	tabs := part.Tabs{Label: "State"}
-	counts := []int64{t.Queued + t.Processing + t.Succeeded + t.Failed, t.Queued, t.Processing, t.Succeeded, t.Failed}
-	for i, one := range states {
-		n := part.Thousands(min(counts[i], maxTally))
-		if counts[i] > maxTally {
+	add := func(status string, count int64) {
+		n := part.Thousands(min(count, maxTally))
+		if count > maxTally {
 			n += "+"
 		}
-		tabs.Items = append(tabs.Items, part.Tab{Href: shelfPath("/jobs", gallery.Shelf{Kind: s.Kind, Status: one.status}),
-			Text: one.word + " " + n, Current: s.Status == one.status})
+		tabs.Items = append(tabs.Items, part.Tab{Href: shelfPath("/jobs", gallery.Shelf{Kind: s.Kind, Status: status}),
+			Text: show.JobTab(status) + " " + n, Current: s.Status == status})
+	}
+	add("", t.Queued+t.Processing+t.Succeeded+t.Failed)
+	counts := map[string]int64{"queued": t.Queued, "processing": t.Processing, "succeeded": t.Succeeded, "failed": t.Failed}
+	for _, one := range show.JobStates() {
+		add(one.Status, counts[one.Status])
 	}
 	return tabs
 }
@@ -227,7 +227,7 @@ func jobTabs(s gallery.Shelf, t gallery.Tally) part.Tabs {
 // tileOf is a job in the gallery. Pictures are shown as long as there is room for
 // their bytes.
 func tileOf(e *gallery.Exhibit, sizes map[string]int64, room *int64) part.Tile {
-	t := part.Tile{Href: page.Base + "/jobs/" + e.ID, Title: titleOf(e), Alt: altOf(e), State: jobState(e)}
+	t := part.Tile{Href: page.Base + "/jobs/" + e.ID, Title: titleOf(e), Alt: altOf(e), State: show.JobBadge(e.Status)}
 	switch e.Status {
 	case "queued":
 		t.Notes = append(t.Notes, part.Text{Text: placeOf(e), Muted: true})
@@ -276,18 +276,6 @@ func cut(text string, n int) string {
 		return text
 	}
 	return string([]rune(text)[:n-1]) + "…"
-}
-
-func jobState(e *gallery.Exhibit) part.Badge {
-	switch e.Status {
-	case "queued":
-		return part.Badge{Tone: part.Info, Word: "waiting"}
-	case "processing":
-		return part.Badge{Tone: part.Info, Word: "running"}
-	case "succeeded":
-		return part.Badge{Tone: part.OK, Word: "done"}
-	}
-	return part.Badge{Tone: part.Bad, Word: "failed"}
 }
 
 // placeOf says where a job waits, and for how long.
@@ -346,7 +334,7 @@ func (c *console) liveJob(v *page.Visit) (page.Outgoing, error) {
 
 // resultsOf is how a job stands and what it made.
 func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart {
-	p := jobPart{Address: page.Base + "/jobs/" + e.ID + "/live", Moving: !e.Final(), State: jobState(e), Steps: stepsOf(e)}
+	p := jobPart{Address: page.Base + "/jobs/" + e.ID + "/live", Moving: !e.Final(), State: show.JobBadge(e.Status), Steps: stepsOf(e)}
 	switch e.Status {
 	case "queued":
 		p.Text = part.Text{Text: "It waits for a free place: " + placeOf(e) + "."}
@@ -384,17 +372,10 @@ func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart 
 	return p
 }
 
-// steps are those that a reader sees, in words.
-var steps = map[string]string{
-	"queued": "Waits", "processing": "Started", "submitted": "Sent to a provider", "rendered": "Made", "stored": "Stored",
-	"attempt_failed": "An attempt failed", "requeued": "Waits again", "cancelled": "Cancelled by the operator",
-	"succeeded": "Done", "failed": "Failed",
-}
-
 func stepsOf(e *gallery.Exhibit) part.Timeline {
 	var all part.Timeline
 	for _, s := range e.Steps {
-		word, shown := steps[s.Name]
+		word, shown := show.JobStep(s.Name)
 		if !shown {
 			continue
 		}

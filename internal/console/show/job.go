@@ -1,0 +1,48 @@
+package show
+
+import "tollgate/internal/console/part"
+
+// JobState is a state of jobs, as the interface names it, with its word here.
+type JobState struct {
+	Status string
+	Badge  part.Badge
+}
+
+// JobStates are all states of jobs, in their order.
+func JobStates() []JobState {
+	return []JobState{
+		{"queued", part.Badge{Tone: part.Info, Word: "waiting"}},
+		{"processing", part.Badge{Tone: part.Info, Word: "running"}},
+		{"succeeded", part.Badge{Tone: part.OK, Word: "done"}},
+		{"failed", part.Badge{Tone: part.Bad, Word: "failed"}},
+	}
+}
+
+// JobBadge says in which state a job is.
+func JobBadge(status string) part.Badge {
+	for _, s := range JobStates() {
+		if s.Status == status {
+			return s.Badge
+		}
+	}
+	return part.Badge{Word: status}
+}
+
+// JobTab is the word of a state at the beginning of a tab; empty is that of all.
+func JobTab(status string) string {
+	if status == "" {
+		return "All"
+	}
+	word := JobBadge(status).Word
+	return string(word[0]-'a'+'A') + word[1:]
+}
+
+// JobStep is the word of a step of a job; false: it is none that users see.
+func JobStep(name string) (word string, ok bool) {
+	word, ok = map[string]string{
+		"queued": "Waits", "processing": "Started", "submitted": "Sent to a provider", "rendered": "Made", "stored": "Stored",
+		"attempt_failed": "An attempt failed", "requeued": "Waits again", "cancelled": "Cancelled by the operator",
+		"succeeded": "Done", "failed": "Failed",
+	}[name]
+	return word, ok
+}
