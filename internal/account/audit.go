@@ -8,8 +8,8 @@ import (
 )
 
 // AuditTx checks that accounts, their keys and their sign-ins have each other
-// and their rows in the ledger, of the same account and in the same state. It is
-// an audit.Check.
+// and their rows in the ledger, of the same account and in the same state, and that
+// redeemed codes and their credits do. It is an audit.Check.
 func AuditTx(tx *store.Tx, books *audit.Books) error {
 	accounts := map[string]bool{}
 	err := eachText(tx, `SELECT id, '', 0 FROM account`, func(id, _ string, _ bool) { accounts[id] = true })
@@ -67,7 +67,7 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 	if err != nil {
 		return fmt.Errorf("read sign-ins: %w", err)
 	}
-	return nil
+	return auditCodesTx(tx, books)
 }
 
 // eachText calls fn with the rows of a statement that answers two texts and a

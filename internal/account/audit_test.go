@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -18,7 +20,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		acme, other := createAccount(t, db, "acme"), createAccount(t, db, "other")
-		var key, gone string
+		var key, gone, code, unused string
 		update(t, db, func(tx *store.Tx) (struct{}, error) {
 			for _, id := range []*string{&key, &gone} {
 				k, _, err := CreateKeyTx(tx, acme.ID, KeySettings{})
@@ -30,11 +32,27 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			if err := DeleteKeyTx(tx, gone); err != nil {
 				return struct{}{}, err
 			}
-			_, err := CreateUserTx(tx, acme.ID, SignIn{Email: "a@acme.example", PasswordHash: "x"})
+			if _, err := CreateUserTx(tx, acme.ID, SignIn{Email: "a@acme.example", PasswordHash: "x"}); err != nil {
+				return struct{}{}, err
+			}
+			codes, texts, err := CreateCodesTx(tx, NewCodes{Value: 5 * money.USD, Count: 3})
+			if err != nil {
+				return struct{}{}, err
+			}
+			code, unused = codes[0].ID, codes[1].ID
+			if _, _, err := RedeemTx(tx, acme.ID, texts[0]); err != nil {
+				return struct{}{}, err
+			}
+			// An operator gives by hand what a code was worth that he voids.
+			if _, err := VoidCodeTx(tx, codes[2].ID); err != nil {
+				return struct{}{}, err
+			}
+			_, err = ledger.CreditTx(tx, other.ID, 5*money.USD, "code "+codes[2].ID)
 			return struct{}{}, err
 		})
 		at := func(text string) string {
-			return strings.NewReplacer("ACME", "'"+acme.ID+"'", "OTHER", "'"+other.ID+"'", "KEY", "'"+key+"'", "GONE", "'"+gone+"'").Replace(text)
+			return strings.NewReplacer("ACME", "'"+acme.ID+"'", "OTHER", "'"+other.ID+"'", "KEY", "'"+key+"'", "GONE", "'"+gone+"'",
+				"UNUSED", "'"+unused+"'", "NOTE", "'code "+unused+"'", "CODE", "'"+code+"'").Replace(text)
 		}
 		planted := func(breaks string) (found []audit.Difference) {
 			undo := errors.New("undo")
@@ -71,6 +89,13 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			{`UPDATE api_key SET account = OTHER WHERE id = KEY`, "a key is of another account in the ledger"},
 			{`UPDATE api_key SET deleted = 0 WHERE id = GONE`, "a key is deleted in its record or in the ledger"},
 			{`UPDATE ledger_key SET closed = 0, disabled = 0 WHERE id = GONE`, "a key is deleted in its record or in the ledger"},
+			{`UPDATE account_code SET usd_nano = usd_nano + 1 WHERE id = CODE`, "a redeemed code is not the credit of its value"},
+			{`UPDATE account_code SET redeemed_ms = 5, account = ACME WHERE id = UNUSED`, "a redeemed code is not the credit of its value"},
+			{`UPDATE ledger_entry SET note = '' WHERE account = ACME`, "a redeemed code is not the credit of its value"},
+			{`UPDATE account_code SET redeemed_ms = 0, account = '' WHERE id = CODE`, "a code was credited that was not redeemed"},
+			{`UPDATE ledger_entry SET note = NOTE WHERE account = ACME`, "a code was credited that was not redeemed"},
+			{`UPDATE account_code SET account = OTHER WHERE id = CODE`, "a code was credited to another account"},
+			{`DELETE FROM account_code WHERE id = CODE`, "a credit is of a code that is not there"},
 			{`UPDATE account_user SET account = 'acct_x'`, "a sign-in's account has no record"},
 		} {
 			found := planted(at(c.breaks))

@@ -218,7 +218,7 @@ func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, err
 	if err := redeemable(c, account, now); err != nil {
 		return RedeemCode{}, 0, err
 	}
-	balance, err := ledger.CreditTx(tx, account, c.Value, "code "+c.ID)
+	balance, err := ledger.CreditTx(tx, account, c.Value, codeNote+c.ID)
 	if errors.Is(err, ledger.ErrRange) {
 		err = fault.At(fault.InvalidRequest, "code",
 			"This would bring the balance out of its range. Nothing was changed; the code is still good.")

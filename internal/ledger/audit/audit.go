@@ -257,6 +257,19 @@ func (b *Books) Keys(fn func(id, account string, closed bool)) {
 	}
 }
 
+// Credits calls fn with each credit whose note begins with a text of ASCII.
+func (b *Books) Credits(begins string, fn func(account, note string, amount money.Amount)) error {
+	return b.each(func(scan scanner) error {
+		var account, note string
+		var amount money.Amount
+		if err := scan(&account, &note, &amount); err != nil {
+			return err
+		}
+		fn(account, note, amount)
+		return nil
+	}, `SELECT account, note, amount_nano FROM ledger_entry WHERE kind = 'credit' AND substr(note, 1, $1) = $2`, len(begins), begins)
+}
+
 type scanner func(dest ...any) error
 
 // each calls row for every row of an answer. A row that it cannot read, since

@@ -1,0 +1,70 @@
+package account
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/ledger/audit"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// codeNote begins the note of a credit that a code was turned into; its id follows.
+const codeNote = "code "
+
+// redeemed is what the ledger has credited for one code.
+type redeemed struct {
+	account string
+	amount  money.Amount
+}
+
+// auditCodesTx checks that each redeemed code is one credit of its account, in its
+// value, and no other code is any. What an operator credited by hand in place of a code
+// that he voided may name it.
+func auditCodesTx(tx *store.Tx, books *audit.Books) error {
+	credits := map[string][]redeemed{}
+	err := books.Credits(codeNote+"code_", func(account, note string, amount money.Amount) {
+		id := strings.TrimPrefix(note, codeNote)
+		credits[id] = append(credits[id], redeemed{account, amount})
+	})
+	if err != nil {
+		return fmt.Errorf("read credits of codes: %w", err)
+	}
+	rows, err := tx.Query(`SELECT ` + codeColumns + ` FROM account_code`)
+	if err != nil {
+		return fmt.Errorf("read codes: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		c, err := scanCode(rows.Scan)
+		if err != nil {
+			return fmt.Errorf("read codes: %w", err)
+		}
+		auditCode(books, c, credits[c.ID])
+		books.Checked("codes", 1)
+		delete(credits, c.ID)
+	}
+	for id, list := range credits {
+		books.Differ(audit.Difference{Account: list[0].account, What: "a credit is of a code that is not there", Recorded: id})
+	}
+	return rows.Err()
+}
+
+// auditCode judges one code by what was credited for it.
+func auditCode(books *audit.Books, c RedeemCode, credits []redeemed) {
+	var sum money.Amount
+	for _, one := range credits {
+		sum += one.amount
+		if c.RedeemedMS != 0 && one.account != c.Account {
+			books.Differ(audit.Difference{Account: c.Account, What: "a code was credited to another account than it was redeemed by",
+				Recorded: c.Account, Computed: one.account})
+		}
+	}
+	switch {
+	case c.RedeemedMS == 0 && c.VoidedMS == 0 && len(credits) > 0:
+		books.Differ(audit.Difference{Account: credits[0].account, What: "a code was credited that was not redeemed", Recorded: c.ID})
+	case c.RedeemedMS != 0 && sum != c.Value:
+		books.Differ(audit.Difference{Account: c.Account, What: "a redeemed code is not the credit of its value",
+			Recorded: c.Value.String(), Computed: sum.String()})
+	}
+}
