@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/repeat"
 	"tollgate/internal/store"
 )
 
@@ -39,8 +39,8 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 	once := s.once(c, key, body)
 	replayed := false
 	out, err := change(s, c, func(tx *store.Tx) (any, error) {
-		saved, err := ledger.OnceTx(tx, once)
-		if errors.Is(err, ledger.ErrOtherBody) {
+		saved, err := repeat.AnswerTx(tx, once)
+		if errors.Is(err, repeat.ErrOtherBody) {
 			return nil, otherRequest()
 		}
 		if replayed = saved != nil; err != nil || replayed {
@@ -54,7 +54,7 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 		if f, ok := out.(fleeting); ok {
 			lasting = f.lasting()
 		}
-		return out, ledger.SaveOnceTx(tx, once, encode(lasting))
+		return out, repeat.SaveTx(tx, once, encode(lasting))
 	})
 	if err == nil && replayed {
 		c.replays()
@@ -66,8 +66,8 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 func (c *call) replays() { c.Header().Set("Idempotent-Replayed", "true") }
 
 // once is the request's key as the ledger knows it.
-func (s *server) once(c *call, key string, body object) ledger.Once {
-	return ledger.Once{Scope: onceScope, Key: key, Fingerprint: s.fingerprint(c, body), Window: onceWindow}
+func (s *server) once(c *call, key string, body object) repeat.Once {
+	return repeat.Once{Scope: onceScope, Key: key, Fingerprint: s.fingerprint(c, body), Window: onceWindow}
 }
 
 // otherRequest refuses a key that was used before, for something else.

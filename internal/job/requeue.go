@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/id"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/repeat"
 	"tollgate/internal/store"
 )
 
@@ -17,7 +18,7 @@ type Anew struct {
 	// Force asks for it although the job has succeeded.
 	Force bool
 	// Once is the request's Idempotency-Key; nil: none.
-	Once *ledger.Once
+	Once *repeat.Once
 	// Show renders the answer that is given, and saved for the key.
 	Show func(View) []byte
 	// Note adds to the transaction that it was done; nil: nothing is.
@@ -29,7 +30,7 @@ type Anew struct {
 // attempts and waits in the queue at its old place. One that has ended is
 // submitted once more, as a job of its own that passes the same admission for
 // the same key. A repetition with the same Idempotency-Key does nothing and gets
-// the first answer, replayed. ErrNoJob; ledger.ErrOtherBody; ledger.ErrUnknown;
+// the first answer, replayed. ErrNoJob; repeat.ErrOtherBody; ledger.ErrUnknown;
 // the faults of an admission, though never a 401, since the caller's own key is
 // another; a fault for a job that has succeeded, without Force, and for one whose
 // references are gone, as they are when a job has ended.
@@ -38,7 +39,7 @@ func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, r
 		// Twins on this node come one after the other, as with submissions.
 		defer j.submitting.lock("requeue " + o.Once.Key)()
 		err = j.opts.DB.Update(ctx, func(tx *store.Tx) error {
-			answer, err = ledger.OnceTx(tx, *o.Once)
+			answer, err = repeat.AnswerTx(tx, *o.Once)
 			return err
 		})
 		if err != nil || answer != nil {
@@ -62,7 +63,7 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *row.Job, p *row.Run, o Anew
 	err = j.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		moved, replayed = false, false
 		if o.Once != nil { // a twin on another node
-			answer, err = ledger.OnceTx(tx, *o.Once)
+			answer, err = repeat.AnswerTx(tx, *o.Once)
 			if replayed = answer != nil; err != nil || replayed {
 				return err
 			}
@@ -93,7 +94,7 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *row.Job, p *row.Run, o Anew
 		if answer = o.Show(v); o.Once == nil {
 			return nil
 		}
-		return ledger.SaveOnceTx(tx, *o.Once, answer)
+		return repeat.SaveTx(tx, *o.Once, answer)
 	})
 	switch {
 	case err != nil:
@@ -141,7 +142,7 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	next.Cost, next.Line, next.Code, next.StartedMS, next.EndedMS = 0, "", "", 0, 0
 	a := &anewAdmission{admission: admission{jobs: j, rec: &next}, show: o.Show, note: o.Note, old: old}
 	if o.Once != nil {
-		a.once = &ledger.OnceRide{Once: *o.Once}
+		a.once = &repeat.Ride{Once: *o.Once}
 	}
 	err = j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
 		Request: next.Request, Account: next.Account, Key: next.Key, KeyVersion: key.Version, Model: next.Model, Endpoint: next.Endpoint,
@@ -177,7 +178,7 @@ func onBehalf(err error) error {
 // answer under the Idempotency-Key of the operator's request.
 type anewAdmission struct {
 	admission
-	once *ledger.OnceRide // nil: none
+	once *repeat.Ride // nil: none
 	show func(View) []byte
 	note Note
 	old  string // the job that it is anew

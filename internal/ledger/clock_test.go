@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/repeat"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -237,10 +238,11 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 		save := func(key string) (saved []byte) {
 			t.Helper()
 			err := db.Update(ctx, func(tx *store.Tx) (err error) {
-				if saved, err = OnceTx(tx, Once{"s", key, []byte("body"), day}); err != nil || saved != nil {
+				once := repeat.Once{Scope: "s", Key: key, Fingerprint: []byte("body"), Window: day}
+				if saved, err = repeat.AnswerTx(tx, once); err != nil || saved != nil {
 					return err
 				}
-				return SaveOnceTx(tx, Once{"s", key, []byte("body"), day}, []byte("answer"))
+				return repeat.SaveTx(tx, once, []byte("answer"))
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/repeat"
 	"tollgate/internal/store"
 )
 
@@ -96,27 +96,27 @@ const onceWindow = 24 * time.Hour
 // of what the form made; what tells forms of several kinds apart. Browsers fill
 // forms in anew that they send again, so the value and who sends it are what is the
 // same then.
-func (v *Visit) Once(form *part.Inputs, what string) (ledger.Once, error) {
+func (v *Visit) Once(form *part.Inputs, what string) (repeat.Once, error) {
 	value := form.Field("once").Value
 	if len(value) < 16 {
-		return ledger.Once{}, fault.New(fault.InvalidRequest, "This form is incomplete. Reload the page and send it again.")
+		return repeat.Once{}, fault.New(fault.InvalidRequest, "This form is incomplete. Reload the page and send it again.")
 	}
 	by := v.Account()
 	if v.side.Kind == account.OperatorSession {
 		by = "operator"
 	}
-	return ledger.Once{Scope: "console " + by, Key: value, Fingerprint: []byte(what), Window: onceWindow}, nil
+	return repeat.Once{Scope: "console " + by, Key: value, Fingerprint: []byte(what), Window: onceWindow}, nil
 }
 
 // OnceTx does what a form asks for, unless the same form has done it before: then
 // it returns what was made then.
-func OnceTx(tx *store.Tx, once ledger.Once, act func() (made string, err error)) (made string, again bool, err error) {
-	saved, err := ledger.OnceTx(tx, once)
+func OnceTx(tx *store.Tx, once repeat.Once, act func() (made string, err error)) (made string, again bool, err error) {
+	saved, err := repeat.AnswerTx(tx, once)
 	if err != nil || saved != nil {
 		return string(saved), saved != nil, err
 	}
 	if made, err = act(); err != nil {
 		return "", false, err
 	}
-	return made, false, ledger.SaveOnceTx(tx, once, []byte(made))
+	return made, false, repeat.SaveTx(tx, once, []byte(made))
 }

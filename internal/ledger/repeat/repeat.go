@@ -1,4 +1,9 @@
-package ledger
+// Package repeat owns the answers that are saved by Idempotency-Key, for requests of
+// operators that are sent again.
+//
+// Invariants: an answer is saved in the transaction that did what it tells; within
+// its window the same request gets it again, and nothing is done twice.
+package repeat
 
 import (
 	"crypto/sha256"
@@ -23,11 +28,11 @@ type Once struct {
 	Window      time.Duration
 }
 
-// OnceTx returns the answer that was saved for an Idempotency-Key within the
-// window, or nil if the key is new: then do what was asked and call SaveOnceTx
+// AnswerTx returns the answer that was saved for an Idempotency-Key within the
+// window, or nil if the key is new: then do what was asked and call SaveTx
 // in the same transaction. Concurrent twins wait for each other here.
 // ErrOtherBody: the key belongs to a request with another fingerprint.
-func OnceTx(tx *store.Tx, o Once) ([]byte, error) {
+func AnswerTx(tx *store.Tx, o Once) ([]byte, error) {
 	if err := tx.Serialize("once " + o.Scope + " " + o.Key); err != nil {
 		return nil, err
 	}
@@ -35,8 +40,8 @@ func OnceTx(tx *store.Tx, o Once) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var saved savedOnce
-	err = tx.QueryRow(selectOnce, o.Scope, o.Key).Scan(saved.dest()...)
+	var saved savedRow
+	err = tx.QueryRow(selectSaved, o.Scope, o.Key).Scan(saved.dest()...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -63,8 +68,8 @@ func OnceTx(tx *store.Tx, o Once) ([]byte, error) {
 	return []byte(saved.answer), err
 }
 
-// SaveOnceTx saves the answer of an Idempotency-Key.
-func SaveOnceTx(tx *store.Tx, o Once, answer []byte) error {
+// SaveTx saves the answer of an Idempotency-Key.
+func SaveTx(tx *store.Tx, o Once, answer []byte) error {
 	now, err := tx.NowMS()
 	if err != nil {
 		return err
@@ -74,41 +79,41 @@ func SaveOnceTx(tx *store.Tx, o Once, answer []byte) error {
 	return err
 }
 
-const selectOnce = `SELECT fingerprint, answer, created_ms FROM ledger_once WHERE scope = $1 AND key = $2`
+const selectSaved = `SELECT fingerprint, answer, created_ms FROM ledger_once WHERE scope = $1 AND key = $2`
 
-// savedOnce is a row of selectOnce.
-type savedOnce struct {
+// savedRow is a row of selectSaved.
+type savedRow struct {
 	fingerprint, answer string
 	createdMS           int64
 }
 
-func (s *savedOnce) dest() []any { return []any{&s.fingerprint, &s.answer, &s.createdMS} }
+func (s *savedRow) dest() []any { return []any{&s.fingerprint, &s.answer, &s.createdMS} }
 
 // over tells whether the answer has run out.
-func (s *savedOnce) over(o Once, expiryMS int64) bool {
+func (s *savedRow) over(o Once, expiryMS int64) bool {
 	return expiryMS-s.createdMS > o.Window.Milliseconds()
 }
 
-// OnceRide is an Idempotency-Key in the transaction that admits a job, for the
+// Ride is an Idempotency-Key in the transaction that admits a job, for the
 // rider that writes the job. Its caller keeps twins on this node apart, since two
 // of one batch do not see each other; on others they wait for the account.
-type OnceRide struct {
+type Ride struct {
 	Once
-	saved *savedOnce
+	saved *savedRow
 }
 
 // Read adds the reading of what was saved.
-func (o *OnceRide) Read(q *store.Batch) {
+func (o *Ride) Read(q *store.Batch) {
 	o.saved = nil
 	q.Query(func(row store.Row) error {
-		o.saved = &savedOnce{}
+		o.saved = &savedRow{}
 		return row.Scan(o.saved.dest()...)
-	}, selectOnce, o.Scope, o.Key)
+	}, selectSaved, o.Scope, o.Key)
 }
 
 // Saved returns the saved answer, nil if there is none: then call Write.
-// expiryMS is the time that decides what has run out. ErrOtherBody as OnceTx.
-func (o *OnceRide) Saved(expiryMS int64) ([]byte, error) {
+// expiryMS is the time that decides what has run out. ErrOtherBody as AnswerTx.
+func (o *Ride) Saved(expiryMS int64) ([]byte, error) {
 	switch {
 	case o.saved == nil || o.saved.over(o.Once, expiryMS):
 		return nil, nil
@@ -119,7 +124,7 @@ func (o *OnceRide) Saved(expiryMS int64) ([]byte, error) {
 }
 
 // Write adds the saving of the answer.
-func (o *OnceRide) Write(q *store.Batch, answer []byte, nowMS int64) {
+func (o *Ride) Write(q *store.Batch, answer []byte, nowMS int64) {
 	q.Exec(nil, `INSERT INTO ledger_once (scope, key, fingerprint, answer, created_ms) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (scope, key) DO UPDATE SET fingerprint = excluded.fingerprint, answer = excluded.answer, created_ms = excluded.created_ms`,
 		o.Scope, o.Key, hash(o.Fingerprint), string(answer), nowMS)

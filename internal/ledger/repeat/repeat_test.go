@@ -1,4 +1,4 @@
-package ledger
+package repeat
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func TestOnce(t *testing.T) {
 		for range 20 {
 			group.Go(func() {
 				err := db.Update(context.Background(), func(tx *store.Tx) error {
-					saved, err := OnceTx(tx, Once{"s", "k", []byte("body"), time.Hour})
+					saved, err := AnswerTx(tx, Once{"s", "k", []byte("body"), time.Hour})
 					if err != nil {
 						return err
 					}
@@ -31,7 +31,7 @@ func TestOnce(t *testing.T) {
 						return nil
 					}
 					done.Add(1)
-					return SaveOnceTx(tx, Once{"s", "k", []byte("body"), time.Hour}, []byte("answer"))
+					return SaveTx(tx, Once{"s", "k", []byte("body"), time.Hour}, []byte("answer"))
 				})
 				if err != nil {
 					t.Error(err)
@@ -43,7 +43,7 @@ func TestOnce(t *testing.T) {
 			t.Errorf("done %d times; want once", done.Load())
 		}
 		err := db.Update(context.Background(), func(tx *store.Tx) error {
-			_, err := OnceTx(tx, Once{"s", "k", []byte("another"), time.Hour})
+			_, err := AnswerTx(tx, Once{"s", "k", []byte("another"), time.Hour})
 			return err
 		})
 		if !errors.Is(err, ErrOtherBody) {
