@@ -141,3 +141,80 @@ func TestProportion(t *testing.T) {
 		}
 	}
 }
+
+func TestBillsTimesAFactor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		units    int64
+		price    Price
+		by       Factor
+		half, up Amount
+	}{
+		{1000, 250_000_000, One, 250_000, 250_000},
+		{1000, 250_000_000, 900_000, 225_000, 225_000},
+		{1, 1, MaxFactor, 0, 1},       // a thousandth of a nano-dollar
+		{4, 100_000, 1_300_000, 1, 1}, // 0.52
+		{5, 100_000, 900_000, 0, 1},   // 0.45
+		{5, 100_000, One, 1, 1},       // half: up
+		{1, 0, MaxFactor, 0, 0},       // what is free stays free
+		{0, MaxPrice, MaxFactor, 0, 0},
+		{1 << 40, MaxPrice, 1, 109_951_162_777_600, 109_951_162_777_600},
+		{1 << 40, MaxPrice, One, math.MaxInt64, math.MaxInt64},
+		{1 << 40, MaxPrice, MaxFactor, math.MaxInt64, math.MaxInt64},
+	} {
+		var s Sum
+		s.Tokens(tt.units, tt.price, One)
+		if half, up := s.Charged(tt.by), s.Held(tt.by); half != tt.half || up != tt.up {
+			t.Errorf("%d x %s x %s = %d, rounded up %d; want %d and %d", tt.units, tt.price, tt.by, half, up, tt.half, tt.up)
+		}
+	}
+}
+
+func TestBillsTimesAFactorAgreeWithRationalArithmetic(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var s Sum
+		exact := new(big.Int)
+		for range rapid.IntRange(1, 6).Draw(t, "parts") {
+			units := rapid.Int64Range(0, 1<<40).Draw(t, "units")
+			price := rapid.Int64Range(0, int64(MaxPrice)).Draw(t, "price")
+			s.Tokens(units, Price(price), One)
+			exact.Add(exact, new(big.Int).Mul(big.NewInt(units), big.NewInt(price)))
+		}
+		by := rapid.Int64Range(1, int64(MaxFactor)).Draw(t, "factor")
+		exact.Mul(exact, big.NewInt(by))
+		unit := big.NewInt(1_000_000_000_000)
+		for _, tt := range []struct {
+			got Amount
+			add int64
+		}{{s.Charged(Factor(by)), 500_000_000_000}, {s.Held(Factor(by)), 999_999_999_999}} {
+			want := new(big.Int).Add(exact, big.NewInt(tt.add))
+			want.Quo(want, unit)
+			if !want.IsInt64() {
+				want.SetInt64(math.MaxInt64)
+			}
+			if int64(tt.got) != want.Int64() {
+				t.Fatalf("got %d, want %s", tt.got, want)
+			}
+		}
+		if s.Charged(One) != s.Round() {
+			t.Fatalf("times one is %d, not %d", s.Charged(One), s.Round())
+		}
+	})
+}
+
+func TestPricesTimesAFactorAreExact(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		price Price
+		by    Factor
+		want  string
+	}{
+		{250_000_000, 900_000, "0.225"}, {250_000_000, One, "0.25"}, {2_000_000_000, 1_500_000, "3"}, {0, 2_000_000, "0"},
+		{1, 1, "0.000000000000001"}, {30_000_000, 333_333, "0.00999999"}, {MaxPrice, MaxFactor, "100000000"},
+	} {
+		if got := tt.price.Times(tt.by); got != tt.want {
+			t.Errorf("%s x %s is shown as %s, want %s", tt.price, tt.by, got, tt.want)
+		}
+	}
+}

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
+	"strings"
 )
 
 // Price is a price in nano-dollars for a million units (tokens), or for one
@@ -58,6 +61,15 @@ func (p Price) Proportion(by, of Price) Price {
 	}
 	quotient, _ := bits.Div64(hi, lo, uint64(of))
 	return Price(min(quotient, uint64(MaxPrice)))
+}
+
+// Times returns the price times a factor in US dollars, exact: with up to 15
+// decimals.
+func (p Price) Times(by Factor) string {
+	product := new(big.Int).Mul(big.NewInt(int64(p)), big.NewInt(int64(by)))
+	whole, part := product.QuoRem(product, big.NewInt(1_000_000_000_000_000), new(big.Int))
+	decimals := strings.TrimRight(fmt.Sprintf(".%015d", part), "0")
+	return whole.String() + strings.TrimSuffix(decimals, ".")
 }
 
 // MarshalJSON writes the price as a JSON number of US dollars.
@@ -153,5 +165,49 @@ func (s *Sum) Round() Amount {
 		return math.MaxInt64
 	}
 	q, _ := bits.Div64(hi, lo, unit)
+	return Amount(min(q, math.MaxInt64))
+}
+
+// Unbillable is a bill that no hold passes.
+func Unbillable() Sum { return Sum{over: true} }
+
+// Charged returns what is charged for the bill to whom pays it times a factor: the
+// exact product, rounded once, half up. A factor of 0 is none.
+func (s *Sum) Charged(by Factor) Amount {
+	if by == 0 {
+		return s.Round()
+	}
+	return s.product(by, productUnit/2)
+}
+
+// Held returns what is held for the bill, so that no smaller one is charged more:
+// with a factor the exact product rounded up, and without one Round.
+func (s *Sum) Held(by Factor) Amount {
+	if by == 0 {
+		return s.Round()
+	}
+	return s.product(by, productUnit-1)
+}
+
+// productUnit is a nano-dollar in a sum times a factor.
+const productUnit = 1_000_000_000_000_000_000
+
+// product returns the whole nano-dollars of the sum times a factor, to which so
+// many parts of one are added.
+func (s *Sum) product(by Factor, parts uint64) Amount {
+	if s.over || by < 0 {
+		return math.MaxInt64
+	}
+	top, middle := bits.Mul64(s.hi, uint64(by))
+	carried, low := bits.Mul64(s.lo, uint64(by))
+	middle, carry := bits.Add64(middle, carried, 0)
+	top += carry
+	low, carry = bits.Add64(low, parts, 0)
+	middle, carry = bits.Add64(middle, 0, carry)
+	top += carry
+	if top != 0 || middle >= productUnit {
+		return math.MaxInt64
+	}
+	q, _ := bits.Div64(middle, low, productUnit)
 	return Amount(min(q, math.MaxInt64))
 }
