@@ -8,10 +8,13 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Choice is what a request chose that changes its price.
+// Choice is what changes the price of a request: what it chose, and whose it is.
 type Choice struct {
 	Options []wire.Priced // values of fields, the service tier among them
 	Tools   []wire.Priced // hosted tools
+	// Factor is what its account pays in place of each price here: so many times
+	// it; 0: the price itself.
+	Factor money.Factor
 }
 
 const (
@@ -82,7 +85,7 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 			}
 			s.Each(min(calls, maxUnits), m.Price.Tools[tool.Name], money.One)
 		}
-		highest = max(highest, s.Round())
+		highest = max(highest, s.Held(c.Factor))
 	}
 	return highest
 }
@@ -91,8 +94,8 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 // rates of the answer's own prompt length, cached and cache-written parts and
 // images and sound at their rates, the factor of the tier that the provider answered with if it
 // says so and that tier is priced, else of the one requested, and the hosted
-// tool calls that the answer shows. It is rounded once. Usage that contradicts
-// itself (parts larger than their whole, negative counts) is read as what is
+// tool calls that the answer shows; all of it times the account's factor. It is
+// rounded once. Usage that contradicts itself (parts larger than their whole, negative counts) is read as what is
 // possible; the cost is never negative.
 func (m *Model) Cost(u wire.Usage, c Choice) money.Amount {
 	factor, rates := m.factor(c, u.ServiceTier), m.ratesFor(clamp(u.Prompt, maxUnits))
@@ -107,7 +110,7 @@ func (m *Model) Cost(u wire.Usage, c Choice) money.Amount {
 	for name, calls := range u.ToolCalls {
 		s.Each(clamp(calls, maxUnits), m.Price.Tools[name], money.One)
 	}
-	return s.Round()
+	return s.Charged(c.Factor)
 }
 
 // parts are the tokens of a usage, each in one part of its prompt or its answer.

@@ -137,6 +137,7 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 				c.Options = append(c.Options, wire.Priced{Param: option, Name: value})
 			}
 		}
+		c.Factor = drawFactor(t)
 		calls := map[string]int64{}
 		if rapid.Bool().Draw(t, "searches") {
 			limit := rapid.Int64Range(0, 20).Draw(t, "max calls")
@@ -179,6 +180,12 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 			t.Fatalf("%+v costs %s, held %s", usage, cost, held)
 		}
 	})
+}
+
+// drawFactor makes none, or one that an account can have.
+func drawFactor(t *rapid.T) money.Factor {
+	return rapid.OneOf(rapid.SampledFrom([]money.Factor{0, money.One, 1, 900_000, 1_300_000, 333_333, money.MaxFactor}),
+		rapid.Map(rapid.Int64Range(1, int64(money.MaxFactor)), func(v int64) money.Factor { return money.Factor(v) })).Draw(t, "factor")
 }
 
 // drawModel makes a chat model with any prices that a catalog accepts.

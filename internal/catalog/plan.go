@@ -33,6 +33,9 @@ type Plan struct {
 	Seconds int64 `json:"seconds,omitempty"`
 	// Count is how many images are wanted, 1 for a video.
 	Count int64 `json:"count"`
+	// Factor is what the account paid in place of each price when the job was
+	// submitted: so many times it; 0: the price itself.
+	Factor money.Factor `json:"factor,omitempty"`
 }
 
 // ImageAsk is what an image submission asks for, as far as the catalog decides
@@ -248,19 +251,30 @@ func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
 	return p, nil
 }
 
+// PlanHold is what is held for a plan: what it costs when all of it is delivered,
+// which with a factor is rounded up.
+func (m *Model) PlanHold(p Plan) money.Amount {
+	s := m.planBill(p, p.Count)
+	return s.Held(p.Factor)
+}
+
 // PlanCost is what a plan costs when so many images, or the clip (1), were
-// delivered; the hold is PlanCost(p, p.Count). It is exact, never negative, and
-// never more than the hold, whatever was delivered. A plan whose tier the model
-// does not have cannot be billed: it costs more than any hold passes.
+// delivered. It is exact to half a nano-dollar, never negative, and never more than
+// the hold, whatever was delivered. A plan whose tier the model does not have cannot
+// be billed: it costs more than any hold passes.
 func (m *Model) PlanCost(p Plan, delivered int64) money.Amount {
+	s := m.planBill(p, delivered)
+	return s.Charged(p.Factor)
+}
+
+// planBill adds up what was delivered at the model's prices.
+func (m *Model) planBill(p Plan, delivered int64) (s money.Sum) {
 	tier, ok := m.tier(p.Tier)
 	if !ok {
-		return math.MaxInt64
+		return money.Unbillable()
 	}
-	units := m.units(p, delivered)
-	var s money.Sum
-	s.Each(units, tier.Price, money.One)
-	return s.Round()
+	s.Each(m.units(p, delivered), tier.Price, money.One)
+	return s
 }
 
 // units is what is priced of a plan of which so much was delivered: images,

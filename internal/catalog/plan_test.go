@@ -244,11 +244,15 @@ func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
 			Tier:    rapid.SampledFrom(m.Tiers).Draw(t, "tier").Name,
 			Seconds: rapid.Int64Range(0, maxSeconds).Draw(t, "seconds"),
 			Count:   1,
+			Factor:  drawFactor(t),
 		}
 		if m.Kind == KindImage {
 			p.Count = rapid.Int64Range(1, maxPieces).Draw(t, "count")
 		}
-		held := m.PlanCost(p, p.Count)
+		held := m.PlanHold(p)
+		if full := m.PlanCost(p, p.Count); held < full || held > full+1 {
+			t.Fatalf("%s is held for what costs %s", held, full)
+		}
 		before := money.Amount(0)
 		for delivered := int64(-1); delivered <= p.Count+2; delivered++ {
 			units := max(0, min(delivered, p.Count))
@@ -257,6 +261,9 @@ func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
 			}
 			tier, _ := m.tier(p.Tier)
 			want := new(big.Int).Mul(big.NewInt(units), big.NewInt(int64(tier.Price)))
+			if p.Factor != 0 {
+				want.Mul(want, big.NewInt(int64(p.Factor))).Add(want, big.NewInt(500_000)).Quo(want, big.NewInt(1_000_000))
+			}
 			got := m.PlanCost(p, delivered)
 			if want.Cmp(big.NewInt(int64(got))) != 0 {
 				t.Fatalf("%d delivered cost %d nano; want %s", delivered, int64(got), want)
