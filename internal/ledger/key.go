@@ -45,8 +45,12 @@ func orNil[T ~int64](stored int64) *T {
 	return &v
 }
 
-// OpenKeyTx opens a key of an account at version 1.
+// OpenKeyTx opens a key of an account at version 1. It waits for RecheckKeysTx of the
+// account, and is waited for.
 func OpenKeyTx(tx *store.Tx, key, account string, limits KeyLimits) error {
+	if err := tx.Lock("ledger_account", "id", account); err != nil {
+		return err
+	}
 	_, err := tx.Exec(`INSERT INTO ledger_key (id, account, version, disabled, closed, rpm, daily_budget_nano, total_limit_nano,
 		spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms)
 		VALUES ($1, $2, 1, $3, 0, $4, $5, $6, 0, 0, 0, 0, 0, 0, 0)`,
@@ -63,6 +67,17 @@ func ChangeKeyTx(tx *store.Tx, key string, limits KeyLimits) error {
 			WHERE id = $5 AND closed = 0`,
 			flag(limits.Disabled), orNone(limits.RPM), orNone(limits.DailyBudget), orNone(limits.TotalLimit), key)
 	})
+}
+
+// RecheckKeysTx raises the version of all keys of an account, so that every node
+// repeats its checks: call it for every change of what an account's requests are
+// checked or priced by. No request is admitted on what was known before.
+func RecheckKeysTx(tx *store.Tx, account string) error {
+	if err := tx.Lock("ledger_account", "id", account); err != nil {
+		return err
+	}
+	_, err := tx.Exec(`UPDATE ledger_key SET version = version + 1 WHERE account = $1 AND closed = 0`, account)
+	return err
 }
 
 // CloseKeyTx disables a deleted key for ever; its row stays for the books.

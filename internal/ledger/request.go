@@ -39,7 +39,8 @@ type Receipt struct {
 	Attempts                          json.RawMessage
 	Tokens                            Tokens
 	Source                            UsageSource
-	Revision                          int64 // of the catalog that priced it
+	Revision                          int64        // of the catalog that priced it
+	Factor                            money.Factor // by which its prices were multiplied; 0: by none
 	Cost, Held                        money.Amount
 	Over                              money.Amount // what usage exceeded the hold by
 	FirstByteMS, DurationMS           int64
@@ -73,7 +74,7 @@ func OwnRequestTx(tx *store.Tx, account, request string) (Receipt, error) {
 
 const logColumns = `id, account, key, model, endpoint, job, outcome, status, code, line, attempts, prompt_tokens, cached_tokens,
 	completion_tokens, images, clips, video_ms, source, revision, cost_nano, held_nano, over_nano, first_byte_ms, duration_ms, created_ms,
-	ended_ms, stands_for`
+	ended_ms, stands_for, price_factor`
 
 // scan reads logColumns.
 func (r *Receipt) scan(scan func(dest ...any) error) error {
@@ -81,7 +82,7 @@ func (r *Receipt) scan(scan func(dest ...any) error) error {
 	t := &r.Tokens
 	err := scan(&r.ID, &r.Account, &r.Key, &r.Model, &r.Endpoint, &r.Job, &r.Outcome, &r.Status, &r.Code, &r.Line, &attempts,
 		&t.Prompt, &t.Cached, &t.Completion, &t.Images, &t.Clips, &t.VideoMS, &r.Source, &r.Revision,
-		&r.Cost, &r.Held, &r.Over, &r.FirstByteMS, &r.DurationMS, &r.CreatedMS, &r.EndedMS, &r.StandsFor)
+		&r.Cost, &r.Held, &r.Over, &r.FirstByteMS, &r.DurationMS, &r.CreatedMS, &r.EndedMS, &r.StandsFor, &r.Factor)
 	r.Attempts = json.RawMessage(attempts)
 	return err
 }

@@ -72,7 +72,7 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 	}
 	if len(holds) > 0 {
 		q.Query(b.scanHold, `SELECT id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
-			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job
+			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job, price_factor
 			FROM ledger_hold WHERE `+db.In("id", 1), store.List(holds))
 	}
 	q.Now(&b.NowMS)
@@ -133,7 +133,7 @@ func (b *batch) scanHold(row store.Row) error {
 	var free int64
 	if err := row.Scan(&h.ID, &h.Epoch, &h.Account, &h.Key, &h.Model, &h.Endpoint, &h.Day, &h.Revision, &free,
 		(*int64)(&h.Amount), &h.CreatedMS, (*int64)(&h.Cost), &h.Tokens.Prompt, &h.Tokens.Cached, &h.Tokens.Completion, &h.Line,
-		&h.Job); err != nil {
+		&h.Job, (*int64)(&h.Factor)); err != nil {
 		return err
 	}
 	h.Free = free != 0
@@ -151,7 +151,7 @@ var (
 	insertHolds = store.Insert("ledger_hold",
 		`id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
 		free bigint, amount_nano bigint, created_ms bigint, cost_nano 0, prompt_tokens 0, cached_tokens 0, completion_tokens 0, line '',
-			job text`, "")
+			job text, price_factor bigint`, "")
 	updateProgress = store.Update("ledger_hold",
 		`cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
 		line text, id text`)
@@ -184,7 +184,7 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	rows = insertHolds.Make(len(b.NewHolds))
 	for _, h := range b.NewHolds {
 		rows = append(rows, h.ID, h.Epoch, h.Account, h.Key, h.Model, h.Endpoint, h.Day, h.Revision, flag(h.Free), int64(h.Amount),
-			h.CreatedMS, h.Job)
+			h.CreatedMS, h.Job, int64(h.Factor))
 	}
 	q.Rows(insertHolds, rows)
 	b.writeProgress(q)
@@ -254,7 +254,8 @@ func word(text string) string {
 const receiptColumns = `id text, account text, seq bigint, key text, model text, endpoint text, day bigint, revision bigint, outcome bigint,
 	status bigint, code text, line text, attempts text, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, images bigint,
 	cost_nano bigint, over_nano bigint, held_nano bigint, balance_nano bigint, first_byte_ms bigint, duration_ms bigint, created_ms bigint,
-	ended_ms bigint, stands_for bigint, job text, free bigint, clips bigint, video_ms bigint, line_cost_nano bigint, source bigint, dated 1`
+	ended_ms bigint, stands_for bigint, job text, free bigint, clips bigint, video_ms bigint, line_cost_nano bigint, source bigint, dated 1,
+	price_factor bigint`
 
 var (
 	insertReceipts = store.Insert("ledger_receipt", receiptColumns, "")
@@ -286,7 +287,7 @@ func appendReceipt(rows []any, r *books.ReceiptRow) []any {
 		r.End.Tokens.Prompt, r.End.Tokens.Cached, r.End.Tokens.Completion, r.End.Tokens.Images,
 		int64(r.Cost), int64(r.Over), int64(r.Hold.Amount), int64(r.Balance),
 		r.End.FirstByte.Milliseconds(), r.End.Duration.Milliseconds(), r.Hold.CreatedMS, r.EndedMS, r.StandsFor, r.Hold.Job, flag(r.Hold.Free),
-		r.End.Tokens.Clips, r.End.Tokens.VideoMS, int64(r.End.TakenByLines()), int64(r.End.Source))
+		r.End.Tokens.Clips, r.End.Tokens.VideoMS, int64(r.End.TakenByLines()), int64(r.End.Source), int64(r.Hold.Factor))
 }
 
 // sumUsageDay adds figures of a day to those that were put aside of it.

@@ -91,7 +91,8 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 
 	hold := &HoldRow{
 		ID: a.Request, Epoch: epoch, Account: a.Account, Key: a.Key, Model: a.Model, Endpoint: a.Endpoint,
-		Day: day, Revision: a.Revision, Free: a.FreeDaily > 0, Amount: a.Amount, CreatedMS: a.Received.UnixMilli(),
+		Day: day, Revision: a.Revision, Free: a.FreeDaily > 0, Amount: a.Amount, Factor: a.Factor,
+		CreatedMS: a.Received.UnixMilli(),
 	}
 	acct.Held += a.Amount
 	acct.Dirty = true

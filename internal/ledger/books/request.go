@@ -39,7 +39,10 @@ type Admission struct {
 	// FreeDaily is a free model's requests per account and UTC day; 0: not free.
 	FreeDaily int64
 	Revision  int64 // of the catalog that prices it
-	Received  time.Time
+	// Factor is what the account pays in place of the catalog's prices: so many
+	// times them; 0: the prices themselves. Amount is by it, and so are all costs.
+	Factor   money.Factor
+	Received time.Time
 	// Job is the id of the job that the request submits, for AdmitJob; empty
 	// for chat.
 	Job string

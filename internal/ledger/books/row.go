@@ -38,6 +38,7 @@ type HoldRow struct {
 	Day, Revision                            int64
 	Free                                     bool
 	Amount                                   money.Amount
+	Factor                                   money.Factor // of the catalog's prices; 0: none
 	CreatedMS                                int64
 	Cost                                     money.Amount // produced so far
 	Tokens                                   Tokens

@@ -1,0 +1,80 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestReceiptsKeepTheFactor ends requests that were admitted by a factor, one of
+// them by the sweep: their receipts say by which.
+func TestReceiptsKeepTheFactor(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		want := map[string]money.Factor{}
+		admit := func(factor money.Factor) *Hold {
+			t.Helper()
+			a := admission("a", money.USD)
+			a.Factor = factor
+			want[a.Request] = factor
+			h, err := f.Admit(t.Context(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}
+		for _, factor := range []money.Factor{0, 900_000} {
+			if err := admit(factor).Settle(t.Context(), billed(money.USD/2)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		admit(money.MaxFactor)
+		f.fence()
+		f.mustAdmit("a", 0).Release(failed()) // of its next life
+		if err := f.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, r := range f.requests(RequestFilter{Account: "a", Limit: 10}) {
+			if factor, ours := want[r.ID]; ours {
+				if found++; r.Factor != factor {
+					t.Errorf("%s was admitted by %s and says %s", r.ID, factor, r.Factor)
+				}
+			}
+		}
+		if found != len(want) {
+			t.Errorf("%d receipts, want %d", found, len(want))
+		}
+		f.audited()
+	})
+}
+
+// TestRecheckKeys raises the versions of an account's keys: nothing is admitted on
+// what was known of them.
+func TestRecheckKeys(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", money.USD, 0, KeyLimits{})
+		f.open("b", money.USD, 0, KeyLimits{})
+		if err := db.Update(t.Context(), func(tx *store.Tx) error { return RecheckKeysTx(tx, "a") }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.admit("a", 0); !errors.Is(err, ErrKeyChanged) {
+			t.Errorf("admitted on an old version: %v", err)
+		}
+		f.mustAdmit("b", 0).Release(failed())
+		again := admission("a", 0)
+		again.KeyVersion = f.keyState("a").Version
+		h, err := f.Admit(t.Context(), again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Release(failed())
+	})
+}
