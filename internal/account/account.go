@@ -38,6 +38,7 @@ type Account struct {
 	Email     string // contact address in canonical form; empty for none
 	Note      string // of operators, who alone see it
 	CreatedMS int64
+	Prices    Prices
 	Money     ledger.AccountState
 	Over      money.Amount // what usage has exceeded its holds by
 }
@@ -53,6 +54,10 @@ type Opening struct {
 	PasswordHash string
 	// Floor is the lowest balance allowed, zero or negative.
 	Floor money.Amount
+	// Factor and Prices are what it pays in place of the catalog's prices, as
+	// Prices says; nil: these.
+	Factor *money.Factor
+	Prices map[string]money.Factor
 }
 
 // Check brings the texts of an opening in canonical form, or says what is
@@ -70,6 +75,14 @@ func (o *Opening) Check() (err error) {
 		return fault.At(fault.InvalidRequest, "email",
 			"A password needs an email: the two together are the console sign-in. Send both or neither.")
 	}
+	if o.Factor != nil {
+		if err := checkFactor(*o.Factor); err != nil {
+			return err
+		}
+	}
+	if err := checkPrices(o.Prices); err != nil {
+		return err
+	}
 	return checkFloor(o.Floor)
 }
 
@@ -84,8 +97,12 @@ func CreateTx(tx *store.Tx, o Opening) (Account, error) {
 		return Account{}, err
 	}
 	a := Account{ID: newID("acct_", now), Name: o.Name, Email: o.Email, CreatedMS: now}
-	if _, err := tx.Exec(`INSERT INTO account (id, name, email, created_ms) VALUES ($1, $2, $3, $4)`,
-		a.ID, a.Name, a.Email, a.CreatedMS); err != nil {
+	factor := money.One
+	if o.Factor != nil {
+		factor = *o.Factor
+	}
+	if _, err := tx.Exec(`INSERT INTO account (id, name, email, created_ms, price_factor, prices) VALUES ($1, $2, $3, $4, $5, $6)`,
+		a.ID, a.Name, a.Email, a.CreatedMS, int64(factor), pricesText(o.Prices)); err != nil {
 		return Account{}, fmt.Errorf("insert account: %w", err)
 	}
 	if err := ledger.OpenAccountTx(tx, a.ID, o.Floor); err != nil {
@@ -101,9 +118,7 @@ func CreateTx(tx *store.Tx, o Opening) (Account, error) {
 
 // GetTx returns an account.
 func GetTx(tx *store.Tx, account string) (Account, error) {
-	a := Account{ID: account}
-	err := tx.QueryRow(`SELECT name, email, note, created_ms FROM account WHERE id = $1`, account).
-		Scan(&a.Name, &a.Email, &a.Note, &a.CreatedMS)
+	a, err := scanAccount(tx.QueryRow(`SELECT `+accountColumns+` FROM account WHERE id = $1`, account).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Account{}, notFound("account", account)
 	}
@@ -115,7 +130,20 @@ func GetTx(tx *store.Tx, account string) (Account, error) {
 	return list[0], err
 }
 
-const accountsPage = `SELECT id, name, email, note, created_ms FROM account WHERE id > $1 ORDER BY id LIMIT $2`
+// accountColumns are those of scanAccount.
+const accountColumns = `id, name, email, note, created_ms, price_factor, prices`
+
+func scanAccount(scan func(...any) error) (a Account, err error) {
+	var factor int64
+	var prices string
+	if err := scan(&a.ID, &a.Name, &a.Email, &a.Note, &a.CreatedMS, &factor, &prices); err != nil {
+		return a, err
+	}
+	a.Prices, err = loadPrices(factor, prices)
+	return a, err
+}
+
+const accountsPage = `SELECT ` + accountColumns + ` FROM account WHERE id > $1 ORDER BY id LIMIT $2`
 
 // ListTx returns up to limit accounts in the order of their creation,
 // beginning behind the identifier after, and whether more follow.
@@ -127,10 +155,7 @@ func ListTx(tx *store.Tx, after string, limit int) ([]Account, bool, error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("list accounts: %w", err)
 	}
-	list, err := collect(rows, func(scan func(...any) error) (a Account, err error) {
-		err = scan(&a.ID, &a.Name, &a.Email, &a.Note, &a.CreatedMS)
-		return a, err
-	})
+	list, err := collect(rows, scanAccount)
 	if err != nil {
 		return nil, false, fmt.Errorf("list accounts: %w", err)
 	}
@@ -158,10 +183,13 @@ type Patch struct {
 	Note     *string // at most 4000 characters
 	Disabled *bool
 	Floor    *money.Amount
+	Factor   *money.Factor
+	Prices   *map[string]money.Factor // all of them
 }
 
 // ChangeTx changes an account and returns it as it is now. Disabling it stops
-// all its keys: tell the key cache with Keys.ForgetAccount after the commit.
+// all its keys: tell the key cache with Keys.ForgetAccount after the commit. What
+// is admitted after a change of its prices is billed by the new ones, on all nodes.
 func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 	if c.Floor != nil {
 		if err := checkFloor(*c.Floor); err != nil {
@@ -189,12 +217,40 @@ func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 			return Account{}, fmt.Errorf("note about account: %w", err)
 		}
 	}
+	if err := c.changePricesTx(tx, account); err != nil {
+		return Account{}, err
+	}
 	if c.Disabled != nil || c.Floor != nil {
 		if err := ledger.ChangeAccountTx(tx, account, ledger.AccountChange{Floor: c.Floor, Disabled: c.Disabled}); err != nil {
 			return Account{}, err
 		}
 	}
 	return GetTx(tx, account)
+}
+
+// changePricesTx changes what an account pays. Its keys get new versions, since what
+// nodes remember of a key holds its account's prices.
+func (c *Patch) changePricesTx(tx *store.Tx, account string) error {
+	if c.Factor == nil && c.Prices == nil {
+		return nil
+	}
+	if c.Factor != nil {
+		if err := checkFactor(*c.Factor); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`UPDATE account SET price_factor = $1 WHERE id = $2`, int64(*c.Factor), account); err != nil {
+			return fmt.Errorf("change the price factor: %w", err)
+		}
+	}
+	if c.Prices != nil {
+		if err := checkPrices(*c.Prices); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`UPDATE account SET prices = $1 WHERE id = $2`, pricesText(*c.Prices), account); err != nil {
+			return fmt.Errorf("change the prices: %w", err)
+		}
+	}
+	return ledger.RecheckKeysTx(tx, account)
 }
 
 // checkFloor refuses an overdraft floor above zero.

@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -68,7 +69,7 @@ func TestAccountLife(t *testing.T) {
 			t.Errorf("changed to %+v", b)
 		}
 		c := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{}) })
-		if c != b {
+		if !reflect.DeepEqual(c, b) {
 			t.Errorf("an empty change made %+v of %+v", c, b)
 		}
 		users, _, err := func() (list []User, more bool, err error) {

@@ -35,8 +35,7 @@ func (k *Keys) Named(ctx context.Context, account, key string) (Principal, error
 	var found finding
 	err := k.options.DB.View(ctx, func(tx *store.Tx) error {
 		var r row
-		err := tx.QueryRow(`SELECT hash, id, allowed_models, allowed_ips FROM api_key WHERE id = $1 AND account = $2 AND deleted = 0`,
-			key, account).Scan(&r.hash, &r.key, &r.models, &r.ips)
+		err := tx.QueryRow(selectKeys+`k.id = $1 AND k.account = $2`, key, account).Scan(r.dest()...)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -64,16 +63,23 @@ func (k *Keys) Named(ctx context.Context, account, key string) (Principal, error
 // row is one api_key row of a look-up.
 type row struct {
 	hash, key, models, ips string
+	factor                 int64
+	prices                 string
 }
 
+// selectKeys begins the statements that look keys up.
+const selectKeys = `SELECT k.hash, k.id, k.allowed_models, k.allowed_ips, a.price_factor, a.prices
+	FROM api_key k JOIN account a ON a.id = k.account WHERE k.deleted = 0 AND `
+
+func (r *row) dest() []any { return []any{&r.hash, &r.key, &r.models, &r.ips, &r.factor, &r.prices} }
+
 func readKeysTx(tx *store.Tx, asked []digest) (map[digest]finding, error) {
-	rows, err := tx.Query(`SELECT hash, id, allowed_models, allowed_ips FROM api_key WHERE `+tx.In("hash", 1)+` AND deleted = 0`,
-		store.List(ids(asked, digest.String)))
+	rows, err := tx.Query(selectKeys+tx.In("k.hash", 1), store.List(ids(asked, digest.String)))
 	if err != nil {
 		return nil, err
 	}
 	list, err := collect(rows, func(scan func(...any) error) (r row, err error) {
-		err = scan(&r.hash, &r.key, &r.models, &r.ips)
+		err = scan(r.dest()...)
 		return r, err
 	})
 	if err != nil || len(list) == 0 {
@@ -107,6 +113,10 @@ func judge(r row, state ledger.KeyState, ok bool) finding {
 	if err != nil {
 		return finding{err: fmt.Errorf("key %s: %w", r.key, err)}
 	}
+	prices, err := loadPrices(r.factor, r.prices)
+	if err != nil {
+		return finding{err: fmt.Errorf("key %s: %w", r.key, err)}
+	}
 	return finding{good: true, principal: Principal{Account: state.Account, Key: r.key, Version: state.Version,
-		AllowedModels: models, AllowedIPs: addresses}}
+		Prices: prices, AllowedModels: models, AllowedIPs: addresses}}
 }

@@ -12,7 +12,9 @@ type Principal struct {
 	Key     string // key_…
 	// Version is that of the key's row when it was read; admission refuses
 	// another one with ledger.ErrKeyChanged.
-	Version       int64
+	Version int64
+	// Prices are the account's, as they are billed at that version.
+	Prices        Prices
 	AllowedModels []string       // nil: all
 	AllowedIPs    []netip.Prefix // nil: all
 }

@@ -9,7 +9,7 @@ import (
 
 // accountsHolding walks accounts from $1 on: those that hold the pattern $2, or are
 // called $3.
-const accountsHolding = `SELECT a.id, a.name, a.email, a.created_ms FROM account a WHERE a.id > $1
+const accountsHolding = `SELECT ` + accountColumns + ` FROM account a WHERE a.id > $1
 	AND (lower(a.name) LIKE $2 ESCAPE '\' OR a.email LIKE $2 ESCAPE '\'
 		OR EXISTS (SELECT 1 FROM account_user u WHERE u.account = a.id AND u.email LIKE $2 ESCAPE '\') OR a.id || '' = $3)
 	ORDER BY a.id LIMIT $4`
@@ -27,10 +27,7 @@ func SearchTx(tx *store.Tx, text, after string, limit int) ([]Account, bool, err
 	if err != nil {
 		return nil, false, fmt.Errorf("search accounts: %w", err)
 	}
-	list, err := collect(rows, func(scan func(...any) error) (a Account, err error) {
-		err = scan(&a.ID, &a.Name, &a.Email, &a.CreatedMS)
-		return a, err
-	})
+	list, err := collect(rows, scanAccount)
 	if err != nil {
 		return nil, false, fmt.Errorf("search accounts: %w", err)
 	}

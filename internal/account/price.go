@@ -1,0 +1,120 @@
+package account
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// maxPrices bounds the models that have a factor of their own for an account.
+const maxPrices = 100
+
+// Prices are what an account pays in place of the catalog's prices: a factor times
+// them.
+type Prices struct {
+	// Factor is that of all models that Models does not name. It is never zero, but
+	// in the zero value, which is the catalog's prices.
+	Factor money.Factor
+	// Models are the factors of single models, by our id, in place of Factor. An id
+	// that the catalog does not have does nothing. It is shared with the key cache:
+	// read only.
+	Models map[string]money.Factor
+}
+
+// Of returns the factor that is billed by for a model; 0: none, the catalog's price
+// is the account's.
+func (p Prices) Of(model string) money.Factor {
+	factor := p.Factor
+	if len(p.Models) > 0 {
+		if own, ok := p.Models[model]; ok {
+			factor = own
+		}
+	}
+	if factor == money.One {
+		return 0
+	}
+	return factor
+}
+
+// PricesTx returns what an account pays.
+func PricesTx(tx *store.Tx, account string) (Prices, error) {
+	var factor int64
+	var models string
+	err := tx.QueryRow(`SELECT price_factor, prices FROM account WHERE id = $1`, account).Scan(&factor, &models)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Prices{}, notFound("account", account)
+	}
+	if err != nil {
+		return Prices{}, fmt.Errorf("read the account's prices: %w", err)
+	}
+	return loadPrices(factor, models)
+}
+
+// isFactor tells whether prices can be multiplied by a factor: nothing becomes free by
+// one.
+func isFactor(factor money.Factor) bool { return factor > 0 && factor <= money.MaxFactor }
+
+// checkFactor refuses a factor of all models that is none.
+func checkFactor(factor money.Factor) error {
+	if isFactor(factor) {
+		return nil
+	}
+	return fault.At(fault.InvalidRequest, "price_factor",
+		"price_factor is what the account pays times the catalog's prices: it must be above 0 and at most %s, with at most 6 decimals, "+
+			"for example 0.9.", money.MaxFactor)
+}
+
+// checkPrices refuses factors of single models that are none.
+func checkPrices(models map[string]money.Factor) error {
+	const param = "prices"
+	if len(models) > maxPrices {
+		return fault.At(fault.InvalidRequest, param, "%s must have at most %d models.", param, maxPrices)
+	}
+	for _, id := range slices.Sorted(maps.Keys(models)) {
+		if !isModelID(id) {
+			return fault.At(fault.InvalidRequest, param, "%s must hold factors by model id, as GET /v1/models lists them.", param)
+		}
+		if !isFactor(models[id]) {
+			return fault.At(fault.InvalidRequest, param,
+				"%s: the factor of %s must be above 0 and at most %s, with at most 6 decimals, for example 0.9.", param, id, money.MaxFactor)
+		}
+	}
+	return nil
+}
+
+// pricesText is how factors of single models are stored: a JSON object, or nothing.
+func pricesText(models map[string]money.Factor) string {
+	if len(models) == 0 {
+		return ""
+	}
+	raw, err := json.Marshal(models)
+	if err != nil {
+		panic(fmt.Sprintf("account: encode factors: %v", err)) // texts and numbers
+	}
+	return string(raw)
+}
+
+// loadPrices reads what is stored of an account's prices.
+func loadPrices(factor int64, models string) (Prices, error) {
+	p := Prices{Factor: money.Factor(factor)}
+	sound := isFactor(p.Factor)
+	if models != "" {
+		if err := json.Unmarshal([]byte(models), &p.Models); err != nil {
+			return Prices{}, fmt.Errorf("read the account's prices: %w", err)
+		}
+	}
+	for _, own := range p.Models {
+		sound = sound && isFactor(own)
+	}
+	if !sound {
+		return Prices{}, errors.New("read the account's prices: a factor is out of its range")
+	}
+	return p, nil
+}

@@ -1,0 +1,117 @@
+package account
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+func TestPricesOf(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		prices Prices
+		want   money.Factor // of model m; 0: none
+	}{
+		{Prices{}, 0},
+		{Prices{Factor: money.One}, 0},
+		{Prices{Factor: 900_000}, 900_000},
+		{Prices{Factor: 900_000, Models: map[string]money.Factor{"n": 2 * money.One}}, 900_000},
+		{Prices{Factor: 900_000, Models: map[string]money.Factor{"m": 2 * money.One}}, 2 * money.One},
+		{Prices{Factor: 900_000, Models: map[string]money.Factor{"m": money.One}}, 0},
+	} {
+		if got := tt.prices.Of("m"); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.prices, got, tt.want)
+		}
+	}
+}
+
+// TestPricesOfAnAccount sets and changes them: whoever remembers a key of the account
+// is told by its version, and nobody else.
+func TestPricesOfAnAccount(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
+		if a.Prices.Factor != money.One || len(a.Prices.Models) != 0 {
+			t.Errorf("a new account pays %v", a.Prices)
+		}
+		ours, theirs := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, b.ID, KeySettings{})
+		w := watch(t, db)
+		factor, models := money.Factor(900_000), map[string]money.Factor{"m": 1, `odd"id`: money.MaxFactor}
+		for i, p := range []Patch{{Factor: &factor}, {Prices: &models}} {
+			update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, p) })
+			if got := w.good(t, ours, true); got.Version != int64(2+i) {
+				t.Errorf("version %d after change %d", got.Version, i+1)
+			}
+		}
+		floor := money.Amount(0)
+		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Floor: &floor}) })
+		got := w.good(t, ours, true)
+		if got.Version != 3 || got.Prices.Factor != factor || !maps.Equal(got.Prices.Models, models) {
+			t.Errorf("the key's account pays %v at version %d", got.Prices, got.Version)
+		}
+		if named, err := w.Named(t.Context(), a.ID, ours.ID); err != nil || named.Prices.Of("m") != 1 {
+			t.Errorf("the key by its name pays %v, %v", named.Prices, err)
+		}
+		if other := w.good(t, theirs, true); other.Version != 1 || other.Prices.Of("m") != 0 {
+			t.Errorf("another account's key: %+v", other)
+		}
+		read := update(t, db, func(tx *store.Tx) (Prices, error) { return PricesTx(tx, a.ID) })
+		list := update(t, db, func(tx *store.Tx) ([]Account, error) { list, _, err := ListTx(tx, "", 10); return list, err })
+		if read.Of("m") != 1 || len(list) != 2 || list[0].Prices.Of("n") != factor || list[1].Prices.Of("n") != 0 {
+			t.Errorf("read as %v, listed as %v", read, list)
+		}
+		none := map[string]money.Factor{}
+		after := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Prices: &none}) })
+		if len(after.Prices.Models) != 0 || after.Prices.Factor != factor {
+			t.Errorf("without factors of models the account pays %v", after.Prices)
+		}
+		_, err := try(t, db, func(tx *store.Tx) (Prices, error) { return PricesTx(tx, "acct_none") })
+		wantFault(t, err, fault.NotFound, "")
+	})
+}
+
+func TestPricesThatAreNone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		refused := func(p Patch, param string) {
+			t.Helper()
+			_, err := try(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, p) })
+			wantFault(t, err, fault.InvalidRequest, param)
+			o := Opening{Name: "n", Factor: p.Factor}
+			if p.Prices != nil {
+				o.Prices = *p.Prices
+			}
+			wantFault(t, o.Check(), fault.InvalidRequest, param)
+		}
+		for _, factor := range []money.Factor{0, -1, money.MaxFactor + 1} {
+			refused(Patch{Factor: &factor}, "price_factor")
+			refused(Patch{Prices: &map[string]money.Factor{"m": factor}}, "prices")
+		}
+		for _, id := range []string{"", "a b", strings.Repeat("x", 201), "\xff"} {
+			refused(Patch{Prices: &map[string]money.Factor{id: money.One}}, "prices")
+		}
+		many := map[string]money.Factor{}
+		for i := range maxPrices + 1 {
+			many[fmt.Sprint(i)] = money.One
+		}
+		refused(Patch{Prices: &many}, "prices")
+		for _, damage := range []string{`price_factor = 0`, `prices = 'x'`, `price_factor = 5, prices = '{"m":0}'`} {
+			_, err := try(t, db, func(tx *store.Tx) (Prices, error) {
+				if _, err := tx.Exec(`UPDATE account SET `+damage+` WHERE id = $1`, a.ID); err != nil {
+					return Prices{}, err
+				}
+				return PricesTx(tx, a.ID)
+			})
+			if err == nil || fault.Of(err).Code != fault.ServiceUnavailable {
+				t.Errorf("%s: %v; want an error that is nobody's fault", damage, err)
+			}
+		}
+	})
+}
