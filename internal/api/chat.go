@@ -108,7 +108,8 @@ func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
 	return chat.AcceptedRequest{
 		Endpoint: x.Endpoint(), Form: s.form,
 		Request: x.ID, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
-		Snapshot: snapshot, Model: model, Body: request, Header: travelling(x.Request.Header, s.form), Received: x.Received,
+		Snapshot: snapshot, Model: model, Factor: x.principal.Prices.Of(model.ID), Body: request,
+		Header: travelling(x.Request.Header, s.form), Received: x.Received,
 	}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // models answers GET /v1/models: all models but the retired, in the order of
-// the catalog, the same for every key.
+// the catalog, the same for every key of an account: with what it pays.
 func (d *desk) models(x *exchange) error {
 	snapshot := d.Catalog.Current()
 	first, err := d.firstSeen(x, snapshot)
@@ -23,7 +23,7 @@ func (d *desk) models(x *exchange) error {
 	data := []json.RawMessage{}
 	for _, m := range snapshot.Models() {
 		if m.State != catalog.StateRetired {
-			data = append(data, offer.Listing(m, first.seconds(m)))
+			data = append(data, offer.Listing(m, first.seconds(m), x.principal.Prices.Of(m.ID)))
 		}
 	}
 	return writeJSON(x, struct {
@@ -43,7 +43,7 @@ func (d *desk) model(x *exchange) error {
 	if err != nil {
 		return away(err)
 	}
-	return writeJSON(x, offer.Listing(m, first.seconds(m)))
+	return writeJSON(x, offer.Listing(m, first.seconds(m), x.principal.Prices.Of(m.ID)))
 }
 
 // nativeModel answers GET /native/v1/models/{id}.

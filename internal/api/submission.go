@@ -215,6 +215,7 @@ func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 	if j.Plan, err = request.plan(j.Model); err != nil {
 		return none, err
 	}
+	j.Plan.Factor = x.principal.Prices.Of(j.Model.ID)
 	if j.Params, err = request.Params(j.Model.Params); err != nil {
 		return none, err
 	}

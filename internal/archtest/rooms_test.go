@@ -25,7 +25,7 @@ var rooms = map[string][]string{
 	"internal/console": {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "media", "money", "node", "operator",
 		"store", "webhook", "wire"},
 	"internal/operator": {"account", "catalog", "fault", "id", "job", "ledger", "line", "money", "store", "webhook"},
-	"internal/chat":     {"bounded", "catalog", "fault", "ledger", "line", "upstream", "wire"},
+	"internal/chat":     {"bounded", "catalog", "fault", "ledger", "line", "money", "upstream", "wire"},
 	"internal/job": {"catalog", "fault", "id", "ledger", "line", "loop", "media", "money", "node", "slot", "store", "upstream",
 		"webhook"},
 	"internal/webhook":     {"egress", "fault", "id", "loop", "money", "node", "store"},

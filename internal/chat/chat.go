@@ -27,6 +27,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
+	"tollgate/internal/money"
 	"tollgate/internal/wire"
 )
 
@@ -128,7 +129,10 @@ type AcceptedRequest struct {
 	// Snapshot prices and routes the request; Model is of it.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
-	Body     wire.Request
+	// Factor is what the account pays in place of the model's prices, from the row
+	// of the key's version: so many times them; 0: the prices themselves.
+	Factor money.Factor
+	Body   wire.Request
 	// Header holds the client's headers that go to lines of its own form.
 	Header http.Header
 	// Image fetches the image at an address of the client's, for lines that take
@@ -153,7 +157,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 	x := &exchange{
 		Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx, w: w, control: http.NewResponseController(w),
 	}
-	x.choice = catalog.Choice{Options: x.asked.Options, Tools: x.asked.Tools}
+	x.choice = catalog.Choice{Options: x.asked.Options, Tools: x.asked.Tools, Factor: call.Factor}
 	if err := x.checkOffered(); err != nil {
 		f := fault.Of(err)
 		x.logRefusal(f.Status(), f.Code)
@@ -202,6 +206,7 @@ func (x *exchange) admission() ledger.Admission {
 		Amount:    x.Model.HighestCost(x.asked.Bound, x.Snapshot.HeldLimit(x.Model, x.Form, x.asked.Limit), x.asked.N, x.choice),
 		FreeDaily: x.Model.FreeDailyRequests,
 		Revision:  x.Snapshot.Revision,
+		Factor:    x.Factor,
 		Received:  x.Received,
 	}
 }

@@ -146,7 +146,8 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	}
 	err = j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
 		Request: next.Request, Account: next.Account, Key: next.Key, KeyVersion: key.Version, Model: next.Model, Endpoint: next.Endpoint,
-		Amount: next.Held, FreeDaily: model.FreeDailyRequests, Revision: next.Revision, Received: now, Job: next.ID,
+		Amount: next.Held, FreeDaily: model.FreeDailyRequests, Revision: next.Revision, Factor: next.Plan.Factor, Received: now,
+		Job: next.ID,
 	}, a)
 	var saved savedAnswer
 	var known knownJob

@@ -104,12 +104,12 @@ func (s *Submission) admission() ledger.Admission {
 	return ledger.Admission{
 		Request: s.Request, Account: s.Account, Key: s.Key, KeyVersion: s.KeyVersion,
 		Model: s.Model.ID, Endpoint: s.Endpoint, Amount: s.cost(), FreeDaily: s.Model.FreeDailyRequests,
-		Revision: s.Snapshot.Revision, Received: s.Received, Job: s.Job,
+		Revision: s.Snapshot.Revision, Factor: s.Plan.Factor, Received: s.Received, Job: s.Job,
 	}
 }
 
 // cost is the highest possible cost of the job.
-func (s *Submission) cost() money.Amount { return s.Model.PlanCost(s.Plan, s.Plan.Count) }
+func (s *Submission) cost() money.Amount { return s.Model.PlanHold(s.Plan) }
 
 // discard gives up the references of a submission that made no job.
 func (j *Jobs) discard(ctx context.Context, s Submission) {

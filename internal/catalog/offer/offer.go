@@ -6,16 +6,18 @@ package offer
 
 import (
 	"encoding/json"
+	"slices"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/tree"
+	"tollgate/internal/money"
 	"tollgate/internal/wire"
 )
 
 // Listing is the model as users see it (interface.md, Model list): what the catalog
-// says of it, the endpoints that it answers at, and the unit of its price. created
-// is in Unix seconds.
-func Listing(m *catalog.Model, created int64) json.RawMessage {
+// says of it, the endpoints that it answers at, and the unit of its price, which is
+// that of an account with a factor; 0: none. created is in Unix seconds.
+func Listing(m *catalog.Model, created int64, by money.Factor) json.RawMessage {
 	n := tree.Table()
 	n.Set("id", tree.Quoted(m.ID))
 	n.Set("object", tree.Quoted("model"))
@@ -24,8 +26,8 @@ func Listing(m *catalog.Model, created int64) json.RawMessage {
 	for _, f := range m.Tree().Fields {
 		switch f.Name {
 		case "id", "owned_by":
-		case "per_clip": // what it costs has one name
-			n.Set("price", f.Value)
+		case "price", "per_clip": // what it costs has one name
+			n.Set("price", times(f.Value, by))
 		default:
 			n.Set(f.Name, f.Value)
 		}
@@ -37,6 +39,37 @@ func Listing(m *catalog.Model, created int64) json.RawMessage {
 	}
 	n.Set("endpoints", paths)
 	return tree.JSON(n, "")
+}
+
+// Paid is a price as an account with a factor pays it, in US dollars and exact; a
+// factor of 0 is none.
+func Paid(price money.Price, by money.Factor) string {
+	if by == 0 {
+		return price.String()
+	}
+	return price.Times(by)
+}
+
+// times is what a model costs with each price times a factor. Thresholds are no
+// prices, and neither is what options multiply by.
+func times(n *tree.Value, by money.Factor) *tree.Value {
+	if by == 0 {
+		return n
+	}
+	scaled := *n
+	if price, err := money.ParsePrice(n.Text); err == nil && n.Kind == tree.PlainKind {
+		scaled.Text = price.Times(by)
+	}
+	scaled.Items, scaled.Fields = slices.Clone(n.Items), slices.Clone(n.Fields)
+	for i, item := range scaled.Items {
+		scaled.Items[i] = times(item, by)
+	}
+	for i, f := range scaled.Fields {
+		if f.Name != "options" && f.Name != "prompt_tokens" {
+			scaled.Fields[i].Value = times(f.Value, by)
+		}
+	}
+	return &scaled
 }
 
 // Price is what the model costs, in the catalog's words.
