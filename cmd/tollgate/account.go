@@ -7,6 +7,19 @@ type accountCreate struct {
 	Email    *string `help:"Contact address, and with a password the console sign-in." placeholder:"ADDRESS"`
 	Password *string `help:"Password of the console sign-in; - reads a line from standard input." placeholder:"TEXT"`
 	Floor    *usd    `name:"overdraft-floor-usd" help:"Lowest balance allowed, zero or negative." placeholder:"USD"`
+	pricing
+}
+
+// pricing are the flags of what an account pays.
+type pricing struct {
+	Factor *jsonNumber `name:"price-factor" help:"What the account pays times the catalog's prices, such as 0.9." placeholder:"FACTOR"`
+	Prices *factors    `help:"Factors of single models in its place, MODEL=FACTOR,…; none removes all." placeholder:"LIST"`
+}
+
+// put sets what was given.
+func (c *pricing) put(body fields) {
+	set(body, "price_factor", c.Factor)
+	set(body, "prices", c.Prices)
 }
 
 // Run opens an account. Like apply it may be the first command of a set-up, so
@@ -22,6 +35,7 @@ func (c *accountCreate) Run(p *process) error {
 		body["password"] = password
 	}
 	set(body, "overdraft_floor_usd", c.Floor)
+	c.put(body)
 	return p.call(call{method: http.MethodPost, path: "/accounts", body: body, create: true, view: accountsView()})
 }
 
@@ -50,6 +64,7 @@ type accountChange struct {
 	Account string  `arg:"" help:"Id of the account."`
 	Name    *string `help:"New name." placeholder:"TEXT"`
 	Floor   *usd    `name:"overdraft-floor-usd" help:"Lowest balance allowed, zero or negative." placeholder:"USD"`
+	pricing
 }
 
 // Run changes an account.
@@ -57,6 +72,7 @@ func (c *accountChange) Run(p *process) error {
 	body := fields{}
 	set(body, "name", c.Name)
 	set(body, "overdraft_floor_usd", c.Floor)
+	c.put(body)
 	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: body, view: accountsView()})
 }
 

@@ -157,6 +157,34 @@ func (n *jsonNumber) UnmarshalText(text []byte) error {
 // MarshalJSON writes the number as it was read.
 func (n *jsonNumber) MarshalJSON() ([]byte, error) { return []byte(n.text), nil }
 
+// factors are factors of prices by model, or none.
+type factors struct{ of map[string]*jsonNumber }
+
+// UnmarshalText reads MODEL=FACTOR, each after a comma. What a factor can be, the
+// operator API says.
+func (f *factors) UnmarshalText(text []byte) error {
+	f.of = map[string]*jsonNumber{}
+	if string(text) == none {
+		return nil
+	}
+	for part := range strings.SplitSeq(string(text), ",") {
+		i := strings.LastIndex(part, "=")
+		var factor jsonNumber
+		if i < 1 || factor.UnmarshalText([]byte(strings.TrimSpace(part[i+1:]))) != nil {
+			return errors.New("must be MODEL=FACTOR, separated by commas, or none")
+		}
+		model := strings.TrimSpace(part[:i])
+		if f.of[model] != nil {
+			return fmt.Errorf("names %s twice", model)
+		}
+		f.of[model] = &factor
+	}
+	return nil
+}
+
+// MarshalJSON writes the factors as they stand in a body.
+func (f *factors) MarshalJSON() ([]byte, error) { return json.Marshal(f.of) }
+
 // moment is a time as people say it: a UTC day, an RFC 3339 time, or a span from now
 // as a Go duration.
 type moment struct {

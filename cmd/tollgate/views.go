@@ -4,9 +4,10 @@ package main
 
 func accountsView() view {
 	return view{
-		short: []string{"id", "name", "balance_usd", "held_usd", "disabled", "email", "created", "overdraft_floor_usd"},
+		short: []string{"id", "name", "balance_usd", "held_usd", "disabled", "email", "created", "overdraft_floor_usd",
+			"price_factor"},
 		long: []string{"id", "name", "email", "disabled", "balance_usd", "held_usd", "over_hold_usd", "overdraft_floor_usd",
-			"created"},
+			"price_factor", "prices", "created"},
 	}
 }
 
@@ -54,7 +55,7 @@ func requestsView() view {
 		long: []string{"id", "account", "key", "model", "endpoint", "status", "code", "line", "attempts", "prompt_tokens",
 			"cached_tokens", "completion_tokens", "cost_usd", "held_usd", "over_hold_usd", "line_cost_usd", "first_byte_ms",
 			"duration_ms", "created", "stands_for", "ended", "outcome", "job_id", "usage_source", "image_count", "clip_count",
-			"video_seconds", "catalog_revision", "price", "price_unit"},
+			"video_seconds", "catalog_revision", "price", "price_unit", "price_factor"},
 	}
 }
 

@@ -19,12 +19,20 @@ type accountAnswer struct {
 	Held     money.Amount `json:"held_usd"`
 	Over     money.Amount `json:"over_hold_usd"`
 	Floor    money.Amount `json:"overdraft_floor_usd"`
-	Created  int64        `json:"created"`
+	// Factor and Prices are what it pays times the catalog's prices.
+	Factor  money.Factor            `json:"price_factor"`
+	Prices  map[string]money.Factor `json:"prices"`
+	Created int64                   `json:"created"`
 }
 
 func showAccount(a account.Account) accountAnswer {
+	prices := a.Prices.Models
+	if prices == nil {
+		prices = map[string]money.Factor{}
+	}
 	return accountAnswer{ID: a.ID, Name: a.Name, Email: orNil(a.Email), Disabled: a.Money.Disabled,
-		Balance: a.Money.Balance, Held: a.Money.Held, Over: a.Over, Floor: a.Money.Floor, Created: seconds(a.CreatedMS)}
+		Balance: a.Money.Balance, Held: a.Money.Held, Over: a.Over, Floor: a.Money.Floor, Factor: a.Prices.Factor, Prices: prices,
+		Created: seconds(a.CreatedMS)}
 }
 
 func (s *server) createAccount(c *call) (any, error) {
@@ -36,7 +44,8 @@ func (s *server) createAccount(c *call) (any, error) {
 	var password *string
 	var floor *money.Amount
 	if err := body.decode(textField("name", &o.Name), textField("email", &o.Email),
-		optionalTextField("password", &password), moneyField("overdraft_floor_usd", &floor)); err != nil {
+		optionalTextField("password", &password), moneyField("overdraft_floor_usd", &floor),
+		factorField("price_factor", &o.Factor), factorsField("prices", func(v map[string]money.Factor) { o.Prices = v })); err != nil {
 		return nil, err
 	}
 	if floor != nil {
@@ -85,7 +94,8 @@ func (s *server) changeAccount(c *call) (any, error) {
 	}
 	var ch account.Patch
 	if err := body.decode(optionalTextField("name", &ch.Name), flagField("disabled", &ch.Disabled),
-		moneyField("overdraft_floor_usd", &ch.Floor)); err != nil {
+		moneyField("overdraft_floor_usd", &ch.Floor), factorField("price_factor", &ch.Factor),
+		factorsField("prices", func(v map[string]money.Factor) { ch.Prices = &v })); err != nil {
 		return nil, err
 	}
 	// Also after an error: the commit of one may have taken place.

@@ -12,7 +12,8 @@ func TestAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		a := o.ok("POST", "/accounts", `{"name":"Ada","email":"ADA@example.com","password":"correct horse","overdraft_floor_usd":"-2.5"}`)
-		a.wantNames("id", "name", "email", "disabled", "balance_usd", "held_usd", "over_hold_usd", "overdraft_floor_usd", "created")
+		a.wantNames("id", "name", "email", "disabled", "balance_usd", "held_usd", "over_hold_usd", "overdraft_floor_usd", "price_factor",
+			"prices", "created")
 		a.want(`{"name":"Ada","email":"ada@example.com","disabled":false,"balance_usd":0,"held_usd":0,"overdraft_floor_usd":-2.5}`)
 		id := a.text("id")
 		if !strings.HasPrefix(id, "acct_") {
@@ -29,6 +30,35 @@ func TestAccounts(t *testing.T) {
 		if len(users) != 1 || users[0]["email"] != "ada@example.com" || users[0]["operator"] != false {
 			t.Errorf("users %v", users)
 		}
+	})
+}
+
+// TestPricesOfAnAccount sets what an account pays.
+func TestPricesOfAnAccount(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *caller) {
+		a := o.ok("POST", "/accounts", `{"name":"a","price_factor":"0.9","prices":{"swift":1.333333}}`)
+		a.want(`{"price_factor":0.9,"prices":{"swift":1.333333}}`)
+		id := a.text("id")
+		o.ok("PATCH", "/accounts/"+id, `{"price_factor":1.3}`).want(`{"price_factor":1.3,"prices":{"swift":1.333333}}`)
+		o.ok("PATCH", "/accounts/"+id, `{"price_factor":null,"prices":null}`).want(`{"price_factor":1.3,"prices":{"swift":1.333333}}`)
+		o.ok("PATCH", "/accounts/"+id, `{"prices":{"easel":"0.5"}}`).want(`{"price_factor":1.3,"prices":{"easel":0.5}}`)
+		o.ok("PATCH", "/accounts/"+id, `{"prices":{}}`).want(`{"price_factor":1.3,"prices":{}}`)
+		log := o.ok("GET", "/log?account="+id, "").body
+		if !strings.Contains(log, `"price_factor":1.3`) || !strings.Contains(log, `"easel":0.5`) {
+			t.Errorf("the log says %s", log)
+		}
+		for field, values := range map[string][]string{
+			"price_factor": {`0`, `-1`, `1000.000001`, `0.0000001`, `"x"`, `true`, `{}`, `1e400`},
+			"prices": {`1`, `[]`, `{"m":0}`, `{"m":null}`, `{"m":"x"}`, `{"m":-1}`, `{"m":1001}`, `{"":1}`, `{"a b":1}`,
+				`{"m":1,"m":2}`, `{"m":{"input":1}}`},
+		} {
+			for _, value := range values {
+				o.do("PATCH", "/accounts/"+id, `{"`+field+`":`+value+`}`).wantFault(fault.InvalidRequest, field)
+				o.do("POST", "/accounts", `{"name":"b","`+field+`":`+value+`}`).wantFault(fault.InvalidRequest, field)
+			}
+		}
+		o.ok("GET", "/accounts/"+id, "").want(`{"price_factor":1.3,"prices":{}}`)
 	})
 }
 

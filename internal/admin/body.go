@@ -194,6 +194,33 @@ func moneyField(name string, to **money.Amount) field {
 		set: reads(func(v money.Amount) { *to = &v }), null: clears(to)}
 }
 
+// factorRange is what a factor of prices can be.
+const factorRange = "above 0 and at most 1000, with at most 6 decimals"
+
+func factorField(name string, to **money.Factor) field {
+	return field{name: name, must: "a decimal number " + factorRange, set: reads(func(v money.Factor) { *to = &v })}
+}
+
+// factorsField reads an object of factors, each name once.
+func factorsField(name string, to func(map[string]money.Factor)) field {
+	return field{name: name, must: "an object of decimal numbers by model id, each " + factorRange, set: func(raw json.RawMessage) bool {
+		o, err := parseObject(raw)
+		if err != nil {
+			return false
+		}
+		factors := make(map[string]money.Factor, len(o.members))
+		for model, text := range o.members {
+			var factor money.Factor
+			if json.Unmarshal(text, &factor) != nil || string(text) == "null" {
+				return false
+			}
+			factors[model] = factor
+		}
+		to(factors)
+		return true
+	}}
+}
+
 // textsField reads a list of texts; null in it is no text.
 func textsField(name string, to *[]string) field {
 	return field{name: name, must: "a list of texts", null: func() { *to = nil }, set: reads(func(list []*string) {

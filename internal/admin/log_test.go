@@ -40,7 +40,7 @@ func TestEveryActIsLogged(t *testing.T) {
 			`{"act":"account.credit","before":{"balance_usd":0},"after":{"balance_usd":50,"usd":50,"note":"invoice 1043"}}`,
 			`{"act":"account.change","before":{"overdraft_floor_usd":0},"after":{"overdraft_floor_usd":-5}}`,
 			`{"act":"account.create","way":"token","address":"192.0.2.1","account":"` + acct + `",` +
-				`"after":{"disabled":false,"email":"","name":"Acme","overdraft_floor_usd":0,"sign_in":false}}`,
+				`"after":{"disabled":false,"email":"","name":"Acme","overdraft_floor_usd":0,"price_factor":1,"sign_in":false}}`,
 		} {
 			log.element(i).want(want)
 		}

@@ -50,6 +50,7 @@ type requestAnswer struct {
 	Revision   int64           `json:"catalog_revision,omitempty"`
 	Price      json.RawMessage `json:"price,omitempty"`
 	PriceUnit  string          `json:"price_unit,omitempty"`
+	Factor     money.Factor    `json:"price_factor,omitempty"` // missing: the price was paid as it is
 }
 
 // outcomes and sources are the words for what the log has.
@@ -121,7 +122,7 @@ func showRequest(r ledger.Receipt) requestAnswer {
 		Prompt: r.Tokens.Prompt, Cached: r.Tokens.Cached, Completion: r.Tokens.Completion,
 		Cost: r.Cost, Held: r.Held, Over: r.Over, FirstByte: r.FirstByteMS, Duration: r.DurationMS, Created: seconds(r.CreatedMS),
 		Ended: seconds(r.EndedMS), Outcome: outcomes[r.Outcome], Job: r.Job, Source: sources[r.Source], Images: r.Tokens.Images,
-		Clips: r.Tokens.Clips, Seconds: float64(r.Tokens.VideoMS) / 1000, Revision: r.Revision}
+		Clips: r.Tokens.Clips, Seconds: float64(r.Tokens.VideoMS) / 1000, Revision: r.Revision, Factor: r.Factor}
 	if !json.Valid(out.Attempts) || string(out.Attempts) == "null" {
 		out.Attempts = json.RawMessage("[]")
 	}

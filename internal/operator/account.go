@@ -15,7 +15,11 @@ import (
 )
 
 func factsOf(a account.Account) Details {
-	f := Details{"name": a.Name, "email": a.Email, "disabled": a.Money.Disabled, "overdraft_floor_usd": a.Money.Floor}
+	f := Details{"name": a.Name, "email": a.Email, "disabled": a.Money.Disabled, "overdraft_floor_usd": a.Money.Floor,
+		"price_factor": a.Prices.Factor}
+	if len(a.Prices.Models) > 0 {
+		f["prices"] = a.Prices.Models
+	}
 	if a.Note != "" {
 		f["note"] = a.Note
 	}
