@@ -130,6 +130,7 @@ func expected() map[string]visited {
 		"GET /console/operator/accounts/{id}":                    operatorsPage,
 		"POST /console/operator/accounts/{id}":                   {nobody: 303, operator: 422},
 		"POST /console/operator/accounts/{id}/note":              operatorsAct,
+		"POST /console/operator/accounts/{id}/prices":            operatorsAct,
 		"POST /console/operator/accounts/{id}/credit":            {nobody: 303, operator: 422},
 		"POST /console/operator/accounts/{id}/disable":           operatorsAct,
 		"POST /console/operator/accounts/{id}/enable":            operatorsAct,

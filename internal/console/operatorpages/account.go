@@ -3,6 +3,9 @@ package operatorpages
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -27,6 +30,7 @@ type accountPage struct {
 	Facts   part.Facts
 	Credit  *part.Inputs
 	Change  *part.Inputs
+	Prices  *part.Inputs
 	Note    *part.Inputs
 	New     *part.Inputs // a key or a user
 	NewWord string
@@ -37,13 +41,26 @@ type accountPage struct {
 }
 
 // accountForms are forms of the page that were refused.
-type accountForms struct{ credit, change, note, user *part.Inputs }
+type accountForms struct{ credit, change, prices, note, user *part.Inputs }
 
 func accountForm(a account.Account) part.Inputs {
 	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID, Submit: "Save", Fields: []part.FormField{
 		{Name: "name", Label: "Name", Value: a.Name, Required: true},
 		{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: a.Money.Floor.String(),
 			Hint: "The lowest balance allowed, zero or negative."},
+	}}
+}
+
+func pricesForm(a account.Account) part.Inputs {
+	var models strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(a.Prices.Models)) {
+		fmt.Fprintf(&models, "%s %s\n", id, a.Prices.Models[id])
+	}
+	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID + "/prices", Submit: "Save prices", Fields: []part.FormField{
+		{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: a.Prices.Factor.String(),
+			Hint: "Times the catalog's prices: 0.9 takes 10 % off. It holds for what is admitted from now on."},
+		{Name: "prices", Label: "Factors of single models", Kind: part.Area, Value: models.String(),
+			Hint: "In its place, a model and its factor a line: swift-1 0.8."},
 	}}
 }
 
@@ -107,6 +124,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		"created":  "The account is there. Credit it, create a key, and send the welcome text.",
 		"credited": "Done: the balance below is the one after it.",
 		"changed":  "Saved.",
+		"priced":   "Saved. What is admitted from now on is billed by it.",
 		"disabled": "The account is disabled: its keys answer 401.",
 		"enabled":  "The account works again.",
 		"factor":   "The second factor is off: the password alone signs this user in, who can set it up anew.",
@@ -196,10 +214,14 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 	if forms.change != nil {
 		change = *forms.change
 	}
+	prices := pricesForm(a)
+	if forms.prices != nil {
+		prices = *forms.prices
+	}
 	if forms.note != nil {
 		note = *forms.note
 	}
-	p.Credit, p.Change, p.Note = &credit, &change, &note
+	p.Credit, p.Change, p.Prices, p.Note = &credit, &change, &prices, &note
 	welcome := c.welcome(a, nil, "")
 	p.Welcome = &welcome
 	return nil

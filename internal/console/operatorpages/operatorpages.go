@@ -84,6 +84,7 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/operator/accounts/new", c.createAccount),
 		page.Get("/operator/accounts/{id}", c.showAccount),
 		page.Post("/operator/accounts/{id}", c.changeAccount),
+		page.Post("/operator/accounts/{id}/prices", c.priceAccount),
 		page.Post("/operator/accounts/{id}/note", c.noteAccount),
 		page.Post("/operator/accounts/{id}/credit", c.creditAccount),
 		page.Post("/operator/accounts/{id}/disable", c.disableAccount),

@@ -63,6 +63,9 @@ func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
 		shown.Facts = append(shown.Facts, part.Fact{Name: "Priced by", Value: part.Link{Text: "revision " + revision,
 			Href: page.Base + "/operator/catalog/revisions/" + revision}})
 	}
+	if r.Factor != 0 {
+		shown.Facts = append(shown.Facts, part.Fact{Name: "Times the account's factor", Value: "× " + r.Factor.String()})
+	}
 	shown.Tokens = part.Facts{{Name: "Prompt", Value: part.Count{N: r.Tokens.Prompt}}, {Name: "Of it cached",
 		Value: part.Count{N: r.Tokens.Cached}},
 		{Name: "Completion", Value: part.Count{N: r.Tokens.Completion}}, {Name: "Images", Value: part.Count{N: r.Tokens.Images}}}

@@ -7,11 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
 	"tollgate/internal/wire"
 )
 
@@ -35,12 +39,19 @@ type modelPage struct {
 // slash, which no segment of a path can.
 func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 	snapshot := c.Catalog.Current()
+	var prices account.Prices
+	if err := v.View(func(tx *store.Tx) (err error) {
+		prices, err = account.PricesTx(tx, v.Account())
+		return err
+	}); err != nil {
+		return nil, err
+	}
 	if id := v.Query("id"); id != "" {
 		m, ok := snapshot.Model(id)
 		if !ok || m.State == catalog.StateRetired {
 			return nil, fault.New(fault.NotFound, "There is no model with this id. It may have been retired.")
 		}
-		return c.showModel(m), nil
+		return c.showModel(m, prices.Of(m.ID)), nil
 	}
 	kind := v.Query("kind")
 	shown := modelsPage{Table: part.DataTable{Caption: "Models", Columns: []part.Column{
@@ -50,7 +61,7 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 			continue
 		}
 		shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Href: page.Base + "/models?id=" + url.QueryEscape(m.ID), Cells: []any{
-			m.ID, string(m.Kind), show.ModelState(m.State), shortPrice(m), shortLimits(m)}})
+			m.ID, string(m.Kind), show.ModelState(m.State), shortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
 	}
 	shown.Tabs = part.Tabs{Label: "Kinds", Items: []part.Tab{{Href: page.Base + "/models", Text: "All", Current: kind == ""}}}
 	for _, k := range []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo} {
@@ -74,15 +85,15 @@ func unitOf(m *catalog.Model) string {
 	return "second"
 }
 
-// shortPrice is what a model costs, in a line.
-func shortPrice(m *catalog.Model) string {
+// shortPrice is what a model costs an account with a factor, in a line.
+func shortPrice(m *catalog.Model, by money.Factor) string {
 	if m.FreeDailyRequests > 0 {
 		return "free, " + part.Thousands(m.FreeDailyRequests) + " requests a day"
 	}
 	if m.Kind == catalog.KindChat {
-		return fmt.Sprintf("$%s in, $%s out per million tokens", m.Price.Input, m.Price.Output)
+		return fmt.Sprintf("$%s in, $%s out per million tokens", offer.Paid(m.Price.Input, by), offer.Paid(m.Price.Output, by))
 	}
-	return fmt.Sprintf("$%s per %s (%s)", m.Tiers[0].Price, unitOf(m), m.Tiers[0].Name)
+	return fmt.Sprintf("$%s per %s (%s)", offer.Paid(m.Tiers[0].Price, by), unitOf(m), m.Tiers[0].Name)
 }
 
 // shortLimits is how much a model takes and gives, in a line.
@@ -110,8 +121,8 @@ func durations(m *catalog.Model) string {
 	return "any length"
 }
 
-func (c *console) showModel(m *catalog.Model) page.Outgoing {
-	shown := modelPage{ID: m.ID, State: show.ModelState(m.State), Prices: pricesOf(m),
+func (c *console) showModel(m *catalog.Model, by money.Factor) page.Outgoing {
+	shown := modelPage{ID: m.ID, State: show.ModelState(m.State), Prices: pricesOf(m, by),
 		Codes: part.Snippets{ID: "use", Tabs: show.ModelSnippets(c.PublicURL, m)}}
 	shown.Facts = part.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "By", Value: m.Owner()}}
 	add := func(name, value string) {
@@ -148,11 +159,11 @@ func (c *console) showModel(m *catalog.Model) page.Outgoing {
 	return page.Whole{Name: "model", Title: m.ID, Main: shown}
 }
 
-// pricesOf lists what a model costs.
-func pricesOf(m *catalog.Model) part.DataTable {
+// pricesOf lists what a model costs an account with a factor.
+func pricesOf(m *catalog.Model, by money.Factor) part.DataTable {
 	t := part.DataTable{Caption: "Prices of " + m.ID, Columns: []part.Column{{Title: "For"}, {Title: "Price", Right: true}, {Title: "Per"}}}
-	add := func(what string, price fmt.Stringer, per string) {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, "$" + price.String(), per}})
+	add := func(what string, price money.Price, per string) {
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, "$" + offer.Paid(price, by), per}})
 	}
 	if m.Kind != catalog.KindChat {
 		for _, tier := range m.Tiers {

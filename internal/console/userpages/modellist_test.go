@@ -5,7 +5,11 @@ import (
 	"net/url"
 	"testing"
 
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
 )
 
 func TestModels(t *testing.T) {
@@ -25,5 +29,35 @@ func TestModels(t *testing.T) {
 		b.Get("/console/models?id=sandbox-chat").Want(t, http.StatusOK, "/v1/chat/completions", "million tokens", "Codex")
 		b.Get("/console/models?id=sandbox-video").Want(t, http.StatusOK, "/v1/videos/generations", "second")
 		b.Get("/console/models?id=nothing").Want(t, http.StatusNotFound)
+	})
+}
+
+// TestModelsShowWhatTheAccountPays gives an account factors: its pages show the
+// products, and nobody else's.
+func TestModelsShowWhatTheAccountPays(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		var chat, video *catalog.Model
+		for _, m := range s.Options.Catalog.Current().Models() {
+			switch m.ID {
+			case "sandbox-chat":
+				chat = m
+			case "sandbox-video":
+				video = m
+			}
+		}
+		const dear, cheap = 1_300_000, 333_333
+		factor, models := money.Factor(dear), map[string]money.Factor{video.ID: cheap}
+		if err := s.Options.DB.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := account.ChangeTx(tx, s.Accounts["ada"].ID, account.Patch{Factor: &factor, Prices: &models})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		b := s.SignedIn("ada@example.com")
+		input, second := "$"+chat.Price.Input.Times(dear), "$"+video.Tiers[0].Price.Times(cheap)
+		b.Get("/console/models").Want(t, http.StatusOK, input+" in", second+" per second")
+		b.Get("/console/models?id=sandbox-chat").Want(t, http.StatusOK, input+"<")
+		b.Get("/console/models?id=sandbox-video").Want(t, http.StatusOK, second+"<")
 	})
 }

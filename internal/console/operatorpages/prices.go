@@ -1,0 +1,66 @@
+package operatorpages
+
+import (
+	"net/http"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+)
+
+// priceAccount changes what an account pays in place of the catalog's prices.
+func (c *console) priceAccount(v *page.Visit) (page.Outgoing, error) {
+	a, err := accountOf(v)
+	if err != nil {
+		return nil, err
+	}
+	form := pricesForm(a)
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	change := func() error {
+		patch, err := pricesOf(&form)
+		if err != nil {
+			return err
+		}
+		return c.patchAccount(v, patch)
+	}
+	if err := change(); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.accountWith(v, a, accountForms{prices: &form}, http.StatusUnprocessableEntity)
+	}
+	return page.To("/operator/accounts/"+a.ID, "priced"), nil
+}
+
+// pricesOf reads the form: a factor, of which nothing means 1, and a model and its
+// factor a line.
+func pricesOf(form *part.Inputs) (p account.Patch, err error) {
+	factor := money.One
+	if text := strings.TrimSpace(form.Field("price_factor").Value); text != "" {
+		if factor, err = money.ParseFactor(text); err != nil {
+			return p, fault.At(fault.InvalidRequest, "price_factor", "price_factor %s.", err)
+		}
+	}
+	models := map[string]money.Factor{}
+	for line := range strings.Lines(form.Field("prices").Value) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		id, own := words[0], money.Factor(0)
+		if len(words) == 2 {
+			own, err = money.ParseFactor(words[1])
+		}
+		if _, twice := models[id]; twice || len(words) != 2 || err != nil {
+			return p, fault.At(fault.InvalidRequest, "prices", "Write one model and its factor a line, each model once: not %q.",
+				strings.TrimSpace(line))
+		}
+		models[id] = own
+	}
+	return account.Patch{Factor: &factor, Prices: &models}, nil
+}
