@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/account"
 	"tollgate/internal/app"
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -143,34 +144,94 @@ func TestMoneyDocumentCharges(t *testing.T) {
 	}, "model", "prompt", "cached", "written", "written for 1 h", "completion", "with", "charged, USD", "because")
 }
 
+// planOf is what a cell asks of a model of images or videos.
+func planOf(t *testing.T, row string, m *catalog.Model, cell string) (catalog.Plan, error) {
+	t.Helper()
+	var image catalog.ImageAsk
+	var video catalog.VideoAsk
+	for _, word := range words(cell) {
+		if n, ok := strings.CutPrefix(word, "n "); ok {
+			image.N = number(t, row, n)
+		} else if seconds, ok := strings.CutSuffix(word, " s"); ok {
+			video.Duration = seconds
+		} else {
+			image.Size, video.Resolution = word, word
+		}
+	}
+	if m.Kind == catalog.KindVideo {
+		return m.PlanVideo(video)
+	}
+	return m.PlanImage(image)
+}
+
 // TestMoneyDocumentJobs computes what the document says of images and videos.
 func TestMoneyDocumentJobs(t *testing.T) {
 	t.Parallel()
 	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
-		var image catalog.ImageAsk
-		var video catalog.VideoAsk
-		for _, word := range words(cells[1]) {
-			if n, ok := strings.CutPrefix(word, "n "); ok {
-				image.N = number(t, row, n)
-			} else if seconds, ok := strings.CutSuffix(word, " s"); ok {
-				video.Duration = seconds
-			} else {
-				image.Size, video.Resolution = word, word
-			}
-		}
-		plan, err := m.PlanImage(image)
-		if m.Kind == catalog.KindVideo {
-			plan, err = m.PlanVideo(video)
-		}
+		plan, err := planOf(t, row, m, cells[1])
 		if err != nil {
 			t.Errorf("%s: %v", row, err)
 			return
 		}
-		held, charged := m.PlanCost(plan, plan.Count), m.PlanCost(plan, number(t, row, cells[2]))
+		held, charged := m.PlanHold(plan), m.PlanCost(plan, number(t, row, cells[2]))
 		if held.String() != cells[3] || charged.String() != cells[4] {
 			t.Errorf("%s: held are %s and charged %s", row, held, charged)
 		}
 	}, "model", "asked for", "came", "held, USD", "charged, USD", "because")
+}
+
+// factorOf reads a cell; 1 is none.
+func factorOf(t *testing.T, row, cell string) money.Factor {
+	t.Helper()
+	factor, err := money.ParseFactor(cell)
+	if err != nil {
+		t.Errorf("%s: %v", row, err)
+	}
+	return account.Prices{Factor: factor}.Of("any")
+}
+
+// TestMoneyDocumentFactors computes what the document says that accounts with
+// factors pay for chat.
+func TestMoneyDocumentFactors(t *testing.T) {
+	t.Parallel()
+	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
+		choice := catalog.Choice{Factor: factorOf(t, row, cells[1])}
+		bound := wire.PromptBound{Unbounded: cells[2] == "file"}
+		if !bound.Unbounded {
+			bound.TextBytes = number(t, row, cells[2])
+		}
+		u := wire.Usage{Prompt: number(t, row, cells[4]), Completion: number(t, row, cells[5])}
+		for _, word := range words(cells[3]) {
+			what, calls, isTool := strings.Cut(word, " ")
+			if !isTool {
+				choice.Options = append(choice.Options, tier(what))
+				continue
+			}
+			choice.Tools = append(choice.Tools, wire.Priced{Param: "tools[0].type", Name: what})
+			u.ToolCalls = map[string]int64{what: number(t, row, calls)}
+		}
+		held, charged := m.HighestCost(bound, 500, 1, choice), m.Cost(u, choice)
+		if held.String() != cells[6] || charged.String() != cells[7] {
+			t.Errorf("%s: held are %s and charged %s", row, held, charged)
+		}
+	}, "model", "factor", "body, bytes", "with", "prompt", "completion", "held, USD", "charged, USD", "because")
+}
+
+// TestMoneyDocumentFactorsOfJobs is TestMoneyDocumentFactors for images and videos.
+func TestMoneyDocumentFactorsOfJobs(t *testing.T) {
+	t.Parallel()
+	examples(t, 6, func(row string, m *catalog.Model, cells []string) {
+		plan, err := planOf(t, row, m, cells[2])
+		if err != nil {
+			t.Errorf("%s: %v", row, err)
+			return
+		}
+		plan.Factor = factorOf(t, row, cells[1])
+		held, charged := m.PlanHold(plan), m.PlanCost(plan, number(t, row, cells[3]))
+		if held.String() != cells[4] || charged.String() != cells[5] {
+			t.Errorf("%s: held are %s and charged %s", row, held, charged)
+		}
+	}, "model", "factor", "asked for", "came", "held, USD", "charged, USD", "because")
 }
 
 // TestMoneyDocumentSteps lets a ledger go through the document's steps of an
