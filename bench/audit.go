@@ -42,7 +42,7 @@ func benchAudit(o options) error {
 
 func benchAuditOn(ctx context.Context, o options, engine string, db *store.DB, out *table) error {
 	began := time.Now()
-	if err := writeBooks(ctx, db, int64(o.receipts)); err != nil {
+	if err := writeBooks(ctx, db, int64(o.receipts), auditAccounts); err != nil {
 		return fmt.Errorf("write the books: %w", err)
 	}
 	fmt.Printf("%s: the books were written in %.0f s\n", engine, time.Since(began).Seconds())
@@ -94,9 +94,9 @@ func watchHeap() (peak *uint64, stop func()) {
 	return peak, func() { close(done); <-ended }
 }
 
-// writeBooks writes what so many ended requests leave, the last of them today:
-// of each account every tenth failed, and the rest was charged.
-func writeBooks(ctx context.Context, db *store.DB, receipts int64) error {
+// writeBooks writes what so many ended requests of so many accounts leave, the last
+// of them today: of each account every tenth failed, and the rest was charged.
+func writeBooks(ctx context.Context, db *store.DB, receipts, accounts int64) error {
 	var today int64
 	err := db.View(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
@@ -110,7 +110,7 @@ func writeBooks(ctx context.Context, db *store.DB, receipts int64) error {
 	for from := int64(0); from < receipts; from += auditChunk {
 		to := min(receipts, from+auditChunk) - 1
 		err := db.Update(ctx, func(tx *store.Tx) error {
-			_, err := tx.Exec(writeReceipts, from, to, today-auditDays+1, receipts, tag)
+			_, err := tx.Exec(writeReceipts, from, to, accounts, today-auditDays+1, receipts, tag)
 			return err
 		})
 		if err != nil {
@@ -118,8 +118,8 @@ func writeBooks(ctx context.Context, db *store.DB, receipts int64) error {
 		}
 	}
 	return db.Update(ctx, func(tx *store.Tx) error {
-		for n := range min(receipts, int64(auditAccounts)) {
-			if err := writeAccountTx(tx, n, receipts, today); err != nil {
+		for n := range min(receipts, accounts) {
+			if err := writeAccountTx(tx, n, accounts, receipts, today); err != nil {
 				return err
 			}
 		}
@@ -127,17 +127,18 @@ func writeBooks(ctx context.Context, db *store.DB, receipts int64) error {
 	})
 }
 
-// writeReceipts writes the receipts from number $1 to number $2 of all $4, which
-// begin on day $3. The account's own n-th receipt has the key n%2 and the model
+// writeReceipts writes the receipts from number $1 to number $2 of all $5, which
+// begin on day $4, of $3 accounts. The account's own n-th receipt has the key n%2 and the model
 // n%5, and failed where n%10 is 0.
 const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
 	attempts,
 		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
 		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
 	WITH RECURSIVE each(i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM each WHERE i < CAST($2 AS BIGINT)),
-	numbered AS (SELECT i, i / 1000 AS n, CAST(1000 + i % 1000 AS TEXT) AS account, CAST($3 AS BIGINT) + i * 90 / CAST($4 AS BIGINT) AS day,
-		CASE WHEN i / 1000 % 10 = 0 THEN 0 ELSE 1 END AS billed FROM each)
-	SELECT 'req_' || CAST($5 AS TEXT) || CAST(10000000000 + i AS TEXT), 'acct_` + benchPad + `' || account, n + 2,
+	numbered AS (SELECT i, i / CAST($3 AS BIGINT) AS n, CAST(1000 + i % CAST($3 AS BIGINT) AS TEXT) AS account,
+		CAST($4 AS BIGINT) + i * 90 / CAST($5 AS BIGINT) AS day,
+		CASE WHEN i / CAST($3 AS BIGINT) % 10 = 0 THEN 0 ELSE 1 END AS billed FROM each)
+	SELECT 'req_' || CAST($6 AS TEXT) || CAST(10000000000 + i AS TEXT), 'acct_` + benchPad + `' || account, n + 2,
 		'key_` + benchPad + `' || CAST(n % 2 AS TEXT) || account, 'model-' || CAST(n % 5 AS TEXT), '/v1/chat/completions', day, 1,
 		2 - billed, CASE billed WHEN 1 THEN 200 ELSE 502 END, CASE billed WHEN 1 THEN '' ELSE 'upstream_unavailable' END, 'main',
 		'[{"line":"main","status":200,"first_byte_ms":123,"duration_ms":2345}]',
@@ -148,14 +149,14 @@ const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model,
 // benchPad makes names as long as those of the service.
 const benchPad = "0123456789abcdefghjkm"
 
-// writeAccountTx writes an account with its figures.
-func writeAccountTx(tx *store.Tx, account, receipts, today int64) error {
+// writeAccountTx writes one of so many accounts with its figures.
+func writeAccountTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 	type sums struct{ cost, requests, billed, failed, dayCost, dayRequests, dayBilled, dayFailed int64 }
 	var keys [2]sums
 	var models [auditModels]sums
 	balance, seq := int64(auditCredit), int64(1)
-	for i := account; i < receipts; i += auditAccounts {
-		n, today := i/auditAccounts, i*auditDays/receipts == auditDays-1
+	for i := account; i < receipts; i += accounts {
+		n, today := i/accounts, i*auditDays/receipts == auditDays-1
 		seq++
 		for _, s := range []*sums{&keys[n%2], &models[n%auditModels]} {
 			failed := n%10 == 0

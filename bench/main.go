@@ -17,6 +17,7 @@
 //	go run ./bench -only jobs
 //	go run ./bench -only audit -receipts 10000000
 //	go run ./bench -only usage -receipts 10000000 -charges 2000000
+//	go run ./bench -only pages -receipts 1000000
 package main
 
 import (
@@ -61,7 +62,7 @@ func main() {
 	}
 	var o options
 	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
-	flag.StringVar(&o.only, "only", "", "ledger, chat, jobs, audit or usage; empty: all")
+	flag.StringVar(&o.only, "only", "", "ledger, chat, jobs, audit, usage or pages; empty: all")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds; the median counts")
 	flag.IntVar(&o.starts, "starts", 1, "how often each gateway of the chat cases is started anew, for that many times the rounds")
 	accounts := flag.String("accounts", "1,1000", "numbers of accounts of the ledger to measure")
@@ -69,7 +70,7 @@ func main() {
 	profile := flag.String("profile", "", "file for a CPU profile of this program, which runs the ledger")
 	flag.StringVar(&o.against, "against", "", "another build of the gateway to measure beside this one, on SQLite")
 	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger")
-	flag.IntVar(&o.receipts, "receipts", 1_000_000, "receipts that the audit reads, and requests that usage is asked of")
+	flag.IntVar(&o.receipts, "receipts", 1_000_000, "receipts that the audit reads, and requests that usage and pages are asked of")
 	flag.IntVar(&o.charges, "charges", 1_000_000, "charges that are kept of deleted receipts")
 	flag.Parse()
 	o.cases = strings.Split(*cases, ",")
@@ -128,7 +129,8 @@ func run(o options) error {
 	for _, part := range []struct {
 		name string
 		run  func(options) error
-	}{{"ledger", benchLedger}, {"chat", benchChat}, {"jobs", benchJobs}, {"audit", benchAudit}, {"usage", benchUsage}} {
+	}{{"ledger", benchLedger}, {"chat", benchChat}, {"jobs", benchJobs}, {"audit", benchAudit}, {"usage", benchUsage},
+		{"pages", benchPages}} {
 		if o.only != "" && o.only != part.name {
 			continue
 		}

@@ -71,7 +71,7 @@ const asks = 15
 // askUsage writes books, adds their receipts to the days as a former version's are,
 // and asks what people ask.
 func askUsage(ctx context.Context, o options, engine string, db *store.DB, out *table) error {
-	if err := writeBooks(ctx, db, int64(o.receipts)); err != nil {
+	if err := writeBooks(ctx, db, int64(o.receipts), auditAccounts); err != nil {
 		return fmt.Errorf("write the books: %w", err)
 	}
 	began := time.Now()

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/console"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// opened is how often each page is opened.
+const opened = 100
+
+// Who signs in to the console.
+const (
+	pagesEmail    = "bench@example.com"
+	pagesPassword = "the bench's password"
+)
+
+// benchPages prints how long each page of the console takes that needs no id, and
+// those of one account, all of whose requests there are.
+func benchPages(o options) error {
+	gateway, err := buildGateway(o)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("### Pages of the console: an account with %d requests over %d days, each page %d times\n\n", o.receipts, auditDays, opened)
+	out := newTable("page", "database", "KiB", "p50 ms", "p99 ms")
+	engines := []string{"SQLite"}
+	if o.postgres != "" {
+		engines = append(engines, "PostgreSQL")
+	}
+	for _, engine := range engines {
+		if err := benchPagesOn(o, gateway, engine, out); err != nil {
+			return fmt.Errorf("%s: %w", engine, err)
+		}
+	}
+	slices.SortStableFunc(out.rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	out.print()
+	return nil
+}
+
+func benchPagesOn(o options, gateway, engine string, out *table) (err error) {
+	ctx := context.Background()
+	database, drop, err := freshDatabase(ctx, o, engine)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if dropErr := drop(); err == nil {
+			err = dropErr
+		}
+	}()
+	if err := writeConsole(ctx, database, int64(o.receipts)); err != nil {
+		return err
+	}
+	file := filepath.Join(o.folder, "sandbox.yaml")
+	if err := os.WriteFile(file, catalog.Sandbox(), 0o644); err != nil {
+		return err
+	}
+	p, err := startProcess([]string{"TOLLGATE_DATABASE=" + database, "TOLLGATE_CATALOG=" + file, "TOLLGATE_LISTEN=127.0.0.1:0",
+		"TOLLGATE_MEDIA=file:" + filepath.Join(o.folder, "media"), "TOLLGATE_NO_DEMO=true", "TOLLGATE_ADMIN_TOKEN=" + benchToken},
+		gateway, "serve")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := p.stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Jar: jar, Timeout: time.Minute}
+	for path, form := range map[string]url.Values{
+		"/console/sign-in":          {"email": {pagesEmail}, "password": {pagesPassword}},
+		"/console/operator/sign-in": {"admin_token": {benchToken}},
+	} {
+		if err := signIn(client, p.url, path, form); err != nil {
+			return err
+		}
+	}
+	for _, path := range pagesAsked() {
+		if err := openPage(client, p.url, path, engine, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pagesAccount is the account of the first of writeBooks.
+const pagesAccount = "acct_" + benchPad + "1000"
+
+// pagesAsked are the console's pages but those of one thing, and those of the
+// account.
+func pagesAsked() []string {
+	var paths []string
+	for _, route := range console.Routes() {
+		path, isPage := strings.CutPrefix(route, "GET ")
+		if isPage && !strings.ContainsAny(path, "{.") && !strings.Contains(path, "sign-in") {
+			paths = append(paths, path)
+		}
+	}
+	for _, view := range []string{"", "?view=keys", "?view=money", "?view=requests", "?view=jobs"} {
+		paths = append(paths, "/console/operator/accounts/"+pagesAccount+view)
+	}
+	return append(paths, "/console/requests?status=502", "/console/requests?model=model-3", "/console/operator/requests?status=502",
+		"/console/operator/find?q="+pagesAccount)
+}
+
+// writeConsole writes the account with its requests, its keys and who signs in.
+func writeConsole(ctx context.Context, database string, receipts int64) (err error) {
+	db, err := store.Open(ctx, database, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := db.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if err := db.Migrate(ctx); err != nil {
+		return err
+	}
+	if err := writeBooks(ctx, db, receipts, 1); err != nil {
+		return fmt.Errorf("write the books: %w", err)
+	}
+	if err := ledger.New(ledger.Options{DB: db}).Date(ctx); err != nil {
+		return err
+	}
+	hash, err := account.NewPasswords().Hash(ctx, pagesPassword)
+	if err != nil {
+		return err
+	}
+	return db.Update(ctx, func(tx *store.Tx) error {
+		if _, err := tx.Exec(`INSERT INTO account (id, name, email, created_ms) VALUES ($1, 'bench', '', 1)`, pagesAccount); err != nil {
+			return err
+		}
+		for n := range 2 {
+			if _, err := tx.Exec(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
+				VALUES ($1, $2, $3, 'bench', 'sk-bench', '', '', 1, 0)`,
+				fmt.Sprintf("key_%s%d%d", benchPad, n, 1000), pagesAccount, fmt.Sprint("bench", n)); err != nil {
+				return err
+			}
+		}
+		if _, err := account.CreateUserTx(tx, pagesAccount, account.SignIn{Email: pagesEmail, PasswordHash: hash}); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`ANALYZE`)
+		return err
+	})
+}
+
+// signIn sends a form of the sign-in; the client keeps the cookie.
+func signIn(client *http.Client, base, path string, form url.Values) error {
+	r, err := http.NewRequest(http.MethodPost, base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", base)
+	answer, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && (answer.StatusCode != http.StatusOK || answer.Request.URL.Path == path) {
+		err = fmt.Errorf("%s: %s\n%.2000s", path, answer.Status, body)
+	}
+	return err
+}
+
+// openPage opens a page again and again.
+func openPage(client *http.Client, base, path, engine string, out *table) error {
+	took := make([]time.Duration, 0, opened)
+	size := 0
+	for range opened {
+		began := time.Now()
+		answer, err := client.Get(base + path)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s, %v", path, answer.Status, err)
+		}
+		took, size = append(took, time.Since(began)), len(body)
+	}
+	slices.Sort(took)
+	name := strings.TrimPrefix(strings.ReplaceAll(path, pagesAccount, "ACCOUNT"), "/console")
+	out.add("`/console"+name+"`", engine, fmt.Sprint(size>>10), millis(percentile(took, 0.5)), millis(percentile(took, 0.99)))
+	return nil
+}
