@@ -61,7 +61,7 @@ func New(o Options) *Door {
 		o.Now = time.Now
 	}
 	d := &desk{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
-	return &Door{httpapi.New(httpapi.Options{Log: o.Log, Observe: o.Observe, Now: o.Now}, d.routes())}
+	return &Door{httpapi.New(httpapi.Options{Log: o.Log, NotFound: notFound, Observe: o.Observe, Now: o.Now}, d.routes())}
 }
 
 // ServeHTTP answers a request by the key that it carries.

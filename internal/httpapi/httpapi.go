@@ -26,6 +26,9 @@ type Options struct {
 	// Refuse shows an error that a request ends in, after it was logged; nil: as
 	// JSON in the shape of the path's family.
 	Refuse func(*Exchange, *fault.Error)
+	// NotFound returns what a path that has no route is refused with; nil: a 404 that
+	// doubts the path and the base address.
+	NotFound func(*http.Request) error
 	// Observe is told of every answered request; nil: nobody is. Endpoint is the
 	// path of its route, or "unknown" where it has none.
 	Observe func(endpoint string, status int, took time.Duration)
@@ -36,7 +39,10 @@ type Options struct {
 // New returns the handler of some routes. Any other path is 404, and another
 // method of one of their paths 405 with Allow.
 func New(o Options, routes []Route) http.Handler {
-	return newServer(o, newRouter(routes).serve)
+	if o.NotFound == nil {
+		o.NotFound = notFound
+	}
+	return newServer(o, newRouter(routes, o.NotFound).serve)
 }
 
 // Wrap returns a handler that lets h answer every request, whatever its path,

@@ -22,11 +22,14 @@ type Route struct {
 }
 
 // router finds the route of a request.
-type router struct{ mux *http.ServeMux }
+type router struct {
+	mux      *http.ServeMux
+	notFound func(*http.Request) error
+}
 
 // newRouter gives the mux a pattern a path, without its methods: by themselves,
 // one path for any method would not stand beside another with an {id} for some.
-func newRouter(routes []Route) router {
+func newRouter(routes []Route, notFound func(*http.Request) error) router {
 	paths := make(map[string]methods)
 	for _, r := range routes {
 		method, path := r.split()
@@ -44,7 +47,7 @@ func newRouter(routes []Route) router {
 		}
 		mux.Handle(exact, known.at(path))
 	}
-	return router{mux}
+	return router{mux, notFound}
 }
 
 // split returns a pattern's method, if it has one, and its path.
@@ -62,7 +65,7 @@ func (r Route) split() (method, path string) {
 func (m router) serve(x *Exchange) error {
 	u := x.Request.URL
 	if !strings.HasPrefix(u.Path, "/") || path.Clean(u.Path) != u.Path {
-		return notFound(x.Request)
+		return m.notFound(x.Request)
 	}
 	if u.RawPath != "" {
 		again := *x.Request
@@ -116,7 +119,7 @@ func (m methods) allowed() string {
 	return strings.Join(list, ", ")
 }
 
-// notFound is the answer of a path that does not exist.
+// notFound is the answer of a path that does not exist, where a surface has no other.
 func notFound(r *http.Request) error {
 	return fault.New(fault.NotFound,
 		"There is no endpoint at %s. Check the path and the base address of your client.", fault.Shown(r.URL.Path))

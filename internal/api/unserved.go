@@ -1,0 +1,73 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"tollgate/internal/fault"
+)
+
+// unserved is a path of the official clients that the gateway does not have, with
+// all below it.
+type unserved struct {
+	path    string
+	subject string // what it is about, and the verb: `Embeddings are`
+	instead string // what there is in its place; empty: nothing
+}
+
+// unservedPaths are looked at in this order, so what begins with another's path
+// stands before it.
+var unservedPaths = []unserved{
+	{"/v1/embeddings", "Embeddings are", ""},
+	{"/v1/audio", "Speech and transcriptions are", ""},
+	{"/v1/realtime", "Realtime sessions are", "POST /v1/chat/completions with `stream` sends an answer as it is made"},
+	{"/v1/files", "Stored files are", "Send files with the request itself, as data addresses"},
+	{"/v1/uploads", "Stored files are", "Send files with the request itself, as data addresses"},
+	{"/v1/batches", "Batches are", "Send their requests one by one; POST /v1/chat/completions and POST /v1/responses take them"},
+	{"/v1/assistants", "Assistants are", "POST /v1/responses takes instructions, tools and the whole conversation"},
+	{"/v1/threads", "Threads are", "POST /v1/responses takes instructions, tools and the whole conversation"},
+	{"/v1/conversations", "Stored conversations are", "POST /v1/responses takes the whole conversation with each request"},
+	{"/v1/fine_tuning", "Fine-tuning is", ""},
+	{"/v1/moderations", "Moderations are", ""},
+	{"/v1/completions", "Completions of a bare prompt are", "POST /v1/chat/completions takes the prompt as a message"},
+	{"/v1/chat/completions", "Stored chat completions are", "Keep the answer of POST /v1/chat/completions: nothing is stored here"},
+	{"/v1/responses", "Stored responses are", "Keep the answer of POST /v1/responses: nothing is stored here"},
+	{"/v1/vector_stores", "Vector stores are", ""},
+	{"/v1/containers", "Containers are", ""},
+	{"/v1/evals", "Evals are", ""},
+	{"/v1/organization", "The administration of an organization is", "GET /v1/usage tells what the account has spent"},
+	{"/v1/images/variations", "Variations of images are", "POST /v1/images/edits takes an image with a prompt"},
+	{"/v1/videos", "Videos at this path are", "POST /v1/videos/generations makes one, and GET /v1/videos/jobs/{id} tells how far it is"},
+	{"/v1/messages", "Messages below /v1 are", "POST /native/v1/messages takes them: the base address of that client ends in /native"},
+	{"/v1/complete", "Completions of a bare prompt are", "POST /v1/chat/completions takes the prompt as a message"},
+	{"/native/v1/complete", "Completions of a bare prompt are", "POST /native/v1/messages takes the prompt as a message"},
+	{"/native/v1/messages/batches", "Batches are", "Send their requests one by one; POST /native/v1/messages takes them"},
+	{"/native/v1/files", "Stored files are", "Send files with the request itself, in base64"},
+	{"/native/v1/skills", "Stored skills are", ""},
+	{"/native/v1/organizations", "The administration of an organization is", "GET /v1/usage tells what the account has spent"},
+	{"/native/v1/chat/completions", "Chat completions below /native are",
+		"POST /v1/chat/completions takes them: the base address of that client ends in /v1"},
+	{"/native/v1/responses", "Responses below /native are", "POST /v1/responses takes them: the base address of that client ends in /v1"},
+}
+
+// offered is what there is, in a sentence.
+const offered = "Offered are chat (POST /v1/chat/completions, POST /v1/responses, POST /native/v1/messages), images " +
+	"(POST /v1/images/generations, POST /v1/images/edits), videos (POST /v1/videos/generations), GET /v1/models and GET /v1/usage."
+
+// notFound is the answer of a path that does not exist. Whoever asks for one that
+// an official client knows has the right address and learns what there is; to all
+// others path and address are in doubt.
+func notFound(r *http.Request) error {
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	for _, u := range unservedPaths {
+		if path != u.path && !strings.HasPrefix(path, u.path+"/") {
+			continue
+		}
+		if u.instead == "" {
+			return fault.New(fault.NotFound, "%s not offered here. %s", u.subject, offered)
+		}
+		return fault.New(fault.NotFound, "%s not offered here. %s.", u.subject, u.instead)
+	}
+	return fault.New(fault.NotFound, "There is no endpoint at %s. Check the path and the base address of your client; GET /docs lists what there is.",
+		fault.Shown(r.URL.Path))
+}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+)
+
+// TestUnservedPathsSayWhatIsOffered: paths of the official clients get the 404 of
+// any unknown path, in words that lead on.
+func TestUnservedPathsSayWhatIsOffered(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/v1/embeddings":                       "Embeddings are not offered here. Offered are chat",
+		"/v1/audio/speech":                     "Offered are chat",
+		"/v1/files/file-1/content":             "as data addresses",
+		"/v1/batches":                          "one by one",
+		"/v1/assistants/":                      "POST /v1/responses",
+		"/v1/threads/t/runs":                   "POST /v1/responses",
+		"/v1/fine_tuning/jobs":                 "Fine-tuning is not offered here",
+		"/v1/moderations":                      "Offered are chat",
+		"/v1/completions":                      "POST /v1/chat/completions takes",
+		"/v1/vector_stores/v/search":           "Offered are chat",
+		"/v1/responses/resp_1":                 "nothing is stored here",
+		"/v1/videos":                           "POST /v1/videos/generations",
+		"/v1/messages":                         "POST /native/v1/messages",
+		"/native/v1/complete":                  "POST /native/v1/messages takes",
+		"/native/v1/messages/batches/b/cancel": "one by one",
+		"/native/v1/chat/completions":          "ends in /v1",
+		"/v1/embeddingsx":                      "Check the path and the base address",
+		"/v2/embeddings":                       "Check the path and the base address",
+		"/v1/v1/chat/completions":              "Check the path and the base address",
+	} {
+		f := fault.Of(notFound(httptest.NewRequest("POST", path, nil)))
+		if f.Code != fault.NotFound || f.Param != "" || !strings.Contains(f.Message, want) {
+			t.Errorf("%s: %s %q, want %q", path, f.Code, f.Message, want)
+		}
+	}
+}
+
+// TestUnservedPathsNameWhatIsServed: what stands in the place of an unserved path is
+// a route, and no route is said not to be offered.
+func TestUnservedPathsNameWhatIsServed(t *testing.T) {
+	t.Parallel()
+	routes := Routes()
+	for _, u := range unservedPaths {
+		if slices.ContainsFunc(routes, func(route string) bool { return strings.HasSuffix(route, " "+u.path) }) &&
+			!strings.HasPrefix(u.subject, "Stored") {
+			t.Errorf("%s is a route and is said not to be offered", u.path)
+		}
+		words := strings.FieldsFunc(u.instead+" "+offered, func(r rune) bool { return strings.ContainsRune(" ,;:().`", r) })
+		for i, word := range words {
+			if (word == "POST" || word == "GET") && !slices.Contains(routes, word+" "+words[i+1]) {
+				t.Errorf("%s: %s %s is no route", u.path, word, words[i+1])
+			}
+		}
+	}
+}
