@@ -42,6 +42,8 @@ type Options struct {
 	MaxBody        int64          // largest request body, bytes
 	BodyMemory     int64          // of all request bodies at a time, bytes; 0: 1 GiB
 
+	// Origins are the web pages whose scripts may call; nil: none may.
+	Origins httpapi.Origins
 	// WrongKeys slows addresses that send many of them; nil: nobody waits.
 	WrongKeys *limit.Throttle
 	// Observe is told of every answered request; nil: nobody is. Endpoint is
@@ -53,7 +55,10 @@ type Options struct {
 
 // Door is the handler of /v1 and /native. Any other path is answered 404 in the
 // /v1 shape, so it may be the last handler of a server.
-type Door struct{ served http.Handler }
+type Door struct {
+	served http.Handler
+	named  http.Handler // the same for ServeAs, which is no business of other sites' pages
+}
 
 // New returns the door.
 func New(o Options) *Door {
@@ -61,7 +66,10 @@ func New(o Options) *Door {
 		o.Now = time.Now
 	}
 	d := &desk{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
-	return &Door{httpapi.New(httpapi.Options{Log: o.Log, NotFound: notFound, Observe: o.Observe, Now: o.Now}, d.routes())}
+	with := httpapi.Options{Log: o.Log, NotFound: notFound, Observe: o.Observe, Now: o.Now}
+	named := httpapi.New(with, d.routes())
+	with.Origins = o.Origins
+	return &Door{httpapi.New(with, d.routes()), named}
 }
 
 // ServeHTTP answers a request by the key that it carries.
@@ -72,7 +80,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.served.Serv
 // sent. Its state, addresses, models and limits, admission and the request log are
 // those of any call.
 func (d *Door) ServeAs(w http.ResponseWriter, r *http.Request, account, key string) {
-	d.served.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), namedKey{}, namedKey{account, key})))
+	d.named.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), namedKey{}, namedKey{account, key})))
 }
 
 // namedKey is the key that a request is answered with which carries none; it is

@@ -68,6 +68,7 @@ func notFound(r *http.Request) error {
 		}
 		return fault.New(fault.NotFound, "%s not offered here. %s.", u.subject, u.instead)
 	}
-	return fault.New(fault.NotFound, "There is no endpoint at %s. Check the path and the base address of your client; GET /docs lists what there is.",
+	return fault.New(fault.NotFound,
+		"There is no endpoint at %s. Check the path and the base address of your client; GET /docs lists what there is.",
 		fault.Shown(r.URL.Path))
 }

@@ -160,7 +160,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
 		Jobs: jobs, Media: files, Guard: guard,
 		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory), Observe: a.metrics.request,
-		WrongKeys: a.throttle("api_key", wrongKeys()),
+		WrongKeys: a.throttle("api_key", wrongKeys()), Origins: s.CORSOrigins,
 	})
 	served := surfaces{
 		api: public,

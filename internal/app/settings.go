@@ -36,12 +36,13 @@ type Settings struct {
 	RequestRetention         time.Duration // age at which rows of the request log go
 	DatabaseConnections      int           // PostgreSQL connections of this process
 	TrustedProxies           []netip.Prefix
-	MaxConnections           int    // connections of clients that a door has; 0: by the descriptors of the process
-	MaxConnectionsPerAddress int    // of them, from one address; 0: half of them
-	MetricsListen            string // host:port that serves /metrics without a token; empty: none
-	ExposeLine               bool   // answers carry x-tollgate-line
-	AlertURL                 string // where line alerts are posted; empty: nowhere
-	NoDemo                   bool   // a first start leaves demo account and sandbox catalog out
+	MaxConnections           int      // connections of clients that a door has; 0: by the descriptors of the process
+	MaxConnectionsPerAddress int      // of them, from one address; 0: half of them
+	CORSOrigins              []string // origins of the web pages whose scripts may call the API; "*": all
+	MetricsListen            string   // host:port that serves /metrics without a token; empty: none
+	ExposeLine               bool     // answers carry x-tollgate-line
+	AlertURL                 string   // where line alerts are posted; empty: nowhere
+	NoDemo                   bool     // a first start leaves demo account and sandbox catalog out
 	LogLevel                 slog.Level
 	LogFormat                string // text or json
 }
@@ -119,6 +120,8 @@ func AllSettings() []Setting {
 			read: func(s *Settings, t string) error { return readCount(&s.MaxConnectionsPerAddress, t, 1, 1_000_000) }},
 		{Key: "trusted_proxies", Help: "CIDRs whose X-Forwarded-For is believed", List: true,
 			read: func(s *Settings, t string) error { return readNetworks(&s.TrustedProxies, t) }},
+		{Key: "cors_origins", Help: "origins of web pages whose scripts may call /v1 and /native with a key, or *", List: true,
+			read: func(s *Settings, t string) error { return readOrigins(&s.CORSOrigins, t) }},
 		{Key: "metrics_listen", Help: "address of its own that serves /metrics without a token",
 			read: func(s *Settings, t string) error { return readListen(&s.MetricsListen, t) }},
 		{Key: "expose_line", Default: "false", Help: "answers of chat endpoints carry x-tollgate-line", Switch: true,

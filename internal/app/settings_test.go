@@ -61,6 +61,7 @@ func TestSettingsValues(t *testing.T) {
 public_url: "https://api.example.com/"
 database: postgres://u:p@db/tollgate
 media: s3://results?endpoint=https://s3.example.com&region=eu&path_style=true
+cors_origins: [https://app.example.com, "http://localhost:3000"]
 trusted_proxies: [10.0.0.0/8, 192.0.2.7, "::ffff:198.51.100.0/120"]
 private_networks: 127.0.0.0/8, ::1
 webhook_retries: [1s, 2s]
@@ -86,6 +87,7 @@ log_format: json
 		got, want any
 	}{
 		{"public_url", got.PublicURL, "https://api.example.com"},
+		{"cors_origins", got.CORSOrigins, []string{"https://app.example.com", "http://localhost:3000"}},
 		{"trusted_proxies", got.TrustedProxies, networks("10.0.0.0/8", "192.0.2.7/32", "198.51.100.0/24")},
 		{"private_networks", got.PrivateNetworks, networks("127.0.0.0/8", "::1/128")},
 		{"webhook_retries", got.WebhookRetries, []time.Duration{time.Second, 2 * time.Second}},
@@ -126,6 +128,10 @@ func TestSettingsFaults(t *testing.T) {
 		{name: "duration of zero", file: "node_lease: 0s\n", want: []string{"node_lease", "above 0"}},
 		{name: "lease too short", file: "node_lease: 500ms\n", want: []string{"node_lease", "at least 1s"}},
 		{name: "retries", file: "webhook_retries: [1m, soon]\n", want: []string{"webhook_retries"}},
+		{name: "origin with a path", file: "cors_origins: [https://app.example.com/]\n", want: []string{"cors_origins", "app.example.com/"}},
+		{name: "origin without a scheme", file: "cors_origins: [app.example.com]\n", want: []string{"cors_origins"}},
+		{name: "origin with its usual port", file: "cors_origins: [\"https://app.example.com:443\"]\n", want: []string{"cors_origins"}},
+		{name: "all origins and one", file: "cors_origins: [\"*\", https://app.example.com]\n", want: []string{"cors_origins", "alone"}},
 		{name: "network", file: "trusted_proxies: [10.0.0.0/33]\n", want: []string{"trusted_proxies", "10.0.0.0/33"}},
 		{name: "wide mapped network", file: "trusted_proxies: [\"::ffff:0:0/64\"]\n", want: []string{"trusted_proxies"}},
 		{name: "public_url", file: "public_url: api.example.com\n", want: []string{"public_url", "https://"}},

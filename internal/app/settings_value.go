@@ -148,6 +148,32 @@ func readNetworks(to *[]netip.Prefix, text string) error {
 	return nil
 }
 
+// readOrigins reads the origins of web pages as browsers spell them, or `*`.
+func readOrigins(to *[]string, text string) error {
+	list := splitList(text)
+	for _, origin := range list {
+		if origin == "*" {
+			if len(list) > 1 {
+				return errors.New("must be a list of origins, or * alone")
+			}
+			continue
+		}
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme == "" || u.Host == "" || origin != strings.ToLower(u.Scheme+"://"+u.Host) || defaultPort(u) {
+			return fmt.Errorf("must be a list of origins such as https://app.example.com, in small letters, without a path or usual port; "+
+				"%q is none", origin)
+		}
+	}
+	*to = list
+	return nil
+}
+
+// defaultPort tells whether an address names the port that its scheme has anyway,
+// which browsers leave out.
+func defaultPort(u *url.URL) bool {
+	return u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443"
+}
+
 // longestDuration keeps every sum of a time and a setting in range.
 const longestDuration = 100 * 365 * 24 * time.Hour
 

@@ -21,6 +21,8 @@ import (
 // Options are what a surface is made of. All but Log may be left out.
 type Options struct {
 	Log *slog.Logger
+	// Origins are the web pages that may call the surface from a browser.
+	Origins Origins
 	// Enter judges each request before its path is looked at; nil: none is.
 	Enter func(*Exchange) error
 	// Refuse shows an error that a request ends in, after it was logged; nil: as
@@ -92,6 +94,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // receive lets a request in and has it answered.
 func (s *server) receive(x *Exchange) error {
+	if s.Origins.admit(x) {
+		return nil
+	}
 	if s.Enter != nil {
 		if err := s.Enter(x); err != nil {
 			return err

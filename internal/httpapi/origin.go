@@ -1,0 +1,49 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+)
+
+// Origins are the web pages that may call a surface from a browser, by their
+// origin (`https://app.example.com`); `*` is all of them. None: no page may. No
+// page may ever send a browser's own credentials: what it calls with is a key.
+type Origins []string
+
+// shownHeaders are those of an answer that a page may read.
+const shownHeaders = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, Idempotent-Replayed, X-Tollgate-Line"
+
+// admit puts on an answer what a browser asks for before it lets a page read it.
+// It tells whether the request only asked for leave, and is answered.
+func (o Origins) admit(x *Exchange) (answered bool) {
+	origin := x.Request.Header.Get("Origin")
+	if len(o) == 0 {
+		return false
+	}
+	h := x.Header()
+	all := slices.Contains(o, "*")
+	if !all {
+		h.Add("Vary", "Origin") // a cache may not show one page's answer to another
+	}
+	if origin == "" || !all && !slices.Contains(o, origin) {
+		return false
+	}
+	if all {
+		origin = "*"
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	asked := x.Request.Header.Get("Access-Control-Request-Method")
+	if x.Request.Method != http.MethodOptions || asked == "" {
+		h.Set("Access-Control-Expose-Headers", shownHeaders)
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
+	// Clients send headers of their own beside the key, and none of them may do harm
+	// here: those that are asked for are allowed.
+	if headers := x.Request.Header.Get("Access-Control-Request-Headers"); headers != "" {
+		h.Set("Access-Control-Allow-Headers", headers)
+	}
+	h.Set("Access-Control-Max-Age", "7200")
+	x.WriteHeader(http.StatusNoContent)
+	return true
+}
