@@ -24,6 +24,8 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
+	"tollgate/internal/console/static"
+	"tollgate/internal/contract"
 	"tollgate/internal/egress"
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
@@ -171,6 +173,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		}),
 		media:   files.Handler(),
 		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken, wrong: guessed, log: a.log,
+		base: a.Base(), enters: a.whoEnters(db),
 	}
 	pages := console.Options{
 		DB: db, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
@@ -188,6 +191,13 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 // openFronts makes what the doors answer. The operator's pages are where the
 // operator API is.
 func (a *App) openFronts(served surfaces, pages console.Options) (err error) {
+	files, err := static.New(console.Base + "/static")
+	if err != nil {
+		return fmt.Errorf("read the console's files: %w", err)
+	}
+	if served.pages, err = contract.NewSite(files.Path); err != nil {
+		return fmt.Errorf("make the reference: %w", err)
+	}
 	if a.private != nil {
 		public, private := served.parted()
 		pages.Side = console.Operators
@@ -202,6 +212,24 @@ func (a *App) openFronts(served surfaces, pages console.Options) (err error) {
 	}
 	a.front = newFront(served)
 	return nil
+}
+
+// whoEnters tells who can sign in to the console. Where the database does not say,
+// the console shall tell why.
+func (a *App) whoEnters(db *store.DB) func(ctx context.Context) (users, operators bool) {
+	return func(ctx context.Context) (users, operators bool) {
+		ctx, cancel := context.WithTimeout(ctx, readyBound)
+		defer cancel()
+		err := db.View(ctx, func(tx *store.Tx) (err error) {
+			users, operators, err = account.SignInsTx(tx)
+			return err
+		})
+		if err != nil {
+			a.log.Warn("the first page cannot tell whether the console is there", "error", err)
+			return true, true
+		}
+		return users, operators
+	}
 }
 
 // openDatabase opens and locks the database.

@@ -11,6 +11,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/console"
+	"tollgate/internal/contract"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 )
@@ -22,10 +23,14 @@ type surfaces struct {
 	console http.Handler // /console, to which the root leads
 	media   http.Handler // /media
 	metrics http.Handler // /metrics, behind the operator's token
-	ready   *readiness
-	token   string                                       // the operator's; empty: /metrics is not there
-	wrong   func(w http.ResponseWriter, r *http.Request) // is told of each wrong token
-	log     *slog.Logger
+	// pages are the contracts of both APIs, and what / tells without a console.
+	pages  *contract.Site
+	base   string                                            // the base address that users see
+	enters func(ctx context.Context) (users, operators bool) // who can sign in to the console
+	ready  *readiness
+	token  string                                       // the operator's; empty: /metrics is not there
+	wrong  func(w http.ResponseWriter, r *http.Request) // is told of each wrong token
+	log    *slog.Logger
 }
 
 // parted gives what the operator's token is for to an address of its own, so that
@@ -41,7 +46,8 @@ func (s surfaces) parted() (public, private surfaces) {
 // front sends each request to the surface it belongs to.
 type front struct {
 	surfaces
-	own http.Handler // the process's paths
+	own    http.Handler // the process's paths
+	public bool         // the API is here
 }
 
 // newFront puts before a surface that does not do it by itself what all of them
@@ -51,11 +57,12 @@ func newFront(s surfaces) *front {
 	if s.media != nil {
 		s.media = httpapi.Wrap(o, "/media", s.media)
 	}
-	own := httpapi.New(o, s.routes())
+	f := &front{own: httpapi.New(o, s.routes()), public: s.api != nil}
 	if s.api == nil {
 		s.api = httpapi.New(o, nil)
 	}
-	return &front{s, own}
+	f.surfaces = s
+	return f
 }
 
 // routes are the process's own.
@@ -69,27 +76,45 @@ func (s surfaces) routes() []httpapi.Route {
 			answerState(x, s.ready.check(x.Request.Context()))
 			return nil
 		}},
-		{Pattern: "/metrics", Handle: s.guardMetrics},
-		{Pattern: "GET /", Handle: func(x *httpapi.Exchange) error {
-			x.Header().Set("Cache-Control", "no-store") // another address may serve another part tomorrow
-			http.Redirect(x, x.Request, s.home(), http.StatusFound)
-			return nil
-		}},
+		{Pattern: "GET /metrics", Handle: s.guardMetrics},
+		{Pattern: "GET /openapi.json", Handle: func(x *httpapi.Exchange) error { return s.pages.Callers.Source(x) }},
+		{Pattern: "GET /docs", Handle: func(x *httpapi.Exchange) error { return s.pages.Callers.Page(x) }},
+		{Pattern: "GET /admin/openapi.json", Handle: func(x *httpapi.Exchange) error { return s.pages.Operators.Source(x) }},
+		{Pattern: "GET /admin/docs", Handle: func(x *httpapi.Exchange) error { return s.pages.Operators.Page(x) }},
+		{Pattern: "GET /", Handle: s.root},
 	}
 }
 
-// home is where the root leads to.
-func (s surfaces) home() string {
-	if s.api == nil {
-		return console.Base + "/operator"
+// root leads to the console, or tells what there is where nobody can enter one.
+func (s surfaces) root(x *httpapi.Exchange) error {
+	home, enters := s.home(x.Request.Context())
+	if !enters && s.pages != nil {
+		return s.pages.Greet(x, contract.NewWelcome(s.base, s.api != nil, s.hasAdmin()))
 	}
-	return console.Base
+	x.Header().Set("Cache-Control", "no-store") // another address may serve another part tomorrow
+	http.Redirect(x, x.Request, home, http.StatusFound)
+	return nil
 }
+
+// home is where the root leads to, and whether anybody can enter there.
+func (s surfaces) home(ctx context.Context) (path string, enters bool) {
+	if s.enters == nil {
+		s.enters = func(context.Context) (users, operators bool) { return true, true }
+	}
+	users, operators := s.enters(ctx)
+	if s.api == nil {
+		return console.Base + "/operator", operators || s.token != ""
+	}
+	return console.Base, users || s.token != ""
+}
+
+// hasAdmin tells whether the address has the operator API.
+func (s surfaces) hasAdmin() bool { return s.admin != nil && s.token != "" }
 
 // ServeHTTP chooses by path.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
-	case path == "/healthz", path == "/readyz", path == "/" && f.console != nil, path == "/metrics" && f.token != "":
+	case f.hasOwn(path):
 		f.own.ServeHTTP(w, r)
 	case f.media != nil && strings.HasPrefix(path, "/media/"):
 		f.media.ServeHTTP(w, r)
@@ -100,6 +125,23 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		f.api.ServeHTTP(w, r)
 	}
+}
+
+// hasOwn tells whether the process itself answers a path at this address.
+func (f *front) hasOwn(path string) bool {
+	switch path {
+	case "/healthz", "/readyz":
+		return true
+	case "/":
+		return f.console != nil
+	case "/metrics":
+		return f.token != ""
+	case contract.CallersSource, contract.CallersPage:
+		return f.public && f.pages != nil
+	case contract.OperatorsSource, contract.OperatorsPage:
+		return f.hasAdmin() && f.pages != nil
+	}
+	return false
 }
 
 // guardMetrics serves /metrics to who knows the operator's token.

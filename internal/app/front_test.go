@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/admin"
 	"tollgate/internal/catalog"
+	"tollgate/internal/contract"
 )
 
 // ask sends one request to a handler in memory.
@@ -152,5 +153,57 @@ func TestPanicsAreSaidOnce(t *testing.T) {
 	}
 	if got := ask(onlyMetrics(log, broken), "GET", "/metrics"); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("metrics_listen: %d %s", got.Code, got.Body)
+	}
+}
+
+// TestContractsAreWhereTheirAPIsAre asks the addresses of a process for the contracts
+// and for their first page.
+func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
+	t.Parallel()
+	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name })
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	nobody := func(context.Context) (users, operators bool) { return false, false }
+	whole := surfaces{api: named("api"), admin: named("admin"), console: named("console"), pages: pages, token: "secret", log: log,
+		base: "https://api.example.com", enters: nobody}
+	public, private := whole.parted()
+	tokenless := whole
+	tokenless.token = ""
+	for _, c := range []struct {
+		name         string
+		of           surfaces
+		path, accept string
+		status       int
+		want         string
+	}{
+		{"whole", whole, "/openapi.json", "", 200, `"openapi":"3.1.0"`},
+		{"whole", whole, "/docs", "", 200, "/v1/chat/completions"},
+		{"whole", whole, "/admin/openapi.json", "", 200, `/admin/v1/accounts`},
+		{"whole", whole, "/admin/docs", "", 200, "/admin/v1/accounts"},
+		{"whole", whole, "/", "text/html", 302, "/console"},
+		{"public", public, "/openapi.json", "", 200, `"openapi":"3.1.0"`},
+		{"public", public, "/admin/openapi.json", "", 200, "api"}, // an unknown path
+		{"public", public, "/admin/docs", "", 200, "api"},
+		{"private", private, "/openapi.json", "", 404, "not_found"},
+		{"private", private, "/docs", "", 404, "not_found"},
+		{"private", private, "/admin/docs", "", 200, "/admin/v1/accounts"},
+		{"private", private, "/", "text/html", 302, "/console/operator"},
+		{"no token", tokenless, "/admin/docs", "", 200, "api"},
+		{"no token", tokenless, "/", "text/html,*/*", 200, "<code class=\"break\">https://api.example.com/native</code>"},
+		{"no token", tokenless, "/", "", 200, `"v1":"https://api.example.com/v1"`},
+	} {
+		got := ask(newFront(c.of), "GET", c.path, "Accept", c.accept)
+		if got.Code != c.status || !strings.Contains(got.Body.String(), c.want) {
+			t.Errorf("%s, %s: %d %.300s, want %d %s", c.name, c.path, got.Code, got.Body, c.status, c.want)
+		}
+		page := strings.HasPrefix(got.Header().Get("Content-Type"), "text/html") && got.Code == 200
+		if policy := got.Header().Get("Content-Security-Policy"); page && !strings.HasPrefix(policy, "default-src 'none'; style-src 'self'") {
+			t.Errorf("%s, %s: the policy is %q", c.name, c.path, policy)
+		}
+		if page && (strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "style=")) {
+			t.Errorf("%s, %s: something inline", c.name, c.path)
+		}
 	}
 }

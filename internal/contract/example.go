@@ -1,0 +1,68 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// shown is an example as people read it; empty: there is none.
+func shown(example any) string {
+	switch v := example.(type) {
+	case nil:
+		return ""
+	case string:
+		return strings.TrimSpace(v)
+	}
+	raw := encode(example)
+	if len(raw) <= longestLine {
+		return string(raw)
+	}
+	var out bytes.Buffer
+	_ = json.Indent(&out, raw, "", "  ") // JSON of our own making: cannot fail
+	return out.String()
+}
+
+// longestLine is how long an example may be to stand on one line.
+const longestLine = 88
+
+// command is an operation as a command to try. It is written for a shell with BASE,
+// the gateway's address, and KEY.
+func (d *OpenAPI) command(path, method string, of table) string {
+	query := ""
+	for _, p := range of.list("parameters") {
+		p := d.resolve(p)
+		example := p.text("example")
+		switch {
+		case example == "":
+		case p.text("in") == "path":
+			path = strings.ReplaceAll(path, "{"+p.text("name")+"}", example)
+		case p.text("in") == "query":
+			query += "&" + p.text("name") + "=" + example
+		}
+	}
+	if query != "" {
+		query = "?" + query[1:]
+	}
+	out := "curl"
+	if method != "get" && (method != "post" || of.get("requestBody") == nil) {
+		out += " -X " + strings.ToUpper(method)
+	}
+	out += ` "$BASE` + path + query + `"`
+	if schemes := of.list("security"); len(schemes) > 0 {
+		first, _ := schemes[0].(table)
+		if first.get("key") != nil {
+			out += ` -H "x-api-key: $KEY"`
+		} else {
+			out += ` -H "Authorization: Bearer $KEY"`
+		}
+	}
+	if body := of.get("requestBody"); body != nil {
+		example := d.resolve(body).get("content", "application/json", "example")
+		if example == nil {
+			return strings.Replace(out, "curl", "curl -X "+strings.ToUpper(method), 1)
+		}
+		out += " \\\n  -H \"Content-Type: application/json\" -d '" + strings.ReplaceAll(shown(example), "'", `'\''`) + "'"
+	}
+	return out
+}

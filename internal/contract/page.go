@@ -1,0 +1,180 @@
+package contract
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"tollgate/internal/httpapi"
+)
+
+//go:embed html/*.html
+var embedded embed.FS
+
+// Where the documents and the references of them stand. The operators' are in the
+// folder of their API, so that a proxy which hides that hides them too.
+const (
+	CallersSource   = "/openapi.json"
+	CallersPage     = "/docs"
+	OperatorsSource = "/admin/openapi.json"
+	OperatorsPage   = "/admin/docs"
+)
+
+// Site answers the documents, the references of them, and the first page of an
+// address that has no console.
+type Site struct {
+	Callers, Operators *Edition
+
+	templates *template.Template
+}
+
+// Edition is a document and its reference, drawn when one of them is first asked for.
+type Edition struct {
+	document func() (*OpenAPI, error)
+	page     func() ([]byte, error)
+}
+
+// NewSite reads the templates. asset returns the address of a file of the
+// console's. An error is a fault of the build.
+func NewSite(asset func(name string) string) (*Site, error) {
+	p := &Site{templates: template.New("").Funcs(template.FuncMap{
+		"asset": asset, "inline": inline, "paragraphs": paragraphs, "captioned": captioned,
+	})}
+	if _, err := p.templates.ParseFS(embedded, "html/*.html"); err != nil {
+		return nil, err
+	}
+	p.Callers = p.edition(Callers, CallersSource)
+	p.Operators = p.edition(Operators, OperatorsSource)
+	return p, nil
+}
+
+func (p *Site) edition(document func() (*OpenAPI, error), source string) *Edition {
+	return &Edition{document: document, page: sync.OnceValues(func() ([]byte, error) {
+		d, err := document()
+		if err != nil {
+			return nil, err
+		}
+		shown := d.refer(source)
+		return p.draw("reference.html", surround{Title: shown.Title, Contents: shown.contents()}, shown)
+	})}
+}
+
+// surround is what stands around a page.
+type surround struct {
+	Title    string
+	Contents []heading
+	Body     template.HTML
+}
+
+// heading is an entry of the contents.
+type heading struct {
+	Anchor, Text string
+	Below        []heading
+}
+
+func (r reference) contents() []heading {
+	all := []heading{{Anchor: "keys", Text: "Keys"}}
+	for _, c := range r.Chapters {
+		h := heading{Anchor: c.Anchor, Text: c.Name}
+		for _, o := range c.Operations {
+			h.Below = append(h.Below, heading{Anchor: o.Anchor, Text: o.Summary})
+		}
+		all = append(all, h)
+	}
+	all = append(all, heading{Anchor: "refusals", Text: "Refusals"})
+	types := heading{Anchor: "types", Text: "Types"}
+	for _, t := range r.Types {
+		types.Below = append(types.Below, heading{Anchor: t.Anchor, Text: t.Name})
+	}
+	return append(all, types)
+}
+
+// draw draws a page whole.
+func (p *Site) draw(name string, around surround, shown any) ([]byte, error) {
+	var body, whole bytes.Buffer
+	if err := p.templates.ExecuteTemplate(&body, name, shown); err != nil {
+		return nil, fmt.Errorf("draw %s: %w", name, err)
+	}
+	around.Body = template.HTML(body.String()) //nolint:gosec // what a template of ours has escaped
+	if err := p.templates.ExecuteTemplate(&whole, "layout.html", around); err != nil {
+		return nil, fmt.Errorf("draw %s: %w", name, err)
+	}
+	return whole.Bytes(), nil
+}
+
+// Source answers the document itself. Any page may read it: it tells nothing that
+// is not in the product's sources.
+func (e *Edition) Source(x *httpapi.Exchange) error {
+	d, err := e.document()
+	if err != nil {
+		return err
+	}
+	x.Header().Set("Access-Control-Allow-Origin", "*")
+	x.Header().Set("Cache-Control", "public, max-age=300")
+	send(x, "application/json", d.JSON())
+	return nil
+}
+
+// Page answers the reference.
+func (e *Edition) Page(x *httpapi.Exchange) error {
+	page, err := e.page()
+	if err != nil {
+		return err
+	}
+	x.Header().Set("Cache-Control", "public, max-age=300")
+	sendPage(x, page)
+	return nil
+}
+
+// sendPage answers a page of ours: it runs nothing, and loads the console's
+// stylesheet and pictures alone.
+func sendPage(x *httpapi.Exchange, page []byte) {
+	h := x.Header()
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "same-origin")
+	send(x, "text/html; charset=utf-8", page)
+}
+
+func send(x *httpapi.Exchange, contentType string, body []byte) {
+	h := x.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("X-Content-Type-Options", "nosniff")
+	x.WriteHeader(http.StatusOK)
+	_, _ = x.Write(body) // the reader may be gone
+}
+
+// inline is a text with what stands between backticks as code.
+func inline(text string) template.HTML {
+	var out strings.Builder
+	for i, piece := range strings.Split(text, "`") {
+		piece = template.HTMLEscapeString(piece)
+		if i%2 == 1 {
+			piece = "<code>" + piece + "</code>"
+		}
+		out.WriteString(piece)
+	}
+	return template.HTML(out.String()) //nolint:gosec // escaped above
+}
+
+// paragraphs are the parts of a text between empty lines.
+func paragraphs(text string) []string {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n\n")
+}
+
+// captioned is what the table of fields is drawn from.
+func captioned(caption string, fields []field) any {
+	return struct {
+		Caption string
+		Fields  []field
+	}{caption, fields}
+}

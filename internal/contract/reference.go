@@ -1,0 +1,245 @@
+package contract
+
+import (
+	"slices"
+	"strings"
+)
+
+// reference is what the page of a document shows.
+type reference struct {
+	Title, About, Source string
+	Keys                 []entry
+	Chapters             []chapter
+	Refusals             []refusal
+	Types                []kind
+}
+
+// entry is a name and what is said of it.
+type entry struct{ Name, About string }
+
+// chapter is a tag with its operations.
+type chapter struct {
+	Anchor, Name, About string
+	Operations          []operation
+}
+
+// operation is a method of a path.
+type operation struct {
+	Anchor, Method, Path, Summary, About string
+	Parameters                           []field
+	Bodies                               []content
+	Example                              string // as a command
+	Answers                              []content
+	Also                                 []answer // with what it may be answered else
+}
+
+// content is a body in one type of media. Schema is its name where it has one, and
+// Anchor where that stands.
+type content struct {
+	Status, Type, Schema, Anchor, Example string
+	Optional                              bool
+	Fields                                []field
+}
+
+// answer is a status and what it means: here, or where several operations have it.
+type answer struct{ Status, About, Anchor string }
+
+// refusal is what several operations may be answered.
+type refusal struct {
+	Anchor, Name, About, Example string
+	Codes                        []string
+}
+
+// kind is a named schema.
+type kind struct {
+	Anchor, Name, About string
+	Fields              []field
+}
+
+// field is a member of an object or a parameter.
+type field struct {
+	Name, Type, Anchor, About string
+	Required                  bool
+}
+
+// refer makes what the page shows of a document, which programs find at source.
+func (d *OpenAPI) refer(source string) reference {
+	out := reference{Title: d.top.text("info", "title"), About: d.top.text("info", "description"), Source: source}
+	for _, scheme := range d.top.table("components", "securitySchemes") {
+		of, _ := scheme.value.(table)
+		out.Keys = append(out.Keys, entry{scheme.name, of.text("description")})
+	}
+	for _, tag := range d.top.list("tags") {
+		t, _ := tag.(table)
+		name := t.text("name")
+		out.Chapters = append(out.Chapters, chapter{"tag-" + name, name, t.text("description"), d.operations(name)})
+	}
+	out.Refusals = d.refusals()
+	for _, schema := range d.top.table("components", "schemas") {
+		s, _ := schema.value.(table)
+		out.Types = append(out.Types, kind{anchorOf(schema.name), schema.name, s.text("description"), d.fields(s)})
+	}
+	return out
+}
+
+func anchorOf(schema string) string { return "type-" + schema }
+
+// operations are those of a tag, in the order of the document.
+func (d *OpenAPI) operations(tag string) (all []operation) {
+	for _, path := range d.top.table("paths") {
+		methods, _ := path.value.(table)
+		for _, m := range methods {
+			of, _ := m.value.(table)
+			if slices.Contains(texts(of.list("tags")), tag) {
+				all = append(all, d.operation(path.name, m.name, of))
+			}
+		}
+	}
+	return all
+}
+
+func (d *OpenAPI) operation(path, method string, of table) operation {
+	o := operation{Anchor: of.text("operationId"), Method: strings.ToUpper(method), Path: path, Summary: of.text("summary"),
+		About: of.text("description"), Example: d.command(path, method, of)}
+	for _, p := range of.list("parameters") {
+		p := d.resolve(p)
+		kind, anchor := d.kindOf(p.get("schema"))
+		o.Parameters = append(o.Parameters, field{Name: p.text("name"), Type: p.text("in") + ", " + kind, Anchor: anchor,
+			About: p.text("description"), Required: p.get("required") == true})
+	}
+	body := d.resolve(of.get("requestBody"))
+	for _, c := range d.contents(body) {
+		c.Optional = body.get("required") != true
+		o.Bodies = append(o.Bodies, c)
+	}
+	for _, r := range of.table("responses") {
+		response := d.resolve(r.value)
+		if !strings.HasPrefix(r.name, "2") {
+			o.Also = append(o.Also, also(r))
+			continue
+		}
+		for _, c := range d.contents(response) {
+			c.Status = r.name
+			o.Answers = append(o.Answers, c)
+		}
+	}
+	slices.SortStableFunc(o.Also, func(a, b answer) int { return strings.Compare(a.Status, b.Status) })
+	return o
+}
+
+// also is an answer that stands elsewhere, or is said where it is.
+func also(response member) answer {
+	of, _ := response.value.(table)
+	if name, shared := strings.CutPrefix(of.text("$ref"), "#/components/responses/"); shared {
+		return answer{Status: response.name, Anchor: "answer-" + name}
+	}
+	return answer{Status: response.name, About: of.text("description")}
+}
+
+// refusals are the answers that several operations have.
+func (d *OpenAPI) refusals() (all []refusal) {
+	for _, r := range d.top.table("components", "responses") {
+		of, _ := r.value.(table)
+		all = append(all, refusal{"answer-" + r.name, r.name, of.text("description"),
+			shown(of.get("content", "application/json", "example")),
+			slices.Concat(texts(of.list("x-codes")), texts(of.list("x-types")))})
+	}
+	return all
+}
+
+// contents are the bodies of a request or an answer.
+func (d *OpenAPI) contents(of table) (all []content) {
+	for _, m := range of.table("content") {
+		media, _ := m.value.(table)
+		c := content{Type: m.name, Example: shown(media.get("example"))}
+		schema := media.table("schema")
+		if c.Schema = strings.TrimPrefix(schema.text("$ref"), schemas); c.Schema != "" {
+			c.Anchor = anchorOf(c.Schema)
+		} else {
+			c.Fields = d.fields(schema)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// schemas is where named ones stand.
+const schemas = "#/components/schemas/"
+
+// resolve follows a reference to its place in the document.
+func (d *OpenAPI) resolve(v any) table {
+	t, _ := v.(table)
+	if ref := t.text("$ref"); ref != "" {
+		return d.top.table(strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+	}
+	return t
+}
+
+// fields are the members of an object's schema.
+func (d *OpenAPI) fields(schema table) (all []field) {
+	required := texts(schema.list("required"))
+	for _, m := range schema.table("properties") {
+		kind, anchor := d.kindOf(m.value)
+		of, _ := m.value.(table)
+		all = append(all, field{m.name, kind, anchor, strings.TrimSpace(of.text("description") + bounds(of)),
+			slices.Contains(required, m.name)})
+	}
+	return all
+}
+
+// bounds says in words what a schema lets a value be.
+func bounds(schema table) string {
+	out := ""
+	if values := schema.list("enum"); values != nil {
+		var shown []string
+		for _, v := range values {
+			shown = append(shown, "`"+strings.Trim(string(encode(v)), `"`)+"`")
+		}
+		out += " One of " + strings.Join(shown, ", ") + "."
+	}
+	if value := schema.get("const"); value != nil {
+		out += " Always `" + strings.Trim(string(encode(value)), `"`) + "`."
+	}
+	if value := schema.get("minimum"); value != nil && schema.get("maximum") != nil {
+		out += " From " + string(encode(value)) + " to " + string(encode(schema.get("maximum"))) + "."
+	}
+	if value := schema.get("default"); value != nil {
+		out += " Default: " + string(encode(value)) + "."
+	}
+	return out
+}
+
+// kindOf says in words what a schema is of, and where that is told.
+func (d *OpenAPI) kindOf(v any) (words, anchor string) {
+	schema, _ := v.(table)
+	if name, named := strings.CutPrefix(schema.text("$ref"), schemas); named {
+		return name, anchorOf(name)
+	}
+	if item := schema.table("items"); item != nil && schema.get("anyOf") == nil {
+		of, anchor := d.kindOf(item)
+		if of == "any" {
+			return "list", ""
+		}
+		return "list of " + of, anchor
+	}
+	if choices := schema.list("anyOf"); choices != nil {
+		return d.kindOf(choices[0])
+	}
+	switch kind := schema.get("type").(type) {
+	case string:
+		return kind, ""
+	case []any:
+		return strings.Join(texts(kind), " or "), ""
+	}
+	return "any", ""
+}
+
+// texts are the texts of a list.
+func texts(list []any) (all []string) {
+	for _, v := range list {
+		if text, ok := v.(string); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}

@@ -1,0 +1,49 @@
+package contract
+
+import (
+	"strings"
+
+	"tollgate/internal/httpapi"
+)
+
+// Welcome is what an address without a console tells of itself.
+type Welcome struct {
+	Name       string `json:"name"`
+	V1         string `json:"v1,omitempty"`     // base address of OpenAI clients; empty: not here
+	Native     string `json:"native,omitempty"` // base address of Anthropic clients
+	Docs       string `json:"docs,omitempty"`
+	OpenAPI    string `json:"openapi,omitempty"`
+	AdminDocs  string `json:"admin_docs,omitempty"`
+	AdminAPI   string `json:"admin,omitempty"`
+	AdminSpecs string `json:"admin_openapi,omitempty"`
+}
+
+// NewWelcome tells what an address has, whose base users see: the API, the operator
+// API, or both.
+func NewWelcome(base string, api, admin bool) Welcome {
+	w := Welcome{Name: "tollgate"}
+	if api {
+		w.V1, w.Native, w.Docs, w.OpenAPI = base+"/v1", base+"/native", CallersPage, CallersSource
+	}
+	if admin {
+		w.AdminAPI, w.AdminDocs, w.AdminSpecs = "/admin/v1", OperatorsPage, OperatorsSource
+	}
+	return w
+}
+
+// Greet answers `GET /` where there is no console to lead to: browsers get a page,
+// others JSON.
+func (p *Site) Greet(x *httpapi.Exchange, w Welcome) error {
+	x.Header().Set("Cache-Control", "no-store") // it has a console as soon as somebody can sign in
+	x.Header().Set("Vary", "Accept")
+	if !strings.Contains(x.Request.Header.Get("Accept"), "text/html") {
+		send(x, "application/json", append(encode(w), '\n'))
+		return nil
+	}
+	page, err := p.draw("welcome.html", surround{Title: w.Name}, w)
+	if err != nil {
+		return err
+	}
+	sendPage(x, page)
+	return nil
+}
