@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tollgate/internal/app"
+	"tollgate/internal/contract/contracttest"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
@@ -31,6 +32,7 @@ type gateway struct {
 	make     *generator
 	accounts []string // of users, whose keys ask
 	client   *http.Client
+	contract *contracttest.Checker
 	stop     func()
 }
 
@@ -38,6 +40,10 @@ type gateway struct {
 func start(t *testing.T, database string, seed uint64) *gateway {
 	g := &gateway{t: t, log: &watch{busy: map[string]bool{}}, provider: newProvider(t), client: &http.Client{Timeout: time.Minute}}
 	world := newWorld(t)
+	var err error
+	if g.contract, err = contracttest.New(); err != nil {
+		t.Fatal(err)
+	}
 	lookup := func(name string) (string, bool) {
 		if name == "VENDOR_KEY" {
 			return "vendor-secret", true

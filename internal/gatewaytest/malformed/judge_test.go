@@ -1,13 +1,16 @@
 package malformed
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 
+	"tollgate/internal/contract/contracttest"
 	"tollgate/internal/fault"
 )
 
@@ -55,6 +58,24 @@ func judge(q *request, a *reply) error {
 		return judgeError(a)
 	}
 	return judgeGood(q, a)
+}
+
+// keepsContract holds the answer to a request that could be read against the
+// contract.
+func (g *gateway) keepsContract(q *request, a *reply) error {
+	if _, whole, _ := understood(q.sent()); !whole || a.nothing {
+		return nil
+	}
+	asked, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(q.sent())))
+	if err != nil {
+		return nil
+	}
+	sent, err := io.ReadAll(asked.Body)
+	if err != nil {
+		return nil
+	}
+	return g.contract.Check(contracttest.Answer{Method: asked.Method, Path: asked.URL.Path, Sent: sent, Status: a.status, Header: a.header,
+		Body: a.body, Cut: a.cut})
 }
 
 func isConsole(path string) bool { return path == "/console" || strings.HasPrefix(path, "/console/") }

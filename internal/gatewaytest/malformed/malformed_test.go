@@ -3,6 +3,7 @@ package malformed
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -98,7 +99,7 @@ func (g *gateway) samplesAreGood() {
 			number++
 			q, _ := one.good(number, route, rand.New(rand.NewPCG(1, uint64(number))))
 			a := g.send(q)
-			if err := judge(q, a); err != nil || a.status > 202 && !slices.Contains(s.also, a.status) {
+			if err := errors.Join(judge(q, a), g.keepsContract(q, a)); err != nil || a.status > 202 && !slices.Contains(s.also, a.status) {
 				g.t.Errorf("a good request is refused (%v): %s\n%s", err, q, a)
 			}
 		}
@@ -150,7 +151,7 @@ func (g *gateway) flood(s *seen, from, to int) {
 					a, err = c.ask(q)
 				}
 				if err == nil {
-					err = judge(q, a)
+					err = errors.Join(judge(q, a), g.keepsContract(q, a))
 				}
 				s.note(g.t, q, a, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/contract/contracttest"
 	"tollgate/internal/money"
 )
 
@@ -40,7 +41,7 @@ func Open(t testing.TB, binary, database string, more map[string]string) *Gatewa
 
 // At is the gateway that a process is, called over connections of its own.
 func At(t testing.TB, p *Process) *Gateway {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
+	client := &http.Client{Transport: contracttest.Transport(t, &http.Transport{MaxIdleConnsPerHost: 64}), Timeout: time.Minute}
 	t.Cleanup(client.CloseIdleConnections)
 	return &Gateway{Process: p, Client: client, Lines: &LineStates{process: p}}
 }

@@ -1,0 +1,199 @@
+// Package contract owns the visit of every operation that the contracts name.
+// Invariant: each is asked on both databases until it has succeeded, and in the usual
+// ways in which it is refused; every answer is held against its schema.
+package contract
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/internal/admin"
+	"tollgate/internal/api"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/store/storetest"
+)
+
+// TestContractsShowTheRoutes compares the operations of the contracts with the routes
+// that are served, both ways.
+func TestContractsShowTheRoutes(t *testing.T) {
+	t.Parallel()
+	served := slices.Concat(api.Routes(), admin.Routes(), []string{"GET /healthz", "GET /readyz", "GET /metrics", "GET /media/{id}"})
+	shown := newVisitor(t, nil).checker.Operations()
+	for _, route := range served {
+		if !slices.Contains(shown, route) {
+			t.Errorf("no contract has %s (internal/contract)", route)
+		}
+	}
+	for _, route := range shown {
+		if !slices.Contains(served, route) {
+			t.Errorf("a contract has %s, which is not served", route)
+		}
+	}
+}
+
+// TestAnswersKeepTheContracts visits every operation.
+func TestAnswersKeepTheContracts(t *testing.T) {
+	t.Parallel()
+	binary := scene.Binary(t)
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		v := newVisitor(t, scene.Start(t, binary, map[string]string{"database": database, "no_demo": "false",
+			"private_networks": "127.0.0.1/32"}))
+		account, key := v.process.Account(10, nil)
+		v.key = key
+		v.process.Admin("POST", "/accounts/"+account+"/credits", map[string]any{"usd": 1}, nil)
+		v.health()
+		v.chat()
+		v.refusals()
+		v.media()
+		v.reads()
+		v.accounts(account)
+		v.webhooks(account)
+		v.codes()
+		v.gateway()
+		for _, operation := range v.checker.Unanswered() {
+			t.Errorf("%s: no success was held against the contract", operation)
+		}
+	})
+}
+
+func (v *visitor) health() {
+	v.ask(200, "GET", "/healthz", "")
+	v.ask(200, "GET", "/readyz", "")
+	v.ask(200, "HEAD", "/readyz", "")
+	v.ask(200, "GET", "/metrics", "")
+	v.ask(401, "GET", "/metrics", "", "Authorization", "Bearer wrong")
+	v.ask(405, "POST", "/metrics", "")
+}
+
+// chat asks in each form, whole and streamed.
+func (v *visitor) chat() {
+	for _, stream := range []string{"false", "true"} {
+		v.ask(200, "POST", "/v1/chat/completions", `{"model":"sandbox-chat","messages":[{"role":"user","content":"hi"}],"max_tokens":20,`+
+			`"x_y":1,"stream_options":{"include_usage":true},"stream":`+stream+`}`)
+		v.ask(200, "POST", "/v1/responses", `{"model":"sandbox-chat","input":"hi","max_output_tokens":20,"stream":`+stream+`}`)
+		v.ask(200, "POST", "/native/v1/messages", `{"model":"sandbox-messages","max_tokens":20,"messages":[{"role":"user",`+
+			`"content":"hi"}],"stream":`+stream+`}`, "x-api-key", v.key)
+	}
+	v.ask(200, "POST", "/native/v1/messages/count_tokens", `{"model":"sandbox-messages","messages":[{"role":"user","content":"hi"}]}`)
+}
+
+// refusals are what callers are told most often.
+func (v *visitor) refusals() {
+	chat := func(want int, body string, headers ...string) {
+		v.ask(want, "POST", "/v1/chat/completions", body, headers...)
+	}
+	const good = `{"model":"sandbox-chat","messages":[{"role":"user","content":"hi"}]}`
+	chat(401, good, "Authorization", "")
+	chat(401, good, "Authorization", "Bearer sk-unknown")
+	chat(400, `{`)
+	chat(400, `[]`)
+	chat(400, "{\"model\":\"\xff\"}")
+	chat(400, `{"model":"no-such","messages":[]}`)
+	chat(400, `{"model":"sandbox-chat","messages":[]}`)
+	chat(400, `{"model":"sandbox-chat","messages":[{"role":"king"}]}`)
+	chat(400, `{"model":"sandbox-chat","messages":[{"role":"user","content":"hi"}],"max_tokens":0}`)
+	chat(402, `{"model":"sandbox-chat","messages":[{"role":"user","content":"hi"}],"n":128,"max_tokens":1000000}`, v.poor()...)
+	chat(403, good, v.limited(map[string]any{"allowed_models": []string{"sandbox-image"}})...)
+	chat(403, good, v.limited(map[string]any{"allowed_ips": []string{"192.0.2.1"}})...)
+	hasty := v.limited(map[string]any{"rpm": 1})
+	chat(200, good, hasty...)
+	chat(429, good, hasty...)
+	v.ask(405, "GET", "/v1/chat/completions", "")
+	v.ask(404, "GET", "/v1/models/no-such", "")
+	v.ask(404, "POST", "/v1/embeddings", "{}")
+	v.ask(404, "POST", "/native/v1/complete", "{}")
+	v.ask(405, "GET", "/native/v1/messages", "")
+	for want, body := range map[int]string{
+		400: `{"model":"sandbox-messages","messages":[{"role":"user","content":"hi"}]}`,
+		404: `{"model":"sandbox-image","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`,
+	} {
+		v.ask(want, "POST", "/native/v1/messages", body)
+	}
+	v.ask(401, "POST", "/native/v1/messages", "{}", "Authorization", "")
+	v.ask(402, "POST", "/native/v1/messages", `{"model":"sandbox-messages","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`,
+		v.poor()...)
+	v.ask(400, "GET", "/native/v1/models?limit=0", "")
+	v.ask(404, "GET", "/native/v1/models/no-such", "")
+	v.ask(400, "GET", "/v1/usage?group_by=moon", "")
+	v.ask(404, "GET", "/media/nothing.png", "")
+	v.ask(401, "GET", "/admin/v1/accounts", "", "Authorization", "Bearer wrong")
+	v.ask(400, "GET", "/admin/v1/accounts?limit=0", "")
+	v.ask(404, "GET", "/admin/v1/accounts/no-such", "")
+	v.ask(405, "DELETE", "/admin/v1/accounts", "")
+	v.ask(404, "GET", "/admin/v1/no-such", "")
+	v.ask(400, "POST", "/admin/v1/accounts", `{"nome":"x"}`)
+}
+
+// poor and limited are the headers of other callers.
+func (v *visitor) poor() []string {
+	_, key := v.process.Account(0, nil)
+	return []string{"Authorization", "Bearer " + key}
+}
+
+func (v *visitor) limited(limits map[string]any) []string {
+	_, key := v.process.Account(10, limits)
+	return []string{"Authorization", "Bearer " + key}
+}
+
+// media makes an image and a video, and reads what came of them.
+func (v *visitor) media() {
+	const image = `{"model":"sandbox-image","prompt":"a lake","n":1}`
+	once := []string{"Idempotency-Key", "one"}
+	job := v.ask(202, "POST", "/v1/images/generations", image, once...)
+	v.ask(202, "POST", "/v1/images/generations", image, once...)
+	v.ask(400, "POST", "/v1/images/generations", `{"model":"sandbox-image","prompt":"other"}`, once...)
+	v.ask(400, "POST", "/v1/images/generations", `{"model":"sandbox-image"}`)
+	v.ask(400, "POST", "/v1/images/generations", `{"model":"sandbox-image","prompt":"a","resolution":"99K"}`)
+	v.ask(400, "POST", "/v1/images/generations", `{"model":"sandbox-image","prompt":"a","callback_url":"ftp://x"}`)
+	v.ask(400, "POST", "/v1/images/edits", image)
+	done := v.wait("/v1/images/jobs/" + text(job, "id"))
+	link := text(first(done), "url")
+	_, file, _ := strings.Cut(link, "/media/")
+	v.ask(200, "GET", "/media/"+file, "")
+	v.ask(206, "GET", "/media/"+file, "", "Range", "bytes=0-9")
+	v.ask(416, "GET", "/media/"+file, "", "Range", "bytes=99999999-")
+	edit := v.ask(202, "POST", "/v1/images/edits", `{"model":"sandbox-image","prompt":"a boat","image":"`+v.process.URL+"/media/"+file+`"}`)
+	v.wait("/v1/images/jobs/" + text(edit, "id"))
+	clip := v.ask(202, "POST", "/v1/videos/generations", `{"model":"sandbox-video","prompt":"a lake"}`)
+	v.wait("/v1/videos/jobs/" + text(clip, "id"))
+	v.ask(404, "GET", "/v1/videos/jobs/"+text(job, "id"), "")
+	v.ask(200, "GET", "/admin/v1/jobs?limit=2", "")
+	v.ask(200, "GET", "/admin/v1/jobs/"+text(job, "id"), "")
+	v.ask(404, "GET", "/admin/v1/jobs/no-such", "")
+	v.ask(200, "POST", "/admin/v1/jobs/"+text(job, "id")+"/requeue", `{"force":true}`)
+	v.ask(400, "POST", "/admin/v1/jobs/"+text(job, "id")+"/cancel", "")
+	v.ask(200, "POST", "/admin/v1/lines/sandbox/drain", "")
+	waiting := v.ask(202, "POST", "/v1/videos/generations", `{"model":"sandbox-video","prompt":"the sea"}`)
+	v.ask(200, "GET", "/v1/videos/jobs/"+text(waiting, "id"), "")
+	v.ask(200, "POST", "/admin/v1/jobs/"+text(waiting, "id")+"/cancel", "")
+	v.ask(200, "GET", "/v1/videos/jobs/"+text(waiting, "id"), "")
+	v.ask(200, "POST", "/admin/v1/lines/sandbox/resume", "{}")
+}
+
+// wait polls a job until it has ended well.
+func (v *visitor) wait(path string) (job map[string]any) {
+	v.t.Helper()
+	scene.Eventually(v.t, "the job ends", func() bool {
+		job = v.ask(200, "GET", path, "")
+		return text(job, "status") != "queued" && text(job, "status") != "processing"
+	})
+	if text(job, "status") != "succeeded" {
+		v.t.Errorf("%s: %v", path, job)
+	}
+	return job
+}
+
+// reads are what a key may ask for nothing.
+func (v *visitor) reads() {
+	for _, path := range []string{"/v1/models", "/v1/models/sandbox-video", "/v1/usage", "/v1/usage?group_by=day,model,key,endpoint",
+		"/v1/usage?format=csv&group_by=day", "/v1/dashboard/billing/credit_grants", "/native/v1/models?limit=1",
+		"/native/v1/models/sandbox-messages"} {
+		v.ask(200, "GET", path, "")
+	}
+	v.ask(200, "GET", "/admin/v1/usage?group_by=day,account,key,model,line,endpoint", "")
+	v.ask(200, "GET", "/admin/v1/usage?format=csv", "")
+	one := first(v.ask(200, "GET", "/admin/v1/requests", ""))
+	v.ask(200, "GET", "/admin/v1/requests/"+text(one, "id"), "")
+	v.ask(404, "GET", "/admin/v1/requests/no-such", "")
+}
