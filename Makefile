@@ -19,6 +19,7 @@ COUNT ?= 10
 ROUNDS ?= 100
 FAILOVERS ?= 10
 MINUTES ?= 10
+EXAMPLES ?= 50
 
 .PHONY: help
 help: ## list these targets
@@ -87,6 +88,10 @@ failover: ## kill PostgreSQL's primary while commits wait for its synchronous st
 .PHONY: malformed
 malformed: ## send 20,000 malformed requests at each database (TOLLGATE_MALFORMED_SEED=1 draws others)
 	@TOLLGATE_MALFORMED_COUNT=20000 scripts/postgres run scripts/gotest -count=1 -timeout=1h -v -run='^TestMalformedRequests$$' ./internal/gatewaytest/malformed
+
+.PHONY: contract
+contract: ## send EXAMPLES (50) requests an operation that are made from the contracts (needs Python, downloads Schemathesis)
+	@scripts/contract $(EXAMPLES)
 
 .PHONY: soak
 soak: ## hostile callers and providers and good ones at a gateway on 512 MiB and 400 descriptors, for MINUTES (10)
