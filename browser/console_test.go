@@ -79,6 +79,11 @@ func TestPages(t *testing.T) {
 			b := open(t, g, look.theme, look.width)
 			b.open("/console/sign-in")
 			b.lookOver("sign-in")
+			b.open("/docs")
+			b.lookOver("reference")
+			b.open("/admin/docs")
+			b.lookOver("operator-reference")
+			b.open("/console/sign-in")
 			b.signIn()
 			b.lookOver("overview-new")
 			for range 3 {
