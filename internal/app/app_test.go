@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -156,6 +157,10 @@ func demoIsAlone(t *testing.T, s *Settings) {
 		if err != nil || len(keys) != 1 {
 			t.Errorf("keys: %+v, %v", keys, err)
 			return err
+		}
+		doc, _, err := catalog.CurrentTx(tx)
+		if err != nil || !slices.Equal(keys[0].AllowedModels, idsOf(doc)) {
+			t.Errorf("the demo's key may be used with %v, %v; want the sandbox's models", keys[0].AllowedModels, err)
 		}
 		var secrets int
 		err = tx.QueryRow(`SELECT COUNT(*) FROM webhook_endpoint WHERE account = $1 AND secret LIKE 'whsec_%'`, accounts[0].ID).Scan(&secrets)

@@ -91,7 +91,9 @@ func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]
 // demoPassword is the length of the demo's password, 5 bits a character.
 const demoPassword = 16
 
-// openDemoTx opens the demo account with its credit, one key and one sign-in.
+// openDemoTx opens the demo account with its credit, one key and one sign-in. The
+// key is for the sandbox's models alone: what a later catalog adds costs real money,
+// and the key has stood on a terminal.
 func openDemoTx(tx *store.Tx, doc *catalog.Document, passwordHash string) (*demo, error) {
 	owner, err := account.CreateTx(tx, account.Opening{Name: "demo", Email: demoEmail, PasswordHash: passwordHash})
 	if err != nil {
@@ -103,13 +105,22 @@ func openDemoTx(tx *store.Tx, doc *catalog.Document, passwordHash string) (*demo
 	if _, err := ledger.CreditTx(tx, owner.ID, demoCredit, "demo credit"); err != nil {
 		return nil, err
 	}
-	_, secret, err := account.CreateKeyTx(tx, owner.ID, account.KeySettings{Name: "demo"})
+	_, secret, err := account.CreateKeyTx(tx, owner.ID, account.KeySettings{Name: "demo", AllowedModels: idsOf(doc)})
 	if err != nil {
 		return nil, err
 	}
 	return &demo{account: owner.ID, secret: secret, model: firstModel(doc, wire.FormChat),
 		responses: firstModel(doc, wire.FormResponses), messages: firstModel(doc, wire.FormMessages),
 		image: firstOf(doc, catalog.KindImage), video: firstOf(doc, catalog.KindVideo)}, nil
+}
+
+// idsOf lists the models of a document.
+func idsOf(doc *catalog.Document) []string {
+	ids := make([]string, len(doc.Models))
+	for i := range doc.Models {
+		ids[i] = doc.Models[i].ID
+	}
+	return ids
 }
 
 // firstOf names the first open model of a kind.
@@ -219,7 +230,7 @@ Console:   %s
 Email:     %s
 Password:  %s   (shown this once)
 
-API key, shown this once:
+API key, shown this once, for the models of the sandbox alone:
 
   %s
 
