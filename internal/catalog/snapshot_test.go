@@ -292,3 +292,17 @@ lines:
 		}
 	}
 }
+
+// TestSandboxCanBeSeenToStream keeps the demo slow enough for an eye, and a short
+// answer of some fifteen tokens well below two seconds.
+func TestSandboxCanBeSeenToStream(t *testing.T) {
+	t.Parallel()
+	doc := mustParse(t, string(Sandbox()))
+	pause, err := time.ParseDuration(fmt.Sprint(doc.Lines[0].Options["chunk_delay"]))
+	if err != nil || pause < 25*time.Millisecond || pause > 50*time.Millisecond {
+		t.Errorf("%v between tokens, %v", pause, err)
+	}
+	if delay, set := doc.Lines[0].Options["delay"]; set {
+		t.Errorf("the first token waits for %v", delay)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -72,8 +73,9 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		passwords := account.NewPasswords()
-		// Its studio takes no time.
-		doc, _, err := catalog.Parse(bytes.Replace(catalog.Sandbox(), []byte("delay: 3s"), []byte("delay: 0s"), 1), app.Providers())
+		// It takes no time.
+		delays := regexp.MustCompile(`delay: [0-9]+m?s`)
+		doc, _, err := catalog.Parse(delays.ReplaceAll(catalog.Sandbox(), []byte("delay: 0s")), app.Providers())
 		if err != nil {
 			t.Fatal(err)
 		}
