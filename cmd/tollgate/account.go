@@ -36,7 +36,7 @@ func (c *accountCreate) Run(p *process) error {
 	}
 	set(body, "overdraft_floor_usd", c.Floor)
 	c.put(body)
-	return p.call(call{method: http.MethodPost, path: "/accounts", body: body, create: true, view: accountsView()})
+	return p.call(call{method: http.MethodPost, path: "/accounts", body: body, view: accountsView()})
 }
 
 type accountList struct {

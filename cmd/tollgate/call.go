@@ -65,7 +65,6 @@ type call struct {
 	body         fields // nil: none
 	once         string // the Idempotency-Key; empty: none
 	view         view
-	create       bool // creates a missing database
 	service      bool // is for the running service, not for the database
 	asIs         bool // the answer is printed as it comes
 }
@@ -110,7 +109,7 @@ func (p *process) answer(settings *app.Settings, c call, ask app.OperatorRequest
 	if c.service {
 		return app.AskService(p.ctx, settings, ask)
 	}
-	operator, err := app.OpenOperator(p.ctx, settings, c.create)
+	operator, err := app.OpenOperator(p.ctx, settings)
 	if err != nil {
 		return answer, err
 	}

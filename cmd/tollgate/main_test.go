@@ -44,7 +44,8 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, self, args...)
 	c.Dir = dir
 	// The race detector of a child would wait a second at its end.
-	c.Env = append(os.Environ(), asCommand+"=1", "TOLLGATE_LISTEN=127.0.0.1:0", "GORACE=atexit_sleep_ms=0")
+	c.Env = append(os.Environ(), asCommand+"=1", "TOLLGATE_LISTEN=127.0.0.1:0",
+		"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "GORACE=atexit_sleep_ms=0")
 	return c
 }
 
@@ -78,100 +79,6 @@ func must(t *testing.T, dir string, args ...string) map[string]any {
 		t.Fatalf("%v: %v: %s", args, err, got.out)
 	}
 	return body
-}
-
-// service is a running `tollgate serve`.
-type service struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	base   string
-	out    *bytes.Buffer // complete after wait
-	log    chan string   // standard error after the ready line; complete after wait
-	waited bool
-}
-
-// serve starts the service on a free port and waits for its ready line.
-func serve(t *testing.T, dir string, args ...string) *service {
-	t.Helper()
-	s := &service{t: t, out: new(bytes.Buffer), log: make(chan string, 1)}
-	s.cmd = command(t, dir, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	s.cmd.Stdout = s.out
-	pipe, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(pipe)
-	var said strings.Builder
-	for s.base == "" {
-		line, err := lines.ReadString('\n')
-		said.WriteString(line)
-		if err != nil {
-			_ = s.cmd.Wait()
-			t.Fatalf("the service ended before it was ready: %s", said.String())
-		}
-		if base, ready := strings.CutPrefix(line, "listening on "); ready {
-			s.base = strings.TrimSpace(base)
-		}
-	}
-	go func() {
-		rest, _ := io.ReadAll(lines)
-		s.log <- said.String() + string(rest)
-	}()
-	t.Cleanup(func() {
-		if !s.waited {
-			_ = s.cmd.Process.Kill()
-			s.wait()
-		}
-	})
-	return s
-}
-
-// signal sends a signal.
-func (s *service) signal(sig os.Signal) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// wait returns the exit code, -1 for a killed process, and what was logged.
-func (s *service) wait() (int, string) {
-	s.waited = true
-	log := <-s.log
-	_ = s.cmd.Wait()
-	return s.cmd.ProcessState.ExitCode(), log
-}
-
-// stop ends the service as an operator does.
-func (s *service) stop() {
-	s.t.Helper()
-	s.signal(syscall.SIGTERM)
-	if code, log := s.wait(); code != 0 {
-		s.t.Errorf("exit %d after SIGTERM: %s", code, log)
-	}
-}
-
-// request calls the service with a key.
-func (s *service) request(method, path, key, body string) (int, string) {
-	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+key)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	got, err := io.ReadAll(answer.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return answer.StatusCode, string(got)
 }
 
 // sandbox is a catalog file with one model on the sandbox.
@@ -398,6 +305,9 @@ func TestAuditFindsWhatDiffers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url := "sqlite:" + filepath.Join(dir, "books.db")
+	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}"), "--database", url); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
 	owner := must(t, dir, "account", "create", "--name", "acme", "--database", url)
 	id, _ := owner["id"].(string)
 	must(t, dir, "account", "credit", id, "5", "--database", url)

@@ -20,7 +20,11 @@ func (serveCommand) Run(p *process) error {
 	a, err := app.New(p.ctx, settings, app.Options{
 		Stdout: p.stdout, Stderr: p.stderr, Lookup: os.LookupEnv, Version: app.ReadBuild().Version,
 	})
-	if err != nil {
+	switch {
+	case err != nil && p.ctx.Err() != nil: // as it was told to
+		tell(p.stderr, "stopped before it was ready")
+		return nil
+	case err != nil:
 		return err
 	}
 	return a.Serve(p.ctx)

@@ -47,7 +47,7 @@ func csvRows(t *testing.T, dir string, args ...string) []map[string]string {
 // TestAccountsAndUsersFromTheShell credits once, finds, and lets people sign in.
 func TestAccountsAndUsersFromTheShell(t *testing.T) {
 	t.Parallel()
-	storetest.EachEmpty(t, func(t *testing.T, url string) {
+	storetest.EachURL(t, func(t *testing.T, url string) {
 		dir, db := t.TempDir(), "--database="+url
 		id, _ := must(t, dir, "account", "create", "--name", "Acme & Co", db)["id"].(string)
 		for range 2 {
@@ -107,7 +107,7 @@ func TestAccountsAndUsersFromTheShell(t *testing.T) {
 // TestCodesFromTheShell makes codes, lists them and makes one void.
 func TestCodesFromTheShell(t *testing.T) {
 	t.Parallel()
-	storetest.EachEmpty(t, func(t *testing.T, url string) {
+	storetest.EachURL(t, func(t *testing.T, url string) {
 		dir, db := t.TempDir(), "--database="+url
 		must(t, dir, "account", "create", "--name", "acme", db)
 		codes := csvRows(t, dir, "codes", "create", "2.5", "--count", "2", "--expires", "48h", db)
@@ -129,7 +129,7 @@ func TestCodesFromTheShell(t *testing.T) {
 // of use.
 func TestRequestsAndLinesFromTheShell(t *testing.T) {
 	t.Parallel()
-	storetest.EachEmpty(t, func(t *testing.T, url string) {
+	storetest.EachURL(t, func(t *testing.T, url string) {
 		dir, db := t.TempDir(), "--database="+url
 		if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}"), db); got.code != 0 {
 			t.Fatalf("%+v", got)

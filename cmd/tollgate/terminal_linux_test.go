@@ -54,6 +54,9 @@ func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []stri
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
 	id, _ := must(t, dir, "account", "create", "--name", "Söhne \u202e", "--email", "a@example.com")["id"].(string)
 	must(t, dir, "account", "create", "--name", "b")
 	must(t, dir, "account", "credit", id, "12.5")

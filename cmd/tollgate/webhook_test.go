@@ -14,7 +14,7 @@ import (
 // TestWebhookCommands sets a webhook beside the service, which uses it.
 func TestWebhookCommands(t *testing.T) {
 	t.Parallel()
-	storetest.EachEmpty(t, func(t *testing.T, url string) {
+	storetest.EachURL(t, func(t *testing.T, url string) {
 		dir := t.TempDir()
 		db, open := "--database="+url, "--private-networks=127.0.0.0/8"
 		var sent atomic.Int64

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -69,8 +70,8 @@ type App struct {
 
 // New constructs everything: it opens and locks the database, takes the
 // addresses, opens the media store, migrates, starts the background loops and
-// sets an empty database up. It answers nothing yet. Errors that a setting can
-// mend are SettingErrors and come before the database is changed, whose set-up
+// sets an empty database up. A database or bucket that is not up yet is waited for.
+// It answers nothing yet. Errors that a setting can mend are SettingErrors and come before the database is changed, whose set-up
 // comes last: what a first start shows once is not lost to one that fails. After
 // an error nothing is left running.
 func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
@@ -234,7 +235,11 @@ func (a *App) whoEnters(db *store.DB) func(ctx context.Context) (users, operator
 
 // openDatabase opens and locks the database.
 func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
-	db, err := open(ctx, a.settings, a.clockJumped)
+	var db *store.DB
+	err := waitUntilUp(ctx, "database", a.settings.StartWait, a.log, func(ctx context.Context) (err error) {
+		db, err = open(ctx, a.settings, a.clockJumped)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +268,7 @@ func (a *App) clockJumped(jump time.Duration) {
 // takeAddresses listens, so that a start which cannot has changed nothing.
 func (a *App) takeAddresses(ctx context.Context) (err error) {
 	if a.door, err = newDoor(ctx, a.settings.Listen, limitsOf(a.settings, descriptors()), a.log); err != nil {
-		return &SettingError{"listen", err}
+		return startError("listen", err)
 	}
 	a.life.later("door", a.door.close)
 	if a.door.everywhere() && a.settings.PublicURL == "" {
@@ -272,13 +277,13 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 	}
 	if address := a.settings.MetricsListen; address != "" {
 		if a.extra, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
-			return &SettingError{"metrics_listen", err}
+			return startError("metrics_listen", err)
 		}
 		a.life.later("metrics door", a.extra.close)
 	}
 	if address := a.settings.AdminListen; address != "" {
 		if a.private, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
-			return &SettingError{"admin_listen", err}
+			return startError("admin_listen", err)
 		}
 		a.life.later("operator's door", a.private.close)
 	}
@@ -327,11 +332,18 @@ func (a *App) mediaBase() string {
 // openMedia opens the media store; it does not look at the database yet.
 func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error) {
 	s, base := a.settings, a.mediaBase()
-	files, err := media.Open(ctx, media.Options{
-		DB: db, Location: s.Media, Base: base, Retention: s.MediaRetention, Lookup: a.options.Lookup, Log: a.log,
+	var files *media.Store
+	err := waitUntilUp(ctx, "media", s.StartWait, a.log, func(ctx context.Context) (err error) {
+		files, err = media.Open(ctx, media.Options{
+			DB: db, Location: s.Media, Base: base, Retention: s.MediaRetention, Lookup: a.options.Lookup, Log: a.log,
+		})
+		return err
 	})
+	if at := (*fs.PathError)(nil); errors.As(err, &at) && errors.Is(err, fs.ErrPermission) {
+		err = withOwner(at.Path, err)
+	}
 	if err != nil {
-		return nil, &SettingError{"media", err}
+		return nil, startError("media", err)
 	}
 	if db.Dialect() == store.PostgreSQL && strings.HasPrefix(s.Media, "file:") {
 		a.log.Warn("media are kept in a folder: with several nodes it has to be one that all of them share")

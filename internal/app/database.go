@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -35,17 +37,26 @@ var ErrNoDatabase = errors.New(
 var ErrOlderService = errors.New("is served by an older version, or one that is just starting: restart the service with this version first")
 
 // OpenDatabase opens the database for a command that runs beside the service,
-// with a current schema. A missing SQLite file is created only if create says
-// so. Errors are SettingErrors; the caller closes the database.
+// with a current schema. One that nobody has set up yet is made only if create
+// says so, and left as it is else: ErrNoDatabase. Errors are SettingErrors, but
+// for a server that is not up; the caller closes the database.
 func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, error) {
 	if path, sqlite := strings.CutPrefix(s.Database, "sqlite:"); sqlite && !create {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, &SettingError{"database", fmt.Errorf("%s %w", s.Database, ErrNoDatabase)}
+			return nil, noDatabase(s)
 		}
 	}
 	db, err := open(ctx, s, nil)
 	if err != nil {
 		return nil, err
+	}
+	if !create {
+		if made, err := db.Made(ctx); err != nil || !made {
+			if err == nil {
+				err = noDatabase(s)
+			}
+			return nil, errors.Join(err, db.Close())
+		}
 	}
 	release, err := db.LockFile()
 	switch {
@@ -65,11 +76,33 @@ func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, err
 	return db, nil
 }
 
+// noDatabase says where a command looked for a database.
+func noDatabase(s *Settings) error {
+	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
+	if !sqlite {
+		shown := "PostgreSQL"
+		if u, err := url.Parse(s.Database); err == nil {
+			shown = "postgres://" + u.Host + u.Path // without the password
+		}
+		return &SettingError{"database", fmt.Errorf("%s is empty: what tollgate keeps there %w", shown, ErrNoDatabase)}
+	}
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		whole = path
+	}
+	return &SettingError{"database", fmt.Errorf("%s %w (this looked at %s)", s.Database, ErrNoDatabase, whole)}
+}
+
 // open connects to the database of the settings; stepped is told of its clock.
 func open(ctx context.Context, s *Settings, stepped func(jump time.Duration)) (*store.DB, error) {
+	if path, sqlite := strings.CutPrefix(s.Database, "sqlite:"); sqlite {
+		if err := checkAccess(path); err != nil {
+			return nil, &SettingError{"database", err}
+		}
+	}
 	db, err := store.Open(ctx, s.Database, store.Options{Connections: s.DatabaseConnections, Stepped: stepped})
 	if err != nil {
-		return nil, &SettingError{"database", err}
+		return nil, startError("database", err)
 	}
 	return db, nil
 }

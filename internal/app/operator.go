@@ -47,9 +47,9 @@ type OperatorRequest struct {
 const onceSecret = "tollgate command"
 
 // OpenOperator opens the database of the settings, as OpenDatabase says, and
-// the operator API on it.
-func OpenOperator(ctx context.Context, s *Settings, create bool) (*Operator, error) {
-	db, err := OpenDatabase(ctx, s, create)
+// the operator API on it. It makes no database.
+func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
+	db, err := OpenDatabase(ctx, s, false)
 	if err != nil {
 		return nil, err
 	}

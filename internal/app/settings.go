@@ -28,6 +28,7 @@ type Settings struct {
 	WebhookTimeout           time.Duration  // longest a receiver may take to answer
 	WebhookRetries           []time.Duration
 	MaxBody                  int64         // largest request body, bytes
+	StartWait                time.Duration // longest a start waits for a database or bucket that is not up
 	ShutdownGrace            time.Duration // longest a stopping process waits for running requests
 	RequestTimeout           time.Duration // longest a chat request may take over all lines
 	OutageGrace              time.Duration // longest running answers wait for a database that is away
@@ -100,6 +101,8 @@ func AllSettings() []Setting {
 			read: func(s *Settings, t string) error { return readDurations(&s.WebhookRetries, t) }},
 		{Key: "max_body", Default: "32MiB", Help: "largest request body",
 			read: func(s *Settings, t string) error { return readSize(&s.MaxBody, t) }},
+		{Key: "start_wait", Default: "1m", Help: "how long a start waits for a database or bucket that is not up yet",
+			read: func(s *Settings, t string) error { return readDuration(&s.StartWait, t) }},
 		{Key: "shutdown_grace", Default: "30s", Help: "how long running requests may take to finish after SIGTERM",
 			read: func(s *Settings, t string) error { return readDuration(&s.ShutdownGrace, t) }},
 		{Key: "request_timeout", Default: "15m", Help: "longest a chat request may take over all lines",

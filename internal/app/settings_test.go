@@ -32,7 +32,7 @@ func TestSettingsDefaults(t *testing.T) {
 		StartLimit: 15 * time.Minute, JobRetention: 72 * time.Hour, MediaRetention: 1440 * time.Hour,
 		DeliveryRetention: 720 * time.Hour, WebhookTimeout: 10 * time.Second,
 		WebhookRetries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
-		MaxBody:        32 << 20, ShutdownGrace: 30 * time.Second, RequestTimeout: 15 * time.Minute,
+		MaxBody:        32 << 20, StartWait: time.Minute, ShutdownGrace: 30 * time.Second, RequestTimeout: 15 * time.Minute,
 		OutageGrace: 30 * time.Second, MaxAnswer: 64 << 20, NodeLease: 15 * time.Second,
 		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, LogLevel: slog.LevelInfo, LogFormat: "text",
 	}

@@ -136,6 +136,14 @@ func (b *bucket) check(ctx context.Context) error {
 	return nil
 }
 
+// IsStarting tells whether an error is the word of a store that is there and not
+// ready: 5xx, or too many requests. That it refuses the credentials, or has no such
+// bucket, is none.
+func IsStarting(err error) bool {
+	var said minio.ErrorResponse
+	return errors.As(err, &said) && (said.StatusCode >= 500 || said.StatusCode == http.StatusTooManyRequests)
+}
+
 func (b *bucket) put(ctx context.Context, name, contentType string, r io.Reader) error {
 	options := putOptions(contentType)
 	var part bytes.Buffer

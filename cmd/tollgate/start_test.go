@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestOnlyServeAndApplyMakeADatabase runs commands where there is none: they name
+// the place and leave it as it is.
+func TestOnlyServeAndApplyMakeADatabase(t *testing.T) {
+	t.Parallel()
+	storetest.EachEmpty(t, func(t *testing.T, url string) {
+		file := sandbox(t, t.TempDir(), "{}")
+		for _, args := range []string{
+			"account create --name a", "account list", "user list acct_x", "key create acct_x", "codes create 5", "webhook get acct_x",
+			"usage", "request list", "job list", "line list", "line drain main", "audit", "catalog", "apply --dry-run " + file,
+		} {
+			dir := t.TempDir()
+			got := tollgate(t, dir, append(strings.Fields(args), "--database", url)...)
+			if got.code != 2 || !strings.Contains(got.errors, "tollgate serve") || strings.Count(got.errors, "\n") != 1 {
+				t.Errorf("%s: exit %d, %q", args, got.code, got.errors)
+			}
+			if path, sqlite := strings.CutPrefix(url, "sqlite:"); sqlite {
+				if _, err := os.Stat(path); err == nil || !strings.Contains(got.errors, path) {
+					t.Errorf("%s: %v, %q", args, err, got.errors)
+				}
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("%s left %v, %v", args, left, err)
+			}
+		}
+		db, err := store.Open(t.Context(), url, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if made, err := db.Made(t.Context()); err != nil || made {
+			t.Errorf("a command has set the database up: %v", err)
+		}
+	})
+}
+
+// TestFilesOfOthers runs commands on files and folders that they may not use.
+func TestFilesOfOthers(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "tollgate-others-") // those of t.TempDir are closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "tollgate"), binary, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, database := range []string{"sqlite:closed/a.db", "sqlite:open/a.db"} {
+		if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}"), "--database", database); got.code != 0 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	whose := "whose it is"
+	var other syscall.SysProcAttr
+	if os.Geteuid() == 0 { // whom no permission keeps from anything
+		whose = "belongs to user root"
+		other.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	}
+	for path, mode := range map[string]os.FileMode{"closed": 0, "open": 0o777, "open/a.db": 0o400} {
+		if err := os.Chmod(filepath.Join(dir, path), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "closed"), 0o700) })
+	for args, names := range map[string]string{
+		"account list --database sqlite:closed/a.db": "the folder closed ",
+		"serve --database sqlite:closed/a.db":        "the folder closed ",
+		"serve --database sqlite:closed/new/b.db":    "the folder closed ",
+		"account list --database sqlite:open/a.db":   "the file open/a.db ",
+		"serve --database sqlite:open/a.db":          "the file open/a.db ",
+	} {
+		c := command(t, dir, strings.Fields(args)...)
+		c.Path, c.SysProcAttr = filepath.Join(dir, "tollgate"), &other
+		var errs bytes.Buffer
+		c.Stderr = &errs
+		_ = c.Run()
+		code, said := c.ProcessState.ExitCode(), errs.String()
+		if code != 2 || !strings.Contains(said, names) || !strings.Contains(said, whose) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q", args, code, said)
+		}
+	}
+}
+
+// deadAddress is one where nothing listens.
+func deadAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// forward makes an address one of a server.
+func forward(t *testing.T, address, server string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	t.Cleanup(func() { _ = l.Close() })
+	running.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			pass := func(to, from net.Conn) {
+				_, _ = io.Copy(to, from)
+				_, _ = to.Close(), from.Close()
+			}
+			running.Go(func() { pass(in, out) })
+			running.Go(func() { pass(out, in) })
+		}
+	})
+}
+
+// starting is a service that is not ready yet: what it says, line by line.
+func starting(t *testing.T, dir string, args ...string) (*service, *bufio.Reader) {
+	t.Helper()
+	s := &service{t: t, out: new(bytes.Buffer)}
+	s.cmd = command(t, dir, append([]string{"serve"}, args...)...)
+	pipe, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
+	return s, bufio.NewReader(pipe)
+}
+
+// TestServeWaitsForItsDatabase starts a service before its database is up.
+func TestServeWaitsForItsDatabase(t *testing.T) {
+	t.Parallel()
+	u, err := url.Parse(storetest.PostgreSQL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := u.Host
+	u.Host = deadAddress(t)
+	s, lines := starting(t, t.TempDir(), "--database", u.String())
+	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "waiting") || !strings.Contains(line, "setting=database") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	forward(t, u.Host, server)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("ended before it was ready: %v", err)
+		}
+		if strings.HasPrefix(line, "listening on ") {
+			break
+		}
+	}
+	s.signal(syscall.SIGTERM)
+	_, _ = io.ReadAll(lines)
+	if err := s.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestASignalEndsTheWait stops a service that waits.
+func TestASignalEndsTheWait(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"--database", "postgres://a:b@" + deadAddress(t) + "/c?sslmode=disable"},
+		{"--database", "sqlite:x.db", "--media", "s3://bucket?endpoint=http://" + deadAddress(t) + "&path_style=true"},
+	} {
+		s, lines := starting(t, t.TempDir(), append(args, "--start-wait", "1h")...)
+		if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "waiting") {
+			t.Fatalf("%q, %v", line, err)
+		}
+		s.signal(syscall.SIGTERM)
+		rest, _ := io.ReadAll(lines)
+		if err := s.cmd.Wait(); err != nil || !strings.Contains(string(rest), "stopped before it was ready") {
+			t.Errorf("%v: %s", err, rest)
+		}
+	}
+}
+
+// TestExitCodesOfStarts: 2 says that the settings must change, 1 that time may mend
+// it.
+func TestExitCodesOfStarts(t *testing.T) {
+	t.Parallel()
+	known := storetest.PostgreSQL(t)
+	u, err := url.Parse(known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := *u
+	unknown.Path = "/nobody_made_this"
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"no server", []string{"--database", "postgres://a:hunter2@" + deadAddress(t) + "/c", "--start-wait", "1ms"}, 1, "start_wait"},
+		{"no bucket store", []string{"--media", "s3://b?endpoint=http://" + deadAddress(t), "--start-wait", "1ms"}, 1, "start_wait"},
+		{"unknown database", []string{"--database", unknown.String(), "--start-wait", "1h"}, 2, "nobody_made_this"},
+		{"address taken", []string{"--listen", taken.Addr().String()}, 1, "in use"},
+	} {
+		c.args = append([]string{"serve"}, c.args...)
+		run := command(t, t.TempDir(), c.args...)
+		var errs bytes.Buffer
+		run.Stderr = &errs
+		_ = run.Run()
+		code, said := run.ProcessState.ExitCode(), errs.String()
+		if code != c.code || !strings.Contains(said, c.says) || strings.Contains(said, "hunter2") {
+			t.Errorf("%s: exit %d, %s", c.name, code, said)
+		}
+	}
+}

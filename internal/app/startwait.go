@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"syscall"
+	"time"
+
+	"tollgate/internal/media"
+	"tollgate/internal/store"
+)
+
+// startError is what a start, or a command, ends with: a fault of the setting, unless
+// time alone can mend it.
+func startError(key string, err error) error {
+	if isNotUp(err) || errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return &SettingError{key, err}
+}
+
+// isNotUp tells whether a server that could not be used may come up by itself: nothing
+// answers at its address, or it says that it is not ready. A server that has refused a
+// password, or does not know the database or the bucket, has said its last word.
+func isNotUp(err error) bool {
+	var op *net.OpError
+	var name *net.DNSError // in a group of containers names come with the servers
+	var fault net.Error
+	return errors.As(err, &name) ||
+		errors.As(err, &op) && slices.Contains([]string{"dial", "read", "write"}, op.Op) ||
+		errors.As(err, &fault) && fault.Timeout() ||
+		store.IsStarting(err) || media.IsStarting(err)
+}
+
+// Pauses of a start that waits.
+const (
+	startPause    = 100 * time.Millisecond // after the first try; it doubles
+	longestPause  = 2 * time.Second
+	startReminder = 10 * time.Second // between two lines of the log
+)
+
+// waitUntilUp tries to open what a setting names until it is up, for as long as
+// start_wait allows or ctx lasts. It returns the last error of try.
+func waitUntilUp(ctx context.Context, key string, within time.Duration, log *slog.Logger, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	reminder := time.NewTicker(startReminder)
+	defer reminder.Stop()
+	said := false
+	for pause := startPause; ; pause = min(2*pause, longestPause) {
+		err := try(ctx)
+		if err == nil || !isNotUp(err) {
+			return err
+		}
+		if !said {
+			said = true
+			log.Warn("waiting for what a setting names to come up", "setting", key, "within", within.String(), "error", err)
+		}
+		select {
+		case <-reminder.C:
+			said = false
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return fmt.Errorf("stopped while waiting: %w", ctx.Err())
+			}
+			return fmt.Errorf("not up within start_wait (%s): %w", within, err)
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// IsStarting tells whether an error is the word of a PostgreSQL server that is there
+// and takes no connection now, but is going to: it starts, stops, or has as many as
+// it takes. A wrong password and an unknown database are none.
+func IsStarting(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	return strings.HasPrefix(pg.Code, "08") || // of the connection
+		slices.Contains([]string{"53300", "57P01", "57P02", "57P03"}, pg.Code) // too many; shut down, twice; starting
+}
