@@ -49,11 +49,20 @@ type process struct {
 
 // settings reads the settings of the process.
 func (p *process) settings() (*app.Settings, error) {
-	s, err := app.ReadSettings(app.Sources{Flags: p.flags.given(), Lookup: os.LookupEnv, File: p.config})
+	s, err := app.ReadSettings(app.Sources{Flags: p.flags.given(), Lookup: os.LookupEnv, Names: variables(), File: p.config})
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return s, nil
+}
+
+// variables returns the names of the environment.
+func variables() []string {
+	all := os.Environ()
+	for i := range all {
+		all[i], _, _ = strings.Cut(all[i], "=")
+	}
+	return all
 }
 
 // usageError is a mistake in flags, settings or files.

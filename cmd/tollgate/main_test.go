@@ -262,6 +262,18 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestMisspeltVariable is about the environment of a real process.
+func TestMisspeltVariable(t *testing.T) {
+	t.Parallel()
+	c := command(t, t.TempDir(), "account", "list")
+	c.Env = append(c.Env, "TOLLGATE_PUBLC_URL=https://example.com")
+	said, _ := c.CombinedOutput()
+	want := "tollgate: TOLLGATE_PUBLC_URL: unknown; did you mean TOLLGATE_PUBLIC_URL?\n"
+	if code := c.ProcessState.ExitCode(); code != 2 || string(said) != want {
+		t.Errorf("exit %d, %s", code, said)
+	}
+}
+
 // TestApply shows what changes, on trial and for good.
 func TestApply(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ type Settings struct {
 	MediaURL                 string         // address of the media host in links; empty: the public address + /media
 	Catalog                  string         // path of the file applied while the database has no catalog; empty: none
 	AdminToken               string         // bearer token of the operator API; empty: the operator API answers 404
+	AdminTokenFile           string         // where AdminToken was read from; empty: it was given itself
 	AdminListen              string         // host:port that alone serves the operator API; empty: Listen does
 	PrivateNetworks          []netip.Prefix // networks that user-given addresses may reach although they are not public
 	StartLimit               time.Duration  // longest a job waits for its start
@@ -64,10 +65,26 @@ type Setting struct {
 func (s Setting) Flag() string { return strings.ReplaceAll(s.Key, "_", "-") }
 
 // Env returns the environment variable of the setting.
-func (s Setting) Env() string { return "TOLLGATE_" + strings.ToUpper(s.Key) }
+func (s Setting) Env() string { return envPrefix + strings.ToUpper(s.Key) }
 
-// AllSettings returns every setting, in the order of the documents.
+// envPrefix begins the variables of settings.
+const envPrefix = "TOLLGATE_"
+
+// AllSettings returns every setting, in the order of the documents. Each secret has
+// one beside it that names its file.
 func AllSettings() []Setting {
+	var all []Setting
+	for _, s := range plainSettings() {
+		all = append(all, s)
+		if s.Secret {
+			all = append(all, s.inFile())
+		}
+	}
+	return all
+}
+
+// plainSettings returns the settings that hold their own value.
+func plainSettings() []Setting {
 	return []Setting{
 		{Key: "listen", Default: "127.0.0.1:8080", Help: "address to listen on; port 0 picks a free one",
 			read: func(s *Settings, t string) error { return readListen(&s.Listen, t) }},

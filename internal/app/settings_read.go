@@ -23,6 +23,7 @@ const largestFile = 1 << 20
 type Sources struct {
 	Flags  map[string]string                 // by key; only the flags that were given
 	Lookup func(name string) (string, bool)  // the environment; an empty variable counts as unset
+	Names  []string                          // of the variables that it has
 	File   string                            // YAML file; empty: the one that ConfigEnv names, if any
 	Read   func(path string) ([]byte, error) // reads the file; nil: the file system
 }
@@ -33,6 +34,9 @@ type given struct {
 	source string // where it was written, for messages
 }
 
+// byDefault is the source of what nobody wrote.
+const byDefault = "default"
+
 // ReadSettings reads every setting from the strongest source that has it and
 // its default otherwise. The error is one line that names the setting, where
 // it was written and what is wrong with it; values of secrets are not in it.
@@ -41,11 +45,19 @@ func ReadSettings(src Sources) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := src.misspelt(); err != nil {
+		return nil, err
+	}
 	settings := new(Settings)
 	for _, s := range AllSettings() {
 		value := src.pick(s, file)
 		if value.text == "" && s.Default == "" {
 			continue
+		}
+		if key, isFile := strings.CutSuffix(s.Key, fileSuffix); isFile {
+			if secret, _ := settingOf(key); src.pick(secret, file).source != byDefault {
+				return nil, fmt.Errorf("%s (%s): %s is set too (%s); set one of them", s.Key, value.source, key, src.pick(secret, file).source)
+			}
 		}
 		if err := s.read(settings, value.text); err != nil {
 			not := fmt.Sprintf(", not %q", value.text)
@@ -69,7 +81,7 @@ func (src Sources) pick(s Setting, file map[string]given) given {
 	if value, ok := file[s.Key]; ok {
 		return value
 	}
-	return given{s.Default, "default"}
+	return given{s.Default, byDefault}
 }
 
 // file reads the settings file; no file is an empty one.

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// fileSuffix ends the key of a setting that names the file of a secret.
+const fileSuffix = "_file"
+
+// inFile is the setting that names a file which holds a secret one.
+func (s Setting) inFile() Setting {
+	return Setting{Key: s.Key + fileSuffix, Help: "file that holds " + s.Key + ", in its place", Secret: true,
+		read: func(to *Settings, path string) error {
+			text, err := readSecretFile(path)
+			if err != nil {
+				return err
+			}
+			if s.Key == "admin_token" {
+				to.AdminTokenFile = path
+			}
+			if err := s.read(to, text); err != nil {
+				return fmt.Errorf("what the file holds %w", err)
+			}
+			return nil
+		}}
+}
+
+// readSecretFile reads what a file holds, without the white space around it.
+func readSecretFile(path string) (string, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", withOwner(path, err)
+	}
+	text := strings.TrimSpace(string(raw))
+	switch {
+	case len(raw) > largestFile:
+		return "", fmt.Errorf("must name a file of at most %d bytes", largestFile)
+	case text == "":
+		return "", errors.New("must name a file that holds something")
+	}
+	return text, nil
+}
