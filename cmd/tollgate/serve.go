@@ -5,20 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"tollgate/internal/app"
 )
 
 type serveCommand struct{}
 
-// Run serves until a signal.
+// Run serves until a signal; SIGHUP makes it read secrets again.
 func (serveCommand) Run(p *process) error {
 	settings, err := p.settings()
 	if err != nil {
 		return err
 	}
+	reread := make(chan os.Signal, 1) // one that waits stands for all
+	signal.Notify(reread, syscall.SIGHUP)
+	defer signal.Stop(reread)
 	a, err := app.New(p.ctx, settings, app.Options{
-		Stdout: p.stdout, Stderr: p.stderr, Lookup: os.LookupEnv, Version: app.ReadBuild().Version,
+		Stdout: p.stdout, Stderr: p.stderr, Lookup: os.LookupEnv, Version: app.ReadBuild().Version, Reread: reread,
 	})
 	switch {
 	case err != nil && p.ctx.Err() != nil: // as it was told to

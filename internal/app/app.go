@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -42,12 +43,14 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// Options are the surroundings of the process. All must be set.
+// Options are the surroundings of the process. All but Reread must be set.
 type Options struct {
 	Stdout  io.Writer                        // what a first start shows
 	Stderr  io.Writer                        // the ready line and the log
 	Lookup  func(name string) (string, bool) // the environment, for line credentials
 	Version string
+	// Reread asks at each value to read the secrets of lines again; nil: nobody asks.
+	Reread <-chan os.Signal
 }
 
 // App is a whole tollgate that is ready to serve. Serve it once.
@@ -58,6 +61,7 @@ type App struct {
 	life     lifecycle
 	metrics  *metrics
 	ready    *readiness
+	watcher  *catalog.Watcher
 	ballast  []byte // never touched; from ballastSize
 
 	door    *door        // the product
@@ -111,6 +115,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if err := watcher.Refresh(ctx); err != nil {
 		return nil, fmt.Errorf("load the catalog: %w", err)
 	}
+	a.watcher = watcher
 	a.life.loop("catalog watcher", watcher.Run)
 	guard := egress.New(s.PrivateNetworks)
 	self, err := node.Join(ctx, node.Options{DB: db, Lease: s.NodeLease, Log: a.log})
@@ -405,14 +410,27 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.reachable()); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-	case err := <-failed:
+	if err := a.untilStopped(ctx, failed); err != nil {
 		return err
 	}
 	a.ready.stopping.Store(true)
 	a.log.Info("stopping: no new requests, running ones may finish", "within", a.settings.ShutdownGrace.String())
 	return a.drain()
+}
+
+// untilStopped reads secrets again when it is asked to, until ctx ends or a server
+// fails, which it returns.
+func (a *App) untilStopped(ctx context.Context, failed <-chan error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return err
+		case <-a.options.Reread:
+			a.watcher.Reread()
+		}
+	}
 }
 
 // drain lets the running requests of all doors finish.

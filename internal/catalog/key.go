@@ -20,7 +20,7 @@ var keyReference = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]{0,127}|file:[
 
 // resolve returns what a reference's name stands for on this node, without the
 // white space around it, or why it stands for nothing. Files are read anew with
-// each revision of the catalog.
+// each revision of the catalog, and when the operator asks for it.
 func resolve(name string, lookup func(string) (string, bool)) (value, why string) {
 	path, isFile := strings.CutPrefix(name, "file:")
 	if !isFile {

@@ -102,6 +102,31 @@ func (w *Watcher) Run(ctx context.Context) {
 		Period: w.opts.Interval, Later: true, Step: w.Refresh})
 }
 
+// Reread reads what the references of lines stand for again, without a new revision,
+// and says which lines have other secrets now. Requests that run go on with the ones
+// that they began with. A file that cannot be read any more leaves a line the secret
+// that it had.
+func (w *Watcher) Reread() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.older.Lock()
+	defer w.older.Unlock()
+	for revision, s := range w.kept {
+		w.kept[revision], _, _ = s.reread(w.opts.Providers, w.opts.Lookup)
+	}
+	s, changed, lost := w.Current().reread(w.opts.Providers, w.opts.Lookup)
+	for _, l := range lost {
+		w.opts.Log.Warn("catalog: a line keeps the secret that it had, which cannot be read again", "line", l.id, "reason", l.why)
+	}
+	if len(changed) > 0 {
+		w.current.Store(s)
+	}
+	for _, l := range changed {
+		w.opts.Log.Info("catalog: a line has another secret", "line", l.id, "out", l.why)
+	}
+	w.opts.Log.Info("catalog: the secrets of lines were read again", "lines", len(s.lines), "changed", len(changed), "kept", len(lost))
+}
+
 // Refresh takes the current revision of the database if the node does not have
 // it yet: one cheap query when it does. A revision that cannot be loaded is
 // logged once and leaves the former snapshot in place; the error is that of

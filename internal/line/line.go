@@ -73,12 +73,12 @@ type Lines struct {
 
 	doubted chan struct{} // wakes Run: a failure left a doubt
 
-	newest atomic.Pointer[routingTable] // of the newest revision seen
+	newest atomic.Pointer[routingTable] // of the newest snapshot seen
 
 	refreshing sync.Mutex // held over the reading and the taking in of controls
 
 	mu       sync.Mutex
-	former   *routingTable            // of the revision before it, for requests that began on it
+	former   *routingTable            // of the one before it, for requests that began on it
 	stats    map[string]*stats        // by line id
 	known    map[string]*catalog.Line // as of the newest table, by id
 	controls map[string]control       // the operator's word, by line id
@@ -103,10 +103,10 @@ func New(o Options) *Lines {
 		open: o.Open, current: o.Current, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
 		slots: slot.New(o.DB, o.Epoch, o.Log), alerts: o.Alerts,
 		db: o.DB, epoch: o.Epoch, doubted: make(chan struct{}, 1),
-		former: &routingTable{revision: -1},
+		former: &routingTable{edition: edition{revision: -1}},
 		stats:  map[string]*stats{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
 	}
-	l.newest.Store(&routingTable{revision: -1})
+	l.newest.Store(&routingTable{edition: edition{revision: -1}})
 	return l
 }
 

@@ -19,11 +19,19 @@ import (
 	"tollgate/internal/wire"
 )
 
-// routingTable is one revision of the catalog, ready to be walked. It never changes.
+// routingTable is one snapshot of the catalog, ready to be walked. It never changes.
 type routingTable struct {
-	revision int64
-	entries  []*routingEntry            // in the order of the document
-	byModel  map[string][]*routingEntry // by model: enabled lines, lowest priority first
+	edition
+	entries []*routingEntry            // in the order of the document
+	byModel map[string][]*routingEntry // by model: enabled lines, lowest priority first
+}
+
+// edition tells snapshots apart: a revision, and which reading of its secrets.
+type edition struct{ revision, reading int64 }
+
+// before tells whether an edition is older than another.
+func (e edition) before(other edition) bool {
+	return e.revision < other.revision || e.revision == other.revision && e.reading < other.reading
 }
 
 // routingEntry is a line of a routing table.
@@ -50,21 +58,22 @@ func (e *routingEntry) redact(f *upstream.Failure) {
 	f.Redact(e.secrets()...)
 }
 
-// table returns the routing table of a snapshot. Those of the two newest revisions are
+// table returns the routing table of a snapshot. Those of the two newest are
 // kept; a request on an older one gets one of its own.
 func (l *Lines) table(s *catalog.Snapshot) *routingTable {
-	if t := l.newest.Load(); t.revision == s.Revision {
+	asked := edition{s.Revision, s.Reading}
+	if t := l.newest.Load(); t.edition == asked {
 		return t
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	newest := l.newest.Load()
 	switch {
-	case s.Revision == newest.revision:
+	case asked == newest.edition:
 		return newest
-	case s.Revision == l.former.revision:
+	case asked == l.former.edition:
 		return l.former
-	case s.Revision < newest.revision:
+	case asked.before(newest.edition):
 		return l.buildTable(s)
 	}
 	t := l.buildTable(s)
@@ -86,7 +95,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 
 // buildTable makes the routing table of a snapshot. Callers hold mu.
 func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
-	t := &routingTable{revision: s.Revision, byModel: map[string][]*routingEntry{}}
+	t := &routingTable{edition: edition{s.Revision, s.Reading}, byModel: map[string][]*routingEntry{}}
 	byID := make(map[string]*routingEntry, len(s.AllLines()))
 	for _, ln := range s.AllLines() {
 		byID[ln.ID] = &routingEntry{line: ln, adapter: l.adapter(ln), stats: l.statsOf(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
@@ -168,7 +177,7 @@ func (l *Lines) statsOf(ln *catalog.Line) *stats {
 // whose name it is.
 func same(a, b *catalog.Line) bool {
 	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey &&
-		maps.Equal(a.Headers, b.Headers) && reflect.DeepEqual(a.Options, b.Options)
+		slices.Equal(a.Secrets(), b.Secrets()) && maps.Equal(a.Headers, b.Headers) && reflect.DeepEqual(a.Options, b.Options)
 }
 
 // forget drops the stats of lines that the newest table does not have.

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// keyed is a provider that takes one key at a time. The end of a stream waits until
+// finish is closed.
+type keyed struct {
+	*httptest.Server
+	key    atomic.Pointer[string]
+	finish chan struct{}
+}
+
+func newKeyed(t *testing.T, key string) *keyed {
+	t.Helper()
+	k := &keyed{finish: make(chan struct{})}
+	k.takes(key)
+	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case r.Header.Get("Authorization") != "Bearer "+*k.key.Load():
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error":{"message":"Incorrect API key","type":"invalid_request_error","code":"invalid_api_key"}}`)
+		case strings.Contains(string(body), `"stream":true`):
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "data: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n")
+			_ = http.NewResponseController(w).Flush()
+			<-k.finish
+			_, _ = io.WriteString(w, "data: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"id":"1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"a"},`+
+				`"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
+		}
+	}))
+	t.Cleanup(k.Close)
+	return k
+}
+
+func (k *keyed) takes(key string) { k.key.Store(&key) }
+
+// until asks for a model until it answers with a status; it has ten seconds.
+func (s *service) until(secret, model string, want int) {
+	s.t.Helper()
+	body := strings.Replace(question, "swift-1", model, 1)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for range 500 {
+		if status, _ := s.request("POST", "/v1/chat/completions", secret, body); status == want {
+			return
+		}
+		<-again.C
+	}
+	s.t.Fatalf("%s does not answer %d", model, want)
+}
+
+// TestKeysRotateWithoutARestart changes a provider's key while a stream runs, adds a
+// provider, and loses a file.
+func TestKeysRotateWithoutARestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	first, second := newKeyed(t, "provider-key-1"), newKeyed(t, "other-key-1")
+	model := "  - {id: %s, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}\n"
+	line := "  - {id: %s, provider: openai, base_url: '%s', api_key: '${file:%s}', forms: [chat], models: {%s: vendor}}\n"
+	models, lines := fmt.Sprintf(model, "swift-1"), fmt.Sprintf(line, "main", first.URL, file("first.key", "provider-key-1\n"), "swift-1")
+	apply := func() {
+		t.Helper()
+		if got := tollgate(t, dir, "apply", file("catalog.yaml", "models:\n"+models+"lines:\n"+lines)); got.code != 0 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	apply()
+	id, _ := must(t, dir, "account", "create", "--name", "acme")["id"].(string)
+	must(t, dir, "account", "credit", id, "5")
+	secret, _ := must(t, dir, "key", "create", id)["key"].(string)
+	s := serve(t, dir)
+	s.until(secret, "swift-1", 200)
+	answer, rest := s.stream(secret)
+	defer answer.Body.Close()
+
+	first.takes("provider-key-2")
+	if status, _ := s.request("POST", "/v1/chat/completions", secret, question); status < 500 {
+		t.Errorf("with a key that the provider has withdrawn: %d", status)
+	}
+	file("first.key", "provider-key-2\n")
+	s.signal(syscall.SIGHUP)
+	s.until(secret, "swift-1", 200) // no probe of the old key could bring it back
+
+	models += fmt.Sprintf(model, "swift-2")
+	lines += fmt.Sprintf(line, "second", second.URL, file("second.key", "other-key-1"), "swift-2")
+	apply()
+	s.until(secret, "swift-2", 200)
+
+	if err := os.Remove(filepath.Join(dir, "first.key")); err != nil {
+		t.Fatal(err)
+	}
+	second.takes("other-key-2")
+	file("second.key", "other-key-2")
+	s.signal(syscall.SIGHUP)
+	s.until(secret, "swift-2", 200)
+	if status, body := s.request("POST", "/v1/chat/completions", secret, question); status != 200 {
+		t.Errorf("a line whose file is gone: %d %s", status, body)
+	}
+
+	close(first.finish)
+	if got, err := io.ReadAll(rest); err != nil || !strings.HasSuffix(string(got), "data: [DONE]\n\n") {
+		t.Errorf("the stream that ran meanwhile: %s, %v", got, err)
+	}
+	s.signal(syscall.SIGTERM)
+	code, log := s.wait()
+	for _, want := range []string{`"catalog: a line has another secret" line=main`, `"catalog: a line has another secret" line=second`,
+		`"catalog: a line keeps the secret that it had, which cannot be read again" line=main`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log does not say %s: %s", want, log)
+		}
+	}
+	if code != 0 || strings.Contains(log, "-key-") {
+		t.Errorf("exit %d; a key in the log: %s", code, log)
+	}
+}
