@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"tollgate/internal/app"
@@ -38,6 +40,7 @@ func (serveCommand) Run(p *process) error {
 type applyCommand struct {
 	File   string `arg:"" help:"Catalog file, YAML or JSON."`
 	DryRun bool   `help:"Only show what would change."`
+	Yes    bool   `help:"Do not ask before models that had requests in the last 30 days are removed." short:"y"`
 }
 
 // Run makes a file the current catalog.
@@ -46,11 +49,37 @@ func (c applyCommand) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	err = app.Apply(p.ctx, settings, c.File, c.DryRun, app.Streams{Out: p.stdout, Err: p.stderr})
+	how := app.Applying{DryRun: c.DryRun, Lookup: os.LookupEnv, Streams: app.Streams{Out: p.stdout, Err: p.stderr}}
+	if !c.Yes && p.canAsk() {
+		how.Confirm = p.ask
+	}
+	err = app.Apply(p.ctx, settings, c.File, how)
 	if errors.Is(err, app.ErrCatalog) {
 		err = usageError{err}
 	}
 	return err
+}
+
+// canAsk tells whether a person sees a question and can answer it.
+func (p *process) canAsk() bool {
+	in, ok := p.stdin.(*os.File)
+	return ok && terminalWidth(in) > 0 && terminalWidth(p.stderr) > 0
+}
+
+// ask asks a person; anything but yes is no, and so is a signal.
+func (p *process) ask(question string) bool {
+	_, _ = fmt.Fprintf(p.stderr, "%s [y/N] ", question) // who does not see it says nothing
+	answers := make(chan string, 1)
+	go func() { // ends with the process, which a signal ends: nothing else can end a read of a terminal
+		answer, _ := bufio.NewReader(p.stdin).ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case answer := <-answers:
+		return answer == "y" || answer == "yes"
+	case <-p.ctx.Done():
+		return false
+	}
 }
 
 type catalogCommand struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,15 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onTerminal runs a command on a terminal of so many columns, and returns the lines
-// that it shows.
-func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []string {
+// openTerminal makes a terminal: the person's side and the command's.
+func openTerminal(t *testing.T, columns uint16) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer near.Close()
 	if err := unix.IoctlSetPointerInt(int(near.Fd()), unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -27,13 +26,22 @@ func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	far, err := os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), os.O_RDWR|unix.O_NOCTTY, 0)
+	far, err = os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.IoctlSetWinsize(int(far.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: columns}); err != nil {
 		t.Fatal(err)
 	}
+	return near, far
+}
+
+// onTerminal runs a command on a terminal of so many columns, and returns the lines
+// that it shows.
+func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []string {
+	t.Helper()
+	near, far := openTerminal(t, columns)
+	defer near.Close()
 	c := command(t, dir, args...)
 	c.Stdout = far
 	shown := make(chan string)
@@ -41,7 +49,7 @@ func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []stri
 		out, _ := io.ReadAll(near) // ends with an error when the far side is closed
 		shown <- string(out)
 	}()
-	err = c.Run()
+	err := c.Run()
 	far.Close()
 	text := <-shown
 	if err != nil {
@@ -92,5 +100,71 @@ func TestTerminal(t *testing.T) {
 	}
 	if got := onTerminal(t, dir, 80, "account", "list", "--csv"); !strings.HasPrefix(got[0], "id,name,email,") {
 		t.Errorf("CSV: %q", got)
+	}
+}
+
+// TestApplyAsksBeforeModelsInUseGo answers on a terminal, says --yes, and runs as a
+// script does.
+func TestApplyAsksBeforeModelsInUseGo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, secret := slowService(t, dir, "{}")
+	if status, body := s.request("POST", "/v1/chat/completions", secret, question); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	s.stop()
+	other := filepath.Join(dir, "other.yaml")
+	doc := `
+models:
+  - {id: swift-2, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+lines:
+  - {id: main, provider: openai, base_url: 'http://127.0.0.1:1', api_key: '${NOBODY_SET_THIS}', models: {swift-2: swift}}
+`
+	if err := os.WriteFile(other, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apply := func(answer string, args ...string) (int, string) {
+		near, far := openTerminal(t, 80)
+		defer near.Close()
+		c := command(t, dir, append([]string{"apply"}, args...)...)
+		c.Stdin, c.Stderr = far, far
+		if _, err := near.WriteString(answer); err != nil {
+			t.Fatal(err)
+		}
+		shown := make(chan string)
+		go func() {
+			out, _ := io.ReadAll(near)
+			shown <- string(out)
+		}()
+		_ = c.Run()
+		far.Close()
+		return c.ProcessState.ExitCode(), <-shown
+	}
+	if code, said := apply("n\n", other); code != 1 || !strings.Contains(said, "swift-1 is removed, which had 1 requests") ||
+		!strings.Contains(said, "[y/N]") || !strings.Contains(said, "not applied") {
+		t.Errorf("no: exit %d, %s", code, said)
+	}
+	if code, said := apply("", other, "--dry-run"); code != 0 || !strings.Contains(said, "is removed") || strings.Contains(said, "[y/N]") {
+		t.Errorf("a dry run: exit %d, %s", code, said)
+	}
+	if got := tollgate(t, dir, "catalog", "--history"); strings.Contains(got.out, "revision 2") {
+		t.Errorf("was applied: %s", got.out)
+	}
+	if code, said := apply("y\n", other); code != 0 || !strings.Contains(said, "[y/N]") {
+		t.Errorf("yes: exit %d, %s", code, said)
+	}
+	if got := tollgate(t, dir, "apply", filepath.Join(dir, "catalog.yaml")); got.code != 0 || got.errors != "" {
+		t.Errorf("a model that nobody used: %+v", got)
+	}
+	if code, said := apply("", other, "--yes"); code != 0 || strings.Contains(said, "[y/N]") {
+		t.Errorf("--yes: exit %d, %s", code, said)
+	}
+	if got := tollgate(t, dir, "apply", filepath.Join(dir, "catalog.yaml")); got.code != 0 {
+		t.Errorf("%+v", got)
+	}
+	got := tollgate(t, dir, "apply", other)
+	if got.code != 0 || !strings.Contains(got.errors, "swift-1 is removed") ||
+		!strings.Contains(got.errors, "lines[0]: the variable NOBODY_SET_THIS is not set on this node, so line main is out of service") {
+		t.Errorf("a script: %+v", got)
 	}
 }

@@ -117,7 +117,14 @@ func (s *server) putCatalog(c *call) (any, error) {
 	if err != nil {
 		return nil, invalidCatalog(err)
 	}
-	out := appliedAnswer{Warnings: lines(warnings), DryRun: dryRun}
+	if s.Catalog != nil {
+		warnings = append(warnings, s.Catalog.Unusable(doc)...)
+	}
+	loss, err := view(s, c, func(tx *store.Tx) ([]string, error) { return operator.LossTx(tx, doc) })
+	if err != nil {
+		return nil, err
+	}
+	out := appliedAnswer{Warnings: append(lines(warnings), loss...), DryRun: dryRun}
 	run, apply := view[catalog.Applied], catalog.PreviewTx
 	if !dryRun {
 		run, apply = change[catalog.Applied], func(tx *store.Tx, doc *catalog.Document) (catalog.Applied, error) {

@@ -25,19 +25,37 @@ var ErrCatalog = errors.New("the catalog file was refused")
 // beside it.
 type Streams struct{ Out, Err io.Writer }
 
-// Apply checks a catalog file, prints what it changes and makes it current;
-// with dryRun it only prints. A missing database is created. Errors:
-// ErrCatalog and SettingErrors; nothing was changed then.
-func Apply(ctx context.Context, s *Settings, path string, dryRun bool, out Streams) (err error) {
+// ErrDeclined means that whoever was asked did not want the catalog applied.
+var ErrDeclined = errors.New("not applied, and nothing was changed: models in use would be gone (--yes applies without a question)")
+
+// Applying says how a catalog is applied.
+type Applying struct {
+	DryRun  bool              // only prints
+	Confirm func(string) bool // asks before models in use are dropped; nil: nobody can be asked
+	Lookup  func(name string) (string, bool)
+	Streams
+}
+
+// Apply checks a catalog file, prints warnings and what it changes, and makes it
+// current. A missing database is created. Errors: ErrCatalog, ErrDeclined and
+// SettingErrors; nothing was changed then.
+func Apply(ctx context.Context, s *Settings, path string, how Applying) (err error) {
+	dryRun, out := how.DryRun, how.Streams
 	doc, err := readCatalog(path, out)
 	if err != nil {
 		return err
+	}
+	for _, w := range catalog.Unusable(doc, Providers(), how.Lookup) {
+		tell(out.Err, "warning: %s, as far as this command sees\n", w)
 	}
 	db, err := OpenDatabase(ctx, s, !dryRun)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := warnOfLoss(ctx, db, doc, how); err != nil {
+		return fmt.Errorf("apply %s: %w", path, err)
+	}
 	var applied catalog.Applied
 	if dryRun {
 		err = db.View(ctx, func(tx *store.Tx) (err error) {
@@ -55,6 +73,25 @@ func Apply(ctx context.Context, s *Settings, path string, dryRun bool, out Strea
 	}
 	_, err = io.WriteString(out.Out, describe(applied, dryRun))
 	return err
+}
+
+// warnOfLoss warns of models in use that a document drops, and asks whether it shall.
+func warnOfLoss(ctx context.Context, db *store.DB, doc *catalog.Document, how Applying) error {
+	var loss []string
+	err := db.View(ctx, func(tx *store.Tx) (err error) {
+		loss, err = operator.LossTx(tx, doc)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range loss {
+		tell(how.Err, "warning: %s\n", l)
+	}
+	if len(loss) > 0 && !how.DryRun && how.Confirm != nil && !how.Confirm("Apply it all the same?") {
+		return ErrDeclined
+	}
+	return nil
 }
 
 // describe tells what an apply did, or would do.

@@ -252,6 +252,17 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	return l
 }
 
+// Unusable warns of the enabled lines of a document that could not be used on this
+// node, since a variable is not set or a file cannot be read.
+func Unusable(doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) (warnings []Warning) {
+	for i, spec := range doc.Lines {
+		if l := newLine(spec, providers, lookup); l.Enabled && l.Out != "" {
+			warnings = append(warnings, Warning{fmt.Sprintf("lines[%d]", i), fmt.Sprintf("%s, so line %s is out of service here", l.Out, l.ID)})
+		}
+	}
+	return warnings
+}
+
 // Model returns the model with an id, in whatever state it is.
 func (s *Snapshot) Model(id string) (*Model, bool) {
 	m, ok := s.byID[id]

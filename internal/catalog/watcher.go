@@ -94,6 +94,11 @@ func (w *Watcher) At(ctx context.Context, revision int64) (*Snapshot, error) {
 	return s, nil
 }
 
+// Unusable is the function of this name, on this node.
+func (w *Watcher) Unusable(doc *Document) []Warning {
+	return Unusable(doc, w.opts.Providers, w.opts.Lookup)
+}
+
 // Run looks for new revisions until ctx ends, once an interval. It says when
 // the database stops answering and when it answers again; meanwhile the node
 // serves from the snapshot that it has.

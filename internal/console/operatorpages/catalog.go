@@ -192,7 +192,7 @@ func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 	case err != nil:
 		return nil, err
 	}
-	for _, w := range warnings {
+	for _, w := range append(warnings, c.Catalog.Unusable(doc)...) {
 		shown.Warnings = append(shown.Warnings, w.String())
 	}
 	if sure {
@@ -207,7 +207,11 @@ func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 			return page.To("/operator/catalog", "applied"), nil
 		}
 	}
-	if err := v.View(func(tx *store.Tx) error { return shown.compareTx(tx, doc) }); err != nil {
+	if err := v.View(func(tx *store.Tx) error {
+		loss, err := operator.LossTx(tx, doc)
+		shown.Warnings = append(shown.Warnings, loss...)
+		return errors.Join(err, shown.compareTx(tx, doc))
+	}); err != nil {
 		return nil, err
 	}
 	status := 0

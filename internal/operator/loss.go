@@ -1,0 +1,61 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/store"
+)
+
+// usedWithin is how many days back requests speak for a model.
+const usedWithin = 30
+
+// LossTx says which models that had requests in the last 30 days a document drops, a
+// line each: whoever asks for one will be told that it does not exist.
+func LossTx(tx *store.Tx, doc *catalog.Document) ([]string, error) {
+	before, dropped, err := droppedTx(tx, doc)
+	if err != nil || len(dropped) == 0 {
+		return nil, err
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return nil, fmt.Errorf("read the clock: %w", err)
+	}
+	rows, err := spending.ReadTx(tx, spending.Query{Since: books.DayOf(now) - usedWithin, Until: books.DayOf(now) + 1,
+		By: []spending.By{spending.ByModel}, Limit: maxUsed})
+	if err != nil {
+		return nil, fmt.Errorf("read which models are used: %w", err)
+	}
+	var out []string
+	for _, r := range rows {
+		if slices.Contains(dropped, r.Model) && r.Requests > 0 {
+			out = append(out, fmt.Sprintf("models: %s is removed, which had %d requests in the last %d days (revision %d has it)",
+				r.Model, r.Requests, usedWithin, before))
+		}
+	}
+	return out, nil
+}
+
+// maxUsed bounds the models that are read with their requests.
+const maxUsed = 100_000
+
+// droppedTx returns the models that the current revision has and a document has not.
+func droppedTx(tx *store.Tx, doc *catalog.Document) (revision int64, dropped []string, err error) {
+	head, err := catalog.HeadTx(tx)
+	if err != nil || head == 0 {
+		return 0, nil, err
+	}
+	current, revision, err := catalog.CurrentTx(tx)
+	if err != nil {
+		return 0, nil, nil //nolint:nilerr // a document that cannot be read must not stand in the way of a good one
+	}
+	for _, m := range current.Models {
+		if !slices.ContainsFunc(doc.Models, func(kept catalog.Model) bool { return kept.ID == m.ID }) {
+			dropped = append(dropped, m.ID)
+		}
+	}
+	return revision, dropped, nil
+}
