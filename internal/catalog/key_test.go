@@ -20,7 +20,7 @@ func TestKeysOfFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		" {\n\"type\": \"x\"\n}\n": "", "": "the file " + file + " is empty on this node", " \n": "the file " + file +
 			" is empty on this node",
-		strings.Repeat("k", maxSecretFile+1): "the file " + file + " has more than 65536 bytes, so it is no secret",
+		strings.Repeat("k", (64<<10)+1): "the file " + file + " has more than 65536 bytes, so it is no secret",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

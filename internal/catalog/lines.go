@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tollgate/internal/catalog/secret"
 	"tollgate/internal/catalog/tree"
 	"tollgate/internal/wire"
 )
@@ -58,8 +59,8 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	}
 	l.BaseURL = t.text("base_url", maxURL)
 	r.checkBaseURL(t, l.BaseURL, supported && provider.NeedsBaseURL && !r.lenient)
-	l.APIKey = t.text("api_key", maxKeyReference)
-	if t.get("api_key") != nil && !keyReference.MatchString(l.APIKey) {
+	l.APIKey = t.text("api_key", secret.MaxReference)
+	if t.get("api_key") != nil && !secret.IsReference(l.APIKey) {
 		// The message must not repeat the value: it is probably a secret.
 		t.fault("api_key", "must name a variable of the environment as ${NAME}, or a file as ${file:PATH}: a key itself is never stored")
 		l.APIKey = ""

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/internal/catalog/secret"
 	"tollgate/internal/catalog/tree"
 	"tollgate/internal/catalog/vendor"
 	"tollgate/internal/wire"
@@ -98,7 +99,7 @@ func resolveHeaders(headers map[string]string, lookup func(string) (string, bool
 // headerPart is what a reference in a header's value stands for on this node, or
 // why it cannot stand there.
 func headerPart(name string, lookup func(string) (string, bool)) (value, why string) {
-	value, why = resolve(name, lookup)
+	value, why = secret.Resolve(name, lookup)
 	if why == "" && (len(value) > maxHeaderValue ||
 		strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })) {
 		what := "the variable " + name

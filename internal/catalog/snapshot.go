@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/internal/catalog/secret"
 	"tollgate/internal/catalog/vendor"
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
@@ -234,7 +235,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	var own secrets
 	switch {
 	case spec.APIKey != "":
-		value, why := resolve(strings.TrimSuffix(strings.TrimPrefix(spec.APIKey, "${"), "}"), lookup)
+		value, why := secret.Resolve(strings.TrimSuffix(strings.TrimPrefix(spec.APIKey, "${"), "}"), lookup)
 		if why != "" {
 			l.Out = why
 			return l
