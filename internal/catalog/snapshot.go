@@ -20,9 +20,7 @@ import (
 // credentials. It is immutable; requests keep the one that they began with.
 type Snapshot struct {
 	Revision int64 // 0: no catalog yet
-	// Reading counts how often the secrets of this revision have changed on this node
-	// since it was loaded: it tells snapshots of one revision apart.
-	Reading int64
+	Reading  int64 // how often its secrets have changed on this node since then
 
 	doc    *Document
 	models []*Model
@@ -176,24 +174,21 @@ func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, l
 // has its secrets, and could not be given them again, keeps them: lost are those.
 // changed are the lines that others were found for; without any, the snapshot need not
 // be replaced.
-func (s *Snapshot) reread(providers map[string]Provider, lookup func(string) (string, bool)) (anew *Snapshot, changed, lost []rereadLine) {
+func (s *Snapshot) reread(providers map[string]Provider, lookup func(string) (string, bool)) (anew *Snapshot, changed, lost []Warning) {
 	anew = NewSnapshot(s.Revision, s.doc, providers, lookup)
 	anew.Reading = s.Reading + 1
 	for i, l := range anew.lines {
 		old := s.lines[i]
 		switch {
 		case old.Out == "" && l.Out != "":
-			lost = append(lost, rereadLine{l.ID, l.Out})
+			lost = append(lost, Warning{l.ID, l.Out})
 			l.secret, l.Out = old.secret, ""
 		case old.Out != l.Out || !slices.Equal(old.Secrets(), l.Secrets()):
-			changed = append(changed, rereadLine{l.ID, l.Out})
+			changed = append(changed, Warning{l.ID, l.Out})
 		}
 	}
 	return anew, changed, lost
 }
-
-// rereadLine is a line whose secrets were read again, and why it has none.
-type rereadLine struct{ id, why string }
 
 // servable keeps the models that a provider of this version can serve.
 func (s *Snapshot) servable(models map[string]string, p Provider) map[string]string {

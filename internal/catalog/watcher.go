@@ -121,13 +121,13 @@ func (w *Watcher) Reread() {
 	}
 	s, changed, lost := w.Current().reread(w.opts.Providers, w.opts.Lookup)
 	for _, l := range lost {
-		w.opts.Log.Warn("catalog: a line keeps the secret that it had, which cannot be read again", "line", l.id, "reason", l.why)
+		w.opts.Log.Warn("catalog: a line keeps the secret that it had, which cannot be read again", "line", l.Path, "reason", l.Message)
 	}
 	if len(changed) > 0 {
 		w.current.Store(s)
 	}
 	for _, l := range changed {
-		w.opts.Log.Info("catalog: a line has another secret", "line", l.id, "out", l.why)
+		w.opts.Log.Info("catalog: a line has another secret", "line", l.Path, "out", l.Message)
 	}
 	w.opts.Log.Info("catalog: the secrets of lines were read again", "lines", len(s.lines), "changed", len(changed), "kept", len(lost))
 }
