@@ -46,8 +46,8 @@ func TestOnlyServeAndApplyMakeADatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer db.Close()
-		if made, err := db.Made(t.Context()); err != nil || made {
+		made, err := db.Made(t.Context())
+		if err := errors.Join(err, db.Close()); err != nil || made {
 			t.Errorf("a command has set the database up: %v", err)
 		}
 	})

@@ -31,7 +31,8 @@ lines:
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
-		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: o.db, Interval: time.Hour, Log: slog.New(slog.DiscardHandler)})
+		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: o.db, Providers: providers, Interval: time.Hour,
+			Lookup: func(string) (string, bool) { return "value", true }, Log: slog.New(slog.DiscardHandler)})
 		o = newOperator(t, o.db, func(opts *Options) { opts.Catalog = watcher })
 		o.do("GET", "/catalog", "").wantFault(fault.NotFound, "")
 
