@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"tollgate/internal/app"
+	"tollgate/internal/app/build"
 )
 
 type serveCommand struct{}
@@ -25,7 +26,7 @@ func (serveCommand) Run(p *process) error {
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
 	a, err := app.New(p.ctx, settings, app.Options{
-		Stdout: p.stdout, Stderr: p.stderr, Lookup: os.LookupEnv, Version: app.ReadBuild().Version, Reread: reread,
+		Stdout: p.stdout, Stderr: p.stderr, Lookup: os.LookupEnv, Version: build.Read().Version, Reread: reread,
 	})
 	switch {
 	case err != nil && p.ctx.Err() != nil: // as it was told to
@@ -132,6 +133,6 @@ type versionCommand struct{}
 
 // Run prints the version.
 func (versionCommand) Run(p *process) error {
-	_, err := fmt.Fprintln(p.stdout, app.ReadBuild())
+	_, err := fmt.Fprintln(p.stdout, build.Read())
 	return err
 }

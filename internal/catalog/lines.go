@@ -273,7 +273,7 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 // the message begins with if it names one (`delay: must be a duration`).
 func (r *reader) optionFault(t *table, options *tree.Value, message string) {
 	if name, rest, ok := strings.Cut(message, ": "); ok && options.Get(name) != nil {
-		r.fault(t.at("options")+"."+pathKey(name), options.Get(name), "%s", rest)
+		r.fault(t.at("options")+"."+tree.PathKey(name), options.Get(name), "%s", rest)
 		return
 	}
 	t.fault("options", "%s", message)

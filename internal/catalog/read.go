@@ -125,21 +125,7 @@ func (t *table) at(key string) string {
 	if t.path == "" {
 		return key
 	}
-	return t.path + "." + pathKey(key)
-}
-
-// pathKey writes a key as a path shows it: shortened, and quoted where it
-// would not read as one word.
-func pathKey(key string) string {
-	if len(key) > 40 {
-		key = strings.ToValidUTF8(key[:40], "") + "…"
-	}
-	if key == "" || strings.ContainsFunc(key, func(c rune) bool {
-		return c == '.' || c == '"' || c == '[' || c == ':' || unicode.IsSpace(c) || !unicode.IsPrint(c)
-	}) {
-		return strconv.Quote(key)
-	}
-	return key
+	return t.path + "." + tree.PathKey(key)
 }
 
 // get returns the value of a key, nil when it is absent or null.

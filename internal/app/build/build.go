@@ -1,4 +1,7 @@
-package app
+// Package build owns what this binary says of its own making.
+//
+// Invariants: it reads what the Go toolchain noted in the binary, and nothing else.
+package build
 
 import (
 	"fmt"
@@ -13,8 +16,8 @@ type Build struct {
 	Go      string
 }
 
-// ReadBuild reads what the Go toolchain noted in the binary.
-func ReadBuild() Build {
+// Read reads what the Go toolchain noted in the binary.
+func Read() Build {
 	b := Build{Version: "devel", Commit: "unknown", Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if v := info.Main.Version; v != "" && v != "(devel)" {

@@ -1,0 +1,98 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Changes lists what leads from one list of entries to another, told by their ids,
+// as lines for people; what is the word for an entry.
+func Changes(what string, before, after []*Value) []string {
+	var out []string
+	old, oldIDs := byID(before)
+	_, newIDs := byID(after)
+	for _, id := range oldIDs {
+		if !slices.Contains(newIDs, id) {
+			out = append(out, fmt.Sprintf("%s %s: removed", what, id))
+		}
+	}
+	for i, id := range newIDs {
+		was, ok := old[id]
+		if !ok {
+			out = append(out, fmt.Sprintf("%s %s: added", what, id))
+			continue
+		}
+		for _, c := range fieldChanges("", was, after[i]) {
+			out = append(out, fmt.Sprintf("%s %s: %s", what, id, c))
+		}
+	}
+	kept := func(ids, other []string) []string {
+		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(other, id) })
+	}
+	if !slices.Equal(kept(oldIDs, newIDs), kept(newIDs, oldIDs)) {
+		out = append(out, what+"s: order changed")
+	}
+	return out
+}
+
+func byID(entries []*Value) (map[string]*Value, []string) {
+	found, ids := make(map[string]*Value, len(entries)), make([]string, len(entries))
+	for i, n := range entries {
+		ids[i] = n.Get("id").Text
+		found[ids[i]] = n
+	}
+	return found, ids
+}
+
+// fieldChanges compares two mappings key by key.
+func fieldChanges(path string, before, after *Value) []string {
+	var out []string
+	names := make([]string, 0, len(after.Fields))
+	for _, f := range after.Fields {
+		names = append(names, f.Name)
+	}
+	for _, f := range before.Fields {
+		if !slices.Contains(names, f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	for _, name := range names {
+		out = append(out, valueChanges(path+PathKey(name), before.Get(name), after.Get(name))...)
+	}
+	return out
+}
+
+// valueChanges compares two values; nil is a value left to its default.
+func valueChanges(path string, before, after *Value) []string {
+	switch {
+	case before != nil && after != nil && before.Kind == TableKind && after.Kind == TableKind:
+		return fieldChanges(path+".", before, after)
+	case before != nil && after != nil && before.Kind == ListKind && after.Kind == ListKind && !before.Flow:
+		var out []string
+		for i := range max(len(before.Items), len(after.Items)) {
+			var a, b *Value
+			if i < len(before.Items) {
+				a = before.Items[i]
+			}
+			if i < len(after.Items) {
+				b = after.Items[i]
+			}
+			out = append(out, valueChanges(path+"["+strconv.Itoa(i)+"]", a, b)...)
+		}
+		return out
+	}
+	a, b := inWords(before), inWords(after)
+	if a == b {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s %s -> %s", path, a, b)}
+}
+
+// inWords shows a value in a change.
+func inWords(n *Value) string {
+	if n == nil {
+		return "(default)"
+	}
+	return Flow(n)
+}
