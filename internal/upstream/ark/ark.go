@@ -86,7 +86,6 @@ func readOptions(options map[string]any) (imageRole string, err error) {
 // the prompt, so that a task found by its time could be another job's.
 type Adapter struct {
 	exchange.Plain
-	key       string
 	imageRole string
 }
 
@@ -100,7 +99,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{Plain: plain, key: t.Key}
+	a := &Adapter{Plain: plain}
 	if a.imageRole, err = readOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}

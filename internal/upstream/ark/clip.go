@@ -37,11 +37,11 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	answer, _, failure := a.tell(ctx, w.Kind, a.post(raw, "contents", "generations", "tasks"))
+	reply, _, failure := a.tell(ctx, w.Kind, a.post(raw, "contents", "generations", "tasks"))
 	if failure != nil {
 		return nil, failure
 	}
-	ticket := gjson.GetBytes(answer, "id").String()
+	ticket := gjson.GetBytes(reply.Body, "id").String()
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Nameless("id")
 	}
@@ -179,7 +179,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	}
 	progress, failure := readTask(w.Kind, ticket, reply)
 	if failure != nil {
-		return nil, a.hide(failure)
+		return nil, reply.Redact(failure)
 	}
 	return progress, nil
 }

@@ -139,12 +139,12 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(c
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err), false
 	}
-	answer, code, failure := a.tell(ctx, w.Kind, a.post(raw, "images", "generations"))
+	reply, code, failure := a.tell(ctx, w.Kind, a.post(raw, "images", "generations"))
 	if failure != nil {
 		return nil, failure, ofOutput(code)
 	}
-	if results, failure = readPictures(answer); failure != nil {
-		return nil, a.hide(failure), true
+	if results, failure = readPictures(reply.Body); failure != nil {
+		return nil, reply.Redact(failure), true
 	}
 	return results, nil, true
 }

@@ -2,7 +2,6 @@ package ark
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"strings"
 
@@ -13,15 +12,12 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// tell sends a submission and returns the body of a good answer, or else the
-// verdict and the code in Ark's words that it rests on, empty if there was none.
-func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (body []byte, code string, t *upstream.JobFailure) {
+// tell sends a submission and returns a good answer, or else the verdict and the
+// code in Ark's words that it rests on, empty if there was none.
+func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (_ *exchange.Reply, code string, t *upstream.JobFailure) {
 	reply, err := a.Line.Submit(ctx, r)
 	if err != nil {
-		if !errors.As(err, &t) {
-			t = upstream.LostAnswer(ctx, err)
-		}
-		return nil, "", t
+		return nil, "", upstream.AsJobFailure(err)
 	}
 	read := gjson.ValidBytes(reply.Body)
 	var said gjson.Result
@@ -30,17 +26,14 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (bo
 	}
 	wrong := said.IsObject() || said.Type == gjson.String && said.Str != ""
 	if reply.Good() && read && (!wrong || gjson.GetBytes(reply.Body, `data.#(url!="")`).Exists()) {
-		return reply.Body, "", nil
+		return reply, "", nil
 	}
 	t = reply.Refused(kind)
 	// A good status with an answer that cannot be read: it may well have been
 	// accepted.
 	t.Lost = reply.Good() && !wrong
-	return nil, said.Get("code").String(), a.hide(mend(kind, t, said, false))
+	return nil, said.Get("code").String(), reply.Redact(mend(kind, t, said, false))
 }
-
-// hide takes the line's credential out of what a provider says.
-func (a *Adapter) hide(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(a.key) }
 
 // ended is the verdict on the error object of a task, or of a picture of a set.
 func ended(kind string, e gjson.Result) *upstream.JobFailure {

@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
@@ -96,7 +98,6 @@ func readOptions(raw map[string]any) (options, error) {
 // call whose answer was lost.
 type Adapter struct {
 	exchange.Plain
-	key     string
 	options options
 	async   http.Header
 }
@@ -111,7 +112,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{Plain: plain, key: t.Key}
+	a := &Adapter{Plain: plain}
 	if a.options, err = readOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
@@ -171,14 +172,15 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if endpoint == multimodal {
 		post.Header = a.Header
 	}
-	output, failure := a.tell(ctx, w.Kind, post)
+	reply, failure := a.tell(ctx, w.Kind, post)
 	if failure != nil {
 		return nil, failure
 	}
+	output := gjson.GetBytes(reply.Body, "output")
 	if endpoint == multimodal {
 		results, failure := readPictures(output, w.Count)
 		if failure != nil {
-			return nil, a.hide(failure)
+			return nil, reply.Redact(failure)
 		}
 		return &jobcall.TaskStatus{Done: true, Results: results}, nil
 	}

@@ -28,7 +28,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	}
 	progress, failure := readTask(w, ticket, output)
 	if failure != nil {
-		return nil, a.hide(failure)
+		return nil, reply.Redact(failure)
 	}
 	return progress, nil
 }

@@ -3,7 +3,6 @@ package dashscope
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -13,27 +12,25 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// tell sends a submission and returns the output of a good answer, or the
+// tell sends a submission and returns a good answer, which has an output, or the
 // verdict.
-func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (output gjson.Result, t *upstream.JobFailure) {
+func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*exchange.Reply, *upstream.JobFailure) {
 	reply, err := a.Line.Submit(ctx, r)
 	if err != nil {
-		if !errors.As(err, &t) {
-			t = upstream.LostAnswer(ctx, err)
-		}
-		return output, t
+		return nil, upstream.AsJobFailure(err)
 	}
 	read := gjson.ValidBytes(reply.Body)
 	var answer gjson.Result
 	if read {
 		answer = gjson.ParseBytes(reply.Body)
 	}
-	output = answer.Get("output")
+	output := answer.Get("output")
 	said := answer // where the code stands
 	if said.Get("code").String() == "" && output.Get("code").String() != "" && !output.Get("task_id").Exists() {
 		said = output
 	}
 	code, message := said.Get("code").String(), said.Get("message").String()
+	var t *upstream.JobFailure
 	switch {
 	case code != "":
 		if message == "" {
@@ -44,16 +41,13 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (ou
 	case !reply.Good():
 		t = reply.Refused(kind)
 	case output.IsObject():
-		return output, nil
+		return reply, nil
 	default: // it may well have been accepted
 		t = reply.Refused(kind)
 		t.Lost = true
 	}
-	return gjson.Result{}, a.hide(t)
+	return nil, reply.Redact(t)
 }
-
-// hide takes the line's credential out of what a provider says.
-func (a *Adapter) hide(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(a.key) }
 
 // ended is the verdict on a task, or a picture of one, that failed: e holds its
 // code and message.

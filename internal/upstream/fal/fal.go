@@ -80,7 +80,6 @@ type Adapter struct {
 	chatcall.NoChat
 	line    *exchange.Client
 	options *input.Options
-	secret  string
 	header  http.Header
 	submits http.Header
 }
@@ -98,7 +97,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	a := &Adapter{line: line, options: options, secret: t.Key, header: http.Header{"Authorization": {"Key " + t.Key}}}
+	a := &Adapter{line: line, options: options, header: http.Header{"Authorization": {"Key " + t.Key}}}
 	a.submits = a.header.Clone()
 	a.submits.Set("X-Fal-Object-Lifecycle-Preference", lifetime)
 	return a, nil
@@ -200,7 +199,7 @@ func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text str
 	}
 	results, failure := output(w, reply)
 	if failure != nil {
-		return nil, failure.Redact(a.secret)
+		return nil, reply.Redact(failure)
 	}
 	return &jobcall.TaskStatus{Ticket: text, Done: true, Results: results}, nil
 }

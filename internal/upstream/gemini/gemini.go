@@ -53,7 +53,6 @@ type Adapter struct {
 	line   *exchange.Client
 	folder string // of models: what stands before their names in addresses
 	header http.Header
-	key    string
 }
 
 var _ chatcall.TokenCounter = (*Adapter)(nil)
@@ -77,7 +76,7 @@ func Speak(t upstream.Target, p upstream.Info, folder string, header http.Header
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{line: line, folder: folder, header: header, key: t.Key}, nil
+	return &Adapter{line: line, folder: folder, header: header}, nil
 }
 
 // Chat implements chatcall.Adapter for the Gemini form.

@@ -73,12 +73,12 @@ func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, bo
 		return nil, failure, failure.Health == upstream.HealthNone || failure.Health == upstream.HealthHalf
 	}
 	if !reply.Good() {
-		failure = refused(reply, w.Kind).Redact(a.key)
+		failure = refused(reply, w.Kind)
 		return nil, failure, failure.Health == upstream.HealthHalf
 	}
 	result, failure, again := readImage(reply)
 	if failure != nil {
-		return nil, failure.Redact(a.key), again
+		return nil, reply.Redact(failure), again
 	}
 	return []jobcall.Result{*result}, nil, true
 }

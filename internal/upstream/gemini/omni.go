@@ -122,7 +122,7 @@ func (a *Adapter) pollOmni(ctx context.Context, w jobcall.Task, ticket string) (
 	}
 	p, failure := readInteraction(reply, w.Kind, ticket)
 	if failure != nil {
-		return nil, failure.Redact(a.key)
+		return nil, reply.Redact(failure)
 	}
 	return p, nil
 }
@@ -197,7 +197,7 @@ func (a *Adapter) cancelOmni(ctx context.Context, ticket string) error {
 		return err
 	}
 	if !reply.Good() && reply.Status != http.StatusNotFound && reply.Status != http.StatusBadRequest {
-		return reply.Silent().Redact(a.key)
+		return reply.Silent()
 	}
 	return nil
 }

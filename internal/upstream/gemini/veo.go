@@ -53,13 +53,13 @@ func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.TaskS
 // name, which has to be one that isTicket knows.
 func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*jobcall.TaskStatus, error) {
 	if !reply.Good() {
-		return nil, refused(reply, kind).Redact(a.key)
+		return nil, refused(reply, kind)
 	}
 	said, _ := document(reply)
 	if ticket := said.Get(member).String(); isTicket(ticket) {
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	failure := refused(reply, kind).Redact(a.key)
+	failure := refused(reply, kind)
 	// A 2xx that names nothing may have begun something all the same, unless it
 	// says what was wrong.
 	failure.Lost = !said.Get("error").IsObject()
@@ -186,7 +186,7 @@ func (a *Adapter) pollVeo(ctx context.Context, w jobcall.Task, ticket string) (*
 	}
 	p, failure := readOperation(reply, w.Kind, ticket)
 	if failure != nil {
-		return nil, failure.Redact(a.key)
+		return nil, reply.Redact(failure)
 	}
 	return p, nil
 }

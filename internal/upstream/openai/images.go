@@ -59,11 +59,11 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, reply.Refused(w.Kind).Redact(a.key)
+		return nil, reply.Refused(w.Kind)
 	}
 	results, failure := readImages(reply, w.Count)
 	if failure != nil {
-		return nil, failure.Redact(a.key)
+		return nil, reply.Redact(failure)
 	}
 	return &jobcall.TaskStatus{Done: true, Results: results}, nil
 }

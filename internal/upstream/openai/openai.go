@@ -51,7 +51,6 @@ type Adapter struct {
 	line      *exchange.Client
 	endpoints map[wire.Form]endpoint
 	header    http.Header
-	key       string
 }
 
 // New makes the adapter of a line. It fails when the base address is no
@@ -72,7 +71,7 @@ func Speak(t upstream.Target, p upstream.Info, header http.Header, transport htt
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{line: line, header: header, key: t.Key, endpoints: map[wire.Form]endpoint{
+	return &Adapter{line: line, header: header, endpoints: map[wire.Form]endpoint{
 		wire.FormChat:      {line.URL("chat", "completions"), []string{"[DONE]"}},
 		wire.FormResponses: {line.URL("responses"), []string{`"response.completed"`, `"response.incomplete"`, `"response.failed"`}},
 	}}, nil

@@ -40,7 +40,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, reply.Refused(w.Kind).Redact(a.key)
+		return nil, reply.Refused(w.Kind)
 	}
 	said := gjson.ParseBytes(nil)
 	if isDocument(reply) {
@@ -48,7 +48,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 	}
 	ticket := said.Get("id").String()
 	if !isTicket(ticket) {
-		failure := reply.Refused(w.Kind).Redact(a.key)
+		failure := reply.Refused(w.Kind)
 		// A 2xx that names nothing may have begun something all the same, unless
 		// it says what was wrong.
 		e := said.Get("error")
@@ -125,7 +125,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	}
 	p, failure := readVideo(reply, w.Kind, ticket, at.JoinPath("content").String())
 	if failure != nil {
-		return nil, failure.Redact(a.key)
+		return nil, reply.Redact(failure)
 	}
 	return p, nil
 }
@@ -175,7 +175,7 @@ func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) err
 		return err
 	}
 	if !reply.Good() && reply.Status != http.StatusNotFound {
-		return reply.Silent().Redact(a.key)
+		return reply.Silent()
 	}
 	return nil
 }

@@ -82,7 +82,6 @@ type Adapter struct {
 	chatcall.NoChat
 	line    *exchange.Client
 	options *input.Options
-	secret  string
 	header  http.Header
 }
 
@@ -99,7 +98,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	return &Adapter{line: line, options: options, secret: t.Key, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
+	return &Adapter{line: line, options: options, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
 }
 
 // Blocks implements jobcall.Generator: predictions are asked about.
@@ -191,11 +190,11 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	case "succeeded":
 		results, failure := output(w, said)
 		if failure != nil {
-			return nil, failure.Redact(a.secret)
+			return nil, reply.Redact(failure)
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 	case "failed":
-		return nil, failed(w.Kind, said.Get("error").String()).Redact(a.secret)
+		return nil, reply.Redact(failed(w.Kind, said.Get("error").String()))
 	case "canceled":
 		return nil, upstream.Ended(w.Kind, "canceled", "the prediction was canceled at the provider")
 	case "aborted":
