@@ -13,10 +13,7 @@ package ark
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
@@ -39,7 +36,8 @@ const (
 	maxAnswer  = 1 << 20
 )
 
-// The values of the option image_role.
+// The values of the option image_role: what the pictures that a clip is made from
+// are.
 const (
 	roleAuto      = "auto"
 	roleFrame     = "frame"
@@ -52,29 +50,14 @@ func Info() upstream.Info {
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions: func(options map[string]any) error {
-			_, err := readOptions(options)
-			return err
-		},
+		CheckOptions:   checkOptions,
 	}
 }
 
-// readOptions checks and reads a line's options: what the pictures that a clip
-// is made from are.
-func readOptions(options map[string]any) (imageRole string, err error) {
-	imageRole = roleAuto
-	for name, value := range options {
-		if name != "image_role" {
-			return "", fmt.Errorf("unknown option %q: provider %s takes image_role", name, Provider)
-		}
-		s, _ := value.(string)
-		roles := []string{roleAuto, roleFrame, roleReference}
-		if !slices.Contains(roles, s) {
-			return "", fmt.Errorf("%s: must be one of %s", name, strings.Join(roles, ", "))
-		}
-		imageRole = s
-	}
-	return imageRole, nil
+func checkOptions(options map[string]any) error {
+	return exchange.Texts(options, Provider, map[string]func(string) error{
+		"image_role": exchange.OneOf(roleAuto, roleFrame, roleReference),
+	})
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
@@ -91,19 +74,14 @@ type Adapter struct {
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line. It fails when the base address is no
-// http(s) URL with a host, or has credentials or a query in it, and for options.
-// Calls go over transport: exchange.NewTransport makes the one to use.
+// New makes the adapter of a line, whose calls go over transport. It fails as
+// exchange.Open does.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{Plain: plain}
-	if a.imageRole, err = readOptions(t.Options); err != nil {
-		return nil, fmt.Errorf("line %s: %w", t.Line, err)
-	}
-	return a, nil
+	return &Adapter{Plain: plain, imageRole: exchange.Text(t.Options, "image_role", roleAuto)}, nil
 }
 
 // Blocks implements jobcall.Generator: pictures come in the answer, clips do not.

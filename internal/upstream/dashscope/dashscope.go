@@ -15,10 +15,7 @@ package dashscope
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -48,10 +45,7 @@ func Info() upstream.Info {
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions: func(raw map[string]any) error {
-			_, err := readOptions(raw)
-			return err
-		},
+		CheckOptions:   checkOptions,
 	}
 }
 
@@ -63,31 +57,12 @@ type options struct {
 	imageRole     string
 }
 
-// readOptions checks and reads a line's options.
-func readOptions(raw map[string]any) (options, error) {
-	var o options
-	for name, value := range raw {
-		var (
-			to   *string
-			from []string
-		)
-		switch name {
-		case "image_endpoint":
-			to, from = &o.imageEndpoint, []string{multimodal, messagesTask, textTask, imageTask}
-		case "video_endpoint":
-			to, from = &o.videoEndpoint, []string{clipTask, framesTask}
-		case "image_role":
-			to, from = &o.imageRole, []string{roleFrame, roleReference}
-		default:
-			return options{}, fmt.Errorf("unknown option %q: provider %s takes image_endpoint, video_endpoint and image_role", name, Provider)
-		}
-		s, _ := value.(string)
-		if !slices.Contains(from, s) {
-			return options{}, fmt.Errorf("%s: must be one of %s", name, strings.Join(from, ", "))
-		}
-		*to = s
-	}
-	return o, nil
+func checkOptions(raw map[string]any) error {
+	return exchange.Texts(raw, Provider, map[string]func(string) error{
+		"image_endpoint": exchange.OneOf(multimodal, messagesTask, textTask, imageTask),
+		"video_endpoint": exchange.OneOf(clipTask, framesTask),
+		"image_role":     exchange.OneOf(roleFrame, roleReference),
+	})
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
@@ -104,19 +79,18 @@ type Adapter struct {
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line. It fails when the base address is no
-// http(s) URL with a host, or has credentials or a query in it, and for options.
-// Calls go over transport: exchange.NewTransport makes the one to use.
+// New makes the adapter of a line, whose calls go over transport. It fails as
+// exchange.Open does.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{Plain: plain}
-	if a.options, err = readOptions(t.Options); err != nil {
-		return nil, fmt.Errorf("line %s: %w", t.Line, err)
-	}
-	a.async = a.Header.Clone()
+	a := &Adapter{Plain: plain, async: plain.Header.Clone(), options: options{
+		imageEndpoint: exchange.Text(t.Options, "image_endpoint", ""),
+		videoEndpoint: exchange.Text(t.Options, "video_endpoint", ""),
+		imageRole:     exchange.Text(t.Options, "image_role", ""),
+	}}
 	a.async.Set("X-DashScope-Async", "enable")
 	return a, nil
 }

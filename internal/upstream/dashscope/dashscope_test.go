@@ -426,7 +426,8 @@ func TestOptions(t *testing.T) {
 		"all":     {map[string]any{"image_role": "frame", "image_endpoint": "text2image", "video_endpoint": "image2video"}, ""},
 		"role":    {map[string]any{"image_role": "mask"}, "frame, reference"},
 		"image":   {map[string]any{"image_endpoint": "video-generation"}, "multimodal-generation, image-generation, text2image, image2image"},
-		"video":   {map[string]any{"video_endpoint": 1}, "video-generation, image2video"},
+		"video":   {map[string]any{"video_endpoint": "text2image"}, "video-generation, image2video"},
+		"number":  {map[string]any{"video_endpoint": 1}, "video_endpoint: must be a text"},
 		"unknown": {map[string]any{"endpoint": "x"}, `"endpoint"`},
 	} {
 		_, err := dashscope.New(upstream.Target{Line: "main", Options: tt.options, BaseURL: "http://host"}, http.DefaultTransport)

@@ -68,8 +68,8 @@ type Client struct {
 // Open makes the way of a line: to its own base address, or else the
 // provider's. The transport must neither follow redirects nor repeat requests;
 // NewTransport makes the one to use. It fails when the address is no http(s)
-// URL with a host, or has credentials or a query in it, and for options that
-// are not the provider's.
+// URL with a host, or has credentials or a query in it, and for options that do
+// not pass Info.CheckOptions.
 func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper) (*Client, error) {
 	base := t.BaseURL
 	if base == "" {

@@ -23,8 +23,8 @@ type Plain struct {
 	Header http.Header
 }
 
-// OpenPlain opens a line as Open does. Its key goes out in a header of that name,
-// as a bearer where it is Authorization.
+// OpenPlain opens a line as Open does, and fails as that. Its key goes out in a
+// header of that name, as a bearer where it is Authorization.
 func OpenPlain(t upstream.Target, provider upstream.Info, transport http.RoundTripper, name string) (Plain, error) {
 	line, err := Open(t, provider, transport)
 	if err != nil {

@@ -22,7 +22,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
@@ -53,10 +52,7 @@ func Info() upstream.Info {
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions: func(options map[string]any) error {
-			_, err := input.Read(options)
-			return err
-		},
+		CheckOptions:   input.Check,
 	}
 }
 
@@ -77,19 +73,15 @@ func usual() input.Words {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
-	chatcall.NoChat
-	line    *exchange.Client
+	exchange.Plain
 	options *input.Options
-	header  http.Header
 	submits http.Header
 }
 
-// New makes the adapter of a line. It fails when the base address is no
-// http(s) URL with a host, or has credentials or a query in it, and for options
-// that do not pass Info.CheckOptions. Calls go over transport:
-// exchange.NewTransport makes the one to use.
+// New makes the adapter of a line, whose calls go over transport. It fails as
+// exchange.Open does.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +89,10 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	a := &Adapter{line: line, options: options, header: http.Header{"Authorization": {"Key " + t.Key}}}
-	a.submits = a.header.Clone()
-	a.submits.Set("X-Fal-Object-Lifecycle-Preference", lifetime)
-	return a, nil
+	plain.Header.Set("Authorization", "Key "+t.Key)
+	submits := plain.Header.Clone()
+	submits.Set("X-Fal-Object-Lifecycle-Preference", lifetime)
+	return &Adapter{plain, options, submits}, nil
 }
 
 // Blocks implements jobcall.Generator: works wait in the provider's queue.
@@ -125,8 +117,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, err
 	}
-	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL(style.Model), Header: a.submits, Body: body, Limit: maxAnswer,
+	reply, err := a.Line.Submit(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL(style.Model), Header: a.submits, Body: body, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -164,8 +156,8 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 	if !ok {
 		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.address(t.Status, t, "status"), Header: a.header, Limit: maxAnswer,
+	reply, err := a.Line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.address(t.Status, t, "status"), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -188,8 +180,8 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 
 // result asks for the result of a completed request.
 func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text string) (*jobcall.TaskStatus, error) {
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.address(t.Response, t), Header: a.header, Limit: maxAnswer,
+	reply, err := a.Line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.address(t.Response, t), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -207,7 +199,7 @@ func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text str
 // Fetch implements jobcall.Generator. Files lie on a host of their own, where no
 // credential is needed.
 func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, a.header)
+	return a.Line.Download(ctx, r.Ref, a.Header)
 }
 
 // Cancel implements jobcall.Generator. A request that is completed or unknown
@@ -217,8 +209,8 @@ func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, text string) error
 	if !ok {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodPut, URL: a.address(t.Cancel, t, "cancel"), Header: a.header, Limit: maxAnswer,
+	reply, err := a.Line.Query(ctx, exchange.JobCall{
+		Method: http.MethodPut, URL: a.address(t.Cancel, t, "cancel"), Header: a.Header, Limit: maxAnswer,
 	})
 	switch {
 	case err != nil:

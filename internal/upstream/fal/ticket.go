@@ -63,7 +63,7 @@ func (a *Adapter) accepted(model string, body []byte) (ticket, bool) {
 	}
 	keep := func(member string, to *string, action ...string) {
 		address := said.Get(member).String()
-		if _, ok := a.line.Own(address); ok && len(address) <= maxAddress && address != a.address("", t, action...).String() {
+		if _, ok := a.Line.Own(address); ok && len(address) <= maxAddress && address != a.address("", t, action...).String() {
 			*to = address
 		}
 	}
@@ -76,8 +76,8 @@ func (a *Adapter) accepted(model string, body []byte) (ticket, bool) {
 // address returns where a ticket's request is asked about: the address that fal
 // returned, if it is on the line's own host, else one that is built.
 func (a *Adapter) address(returned string, t ticket, action ...string) *url.URL {
-	if u, ok := a.line.Own(returned); ok {
+	if u, ok := a.Line.Own(returned); ok {
 		return u
 	}
-	return a.line.URL(append([]string{t.App, "requests", t.ID}, action...)...)
+	return a.Line.URL(append([]string{t.App, "requests", t.ID}, action...)...)
 }

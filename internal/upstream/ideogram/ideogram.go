@@ -62,9 +62,8 @@ type Adapter struct {
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line. It fails when the base address is no
-// http(s) URL with a host, or has credentials or a query in it, and for options.
-// Calls go over transport: exchange.NewTransport makes the one to use.
+// New makes the adapter of a line, whose calls go over transport. It fails as
+// exchange.Open does.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	plain, err := exchange.OpenPlain(t, Info(), transport, "Api-Key")
 	if err != nil {

@@ -111,6 +111,12 @@ type options struct {
 	references string
 }
 
+// Check tells what is wrong with a line's options, in the words of Read.
+func Check(raw map[string]any) error {
+	_, err := Read(raw)
+	return err
+}
+
 // Read checks and reads a line's options. Values come from YAML or JSON. The
 // error names the option and says what may stand there.
 func Read(raw map[string]any) (*Options, error) {

@@ -24,7 +24,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
@@ -55,10 +54,7 @@ func Info() upstream.Info {
 		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
-		CheckOptions: func(options map[string]any) error {
-			_, err := input.Read(options)
-			return err
-		},
+		CheckOptions:   input.Check,
 	}
 }
 
@@ -79,18 +75,14 @@ func usual() input.Words {
 
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
-	chatcall.NoChat
-	line    *exchange.Client
+	exchange.Plain
 	options *input.Options
-	header  http.Header
 }
 
-// New makes the adapter of a line. It fails when the base address is no
-// http(s) URL with a host, or has credentials or a query in it, and for options
-// that do not pass Info.CheckOptions. Calls go over transport:
-// exchange.NewTransport makes the one to use.
+// New makes the adapter of a line, whose calls go over transport. It fails as
+// exchange.Open does.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	line, err := exchange.Open(t, Info(), transport)
+	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +90,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	return &Adapter{line: line, options: options, header: http.Header{"Authorization": {"Bearer " + t.Key}}}, nil
+	return &Adapter{plain, options}, nil
 }
 
 // Blocks implements jobcall.Generator: predictions are asked about.
@@ -134,7 +126,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "the body cannot be written: %w", err)
 	}
-	reply, err := a.line.Submit(ctx, exchange.JobCall{Method: http.MethodPost, URL: to, Header: a.header, Body: body, Limit: maxAnswer})
+	reply, err := a.Line.Submit(ctx, exchange.JobCall{Method: http.MethodPost, URL: to, Header: a.Header, Body: body, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +146,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 // body has to name it.
 func (a *Adapter) place(model string) (to *url.URL, version string, ok bool) {
 	if m := versionName.FindStringSubmatch(model); m != nil {
-		return a.line.URL("predictions"), m[1], true
+		return a.Line.URL("predictions"), m[1], true
 	}
 	of := "models"
 	if rest, deployed := strings.CutPrefix(model, "deployments/"); deployed {
@@ -163,7 +155,7 @@ func (a *Adapter) place(model string) (to *url.URL, version string, ok bool) {
 	if !modelName.MatchString(model) {
 		return nil, "", false
 	}
-	return a.line.URL(of, model, "predictions"), "", true
+	return a.Line.URL(of, model, "predictions"), "", true
 }
 
 // Poll implements jobcall.Generator.
@@ -171,8 +163,8 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if !predictionID.MatchString(ticket) {
 		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.line.URL("predictions", ticket), Header: a.header, Limit: maxAnswer,
+	reply, err := a.Line.Query(ctx, exchange.JobCall{
+		Method: http.MethodGet, URL: a.Line.URL("predictions", ticket), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -206,7 +198,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // Fetch implements jobcall.Generator.
 func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.line.Download(ctx, r.Ref, a.header)
+	return a.Line.Download(ctx, r.Ref, a.Header)
 }
 
 // Cancel implements jobcall.Generator. A prediction that has ended is not
@@ -215,8 +207,8 @@ func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) err
 	if !predictionID.MatchString(ticket) {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("predictions", ticket, "cancel"), Header: a.header, Limit: maxAnswer,
+	reply, err := a.Line.Query(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL("predictions", ticket, "cancel"), Header: a.Header, Limit: maxAnswer,
 	})
 	switch {
 	case err != nil:

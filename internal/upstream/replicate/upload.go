@@ -56,8 +56,8 @@ func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) 
 	if err != nil {
 		return "", upstream.Unread(err)
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("files"), Header: a.header, Body: form, ContentType: contentType, Limit: maxAnswer,
+	reply, err := a.Line.Query(ctx, exchange.JobCall{
+		Method: http.MethodPost, URL: a.Line.URL("files"), Header: a.Header, Body: form, ContentType: contentType, Limit: maxAnswer,
 	})
 	if err != nil {
 		return "", before(err)

@@ -96,9 +96,8 @@ var (
 	_ chatcall.Secretive    = (*Adapter)(nil)
 )
 
-// New makes the adapter of a line. It fails when the base address is no
-// http(s) URL with a host, or has credentials or a query in it, and for options.
-// Calls go over transport: exchange.NewTransport makes the one to use.
+// New makes the adapter of a line, whose calls go over transport. It fails as
+// exchange.Open does.
 func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*Adapter, error) {
 	if err := checkOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
