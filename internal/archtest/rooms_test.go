@@ -109,7 +109,7 @@ var floors = map[string][][]string{
 		{"internal/wire/internal/form", "internal/wire/internal/schema"},
 		{"internal/wire/internal/wiretest", "internal/wire/completions", "internal/wire/messages", "internal/wire/responses",
 			"internal/wire/gemini", "internal/wire/jobrequest"},
-		{"internal/wire/translate/internal/piece"},
+		{"internal/wire/translate/internal/piece", "internal/wire/translate/internal/pairtest"},
 		{"internal/wire/translate/internal/item"},
 		{"internal/wire/usage", "internal/wire/translate/chatgemini", "internal/wire/translate/chatmessages",
 			"internal/wire/translate/chatresponses", "internal/wire/translate/messagesresponses", "internal/wire/translate/responseschat",

@@ -141,8 +141,8 @@ func roomOf(folder string) string {
 // forTests are packages beside the product's that only tests may import.
 var forTests = []string{
 	"internal/store/storetest", "internal/upstream/conformance", "internal/upstream/conformance/task",
-	"internal/media/formattest", "internal/wire/internal/wiretest", "internal/console/consoletest",
-	"internal/contract/contracttest",
+	"internal/media/formattest", "internal/wire/internal/wiretest", "internal/wire/translate/internal/pairtest",
+	"internal/console/consoletest", "internal/contract/contracttest",
 }
 
 // testOnly tells whether a package is for tests alone.

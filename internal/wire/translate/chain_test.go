@@ -9,21 +9,15 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/wiretest"
-	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // TestChain: a stream of the messages form becomes one of the responses form
 // by way of chat completions, whatever it holds.
 func TestChain(t *testing.T) {
 	t.Parallel()
-	r, err := responses.Open([]byte(`{"model":"m","input":"hi","stream":true}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Check(); err != nil {
-		t.Fatal(err)
-	}
+	r := pairtest.Responses(t, `{"model":"m","input":"hi","stream":true}`)
 	stream := strings.Join([]string{
 		`event: message_start` + "\n" +
 			`data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"v","content":[],` +
@@ -96,40 +90,11 @@ func TestChainUnsettled(t *testing.T) {
 			`}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2,"totalTokenCount":5}}`
 	}
 	stream := wiretest.Frames(event("Hel", ""), event("lo", `,"finishReason":"STOP"`))
-	m, w := New(askResponses(t, `{"input":"x","stream":true}`), wire.FormGemini, identity).Events()
-	reader := sse.NewReader(strings.NewReader(stream), 1<<20)
-	var out []byte
-	held := -1
-	for {
-		e, err := reader.Next()
-		if err != nil {
-			break
-		}
-		f, err := m.Read(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f.Finished && held < 0 {
-			held = len(out)
-		}
-		out = w.Append(out, e, f)
-	}
+	m, w := New(pairtest.Responses(t, `{"input":"x","stream":true}`), wire.FormGemini, identity).Events()
+	out, held := pairtest.Unsettled(t, stream, w, m)
 	wiretest.MustBeValid(t, w.End(slices.Clone(out), wire.Usage{}))
 	wiretest.MustBeValid(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
 }
 
 // identity is that of all answers in tests.
 var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
-
-// askResponses opens and checks a request that has to be good.
-func askResponses(t testing.TB, body string) *responses.Request {
-	t.Helper()
-	r, err := responses.Open([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Check(); err != nil {
-		t.Fatal(err)
-	}
-	return r
-}

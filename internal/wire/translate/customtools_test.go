@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // withCustomTool asks with a custom tool and a function, after a call of each.
@@ -97,7 +98,8 @@ func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 	for line, answers := range lineAnswers() {
 		t.Run(string(line), func(t *testing.T) {
 			t.Parallel()
-			body, err := New(chatAsked(t, withCustomTool), line, someone()).Body(wire.Translation{Edits: wire.Edits{Model: "v"}, MaxOutput: 99})
+			body, err := New(pairtest.Chat(t, withCustomTool), line, pairtest.Someone()).
+				Body(wire.Translation{Edits: wire.Edits{Model: "v"}, MaxOutput: 99})
 			if err != nil || !json.Valid(body) {
 				t.Fatalf("%s: %v", body, err)
 			}
@@ -109,7 +111,7 @@ func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 			if sent := string(body); !strings.Contains(sent, `"a \"b\"\n"`) && !strings.Contains(sent, `\"a \\\"b\\\"\\n\"`) {
 				t.Errorf("the call before is lost: %s", body) // as an object, or as its text
 			}
-			pair := New(chatAsked(t, withCustomTool), line, someone())
+			pair := New(pairtest.Chat(t, withCustomTool), line, pairtest.Someone())
 			answer, err := pair.Read([]byte(answers[0]))
 			if err != nil {
 				t.Fatal(err)
@@ -131,7 +133,7 @@ func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 			}
 			checkCalls(t, string(raw), whole.Choices[0].Message.Calls)
 			meter, writer := pair.Events()
-			stream := flow([]byte(answers[1]), writer, meter, wire.Usage{Prompt: 3, Completion: 4})
+			stream := pairtest.Flow([]byte(answers[1]), writer, meter, wire.Usage{Prompt: 3, Completion: 4})
 			if err := wiretest.SoundChat(stream); err != nil {
 				t.Errorf("%s: %v", stream, err)
 			}
@@ -188,7 +190,7 @@ func callsOf(t *testing.T, stream []byte) []seenCall {
 // and answer with calls of them.
 func TestCustomToolsOfHostsThatHaveThem(t *testing.T) {
 	t.Parallel()
-	pair := New(chatAsked(t, withCustomTool), wire.FormChat, someone())
+	pair := New(pairtest.Chat(t, withCustomTool), wire.FormChat, pairtest.Someone())
 	body, err := pair.Body(wire.Translation{Edits: wire.Edits{Model: "m"}, OpenAI: true})
 	if err != nil || strings.Contains(string(body), "The input of the tool") || !strings.Contains(string(body), `"type":"custom"`) {
 		t.Fatalf("%s: %v", body, err)
@@ -204,7 +206,7 @@ func TestCustomToolsOfHostsThatHaveThem(t *testing.T) {
 	if raw := bytes.Join(pieces[:], nil); err != nil || !strings.Contains(string(raw), `"input":"{\"input\":1}"`) {
 		t.Errorf("%s: %v", raw, err)
 	}
-	body, err = New(chatAsked(t, withCustomTool), wire.FormResponses, someone()).Body(
+	body, err = New(pairtest.Chat(t, withCustomTool), wire.FormResponses, pairtest.Someone()).Body(
 		wire.Translation{Edits: wire.Edits{Model: "m"}, OpenAI: true})
 	if err != nil || !strings.Contains(string(body), `"type":"custom"`) || !strings.Contains(string(body), "custom_tool_call") {
 		t.Errorf("%s: %v", body, err)
@@ -221,7 +223,7 @@ func TestChoicesOfCustomTools(t *testing.T) {
 			`{"type":"function","function":{"name":"patch"}},{"type":"function","function":{"name":"f"}}]}}`,
 	} {
 		asked := strings.Replace(withCustomTool, `{"type":"custom","custom":{"name":"patch"}}}`, choice+"}", 1)
-		body, err := New(chatAsked(t, asked), wire.FormChat, someone()).Body(wire.Translation{})
+		body, err := New(pairtest.Chat(t, asked), wire.FormChat, pairtest.Someone()).Body(wire.Translation{})
 		if err != nil || !strings.Contains(string(body), want) {
 			t.Errorf("%s: %v", body, err)
 		}
@@ -239,8 +241,8 @@ func FuzzCustomTools(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var out [2][]byte
 		for i, asked := range []string{plain, withCustomTool} {
-			meter, writer := New(chatAsked(t, asked), wire.FormChat, someone()).Events()
-			out[i] = flow(raw, writer, meter, wire.Usage{Prompt: 1, Completion: 1})
+			meter, writer := New(pairtest.Chat(t, asked), wire.FormChat, pairtest.Someone()).Events()
+			out[i] = pairtest.Flow(raw, writer, meter, wire.Usage{Prompt: 1, Completion: 1})
 		}
 		if wiretest.SoundChat(out[0]) == nil {
 			if err := wiretest.SoundChat(out[1]); err != nil {

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/wire/jobrequest"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/responses"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // TestEveryGateLooksIntoAllObjects: each body that can go to a provider.
@@ -164,7 +165,7 @@ func TestRoutingFieldsAreNoted(t *testing.T) {
 		if err != nil || chat.Check() != nil || !slices.Equal(chat.Routing, []string{name}) {
 			t.Errorf("chat, %s: %v, %v", name, chat.Routing, err)
 		}
-		responses := askResponses(t, `{"input":"x","`+name+`":{"a":1}}`)
+		responses := pairtest.Responses(t, `{"input":"x","`+name+`":{"a":1}}`)
 		messages := openMessages(t, `{"max_tokens":5,"messages":[{"role":"user","content":"x"}],"`+name+`":{"a":1}}`)
 		if err := messages.Check(); err != nil || !slices.Equal(responses.Routing,
 			[]string{name}) || !slices.Equal(messages.Routing, []string{name}) {

@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/translate/chatgemini"
 	"tollgate/internal/wire/translate/chatmessages"
+	"tollgate/internal/wire/translate/internal/pairtest"
 	"tollgate/internal/wire/translate/responseschat"
 )
 
@@ -29,7 +30,7 @@ func TestOneLimitGoesToALine(t *testing.T) {
 	if err := messages.Check(); err != nil {
 		t.Fatal(err)
 	}
-	responses := askResponses(t, `{"input":"x",`+limits+`}`)
+	responses := pairtest.Responses(t, `{"input":"x",`+limits+`}`)
 	in := wire.Translation{Edits: edits, MaxOutput: 8000}
 	for name, of := range map[string]struct {
 		body  func() ([]byte, error)

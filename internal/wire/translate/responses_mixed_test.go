@@ -3,8 +3,6 @@ package translate
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,8 +12,7 @@ import (
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/responses"
-
-	"golang.org/x/tools/txtar"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // responsesPieces are events of the responses form, good and bad ones.
@@ -77,11 +74,11 @@ func responsesEnds() []string {
 func TestMixedResponsesStreamsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	pieces, ends := responsesPieces(), responsesEnds()
-	eachMix(t, func(t *testing.T, r *rand.Rand) {
-		list := append(mixed(r, pieces, 24), ends[r.IntN(len(ends))])
+	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
+		list := append(pairtest.Mixed(r, pieces, 24), ends[r.IntN(len(ends))])
 		for _, chat := range []bool{true, false} {
 			m, w := answersOfResponses(chat).Events()
-			out := flow([]byte(wiretest.Frames(list...)), w, m, billed())
+			out := pairtest.Flow([]byte(wiretest.Frames(list...)), w, m, pairtest.Billed())
 			if err := soundFor(chat)(out); err != nil {
 				t.Errorf("chat %v: %v in\n%s\nof\n%s", chat, err, out, strings.Join(list, "\n"))
 			}
@@ -127,10 +124,10 @@ func TestMixedHistoriesAreMendedForResponses(t *testing.T) {
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"3","is_error":true},` +
 			`{"type":"tool_result","tool_use_id":"2","content":[]}]}`,
 	}
-	eachMix(t, func(t *testing.T, r *rand.Rand) {
+	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
 		in := toResponses([]string{"", "reasoning", "reasoning openai"}[r.IntN(3)])
 		for isChat, pieces := range map[bool][]string{true: chat, false: native} {
-			list := mixed(r, pieces, 12)
+			list := pairtest.Mixed(r, pieces, 12)
 			itemsOf := func(list []string) string {
 				body := `{"model":"m","max_tokens":9,"messages":[` + strings.Join(list, ",") + `]}`
 				out, err := onResponses(t, body, isChat).Body(in)
@@ -158,36 +155,15 @@ func TestMixedHistoriesAreMendedForResponses(t *testing.T) {
 // sealed is encrypted reasoning as the clients of these tests got it.
 func sealed(encrypted string) string { return "tg1.35fe4d9b." + encrypted }
 
-// responsesSeeds adds the parts of the scenarios on lines of responses that have
-// the given name.
-func responsesSeeds(f *testing.F, form, name string) {
-	f.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "responses", form+"-*.txtar"))
-	if err != nil || len(files) == 0 {
-		f.Fatal(files, err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, p := range txtar.Parse(raw).Files {
-			if p.Name == name {
-				f.Add(append(p.Data, '\n'))
-			}
-		}
-	}
-}
-
 // FuzzFromResponses: whatever a provider of the responses form streams, the
 // client's stream is well formed and has no more than one end.
 func FuzzFromResponses(f *testing.F) {
-	responsesSeeds(f, "chat", "stream")
-	responsesSeeds(f, "messages", "stream")
+	pairtest.Seeds(f, "testdata/responses/chat-*.txtar", "stream")
+	pairtest.Seeds(f, "testdata/responses/messages-*.txtar", "stream")
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		for _, chat := range []bool{true, false} {
 			m, w := answersOfResponses(chat).Events()
-			out := flow(stream, w, m, billed())
+			out := pairtest.Flow(stream, w, m, pairtest.Billed())
 			if err := soundFor(chat)(out); err != nil {
 				t.Fatalf("chat %v: %v in\n%s\nof\n%s", chat, err, out, stream)
 			}
@@ -198,11 +174,11 @@ func FuzzFromResponses(f *testing.F) {
 // FuzzWholeFromResponses: whatever a provider answers, what the client gets is
 // JSON that the readers of its form read.
 func FuzzWholeFromResponses(f *testing.F) {
-	responsesSeeds(f, "chat", "answer")
-	responsesSeeds(f, "messages", "answer")
+	pairtest.Seeds(f, "testdata/responses/chat-*.txtar", "answer")
+	pairtest.Seeds(f, "testdata/responses/messages-*.txtar", "answer")
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		for chat, read := range map[bool]func([]byte) (wire.Answer, error){true: completions.ReadAnswer, false: messages.ReadAnswer} {
-			pieces, err := answersOfResponses(chat).Render(nil, answer, billed())
+			pieces, err := answersOfResponses(chat).Render(nil, answer, pairtest.Billed())
 			if err != nil {
 				continue
 			}
@@ -216,10 +192,10 @@ func FuzzWholeFromResponses(f *testing.F) {
 // FuzzToResponses: whatever request passes the checks, what the line gets is
 // sound, and always the same.
 func FuzzToResponses(f *testing.F) {
-	responsesSeeds(f, "chat", "request")
-	responsesSeeds(f, "messages", "request")
-	seeds(f, "chat", "request")
-	seeds(f, "messages", "request")
+	pairtest.Seeds(f, "testdata/responses/chat-*.txtar", "request")
+	pairtest.Seeds(f, "testdata/responses/messages-*.txtar", "request")
+	pairtest.Seeds(f, "chatmessages/testdata/chat-*.txtar", "request")
+	pairtest.Seeds(f, "chatmessages/testdata/messages-*.txtar", "request")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var asked []wire.Request
 		if r, err := completions.Open(body); err == nil && r.Check() == nil {

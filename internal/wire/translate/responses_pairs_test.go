@@ -1,9 +1,8 @@
 package translate
 
 import (
+	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,16 +13,17 @@ import (
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/responses"
-
-	"golang.org/x/tools/txtar"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
+
+var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
 
 // origin is where the answers of the responses lines in these tests come from.
 const origin = "openai\nhttps://api.openai.com\n${KEY}"
 
 // fromResponses is the identity of an answer of such a line.
 func fromResponses() wire.Identity {
-	id := someone()
+	id := pairtest.Someone()
 	id.Origin = origin
 	return id
 }
@@ -31,9 +31,9 @@ func fromResponses() wire.Identity {
 // onResponses is how a request of either form meets a line of responses.
 func onResponses(t testing.TB, request string, chat bool) wire.Pair {
 	if chat {
-		return New(chatAsked(t, request), wire.FormResponses, fromResponses())
+		return New(pairtest.Chat(t, request), wire.FormResponses, fromResponses())
 	}
-	return New(messagesAsked(t, request), wire.FormResponses, fromResponses())
+	return New(pairtest.Messages(t, request), wire.FormResponses, fromResponses())
 }
 
 // answersOfResponses is a pair of which only the answer counts.
@@ -57,48 +57,20 @@ func toResponses(words string) wire.Translation {
 // comes of it anew.
 func TestResponsesScenarios(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("testdata", "responses", "*.txtar"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			t.Parallel()
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
+	pairtest.Scenarios(t, "testdata/responses/*.txtar", *update, func(t *testing.T, s pairtest.Scenario) func(part string) (string, bool) {
+		pair := onResponses(t, s.Given["request"], s.Chat())
+		return func(part string) (string, bool) {
+			switch part {
+			case "sent":
+				return responsesLineGets(t, pair, toResponses(s.Comment)), true
+			case "got":
+				return responsesAnswerFor(t, pair, s.Given["answer"]), true
+			case "events":
+				return responsesStreamFor(t, pair, s.Given["stream"], s.Chat()), true
 			}
-			comment := string(archive.Comment)
-			given := map[string]string{}
-			for _, p := range archive.Files {
-				given[p.Name] = strings.TrimSpace(string(p.Data))
-			}
-			pair := onResponses(t, given["request"], strings.HasPrefix(comment, "chat"))
-			for i, p := range archive.Files {
-				var now string
-				switch p.Name {
-				case "sent":
-					now = responsesLineGets(t, pair, toResponses(comment))
-				case "got":
-					now = responsesAnswerFor(t, pair, given["answer"])
-				case "events":
-					now = responsesStreamFor(t, pair, given["stream"], strings.HasPrefix(comment, "chat"))
-				default:
-					continue
-				}
-				now = strings.TrimSpace(now) + "\n"
-				if now != string(p.Data) && !*update {
-					t.Errorf("%s\n%s\nwant\n%s", p.Name, now, p.Data)
-				}
-				archive.Files[i].Data = []byte(now)
-			}
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+			return "", false
+		}
+	})
 }
 
 // responsesLineGets is the request as the line gets it, or the refusal.
@@ -122,7 +94,7 @@ func responsesAnswerFor(t *testing.T, pair wire.Pair, answer string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pieces, err := pair.Render(a, []byte(answer), billed())
+	pieces, err := pair.Render(a, []byte(answer), pairtest.Billed())
 	if err != nil || !rawjson.IsValid(pieces[0]) {
 		t.Fatalf("%v: %s", err, pieces[0])
 	}
@@ -133,7 +105,7 @@ func responsesAnswerFor(t *testing.T, pair wire.Pair, answer string) string {
 func responsesStreamFor(t *testing.T, pair wire.Pair, stream string, chat bool) string {
 	t.Helper()
 	m, w := pair.Events()
-	got := flow([]byte(stream+"\n\n"), w, m, billed())
+	got := pairtest.Flow([]byte(stream+"\n\n"), w, m, pairtest.Billed())
 	if err := soundFor(chat)(got); err != nil {
 		t.Errorf("%v in\n%s", err, got)
 	}

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/translate/internal/item"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // forResponses returns what a line of responses gets for a chat or a messages
@@ -234,9 +235,9 @@ func TestTrapSealsHoldTheirOrigin(t *testing.T) {
 // chatAskedOr opens and checks a chat request, or a messages request.
 func chatAskedOr(t *testing.T, body string, chat bool) wire.Request {
 	if chat {
-		return chatAsked(t, body)
+		return pairtest.Chat(t, body)
 	}
-	return messagesAsked(t, body)
+	return pairtest.Messages(t, body)
 }
 
 // TestTrapSealsDoNotReachOtherForms: lines of the client's own form, and those of

@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // TestSignaturesOfThoughtsComeBack: what Gemini signs with a call reaches clients of
@@ -20,7 +21,7 @@ func TestSignaturesOfThoughtsComeBack(t *testing.T) {
 		`{"functionCall":{"name":"f","args":{"a":1}},` +
 		`"thoughtSignature":"` + signature + `"},{"functionCall":{"name":"f","args":{"a":2}}}]},"finishReason":"STOP"}],` +
 		`"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4}}`
-	here, elsewhere := someone(), someone()
+	here, elsewhere := pairtest.Someone(), pairtest.Someone()
 	here.Origin, elsewhere.Origin = "gemini\na\nkey", "gemini\nb\nkey"
 	ask := map[wire.Form]func(history string) wire.Request{
 		wire.FormMessages: func(history string) wire.Request {
@@ -28,7 +29,7 @@ func TestSignaturesOfThoughtsComeBack(t *testing.T) {
 				`],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`)
 		},
 		wire.FormResponses: func(history string) wire.Request {
-			return askResponses(t, `{"model":"m","input":[{"role":"user","content":"x"}`+history+
+			return pairtest.Responses(t, `{"model":"m","input":[{"role":"user","content":"x"}`+history+
 				`],"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]}`)
 		},
 	}
@@ -76,7 +77,7 @@ func TestSignaturesOfThoughtsComeBack(t *testing.T) {
 		}
 		whole := bytes.Join(pieces[:], nil)
 		meter, writer := pair.Events()
-		stream := flow([]byte("data: "+answer+"\n\n"), writer, meter, wire.Usage{Prompt: 3, Completion: 4})
+		stream := pairtest.Flow([]byte("data: "+answer+"\n\n"), writer, meter, wire.Usage{Prompt: 3, Completion: 4})
 		streamed := wholeOf(t, client, stream)
 		for what, raw := range map[string][]byte{"whole": whole, "streamed": streamed} {
 			if strings.Contains(string(raw), `"`+signature) {

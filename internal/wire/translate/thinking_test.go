@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // asksAll makes a request of each form that asks for an effort, and for tools as a
@@ -37,11 +38,11 @@ func asksAll(t *testing.T, effort, choice string) map[wire.Form]wire.Request {
 		}
 	}
 	return map[wire.Form]wire.Request{
-		wire.FormChat: chatAsked(t, fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"x"}],`+
+		wire.FormChat: pairtest.Chat(t, fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"x"}],`+
 			`"reasoning_effort":%q%s}`, effort, chat)),
 		wire.FormMessages: openMessages(t, fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],`+
 			`"output_config":{"effort":%q}%s}`, effort, messages)),
-		wire.FormResponses: askResponses(t, fmt.Sprintf(`{"model":"m","input":"x",`+
+		wire.FormResponses: pairtest.Responses(t, fmt.Sprintf(`{"model":"m","input":"x",`+
 			`"reasoning":{"summary":"auto","effort":%q}%s}`, effort, responses)),
 	}
 }
@@ -58,7 +59,7 @@ func TestEffortsThatAModelTakes(t *testing.T) {
 	for _, asked := range []string{"medium", "high", "xhigh"} {
 		for client, r := range asksAll(t, asked, "") {
 			for line, want := range sent {
-				body, err := New(r, line, someone()).Body(in)
+				body, err := New(r, line, pairtest.Someone()).Body(in)
 				if err != nil || !json.Valid(body) || !strings.Contains(string(body), want) {
 					t.Errorf("%s on %s, %s: %s, %v", client, line, asked, body, err)
 				}
@@ -68,14 +69,15 @@ func TestEffortsThatAModelTakes(t *testing.T) {
 	for client, r := range asksAll(t, "much", "") {
 		for line := range sent {
 			var f *fault.Error
-			if _, err := New(r, line, someone()).Body(in); !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != fields[client] {
+			_, err := New(r, line, pairtest.Someone()).Body(in)
+			if !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != fields[client] {
 				t.Errorf("%s on %s: %v", client, line, err)
 			}
 		}
 		if client == wire.FormMessages {
 			continue // its own words are all that it knows
 		}
-		if body, err := New(r, client, someone()).Body(wire.Translation{Edits: wire.Edits{Model: "v"}}); err != nil {
+		if body, err := New(r, client, pairtest.Someone()).Body(wire.Translation{Edits: wire.Edits{Model: "v"}}); err != nil {
 			t.Errorf("%s, of a model of which nothing is known: %s, %v", client, body, err)
 		}
 	}
@@ -89,7 +91,7 @@ func TestForcedToolsStayForced(t *testing.T) {
 		Reasoning: true}
 	for _, choice := range []string{"required", "named", "allowed", "auto"} {
 		for client, r := range asksAll(t, "low", choice) {
-			body, err := New(r, wire.FormChat, someone()).Body(in)
+			body, err := New(r, wire.FormChat, pairtest.Someone()).Body(in)
 			var sent struct {
 				Thinking map[string]string `json:"thinking"`
 				Effort   string            `json:"reasoning_effort"`
@@ -104,9 +106,11 @@ func TestForcedToolsStayForced(t *testing.T) {
 			}
 		}
 	}
-	own := chatAsked(t, `{"model":"m","messages":[{"role":"user","content":"x"}],"thinking":{"type":"enabled"},"tools":[{"type":"function",`+
+	own := pairtest.Chat(t, `{"model":"m","messages":[{"role":"user","content":"x"}],"thinking":{"type":"enabled"},`+
+		`"tools":[{"type":"function",`+
 		`"function":{"name":"f"}}],"tool_choice":"required"}`)
-	if body, err := New(own, wire.FormChat, someone()).Body(in); err != nil || strings.Contains(string(body), "enabled") || !json.Valid(body) {
+	body, err := New(own, wire.FormChat, pairtest.Someone()).Body(in)
+	if err != nil || strings.Contains(string(body), "enabled") || !json.Valid(body) {
 		t.Errorf("%s, %v", body, err)
 	}
 }

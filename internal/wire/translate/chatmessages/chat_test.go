@@ -10,28 +10,18 @@ import (
 	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // asChat translates a messages request and returns the named members of the
 // result, one a line.
 func asChat(t *testing.T, body string, in wire.Translation, names ...string) string {
 	t.Helper()
-	out, err := ToChat(messagesAsked(t, body), wire.Identity{}).Body(in)
+	out, err := ToChat(pairtest.Messages(t, body), wire.Identity{}).Body(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := completions.Open(out)
-	if err == nil {
-		err = r.Check()
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", out, err)
-	}
-	var values []string
-	for _, name := range names {
-		values = append(values, string(r.Doc.Raw(name)))
-	}
-	return strings.Join(values, "\n")
+	return pairtest.Members(pairtest.Chat(t, string(out)).Doc, names...)
 }
 
 // nativeAsk makes a messages request with the given list of messages.
@@ -172,7 +162,7 @@ func TestMessagesAsChatRefuses(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			out, err := ToChat(messagesAsked(t, body), wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "v"}})
+			out, err := ToChat(pairtest.Messages(t, body), wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "v"}})
 			if code, at := wiretest.CodeOf(t, err); code != fault.InvalidRequest || at != param {
 				t.Errorf("%s %s for %s", code, at, out)
 			}
@@ -230,7 +220,7 @@ func TestMessagesFromChatStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := flow([]byte(test.stream), newMessagesStream(someone()), completions.NewMeter(1), billed())
+			out := pairtest.Flow([]byte(test.stream), newMessagesStream(pairtest.Someone()), completions.NewMeter(1), pairtest.Billed())
 			if err := wiretest.SoundMessages(out); err != nil {
 				t.Errorf("%v in\n%s", err, out)
 			}
@@ -274,7 +264,7 @@ func summed(t *testing.T, stream []byte) string {
 // not grow without end.
 func TestMessagesFromChatIsBounded(t *testing.T) {
 	t.Parallel()
-	w := newMessagesStream(someone())
+	w := newMessagesStream(pairtest.Someone())
 	put := func(out []byte, data string) []byte {
 		return w.Append(out, sse.Event{Data: []byte(data), At: 0}, wire.Frame{})
 	}
@@ -286,12 +276,12 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 	for range 2 * maxHeldBlocks >> 20 {
 		out = put(out, more)
 	}
-	out = w.End(out, billed())
+	out = w.End(out, pairtest.Billed())
 	if err := wiretest.SoundMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") || len(out) > 4096 {
 		t.Errorf("%v, %d bytes of %.500s", err, len(out), out)
 	}
 
-	w, out = newMessagesStream(someone()), nil
+	w, out = newMessagesStream(pairtest.Someone()), nil
 	out = put(out, wiretest.Delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}`, "null"))
 	for range maxQueue {
 		out = put(out, wiretest.Delta(`{"content":"x","reasoning":"h"}`, "null"))
@@ -300,7 +290,7 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 		t.Errorf("%v in %d bytes", err, len(out))
 	}
 
-	w, out = newMessagesStream(someone()), nil
+	w, out = newMessagesStream(pairtest.Someone()), nil
 	for range maxCalls + 2 {
 		out = put(out, wiretest.Delta(`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}`, "null"))
 	}

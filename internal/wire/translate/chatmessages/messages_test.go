@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/wiretest"
-	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // translation is what a line of the messages form is asked with.
@@ -20,22 +20,11 @@ func translation(model string, reasoning bool) wire.Translation {
 // result, one a line.
 func asMessages(t *testing.T, body string, in wire.Translation, names ...string) string {
 	t.Helper()
-	out, err := ToMessages(chatAsked(t, body), wire.Identity{}).Body(in)
+	out, err := ToMessages(pairtest.Chat(t, body), wire.Identity{}).Body(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := messages.Open(out)
-	if err == nil {
-		err = r.Check()
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", out, err)
-	}
-	var values []string
-	for _, name := range names {
-		values = append(values, string(r.Doc.Raw(name)))
-	}
-	return strings.Join(values, "\n")
+	return pairtest.Members(pairtest.Messages(t, string(out)).Doc, names...)
 }
 
 // TestChatAsMessagesRows is the table of fields: what the line gets of each.
@@ -301,7 +290,7 @@ func TestChatAsMessagesRefuses(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			out, err := ToMessages(chatAsked(t, body), wire.Identity{}).Body(translation("vendor", true))
+			out, err := ToMessages(pairtest.Chat(t, body), wire.Identity{}).Body(translation("vendor", true))
 			if code, at := wiretest.CodeOf(t, err); code != fault.InvalidRequest || at != param {
 				t.Errorf("%s %s for %s", code, at, out)
 			}
@@ -323,11 +312,11 @@ func TestChatAsMessagesBeginsAlike(t *testing.T) {
 	var before []byte
 	for n := 2; n <= len(turns); n++ {
 		body := wiretest.AskingMessages(`[` + strings.Join(turns[:n], ",") + `]`)
-		out, err := ToMessages(chatAsked(t, body), wire.Identity{}).Body(translation("vendor", false))
+		out, err := ToMessages(pairtest.Chat(t, body), wire.Identity{}).Body(translation("vendor", false))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, _ := ToMessages(chatAsked(t, body), wire.Identity{}).Body(translation("vendor", false)); !bytes.Equal(again, out) {
+		if again, _ := ToMessages(pairtest.Chat(t, body), wire.Identity{}).Body(translation("vendor", false)); !bytes.Equal(again, out) {
 			t.Errorf("the same request gives %s and %s", out, again)
 		}
 		start := bytes.Index(out, []byte(`"system"`))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // TestChatToolNames: the functions that stand for the tools of namespaces have
@@ -23,7 +24,7 @@ func TestChatToolNames(t *testing.T) {
 		`{"type":"namespace","name":"a__b","tools":[{"type":"function","name":"x"}]},` +
 			`{"type":"namespace","name":"a","tools":[{"type":"function","name":"b__x"}]}`: "a__b__x a__b__x_2",
 	} {
-		r := askResponses(t, `{"model":"m","input":"x","tools":[`+tools+`]}`)
+		r := pairtest.Responses(t, `{"model":"m","input":"x","tools":[`+tools+`]}`)
 		found, err := chatToolsOf(r.Doc)
 		if err != nil {
 			t.Errorf("%s: %v", tools, err)
@@ -51,7 +52,7 @@ func TestChatToolNamesAreFoundQuickly(t *testing.T) {
 		fmt.Fprintf(&tools, `{"type":"function","name":"%s"},`, (long + "__")[:62])
 		fmt.Fprintf(&tools, `{"type":"namespace","name":"%s","tools":[{"type":"function","name":"%d"}]},`, long, i)
 	}
-	r := askResponses(t, `{"model":"m","input":"x","tools":[`+strings.TrimSuffix(tools.String(), ",")+`]}`)
+	r := pairtest.Responses(t, `{"model":"m","input":"x","tools":[`+strings.TrimSuffix(tools.String(), ",")+`]}`)
 	found, err := chatToolsOf(r.Doc)
 	if err != nil || len(found.list) != 100_000 {
 		t.Fatalf("%d tools, %v", len(found.list), err)

@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/pairtest"
 
 	"golang.org/x/tools/txtar"
 )
@@ -25,19 +26,6 @@ var update = flag.Bool("update", false, "write what the scenarios of testdata co
 
 // identity is that of all answers in tests.
 var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
-
-// askResponses opens and checks a request that has to be good.
-func askResponses(t testing.TB, body string) *responses.Request {
-	t.Helper()
-	r, err := responses.Open([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Check(); err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 // onChat runs a chat stream through meter and translator, as a conductor does:
 // what was written since the finish waits, and is thrown away when the stream
@@ -106,7 +94,7 @@ func playResponsesOnChat(t *testing.T, file string) {
 			t.Fatalf("no part %s", name)
 		}
 	}
-	r := askResponses(t, string(parts["request"].Data))
+	r := pairtest.Responses(t, string(parts["request"].Data))
 	chat, err := New(r, wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor", LimitField: "max_tokens", AskUsage: true}})
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +192,8 @@ func FuzzResponsesFromChat(f *testing.F) {
 	f.Add([]byte(wiretest.Frames(half, `{"choices":[{"delta":{"function_call":{"arguments":"{"}}}]}`,
 		`{"choices":[{"delta":{"function_call":{"name":"note","arguments":"}"}},"finish_reason":"stop"}]}`)))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		r := askResponses(t, `{"input":"x","stream":true,"tools":[{"type":"custom","name":"note"},{"type":"function","name":"get_weather"}]}`)
+		r := pairtest.Responses(t, `{"input":"x","stream":true,"tools":[{"type":"custom","name":"note"},`+
+			`{"type":"function","name":"get_weather"}]}`)
 		out := onChat(stream, r)
 		if _, err := wiretest.ValidStream(out); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -223,7 +212,7 @@ func FuzzResponsesFromChat(f *testing.F) {
 // limit, and the stream stays well formed.
 func TestResponsesFromChatIsBounded(t *testing.T) {
 	t.Parallel()
-	r := askResponses(t, `{"input":"x","stream":true}`)
+	r := pairtest.Responses(t, `{"input":"x","stream":true}`)
 	w := newStream(identity, r)
 	w.room = 10
 	var out []byte
@@ -256,7 +245,7 @@ func TestResponsesFromChatIsBounded(t *testing.T) {
 // still is one.
 func TestResponsesFromChatFailsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newStream(identity, askResponses(t, `{"input":"x","stream":true}`))
+	w := newStream(identity, pairtest.Responses(t, `{"input":"x","stream":true}`))
 	seen := wiretest.MustBeValid(t, w.Fail(nil, fault.New(fault.UpstreamBusy, "Busy.")))
 	if seen.Terminal != "response.failed" {
 		t.Error(seen.Terminal)
@@ -273,24 +262,8 @@ func TestResponsesFromChatUnsettled(t *testing.T) {
 		"at once":      wiretest.Frames(stop, "[DONE]"),
 		"in one frame": wiretest.Frames(word, wiretest.Delta(`{"content":"end"}`, `"stop"`)),
 	} {
-		reader, m, w := sse.NewReader(strings.NewReader(stream), 1<<20), completions.NewMeter(1), newStream(identity,
-			askResponses(t, `{"input":"x","stream":true}`))
-		var out []byte
-		held := -1
-		for {
-			e, err := reader.Next()
-			if err != nil {
-				break
-			}
-			f, err := m.Read(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if f.Finished && held < 0 {
-				held = len(out)
-			}
-			out = w.Append(out, e, f)
-		}
+		m, w := completions.NewMeter(1), newStream(identity, pairtest.Responses(t, `{"input":"x","stream":true}`))
+		out, held := pairtest.Unsettled(t, stream, w, m)
 		w.End(out, wire.Usage{})
 		seen := wiretest.MustBeValid(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
 		if seen.Terminal != "response.failed" {
@@ -301,7 +274,7 @@ func TestResponsesFromChatUnsettled(t *testing.T) {
 
 // BenchmarkResponsesFromChat is an ordinary frame on its way to another form.
 func BenchmarkResponsesFromChat(b *testing.B) {
-	r := askResponses(b, `{"input":"x"}`)
+	r := pairtest.Responses(b, `{"input":"x"}`)
 	m, w := completions.NewMeter(1), newStream(identity, r)
 	e, err := sse.NewReader(strings.NewReader(wiretest.Frames(wiretest.Delta(`{"content":" word"}`, "null"))), 1<<20).Next()
 	if err != nil {

@@ -1,4 +1,4 @@
-package translate
+package chatmessages
 
 import (
 	"encoding/json"
@@ -6,66 +6,11 @@ import (
 	"testing"
 
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/sse"
-	"tollgate/internal/wire/translate/chatmessages"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
-
-// asChat translates a messages request and returns the named members of the
-// result, one a line.
-func asChat(t *testing.T, body string, in wire.Translation, names ...string) string {
-	t.Helper()
-	out, err := chatmessages.ToChat(messagesAsked(t, body), wire.Identity{}).Body(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := completions.Open(out)
-	if err == nil {
-		err = r.Check()
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", out, err)
-	}
-	var values []string
-	for _, name := range names {
-		values = append(values, string(r.Doc.Raw(name)))
-	}
-	return strings.Join(values, "\n")
-}
-
-// nativeAsk makes a messages request with the given list of messages.
-func nativeAsk(list, more string) string {
-	return `{"model":"m","max_tokens":9,"messages":` + list + more + `}`
-}
-
-// translation is what a line of the messages form is asked with.
-func translation(model string, reasoning bool) wire.Translation {
-	return wire.Translation{Edits: wire.Edits{Model: model}, MaxOutput: 8192, Reasoning: reasoning}
-}
-
-// asMessages translates a chat request and returns the named members of the
-// result, one a line.
-func asMessages(t *testing.T, body string, in wire.Translation, names ...string) string {
-	t.Helper()
-	out, err := chatmessages.ToMessages(chatAsked(t, body), wire.Identity{}).Body(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := messages.Open(out)
-	if err == nil {
-		err = r.Check()
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", out, err)
-	}
-	var values []string
-	for _, name := range names {
-		values = append(values, string(r.Doc.Raw(name)))
-	}
-	return strings.Join(values, "\n")
-}
 
 // The tests below are the known traps of the two forms, each by its name.
 
@@ -198,7 +143,7 @@ func TestTrapIndexesOfCallsAreNotThoseOfBlocks(t *testing.T) {
 		`{"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}`,
 		`{"type":"content_block_stop","index":4}`,
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}`, `{"type":"message_stop"}`)
-	out := flow([]byte(stream), chatWriter(someone(), false), messages.NewMeter(), billed())
+	out := pairtest.Flow([]byte(stream), chatWriter(pairtest.Someone(), false), messages.NewMeter(), pairtest.Billed())
 	if err := wiretest.SoundChat(out); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
@@ -250,7 +195,7 @@ func TestTrapNumbersKeepTheirDigits(t *testing.T) {
 	t.Parallel()
 	const input = `{"id":12345678901234567890123,"x":0.10000000000000000001}`
 	out, err := chatWhole([]byte(`{"content":[{"type":"tool_use","id":"a","name":"f","input":`+input+`}],"stop_reason":"tool_use"}`),
-		someone(), wire.Usage{})
+		pairtest.Someone(), wire.Usage{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +212,7 @@ func TestTrapNumbersKeepTheirDigits(t *testing.T) {
 	text, _ := json.Marshal(input)
 	out, err = messagesWhole([]byte(`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":`+string(text)+
 		`}}]},"finish_reason":"tool_calls"}]}`),
-		someone(), wire.Usage{})
+		pairtest.Someone(), wire.Usage{})
 	if err != nil || !strings.Contains(string(out), `"input":`+input+`}`) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -275,11 +220,11 @@ func TestTrapNumbersKeepTheirDigits(t *testing.T) {
 
 func TestTrapNoChatLineTellsWhichStopSequenceMatched(t *testing.T) {
 	t.Parallel()
-	out, err := messagesWhole([]byte(`{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`), someone(), wire.Usage{})
+	out, err := messagesWhole([]byte(`{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`), pairtest.Someone(), wire.Usage{})
 	if err != nil || !strings.Contains(string(out), `"stop_reason":"end_turn","stop_sequence":null`) {
 		t.Errorf("%v: %s", err, out)
 	}
-	out, err = chatWhole([]byte(`{"content":[],"stop_reason":"stop_sequence","stop_sequence":"END"}`), someone(), wire.Usage{})
+	out, err = chatWhole([]byte(`{"content":[],"stop_reason":"stop_sequence","stop_sequence":"END"}`), pairtest.Someone(), wire.Usage{})
 	if err != nil || !strings.Contains(string(out), `"finish_reason":"stop"`) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -319,7 +264,7 @@ func TestTrapCommentsAreNoTokens(t *testing.T) {
 	t.Parallel()
 	// The first-token timer runs on the line's frames; what a comment or a ping
 	// becomes must not look like an answer to the client either.
-	for name, w := range map[string]writer{"chat": chatWriter(someone(), true), "messages": messagesWriter(someone())} {
+	for name, w := range map[string]wire.Writer{"chat": chatWriter(pairtest.Someone(), true), "messages": messagesWriter(pairtest.Someone())} {
 		for _, e := range []sse.Event{{Raw: []byte(": x\n\n"), At: -1}, {Raw: []byte("data:\n\n"), Data: []byte{}},
 			{Data: []byte(`{"type":"ping"}`), Name: "ping"}} {
 			if name == "messages" && len(e.Data) > 0 {

@@ -1,4 +1,4 @@
-package translate
+package chatmessages
 
 import (
 	"fmt"
@@ -12,32 +12,8 @@ import (
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
-	"tollgate/internal/wire/translate/chatmessages"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
-
-// The tests below put random sequences together from pieces that mean
-// something, which bytes changed at random rarely do.
-
-// mixed returns up to most pieces, picked at random.
-func mixed(r *rand.Rand, pieces []string, most int) []string {
-	out := make([]string, r.IntN(most+1))
-	for i := range out {
-		out[i] = pieces[r.IntN(len(pieces))]
-	}
-	return out
-}
-
-// eachMix runs a test on many random sequences, always the same ones.
-func eachMix(t *testing.T, run func(t *testing.T, r *rand.Rand)) {
-	t.Helper()
-	const many = 2000
-	for seed := range uint64(many) {
-		run(t, rand.New(rand.NewPCG(seed, 1)))
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-}
 
 // deltaPieces are deltas of the chat form, good and bad ones.
 func deltaPieces() []string {
@@ -63,14 +39,14 @@ func deltaPieces() []string {
 func TestMixedChatStreamsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	pieces := deltaPieces()
-	eachMix(t, func(t *testing.T, r *rand.Rand) {
+	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
 		var list []string
-		for _, piece := range mixed(r, pieces, 14) {
+		for _, piece := range pairtest.Mixed(r, pieces, 14) {
 			list = append(list, wiretest.Delta(piece, []string{"null", "null", "null", "null", "null", "null", `""`, `"null"`, `"stop"`}[r.IntN(9)]))
 		}
 		list = append(list, wiretest.Delta(`{}`, []string{`"stop"`, `"length"`, `"tool_calls"`, `"content_filter"`, "null"}[r.IntN(5)]), "[DONE]")
 		m := completions.NewMeter(1)
-		out := flow([]byte(wiretest.Frames(list...)), messagesWriter(someone()), m, billed())
+		out := pairtest.Flow([]byte(wiretest.Frames(list...)), messagesWriter(pairtest.Someone()), m, pairtest.Billed())
 		if err := wiretest.SoundMessages(out); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, out, strings.Join(list, "\n"))
 		}
@@ -78,7 +54,7 @@ func TestMixedChatStreamsAreWellFormed(t *testing.T) {
 			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
 		}
 		// What was written can be translated back.
-		back := flow(out, chatWriter(someone(), true), messages.NewMeter(), billed())
+		back := pairtest.Flow(out, chatWriter(pairtest.Someone(), true), messages.NewMeter(), pairtest.Billed())
 		if err := wiretest.SoundChat(back); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
 		}
@@ -108,17 +84,17 @@ func TestMixedMessagesStreamsAreWellFormed(t *testing.T) {
 		}
 		pieces = append(pieces, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, index))
 	}
-	eachMix(t, func(t *testing.T, r *rand.Rand) {
-		list := mixed(r, pieces, 20)
+	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
+		list := pairtest.Mixed(r, pieces, 20)
 		m := messages.NewMeter()
-		out := flow([]byte(wiretest.Frames(list...)), chatWriter(someone(), r.IntN(2) == 0), m, billed())
+		out := pairtest.Flow([]byte(wiretest.Frames(list...)), chatWriter(pairtest.Someone(), r.IntN(2) == 0), m, pairtest.Billed())
 		if err := wiretest.SoundChat(out); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, out, strings.Join(list, "\n"))
 		}
 		if ended := strings.HasSuffix(string(out), sse.Done); ended != m.Complete() {
 			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
 		}
-		back := flow(out, messagesWriter(someone()), completions.NewMeter(1), billed())
+		back := pairtest.Flow(out, messagesWriter(pairtest.Someone()), completions.NewMeter(1), pairtest.Billed())
 		if err := wiretest.SoundMessages(back); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
 		}
@@ -139,9 +115,9 @@ func TestMixedChatHistoriesAreMended(t *testing.T) {
 		`{"role":"tool","tool_call_id":"1","content":"r"}`, `{"role":"tool","tool_call_id":"2","content":""}`,
 		`{"role":"tool","tool_call_id":"1.x","content":[{"type":"text","text":"r"}]}`, `{"role":"tool","content":"r"}`,
 	}
-	eachMix(t, func(t *testing.T, r *rand.Rand) {
-		body := wiretest.AskingMessages(`[` + strings.Join(append(mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",") + `]`)
-		out, err := chatmessages.ToMessages(chatAsked(t, body),
+	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
+		body := wiretest.AskingMessages(`[` + strings.Join(append(pairtest.Mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",") + `]`)
+		out, err := ToMessages(pairtest.Chat(t, body),
 			wire.Identity{}).Body(translation([]string{"claude-opus-5-5", "vendor"}[r.IntN(2)], r.IntN(2) == 0))
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +125,7 @@ func TestMixedChatHistoriesAreMended(t *testing.T) {
 		if wrong := soundTurns(out); wrong != "" {
 			t.Errorf("%s in\n%s\nof\n%s", wrong, out, body)
 		}
-		back, err := chatmessages.ToChat(messagesAsked(t, string(out)), wire.Identity{}).Body(wire.Translation{})
+		back, err := ToChat(pairtest.Messages(t, string(out)), wire.Identity{}).Body(wire.Translation{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,9 +150,9 @@ func TestMixedMessagesHistoriesAreMended(t *testing.T) {
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"3","is_error":true},` +
 			`{"type":"tool_result","tool_use_id":"2","content":[]}]}`,
 	}
-	eachMix(t, func(t *testing.T, r *rand.Rand) {
-		body := nativeAsk(`[`+strings.Join(append(mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",")+`]`, ``)
-		out, err := chatmessages.ToChat(messagesAsked(t, body), wire.Identity{}).Body(wire.Translation{Reasoning: r.IntN(2) == 0})
+	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
+		body := nativeAsk(`[`+strings.Join(append(pairtest.Mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",")+`]`, ``)
+		out, err := ToChat(pairtest.Messages(t, body), wire.Identity{}).Body(wire.Translation{Reasoning: r.IntN(2) == 0})
 		if err != nil {
 			t.Fatal(err)
 		}

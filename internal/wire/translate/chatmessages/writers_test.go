@@ -1,20 +1,19 @@
-package translate
+package chatmessages
 
 import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/messages"
-	"tollgate/internal/wire/translate/chatmessages"
 )
 
 // chatPair is how a chat request meets a line of messages.
 func chatPair(id wire.Identity, includeUsage bool) wire.Pair {
-	return chatmessages.ToMessages(&completions.Request{Request: form.Request{Asked: wire.Asked{N: 1, IncludeUsage: includeUsage}}}, id)
+	return ToMessages(&completions.Request{Request: form.Request{Asked: wire.Asked{N: 1, IncludeUsage: includeUsage}}}, id)
 }
 
 // messagesPair is how a messages request meets a line of chat completions.
-func messagesPair(id wire.Identity) wire.Pair { return chatmessages.ToChat(&messages.Request{}, id) }
+func messagesPair(id wire.Identity) wire.Pair { return ToChat(&messages.Request{}, id) }
 
 // chatWriter makes the writer of a chat client on a line of messages.
 func chatWriter(id wire.Identity, includeUsage bool) wire.Writer {

@@ -1,10 +1,8 @@
-package translate
+package chatmessages
 
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,38 +12,15 @@ import (
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
-	"tollgate/internal/wire/translate/chatmessages"
-
-	"golang.org/x/tools/txtar"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
-
-// seeds adds the parts of the scenarios that have the given name, of those
-// whose client speaks the given form.
-func seeds(f *testing.F, form, name string) {
-	f.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", form+"-*.txtar"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, p := range txtar.Parse(raw).Files {
-			if p.Name == name {
-				f.Add(append(p.Data, '\n'))
-			}
-		}
-	}
-}
 
 // FuzzChatFromMessages: whatever a provider of the messages form streams, the
 // client's chat stream is well formed and has no more than one end.
 func FuzzChatFromMessages(f *testing.F) {
-	seeds(f, "chat", "stream")
+	pairtest.Seeds(f, "testdata/chat-*.txtar", "stream")
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		out := flow(stream, chatWriter(someone(), len(stream)%2 == 0), messages.NewMeter(), billed())
+		out := pairtest.Flow(stream, chatWriter(pairtest.Someone(), len(stream)%2 == 0), messages.NewMeter(), pairtest.Billed())
 		if err := wiretest.SoundChat(out); err != nil {
 			t.Fatalf("%v in\n%s\nof\n%s", err, out, stream)
 		}
@@ -55,12 +30,12 @@ func FuzzChatFromMessages(f *testing.F) {
 // FuzzMessagesFromChat: whatever a provider of the chat form streams, the
 // client's messages stream is well formed and has no more than one end.
 func FuzzMessagesFromChat(f *testing.F) {
-	seeds(f, "messages", "stream")
+	pairtest.Seeds(f, "testdata/messages-*.txtar", "stream")
 	f.Add([]byte(wiretest.Frames(
 		wiretest.Delta(`{"tool_calls":[{"index":1,"id":"a"},{"function":{"name":"f"}},{"id":"a","function":{"arguments":"}{"}}]}`,
 			"null"), wiretest.Delta(`{"function_call":{"name":1}}`, `"stop"`))))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		out := flow(stream, messagesWriter(someone()), completions.NewMeter(1), billed())
+		out := pairtest.Flow(stream, messagesWriter(pairtest.Someone()), completions.NewMeter(1), pairtest.Billed())
 		if err := wiretest.SoundMessages(out); err != nil {
 			t.Fatalf("%v in\n%s\nof\n%s", err, out, stream)
 		}
@@ -70,19 +45,19 @@ func FuzzMessagesFromChat(f *testing.F) {
 // FuzzWholeAnswers: whatever a provider answers, what the client gets is JSON,
 // and can be read back.
 func FuzzWholeAnswers(f *testing.F) {
-	seeds(f, "chat", "answer")
-	seeds(f, "messages", "answer")
+	pairtest.Seeds(f, "testdata/chat-*.txtar", "answer")
+	pairtest.Seeds(f, "testdata/messages-*.txtar", "answer")
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		chat, err := chatWhole(answer, someone(), billed())
+		chat, err := chatWhole(answer, pairtest.Someone(), pairtest.Billed())
 		if err == nil {
 			if _, err := completions.ReadAnswer(chat); err != nil || !json.Valid(chat) {
 				t.Fatalf("%s of %s", chat, answer)
 			}
-			if back, err := messagesWhole(chat, someone(), billed()); err != nil || !json.Valid(back) {
+			if back, err := messagesWhole(chat, pairtest.Someone(), pairtest.Billed()); err != nil || !json.Valid(back) {
 				t.Fatalf("%s of %s of %s", back, chat, answer)
 			}
 		}
-		native, err := messagesWhole(answer, someone(), billed())
+		native, err := messagesWhole(answer, pairtest.Someone(), pairtest.Billed())
 		if err == nil && !json.Valid(native) {
 			t.Fatalf("%s of %s", native, answer)
 		}
@@ -92,7 +67,7 @@ func FuzzWholeAnswers(f *testing.F) {
 // FuzzAsMessages: whatever request passes the checks, what the line gets is
 // JSON that passes its checks, always the same, and can be translated back.
 func FuzzAsMessages(f *testing.F) {
-	seeds(f, "chat", "request")
+	pairtest.Seeds(f, "testdata/chat-*.txtar", "request")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := completions.Open(body)
 		if err != nil || r.Check() != nil {
@@ -100,12 +75,12 @@ func FuzzAsMessages(f *testing.F) {
 		}
 		for _, in := range []wire.Translation{translation("claude-opus-5-5", true), translation("claude-haiku-4-5", true),
 			translation("vendor", false)} {
-			out, err := chatmessages.ToMessages(r, wire.Identity{}).Body(in)
+			out, err := ToMessages(r, wire.Identity{}).Body(in)
 			if err != nil {
 				wiretest.CodeOf(t, err)
 				continue
 			}
-			if again, _ := chatmessages.ToMessages(r, wire.Identity{}).Body(in); !bytes.Equal(again, out) {
+			if again, _ := ToMessages(r, wire.Identity{}).Body(in); !bytes.Equal(again, out) {
 				t.Fatalf("%s and %s", out, again)
 			}
 			native, err := messages.Open(out)
@@ -118,7 +93,7 @@ func FuzzAsMessages(f *testing.F) {
 			if err := soundTurns(out); err != "" {
 				t.Fatalf("%s: %s of %s", err, out, body)
 			}
-			if back, err := chatmessages.ToChat(native, wire.Identity{}).Body(in); err != nil || !json.Valid(back) {
+			if back, err := ToChat(native, wire.Identity{}).Body(in); err != nil || !json.Valid(back) {
 				t.Fatalf("%v: %s of %s", err, back, out)
 			}
 		}
@@ -175,7 +150,7 @@ func soundTurns(body []byte) string {
 // FuzzAsChat: whatever request passes the checks, what the line gets is JSON
 // that passes its checks, and always the same.
 func FuzzAsChat(f *testing.F) {
-	seeds(f, "messages", "request")
+	pairtest.Seeds(f, "testdata/messages-*.txtar", "request")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := messages.Open(body)
 		if err != nil || r.Check() != nil {
@@ -183,12 +158,12 @@ func FuzzAsChat(f *testing.F) {
 		}
 		for _, in := range []wire.Translation{{Edits: wire.Edits{Model: "v", LimitField: "max_completion_tokens"},
 			Reasoning: true}, {Edits: wire.Edits{Model: "v"}}} {
-			out, err := chatmessages.ToChat(r, wire.Identity{}).Body(in)
+			out, err := ToChat(r, wire.Identity{}).Body(in)
 			if err != nil {
 				wiretest.CodeOf(t, err)
 				continue
 			}
-			if again, _ := chatmessages.ToChat(r, wire.Identity{}).Body(in); !bytes.Equal(again, out) {
+			if again, _ := ToChat(r, wire.Identity{}).Body(in); !bytes.Equal(again, out) {
 				t.Fatalf("%s and %s", out, again)
 			}
 			chat, err := completions.Open(out)
@@ -214,7 +189,7 @@ func BenchmarkChatFromMessages(b *testing.B) {
 		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":64}}`, `{"type":"message_stop"}`)...))
 	b.ReportAllocs()
 	for b.Loop() {
-		translate(b, stream, chatWriter(someone(), true))
+		translate(b, stream, chatWriter(pairtest.Someone(), true))
 	}
 }
 
@@ -226,12 +201,12 @@ func BenchmarkMessagesFromChat(b *testing.B) {
 	stream := []byte(wiretest.Frames(append(list, wiretest.Delta(`{}`, `"stop"`), "[DONE]")...))
 	b.ReportAllocs()
 	for b.Loop() {
-		translate(b, stream, messagesWriter(someone()))
+		translate(b, stream, messagesWriter(pairtest.Someone()))
 	}
 }
 
 // translate passes a whole stream through a writer, without a meter.
-func translate(b *testing.B, stream []byte, w writer) {
+func translate(b *testing.B, stream []byte, w wire.Writer) {
 	r := sse.NewReader(bytes.NewReader(stream), 1<<20)
 	var out []byte
 	for {
@@ -241,7 +216,7 @@ func translate(b *testing.B, stream []byte, w writer) {
 		}
 		out = w.Append(out[:0], e, wire.Frame{})
 	}
-	if out = w.End(out[:0], billed()); len(out) == 0 {
+	if out = w.End(out[:0], pairtest.Billed()); len(out) == 0 {
 		b.Fatal("not finished")
 	}
 }
@@ -249,9 +224,9 @@ func translate(b *testing.B, stream []byte, w writer) {
 // TestTranslatorsHardlyAllocate: an ordinary delta costs no allocation once
 // its stream is under way.
 func TestTranslatorsHardlyAllocate(t *testing.T) {
-	chat, native := messagesWriter(someone()), chatWriter(someone(), false)
+	chat, native := messagesWriter(pairtest.Someone()), chatWriter(pairtest.Someone(), false)
 	for name, test := range map[string]struct {
-		w    writer
+		w    wire.Writer
 		data string
 	}{
 		"chat as messages":           {chat, wiretest.Delta(`{"content":" word"}`, "null")},

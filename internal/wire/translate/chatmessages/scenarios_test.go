@@ -1,0 +1,100 @@
+package chatmessages
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/pairtest"
+)
+
+var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
+
+// TestPairScenarios plays requests and answers between chat completions and
+// messages, both ways. A scenario's comment says which form the client speaks
+// (`chat` or `messages`) and what its line knows; -update writes what comes of
+// it anew.
+func TestPairScenarios(t *testing.T) {
+	t.Parallel()
+	pairtest.Scenarios(t, "testdata/*.txtar", *update, func(t *testing.T, s pairtest.Scenario) func(part string) (string, bool) {
+		given, chat := s.Given, s.Chat()
+		return func(part string) (string, bool) {
+			switch part {
+			case "sent":
+				return lineGets(t, given["request"], chat, strings.Contains(s.Comment, "reasoning")), true
+			case "got":
+				return answerFor(t, given["answer"], chat), true
+			case "events":
+				return streamFor(t, given["stream"], chat, strings.Contains(given["request"], "include_usage")), true
+			}
+			return "", false
+		}
+	})
+}
+
+// lineGets is the request as the line gets it, or the refusal.
+func lineGets(t *testing.T, request string, chat, reasoning bool) string {
+	in := wire.Translation{Edits: wire.Edits{Model: "vendor-model", LimitField: "max_completion_tokens"},
+		MaxOutput: 8192, Reasoning: reasoning}
+	var body []byte
+	var err error
+	if chat {
+		body, err = ToMessages(pairtest.Chat(t, request), wire.Identity{}).Body(in)
+	} else {
+		body, err = ToChat(pairtest.Messages(t, request), wire.Identity{}).Body(in)
+	}
+	if err != nil {
+		code, param := wiretest.CodeOf(t, err)
+		return fmt.Sprintf("%s %s", code, param)
+	}
+	if chat {
+		_, err = messages.Open(body)
+	} else {
+		_, err = completions.Open(body)
+	}
+	if err != nil {
+		t.Errorf("the line refuses %s: %v", body, err)
+	}
+	return string(body)
+}
+
+// answerFor is a whole answer as the client gets it. Its usage is what a chat
+// usage in it says, or else an invented one.
+func answerFor(t *testing.T, answer string, chat bool) string {
+	var body []byte
+	var err error
+	if chat {
+		body, err = chatWhole([]byte(answer), pairtest.Someone(), pairtest.Billed())
+	} else {
+		body, err = messagesWhole([]byte(answer), pairtest.Someone(), pairtest.Billed())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !rawjson.IsValid(body) {
+		t.Errorf("no JSON: %s", body)
+	}
+	return string(body)
+}
+
+// streamFor is a stream as the client gets it.
+func streamFor(t *testing.T, stream string, chat, includeUsage bool) string {
+	var got []byte
+	sound := wiretest.SoundMessages
+	if chat {
+		sound = wiretest.SoundChat
+		got = pairtest.Flow([]byte(stream+"\n\n"), chatWriter(pairtest.Someone(), includeUsage), messages.NewMeter(), pairtest.Billed())
+	} else {
+		got = pairtest.Flow([]byte(stream+"\n\n"), messagesWriter(pairtest.Someone()), completions.NewMeter(1), pairtest.Billed())
+	}
+	if err := sound(got); err != nil {
+		t.Errorf("%v in\n%s", err, got)
+	}
+	return string(got)
+}

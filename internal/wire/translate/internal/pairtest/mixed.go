@@ -1,0 +1,28 @@
+package pairtest
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// Mixed returns up to most pieces, picked at random: sequences of what means
+// something, which bytes changed at random rarely do.
+func Mixed(r *rand.Rand, pieces []string, most int) []string {
+	out := make([]string, r.IntN(most+1))
+	for i := range out {
+		out[i] = pieces[r.IntN(len(pieces))]
+	}
+	return out
+}
+
+// EachMix runs a test on many random sequences, always the same ones.
+func EachMix(t *testing.T, run func(t *testing.T, r *rand.Rand)) {
+	t.Helper()
+	const many = 2000
+	for seed := range uint64(many) {
+		run(t, rand.New(rand.NewPCG(seed, 1)))
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
