@@ -11,23 +11,24 @@ import (
 // TestPricesOfAnAccount sets what an account pays from the shell.
 func TestPricesOfAnAccount(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	db := "--database=" + storetest.SQLite(t)
-	owner := must(t, dir, "account", "create", "--name", "acme", "--price-factor", "0.9", "--prices", "swift-1=1, other=1.25", db)
-	if owner["price_factor"] != 0.9 || !reflect.DeepEqual(owner["prices"], map[string]any{"swift-1": 1.0, "other": 1.25}) {
-		t.Errorf("made %v", owner)
-	}
-	id, _ := owner["id"].(string)
-	owner = must(t, dir, "account", "change", id, "--price-factor", "1", "--prices", "none", db)
-	if owner["price_factor"] != 1.0 || !reflect.DeepEqual(owner["prices"], map[string]any{}) {
-		t.Errorf("changed to %v", owner)
-	}
-	for _, flag := range []string{"--price-factor=0", "--price-factor=much", "--price-factor=0.0000001", "--prices=swift-1", "--prices=m=x",
-		"--prices==1", "--prices=m=1,m=2", "--prices=m=1001"} {
-		got := tollgate(t, dir, "account", "change", id, flag, db)
-		name, _, _ := strings.Cut(flag, "=")
-		if got.code != 2 || !strings.Contains(got.errors, name) {
-			t.Errorf("%s: %+v", flag, got)
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		dir, db := t.TempDir(), "--database="+url
+		owner := must(t, dir, "account", "create", "--name", "acme", "--price-factor", "0.9", "--prices", "swift-1=1, other=1.25", db)
+		if owner["price_factor"] != 0.9 || !reflect.DeepEqual(owner["prices"], map[string]any{"swift-1": 1.0, "other": 1.25}) {
+			t.Errorf("made %v", owner)
 		}
-	}
+		id, _ := owner["id"].(string)
+		owner = must(t, dir, "account", "change", id, "--price-factor", "1", "--prices", "none", db)
+		if owner["price_factor"] != 1.0 || !reflect.DeepEqual(owner["prices"], map[string]any{}) {
+			t.Errorf("changed to %v", owner)
+		}
+		for _, flag := range []string{"--price-factor=0", "--price-factor=much", "--price-factor=0.0000001", "--prices=swift-1", "--prices=m=x",
+			"--prices==1", "--prices=m=1,m=2", "--prices=m=1001"} {
+			got := tollgate(t, dir, "account", "change", id, flag, db)
+			name, _, _ := strings.Cut(flag, "=")
+			if got.code != 2 || !strings.Contains(got.errors, name) {
+				t.Errorf("%s: %+v", flag, got)
+			}
+		}
+	})
 }

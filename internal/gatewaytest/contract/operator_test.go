@@ -16,6 +16,12 @@ func (v *visitor) accounts(account string) {
 	v.ask(200, "GET", at+"/users", "")
 	v.ask(200, "GET", "/admin/v1/users/"+text(user, "id"), "")
 	v.ask(200, "PATCH", "/admin/v1/users/"+text(user, "id"), `{"disabled":true}`)
+	v.ask(400, "POST", "/admin/v1/users/"+text(user, "id")+"/link", "")
+	v.ask(200, "PATCH", "/admin/v1/users/"+text(user, "id"), `{"disabled":false,"second_factor":false}`)
+	v.ask(400, "POST", at+"/users", `{"email":"invited@example.com"}`)
+	v.ask(200, "PATCH", at, `{"disabled":false,"price_factor":"0.9","prices":{"sandbox-chat":1.25}}`)
+	v.ask(200, "POST", at+"/users", `{"email":"invited@example.com"}`)
+	v.ask(200, "POST", "/admin/v1/users/"+text(user, "id")+"/link", "")
 	v.ask(200, "DELETE", "/admin/v1/users/"+text(user, "id"), "")
 	const limits = `{"name":"k","rpm":5,"daily_budget_usd":1,"allowed_models":["sandbox-chat"],"allowed_ips":["10.0.0.0/8"]}`
 	key := v.ask(200, "POST", at+"/keys", limits, "Idempotency-Key", "key")
