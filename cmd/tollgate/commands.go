@@ -18,6 +18,7 @@ type commandLine struct {
 	Job        jobCommand        `cmd:"" help:"Look at jobs, end them, let them be done anew."`
 	Line       lineCommand       `cmd:"" help:"Look at lines, take them out of use, bring them back."`
 	Audit      auditCommand      `cmd:"" help:"Prove the books: exit 1 if anything differs."`
+	Health     healthCommand     `cmd:"" help:"Ask the service on this machine whether it can serve: exit 1 if not."`
 	Completion completionCommand `cmd:"" help:"Print what makes bash, zsh or fish complete commands."`
 	Version    versionCommand    `cmd:"" help:"Print version, commit and Go version."`
 	Help       helpCommand       `cmd:"" help:"Show what a command takes, or all settings."`

@@ -129,6 +129,18 @@ func (auditCommand) Run(p *process) error {
 	return nil
 }
 
+type healthCommand struct{}
+
+// Run asks the running service, for the health checks of containers that hold
+// nothing but the binary. It says nothing where all is well.
+func (healthCommand) Run(p *process) error {
+	s, err := p.settings()
+	if err != nil {
+		return err
+	}
+	return app.AskHealth(p.ctx, s)
+}
+
 type versionCommand struct{}
 
 // Run prints the version.

@@ -217,6 +217,25 @@ func TestJobsFromTheShell(t *testing.T) {
 	s.stop()
 }
 
+// TestHealth: what a container's health check sees of a service that runs, and of
+// one that does not.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := serve(t, dir)
+	listen := strings.TrimPrefix(s.base, "http://")
+	if got := tollgate(t, dir, "health", "--listen", listen); got.code != 0 || got.out+got.errors != "" {
+		t.Errorf("while it runs: %+v", got)
+	}
+	s.stop()
+	if got := tollgate(t, dir, "health", "--listen", listen); got.code != 1 || !strings.Contains(got.errors, "no service answers") {
+		t.Errorf("after it has ended: %+v", got)
+	}
+	if got := tollgate(t, dir, "health", "--listen", "127.0.0.1:0"); got.code != 2 || !strings.Contains(got.errors, "listen") {
+		t.Errorf("without a port: %+v", got)
+	}
+}
+
 // TestHelp shows a command with its own flags, and settings where they are asked for.
 func TestHelp(t *testing.T) {
 	t.Parallel()

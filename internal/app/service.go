@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,36 @@ func AskService(ctx context.Context, s *Settings, ask OperatorRequest) (answer O
 		return answer, fmt.Errorf("read the service's answer: %w", err)
 	}
 	return OperatorAnswer{got.StatusCode, body}, nil
+}
+
+// Bounds of the question whether a service can serve.
+const (
+	healthTimeout = 3 * time.Second
+	maxHealth     = 4 << 10 // bytes of the answer
+)
+
+// AskHealth asks the service that runs with these settings on this machine
+// whether it can serve (/readyz), and tells how it is not: a SettingError where
+// the settings lead to none.
+func AskHealth(ctx context.Context, s *Settings) (err error) {
+	if _, port, err := net.SplitHostPort(s.Listen); err != nil || port == "0" {
+		return &SettingError{"listen", errors.New("must name the port of the running service, which this asks")}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, nearBase(s.Listen)+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is near
+	got, err := client.Do(r)
+	if err != nil {
+		return fmt.Errorf("no service answers: %w", err)
+	}
+	defer func() { err = errors.Join(err, got.Body.Close()) }()
+	if got.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(got.Body, maxHealth))
+	return errors.Join(fmt.Errorf("the service cannot serve: %s", bytes.TrimSpace(body)), err)
 }
 
 // serviceBase is where the operator API of the settings answers, and the setting
