@@ -69,6 +69,7 @@ modules: ## verify the modules' checksums and that go.mod is tidy
 	@cd browser && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools/versitygw && $(GO) mod verify && $(GO) mod tidy -diff
+	@cd tools/sbom && $(GO) mod verify && $(GO) mod tidy -diff
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for FUZZTIME (10s) each
@@ -109,6 +110,22 @@ agents: ## let coding agents work through the gateway (needs Node, downloads 400
 .PHONY: bench
 bench: ## measure ledger and chat; prints the tables of BENCHMARKS.md
 	@scripts/postgres run $(GO) run ./bench $(ARGS)
+
+.PHONY: release
+release: ## build what is published into build/release: binaries, bills of materials, checksums (ARGS=check: twice, and compare)
+	@scripts/release $(ARGS)
+
+.PHONY: deployments
+deployments: build ## let systemd and Helm look at what is in deploy/ (needs systemd-analyze and helm)
+	@install -D build/tollgate build/deployments/tollgate
+	@sed 's|/usr/local/bin/tollgate|$(CURDIR)/build/deployments/tollgate|; s|=tollgate$$|=root|' \
+		deploy/systemd/tollgate.service > build/deployments/tollgate.service
+	@systemd-analyze verify $(CURDIR)/build/deployments/tollgate.service
+	@helm lint --strict --set settings.public_url=https://api.example.com deploy/helm/tollgate
+	@helm template tollgate --set settings.public_url=https://api.example.com --set ingress.enabled=true --set ingress.host=api.example.com \
+		--set metrics.serviceMonitor=true deploy/helm/tollgate >/dev/null
+	@helm template tollgate --set settings.public_url=https://api.example.com --set replicas=1 --set persistence.enabled=true \
+		deploy/helm/tollgate >/dev/null
 
 .PHONY: postgres-start
 postgres-start: ## start a PostgreSQL server for `go test` by hand; prints what to export

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// TestDeployments: what the files in deploy/ set are settings with good values.
+func TestDeployments(t *testing.T) {
+	t.Parallel()
+	for file, variables := range map[string]func(*testing.T, []byte) map[string]string{
+		"Dockerfile":                dockerVariables,
+		"compose/compose.yaml":      composeVariables,
+		"helm/tollgate/values.yaml": chartVariables,
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(filepath.Join("../../deploy", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			set := variables(t, text)
+			names := make([]string, 0, len(set))
+			for name := range set {
+				if !strings.HasPrefix(name, "TOLLGATE_") {
+					continue // a key of a provider, or of the store
+				}
+				names = append(names, name)
+				if !isSetting(name) {
+					t.Errorf("%s is no setting", name)
+				}
+			}
+			if len(names) < 3 {
+				t.Fatalf("only %q is set", names)
+			}
+			if _, err := ReadSettings(Sources{Names: names, Lookup: func(name string) (string, bool) {
+				value, ok := set[name]
+				return value, ok
+			}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// isSetting tells whether a setting has this variable.
+func isSetting(name string) bool {
+	for _, s := range AllSettings() {
+		if s.Env() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// dockerVariables are those of ENV.
+func dockerVariables(_ *testing.T, text []byte) map[string]string {
+	set := map[string]string{}
+	for _, m := range regexp.MustCompile(`\b(TOLLGATE_[A-Z_]+)=(\S+)`).FindAllSubmatch(text, -1) {
+		if name := string(m[1]); name != "TOLLGATE_ADMIN_TOKEN" { // of the example in the comment
+			set[name] = string(m[2])
+		}
+	}
+	return set
+}
+
+// composeVariables are those of a node, with what env.example leaves open filled in.
+func composeVariables(t *testing.T, text []byte) map[string]string {
+	var file struct {
+		Services map[string]struct{ Environment map[string]string }
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("../../deploy/compose/env.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := regexp.MustCompile(`\$\{([A-Z_]+)[^}]*\}`)
+	set := map[string]string{}
+	for name, service := range file.Services {
+		for key, value := range service.Environment {
+			value = open.ReplaceAllStringFunc(value, func(reference string) string {
+				variable := open.FindStringSubmatch(reference)[1]
+				if !strings.Contains(string(example), "\n"+variable+"=") {
+					t.Errorf("%s: env.example lacks %s", name, variable)
+				}
+				return "example-of-a-value"
+			})
+			if strings.HasPrefix(name, "tollgate-") {
+				set[key] = value
+			}
+		}
+	}
+	return set
+}
+
+// chartVariables are those that the chart's values come to.
+func chartVariables(t *testing.T, text []byte) map[string]string {
+	var values struct{ Settings map[string]any }
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		t.Fatal(err)
+	}
+	set := map[string]string{}
+	for name, value := range values.Settings {
+		text, isText := value.(string)
+		if value == true {
+			text, isText = "true", true
+		}
+		name = "TOLLGATE_" + strings.ToUpper(name)
+		switch {
+		case isText && text != "":
+			set[name] = text
+		case !isSetting(name):
+			t.Errorf("%s is no setting", name)
+		}
+	}
+	set["TOLLGATE_PUBLIC_URL"] = "https://api.example.com"
+	return set
+}
