@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -108,15 +110,19 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
-// deadAddress is one where nothing listens.
+// deadAddress is one where nothing listens, with a port that no other test is
+// given when it asks for any free one.
 func deadAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 2000+rand.IntN(8000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port below 10000 is free")
+	return ""
 }
 
 // forward makes an address one of a server.
