@@ -21,6 +21,19 @@ func TestIdentifiersSortByTime(t *testing.T) {
 	}
 }
 
+// TestIdentifiersOfOneMomentSortAsTheyWereMade: rows of one millisecond are listed
+// in their order.
+func TestIdentifiersOfOneMomentSortAsTheyWereMade(t *testing.T) {
+	now, last := time.UnixMilli(1_700_000_000_000), ""
+	for range 2000 {
+		got := At("act_", now)
+		if got <= last {
+			t.Fatalf("%q does not sort after %q", got, last)
+		}
+		last = got
+	}
+}
+
 func TestFirstIsBeforeAllOfItsTime(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000)
 	first := First("req_", at)
