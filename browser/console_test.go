@@ -13,11 +13,22 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// looks are the themes and widths that every page is seen in.
-var looks = []struct {
+// look is a theme and a width that a page is seen in.
+type look struct {
 	theme string
 	width int64
-}{{"light", 1280}, {"dark", 390}, {"light", 390}, {"dark", 1280}}
+}
+
+// looks are those that every page is seen in.
+var looks = []look{{"light", 1280}, {"dark", 390}, {"light", 390}, {"dark", 1280}}
+
+// inLooks runs a test in each look, before a gateway of its own.
+func inLooks(t *testing.T, looks []look, test func(t *testing.T, g *gateway, look look)) {
+	t.Helper()
+	for _, l := range looks {
+		t.Run(fmt.Sprintf("%s-%d", l.theme, l.width), func(t *testing.T) { test(t, start(t), l) })
+	}
+}
 
 // ask sends one request to the API.
 func (g *gateway) ask(t *testing.T, key string) {
@@ -73,89 +84,86 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(receiver.Close)
-	for _, look := range looks {
-		t.Run(fmt.Sprintf("%s-%d", look.theme, look.width), func(t *testing.T) {
-			g := start(t)
-			b := open(t, g, look.theme, look.width)
-			b.open("/console/sign-in")
-			b.lookOver("sign-in")
-			b.open("/docs")
-			b.lookOver("reference")
-			b.open("/admin/docs")
-			b.lookOver("operator-reference")
-			b.open("/console/sign-in")
-			b.signIn()
-			b.lookOver("overview-new")
-			for range 3 {
-				g.ask(t, g.key)
-			}
-			b.open("/console")
-			b.lookOver("overview")
-			b.open("/console/keys")
-			b.lookOver("keys")
-			b.press("tbody a.rowlink")
-			b.lookOver("key")
-			b.open("/console/keys/new")
-			b.lookOver("new-key")
-			b.open("/console/requests")
-			b.lookOver("requests")
-			b.press("tbody a.rowlink")
-			b.lookOver("request")
-			b.open("/console/usage")
-			b.lookOver("usage")
-			b.press(`nav[aria-label="Grouped by"] a[href*="by=key"]`)
-			b.sees("Key id")
-			b.open("/console/usage?span=90&by=day")
-			b.lookOver("usage-days")
-			b.open("/console/usage?model=none")
-			b.lookOver("usage-none")
-			b.open("/console/billing")
-			b.lookOver("billing")
-			b.open("/console/billing/statements")
-			b.lookOver("statements")
-			b.press("tbody a.rowlink")
-			b.sees("Closing balance")
-			b.lookOver("statement")
-			b.open("/console/models")
-			b.lookOver("models")
-			b.open("/console/models?id=sandbox-messages")
-			b.lookOver("model")
-			b.open("/console/webhooks")
-			b.fill("#f-url", receiver.URL)
-			b.press(`main form:has(#f-url) button.main`)
-			b.press(`form[action$="/webhooks/test"] button`)
-			b.sees("Your receiver works.")
-			b.lookOver("webhooks")
-			b.press("tbody a.rowlink")
-			b.lookOver("delivery")
-			for _, agent := range agents {
-				g.signInWith(t, agent)
-			}
-			b.open("/console/settings")
-			b.lookOver("settings")
-			b.open("/console/nowhere")
-			b.expect("404")
-			b.lookOver("not-found")
-			b.open("/console/operator/sign-in")
-			b.lookOver("operator-sign-in")
-			b.fill("#f-admin_token", adminToken)
-			b.press(`form:has(#f-admin_token) button`)
-			b.sees("Charged in the last 30 days")
-			b.lookOver("operator")
-			b.open("/console/operator/usage")
-			b.lookOver("operator-usage")
-			b.open("/console/operator/usage?by=line&span=90")
-			b.lookOver("operator-usage-lines")
-			b.codes()
-			b.open("/console/operator/deliveries")
-			b.sees("webhook.test")
-			b.lookOver("operator-deliveries")
-			b.open("/console/operator/deliveries?state=failed")
-			b.lookOver("operator-deliveries-none")
-			b.open("/console/operator/sessions")
-			b.lookOver("operator-sessions")
-		})
-	}
+	inLooks(t, looks, func(t *testing.T, g *gateway, look look) {
+		b := open(t, g, look.theme, look.width)
+		b.open("/console/sign-in")
+		b.lookOver("sign-in")
+		b.open("/docs")
+		b.lookOver("reference")
+		b.open("/admin/docs")
+		b.lookOver("operator-reference")
+		b.open("/console/sign-in")
+		b.signIn()
+		b.lookOver("overview-new")
+		for range 3 {
+			g.ask(t, g.key)
+		}
+		b.open("/console")
+		b.lookOver("overview")
+		b.open("/console/keys")
+		b.lookOver("keys")
+		b.press("tbody a.rowlink")
+		b.lookOver("key")
+		b.open("/console/keys/new")
+		b.lookOver("new-key")
+		b.open("/console/requests")
+		b.lookOver("requests")
+		b.press("tbody a.rowlink")
+		b.lookOver("request")
+		b.open("/console/usage")
+		b.lookOver("usage")
+		b.press(`nav[aria-label="Grouped by"] a[href*="by=key"]`)
+		b.sees("Key id")
+		b.open("/console/usage?span=90&by=day")
+		b.lookOver("usage-days")
+		b.open("/console/usage?model=none")
+		b.lookOver("usage-none")
+		b.open("/console/billing")
+		b.lookOver("billing")
+		b.open("/console/billing/statements")
+		b.lookOver("statements")
+		b.press("tbody a.rowlink")
+		b.sees("Closing balance")
+		b.lookOver("statement")
+		b.open("/console/models")
+		b.lookOver("models")
+		b.open("/console/models?id=sandbox-messages")
+		b.lookOver("model")
+		b.open("/console/webhooks")
+		b.fill("#f-url", receiver.URL)
+		b.press(`main form:has(#f-url) button.main`)
+		b.press(`form[action$="/webhooks/test"] button`)
+		b.sees("Your receiver works.")
+		b.lookOver("webhooks")
+		b.press("tbody a.rowlink")
+		b.lookOver("delivery")
+		for _, agent := range agents {
+			g.signInWith(t, agent)
+		}
+		b.open("/console/settings")
+		b.lookOver("settings")
+		b.open("/console/nowhere")
+		b.expect("404")
+		b.lookOver("not-found")
+		b.open("/console/operator/sign-in")
+		b.lookOver("operator-sign-in")
+		b.fill("#f-admin_token", adminToken)
+		b.press(`form:has(#f-admin_token) button`)
+		b.sees("Charged in the last 30 days")
+		b.lookOver("operator")
+		b.open("/console/operator/usage")
+		b.lookOver("operator-usage")
+		b.open("/console/operator/usage?by=line&span=90")
+		b.lookOver("operator-usage-lines")
+		b.codes()
+		b.open("/console/operator/deliveries")
+		b.sees("webhook.test")
+		b.lookOver("operator-deliveries")
+		b.open("/console/operator/deliveries?state=failed")
+		b.lookOver("operator-deliveries-none")
+		b.open("/console/operator/sessions")
+		b.lookOver("operator-sessions")
+	})
 }
 
 // codes makes redeem codes and voids one.

@@ -38,45 +38,42 @@ func TestInvitation(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	for _, look := range looks {
-		t.Run(fmt.Sprintf("%s-%d", look.theme, look.width), func(t *testing.T) {
-			g := start(t)
-			op := open(t, g, look.theme, look.width)
-			op.operator()
-			op.open("/console/operator/accounts/new")
-			op.fill("#f-name", "Acme")
-			op.fill("#f-email", "shop@acme.example")
-			op.lookOver("new-account")
-			op.press("main form button.main")
-			op.sees("Copy this link and this key")
-			op.lookOver("account-created")
-			link := op.link()
-			op.do(chromedp.Click(chromedp.CSS(`button[data-copy="welcome-0-text"]`)))
-			op.sees("Copied")
-			op.press("main > p a.button")
-			op.press(`a[href$="view=users"]`)
-			op.sees("invited, no password yet")
-			op.lookOver("users")
+	inLooks(t, looks, func(t *testing.T, g *gateway, look look) {
+		op := open(t, g, look.theme, look.width)
+		op.operator()
+		op.open("/console/operator/accounts/new")
+		op.fill("#f-name", "Acme")
+		op.fill("#f-email", "shop@acme.example")
+		op.lookOver("new-account")
+		op.press("main form button.main")
+		op.sees("Copy this link and this key")
+		op.lookOver("account-created")
+		link := op.link()
+		op.do(chromedp.Click(chromedp.CSS(`button[data-copy="welcome-0-text"]`)))
+		op.sees("Copied")
+		op.press("main > p a.button")
+		op.press(`a[href$="view=users"]`)
+		op.sees("invited, no password yet")
+		op.lookOver("users")
 
-			b := open(t, g, look.theme, look.width)
-			b.open("/console/sign-in")
-			b.lookOver("sign-in")
-			b.open("/console/link")
-			b.lookOver("use-link")
-			b.open("/console/sign-in")
-			b.setPassword(link)
-			b.follow(link, "not good any more")
-			b.expect("422")
-			if focused := run(b, chromedp.Evaluate[bool](`document.activeElement.matches("[data-focus]")`)); !focused {
-				t.Error("the focus is not on what is wrong")
-			}
-			b.lookOver("used-link")
+		b := open(t, g, look.theme, look.width)
+		b.open("/console/sign-in")
+		b.lookOver("sign-in")
+		b.open("/console/link")
+		b.lookOver("use-link")
+		b.open("/console/sign-in")
+		b.setPassword(link)
+		b.follow(link, "not good any more")
+		b.expect("422")
+		if focused := run(b, chromedp.Evaluate[bool](`document.activeElement.matches("[data-focus]")`)); !focused {
+			t.Error("the focus is not on what is wrong")
+		}
+		b.lookOver("used-link")
 
-			op.press(`form[action$="/link"] button`)
-			op.sees("set a new password")
-			op.lookOver("new-link")
-		})
-	}
+		op.press(`form[action$="/link"] button`)
+		op.sees("set a new password")
+		op.lookOver("new-link")
+	})
 }
 
 // setPassword opens a link and sets a password, without a mouse.

@@ -35,29 +35,26 @@ func TestPlayground(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	for _, look := range looks {
-		t.Run(fmt.Sprintf("%s-%d", look.theme, look.width), func(t *testing.T) {
-			g := start(t)
-			b := open(t, g, look.theme, look.width)
-			b.signIn()
-			b.open("/console/jobs")
-			b.lookOver("jobs-none")
-			b.open("/console/playground")
-			b.lookOver("chat-new")
-			b.chat()
-			b.lookOver("chat")
-			b.make("image", "a lighthouse in the fog")
-			b.holds(`[...document.querySelectorAll("#talk img")].some((one) => one.complete && one.naturalWidth > 0)`)
-			b.lookOver("image")
-			b.make("video", "a paper boat in the rain")
-			b.holds(`document.querySelector("#talk video") !== null`)
-			b.plays(`document.querySelector("#talk video")`)
-			link := run(b, chromedp.Evaluate[string](`document.querySelector("#talk video").src`))
-			b.lookOver("video")
-			b.gallery()
-			b.opened(link)
-		})
-	}
+	inLooks(t, looks, func(t *testing.T, g *gateway, look look) {
+		b := open(t, g, look.theme, look.width)
+		b.signIn()
+		b.open("/console/jobs")
+		b.lookOver("jobs-none")
+		b.open("/console/playground")
+		b.lookOver("chat-new")
+		b.chat()
+		b.lookOver("chat")
+		b.make("image", "a lighthouse in the fog")
+		b.holds(`[...document.querySelectorAll("#talk img")].some((one) => one.complete && one.naturalWidth > 0)`)
+		b.lookOver("image")
+		b.make("video", "a paper boat in the rain")
+		b.holds(`document.querySelector("#talk video") !== null`)
+		b.plays(`document.querySelector("#talk video")`)
+		link := run(b, chromedp.Evaluate[string](`document.querySelector("#talk video").src`))
+		b.lookOver("video")
+		b.gallery()
+		b.opened(link)
+	})
 }
 
 // chat has a conversation.
