@@ -63,7 +63,7 @@ func benchPagesOn(o options, gateway, engine string, out *table) (err error) {
 			err = dropErr
 		}
 	}()
-	if err := writeConsole(ctx, database, int64(o.receipts)); err != nil {
+	if err := onMigrated(ctx, database, func(db *store.DB) error { return writeConsole(ctx, db, int64(o.receipts)) }); err != nil {
 		return err
 	}
 	file := filepath.Join(o.folder, "sandbox.yaml")
@@ -123,19 +123,7 @@ func pagesAsked() []string {
 }
 
 // writeConsole writes the account with its requests, its keys and who signs in.
-func writeConsole(ctx context.Context, database string, receipts int64) (err error) {
-	db, err := store.Open(ctx, database, store.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := db.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	if err := db.Migrate(ctx); err != nil {
-		return err
-	}
+func writeConsole(ctx context.Context, db *store.DB, receipts int64) error {
 	if err := writeBooks(ctx, db, receipts, 1); err != nil {
 		return fmt.Errorf("write the books: %w", err)
 	}

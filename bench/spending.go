@@ -50,6 +50,11 @@ func onFresh(o options, engine string, fn func(ctx context.Context, db *store.DB
 			err = dropErr
 		}
 	}()
+	return onMigrated(ctx, url, func(db *store.DB) error { return fn(ctx, db) })
+}
+
+// onMigrated calls fn with the database at url, brought to the schema of today.
+func onMigrated(ctx context.Context, url string, fn func(db *store.DB) error) (err error) {
 	db, err := store.Open(ctx, url, store.Options{})
 	if err != nil {
 		return err
@@ -62,7 +67,7 @@ func onFresh(o options, engine string, fn func(ctx context.Context, db *store.DB
 	if err := db.Migrate(ctx); err != nil {
 		return err
 	}
-	return fn(ctx, db)
+	return fn(db)
 }
 
 // asks is how often each question is asked.
