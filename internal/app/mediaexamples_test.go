@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -35,26 +34,14 @@ func (r *outOfReach) RoundTrip(*http.Request) (*http.Response, error) {
 // providers names it.
 func TestMediaExamples(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/examples/media.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	told, err := os.ReadFile("../../docs/providers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, warnings, err := catalog.Parse(text, Providers())
-	if err != nil || len(warnings) > 0 {
-		t.Fatalf("%v\n%v", err, warnings)
-	}
-	snapshot := catalog.NewSnapshot(1, doc, Providers(), func(string) (string, bool) { return "key-of-the-line", true })
+	_, snapshot, told := example(t, "media.yaml")
 	provider := &outOfReach{}
 	set := adapters.New(adapters.Options{Transport: provider})
 	defer set.Close()
 	shown := map[string]bool{"sandbox": true}
 	for _, l := range snapshot.AllLines() {
 		shown[l.Provider] = true
-		if !strings.Contains(string(told), "`"+l.ID+"`") {
+		if !strings.Contains(told, "`"+l.ID+"`") {
 			t.Errorf("docs/providers.md does not name the line %s", l.ID)
 		}
 		options := maps.Clone(l.Options)

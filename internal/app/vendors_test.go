@@ -2,6 +2,7 @@ package app
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,16 +25,15 @@ var vendors = map[string]string{
 	"lmstudio": "max_tokens",
 }
 
-// TestVendorExamples: the catalog that operators copy from is taken without a
-// warning, can be opened, and sends limits where each vendor obeys them; the
-// document about providers names each line.
-func TestVendorExamples(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../docs/examples/vendors.yaml")
+// example reads a catalog that operators copy from, which is taken without a warning,
+// with the document about providers.
+func example(t *testing.T, name string) (doc *catalog.Document, snapshot *catalog.Snapshot, told string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs/examples", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := os.ReadFile("../../docs/providers.md")
+	providers, err := os.ReadFile("../../docs/providers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,16 @@ func TestVendorExamples(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("%v\n%v", err, warnings)
 	}
-	snapshot := catalog.NewSnapshot(1, doc, Providers(), func(string) (string, bool) { return "key-of-the-line", true })
+	snapshot = catalog.NewSnapshot(1, doc, Providers(), func(string) (string, bool) { return "key-of-the-line", true })
+	return doc, snapshot, string(providers)
+}
+
+// TestVendorExamples: the catalog that operators copy from is taken without a
+// warning, can be opened, and sends limits where each vendor obeys them; the
+// document about providers names each line.
+func TestVendorExamples(t *testing.T) {
+	t.Parallel()
+	doc, snapshot, told := example(t, "vendors.yaml")
 	set := adapters.New(adapters.Options{})
 	defer set.Close()
 	for _, l := range snapshot.AllLines() {
@@ -52,7 +61,7 @@ func TestVendorExamples(t *testing.T) {
 		if isFile := strings.HasPrefix(l.APIKey, "${file:"); l.Out != "" && !isFile {
 			t.Errorf("line %s: %s", l.ID, l.Out)
 		}
-		if !strings.Contains(string(told), "`"+l.ID+"`") {
+		if !strings.Contains(told, "`"+l.ID+"`") {
 			t.Errorf("docs/providers.md does not name the line %s", l.ID)
 		}
 		if _, err := set.Open(upstream.Target{Line: l.ID, Provider: l.Provider, BaseURL: l.BaseURL, Key: l.Key(),
