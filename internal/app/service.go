@@ -12,82 +12,90 @@ import (
 	"time"
 )
 
-// Bounds of what a command asks a running service for.
-const (
-	serviceTimeout = 2 * time.Minute
-	maxOfService   = 64 << 20 // bytes of an answer
+// A bound of what a command asks a running service for: how long it may take, and how
+// many bytes its answer may have.
+type bound struct {
+	timeout time.Duration
+	bytes   int64
+}
+
+var (
+	boundOfService = bound{2 * time.Minute, 64 << 20}
+	boundOfHealth  = bound{3 * time.Second, 4 << 10}
 )
 
-// AskService sends one request to the operator API of the service that runs with
-// these settings, for what only a running node can do: at admin_listen, or else
-// listen, with admin_token. The error of a request that was answered, whatever the
-// status, is nil; a SettingError says that the settings lead to no service.
-func AskService(ctx context.Context, s *Settings, ask OperatorRequest) (answer OperatorAnswer, err error) {
-	if s.AdminToken == "" {
-		return answer, &SettingError{"admin_token", errors.New("is not set, and this asks the running service for its operator: set it as there")}
-	}
-	key, base, err := serviceBase(s)
-	if err != nil {
-		return answer, err
-	}
-	r, err := ask.to(ctx, base, s.AdminToken)
-	if err != nil {
-		return answer, err
-	}
-	client := http.Client{Timeout: serviceTimeout, Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is near
+// errNoAnswer means that no service answers where the settings lead.
+var errNoAnswer = errors.New("no service answers there")
+
+// ask sends a request to the service that runs with these settings.
+func (b bound) ask(r *http.Request) (answer OperatorAnswer, err error) {
+	client := http.Client{Timeout: b.timeout, Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is near
 	got, err := client.Do(r)
 	if err != nil {
-		return answer, &SettingError{key, fmt.Errorf("no service answers there: %w", err)}
+		return answer, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	defer func() { err = errors.Join(err, got.Body.Close()) }()
-	body, err := io.ReadAll(io.LimitReader(got.Body, maxOfService))
+	body, err := io.ReadAll(io.LimitReader(got.Body, b.bytes))
 	if err != nil {
 		return answer, fmt.Errorf("read the service's answer: %w", err)
 	}
 	return OperatorAnswer{got.StatusCode, body}, nil
 }
 
-// Bounds of the question whether a service can serve.
-const (
-	healthTimeout = 3 * time.Second
-	maxHealth     = 4 << 10 // bytes of the answer
-)
-
-// AskHealth asks the service that runs with these settings on this machine
-// whether it can serve (/readyz), and tells how it is not: a SettingError where
-// the settings lead to none.
-func AskHealth(ctx context.Context, s *Settings) (err error) {
-	if _, port, err := net.SplitHostPort(s.Listen); err != nil || port == "0" {
-		return &SettingError{"listen", errors.New("must name the port of the running service, which this asks")}
+// AskService sends one request to the operator API of the service that runs with
+// these settings, for what only a running node can do: at admin_listen, or else
+// listen, with admin_token. The error of a request that was answered, whatever the
+// status, is nil; a SettingError says that the settings lead to no service.
+func AskService(ctx context.Context, s *Settings, ask OperatorRequest) (OperatorAnswer, error) {
+	if s.AdminToken == "" {
+		return OperatorAnswer{}, &SettingError{"admin_token",
+			errors.New("is not set, and this asks the running service for its operator: set it as there")}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, nearBase(s.Listen)+"/readyz", http.NoBody)
-	if err != nil {
-		return err
-	}
-	client := http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is near
-	got, err := client.Do(r)
-	if err != nil {
-		return fmt.Errorf("no service answers: %w", err)
-	}
-	defer func() { err = errors.Join(err, got.Body.Close()) }()
-	if got.StatusCode == http.StatusOK {
-		return nil
-	}
-	body, err := io.ReadAll(io.LimitReader(got.Body, maxHealth))
-	return errors.Join(fmt.Errorf("the service cannot serve: %s", bytes.TrimSpace(body)), err)
-}
-
-// serviceBase is where the operator API of the settings answers, and the setting
-// that says so.
-func serviceBase(s *Settings) (key, base string, err error) {
 	key, listen := "listen", s.Listen
 	if s.AdminListen != "" {
 		key, listen = "admin_listen", s.AdminListen
 	}
-	if _, port, err := net.SplitHostPort(listen); err != nil || port == "0" {
-		return "", "", &SettingError{key, errors.New("must name the port of the running service, which this asks")}
+	base, err := runningBase(key, listen)
+	if err != nil {
+		return OperatorAnswer{}, err
 	}
-	return key, nearBase(listen), nil
+	r, err := ask.to(ctx, base, s.AdminToken)
+	if err != nil {
+		return OperatorAnswer{}, err
+	}
+	answer, err := boundOfService.ask(r)
+	if errors.Is(err, errNoAnswer) {
+		return answer, &SettingError{key, err}
+	}
+	return answer, err
+}
+
+// AskHealth asks the service that runs with these settings on this machine
+// whether it can serve (/readyz), and tells how it is not: a SettingError where
+// the settings lead to none.
+func AskHealth(ctx context.Context, s *Settings) error {
+	base, err := runningBase("listen", s.Listen)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := boundOfHealth.ask(r)
+	if err != nil || answer.Status == http.StatusOK {
+		return err
+	}
+	return fmt.Errorf("the service cannot serve: %s", bytes.TrimSpace(answer.Body))
+}
+
+// runningBase is the base address of the running service that listens as the setting
+// key says.
+func runningBase(key, listen string) (string, error) {
+	if _, port, err := net.SplitHostPort(listen); err != nil || port == "0" {
+		return "", &SettingError{key, errors.New("must name the port of the running service, which this asks")}
+	}
+	return nearBase(listen), nil
 }
 
 // nearBase is the base address at which this machine reaches a listen address.
