@@ -197,7 +197,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 // openFronts makes what the doors answer. The operator's pages are where the
 // operator API is.
 func (a *App) openFronts(served surfaces, pages console.Options) (err error) {
-	files, err := static.New(console.Base + "/static")
+	files, err := static.Read()
 	if err != nil {
 		return fmt.Errorf("read the console's files: %w", err)
 	}

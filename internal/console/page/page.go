@@ -127,7 +127,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 		media = ""
 	}
 	d.headers = headers(media, d.secure)
-	if d.files, err = static.New(Base + "/static"); err != nil {
+	if d.files, err = static.Read(); err != nil {
 		return nil, err
 	}
 	if d.alone, err = part.Parse(d.files.Path, embedded); err != nil {

@@ -32,7 +32,6 @@ var contentTypes = map[string]string{
 
 // Files are the console's files below one path.
 type Files struct {
-	base   string            // of their addresses, without a slash at the end
 	byPath map[string]file   // by the last segment of the address
 	paths  map[string]string // the address of each name
 }
@@ -44,9 +43,14 @@ type file struct {
 	zipped      func() ([]byte, error)
 }
 
-// New reads the files. An error is a fault of the build.
-func New(base string) (*Files, error) {
-	f := &Files{base: base, byPath: map[string]file{}, paths: map[string]string{}}
+// Base is the path below which the files are.
+const Base = "/console/static"
+
+// Read returns the files, which are read once. An error is a fault of the build.
+func Read() (*Files, error) { return all() }
+
+var all = sync.OnceValues(func() (*Files, error) {
+	f := &Files{byPath: map[string]file{}, paths: map[string]string{}}
 	for name, contentType := range contentTypes {
 		raw, err := embedded.ReadFile(name)
 		if err != nil {
@@ -56,10 +60,10 @@ func New(base string) (*Files, error) {
 		stem, extension, _ := strings.Cut(name, ".")
 		segment := stem + "." + hex.EncodeToString(sum[:6]) + "." + extension
 		f.byPath[segment] = file{contentType, raw, sync.OnceValues(func() ([]byte, error) { return zip(raw) })}
-		f.paths[name] = base + "/" + segment
+		f.paths[name] = Base + "/" + segment
 	}
 	return f, nil
-}
+})
 
 // zip compresses a file as far as it goes.
 func zip(raw []byte) ([]byte, error) {
