@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -17,33 +16,18 @@ import (
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
 // New returns prefix followed by 26 characters: 48 bits of the time in
-// milliseconds, 16 that count within one, then 64 random bits. Identifiers of
-// one prefix sort by the millisecond in which they were made; those that one
-// process makes in the same one, in the order of their making.
+// milliseconds, 16 of what it is beyond them, then 64 random bits. Identifiers of
+// one prefix that one process makes sort as they were made, where its clock tells
+// their times apart.
 func New(prefix string) string { return At(prefix, time.Now()) }
 
 // At is New for a given time, for callers that own their clock.
 func At(prefix string, now time.Time) string {
+	beyond := uint64(now.Nanosecond()%1e6) << 16 / 1e6
 	var raw [16]byte
-	binary.BigEndian.PutUint64(raw[:8], following(uint64(now.UnixMilli())))
+	binary.BigEndian.PutUint64(raw[:8], uint64(now.UnixMilli())<<16|beyond)
 	rand.Read(raw[8:]) // never fails (crypto/rand)
 	return prefix + spell(raw)
-}
-
-// latest is the millisecond and the count of the newest identifier.
-var latest atomic.Uint64
-
-// following returns the millisecond and the count of the next identifier.
-func following(ms uint64) uint64 {
-	for {
-		was, next := latest.Load(), ms<<16
-		if was>>16 == ms {
-			next = was + 1
-		}
-		if latest.CompareAndSwap(was, next) {
-			return next
-		}
-	}
 }
 
 // First returns the first identifier of a time: none that was made at it or later

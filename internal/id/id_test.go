@@ -21,14 +21,13 @@ func TestIdentifiersSortByTime(t *testing.T) {
 	}
 }
 
-// TestIdentifiersOfOneMomentSortAsTheyWereMade: rows of one millisecond are listed
-// in their order.
-func TestIdentifiersOfOneMomentSortAsTheyWereMade(t *testing.T) {
+// TestIdentifiersOfOneMillisecondSort: rows of one millisecond are listed in their order.
+func TestIdentifiersOfOneMillisecondSort(t *testing.T) {
 	now, last := time.UnixMilli(1_700_000_000_000), ""
-	for range 2000 {
-		got := At("act_", now)
-		if got <= last {
-			t.Fatalf("%q does not sort after %q", got, last)
+	for i := range 2000 {
+		got := At("act_", now.Add(time.Duration(i)*500))
+		if got <= last || got < First("act_", now) || got >= First("act_", now.Add(time.Millisecond)) {
+			t.Fatalf("%q does not sort after %q, or is not of its millisecond", got, last)
 		}
 		last = got
 	}
