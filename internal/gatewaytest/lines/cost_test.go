@@ -1,12 +1,12 @@
 package lines
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
@@ -90,17 +90,6 @@ func TestCosts(t *testing.T) {
 		if shown.LineCost != money.USD/40 {
 			t.Errorf("the job's line took %s", shown.LineCost)
 		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+scene.AdminToken)
-		res, err := p.Client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		metrics, err := io.ReadAll(res.Body)
 		shownAs := func(amounts ...money.Amount) string {
 			sum := 0.0
 			for _, a := range amounts {
@@ -113,9 +102,8 @@ func TestCosts(t *testing.T) {
 			`tollgate_line_over_hold_usd_total{line="cost-1",model="cost-1"} ` + shownAs(held.Over),
 			`tollgate_line_cost_usd_total{line="cost-image",model="cost-image"} 0.025`,
 			`tollgate_line_charged_usd_total{line="cost-image",model="cost-image"} ` + shownAs(2*scene.PricePicture)} {
-			if err != nil || !bytes.Contains(metrics, []byte(series+"\n")) {
-				t.Errorf("no %s in the metrics: %v", series, err)
-			}
+			// A job is counted after it is seen to have ended.
+			scene.Eventually(t, series+" is in the metrics", func() bool { return strings.Contains(metrics(t, p), series+"\n") })
 		}
 		margin := func(settled int64, charged, over, cost money.Amount, overs int64) []line.Margin {
 			m := line.Margin{Settled: settled, Charged: charged, OverHolds: overs, Over: over}
@@ -145,4 +133,24 @@ func TestCosts(t *testing.T) {
 		}
 		g.Audit(t)
 	})
+}
+
+// metrics reads those of a node.
+func metrics(t *testing.T, p *scene.Node) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+scene.AdminToken)
+	res, err := p.Client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
