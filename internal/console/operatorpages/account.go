@@ -107,8 +107,8 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		shown.Tabs.Items = append(shown.Tabs.Items, tab)
 	}
 	shown.Switch = v.Confirm(part.Confirm{ID: "disable", Button: "Disable", Title: "Disable " + a.Name + "?", Danger: true,
-		Action: page.Base + path + "/disable", Text: []string{"All its keys answer 401 at once, its users cannot sign in, and " +
-			"jobs that wait fail and are refunded. Its money stays. You can enable it again."}})
+		Action: page.Base + path + "/disable", Text: []string{"All its keys answer 401 at once, and " +
+			"jobs that wait fail and are refunded. Its money stays, and its users still see its pages, which say so. You can enable it again."}})
 	if a.Money.Disabled {
 		shown.Switch = part.Act{Action: page.Base + path + "/enable", Word: "Enable", About: a.Name}
 	}
