@@ -23,6 +23,7 @@ import (
 	"tollgate/internal/admin"
 	"tollgate/internal/alert"
 	"tollgate/internal/api"
+	"tollgate/internal/app/access"
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
@@ -345,7 +346,7 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 		return err
 	})
 	if at := (*fs.PathError)(nil); errors.As(err, &at) && errors.Is(err, fs.ErrPermission) {
-		err = withOwner(at.Path, err)
+		err = access.WithOwner(at.Path, err)
 	}
 	if err != nil {
 		return nil, startError("media", err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"tollgate/internal/app/access"
 	"tollgate/internal/store"
 )
 
@@ -96,7 +97,7 @@ func noDatabase(s *Settings) error {
 // open connects to the database of the settings; stepped is told of its clock.
 func open(ctx context.Context, s *Settings, stepped func(jump time.Duration)) (*store.DB, error) {
 	if path, sqlite := strings.CutPrefix(s.Database, "sqlite:"); sqlite {
-		if err := checkAccess(path); err != nil {
+		if err := access.Check(path); err != nil {
 			return nil, &SettingError{"database", err}
 		}
 	}

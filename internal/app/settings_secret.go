@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"tollgate/internal/app/access"
 )
 
 // fileSuffix ends the key of a setting that names the file of a secret.
@@ -32,7 +34,7 @@ func (s Setting) inFile() Setting {
 func readSecretFile(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return "", withOwner(path, err)
+		return "", access.WithOwner(path, err)
 	}
 	text := strings.TrimSpace(string(raw))
 	switch {

@@ -13,7 +13,7 @@ import (
 
 func TestFilesAreKeptForEver(t *testing.T) {
 	t.Parallel()
-	f, err := New("/console/static")
+	f, err := Read()
 	if err != nil {
 		t.Fatal(err)
 	}

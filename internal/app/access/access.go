@@ -1,4 +1,8 @@
-package app
+// Package access owns what is said of files and folders that this process may not
+// use: whose they are, and what to do.
+//
+// Invariants: it changes nothing, and a fault of another kind is told as it is.
+package access
 
 import (
 	"errors"
@@ -21,9 +25,9 @@ const (
 // Files that SQLite and tollgate keep beside a database file.
 var besideDatabase = [...]string{"-wal", "-shm", ".lock"}
 
-// checkAccess says which file or folder keeps this user from an SQLite file, and
+// Check says which file or folder keeps this user from an SQLite file, and
 // whose it is: SQLite itself tells a number.
-func checkAccess(path string) error {
+func Check(path string) error {
 	folder := filepath.Dir(path)
 	for ; ; folder = filepath.Dir(folder) { // the nearest one that is there
 		_, err := os.Stat(folder)
@@ -31,24 +35,24 @@ func checkAccess(path string) error {
 			break
 		}
 		if !errors.Is(err, fs.ErrNotExist) || folder == filepath.Dir(folder) {
-			return withOwner(folder, err)
+			return WithOwner(folder, err)
 		}
 	}
 	if err := syscall.Access(folder, mayWrite|mayEnter); err != nil {
-		return withOwner(folder, err)
+		return WithOwner(folder, err)
 	}
 	for _, name := range append([]string{""}, besideDatabase[:]...) {
 		if err := syscall.Access(path+name, mayRead|mayWrite); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return withOwner(path+name, err)
+			return WithOwner(path+name, err)
 		}
 	}
 	return nil
 }
 
-// withOwner says of a file or folder that cannot be used whose it is, and what to do;
+// WithOwner says of a file or folder that cannot be used whose it is, and what to do;
 // another fault is told as it is. Of what cannot be looked at, the nearest folder that
 // can is named.
-func withOwner(path string, err error) error {
+func WithOwner(path string, err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%s: %w", path, bare(err))
 	}
