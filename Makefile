@@ -116,7 +116,7 @@ release: ## build what is published into build/release: binaries, bills of mater
 	@scripts/release $(ARGS)
 
 .PHONY: deployments
-deployments: build ## let systemd and Helm look at what is in deploy/ (needs systemd-analyze and helm)
+deployments: build ## let systemd, Helm and Prometheus look at what is in deploy/ (needs systemd-analyze, helm and promtool)
 	@install -D build/tollgate build/deployments/tollgate
 	@sed 's|/usr/local/bin/tollgate|$(CURDIR)/build/deployments/tollgate|; s|=tollgate$$|=root|' \
 		deploy/systemd/tollgate.service > build/deployments/tollgate.service
@@ -126,6 +126,11 @@ deployments: build ## let systemd and Helm look at what is in deploy/ (needs sys
 		--set metrics.serviceMonitor=true deploy/helm/tollgate >/dev/null
 	@helm template tollgate --set settings.public_url=https://api.example.com --set replicas=1 --set persistence.enabled=true \
 		deploy/helm/tollgate >/dev/null
+	@promtool check rules deploy/monitoring/alerts.yaml
+	@promtool test rules deploy/monitoring/alerts_test.yaml
+	@{ printf 'groups:\n- name: dashboard\n  rules:\n'; grep -oh '"expr": "[^"]*"' deploy/monitoring/dashboard.json | \
+		sed 's/\$$__rate_interval/5m/g; s/"expr": \(".*"\)/  - {record: "dashboard:panel", expr: \1}/'; } > build/deployments/dashboard.yaml
+	@promtool check rules --lint=none build/deployments/dashboard.yaml
 
 .PHONY: postgres-start
 postgres-start: ## start a PostgreSQL server for `go test` by hand; prints what to export

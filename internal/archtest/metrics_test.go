@@ -4,16 +4,16 @@ import (
 	"go/ast"
 	"go/token"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 )
 
-// TestDocumentShowsTheMetrics: every metric stands in the table of
-// docs/operator.md with its labels, and each that is named there exists.
-func TestDocumentShowsTheMetrics(t *testing.T) {
-	t.Parallel()
+// metricsOfCode are the metrics that product code names, with where it does.
+func metricsOfCode(t *testing.T) map[string]string {
+	t.Helper()
 	name := regexp.MustCompile(`^tollgate_[a-z_]+$`)
-	exist := map[string]string{} // the metric: where it is
+	exist := map[string]string{}
 	tree := source(t)
 	for _, f := range tree.files {
 		if f.test || testOnly(f.folder) {
@@ -31,19 +31,73 @@ func TestDocumentShowsTheMetrics(t *testing.T) {
 	if len(exist) < 20 {
 		t.Fatalf("only %d metrics found: is the search right?", len(exist))
 	}
-	shown := map[string]bool{}
-	document := read(t, "docs/operator.md")
-	for _, m := range regexp.MustCompile("(?m)^\\| `(tollgate_[a-z_]+)` \\|").FindAllStringSubmatch(document, -1) {
-		shown[m[1]] = true
+	return exist
+}
+
+// metricsOfDocument are those of the table in docs/operator.md, with their labels; `le`
+// is one of a histogram.
+func metricsOfDocument(t *testing.T) map[string][]string {
+	t.Helper()
+	shown := map[string][]string{}
+	row := regexp.MustCompile("(?m)^\\| `(tollgate_[a-z_]+)` \\| (counter|gauge|histogram)(.*?) \\|")
+	for _, m := range row.FindAllStringSubmatch(read(t, "docs/operator.md"), -1) {
+		labels := []string{"instance", "job"}
+		if m[2] == "histogram" {
+			labels = append(labels, "le")
+		}
+		for _, l := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(m[3], -1) {
+			labels = append(labels, l[1])
+		}
+		shown[m[1]] = labels
 	}
+	return shown
+}
+
+// TestDocumentShowsTheMetrics: every metric stands in the table of
+// docs/operator.md with its labels, and each that is named there exists.
+func TestDocumentShowsTheMetrics(t *testing.T) {
+	t.Parallel()
+	exist, shown := metricsOfCode(t), metricsOfDocument(t)
 	for metric, at := range exist {
-		if !shown[metric] {
+		if shown[metric] == nil {
 			t.Errorf("docs/operator.md: the table of metrics lacks %s (%s)", metric, at)
 		}
 	}
-	for _, m := range regexp.MustCompile("`(tollgate_[a-z_]+)`").FindAllStringSubmatch(document, -1) {
+	for _, m := range regexp.MustCompile("`(tollgate_[a-z_]+)`").FindAllStringSubmatch(read(t, "docs/operator.md"), -1) {
 		if exist[m[1]] == "" {
 			t.Errorf("docs/operator.md: there is no metric %s", m[1])
+		}
+	}
+}
+
+// TestMonitoringAsksForMetricsThatExist: the dashboard shows every metric, and neither it
+// nor an alert asks for one, or for a label of it, that is not there.
+func TestMonitoringAsksForMetricsThatExist(t *testing.T) {
+	t.Parallel()
+	shown := metricsOfDocument(t)
+	part := regexp.MustCompile(`_(bucket|sum|count)$`)
+	label := regexp.MustCompile(`([a-z_]+)(?:=~|!~|!=|=)`)
+	drawn := map[string]bool{}
+	for _, file := range []string{"dashboard.json", "alerts.yaml"} {
+		for _, m := range regexp.MustCompile(`(tollgate_[a-z_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(read(t, "deploy/monitoring/"+file), -1) {
+			name := m[1]
+			if whole := part.ReplaceAllString(name, ""); slices.Contains(shown[whole], "le") {
+				name = whole
+			}
+			if shown[name] == nil {
+				t.Errorf("%s: there is no metric %s", file, m[1])
+			}
+			for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+				if !slices.Contains(shown[name], l[1]) {
+					t.Errorf("%s: %s has no label %s", file, name, l[1])
+				}
+			}
+			drawn[name] = drawn[name] || file == "dashboard.json"
+		}
+	}
+	for name := range shown {
+		if !drawn[name] {
+			t.Errorf("the dashboard does not show %s", name)
 		}
 	}
 }
