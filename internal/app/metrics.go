@@ -69,8 +69,11 @@ func newMetrics(version string) *metrics {
 			Help: "Refused requests without a row of their own in the request log, by whether their caller is known; the next row stands for them."},
 			[]string{"caller"}),
 	}
-	for _, direction := range []string{"ahead", "back"} {
+	for _, direction := range []string{"ahead", "back"} { // a rate needs a zero to begin with
 		m.jumps.WithLabelValues(direction)
+	}
+	for _, charged := range []string{"true", "false"} {
+		m.swept.WithLabelValues(charged)
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})

@@ -1,6 +1,11 @@
 package job
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/job/row"
+)
 
 // metrics are what operators watch of jobs.
 type metrics struct {
@@ -20,6 +25,13 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "tollgate_job_steps_total", Help: "Steps of jobs on this node, by name."}, []string{"step"}),
 		workers: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_job_running", Help: "Jobs that this node looks after."}),
+	}
+	for _, kind := range []catalog.Kind{catalog.KindImage, catalog.KindVideo} { // a rate needs a zero to begin with
+		m.submissions.WithLabelValues(string(kind))
+		m.ends.WithLabelValues(string(kind), "")
+	}
+	for _, step := range row.Steps() {
+		m.steps.WithLabelValues(step)
 	}
 	if registry != nil {
 		registry.MustRegister(m.submissions, m.ends, m.steps, m.workers)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/line/health"
 	"tollgate/internal/money"
@@ -83,9 +84,25 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// of returns the metrics of one line.
-func (m *metrics) of(line string) lineMetrics {
+// of returns the metrics of one line. What is usual to ask for is there with zero, since
+// a rate needs a counter before it first counts.
+func (m *metrics) of(ln *catalog.Line) lineMetrics {
+	line := ln.ID
+	for model := range ln.Models {
+		m.charged.WithLabelValues(line, model)
+		m.over.WithLabelValues(line, model)
+	}
 	m.in.WithLabelValues(line).Set(1)
+	m.busy.WithLabelValues(line)
+	for _, outcome := range []fault.Code{fault.UpstreamError, fault.UpstreamUnavailable} {
+		m.attempts.WithLabelValues(line, string(outcome))
+		m.broken.WithLabelValues(line, string(outcome))
+	}
+	m.attempts.WithLabelValues(line, outcomeRejected)
+	m.probes.WithLabelValues(line, outcomeOK)
+	for _, state := range []string{health.StateCircuitOpen, health.StateCredentialsOut} {
+		m.left.WithLabelValues(line, state)
+	}
 	return lineMetrics{
 		line:      line,
 		all:       m,

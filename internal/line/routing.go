@@ -165,7 +165,7 @@ func (s *stats) settled(model string, what Settlement) {
 func (l *Lines) statsOf(ln *catalog.Line) *stats {
 	t := l.stats[ln.ID]
 	if t == nil {
-		t = &stats{Stats: health.New(), metrics: l.metrics.of(ln.ID)}
+		t = &stats{Stats: health.New(), metrics: l.metrics.of(ln)}
 		t.drained.Store(l.controls[ln.ID].drained)
 		l.stats[ln.ID] = t
 	}

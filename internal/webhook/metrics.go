@@ -26,6 +26,11 @@ func newMetrics(registry prometheus.Registerer) metrics {
 			Help: "Attempts of this node that run or are not recorded yet.",
 		}),
 	}
+	for _, outcome := range []string{"delivered", "status", "unanswered", "disabled"} { // a rate needs a zero to begin with
+		m.attempts.WithLabelValues(outcome)
+	}
+	m.final(stateDelivered, 0)
+	m.final(stateFailed, 0)
 	if registry != nil {
 		registry.MustRegister(m.attempts, m.deliveries, m.inFlight)
 	}

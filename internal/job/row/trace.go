@@ -23,6 +23,11 @@ const (
 	stepProcessing    = StatusProcessing
 )
 
+// Steps are the names of the steps that a node takes with a job.
+func Steps() []string {
+	return []string{StepLine, StepSubmitted, StepTicket, StepRendered, StepFetched, StepStored, StepAttemptFailed, StepTakenOver}
+}
+
 // Trace is how a job fared, for the operator and for what is decided next.
 type Trace struct {
 	Steps    []Step          `json:"steps,omitempty"`
