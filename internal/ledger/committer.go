@@ -25,8 +25,9 @@ type committer struct {
 	batch int64 // number of the last committed batch
 
 	series knownSeries
+	rows   knownRows
 
-	// run runs a batch of statements; tests put faults here.
+	// exec runs a batch of statements; tests put faults here.
 	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
 }
 
@@ -99,6 +100,7 @@ func (c *committer) commit(ops []*op) {
 		case committed:
 			c.batch++
 			c.series.add(b.newSeries)
+			c.rows.keep(b)
 			c.l.writing.batch(nil, c.l.now())
 			c.answer(ops, b)
 			if c.l.opts.Observer.Batch != nil {
@@ -153,9 +155,11 @@ func (c *committer) try(ops []*op) (verdict, *batch, error) {
 
 func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op) (verdict, *batch, error) {
 	b := newBatch(c.series)
-	read := c.l.db.NewBatch()
+	read, err := c.begin(ctx, session, b)
+	if err != nil {
+		return notCommitted, nil, awayError{err}
+	}
 	var moved int64
-	read.Begin(lockTimeout, idleTimeout)
 	node.Advance(read, &moved, c.epoch, c.batch+1)
 	b.read(read, read.QueryLocked, c.l.db, ops)
 	if err := c.exec(ctx, session, read, phaseRead); err != nil {
@@ -176,6 +180,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 	b.decide(ops, c.epoch)
 	write := c.l.db.NewBatch()
 	b.write(write, c.l.db, c.l.opts.TellLow)
+	write.Version(&b.version)
 	write.Commit()
 	if err := c.exec(ctx, session, write, phaseWrite); err != nil {
 		err = fmt.Errorf("write the books: %w", err)
@@ -185,6 +190,24 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 		return unknown, b, err
 	}
 	return committed, b, nil
+}
+
+// begin opens the transaction and returns what is to be run next in it. On SQLite
+// it is open by then, and the rows that are known to stand in the books as they
+// were are the batch's.
+func (c *committer) begin(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
+	begin := c.l.db.NewBatch()
+	begin.Begin(lockTimeout, idleTimeout)
+	if c.l.db.Dialect() != store.SQLite {
+		return begin, nil
+	}
+	var now store.Version
+	begin.Version(&now)
+	if err := c.exec(ctx, session, begin, phaseRead); err != nil {
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	b.known = c.rows.at(now)
+	return c.l.db.NewBatch(), nil
 }
 
 // resolve finds out why the fence did not move, in the transaction that is open.

@@ -6,6 +6,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
+	"tollgate/internal/store"
 )
 
 // decision is the answer to one operation, valid once the books are committed.
@@ -25,8 +26,10 @@ type batch struct {
 	progress  []*Hold
 	riders    []Rider
 	decisions map[*op]decision
-	series    knownSeries // those that the database is known to have
-	newSeries []int64     // and those that this batch writes
+	series    knownSeries   // those that the database is known to have
+	newSeries []int64       // and those that this batch writes
+	known     knownRows     // rows that need not be read
+	version   store.Version // of the database that this batch leaves
 }
 
 func newBatch(series knownSeries) *batch { return &batch{Books: books.New(), series: series} }

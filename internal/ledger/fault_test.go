@@ -109,7 +109,7 @@ func TestRandomFaultsUnderLoad(t *testing.T) {
 		f.open("a", 1000*money.USD, 0, KeyLimits{})
 		var n atomic.Int64
 		s.set(func(p phase, run func() error) error {
-			switch n.Add(1) % 7 {
+			switch n.Add(1) % 9 { // of which four in a row are a whole batch
 			case 2:
 				return errLost
 			case 5:

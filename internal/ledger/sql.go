@@ -15,7 +15,7 @@ type query func(scan func(row store.Row) error, text string, args ...any)
 // read adds the statements that read what ops need: the accounts' rows are read
 // first, by locked where the books are to be written, since the account's lock
 // covers all that is the account's; everything else is read after that, and the
-// time last.
+// time last. Rows that are known are not read.
 func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 	var accounts, keys, holds, admitting, frees []string
 	perKey := map[string]int64{}
@@ -45,7 +45,7 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 			}
 		}
 	}
-	if accounts = distinct(accounts); len(accounts) > 0 {
+	if accounts = b.unknownAccounts(distinct(accounts)); len(accounts) > 0 {
 		locked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, day, low_set, low_armed, low_nano
 			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
 	}
@@ -57,7 +57,7 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 			o.ending.Read(q)
 		}
 	}
-	if keys = distinct(keys); len(keys) > 0 {
+	if keys = b.unknownKeys(distinct(keys)); len(keys) > 0 {
 		q.Query(b.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano,
 			spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms
 			FROM ledger_key WHERE `+db.In("id", 1), store.List(keys))

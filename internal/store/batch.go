@@ -181,12 +181,14 @@ func runPostgreSQL(ctx context.Context, conn *pgx.Conn, b *Batch) error {
 // is used only while that connection is held, which is its lock.
 type stmtCache struct {
 	conn  driver.Conn
+	count int64 // of the connections that there have been
 	stmts map[string]driver.Stmt
 }
 
 func (c *stmtCache) run(conn driver.Conn, b *Batch) error {
 	if c.conn != conn { // the first use, or the pool replaced the connection
 		c.conn, c.stmts = conn, map[string]driver.Stmt{}
+		c.count++
 	}
 	var args []driver.NamedValue
 	for _, item := range b.items {

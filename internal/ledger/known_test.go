@@ -1,0 +1,200 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// rowReader holds, at the beginning of each batch, the rows that its committer
+// knows against those that stand in the books.
+type rowReader struct {
+	t               *testing.T
+	c               *committer
+	begun           bool // the batch has been looked at
+	looks, rows     int  // with rows that are known, and how many of these
+	changedByOthers int  // looks that found that others had written
+}
+
+func (r *rowReader) exec(ctx context.Context, s *store.Session, b *store.Batch, p phase) error {
+	err := s.Run(ctx, b)
+	if err != nil || p != phaseRead {
+		r.begun = false
+		return err
+	}
+	if r.begun {
+		return nil
+	}
+	r.begun = true
+	var now store.Version
+	look, stored := r.c.l.db.NewBatch(), newBatch(nil)
+	look.Version(&now)
+	look.Query(stored.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, day, low_set, low_armed, low_nano
+		FROM ledger_account`)
+	look.Query(stored.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano,
+		spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms FROM ledger_key`)
+	if err := s.Run(ctx, look); err != nil {
+		return err
+	}
+	known := r.c.rows.at(now)
+	if known.accounts == nil {
+		r.changedByOthers++
+		return nil
+	}
+	r.looks++
+	r.rows += len(known.accounts) + len(known.keys)
+	for id, row := range known.accounts {
+		if is := stored.Accounts[id]; is == nil || *is != row {
+			r.t.Errorf("account %s is known as %+v; the books say %+v", id, row, is)
+		}
+	}
+	for id, row := range known.keys {
+		if is := stored.Keys[id]; is == nil || *is != row {
+			r.t.Errorf("key %s is known as %+v; the books say %+v", id, row, is)
+		}
+	}
+	return nil
+}
+
+// TestKnownRowsStandInTheBooks has requests of every outcome run beside changes of
+// their accounts and keys, over midnight and back, with batches that are refused:
+// whatever row the committer knows instead of reading it stands so in the books.
+func TestKnownRowsStandInTheBooks(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	time0 := newClock()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{Now: time0.now})
+	l := New(Options{DB: db, Node: join(t, db), OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second})
+	reader := &rowReader{t: t, c: newCommitter(l)}
+	broken := rand.New(rand.NewPCG(1, 2))
+	reader.c.exec = func(ctx context.Context, s *store.Session, b *store.Batch, p phase) error {
+		if err := reader.exec(ctx, s, b, p); err != nil || p != phaseWrite || broken.IntN(20) > 0 {
+			return err
+		}
+		return errors.New("the answer to this COMMIT is lost")
+	}
+	var running sync.WaitGroup
+	running.Go(reader.c.run)
+	f := &fixture{Ledger: l, t: t}
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		f.open(name, 50*money.USD, 0, KeyLimits{})
+	}
+
+	var callers sync.WaitGroup
+	for i := range 8 {
+		callers.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(i), 7))
+			for range 60 {
+				f.anything(ctx, rnd, names[rnd.IntN(len(names))], time0)
+			}
+		})
+	}
+	callers.Wait()
+	l.queue.close()
+	running.Wait()
+	if reader.looks < 100 || reader.rows < 100 || reader.changedByOthers < 10 {
+		t.Errorf("rows were known at %d batches, %d in all, and not at %d", reader.looks, reader.rows, reader.changedByOthers)
+	}
+}
+
+// anything does one thing that changes the books of an account.
+func (f *fixture) anything(ctx context.Context, rnd *rand.Rand, account string, c *clock) {
+	if rnd.IntN(12) > 0 {
+		f.request(ctx, rnd, account)
+		return
+	}
+	rpm, budget, level := int64(rnd.IntN(100)), money.Amount(rnd.Int64N(int64(40*money.USD))), money.Amount(rnd.Int64N(int64(60*money.USD)))
+	err := f.db.Update(ctx, func(tx *store.Tx) error {
+		switch rnd.IntN(6) {
+		case 0:
+			_, err := CreditTx(tx, account, money.USD, "")
+			return err
+		case 1:
+			return ChangeKeyTx(tx, account+"_key", KeyLimits{RPM: &rpm, DailyBudget: &budget})
+		case 2:
+			return ChangeKeyTx(tx, account+"_key", KeyLimits{})
+		case 3:
+			return SetLowTx(tx, account, &level)
+		case 4:
+			return UsedTx(tx, map[string]time.Duration{account + "_key": 0})
+		}
+		c.add([]time.Duration{13 * time.Hour, -5 * time.Hour}[rnd.IntN(2)])
+		return nil
+	})
+	if err != nil {
+		f.t.Error(err)
+	}
+}
+
+// request is one that is refused, charged, or given back.
+func (f *fixture) request(ctx context.Context, rnd *rand.Rand, account string) {
+	a := admission(account, money.Amount(rnd.Int64N(int64(2*money.USD))))
+	if rnd.IntN(10) == 0 {
+		a.Amount = money.Max
+	}
+	a.FreeDaily = int64(rnd.IntN(2) * 1000)
+	h, err := f.Admit(ctx, a)
+	if err != nil {
+		return // refused: by version, rate, budget or balance
+	}
+	if rnd.IntN(3) == 0 {
+		h.Release(failed())
+		return
+	}
+	if err := h.Settle(ctx, billed(money.Amount(rnd.Int64N(int64(a.Amount)+1)))); err != nil {
+		f.t.Errorf("settle: %v", err)
+	}
+}
+
+// TestKnownRowsAreBounded: they are forgotten where there are too many.
+func TestKnownRowsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBatch(nil)
+	b.known.accounts, b.known.keys = map[string]books.AccountRow{"old": {ID: "old"}}, map[string]books.KeyRow{}
+	for i := range maxKnownRows {
+		id := string(rune('a'+i%26)) + time.Duration(i).String()
+		b.Accounts[id] = &books.AccountRow{ID: id, Dirty: i > 0}
+	}
+	var k knownRows
+	k.keep(b)
+	if k.accounts != nil {
+		t.Error("rows of a database without a version are known")
+	}
+	version, later := versions(t)
+	b.version = version
+	k.keep(b)
+	if _, known := k.accounts["old"]; known || len(k.accounts) != maxKnownRows-1 {
+		t.Errorf("%d rows are known, want the %d that the batch wrote", len(k.accounts), maxKnownRows-1)
+	}
+	if !k.version.Same(b.version) || len(k.at(b.version).accounts) != len(k.accounts) || k.at(later).accounts != nil {
+		t.Error("rows are not known at their version alone")
+	}
+}
+
+// versions are those of a database before and after a write.
+func versions(t *testing.T) (before, after store.Version) {
+	t.Helper()
+	ctx := context.Background()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	b := db.NewBatch()
+	b.Version(&before)
+	b.Exec(nil, `INSERT INTO ledger_hit (key, n, at_ms) VALUES ('key', 1, 1)`)
+	b.Version(&after)
+	session, err := db.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(session.Run(ctx, b), session.Close(true)); err != nil {
+		t.Fatal(err)
+	}
+	return before, after
+}
