@@ -196,8 +196,8 @@ func freshDatabase(ctx context.Context, o options, engine string) (url string, d
 	return strings.Replace(o.postgres, "/postgres?", "/"+name+"?", 1), drop, nil
 }
 
-// books is the ledger as a subject.
-type books struct {
+// ledgerSubject is the ledger as a subject.
+type ledgerSubject struct {
 	db           *store.DB
 	ledger       *ledger.Ledger
 	accounts     []string
@@ -207,7 +207,7 @@ type books struct {
 
 // openLedger opens the ledger with accounts that have a balance and a key with
 // every limit set, so that every check is made.
-func openLedger(ctx context.Context, url string, accounts int) (*books, error) {
+func openLedger(ctx context.Context, url string, accounts int) (*ledgerSubject, error) {
 	db, err := store.Open(ctx, url, store.Options{})
 	if err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func openLedger(ctx context.Context, url string, accounts int) (*books, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &books{db: db}
+	b := &ledgerSubject{db: db}
 	b.ledger = ledger.New(ledger.Options{
 		DB:   db,
 		Node: self,
@@ -253,7 +253,7 @@ func openLedger(ctx context.Context, url string, accounts int) (*books, error) {
 	return b, b.ledger.Start(ctx)
 }
 
-func (b *books) pair(ctx context.Context, account int) (time.Duration, error) {
+func (b *ledgerSubject) pair(ctx context.Context, account int) (time.Duration, error) {
 	began := time.Now()
 	hold, err := b.ledger.Admit(ctx, ledger.Admission{
 		Request: id.New("req_"), Account: b.accounts[account], Key: "key_" + b.accounts[account], KeyVersion: 1,
@@ -269,9 +269,9 @@ func (b *books) pair(ctx context.Context, account int) (time.Duration, error) {
 	})
 }
 
-func (b *books) batches() (int64, int64) { return b.transactions.Load(), b.operations.Load() }
+func (b *ledgerSubject) batches() (int64, int64) { return b.transactions.Load(), b.operations.Load() }
 
-func (b *books) close() error {
+func (b *ledgerSubject) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := b.ledger.Close(ctx); err != nil {

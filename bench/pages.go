@@ -16,7 +16,6 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console"
-	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 )
 
@@ -36,7 +35,7 @@ func benchPages(o options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("### Pages of the console: an account with %d requests over %d days, each page %d times\n\n", o.receipts, auditDays, opened)
+	fmt.Printf("### Pages of the console: an account with %d requests over %d days, each page %d times\n\n", o.receipts, bookDays, opened)
 	out := newTable("page", "database", "KiB", "p50 ms", "p99 ms")
 	engines := []string{"SQLite"}
 	if o.postgres != "" {
@@ -126,9 +125,6 @@ func pagesAsked() []string {
 func writeConsole(ctx context.Context, db *store.DB, receipts int64) error {
 	if err := writeBooks(ctx, db, receipts, 1); err != nil {
 		return fmt.Errorf("write the books: %w", err)
-	}
-	if err := ledger.New(ledger.Options{DB: db}).Date(ctx); err != nil {
-		return err
 	}
 	hash, err := account.NewPasswords().Hash(ctx, pagesPassword)
 	if err != nil {

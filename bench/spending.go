@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tollgate/internal/id"
-	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/ledger/spending"
@@ -18,7 +17,7 @@ import (
 // benchUsage prints how long questions about usage take beside many requests,
 // and what kept charges cost on disk.
 func benchUsage(o options) error {
-	fmt.Printf("### Usage: %d requests of %d accounts over %d days; %d kept charges\n\n", o.receipts, auditAccounts, auditDays, o.charges)
+	fmt.Printf("### Usage: %d requests of %d accounts over %d days; %d kept charges\n\n", o.receipts, bookAccounts, bookDays, o.charges)
 	asked := newTable("database", "question", "rows", "p50 ms", "most ms")
 	kept := newTable("database", "bytes a charge", "GB for 100 million", "a page of movements, ms", "one by its request, ms")
 	engines := []string{"SQLite"}
@@ -73,17 +72,11 @@ func onMigrated(ctx context.Context, url string, fn func(db *store.DB) error) (e
 // asks is how often each question is asked.
 const asks = 15
 
-// askUsage writes books, adds their receipts to the days as a former version's are,
-// and asks what people ask.
+// askUsage writes books and asks what people ask.
 func askUsage(ctx context.Context, o options, engine string, db *store.DB, out *table) error {
-	if err := writeBooks(ctx, db, int64(o.receipts), auditAccounts); err != nil {
+	if err := writeBooks(ctx, db, int64(o.receipts), bookAccounts); err != nil {
 		return fmt.Errorf("write the books: %w", err)
 	}
-	began := time.Now()
-	if err := ledger.New(ledger.Options{DB: db}).Date(ctx); err != nil {
-		return err
-	}
-	fmt.Printf("%s: the requests were added to their days in %.0f s\n", engine, time.Since(began).Seconds())
 	if err := db.Update(ctx, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err }); err != nil {
 		return err
 	}
@@ -145,15 +138,15 @@ func keepCharges(ctx context.Context, o options, engine string, db *store.DB, ou
 	now := time.Now()
 	var some, account string
 	for from := 0; from < o.charges; from += keptChunk {
-		account = fmt.Sprintf("acct_%s%d", benchPad, 1000+from/keptChunk%auditAccounts)
-		begin := int64(from / keptChunk / auditAccounts * keptChunk)
+		account = fmt.Sprintf("acct_%s%d", benchPad, 1000+from/keptChunk%bookAccounts)
+		begin := int64(from / keptChunk / bookAccounts * keptChunk)
 		err := db.Update(ctx, func(tx *store.Tx) error {
 			var chain audit.Chain
 			charges := make([]audit.Kept, 0, keptChunk)
 			for i := range int64(keptChunk) {
 				seq, cost := begin+i+1, money.Amount(1_234_567+i)
 				some = id.At("req_", now.Add(time.Duration(seq)*time.Minute))
-				kept := audit.Kept{Seq: seq, Model: fmt.Sprint("model-", i%auditModels), Amount: cost, Balance: 1e12 - 1_300_000*money.Amount(seq),
+				kept := audit.Kept{Seq: seq, Model: fmt.Sprint("model-", i%bookModels), Amount: cost, Balance: 1e12 - 1_300_000*money.Amount(seq),
 					EndedMS: now.UnixMilli() + seq*60_000}
 				charges = append(charges, movement.Keep(some, "", kept))
 				chain.Move(seq, kept.Balance, -cost)
