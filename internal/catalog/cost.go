@@ -39,7 +39,7 @@ func (r *reader) costs(t *table, l *LineSpec, known map[string]*Model) Costs {
 	}
 	all := tree.Table()
 	all.At = n.At
-	in.each(maxModels, func(name, path string, value *tree.Value) {
+	in.each(MaxModels, func(name, path string, value *tree.Value) {
 		_, ours := l.Models[name]
 		switch isPart := slices.Contains(ratesNames, name) || tierName.MatchString(name); {
 		case isPart && value.Kind != tree.TableKind:

@@ -294,8 +294,8 @@ const (
 // or hostile file from costing more than a moment.
 const (
 	maxDocument    = 4 << 20 // bytes
-	maxModels      = 2000
-	maxLines       = 1000
+	MaxModels      = 2000
+	MaxLines       = 1000
 	maxTokens      = 100_000_000 // of a context window, an output limit, an image
 	maxRequests    = 1_000_000_000
 	maxAbove       = 8

@@ -304,7 +304,7 @@ func TestLimitsOfADocument(t *testing.T) {
 		"nested marks":      {strings.Repeat("? ", 1<<15), "nested deeper"},
 		"nested anchors":    {strings.Repeat("&a ", 1<<15), ""},
 		"nested blocks":     {"models:\n" + indented(100), "nested deeper"},
-		"too many models":   {"models: [" + strings.Repeat("{},", maxModels+1) + "]", "models: must not have more than 2000 entries"},
+		"too many models":   {"models: [" + strings.Repeat("{},", MaxModels+1) + "]", "models: must not have more than 2000 entries"},
 		"too many to read":  {"models: [" + strings.Repeat("5,", 150) + "]", "document: has 50 more faults"},
 		"too many sentences": {onLine("provider: sandbox, error_sentences: [" + strings.Repeat("a,", maxSentences+1) + "]"),
 			"must not have more than 64 entries"},

@@ -23,7 +23,7 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9
 func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named map[string]string) map[string]bool {
 	served := map[string]bool{}
 	firstAt := map[string]string{}
-	for i, n := range t.list("lines", maxLines) {
+	for i, n := range t.list("lines", MaxLines) {
 		path := fmt.Sprintf("lines[%d]", i)
 		lt := r.table(path, n)
 		if lt == nil {
@@ -196,7 +196,7 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 	if models == nil {
 		return out
 	}
-	models.each(maxModels, func(id, path string, value *tree.Value) {
+	models.each(MaxModels, func(id, path string, value *tree.Value) {
 		vendor := r.textAt(path, value, maxVendorID)
 		if value.Kind <= tree.QuotedKind && value.Text == "" {
 			r.fault(path, value, "must be the provider's id of the model")

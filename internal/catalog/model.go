@@ -46,7 +46,7 @@ func (r *reader) document(root *tree.Value) *Document {
 	// Where each id stands, by place in the file.
 	models := map[string]*Model{}
 	firstAt := map[string]string{}
-	items := t.list("models", maxModels)
+	items := t.list("models", MaxModels)
 	doc.Models = make([]Model, 0, len(items)) // never grows: models points into it
 	for i, n := range items {
 		path := fmt.Sprintf("models[%d]", i)
