@@ -90,19 +90,9 @@ func CreateKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, erro
 	if _, err := GetTx(tx, account); err != nil {
 		return Key{}, "", err
 	}
-	now, err := tx.NowMS()
-	if err != nil {
-		return Key{}, "", err
-	}
 	secret := newSecret()
-	key := newID("key_", now)
-	if _, err := tx.Exec(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)`,
-		key, account, digestOf(secret).String(), facts.name, hintOf(secret),
-		storeList(facts.models), storeList(ShowIPs(facts.ips)), now); err != nil {
-		return Key{}, "", fmt.Errorf("insert key: %w", err)
-	}
-	if err := ledger.OpenKeyTx(tx, key, account, facts.limits); err != nil {
+	key, err := insertKeyTx(tx, account, facts, Proof{Hash: digestOf(secret).String(), Hint: hintOf(secret)})
+	if err != nil {
 		return Key{}, "", err
 	}
 	k, err := GetKeyTx(tx, key)

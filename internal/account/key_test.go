@@ -210,10 +210,15 @@ func TestSecrets(t *testing.T) {
 		seen[s] = true
 	}
 	good := newSecret()
-	for _, bad := range []string{"", "sk-", good[:len(good)-1], good + "0", "pk-" + good[3:], good[:10] + "-" + good[11:],
+	for _, bad := range []string{"", "sk-", good[:19], strings.Repeat("x", 201), good[:10] + " " + good[11:], good + "\x7f",
 		good[:10] + "é" + good[12:]} {
 		if wellFormed(bad) {
 			t.Errorf("%q passes for a secret", bad)
+		}
+	}
+	for _, other := range []string{"sk-" + strings.Repeat("aZ09", 12), "sk-" + "A1b2-C3d4_E5f6-G7h8_Ij", strings.Repeat("x", 200)} {
+		if !wellFormed(other) {
+			t.Errorf("%q of another program does not pass for a secret", other)
 		}
 	}
 }

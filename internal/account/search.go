@@ -1,6 +1,8 @@
 package account
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -37,12 +39,33 @@ func SearchTx(tx *store.Tx, text, after string, limit int) ([]Account, bool, err
 
 const keysByHint = `SELECT id FROM api_key WHERE hint = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3`
 
-// KeysByHintTx returns up to limit keys that show a hint, or that a secret would
-// show it of, deleted ones excepted, in the order of their creation, beginning
+const keyByHash = `SELECT id FROM api_key WHERE hash = $1 AND deleted = 0`
+
+// bySecretTx returns the key of a secret; none: nobody's is it.
+func bySecretTx(tx *store.Tx, secret string) ([]Key, error) {
+	var key string
+	err := tx.QueryRow(keyByHash, digestOf(secret).String()).Scan(&key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("search keys: %w", err)
+	}
+	k, err := GetKeyTx(tx, key)
+	return []Key{k}, err
+}
+
+// KeysByHintTx returns the key of a whole secret, or up to limit keys that show a hint,
+// or that a secret would show it of, deleted ones excepted, in the order of their creation, beginning
 // behind the identifier after, and whether more follow.
 func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
+	}
+	if wellFormed(hint) {
+		if found, err := bySecretTx(tx, hint); err != nil || len(found) > 0 {
+			return found, false, err
+		}
 	}
 	if strings.HasPrefix(hint, secretPrefix) && len(hint) > 2*len(hintOf(secretPrefix+"12345678")) {
 		hint = hintOf(hint)

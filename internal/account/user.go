@@ -219,3 +219,15 @@ func claimEmailTx(tx *store.Tx, email string) error {
 func emailTaken(email string) error {
 	return fault.At(fault.InvalidRequest, "email", "Somebody signs in with %s already. Use another address, or change that user.", clip(email))
 }
+
+// EmailTakenTx tells whether somebody signs in with an email, in its canonical form.
+func EmailTakenTx(tx *store.Tx, email string) (bool, error) {
+	if err := claimEmailTx(tx, email); err != nil {
+		return false, err
+	}
+	var users int
+	if err := tx.QueryRow(`SELECT count(*) FROM account_user WHERE email = $1`, email).Scan(&users); err != nil {
+		return false, fmt.Errorf("look for an email: %w", err)
+	}
+	return users > 0, nil
+}

@@ -130,6 +130,18 @@ func CreateKeyTx(tx *store.Tx, by Actor, id string, s account.KeySettings) (acco
 	return k, secret, NoteTx(tx, by, LogRow{Act: KeyCreate, Object: k.ID, Account: k.Account, After: settingsFacts(&s)})
 }
 
+// ImportKeyTx makes a key whose secret another program made, as account.ImportKeyTx
+// says.
+func ImportKeyTx(tx *store.Tx, by Actor, id string, s account.KeySettings, p account.Proof) (account.Key, error) {
+	k, err := account.ImportKeyTx(tx, id, s, p)
+	if err != nil {
+		return k, err
+	}
+	after := settingsFacts(&s)
+	after["imported"] = true
+	return k, NoteTx(tx, by, LogRow{Act: KeyCreate, Object: k.ID, Account: k.Account, After: after})
+}
+
 // ChangeKeyTx lets edit change a key's settings, as account.ChangeKeyTx says.
 func ChangeKeyTx(tx *store.Tx, by Actor, key string, edit func(*account.KeySettings) error) (account.Key, error) {
 	var before, after Details

@@ -1,0 +1,91 @@
+package account
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// ErrKeyTaken means that there is a key with this secret already; a deleted one
+// counts, since its secret can never name another key.
+var ErrKeyTaken = errors.New("there is a key with this secret already")
+
+// ErrKeyHash means that a secret of another program can be none here.
+var ErrKeyHash = fmt.Errorf("a key must have %d to %d characters, without blanks, and its hash be a SHA-256 in hexadecimal",
+	minSecret, maxSecret)
+
+// Proof is what is kept of a secret that another program made.
+type Proof struct {
+	Hash string // SHA-256 of the whole secret, 64 hexadecimal digits
+	Hint string // what lists show of it
+}
+
+// ProofOf returns what is kept of a secret. Error: ErrKeyHash.
+func ProofOf(secret string) (Proof, error) {
+	if !wellFormed(secret) {
+		return Proof{}, ErrKeyHash
+	}
+	return Proof{Hash: digestOf(secret).String(), Hint: hintOf(secret)}, nil
+}
+
+// check brings the hash in its canonical form.
+func (p *Proof) check() error {
+	p.Hash = strings.ToLower(p.Hash)
+	raw, err := hex.DecodeString(p.Hash)
+	if err != nil || len(raw) != len(digest{}) {
+		return ErrKeyHash
+	}
+	if len(p.Hint) > maxHint || strings.ContainsFunc(p.Hint, unicode.IsControl) {
+		return ErrKeyHash
+	}
+	return nil
+}
+
+// maxHint bounds a hint in bytes, so that none shows a secret.
+const maxHint = 16
+
+// ImportKeyTx makes a key of an account whose secret its user has already, from
+// another program. Of the secret only the hash is known, so that how it was made is
+// that program's word. Errors: ErrKeyTaken, ErrKeyHash, and those of CreateKeyTx.
+func ImportKeyTx(tx *store.Tx, account string, s KeySettings, p Proof) (Key, error) {
+	facts, err := s.check()
+	if err != nil {
+		return Key{}, err
+	}
+	if err := p.check(); err != nil {
+		return Key{}, err
+	}
+	if _, err := GetTx(tx, account); err != nil {
+		return Key{}, err
+	}
+	key, err := insertKeyTx(tx, account, facts, p)
+	if err != nil {
+		return Key{}, err
+	}
+	return GetKeyTx(tx, key)
+}
+
+// insertKeyTx writes a key with its row in the ledger, and returns its id. Error:
+// ErrKeyTaken.
+func insertKeyTx(tx *store.Tx, account string, facts keyFacts, p Proof) (string, error) {
+	now, err := tx.NowMS()
+	if err != nil {
+		return "", err
+	}
+	key := newID("key_", now)
+	made, err := tx.Exec(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (hash) DO NOTHING`,
+		key, account, p.Hash, facts.name, p.Hint, storeList(facts.models), storeList(ShowIPs(facts.ips)), now)
+	if err != nil {
+		return "", fmt.Errorf("insert key: %w", err)
+	}
+	if made == 0 {
+		return "", ErrKeyTaken
+	}
+	return key, ledger.OpenKeyTx(tx, key, account, facts.limits)
+}
