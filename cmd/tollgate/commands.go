@@ -8,6 +8,7 @@ type commandLine struct {
 	Serve      serveCommand      `cmd:"" help:"Run the service; on an empty database it sets itself up."`
 	Apply      applyCommand      `cmd:"" help:"Check a catalog file, show its changes, make it current."`
 	Catalog    catalogCommand    `cmd:"" help:"Print the current catalog."`
+	Import     importCommand     `cmd:"" help:"Carry over what one-api, new-api or LiteLLM has: models, lines, accounts, keys."`
 	Account    accountCommand    `cmd:"" help:"Open accounts, find them, credit them, change them."`
 	User       userCommand       `cmd:"" help:"Add, change and delete the sign-ins of accounts."`
 	Key        keyCommand        `cmd:"" help:"Make API keys, find them, change them, delete them."`

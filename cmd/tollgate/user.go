@@ -29,18 +29,21 @@ func (f userFlags) fields(p *process) (fields, error) {
 	return body, err
 }
 
-// longestPassword bounds the line that a password is read from.
-const longestPassword = 4096
+// longestInput bounds the line that a password is read from.
+const longestInput = 4096
 
 // password returns a password of the command line, - being the next line of standard
 // input.
-func (p *process) password(text string) (string, error) {
+func (p *process) password(text string) (string, error) { return p.orInput(text, "the password") }
+
+// orInput returns a text, or in place of a - what a line of standard input says.
+func (p *process) orInput(text, what string) (string, error) {
 	if text != "-" {
 		return text, nil
 	}
-	line, err := bufio.NewReader(io.LimitReader(p.stdin, longestPassword)).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(p.stdin, longestInput)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read the password from standard input: %w", err)
+		return "", fmt.Errorf("read %s from standard input: %w", what, err)
 	}
 	return strings.TrimRight(line, "\r\n"), nil
 }

@@ -25,6 +25,7 @@ var rooms = map[string][]string{
 	"internal/console": {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "media", "money", "node", "operator",
 		"store", "webhook", "wire"},
 	"internal/contract": {"httpapi"},
+	"internal/importer": {"account", "catalog", "fault", "money", "operator", "store", "wire"},
 	"internal/operator": {"account", "catalog", "fault", "id", "job", "ledger", "line", "money", "store", "webhook"},
 	"internal/chat":     {"bounded", "catalog", "fault", "ledger", "line", "money", "upstream", "wire"},
 	"internal/job": {"catalog", "fault", "id", "ledger", "line", "loop", "media", "money", "node", "slot", "store", "upstream",

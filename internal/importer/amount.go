@@ -1,0 +1,79 @@
+package importer
+
+import (
+	"math/big"
+	"strings"
+
+	"tollgate/internal/money"
+)
+
+// number reads a decimal number exactly, with an exponent or without one; nil: it is
+// none, or of a size that no price, share or amount has.
+func number(text string) *big.Rat {
+	text = strings.TrimSpace(text)
+	if text == "" || len(text) > 64 || strings.ContainsAny(text, "/xXpPoObB_") {
+		return nil
+	}
+	f, _, err := big.ParseFloat(text, 10, 64, big.ToNearestEven) // bounds the exponent before it is computed
+	if err != nil || f.IsInf() || f.MantExp(nil) > 256 || f.MantExp(nil) < -256 {
+		return nil
+	}
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return nil
+	}
+	return r
+}
+
+// whole is a whole number as a fraction.
+func whole(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
+
+// product multiplies.
+func product(a *big.Rat, others ...*big.Rat) *big.Rat {
+	out := new(big.Rat).Set(a)
+	for _, b := range others {
+		out.Mul(out, b)
+	}
+	return out
+}
+
+// scaled returns r x 10^decimals as a whole number, rounded down or up; false: it is
+// larger than most.
+func scaled(r *big.Rat, decimals int64, up bool, most int64) (int64, bool) {
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(decimals), nil)
+	n := new(big.Int).Mul(r.Num(), power)
+	quotient, rest := new(big.Int).DivMod(n, r.Denom(), new(big.Int)) // Euclid's: the rest is not negative
+	if up && rest.Sign() > 0 {
+		quotient.Add(quotient, big.NewInt(1))
+	}
+	if !quotient.IsInt64() || quotient.Int64() > most || quotient.Int64() < -most {
+		return 0, false
+	}
+	return quotient.Int64(), true
+}
+
+// amountOf returns US dollars as an amount, rounded up: what an account is given is
+// not made less.
+func amountOf(usd *big.Rat) (money.Amount, bool) {
+	n, ok := scaled(usd, 9, true, int64(money.Max))
+	return money.Amount(n), ok
+}
+
+// priceOf returns US dollars as a price, rounded down.
+func priceOf(usd *big.Rat) (money.Price, bool) {
+	n, ok := scaled(usd, 9, false, int64(money.MaxPrice))
+	return money.Price(n), ok && n >= 0
+}
+
+// factorOf returns a factor of prices, rounded down, but never to nothing: false where
+// it had to be made larger, or there is none.
+func factorOf(share *big.Rat) (money.Factor, bool) {
+	n, ok := scaled(share, 6, false, int64(money.MaxFactor))
+	if !ok {
+		return money.One, false
+	}
+	if n < 1 {
+		return 1, false
+	}
+	return money.Factor(n), true
+}

@@ -1,0 +1,167 @@
+package importer
+
+import (
+	"strings"
+
+	"tollgate/internal/wire"
+)
+
+// channelKind is how a type of channel becomes a line: the provider, the address where
+// the channel has none, and what is put behind either.
+type channelKind struct {
+	name     string
+	provider string // empty: there is none
+	base     string // empty: a channel must have its own
+	suffix   string
+	forms    []wire.Form // nil: all that the provider has
+	bare     bool        // no base address where the channel has none: the provider's own
+	ignores  bool        // obeys no limit of tokens
+}
+
+// compatible is a vendor of OpenAI's chat completions.
+func compatible(name, base, suffix string) channelKind {
+	return channelKind{name: name, provider: "openai", base: base, suffix: suffix, forms: []wire.Form{wire.FormChat}}
+}
+
+// unsupported is a type whose interface no provider here speaks, or whose credentials
+// are put together in another way.
+func unsupported(name string) channelKind { return channelKind{name: name} }
+
+// sharedKinds are the types of channels that have one number in both programs.
+func sharedKinds() map[int64]channelKind {
+	return map[int64]channelKind{
+		1:  {name: "OpenAI", provider: "openai", suffix: "/v1", bare: true},
+		2:  compatible("API2D", "https://oa.api2d.net", "/v1"),
+		3:  {name: "Azure OpenAI", provider: "azure", forms: []wire.Form{wire.FormChat}},
+		5:  compatible("OpenAI-SB", "https://api.openai-sb.com", "/v1"),
+		6:  compatible("OpenAI Max", "https://api.openaimax.com", "/v1"),
+		7:  compatible("OhMyGPT", "https://api.ohmygpt.com", "/v1"),
+		8:  compatible("custom", "", "/v1"),
+		9:  compatible("Ails", "https://api.caipacity.com", "/v1"),
+		10: compatible("AI Proxy", "https://api.aiproxy.io", "/v1"),
+		11: unsupported("PaLM"),
+		12: compatible("API2GPT", "https://api.api2gpt.com", "/v1"),
+		13: compatible("AIGC2D", "https://api.aigc2d.com", "/v1"),
+		14: {name: "Anthropic", provider: "anthropic", bare: true},
+		15: unsupported("Baidu"),
+		18: unsupported("Xunfei"),
+		19: compatible("360", "https://api.360.cn", "/v1"),
+		20: compatible("OpenRouter", "https://openrouter.ai/api", "/v1"),
+		21: unsupported("AI Proxy library"),
+		22: compatible("FastGPT", "https://fastgpt.run/api/openapi", "/v1"),
+		23: unsupported("Tencent"),
+		24: {name: "Gemini", provider: "gemini", suffix: "/v1beta", bare: true},
+		25: compatible("Moonshot", "https://api.moonshot.cn", "/v1"),
+		31: compatible("01.AI", "https://api.lingyiwanwu.com", "/v1"),
+		33: unsupported("AWS"),
+	}
+}
+
+// ali is Alibaba's, whose limit bounds the answer and not what is thought before.
+func ali(base string) channelKind {
+	kind := compatible("Alibaba", base, "/compatible-mode/v1")
+	kind.ignores = true
+	return kind
+}
+
+// kindsOf are the types of channels of a program.
+func kindsOf(p Program) map[int64]channelKind {
+	kinds := sharedKinds()
+	own := oneAPIKinds()
+	if p == NewAPI {
+		own = newAPIKinds()
+	}
+	for n, kind := range own {
+		kinds[n] = kind
+	}
+	return kinds
+}
+
+// oneAPIKinds are the types that one-api numbers for itself.
+func oneAPIKinds() map[int64]channelKind {
+	return map[int64]channelKind{
+		4:  compatible("CloseAI", "https://api.closeai-proxy.xyz", "/v1"),
+		16: compatible("Zhipu", "https://open.bigmodel.cn", "/api/paas/v4"),
+		17: ali("https://dashscope.aliyuncs.com"),
+		19: compatible("360", "https://ai.360.cn", "/v1"),
+		26: compatible("Baichuan", "https://api.baichuan-ai.com", "/v1"),
+		27: compatible("MiniMax", "https://api.minimax.chat", "/v1"),
+		28: compatible("Mistral", "https://api.mistral.ai", "/v1"),
+		29: compatible("Groq", "https://api.groq.com/openai", "/v1"),
+		30: compatible("Ollama", "http://localhost:11434", "/v1"),
+		32: compatible("StepFun", "https://api.stepfun.com", "/v1"),
+		34: unsupported("Coze"),
+		35: compatible("Cohere", "https://api.cohere.ai", "/compatibility/v1"),
+		36: compatible("DeepSeek", "https://api.deepseek.com", "/v1"),
+		37: unsupported("Cloudflare"),
+		38: unsupported("DeepL"),
+		39: compatible("Together", "https://api.together.xyz", "/v1"),
+		40: compatible("Doubao", "https://ark.cn-beijing.volces.com", "/api/v3"),
+		41: compatible("Novita", "https://api.novita.ai/v3/openai", ""),
+		42: unsupported("Vertex AI"),
+		43: unsupported("proxy"),
+		44: compatible("SiliconFlow", "https://api.siliconflow.cn", "/v1"),
+		45: compatible("xAI", "https://api.x.ai", "/v1"),
+		46: unsupported("Replicate"),
+		47: compatible("Baidu V2", "https://qianfan.baidubce.com", "/v2"),
+		48: compatible("Xunfei V2", "https://spark-api-open.xf-yun.com", "/v1"),
+		49: ali("https://dashscope.aliyuncs.com"),
+		50: compatible("OpenAI-compatible", "", ""),
+		51: compatible("Gemini, OpenAI-compatible", "https://generativelanguage.googleapis.com/v1beta/openai", ""),
+	}
+}
+
+// newAPIKinds are the types that new-api numbers for itself.
+func newAPIKinds() map[int64]channelKind {
+	return map[int64]channelKind{
+		2:  unsupported("Midjourney"),
+		4:  compatible("Ollama", "http://localhost:11434", "/v1"),
+		5:  unsupported("Midjourney Plus"),
+		16: unsupported("Zhipu"),
+		17: ali("https://dashscope.aliyuncs.com"),
+		26: compatible("Zhipu V4", "https://open.bigmodel.cn", "/api/paas/v4"),
+		27: {name: "Perplexity", provider: "openai", base: "https://api.perplexity.ai", suffix: "/v1", forms: []wire.Form{wire.FormResponses}},
+		34: compatible("Cohere", "https://api.cohere.ai", "/compatibility/v1"),
+		35: compatible("MiniMax", "https://api.minimax.chat", "/v1"),
+		36: unsupported("Suno"),
+		37: unsupported("Dify"),
+		38: unsupported("Jina"),
+		39: unsupported("Cloudflare"),
+		40: compatible("SiliconFlow", "https://api.siliconflow.cn", "/v1"),
+		41: unsupported("Vertex AI"),
+		42: compatible("Mistral", "https://api.mistral.ai", "/v1"),
+		43: compatible("DeepSeek", "https://api.deepseek.com", "/v1"),
+		44: unsupported("Moka"),
+		45: compatible("Volcengine", "https://ark.cn-beijing.volces.com", "/api/v3"),
+		46: compatible("Baidu V2", "https://qianfan.baidubce.com", "/v2"),
+		47: compatible("Xinference", "", "/v1"),
+		48: compatible("xAI", "https://api.x.ai", "/v1"),
+		49: unsupported("Coze"),
+		50: unsupported("Kling"),
+		51: unsupported("Jimeng"),
+		52: unsupported("Vidu"),
+		53: compatible("Submodel", "https://llm.submodel.ai", "/v1"),
+		54: unsupported("Doubao video"),
+		55: unsupported("Sora"),
+		56: unsupported("Replicate"),
+		57: unsupported("Codex"),
+	}
+}
+
+// address is the base address of a line of this kind; empty: the provider's own. false:
+// there is none.
+func (k channelKind) address(own string) (string, bool) {
+	own = strings.TrimRight(strings.TrimSpace(own), "/")
+	switch {
+	case own == "" && k.bare:
+		return "", true
+	case own == "" && k.base == "":
+		return "", false
+	case own == "":
+		own = k.base
+	}
+	if k.suffix != "" && strings.HasSuffix(own, k.suffix) {
+		return own, true
+	}
+	return own + k.suffix, true
+}

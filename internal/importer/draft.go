@@ -1,0 +1,161 @@
+package importer
+
+import (
+	"errors"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/catalog"
+)
+
+// draft is a catalog that is being put together.
+type draft struct {
+	*notes
+	known   map[string]facts // what a file says about models
+	secrets string           // folder for credentials
+	models  map[string]*catalog.Model
+	order   []string // of the models
+	lines   []draftLine
+	files   []Secret
+}
+
+// draftLine is a line that is not checked yet.
+type draftLine struct {
+	entry
+	spec       catalog.LineSpec
+	credential string
+}
+
+func newDraft(n *notes, known map[string]facts, secrets string) *draft {
+	if known == nil {
+		known = map[string]facts{}
+	}
+	return &draft{notes: n, known: known, secrets: secrets, models: map[string]*catalog.Model{}}
+}
+
+// has tells whether there is a model.
+func (d *draft) has(id string) bool { return d.models[id] != nil }
+
+// addModel adds a chat model with its price, or remarks why it cannot be had.
+func (d *draft) addModel(id string, r rates) {
+	e := entry{"model", "", id}
+	f := d.known[id]
+	m, ok := chatModel(id, r, f)
+	if len(d.order) == catalog.MaxModels {
+		d.remark(e, "it is left out: a catalog has at most "+strconv.Itoa(catalog.MaxModels)+" models", "")
+		return
+	}
+	if !ok {
+		d.remark(e, "its price is out of the range of prices, so it is left out", "add it to the catalog by hand")
+		return
+	}
+	if err := checkDocument(&catalog.Document{Models: []catalog.Model{m}}, nil); err != nil {
+		d.remark(e, "it is left out: "+oneLine(err.Error()), "add it to the catalog by hand, by another name")
+		return
+	}
+	if f.context == 0 || f.most == 0 {
+		d.remark(e, "its limits are assumed: context_window "+strconv.FormatInt(m.ContextWindow, 10)+", max_output_tokens "+
+			strconv.FormatInt(m.MaxOutputTokens, 10), "write its own into the catalog: holds are bounded by them; --models has them for many")
+	}
+	d.models[id] = &m
+	d.order = append(d.order, id)
+}
+
+// checkDocument returns what is wrong with a document.
+func checkDocument(doc *catalog.Document, providers map[string]catalog.Provider) error {
+	_, _, err := catalog.Parse(doc.YAML(), providers)
+	return err
+}
+
+// addLine adds a line for the models that there are, or remarks why it cannot be had.
+func (d *draft) addLine(l draftLine, providers map[string]catalog.Provider) bool {
+	l.spec.ID = d.lineID(l.entry)
+	if l.credential != "" {
+		l.spec.APIKey = "${file:" + d.pathOf(l.spec.ID) + "}"
+	}
+	doc := &catalog.Document{Lines: []catalog.LineSpec{l.spec}}
+	for _, id := range d.order {
+		if _, serves := l.spec.Models[id]; serves {
+			doc.Models = append(doc.Models, *d.models[id])
+		}
+	}
+	err := checkDocument(doc, providers)
+	var faults catalog.Faults
+	if errors.As(err, &faults) && len(faults) > 0 {
+		err = errors.New(faults[0].String())
+	}
+	switch {
+	case err != nil:
+		d.remark(l.entry, "it is left out: "+oneLine(err.Error()), "add a line for it to the catalog by hand")
+		return false
+	case len(d.lines) == catalog.MaxLines:
+		d.remark(l.entry, "it is left out: a catalog has at most "+strconv.Itoa(catalog.MaxLines)+" lines", "")
+		return false
+	}
+	d.lines = append(d.lines, l)
+	if l.credential != "" {
+		d.files = append(d.files, Secret{Path: d.pathOf(l.spec.ID), Value: l.credential})
+	}
+	return true
+}
+
+// pathOf is the file of a line's credential.
+func (d *draft) pathOf(line string) string { return filepath.Join(d.secrets, line+".key") }
+
+// notInID are the characters that no id of a line has.
+var notInID = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// lineID makes an id of a name and an identifier that no other line has.
+func (d *draft) lineID(e entry) string {
+	name := strings.Trim(strings.ToLower(notInID.ReplaceAllString(e.name, "-")), "-._")
+	if name == "" {
+		name = e.about
+	}
+	if len(name) > 40 {
+		name = strings.TrimRight(name[:40], "-._")
+	}
+	id := name
+	if e.id != "" {
+		id += "-" + notInID.ReplaceAllString(e.id, "-")
+	}
+	for base, n := id, 2; slices.ContainsFunc(d.lines, func(l draftLine) bool { return l.spec.ID == id }); n++ {
+		id = base + "-" + strconv.Itoa(n)
+	}
+	return id
+}
+
+// document puts the catalog together; nil: there are no lines, so there is none. A model that no line can serve now is under
+// maintenance, so that its callers are told so.
+func (d *draft) document(providers map[string]catalog.Provider) (*catalog.Document, []Secret, error) {
+	doc := &catalog.Document{}
+	enabled, served := map[string]bool{}, map[string]bool{}
+	for _, l := range d.lines {
+		doc.Lines = append(doc.Lines, l.spec)
+		for id := range l.spec.Models {
+			served[id] = true
+			enabled[id] = enabled[id] || l.spec.Enabled
+		}
+	}
+	count := d.count("models")
+	for _, id := range d.order {
+		if !served[id] {
+			continue
+		}
+		m := *d.models[id]
+		if !enabled[id] {
+			m.State = catalog.StateMaintenance
+			d.remark(entry{"model", "", id}, "it is under maintenance: all that serves it is switched off", "")
+		}
+		doc.Models = append(doc.Models, m)
+		count.Made++
+	}
+	count.Left = count.Found - count.Made
+	if len(doc.Lines) == 0 {
+		return nil, nil, nil
+	}
+	parsed, _, err := catalog.Parse(doc.YAML(), providers)
+	return parsed, d.files, err
+}

@@ -1,0 +1,204 @@
+package importer
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"os"
+	"regexp"
+	"slices"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/money"
+	"tollgate/internal/wire"
+)
+
+// facts are what a file of models says about one.
+type facts struct {
+	mode          string // chat, embedding, image_generation, …; empty: unsaid
+	context, most int64  // tokens; 0: unsaid
+	rates         rates
+	reasoning     bool
+}
+
+// rates are US dollars per million tokens; nil: unsaid.
+type rates struct {
+	input, output, cached, written *big.Rat
+	above                          []ratesAbove // ascending
+}
+
+// ratesAbove are the rates of a request whose prompt is longer than so many tokens.
+type ratesAbove struct {
+	tokens                         int64
+	input, output, cached, written *big.Rat
+}
+
+// Limits that a model gets where nobody says its own.
+const (
+	assumedContext = 128_000
+	assumedOutput  = 16_384
+)
+
+// maxModelsFile bounds the file of models in bytes.
+const maxModelsFile = 64 << 20
+
+// readModels reads a file in the form of LiteLLM's model_prices_and_context_window.json.
+func readModels(path string) (map[string]facts, error) {
+	if path == "" {
+		return nil, nil
+	}
+	raw, err := readFile(path, maxModelsFile)
+	if err != nil {
+		return nil, err
+	}
+	var entries map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &entries); err != nil {
+		return nil, fmt.Errorf("%s: must be a JSON object of models: %w", path, err)
+	}
+	known := make(map[string]facts, len(entries))
+	for name, entry := range entries {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(entry, &members) == nil {
+			known[name] = factsOf(recordOf(members))
+		}
+	}
+	return known, nil
+}
+
+// recordOf returns the members of a JSON object as texts, but for those that are null.
+func recordOf(members map[string]json.RawMessage) record {
+	r := make(record, len(members))
+	for name, raw := range members {
+		text := string(raw)
+		_ = json.Unmarshal(raw, &text) // what is no text is taken as it stands
+		if text != "null" {
+			r[name] = text
+		}
+	}
+	return r
+}
+
+// factsOf reads what is said about a model; members of another form are unsaid.
+func factsOf(said record) facts {
+	f := facts{mode: said["mode"], reasoning: said.flag("supports_reasoning"), rates: ratesOf(said),
+		context: max(said.whole("max_input_tokens"), 0), most: max(said.whole("max_output_tokens"), 0)}
+	if f.context == 0 {
+		f.context = max(said.whole("max_tokens"), 0)
+	}
+	return f
+}
+
+// behind finds the length of a prompt from which another price holds.
+var behind = regexp.MustCompile(`^input_cost_per_token(_above_([1-9][0-9]{0,4})k_tokens)$`)
+
+// ratesOf reads prices in US dollars by the token.
+func ratesOf(said record) (r rates) {
+	million := func(name string) *big.Rat {
+		if n := number(said[name]); n != nil {
+			return product(n, whole(1_000_000))
+		}
+		return nil
+	}
+	all := func(ending string) (input, output, cached, written *big.Rat) {
+		return million("input_cost_per_token" + ending), million("output_cost_per_token" + ending),
+			million("cache_read_input_token_cost" + ending), million("cache_creation_input_token_cost" + ending)
+	}
+	r.input, r.output, r.cached, r.written = all("")
+	for name := range said {
+		found := behind.FindStringSubmatch(name)
+		if found == nil {
+			continue
+		}
+		above := ratesAbove{tokens: number(found[2]).Num().Int64() * 1000}
+		above.input, above.output, above.cached, above.written = all(found[1])
+		if above.output == nil {
+			above.output = r.output
+		}
+		r.above = append(r.above, above)
+	}
+	slices.SortFunc(r.above, func(a, b ratesAbove) int { return int(a.tokens - b.tokens) })
+	return r
+}
+
+// readFile reads a file of at most so many bytes.
+func readFile(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > most {
+		return nil, fmt.Errorf("%s has more than %d MiB", path, most>>20)
+	}
+	return os.ReadFile(path)
+}
+
+// otherKinds are names of models that do not chat, by what they make.
+var otherKinds = []struct {
+	what string
+	name *regexp.Regexp
+}{
+	{"embeddings", regexp.MustCompile(`(?i)embed|^bge-|^m3e|^gte-|^e5-`)},
+	{"rankings", regexp.MustCompile(`(?i)rerank`)},
+	{"speech", regexp.MustCompile(`(?i)whisper|^tts-|-tts|transcribe|speech|realtime|audio`)},
+	{"images", regexp.MustCompile(`(?i)dall-?e|gpt-image|stable-diffusion|^sd[-_]|^flux|imagen|cogview|^wanx|midjourney|^mj_|seedream|` +
+		`ideogram|recraft`)},
+	{"videos or music", regexp.MustCompile(`(?i)^sora|^veo-|kling|cogvideo|hailuo|seedance|runway|^luma|suno|^viggle`)},
+	{"judgements", regexp.MustCompile(`(?i)moderation`)},
+}
+
+// otherKind tells what a model makes that does not chat; empty: it chats, as far as
+// its name or mode tells.
+func otherKind(name string, f facts) string {
+	switch f.mode {
+	case "chat", "responses", "completion":
+		return ""
+	case "":
+	default:
+		return f.mode
+	}
+	for _, kind := range otherKinds {
+		if kind.name.MatchString(name) {
+			return kind.what
+		}
+	}
+	return ""
+}
+
+// chatModel is a model of a price, with what is known of it; false: the price is out of
+// the range of prices.
+func chatModel(id string, r rates, f facts) (catalog.Model, bool) {
+	m := catalog.Model{ID: id, Kind: catalog.KindChat, State: catalog.StateOpen,
+		Forms:          []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
+		Reasoning:      f.reasoning,
+		ContextWindow:  f.context,
+		MaxImageTokens: catalog.DefaultMaxImageTokens}
+	m.MaxOutputTokens = f.most
+	if m.ContextWindow == 0 {
+		m.ContextWindow = assumedContext
+	}
+	if m.MaxOutputTokens == 0 {
+		m.MaxOutputTokens = min(assumedOutput, m.ContextWindow)
+	}
+	fits := true
+	price := func(usd *big.Rat, usual money.Price) money.Price {
+		if usd == nil {
+			return usual
+		}
+		p, ok := priceOf(usd)
+		fits = fits && ok
+		return p
+	}
+	list := func(input, output, cached, written *big.Rat) (v catalog.Rates) {
+		v.Input = price(input, 0)
+		v.Output = price(output, 0)
+		v.CachedInput = price(cached, v.Input)
+		v.CacheWrite = price(written, v.Input)
+		v.CacheWrite1h = v.CacheWrite
+		return v
+	}
+	m.Price.Rates = list(r.input, r.output, r.cached, r.written)
+	for _, a := range r.above {
+		m.Price.Above = append(m.Price.Above, catalog.Above{PromptTokens: a.tokens, Rates: list(a.input, a.output, a.cached, a.written)})
+	}
+	return m, fits
+}

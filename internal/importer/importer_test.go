@@ -1,0 +1,438 @@
+package importer
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"tollgate/internal/account"
+	"tollgate/internal/app"
+	"tollgate/internal/ledger/audit"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// moment is when the tests import: one token of each fixture has expired by then.
+var moment = time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+
+// sample reads a file of testdata.
+func sample(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// lite makes an SQLite file of a dump.
+func lite(t *testing.T, dump string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "source.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(dump); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// read plans an import; change makes of its options what a test wants.
+func read(t *testing.T, program Program, source string, change func(*Options)) *Contents {
+	t.Helper()
+	o := Options{Program: program, Source: source, Now: moment, Secrets: "/secrets", Providers: app.Providers()}
+	if change != nil {
+		change(&o)
+	}
+	c, err := Read(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// write writes what was read.
+func write(t *testing.T, db *store.DB, c *Contents, dry bool) *Carried {
+	t.Helper()
+	done, err := c.Write(t.Context(), db, dry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// counted is the entry of a kind.
+func counted(c *Carried, what string) Counted {
+	i := slices.IndexFunc(c.Counts, func(n *Counted) bool { return n.What == what })
+	return *c.Counts[i]
+}
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := sample(t, name); got != want {
+		t.Errorf("%s differs; -update writes it anew:\n%s", name, got)
+	}
+}
+
+// fixture plans the import of what a program made.
+func fixture(t *testing.T, program Program) *Contents {
+	t.Helper()
+	switch program {
+	case OneAPI:
+		return read(t, OneAPI, lite(t, sample(t, "one-api.sqlite.sql")), nil)
+	case NewAPI:
+		return read(t, NewAPI, filepath.Join("testdata", "new-api.mysql.sql"), nil)
+	}
+	return read(t, LiteLLM, litePostgres(t), func(o *Options) {
+		o.Config, o.Models = filepath.Join("testdata", "litellm.config.yaml"), filepath.Join("testdata", "litellm.models.json")
+		o.Unlimited = 3 * money.USD
+	})
+}
+
+// litePostgres makes the PostgreSQL database of LiteLLM's fixture.
+func litePostgres(t *testing.T) string {
+	t.Helper()
+	url := storetest.PostgreSQL(t)
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(sample(t, "litellm.postgres.sql")); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+// TestWhatBecomesOfRealDatabases holds the catalogs and reports of the fixtures.
+func TestWhatBecomesOfRealDatabases(t *testing.T) {
+	t.Parallel()
+	for _, program := range []Program{OneAPI, NewAPI, LiteLLM} {
+		t.Run(string(program), func(t *testing.T) {
+			t.Parallel()
+			c := fixture(t, program)
+			golden(t, string(program)+".catalog.yaml", string(c.Document.YAML()))
+			db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+			golden(t, string(program)+".report.txt", write(t, db, c, false).Text())
+		})
+	}
+}
+
+// keysShown lists an account's keys as the operator sees them.
+func keysShown(t *testing.T, db *store.DB, name string) (keys map[string]account.Key, owner account.Account) {
+	t.Helper()
+	keys = map[string]account.Key{}
+	err := db.View(t.Context(), func(tx *store.Tx) error {
+		accounts, _, err := account.ListTx(tx, "", 100)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(accounts, func(a account.Account) bool { return a.Name == name })
+		if i < 0 {
+			t.Fatalf("no account is called %s", name)
+		}
+		owner = accounts[i]
+		list, _, err := account.ListKeysTx(tx, owner.ID, "", 100)
+		for _, k := range list {
+			keys[k.Name] = k
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys, owner
+}
+
+// TestLimitsOfKeys: what a key may do is never more than it might before.
+func TestLimitsOfKeys(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	write(t, db, fixture(t, OneAPI), false)
+	alice, a := keysShown(t, db, "Alice (alice)")
+	bob, b := keysShown(t, db, "Bob (bob)")
+	dave, d := keysShown(t, db, "Dave (dave)")
+	if a.Money.Balance != 9_999_818_000 || b.Money.Balance != 24_691_356_000 || b.Prices.Factor != 800_000 || a.Prices.Factor != money.One {
+		t.Errorf("balances %s and %s, factors %s and %s", a.Money.Balance, b.Money.Balance, a.Prices.Factor, b.Prices.Factor)
+	}
+	if !strings.Contains(b.Note, "user 3 (bob), group vip") || d.Money.Balance != 0 {
+		t.Errorf("note %q, balance %s", b.Note, d.Money.Balance)
+	}
+	if got := alice["ci"]; *got.Ledger.Limits.TotalLimit != 1_999_906_000 ||
+		!slices.Equal(got.AllowedModels, []string{"gpt-4o", "gpt-4o-mini"}) {
+		t.Errorf("ci has %+v, %v", got.Ledger.Limits, got.AllowedModels)
+	}
+	if got := alice["laptop"]; got.Ledger.Limits.TotalLimit != nil || !slices.Equal(got.AllowedModels,
+		[]string{"deepseek-chat", "gpt-4o", "gpt-4o-mini", "smart"}) { // not Anthropic's, which is for group vip
+		t.Errorf("laptop has %+v, %v", got.Ledger.Limits, got.AllowedModels)
+	}
+	if got := bob["office"]; !slices.Equal(account.ShowIPs(got.AllowedIPs), []string{"192.0.2.0/24"}) {
+		t.Errorf("office is allowed %v", got.AllowedIPs)
+	}
+	if got := bob["spent"]; *got.Ledger.Limits.TotalLimit != 0 || got.Ledger.Limits.Disabled {
+		t.Errorf("spent has %+v", got.Ledger.Limits)
+	}
+	if !alice["old"].Ledger.Limits.Disabled || alice["later"].Ledger.Limits.Disabled || !bob["paused"].Ledger.Limits.Disabled {
+		t.Error("old and paused must be disabled, and later not")
+	}
+	if got := dave["default"]; !got.Ledger.Limits.Disabled || got.AllowedModels != nil {
+		t.Errorf("a key of a group that no channel serves has %+v, %v", got.Ledger.Limits, got.AllowedModels)
+	}
+}
+
+// TestLimitsOfLiteLLM: budgets are what is left of them, or daily.
+func TestLimitsOfLiteLLM(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	write(t, db, fixture(t, LiteLLM), false)
+	ada, a := keysShown(t, db, "Ada (ada)")
+	_, ben := keysShown(t, db, "ben")
+	red, r := keysShown(t, db, "Red team (team-red)")
+	_, lone := keysShown(t, db, "lone (sk-...x9Vg)")
+	for name, balances := range map[string][2]money.Amount{
+		"ada": {a.Money.Balance, 19_887_654_300}, "ben": {ben.Money.Balance, 3 * money.USD}, "team": {r.Money.Balance, 37_654_330_000},
+		"lone": {lone.Money.Balance, money.USD},
+	} {
+		if balances[0] != balances[1] {
+			t.Errorf("%s has %s, not %s", name, balances[0], balances[1])
+		}
+	}
+	daily := ada["daily"].Ledger.Limits
+	if *daily.DailyBudget != 5*money.USD || daily.TotalLimit != nil || *daily.RPM != 60 {
+		t.Errorf("daily has %+v", daily)
+	}
+	if got := *ada["total"].Ledger.Limits.TotalLimit; got != 2_399_999_900 {
+		t.Errorf("total has %s left", got)
+	}
+	if got := red["teams"].AllowedModels; !slices.Equal(got, []string{"gpt-4o", "fast"}) {
+		t.Errorf("the team's key is allowed %v", got)
+	}
+	if !red["stopped"].Ledger.Limits.Disabled || len(ada) != 5 {
+		t.Errorf("ada has %d keys; stopped has %+v", len(ada), red["stopped"].Ledger.Limits)
+	}
+}
+
+// TestRepetitionsMakeNothingTwice, on both databases: the books stay clean, what is new
+// in the source is added, and the balance of who was there is not touched.
+func TestRepetitionsMakeNothingTwice(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		dump := sample(t, "one-api.sqlite.sql")
+		first := write(t, db, read(t, OneAPI, lite(t, dump), nil), false)
+		dump += `UPDATE users SET quota = 1 WHERE username = 'alice';
+			INSERT INTO tokens (id, user_id, key, status, name, expired_time, unlimited_quota) VALUES
+			(50, 2, 'newKeyOfAliceABCDEFGHIJKLMNOPQRSTUVWXYZ01234567', 1, 'new', -1, 1);`
+		again := write(t, db, read(t, OneAPI, lite(t, dump), nil), false)
+		if n := counted(again, "accounts"); n.Made != 0 || n.There != counted(first, "accounts").Made || again.Credit != 0 {
+			t.Errorf("accounts %+v, %s credited", n, again.Credit)
+		}
+		if n := counted(again, "keys"); n.Made != 1 || n.There != counted(first, "keys").Made {
+			t.Errorf("keys %+v", n)
+		}
+		if keys, a := keysShown(t, db, "Alice (alice)"); keys["new"].ID == "" || a.Money.Balance != 9_999_818_000 {
+			t.Errorf("alice has %s and the keys %v", a.Money.Balance, keys)
+		}
+		findings, err := audit.Run(t.Context(), db, audit.NobodyServes(db.Served), account.AuditTx)
+		if err != nil || !findings.OK {
+			t.Errorf("audit: %+v, %v", findings, err)
+		}
+	})
+}
+
+// TestInterruptionsAreMadeGood: an import that ends anywhere is finished by the next.
+func TestInterruptionsAreMadeGood(t *testing.T) {
+	t.Parallel()
+	source := lite(t, sample(t, "one-api.sqlite.sql"))
+	for steps := range 5 {
+		db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+		c := read(t, OneAPI, source, nil)
+		c.Accounts = c.Accounts[:steps]
+		write(t, db, c, false)
+		if steps > 0 { // and within an account: its keys are not all there
+			c = read(t, OneAPI, source, nil)
+			whole := c.Accounts[steps].Keys
+			c.Accounts[steps].Keys = whole[:len(whole)/2]
+			c.Accounts = c.Accounts[steps : steps+1]
+			write(t, db, c, false)
+		}
+		done := write(t, db, read(t, OneAPI, source, nil), false)
+		for _, what := range []string{"accounts", "keys"} {
+			if n := counted(done, what); n.Found != n.Made+n.There || n.Left != 0 {
+				t.Errorf("after %d accounts: %+v", steps, n)
+			}
+		}
+		if _, a := keysShown(t, db, "Alice (alice)"); a.Money.Balance != 9_999_818_000 {
+			t.Errorf("after %d accounts alice has %s", steps, a.Money.Balance)
+		}
+	}
+}
+
+// TestDryRunsWriteNothing, and say what an import then does: also of an account with
+// more keys than one transaction makes.
+func TestDryRunsWriteNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		plan := func() *Contents {
+			c := read(t, OneAPI, lite(t, sample(t, "one-api.sqlite.sql")), nil)
+			for i := range 2*keysAtOnce + 7 {
+				proof, err := account.ProofOf("sk-" + strings.Repeat("x", 30+i%100) + strings.Repeat("y", i/100))
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Accounts[1].Keys = append(c.Accounts[1].Keys, OldKey{ID: "more" + strings.Repeat("i", i), Proof: proof})
+				c.count("keys").Found++
+			}
+			return c
+		}
+		dry := write(t, db, plan(), true)
+		if err := db.View(t.Context(), func(tx *store.Tx) error {
+			accounts, _, err := account.ListTx(tx, "", 10)
+			if len(accounts) > 0 {
+				t.Errorf("a dry run made %d accounts", len(accounts))
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		done := write(t, db, plan(), false)
+		for i, n := range done.Counts {
+			if *dry.Counts[i] != *n {
+				t.Errorf("the dry run said %+v, the import %+v", *dry.Counts[i], *n)
+			}
+		}
+		if dry.Credit != done.Credit || len(dry.Remarks) != len(done.Remarks) {
+			t.Errorf("the dry run said %s and %d remarks, the import %s and %d", dry.Credit, len(dry.Remarks), done.Credit, len(done.Remarks))
+		}
+	})
+}
+
+// TestOtherDatabasesAreNotMixedUp: an entry that stands where another one stood is left
+// out, and a name of its own keeps a second source apart.
+func TestOtherDatabasesAreNotMixedUp(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		dump := sample(t, "one-api.sqlite.sql")
+		write(t, db, read(t, OneAPI, lite(t, dump), nil), false)
+		dump = strings.ReplaceAll(dump, "'alice'", "'zoe'")
+		dump = regexp.MustCompile(`'[A-Za-z0-9]{40}([A-Za-z0-9]{8})'`).ReplaceAllString(dump, `'`+strings.Repeat("Z", 40)+`$1'`)
+		other := write(t, db, read(t, OneAPI, lite(t, dump), nil), false)
+		if n := counted(other, "accounts"); n.Left != 1 || n.Made != 0 || other.Credit != 0 {
+			t.Errorf("accounts %+v, %s credited", n, other.Credit)
+		}
+		if n := counted(other, "keys"); n.Left != n.Found {
+			t.Errorf("keys %+v", n)
+		}
+		if !slices.ContainsFunc(other.Remarks, func(r Remark) bool { return strings.Contains(r.Do, "--name") }) {
+			t.Error("nothing says what to do")
+		}
+		named := write(t, db, read(t, OneAPI, lite(t, dump), func(o *Options) { o.Name = "second" }), false)
+		if n := counted(named, "accounts"); n.Made != n.Found {
+			t.Errorf("by a name of its own: %+v", n)
+		}
+		if n := counted(named, "sign_ins"); n.Left != 2 { // their emails sign in to the accounts of the first
+			t.Errorf("sign-ins: %+v", n)
+		}
+	})
+}
+
+// TestNoSecretIsTold: neither a report nor the operators' log has a credential, a key
+// or a password's hash.
+func TestNoSecretIsTold(t *testing.T) {
+	t.Parallel()
+	secrets := regexp.MustCompile(`sk-[A-Za-z0-9_-]{10,}|'([A-Za-z0-9]{48})'|\$2a\$[^']+|abc\|def`)
+	for program, dump := range map[Program]string{OneAPI: "one-api.sqlite.sql", NewAPI: "new-api.mysql.sql", LiteLLM: "litellm.config.yaml"} {
+		db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+		done := write(t, db, fixture(t, program), false)
+		raw, err := json.Marshal(done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := string(raw) + done.Text() + logged(t, db)
+		found := secrets.FindAllString(sample(t, dump), -1)
+		if len(found) == 0 {
+			t.Errorf("%s has no secrets to look for", dump)
+		}
+		for _, secret := range found {
+			if strings.Contains(told, strings.Trim(secret, "'")) {
+				t.Errorf("%s: %s is told", program, secret)
+			}
+		}
+	}
+}
+
+// logged is what the operators' log says.
+func logged(t *testing.T, db *store.DB) (all string) {
+	t.Helper()
+	err := db.View(context.Background(), func(tx *store.Tx) error {
+		rows, err := tx.Query(`SELECT act || ' ' || object || before_text || after_text FROM operator_log`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var row string
+			if err := rows.Scan(&row); err != nil {
+				return err
+			}
+			all += row + "\n"
+		}
+		return rows.Err()
+	})
+	if err != nil || all == "" {
+		t.Fatalf("the operators' log: %q, %v", all, err)
+	}
+	return all
+}
+
+func TestSourcesThatAreNone(t *testing.T) {
+	t.Parallel()
+	empty := lite(t, "CREATE TABLE other (id int);")
+	text := filepath.Join(t.TempDir(), "a.yaml")
+	if err := os.WriteFile(text, []byte("- a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"no file":           {Options{Program: OneAPI, Source: "gone.db"}, "gone.db"},
+		"other tables":      {Options{Program: OneAPI, Source: empty}, "no table channels"},
+		"not LiteLLM's":     {Options{Program: LiteLLM, Source: empty}, "no table LiteLLM_VerificationToken"},
+		"nothing":           {Options{Program: LiteLLM}, "config file"},
+		"a config of none":  {Options{Program: LiteLLM, Config: text}, "model_list"},
+		"no models file":    {Options{Program: LiteLLM, Config: text, Models: text}, "JSON object"},
+		"no settings":       {Options{Program: OneAPI, Source: lite(t, sample(t, "one-api.sqlite.sql")), Settings: text}, "GET /api/option/"},
+		"another program":   {Options{Program: "other"}, "no import from"},
+		"a server far away": {Options{Program: OneAPI, Source: "postgres://u:sesame@127.0.0.1:1/x"}, "open the source"},
+	} {
+		_, err := Read(t.Context(), test.o)
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

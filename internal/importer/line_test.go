@@ -1,0 +1,86 @@
+package importer
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEveryKindOfChannelIsALineOrARemark: each type of channel that has a provider
+// makes a line that a catalog takes, with an address of its own and without.
+func TestEveryKindOfChannelIsALineOrARemark(t *testing.T) {
+	t.Parallel()
+	for _, program := range []Program{OneAPI, NewAPI} {
+		dump := `CREATE TABLE channels (id int, type int, key text, status int, name text, base_url text, models text, priority int);
+			CREATE TABLE users (id int); CREATE TABLE tokens (id int, user_id int); CREATE TABLE options (key text, value text);
+			INSERT INTO options VALUES ('ModelRatio', '{"m":1}');`
+		want := 0
+		for n, kind := range kindsOf(program) {
+			own := "https://vendor.example/"
+			if kind.name == "custom" && program == NewAPI {
+				own += "v1/chat/completions"
+			}
+			dump += fmt.Sprintf("INSERT INTO channels VALUES (%d, %d, 'sk-k', 1, '%s', '%s', 'm', 0);", n, n, kind.name, own)
+			dump += fmt.Sprintf("INSERT INTO channels VALUES (%d, %d, 'sk-k', 1, '%s', '', 'm', 0);", n+1000, n, kind.name)
+			if kind.provider != "" {
+				want++
+			}
+			if kind.provider != "" && (kind.bare || kind.base != "") {
+				want++
+			}
+		}
+		c := read(t, program, lite(t, dump), nil)
+		if got := len(c.Document.Lines); got != want {
+			t.Errorf("%s: %d lines, not %d: %+v", program, got, want, c.Remarks)
+		}
+		for _, l := range c.Document.Lines {
+			if strings.Contains(l.BaseURL, "vendor.example") && strings.HasSuffix(l.BaseURL, "/") {
+				t.Errorf("%s: line %s has the address %s", program, l.ID, l.BaseURL)
+			}
+		}
+	}
+}
+
+// TestEveryVendorOfLiteLLMIsALine, with an address of its own where it needs one.
+func TestEveryVendorOfLiteLLMIsALine(t *testing.T) {
+	t.Parallel()
+	config := "model_list:\n"
+	for name := range vendorKinds() {
+		config += fmt.Sprintf("- model_name: %s\n  litellm_params: {model: %s/m, input_cost_per_token: 1e-6, output_cost_per_token: 2e-6, "+
+			"api_base: https://%s.example/v1, api_key: os.environ/KEY}\n", name, name, strings.ReplaceAll(name, "_", "-"))
+	}
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := read(t, LiteLLM, "", func(o *Options) { o.Config = path })
+	if got, want := len(c.Document.Lines), len(vendorKinds()); got != want {
+		t.Errorf("%d lines, not %d: %+v", got, want, c.Remarks)
+	}
+}
+
+// TestChannelsOfSeveralKeys: newer versions of new-api keep several keys in a channel,
+// of which some may be switched off. Each is a line.
+func TestChannelsOfSeveralKeys(t *testing.T) {
+	t.Parallel()
+	dump := sample(t, "new-api.sqlite.sql") + `ALTER TABLE channels ADD COLUMN channel_info json;
+		UPDATE channels SET key = 'sk-first' || char(10) || 'sk-second' || char(10) || 'sk-third', weight = 9,
+		channel_info = '{"is_multi_key":true,"multi_key_size":3,"multi_key_status_list":{"1":3}}' WHERE id = 1;`
+	c := read(t, NewAPI, lite(t, dump), nil)
+	keys := map[string]string{}
+	for _, s := range c.Secrets {
+		keys[s.Path] = s.Value
+	}
+	lines := c.Document.Lines[:3]
+	for i, want := range []struct {
+		id, key string
+		enabled bool
+	}{{"openai-main-1", "sk-first", true}, {"openai-main-1-2", "sk-second", false}, {"openai-main-1-3", "sk-third", true}} {
+		l := lines[i]
+		if l.ID != want.id || l.Enabled != want.enabled || l.Weight != 3 || keys["/secrets/"+want.id+".key"] != want.key {
+			t.Errorf("line %+v has the key %q; want %+v", l, keys["/secrets/"+want.id+".key"], want)
+		}
+	}
+}

@@ -1,0 +1,343 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"tollgate/internal/account"
+)
+
+// Tables of LiteLLM.
+const (
+	keyTable    = "LiteLLM_VerificationToken"
+	userTable   = "LiteLLM_UserTable"
+	teamTable   = "LiteLLM_TeamTable"
+	budgetTable = "LiteLLM_BudgetTable"
+	modelTable  = "LiteLLM_ProxyModelTable"
+	memberTable = "LiteLLM_TeamMembership"
+)
+
+// consoleTeam is the team of the keys that LiteLLM gives its own web pages.
+const consoleTeam = "litellm-dashboard"
+
+// liteLLM is a source of LiteLLM that is being read.
+type liteLLM struct {
+	*draft
+	contents  *Contents
+	now       time.Time
+	unlimited *big.Rat
+	tables    tables
+	budgets   map[string]record
+	accounts  map[string]*liteAccount // by identifier
+	order     []string
+	taken     map[string]bool // emails of sign-ins
+}
+
+// liteAccount is an account that is being put together, with what its team or user
+// allows.
+type liteAccount struct {
+	Customer
+	models []string
+}
+
+// readLiteLLM plans an import of LiteLLM: of its config file, its database or both.
+func readLiteLLM(ctx context.Context, o Options, c *Contents, d *draft) error {
+	if o.Config == "" && o.Source == "" {
+		return fmt.Errorf("name LiteLLM's config file, its database, or both")
+	}
+	if o.Config != "" {
+		if err := readConfig(o, d); err != nil {
+			return err
+		}
+	}
+	if o.Source == "" {
+		return nil
+	}
+	found, err := readTables(ctx, o.Source, []string{keyTable, userTable, teamTable}, []string{budgetTable, modelTable, memberTable})
+	if err != nil {
+		return err
+	}
+	unlimited := new(big.Rat).SetFrac64(int64(o.Unlimited), 1_000_000_000)
+	s := liteLLM{draft: d, contents: c, now: o.Now, unlimited: unlimited, tables: found, budgets: map[string]record{},
+		accounts: map[string]*liteAccount{}, taken: map[string]bool{}}
+	for _, b := range found[budgetTable] {
+		s.budgets[b["budget_id"]] = b
+	}
+	s.readOwners(teamTable, "team", "team_id", "team_alias")
+	s.readOwners(userTable, "user", "user_id", "user_alias")
+	s.readKeys()
+	for _, id := range s.order {
+		c.Accounts = append(c.Accounts, s.accounts[id].Customer)
+	}
+	s.tellRest()
+	return nil
+}
+
+// tellRest remarks on what has no place here.
+func (s *liteLLM) tellRest() {
+	if n := len(s.tables[modelTable]); n > 0 {
+		s.remark(entry{"model", "", ""}, fmt.Sprintf("not carried over: models of the database, %d, which are encrypted there", n),
+			"write them into a config file, and give it as --litellm-config")
+	}
+	for _, m := range s.tables[memberTable] {
+		if m["budget_id"] != "" {
+			s.remark(entry{"team", m["team_id"], m["user_id"]}, "the member's budget within the team is not carried over",
+				"limit the member's keys with `tollgate key change`")
+		}
+	}
+}
+
+// readOwners turns teams or users into accounts.
+func (s *liteLLM) readOwners(table, about, id, alias string) {
+	count := s.count("accounts")
+	rows := slices.Clone(s.tables[table])
+	slices.SortFunc(rows, func(a, b record) int { return strings.Compare(a[id], b[id]) })
+	for _, row := range rows {
+		if row[id] == consoleTeam {
+			continue
+		}
+		count.Found++
+		e := entry{about, row[id], row[alias]}
+		a := &liteAccount{models: row.texts("models"), Customer: Customer{ID: about + ":" + row[id], Mark: row[id], Disabled: row.flag("blocked"),
+			Opening: account.Opening{Name: nameOr(row[alias], row[id], row[id]), Email: row["user_email"]},
+			Note:    fmt.Sprintf("Imported from %s: %s %s.", s.contents.Name, about, shown(row[id]))}}
+		setEmail(&a.Customer, e, s.notes, s.taken)
+		s.setBudget(&a.Customer, e, row)
+		s.tellLimits(e, row)
+		if err := a.Opening.Check(); err != nil {
+			count.Left++
+			s.remark(e, "it is left out: "+oneLine(err.Error()), "open an account for it by hand")
+			continue
+		}
+		s.add(a)
+	}
+}
+
+// add keeps an account.
+func (s *liteLLM) add(a *liteAccount) {
+	s.accounts[a.ID] = a
+	s.order = append(s.order, a.ID)
+}
+
+// setBudget gives an account what is left of a budget.
+func (s *liteLLM) setBudget(a *Customer, e entry, row record) {
+	budget := number(row["max_budget"])
+	if budget == nil {
+		s.remark(e, "it has no budget there, and is prepaid here: its balance is "+s.unlimited.FloatString(2)+" USD",
+			"give all of these a balance with --unlimited-usd, or single ones with `tollgate account credit`")
+		a.Credit, _ = amountOf(s.unlimited)
+		return
+	}
+	credit, ok := amountOf(left(budget, row))
+	if !ok {
+		s.remark(e, "its budget is more than an account can have: its balance is 0", "credit it with `tollgate account credit`")
+		return
+	}
+	a.Credit = credit
+	if span := row["budget_duration"]; span != "" {
+		s.remark(e, "its budget was renewed every "+shown(span)+"; its balance is what was left of it", "credit it as often")
+	}
+}
+
+// left is what has not been spent of a budget.
+func left(budget *big.Rat, row record) *big.Rat {
+	spent := number(row["spend"])
+	if spent == nil {
+		return budget
+	}
+	if spent.Cmp(budget) > 0 {
+		return new(big.Rat)
+	}
+	return new(big.Rat).Sub(budget, spent)
+}
+
+// tellLimits remarks on limits that nothing here has.
+func (s *liteLLM) tellLimits(e entry, row record) {
+	limits := []string{"tpm_limit", "tpd_limit", "max_parallel_requests"}
+	if e.about != "key" {
+		limits = append(limits, "rpm_limit")
+	}
+	for _, name := range limits {
+		if row[name] != "" {
+			s.remark(e, "not carried over: "+name, "limit its keys with --rpm and --daily-budget-usd of `tollgate key change`")
+		}
+	}
+	for _, name := range []string{"model_max_budget", "aliases", "budget_limits", "permissions"} {
+		if text := row[name]; text != "" && text != "{}" && text != "[]" {
+			s.remark(e, "not carried over: "+name, "")
+		}
+	}
+}
+
+// readKeys turns the keys into ours, of the team, the user or an account of their own.
+func (s *liteLLM) readKeys() {
+	rows := slices.Clone(s.tables[keyTable])
+	slices.SortFunc(rows, func(a, b record) int { return strings.Compare(a["token"], b["token"]) })
+	count, own := s.count("keys"), 0
+	for _, row := range rows {
+		if row["team_id"] == consoleTeam {
+			own++
+			continue
+		}
+		count.Found++
+		a := s.ownerOf(row)
+		if a == nil {
+			count.Left++
+			s.remark(keyEntry(row), "it is left out: its team or user is", "")
+			continue
+		}
+		a.Keys = append(a.Keys, s.keyOf(row, a))
+	}
+	if own > 0 {
+		s.remark(entry{"key", "", ""}, fmt.Sprintf("not carried over: keys of LiteLLM's own web pages, %d", own), "")
+	}
+}
+
+// keyEntry is a key in a remark: by what LiteLLM shows of it.
+func keyEntry(row record) entry { return entry{"key", row["key_name"], row["key_alias"]} }
+
+// ownerOf is the account of a key; nil: it was left out.
+func (s *liteLLM) ownerOf(row record) *liteAccount {
+	switch {
+	case row["team_id"] != "":
+		return s.accounts["team:"+row["team_id"]]
+	case row["user_id"] != "" && s.accounts["user:"+row["user_id"]] != nil:
+		return s.accounts["user:"+row["user_id"]]
+	}
+	e := keyEntry(row)
+	s.count("accounts").Found++
+	a := &liteAccount{Customer: Customer{ID: "key:" + row["token"], Mark: row["token"],
+		Opening: account.Opening{Name: nameOr(row["key_alias"], row["key_name"], "of a key")},
+		Note:    fmt.Sprintf("Imported from %s: a key of no team and no user.", s.contents.Name)}}
+	s.setBudget(&a.Customer, e, s.limitsOf(row))
+	s.add(a)
+	return a
+}
+
+// limitsOf is a key with the limits of its budget's row where it has none itself.
+func (s *liteLLM) limitsOf(row record) record {
+	budget := s.budgets[row["budget_id"]]
+	if budget == nil {
+		return row
+	}
+	out := record{}
+	for name, value := range row {
+		out[name] = value
+	}
+	for _, name := range []string{"max_budget", "budget_duration", "rpm_limit", "tpm_limit", "max_parallel_requests"} {
+		if _, own := out[name]; !own && budget[name] != "" {
+			out[name] = budget[name]
+		}
+	}
+	return out
+}
+
+// keyOf turns a key into ours.
+func (s *liteLLM) keyOf(row record, a *liteAccount) OldKey {
+	row = s.limitsOf(row)
+	e := keyEntry(row)
+	k := OldKey{ID: row["token"], Proof: account.Proof{Hash: row["token"], Hint: hintOf(row["key_name"])},
+		Settings: account.KeySettings{Name: shown(row["key_alias"]), Disabled: row.flag("blocked")}}
+	s.setKeyBudget(&k, e, row)
+	s.setRate(&k, e, row)
+	s.setKeyExpiry(&k, e, row)
+	s.setKeyModels(&k, e, row.texts("models"), a.models)
+	s.tellLimits(e, row)
+	return k
+}
+
+// hintOf is what LiteLLM shows of a key, where it is no more than that.
+func hintOf(name string) string {
+	if name = shown(name); len(name) > 12 {
+		return ""
+	}
+	return name
+}
+
+// setKeyBudget makes a key's budget its daily one where it was renewed every day, and
+// else the limit of what it may still spend.
+func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
+	budget := number(row["max_budget"])
+	if budget == nil {
+		return
+	}
+	span := row["budget_duration"]
+	if span == "1d" || span == "24h" || span == "daily" {
+		if daily, ok := amountOf(budget); ok && daily >= 0 {
+			k.Settings.DailyBudget = &daily
+		}
+		return
+	}
+	limit, ok := amountOf(left(budget, row))
+	if !ok || limit < 0 {
+		s.remark(e, "its budget is more than any account can spend, and is left out", "")
+		return
+	}
+	k.Settings.TotalLimit = &limit
+	if span != "" {
+		s.remark(e, "its budget was renewed every "+shown(span)+"; its limit is what was left of it, for good",
+			"raise total_limit_usd, or set a daily budget, with `tollgate key change`")
+	}
+}
+
+// mostRate is the largest limit of requests a minute that a key may have.
+const mostRate = 1_000_000
+
+// setRate limits requests a minute.
+func (s *liteLLM) setRate(k *OldKey, e entry, row record) {
+	if row["rpm_limit"] == "" {
+		return
+	}
+	switch rpm := row.whole("rpm_limit"); {
+	case rpm < 1:
+		k.Settings.Disabled = true
+		s.remark(e, "its key is disabled: its rpm_limit lets nothing through", "")
+	case rpm <= mostRate:
+		k.Settings.RPM = &rpm
+	}
+}
+
+// setKeyExpiry stops a key that has expired.
+func (s *liteLLM) setKeyExpiry(k *OldKey, e entry, row record) {
+	text := row["expires"]
+	if text == "" {
+		return
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
+		at, err := time.Parse(layout, text)
+		switch {
+		case err != nil:
+			continue
+		case at.Before(s.now):
+			k.Settings.Disabled = true
+			s.remark(e, "it has expired: its key is disabled", "")
+		default:
+			tellExpiry(s.notes, e, at)
+		}
+		return
+	}
+	s.remark(e, "when it expires cannot be read; its key does not", "disable the key then with `tollgate key disable`")
+}
+
+// setKeyModels allows a key the models that it and its account had.
+func (s *liteLLM) setKeyModels(k *OldKey, e entry, own, owner []string) {
+	key, all := namedModels(own)
+	theirs, accountAll := namedModels(owner)
+	switch {
+	case slices.Contains(own, "no-default-models") || slices.Contains(owner, "no-default-models") && all:
+		k.Settings.Disabled = true
+		s.remark(e, "its key is disabled: it was allowed no models", "")
+		return
+	case all && accountAll:
+		return
+	case all:
+		key = theirs
+	case !accountAll:
+		key = slices.DeleteFunc(key, func(model string) bool { return !slices.Contains(theirs, model) })
+	}
+	s.allow(k, e, key)
+}

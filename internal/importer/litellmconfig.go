@@ -1,0 +1,314 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/tree"
+	"tollgate/internal/wire"
+)
+
+// maxConfig bounds LiteLLM's config file in bytes.
+const maxConfig = 4 << 20
+
+// config is a config file of LiteLLM that is being read.
+type config struct {
+	*draft
+	providers map[string]catalog.Provider
+	kinds     map[string]vendorKind
+	named     map[string]bool // models
+	lines     []*draftLine    // put together before they are added: a credential is one line
+}
+
+// readConfig turns a config file into models and lines.
+func readConfig(o Options, d *draft) error {
+	raw, err := readFile(o.Config, maxConfig)
+	if err != nil {
+		return err
+	}
+	root, err := tree.Read(raw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(o.Config), err)
+	}
+	if root.Kind != tree.TableKind {
+		return fmt.Errorf("%s: must be a mapping with model_list, as LiteLLM's config file is", filepath.Base(o.Config))
+	}
+	c := config{draft: d, providers: o.Providers, kinds: vendorKinds(), named: map[string]bool{}}
+	if list := root.Get("model_list"); list != nil {
+		for _, item := range list.Items {
+			c.deployment(item)
+		}
+	}
+	c.aliases(root)
+	c.addLines()
+	c.tellRest(root)
+	return nil
+}
+
+// recordOfTable returns the scalar members of a table as texts.
+func recordOfTable(t *tree.Value) record {
+	r := record{}
+	if t == nil {
+		return r
+	}
+	for _, f := range t.Fields {
+		if f.Value.Kind == tree.PlainKind || f.Value.Kind == tree.QuotedKind {
+			r[f.Name] = f.Value.Text
+		}
+	}
+	return r
+}
+
+// deployment turns an entry of model_list into a model, where it is the first of its
+// name, and a part of a line.
+func (c *config) deployment(item *tree.Value) {
+	c.count("lines").Found++
+	named := recordOfTable(item)
+	name := named["model_name"]
+	params, info := recordOfTable(item.Get("litellm_params")), recordOfTable(item.Get("model_info"))
+	e := entry{"model", "", name}
+	if !c.named[name] {
+		c.count("models").Found++
+		c.named[name] = true
+	}
+	left := func(what, do string) {
+		c.count("lines").Left++
+		c.remark(e, "it is left out: "+what, do)
+	}
+	prefix, id := splitModel(params["model"], params["custom_llm_provider"], params["api_base"])
+	kind := c.kinds[prefix]
+	switch {
+	case strings.Contains(name, "*") || strings.Contains(params["model"], "*"):
+		left("a pattern is no model here", "name the models that it stands for")
+		return
+	case kind.provider == "":
+		left("its provider "+shown(prefix)+" is not carried over", "see docs/providers.md for what tollgate has for it")
+		return
+	case kind.needs && params["api_base"] == "":
+		left("it has no api_base", "add a line for it to the catalog by hand")
+		return
+	}
+	said := c.factsFor(params, info, id)
+	if what := otherKind(id, said); what != "" {
+		left("it makes "+what+", and not answers to chats", "add it to the catalog by hand, if tollgate has models of its kind")
+		return
+	}
+	if !c.priced(e, said) {
+		c.count("lines").Left++
+		return
+	}
+	c.put(e, kind, params, id)
+	c.tellParams(e, params)
+}
+
+// priced adds a model with its price, and tells whether there is one now.
+func (c *config) priced(e entry, said facts) bool {
+	if said.rates.input == nil || said.rates.output == nil {
+		if !c.has(e.name) {
+			c.remark(e, "it is left out: neither the config nor --models says its price",
+				"give LiteLLM's model_prices_and_context_window.json as --models")
+		}
+		return c.has(e.name)
+	}
+	if m := c.models[e.name]; m != nil {
+		if input, _ := priceOf(said.rates.input); input != m.Price.Input {
+			c.remark(e, "its entries have several prices: that of the first is the model's", "")
+		}
+		return true
+	}
+	c.known[e.name] = said
+	c.addModel(e.name, said.rates)
+	return c.has(e.name)
+}
+
+// factsFor is what is known about an entry: by itself, or by the file of models.
+func (c *config) factsFor(params, info record, id string) facts {
+	var f facts
+	for _, name := range []string{info["base_model"], params["base_model"], params["model"], id} {
+		if known, ok := c.known[name]; ok && name != "" {
+			f = known
+			break
+		}
+	}
+	own := record{}
+	maps.Copy(own, info)
+	maps.Copy(own, params)
+	said := factsOf(own)
+	if said.rates.input != nil || said.rates.output != nil {
+		f.rates = said.rates
+		if f.rates.input == nil {
+			f.rates.input = new(big.Rat)
+		}
+		if f.rates.output == nil {
+			f.rates.output = new(big.Rat)
+		}
+	}
+	if said.mode != "" {
+		f.mode = said.mode
+	}
+	if info["max_input_tokens"] != "" {
+		f.context = said.context
+	}
+	if info["max_output_tokens"] != "" {
+		f.most = said.most
+	}
+	f.reasoning = f.reasoning || said.reasoning
+	return f
+}
+
+// environment finds a reference to a variable.
+var environment = regexp.MustCompile(`^os\.environ/([A-Za-z_][A-Za-z0-9_]{0,127})$`)
+
+// put adds an entry to the line of its credential.
+func (c *config) put(e entry, kind vendorKind, params record, id string) {
+	spec := catalog.LineSpec{Provider: kind.provider, BaseURL: strings.TrimRight(params["api_base"], "/"), Forms: kind.forms, Enabled: true,
+		Priority: rankOf(params, "order", 1), Weight: weightOf(params), MaxConcurrent: rankOf(params, "max_parallel_requests", 0)}
+	if found := environment.FindStringSubmatch(spec.BaseURL); found != nil {
+		c.remark(e, "its address is in the variable "+found[1]+", and lines name theirs", "write it as base_url into the catalog")
+		spec.BaseURL = ""
+	}
+	if spec.BaseURL == "" {
+		spec.BaseURL = kind.base
+	} else if kind.provider == "openai" {
+		spec.Forms = []wire.Form{wire.FormChat}
+	}
+	credential := params["api_key"]
+	if found := environment.FindStringSubmatch(credential); found != nil {
+		credential, spec.APIKey = "", "${"+found[1]+"}"
+	} else if credential == "" && kind.key != "" {
+		spec.APIKey = "${" + kind.key + "}"
+	}
+	for _, l := range c.lines {
+		if _, serves := l.spec.Models[e.name]; !serves && sameLine(&l.spec, &spec) && l.credential == credential {
+			l.spec.Models[e.name] = id
+			return
+		}
+	}
+	spec.Models = map[string]string{e.name: id}
+	c.lines = append(c.lines, &draftLine{entry: entry{"line", "", kind.provider + " " + e.name}, spec: spec, credential: credential})
+}
+
+// sameLine tells whether two entries can be one line.
+func sameLine(a, b *catalog.LineSpec) bool {
+	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey && slices.Equal(a.Forms, b.Forms) &&
+		a.Priority == b.Priority && a.Weight == b.Weight && a.MaxConcurrent == b.MaxConcurrent
+}
+
+// rankOf is a whole number of a line, at least so much.
+func rankOf(params record, name string, least int64) int {
+	return int(min(max(params.whole(name), least), maxWeight))
+}
+
+// weightOf is an entry's share, by what LiteLLM shares by: weight, else rpm.
+func weightOf(params record) int {
+	if weight := number(params["weight"]); weight != nil && weight.Sign() > 0 {
+		n, ok := scaled(weight, 2, true, maxWeight)
+		if ok {
+			return int(max(n, 1))
+		}
+	}
+	if rpm := params.whole("rpm"); rpm > 0 {
+		return int(min(rpm, maxWeight))
+	}
+	return 100
+}
+
+// aliases adds other names of models.
+func (c *config) aliases(root *tree.Value) {
+	for _, section := range []string{"router_settings", "litellm_settings"} {
+		settings := root.Get(section)
+		if settings == nil {
+			continue
+		}
+		for _, key := range []string{"model_group_alias", "model_alias_map"} {
+			if t := settings.Get(key); t != nil {
+				for _, f := range t.Fields {
+					c.alias(f.Name, f.Value)
+				}
+			}
+		}
+	}
+}
+
+// alias adds another name of a model, with its price and on its lines.
+func (c *config) alias(name string, value *tree.Value) {
+	target := value.Text
+	if value.Kind == tree.TableKind {
+		target = recordOfTable(value)["model"]
+	}
+	e := entry{"model", "", name}
+	c.count("models").Found++
+	m := c.models[target]
+	if m == nil || c.has(name) {
+		c.remark(e, "it is left out: it is another name of "+shown(target)+", which was not carried over", "")
+		return
+	}
+	alias := *m
+	alias.ID = name
+	if err := checkDocument(&catalog.Document{Models: []catalog.Model{alias}}, nil); err != nil {
+		c.remark(e, "it is left out: "+oneLine(err.Error()), "add it to the catalog by hand, by another name")
+		return
+	}
+	c.models[name] = &alias
+	c.order = append(c.order, name)
+	for _, l := range c.lines {
+		if theirs, serves := l.spec.Models[target]; serves {
+			l.spec.Models[name] = theirs
+		}
+	}
+}
+
+// addLines adds the lines. What they count is entries of the config.
+func (c *config) addLines() {
+	count := c.count("lines")
+	made := 0
+	for _, l := range c.lines {
+		if c.addLine(*l, c.providers) {
+			made++
+		}
+	}
+	count.Found, count.Made, count.Left = count.Left+len(c.lines), made, count.Left+len(c.lines)-made
+}
+
+// tellParams remarks on what a line has no place for.
+func (c *config) tellParams(e entry, params record) {
+	carried := []string{"model", "api_base", "api_key", "custom_llm_provider", "base_model", "weight", "order", "max_parallel_requests",
+		"mode", "input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost"}
+	var left []string
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if !slices.Contains(carried, name) && !behind.MatchString(name) {
+			left = append(left, shown(name))
+		}
+	}
+	if len(left) > 0 {
+		c.remark(e, "not carried over: "+strings.Join(left, ", "), "see lines in docs/operator.md, Catalog")
+	}
+}
+
+// tellRest remarks on settings that have a counterpart elsewhere, or none.
+func (c *config) tellRest(root *tree.Value) {
+	for _, section := range []string{"router_settings", "litellm_settings", "general_settings"} {
+		t := root.Get(section)
+		if t == nil {
+			continue
+		}
+		for _, f := range t.Fields {
+			what, do := "it is not carried over", ""
+			switch f.Name {
+			case "model_group_alias", "model_alias_map":
+				continue
+			case "fallbacks", "default_fallbacks", "context_window_fallbacks", "content_policy_fallbacks":
+				do = "give a model a second line, with a larger number as its priority"
+			case "master_key":
+				do = "operators have admin_token, see docs/operator.md, Settings"
+			}
+			c.remark(entry{"setting", "", section + "." + f.Name}, what, do)
+		}
+	}
+}

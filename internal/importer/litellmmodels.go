@@ -1,0 +1,47 @@
+package importer
+
+import (
+	"strings"
+
+	"tollgate/internal/account"
+)
+
+// namedModels are the models of a list, and whether it allows all.
+func namedModels(list []string) (models []string, all bool) {
+	for _, model := range list {
+		switch model {
+		case "all-team-models", "all-proxy-models", "*":
+			return nil, true
+		}
+		models = append(models, model)
+	}
+	return models, len(models) == 0
+}
+
+// allow allows a key some models. Patterns and groups of models mean nothing here.
+func (s *liteLLM) allow(k *OldKey, e entry, models []string) {
+	good := []string{}
+	for _, model := range models {
+		if strings.Contains(model, "*") {
+			s.remark(e, "it was allowed models by a pattern, "+shown(model)+", which allows none here", "name them with `tollgate key change`")
+			continue
+		}
+		good = append(good, model)
+	}
+	if len(s.models) > 0 {
+		for _, model := range good {
+			if !s.has(model) {
+				s.remark(e, "it is allowed "+shown(model)+", which is no model of the catalog",
+					"where it is a group of models, name these with `tollgate key change`")
+			}
+		}
+	}
+	list, err := account.ParseAllowedModels(good)
+	if err != nil {
+		k.Settings.Disabled = true
+		s.remark(e, "its key is disabled: its list of models cannot be had ("+oneLine(err.Error())+")",
+			"set one with `tollgate key change`, and enable it")
+		return
+	}
+	k.Settings.AllowedModels = list
+}

@@ -1,0 +1,314 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"tollgate/internal/account"
+)
+
+// readUsers turns users into accounts, and their tokens into keys.
+func (s *oneAPI) readUsers() {
+	tokens := map[int64][]record{}
+	for _, t := range s.tables["tokens"] {
+		tokens[t.whole("user_id")] = append(tokens[t.whole("user_id")], t)
+	}
+	users := s.tables["users"]
+	slices.SortStableFunc(users, func(a, b record) int { return int(a.whole("id") - b.whole("id")) })
+	accounts, keys := s.count("accounts"), s.count("keys")
+	for _, u := range users {
+		if u["deleted_at"] != "" || u.whole("status") == statusGone {
+			delete(tokens, u.whole("id"))
+			continue
+		}
+		accounts.Found++
+		if a, ok := s.accountOf(u); ok {
+			a.Keys = s.keysOf(u, tokens[u.whole("id")])
+			s.plan.Accounts = append(s.plan.Accounts, a)
+		} else {
+			accounts.Left++
+			n := len(liveTokens(tokens[u.whole("id")]))
+			keys.Found, keys.Left = keys.Found+n, keys.Left+n
+		}
+		delete(tokens, u.whole("id"))
+	}
+	for _, user := range slices.Sorted(maps.Keys(tokens)) {
+		for _, t := range liveTokens(tokens[user]) {
+			keys.Found, keys.Left = keys.Found+1, keys.Left+1
+			s.remark(entry{"token", t["id"], t["name"]}, "it is left out: it has no user", "")
+		}
+	}
+	s.tellGroups()
+}
+
+// liveTokens are those that are not deleted.
+func liveTokens(tokens []record) (live []record) {
+	for _, t := range tokens {
+		if t["deleted_at"] == "" {
+			live = append(live, t)
+		}
+	}
+	return live
+}
+
+// accountOf turns a user into an account.
+func (s *oneAPI) accountOf(u record) (Customer, bool) {
+	e := entry{"user", u["id"], u["username"]}
+	a := Customer{ID: u["id"], Mark: u["username"], Disabled: u.whole("status") != statusOn,
+		Opening: account.Opening{Name: nameOr(u["display_name"], u["username"], u["id"]), Email: u["email"]},
+		Note:    fmt.Sprintf("Imported from %s: user %s (%s), group %s.", s.plan.Name, u["id"], shown(u["username"]), shown(groupOf(u)))}
+	s.setEmail(&a, e)
+	s.setFactor(&a, e, groupOf(u))
+	if err := a.Opening.Check(); err != nil {
+		s.remark(e, "it is left out: "+oneLine(err.Error()), "open an account for it by hand")
+		return a, false
+	}
+	return a, s.setCredit(&a, e, u)
+}
+
+// nameOr is the name of an account: what the user is called, and his name at the
+// source where that is another.
+func nameOr(display, name, id string) string {
+	display, name = shown(display), shown(name)
+	switch {
+	case name == "" && display == "":
+		return "user " + id
+	case name == "", display == "", display == name:
+		return display + strings.TrimPrefix(name, display)
+	}
+	return display + " (" + name + ")"
+}
+
+func groupOf(u record) string {
+	if group := strings.TrimSpace(u["group"]); group != "" {
+		return group
+	}
+	return defaultGroup
+}
+
+// setEmail keeps an address that is one, and makes a sign-in of it where no account
+// before has it.
+func (s *oneAPI) setEmail(a *Customer, e entry) {
+	setEmail(a, e, s.notes, s.taken)
+}
+
+// setEmail keeps the email of an account where it is one, and makes a sign-in of it
+// where it is not taken.
+func setEmail(a *Customer, e entry, n *notes, taken map[string]bool) {
+	if a.Opening.Email == "" {
+		return
+	}
+	email, err := account.ParseEmail(a.Opening.Email)
+	if err != nil {
+		n.remark(e, "its email is no address, and is left out", "")
+		a.Opening.Email = ""
+		return
+	}
+	a.Opening.Email = email
+	n.count("sign_ins").Found++
+	if taken[email] {
+		n.count("sign_ins").Left++
+		n.remark(e, "it has no sign-in: another one has the same email", "add one with `tollgate user create`")
+		return
+	}
+	taken[email], a.SignIn = true, true
+}
+
+// setFactor makes the ratio of a group the factor of an account's prices.
+func (s *oneAPI) setFactor(a *Customer, e entry, group string) {
+	share := s.shareOf(group)
+	if share.Cmp(whole(1)) == 0 {
+		return
+	}
+	factor, exact := factorOf(share)
+	if !exact {
+		s.remark(e, "the ratio of its group "+shown(group)+" is no factor of prices: "+factor.String()+" stands in its place",
+			"change it with `tollgate account change --price-factor`")
+	}
+	a.Opening.Factor = &factor
+}
+
+// shareOf is a group's share of the prices: 1 where nothing says another.
+func (s *oneAPI) shareOf(group string) *big.Rat {
+	if share := s.prices.group[group]; share != nil {
+		return share
+	}
+	return whole(1)
+}
+
+// setCredit gives an account what its user has left. The root user of one-api gives
+// itself a billion dollars, which stand for no limit and are no money.
+func (s *oneAPI) setCredit(a *Customer, e entry, u record) bool {
+	usd := s.prices.usd(u.whole("quota"))
+	if u.whole("role") == roleRoot && usd.Cmp(whole(largestFromRoot)) > 0 {
+		s.remark(e, "its quota stands for no limit, and is not carried over: its balance is 0", "credit it with `tollgate account credit`")
+		return true
+	}
+	credit, ok := amountOf(usd)
+	if !ok {
+		s.remark(e, "it is left out: its quota is more than an account can have", "open an account for it by hand")
+		return false
+	}
+	a.Credit = credit
+	return true
+}
+
+// keysOf turns tokens into keys.
+func (s *oneAPI) keysOf(u record, tokens []record) (keys []OldKey) {
+	count := s.count("keys")
+	for _, t := range liveTokens(tokens) {
+		count.Found++
+		e := entry{"token", t["id"], t["name"]}
+		proof, err := account.ProofOf("sk-" + strings.TrimSpace(t["key"]))
+		if err != nil {
+			count.Left++
+			s.remark(e, "it is left out: "+err.Error(), "make a key for it with `tollgate key create`")
+			continue
+		}
+		k := OldKey{ID: t["id"], Proof: proof, Settings: account.KeySettings{Name: shown(t["name"])}}
+		k.Settings.Disabled = t.whole("status") == statusOff
+		s.setLimit(&k, e, t)
+		s.setExpiry(&k, e, t)
+		s.setModels(&k, e, t, groupOf(u))
+		s.setAddresses(&k, e, t)
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// setLimit makes what is left of a token the limit of its key, which has spent nothing
+// yet.
+func (s *oneAPI) setLimit(k *OldKey, e entry, t record) {
+	if t.flag("unlimited_quota") {
+		return
+	}
+	limit, ok := amountOf(s.prices.usd(max(t.whole("remain_quota"), 0)))
+	if !ok {
+		s.remark(e, "its limit is more than any account can spend, and is left out", "")
+		return
+	}
+	k.Settings.TotalLimit = &limit
+}
+
+// setExpiry stops a key that has expired.
+func (s *oneAPI) setExpiry(k *OldKey, e entry, t record) {
+	until := t.whole("expired_time")
+	switch {
+	case t.whole("status") == statusGone, until > 0 && until < s.now.Unix():
+		k.Settings.Disabled = true
+		s.remark(e, "it has expired: its key is disabled", "")
+	case until > 0:
+		tellExpiry(s.notes, e, time.Unix(until, 0))
+	}
+}
+
+// tellExpiry remarks on a key that will expire: keys have no end here.
+func tellExpiry(n *notes, e entry, at time.Time) {
+	n.remark(e, "it expires at "+at.UTC().Format(time.RFC3339)+"; its key does not", "disable the key then with `tollgate key disable`")
+}
+
+// setModels allows a key the models of its token and its group.
+func (s *oneAPI) setModels(k *OldKey, e entry, t record, group string) {
+	own := t.list("models", ",")
+	if s.plan.Program == NewAPI {
+		own = nil
+		if t.flag("model_limits_enabled") {
+			own = t.list("model_limits", ",")
+		}
+		if theirs := strings.TrimSpace(t["group"]); theirs != "" && theirs != group {
+			if theirs == "auto" || s.shareOf(theirs).Cmp(s.shareOf(group)) != 0 {
+				s.remark(e, "its own group "+shown(theirs)+" has another price: the key pays what its account pays",
+					"see --prices of `tollgate account change`")
+			}
+			group = theirs
+		}
+	}
+	allowed, limited := s.allowed(own, group)
+	if !limited {
+		return
+	}
+	models, err := account.ParseAllowedModels(allowed)
+	if err != nil {
+		k.Settings.Disabled = true
+		s.remark(e, "its key is disabled: its list of models cannot be had ("+oneLine(err.Error())+")", "set one with `tollgate key change`")
+		return
+	}
+	k.Settings.AllowedModels = models
+}
+
+// allowed are the models that a token and its group allow together; false: all.
+func (s *oneAPI) allowed(own []string, group string) ([]string, bool) {
+	if group == "auto" {
+		return own, len(own) > 0
+	}
+	served := s.groups[group]
+	closed := len(served) < len(s.servedByAny())
+	out := []string{}
+	switch {
+	case len(own) > 0:
+		for _, model := range own {
+			if !closed || served[model] || !s.has(model) {
+				out = append(out, model)
+			}
+		}
+	case closed:
+		out = append(out, slices.Sorted(maps.Keys(served))...) // never nil, which allows all
+	default:
+		return nil, false
+	}
+	return out, true
+}
+
+// servedByAny are the models that some group has.
+func (s *oneAPI) servedByAny() map[string]bool {
+	all := map[string]bool{}
+	for _, models := range s.groups {
+		maps.Copy(all, models)
+	}
+	return all
+}
+
+// setAddresses allows a key the addresses of its token. What is no address let nobody
+// in before, and lets nobody in now.
+func (s *oneAPI) setAddresses(k *OldKey, e entry, t record) {
+	written := t.list("subnet", ",")
+	if s.plan.Program == NewAPI {
+		written = t.list("allow_ips", "\n,")
+	}
+	if len(written) == 0 {
+		return
+	}
+	var good []string
+	for _, one := range written {
+		if _, err := account.ParseAllowedIPs([]string{one}); err != nil {
+			s.remark(e, "an entry of its addresses is none, and is left out", "look at the addresses of its key")
+			continue
+		}
+		good = append(good, one)
+	}
+	if _, err := account.ParseAllowedIPs(good); err != nil || len(good) == 0 {
+		k.Settings.Disabled = true
+		s.remark(e, "its key is disabled: its list of addresses cannot be had", "set one with `tollgate key change`, and enable it")
+		return
+	}
+	k.Settings.AllowedIPs = good
+}
+
+// tellGroups remarks once on what groups are for that nothing here is.
+func (s *oneAPI) tellGroups() {
+	all := len(s.servedByAny())
+	for _, group := range slices.Sorted(maps.Keys(s.groups)) {
+		if len(s.groups[group]) < all {
+			s.remark(entry{"group", "", group},
+				"lines serve all accounts: the keys of its users are allowed its models alone, by a list that does not grow with the catalog",
+				"change the lists with `tollgate key change` when models come")
+		}
+	}
+	if len(s.groups) > 1 {
+		s.remark(entry{"group", "", ""}, "a channel of some groups is a line for all accounts, as far as they are allowed its models", "")
+	}
+}

@@ -1,0 +1,193 @@
+package importer
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+)
+
+// ratios are the prices of one-api and new-api: a model's ratio is what a token of the
+// prompt costs in quota, of which so many are a US dollar.
+type ratios struct {
+	program    Program
+	quota      *big.Rat // of a US dollar
+	model      map[string]*big.Rat
+	completion map[string]*big.Rat // share of the prompt's price
+	cached     map[string]*big.Rat // likewise
+	written    map[string]*big.Rat // likewise
+	group      map[string]*big.Rat
+	perRequest map[string]*big.Rat // US dollars a request, in place of ratios
+}
+
+// usualQuota is how much quota a US dollar is where nobody says.
+const usualQuota = 500_000
+
+// maxSettings bounds the file of settings in bytes.
+const maxSettings = 16 << 20
+
+// readSettings reads the answer of GET /api/option/.
+func readSettings(path string) (map[string]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	raw, err := readFile(path, maxSettings)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Data []struct {
+			Key   string          `json:"key"`
+			Value json.RawMessage `json:"value"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil || len(answer.Data) == 0 {
+		return nil, fmt.Errorf("%s: must be the answer of GET /api/option/, with the settings under data", path)
+	}
+	settings := map[string]string{}
+	for _, s := range answer.Data {
+		text := string(s.Value)
+		_ = json.Unmarshal(s.Value, &text) // what is no text is taken as it stands
+		settings[s.Key] = text
+	}
+	return settings, nil
+}
+
+// ratiosOf reads prices out of the settings of a program.
+func ratiosOf(p Program, settings map[string]string) (*ratios, error) {
+	r := &ratios{program: p, quota: whole(usualQuota)}
+	if text, ok := settings["QuotaPerUnit"]; ok {
+		if r.quota = number(text); r.quota == nil || r.quota.Sign() <= 0 {
+			return nil, fmt.Errorf("the setting QuotaPerUnit is no number above zero")
+		}
+	}
+	for name, into := range map[string]*map[string]*big.Rat{
+		"ModelRatio": &r.model, "CompletionRatio": &r.completion, "CacheRatio": &r.cached, "CreateCacheRatio": &r.written,
+		"GroupRatio": &r.group, "ModelPrice": &r.perRequest,
+	} {
+		read, err := numbersOf(settings[name])
+		if err != nil {
+			return nil, fmt.Errorf("the setting %s: %w", name, err)
+		}
+		*into = read
+	}
+	return r, nil
+}
+
+// numbersOf reads a JSON object of numbers.
+func numbersOf(text string) (map[string]*big.Rat, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	var raw map[string]json.Number
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
+		return nil, fmt.Errorf("must be a JSON object of numbers: %w", err)
+	}
+	out := make(map[string]*big.Rat, len(raw))
+	for name, n := range raw {
+		if out[name] = number(n.String()); out[name] == nil {
+			return nil, fmt.Errorf("%q is of no size that a price has", shown(name))
+		}
+	}
+	return out, nil
+}
+
+// usd is quota in US dollars.
+func (r *ratios) usd(quota int64) *big.Rat { return new(big.Rat).Quo(whole(quota), r.quota) }
+
+// of returns what a model costs; false: no ratio says so. guessed tells that the share
+// of the answer is the program's own rule, which no setting says.
+func (r *ratios) of(model string) (price rates, guessed, ok bool) {
+	ratio := r.model[model]
+	if ratio == nil {
+		return rates{}, false, false
+	}
+	price.input = new(big.Rat).Quo(product(ratio, whole(1_000_000)), r.quota)
+	share, said := r.completionShare(model)
+	price.output = product(price.input, share)
+	if r.program == NewAPI {
+		if cached := r.cached[model]; cached != nil {
+			price.cached = product(price.input, cached)
+		}
+		written := big.NewRat(5, 4) // what new-api takes where nobody says
+		if own := r.written[model]; own != nil {
+			written = own
+		}
+		price.written = product(price.input, written)
+	}
+	return price, !said, true
+}
+
+// completionShare is what an answer costs in shares of the prompt's price, and whether
+// a setting says so. new-api's own rules go before its settings.
+func (r *ratios) completionShare(model string) (*big.Rat, bool) {
+	said := r.completion[model]
+	share, binding := shareRule(r.program, model)
+	switch {
+	case said == nil || r.program == NewAPI && binding && !strings.Contains(model, "/"):
+		return share, false
+	default:
+		return said, true
+	}
+}
+
+// shareRule is the programs' own rule for what an answer costs, as far as it is known
+// from their versions 0.6.11 and 0.6.3; binding: at new-api no setting can change it.
+func shareRule(p Program, model string) (share *big.Rat, binding bool) {
+	for _, rule := range shareRules {
+		if rule.matches(p, model) {
+			return rule.share, !rule.open
+		}
+	}
+	return whole(1), false
+}
+
+// shareRuleRow is one rule: models by how their names begin, end or are.
+type shareRuleRow struct {
+	program      Program // empty: both
+	is           string
+	begins, ends string
+	share        *big.Rat
+	open         bool // at new-api a setting changes it
+}
+
+func (r shareRuleRow) matches(p Program, model string) bool {
+	return (r.program == "" || r.program == p) && (r.is == "" || r.is == model) &&
+		strings.HasPrefix(model, r.begins) && strings.HasSuffix(model, r.ends)
+}
+
+// shareRules are tried in order.
+var shareRules = []shareRuleRow{
+	{is: "gpt-3.5-turbo", share: whole(3)},
+	{begins: "gpt-3.5", ends: "0125", share: whole(3)},
+	{begins: "gpt-3.5", ends: "1106", share: whole(2)},
+	{begins: "gpt-3.5", share: big.NewRat(4, 3)},
+	{is: "gpt-4o-2024-05-13", share: whole(3)},
+	{begins: "gpt-4o", share: whole(4)},
+	{program: NewAPI, begins: "gpt-4.5-preview", share: whole(2)},
+	{begins: "gpt-4-turbo", share: whole(3)},
+	{program: OneAPI, begins: "gpt-4", ends: "preview", share: whole(3)},
+	{program: NewAPI, begins: "gpt-4", ends: "gpt-4-1106", share: whole(3)},
+	{begins: "gpt-4", share: whole(2), open: true},
+	{begins: "o1", share: whole(4)},
+	{program: NewAPI, begins: "o3", share: whole(4)},
+	{is: "chatgpt-4o-latest", share: whole(3)},
+	{begins: "claude-3", share: whole(5)},
+	{program: OneAPI, begins: "claude-", share: whole(3)},
+	{program: NewAPI, begins: "claude-instant-1", share: whole(3)},
+	{program: NewAPI, begins: "claude-2", share: whole(3)},
+	{begins: "mistral-", share: whole(3)},
+	{program: OneAPI, begins: "gemini-", share: whole(3)},
+	{program: NewAPI, begins: "gemini-1.5", share: whole(4)},
+	{program: NewAPI, begins: "gemini-2.0", share: whole(4)},
+	{program: NewAPI, begins: "gemini-2.5-pro-preview", share: whole(8)},
+	{program: NewAPI, begins: "gemini-", share: whole(4), open: true},
+	{program: NewAPI, is: "deepseek-chat", share: whole(4)},
+	{program: NewAPI, is: "deepseek-reasoner", share: whole(4)},
+	{program: OneAPI, begins: "deepseek-", share: whole(2)},
+	{is: "command-r", share: whole(3)},
+	{is: "command-r-plus", share: whole(5)},
+	{program: NewAPI, begins: "command", share: whole(4), open: true},
+	{program: OneAPI, begins: "command", share: whole(2)},
+	{program: NewAPI, begins: "ERNIE-", share: whole(2)},
+}

@@ -1,0 +1,139 @@
+package importer
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tollgate/internal/app"
+	"tollgate/internal/money"
+)
+
+// TestRatios: what a model costs follows from its ratios to the nano-dollar, and what
+// has no exact counterpart is rounded in the account's favour.
+func TestRatios(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		program                        Program
+		settings                       map[string]string
+		model                          string
+		input, output, cached, written money.Price
+		guessed                        bool
+	}{
+		"one-api": {OneAPI, map[string]string{"ModelRatio": `{"m": 1.25}`, "CompletionRatio": `{"m": 4}`}, "m",
+			2_500_000_000, 10_000_000_000, 2_500_000_000, 2_500_000_000, false},
+		"a third": {OneAPI, map[string]string{"ModelRatio": `{"gpt-3.5-turbo-0301": 0.75}`}, "gpt-3.5-turbo-0301",
+			1_500_000_000, 2_000_000_000, 1_500_000_000, 1_500_000_000, true},
+		"rounded down": {OneAPI, map[string]string{"ModelRatio": `{"m": 0.0000000001}`, "CompletionRatio": `{"m": 9}`}, "m", 0, 1, 0, 0, false},
+		"an exponent":  {OneAPI, map[string]string{"ModelRatio": `{"m": 1e-3}`}, "m", 2_000_000, 2_000_000, 2_000_000, 2_000_000, true},
+		"another unit": {OneAPI, map[string]string{"ModelRatio": `{"m": 1}`, "CompletionRatio": `{"m": 2}`, "QuotaPerUnit": "1000000"}, "m",
+			1_000_000_000, 2_000_000_000, 1_000_000_000, 1_000_000_000, false},
+		"a setting before a rule": {OneAPI, map[string]string{"ModelRatio": `{"gpt-4o": 1}`, "CompletionRatio": `{"gpt-4o": 2}`}, "gpt-4o",
+			2_000_000_000, 4_000_000_000, 2_000_000_000, 2_000_000_000, false},
+		"new-api's rule": {NewAPI, map[string]string{"ModelRatio": `{"gpt-4o": 1}`, "CompletionRatio": `{"gpt-4o": 2}`}, "gpt-4o",
+			2_000_000_000, 8_000_000_000, 2_000_000_000, 2_500_000_000, true},
+		"new-api's open rule": {NewAPI, map[string]string{"ModelRatio": `{"gpt-4": 15}`, "CompletionRatio": `{"gpt-4": 3}`}, "gpt-4",
+			30_000_000_000, 90_000_000_000, 30_000_000_000, 37_500_000_000, false},
+		"new-api's caches": {NewAPI, map[string]string{"ModelRatio": `{"m": 1}`, "CacheRatio": `{"m": 0.1}`, "CreateCacheRatio": `{"m": 2}`}, "m",
+			2_000_000_000, 2_000_000_000, 200_000_000, 4_000_000_000, true},
+	} {
+		r, err := ratiosOf(test.program, test.settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		price, guessed, ok := r.of(test.model)
+		m, fits := chatModel(test.model, price, facts{})
+		p := m.Price
+		if !ok || !fits || guessed != test.guessed || p.Input != test.input || p.Output != test.output || p.CachedInput != test.cached ||
+			p.CacheWrite != test.written {
+			t.Errorf("%s: %+v, by a rule: %v", name, p, guessed)
+		}
+	}
+}
+
+func TestQuotaInDollars(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		unit  string
+		quota int64
+		want  money.Amount
+	}{
+		{"500000", 1, 2000}, {"500000", 500_000, money.USD}, {"500000", -3, -6000}, {"7", 1, 142_857_143}, {"7", -1, -142_857_142},
+		{"0.5", 1, 2 * money.USD}, {"5e5", 1, 2000},
+	} {
+		r, err := ratiosOf(OneAPI, map[string]string{"QuotaPerUnit": test.unit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := amountOf(r.usd(test.quota)); !ok || got != test.want {
+			t.Errorf("%d of %s are %s", test.quota, test.unit, got)
+		}
+	}
+	if _, ok := amountOf(whole(1_000_000_001)); ok {
+		t.Error("more than an account can have passes")
+	}
+}
+
+func TestFactors(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]money.Factor{"0.8": 800_000, "1.23456789": 1_234_567} {
+		if got, exact := factorOf(number(text)); got != want || !exact {
+			t.Errorf("%s is %s, %v", text, got, exact)
+		}
+	}
+	for text, want := range map[string]money.Factor{"0": 1, "-1": 1, "0.0000001": 1, "1e30": money.One} {
+		if got, exact := factorOf(number(text)); got != want || exact {
+			t.Errorf("%s is %s, %v", text, got, exact)
+		}
+	}
+}
+
+func TestNumbersThatAreNone(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "a", "1/3", "0x10", "1e999999999", "1e-999999999", "NaN", "Inf", "1_000", "1 2"} {
+		if r := number(text); r != nil {
+			t.Errorf("%q is %v", text, r)
+		}
+	}
+	for _, settings := range []map[string]string{{"QuotaPerUnit": "0"}, {"QuotaPerUnit": "x"}, {"ModelRatio": "[]"},
+		{"GroupRatio": `{"a":"b"}`}, {"ModelRatio": `{"a":1e999}`}} {
+		if _, err := ratiosOf(OneAPI, settings); err == nil {
+			t.Errorf("%v passes", settings)
+		}
+	}
+}
+
+// TestSettingsOfTheProgram: what GET /api/option/ answers goes before the database,
+// which need not hold it.
+func TestSettingsOfTheProgram(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "options.json")
+	if err := os.WriteFile(path, []byte(`{"success":true,"data":[{"key":"ModelRatio","value":"{\"ERNIE-4.0-8K\":1,\"gpt-4o\":2}"},
+		{"key":"QuotaPerUnit","value":"500000"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := read(t, OneAPI, lite(t, sample(t, "one-api.sqlite.sql")), func(o *Options) { o.Settings = path })
+	if len(c.Document.Models) != 1 || c.Document.Models[0].ID != "gpt-4o" || c.Document.Models[0].Price.Input != 4*1_000_000_000 {
+		t.Errorf("models %+v", c.Document.Models)
+	}
+}
+
+// FuzzConfig: whatever a config file holds, it is read or refused, and the catalog that
+// it becomes is one.
+func FuzzConfig(f *testing.F) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "litellm.config.yaml"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(raw))
+	f.Add("model_list: [{model_name: a, litellm_params: {model: openai/gpt-4o, input_cost_per_token: 1e-6, output_cost_per_token: 2}}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(t.Context(), Options{Program: LiteLLM, Config: path, Secrets: "/s", Providers: app.Providers()}); err != nil {
+			t.Logf("refused: %v", err)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package importer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"tollgate/internal/store"
+)
+
+// record is a row of a source by column; NULL has no value.
+type record map[string]string
+
+// flag reads a boolean as the databases write it.
+func (r record) flag(column string) bool {
+	switch strings.ToLower(r[column]) {
+	case "1", "true", "t":
+		return true
+	}
+	return false
+}
+
+// whole reads a whole number; what is none is 0.
+func (r record) whole(column string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(r[column]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// list reads a list of texts separated by any of the characters, without blanks and
+// empty entries.
+func (r record) list(column, separators string) []string { return splitList(r[column], separators) }
+
+func splitList(text, separators string) (out []string) {
+	for _, one := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(separators, c) }) {
+		if one = strings.TrimSpace(one); one != "" {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// texts reads a JSON list of texts; what is none has none.
+func (r record) texts(column string) (out []string) {
+	_ = json.Unmarshal([]byte(r[column]), &out) // a column that a version has in another form has none
+	return out
+}
+
+// tables are the rows that were read of a source.
+type tables map[string][]record
+
+// maxRows bounds the rows of one table.
+const maxRows = 1_000_000
+
+// add keeps a row.
+func (t tables) add(table string, row record) error {
+	if len(t[table]) == maxRows {
+		return fmt.Errorf("the table %s has more than %d rows", table, maxRows)
+	}
+	t[table] = append(t[table], row)
+	return nil
+}
+
+// readTables reads tables of a source: those that it must have, and those that it may
+// have.
+func readTables(ctx context.Context, source string, must, may []string) (tables, error) {
+	found := tables{}
+	if strings.EqualFold(filepath.Ext(source), ".sql") {
+		if err := found.readDumpFile(source, append(must, may...)); err != nil {
+			return nil, err
+		}
+	} else if err := found.readDatabase(ctx, source, append(must, may...)); err != nil {
+		return nil, err
+	}
+	for _, table := range must {
+		if _, ok := found[table]; !ok {
+			return nil, fmt.Errorf("%s has no table %s: is it the right one?", nameOf(source), table)
+		}
+	}
+	return found, nil
+}
+
+// readDatabase reads a database in one snapshot.
+func (t tables) readDatabase(ctx context.Context, source string, names []string) (err error) {
+	db, err := store.OpenForeign(ctx, source)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	for _, table := range names {
+		rows := []record{}
+		err := db.Each(ctx, table, func(row map[string]string) error {
+			rows = append(rows, row)
+			if len(rows) > maxRows {
+				return fmt.Errorf("the table %s has more than %d rows", table, maxRows)
+			}
+			return nil
+		})
+		switch {
+		case errors.Is(err, store.ErrNoTable):
+			continue
+		case err != nil:
+			return err
+		}
+		t[table] = rows
+	}
+	return nil
+}
+
+// readDumpFile reads a dump.
+func (t tables) readDumpFile(path string, names []string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open the source: %w", err)
+	}
+	defer file.Close()
+	if err := readDump(file, t, names); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// nameOf is a source as an error may show it.
+func nameOf(source string) string {
+	if strings.Contains(source, "://") {
+		return "the database"
+	}
+	return filepath.Base(source)
+}
+
+// oneLine makes one line of a text.
+func oneLine(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	return strings.Join(strings.Fields(clean), " ")
+}

@@ -1,0 +1,136 @@
+package importer
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/money"
+)
+
+// Carried is what an import did, or a dry run would do.
+type Carried struct {
+	Program Program      `json:"program"`
+	Name    string       `json:"name"`
+	DryRun  bool         `json:"dry_run"`
+	Counts  []*Counted   `json:"counts"`
+	Credit  money.Amount `json:"credit_usd"` // what the accounts made began with, in all
+	Files   []Written    `json:"files"`
+	Remarks []Remark     `json:"remarks"`
+}
+
+// Counted is what became of one kind of entries: Found = Made + There + Left.
+type Counted struct {
+	What  string `json:"what"`
+	Found int    `json:"found"` // in the source
+	Made  int    `json:"made"`
+	There int    `json:"there"` // made by an import before
+	Left  int    `json:"left"`  // not carried over: a remark says why
+}
+
+// Written is a file that was written, or was there.
+type Written struct {
+	Path string `json:"path"`
+	Kept bool   `json:"kept"` // it was there, and was left as it is
+}
+
+// Remark is what was not carried over, or not as it was.
+type Remark struct {
+	About string `json:"about"` // channel, model, user, token, …: the source's word
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	What  string `json:"what"` // what is different here
+	Do    string `json:"do"`   // what to do about it; empty: nothing
+}
+
+// notes are what a plan says about itself.
+type notes struct {
+	Counts  []*Counted
+	Remarks []Remark
+}
+
+// entry is what remarks are about.
+type entry struct{ about, id, name string }
+
+// remark notes what is different about an entry.
+func (n *notes) remark(e entry, what, do string) {
+	n.Remarks = append(n.Remarks, Remark{About: e.about, ID: e.id, Name: shown(e.name), What: what, Do: do})
+}
+
+// shown is a text of a source as people read it: one line of a bounded length.
+func shown(text string) string {
+	const most = 80
+	clean := []rune(oneLine(text))
+	if len(clean) > most {
+		return string(clean[:most]) + "…"
+	}
+	return string(clean)
+}
+
+// Text is the report as people read it.
+func (r *Carried) Text() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-10s %8s %8s %8s %8s\n", "", "FOUND", "MADE", "THERE", "LEFT OUT")
+	for _, c := range r.Counts {
+		fmt.Fprintf(&out, "%-10s %8d %8d %8d %8d\n", strings.ReplaceAll(c.What, "_", " "), c.Found, c.Made, c.There, c.Left)
+	}
+	fmt.Fprintf(&out, "\nOpening balances: %s USD\n", r.Credit)
+	for _, f := range r.Files {
+		state := "written"
+		switch {
+		case f.Kept:
+			state = "was there, left as it is"
+		case r.DryRun:
+			state = "would be written"
+		}
+		fmt.Fprintf(&out, "%s: %s\n", f.Path, state)
+	}
+	if len(r.Remarks) > 0 {
+		out.WriteString("\nNot carried over, or not as it was:\n")
+	}
+	for _, g := range grouped(r.Remarks) {
+		fmt.Fprintf(&out, "\n%s\n  %s\n", g.names(), g.what)
+		if g.do != "" {
+			fmt.Fprintf(&out, "  > %s\n", g.do)
+		}
+	}
+	return out.String()
+}
+
+// sameRemark are entries with one remark.
+type sameRemark struct {
+	about, what, do string
+	of              []Remark
+}
+
+// grouped puts the same remarks together, in the order in which they came first.
+func grouped(remarks []Remark) (groups []*sameRemark) {
+	at := map[[3]string]*sameRemark{}
+	for _, r := range remarks {
+		key := [3]string{r.About, r.What, r.Do}
+		if at[key] == nil {
+			at[key] = &sameRemark{about: r.About, what: r.What, do: r.Do}
+			groups = append(groups, at[key])
+		}
+		at[key].of = append(at[key].of, r)
+	}
+	return groups
+}
+
+// names lists the first entries of a remark; --json has all.
+func (g *sameRemark) names() string {
+	const most = 8
+	var names []string
+	for _, r := range g.of[:min(len(g.of), most)] {
+		switch {
+		case r.ID != "" && r.Name != "":
+			names = append(names, r.ID+" ("+r.Name+")")
+		case r.ID+r.Name != "":
+			names = append(names, r.ID+r.Name)
+		}
+	}
+	text := strings.TrimSpace(g.about + " " + strings.Join(names, ", "))
+	if more := len(g.of) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,162 @@
+CREATE TABLE public."LiteLLM_BudgetTable" (
+    budget_id text NOT NULL,
+    max_budget double precision,
+    soft_budget double precision,
+    max_parallel_requests integer,
+    tpm_limit bigint,
+    rpm_limit bigint,
+    model_max_budget jsonb,
+    budget_duration text,
+    budget_reset_at timestamp(3) without time zone,
+    created_at timestamp(3) without time zone DEFAULT CURRENT_TIMESTAMP NOT NULL,
+    created_by text NOT NULL,
+    updated_at timestamp(3) without time zone DEFAULT CURRENT_TIMESTAMP NOT NULL,
+    updated_by text NOT NULL,
+    allowed_models text[] DEFAULT ARRAY[]::text[],
+    tpd_limit bigint,
+    temp_budget_increase double precision,
+    temp_budget_expiry timestamp(3) without time zone
+);
+CREATE TABLE public."LiteLLM_ProxyModelTable" (
+    model_id text NOT NULL,
+    model_name text NOT NULL,
+    litellm_params jsonb NOT NULL,
+    model_info jsonb,
+    created_at timestamp(3) without time zone DEFAULT CURRENT_TIMESTAMP NOT NULL,
+    created_by text NOT NULL,
+    updated_at timestamp(3) without time zone DEFAULT CURRENT_TIMESTAMP NOT NULL,
+    updated_by text NOT NULL,
+    blocked boolean DEFAULT false NOT NULL
+);
+CREATE TABLE public."LiteLLM_TeamMembership" (
+    user_id text NOT NULL,
+    team_id text NOT NULL,
+    spend double precision DEFAULT 0.0 NOT NULL,
+    budget_id text,
+    total_spend double precision DEFAULT 0.0 NOT NULL
+);
+CREATE TABLE public."LiteLLM_TeamTable" (
+    team_id text NOT NULL,
+    team_alias text,
+    organization_id text,
+    admins text[],
+    members text[],
+    members_with_roles jsonb DEFAULT '{}'::jsonb NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    max_budget double precision,
+    spend double precision DEFAULT 0.0 NOT NULL,
+    models text[],
+    max_parallel_requests integer,
+    tpm_limit bigint,
+    rpm_limit bigint,
+    budget_duration text,
+    budget_reset_at timestamp(3) without time zone,
+    blocked boolean DEFAULT false NOT NULL,
+    created_at timestamp(3) without time zone DEFAULT CURRENT_TIMESTAMP NOT NULL,
+    updated_at timestamp(3) without time zone DEFAULT CURRENT_TIMESTAMP NOT NULL,
+    model_spend jsonb DEFAULT '{}'::jsonb NOT NULL,
+    model_max_budget jsonb DEFAULT '{}'::jsonb NOT NULL,
+    model_id integer,
+    team_member_permissions text[] DEFAULT ARRAY[]::text[],
+    object_permission_id text,
+    router_settings jsonb DEFAULT '{}'::jsonb,
+    policies text[] DEFAULT ARRAY[]::text[],
+    allow_team_guardrail_config boolean DEFAULT false NOT NULL,
+    soft_budget double precision,
+    access_group_ids text[] DEFAULT ARRAY[]::text[],
+    budget_limits jsonb,
+    default_team_member_models text[] DEFAULT ARRAY[]::text[],
+    tpd_limit bigint
+);
+CREATE TABLE public."LiteLLM_UserTable" (
+    user_id text NOT NULL,
+    user_alias text,
+    team_id text,
+    sso_user_id text,
+    organization_id text,
+    password text,
+    teams text[] DEFAULT ARRAY[]::text[],
+    user_role text,
+    max_budget double precision,
+    spend double precision DEFAULT 0.0 NOT NULL,
+    user_email text,
+    models text[],
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    max_parallel_requests integer,
+    tpm_limit bigint,
+    rpm_limit bigint,
+    budget_duration text,
+    budget_reset_at timestamp(3) without time zone,
+    allowed_cache_controls text[] DEFAULT ARRAY[]::text[],
+    model_spend jsonb DEFAULT '{}'::jsonb NOT NULL,
+    model_max_budget jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp(3) without time zone DEFAULT CURRENT_TIMESTAMP,
+    updated_at timestamp(3) without time zone DEFAULT CURRENT_TIMESTAMP,
+    object_permission_id text,
+    policies text[] DEFAULT ARRAY[]::text[],
+    password_reset_required boolean,
+    last_breach_check_at timestamp(3) without time zone
+);
+CREATE TABLE public."LiteLLM_VerificationToken" (
+    token text NOT NULL,
+    key_name text,
+    key_alias text,
+    soft_budget_cooldown boolean DEFAULT false NOT NULL,
+    spend double precision DEFAULT 0.0 NOT NULL,
+    expires timestamp(3) without time zone,
+    models text[],
+    aliases jsonb DEFAULT '{}'::jsonb NOT NULL,
+    config jsonb DEFAULT '{}'::jsonb NOT NULL,
+    user_id text,
+    team_id text,
+    permissions jsonb DEFAULT '{}'::jsonb NOT NULL,
+    max_parallel_requests integer,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    blocked boolean,
+    tpm_limit bigint,
+    rpm_limit bigint,
+    max_budget double precision,
+    budget_duration text,
+    budget_reset_at timestamp(3) without time zone,
+    allowed_cache_controls text[] DEFAULT ARRAY[]::text[],
+    model_spend jsonb DEFAULT '{}'::jsonb NOT NULL,
+    model_max_budget jsonb DEFAULT '{}'::jsonb NOT NULL,
+    budget_id text,
+    organization_id text,
+    created_at timestamp(3) without time zone DEFAULT CURRENT_TIMESTAMP,
+    created_by text,
+    updated_at timestamp(3) without time zone DEFAULT CURRENT_TIMESTAMP,
+    updated_by text,
+    allowed_routes text[] DEFAULT ARRAY[]::text[],
+    object_permission_id text,
+    auto_rotate boolean DEFAULT false,
+    key_rotation_at timestamp(3) without time zone,
+    last_rotation_at timestamp(3) without time zone,
+    rotation_count integer DEFAULT 0,
+    rotation_interval text,
+    project_id text,
+    router_settings jsonb DEFAULT '{}'::jsonb,
+    policies text[] DEFAULT ARRAY[]::text[],
+    access_group_ids text[] DEFAULT ARRAY[]::text[],
+    last_active timestamp(3) without time zone,
+    agent_id text,
+    budget_limits jsonb,
+    budget_fallbacks jsonb DEFAULT '{}'::jsonb NOT NULL,
+    key_type text,
+    settings_updated_at timestamp(3) without time zone,
+    tpd_limit bigint,
+    total_spend double precision DEFAULT 0.0 NOT NULL
+);
+INSERT INTO public."LiteLLM_TeamTable" VALUES ('team-red', 'Red team', NULL, '{}', '{}', '[]', '{}', 50, 12.34567, '{gpt-4o,fast}', NULL, NULL, NULL, '30d', NULL, false, '2026-11-24 04:40:30.907', '2026-11-24 04:40:30.907', '{}', '{}', NULL, '{}', NULL, '{}', '{}', false, NULL, '{}', NULL, '{}', NULL);
+INSERT INTO public."LiteLLM_UserTable" VALUES ('ben', NULL, NULL, NULL, NULL, NULL, '{}', NULL, NULL, 0, 'ben@example.com', '{}', '{}', NULL, NULL, NULL, NULL, NULL, '{}', '{}', '{}', '2026-11-24 04:40:31.095', '2026-11-24 04:40:31.095', NULL, '{}', NULL, NULL);
+INSERT INTO public."LiteLLM_UserTable" VALUES ('ada', 'Ada', NULL, NULL, NULL, NULL, '{}', NULL, 20, 0.1123457, 'ada@example.com', '{}', '{}', NULL, NULL, NULL, NULL, NULL, '{}', '{}', '{}', '2026-11-24 04:40:31.018', '2026-11-24 04:40:31.018', NULL, '{}', NULL, NULL);
+INSERT INTO public."LiteLLM_VerificationToken" VALUES ('66a12c0a5650ccda121781ce3fb5568e152dc040f37a64f84ef46571e5872ae5', 'sk-...7jeg', 'daily', false, 0, NULL, '{gpt-4o}', '{}', '{}', 'ada', NULL, '{}', NULL, '{}', NULL, NULL, 60, 5, '1d', '2026-11-25 00:00:00', '{}', '{}', '{}', NULL, NULL, '2026-11-24 04:40:31.288', NULL, '2026-11-24 04:40:31.288', NULL, '{}', NULL, false, NULL, NULL, 0, NULL, NULL, '{}', '{}', '{}', NULL, NULL, NULL, '{}', NULL, NULL, NULL, 0);
+INSERT INTO public."LiteLLM_VerificationToken" VALUES ('6616de027baf8aeb3c59211e988b670be56b7d2c4bf71eeba4c2b7088f63c564', 'sk-...vlZg', 'soon', false, 0, '2026-12-04 04:40:31.371', '{}', '{}', '{}', 'ada', NULL, '{}', NULL, '{}', NULL, NULL, NULL, NULL, NULL, NULL, '{}', '{}', '{}', NULL, NULL, '2026-11-24 04:40:31.474', NULL, '2026-11-24 04:40:31.474', NULL, '{}', NULL, false, NULL, NULL, 0, NULL, NULL, '{}', '{}', '{}', NULL, NULL, NULL, '{}', NULL, NULL, NULL, 0);
+INSERT INTO public."LiteLLM_VerificationToken" VALUES ('a8fcd0f350076b823b6b6c09c69dcb3a7e4452332f86531e4cc94565249fd427', 'sk-...ZRow', 'bens', false, 0, NULL, '{all-proxy-models}', '{}', '{}', 'ben', NULL, '{}', NULL, '{}', NULL, NULL, NULL, NULL, NULL, NULL, '{}', '{}', '{}', NULL, NULL, '2026-11-24 04:40:31.583', NULL, '2026-11-24 04:40:31.583', NULL, '{}', NULL, false, NULL, NULL, 0, NULL, NULL, '{}', '{}', '{}', NULL, NULL, NULL, '{}', NULL, NULL, NULL, 0);
+INSERT INTO public."LiteLLM_VerificationToken" VALUES ('4db7fe163d0f8befcdf8b0ef58e33f0b0b90adbef8afa4ef73eeff8942df8c71', 'sk-...F8vg', 'teams', false, 0, NULL, '{all-team-models}', '{}', '{}', NULL, 'team-red', '{}', NULL, '{}', NULL, NULL, NULL, NULL, NULL, NULL, '{}', '{}', '{}', NULL, NULL, '2026-11-24 04:40:31.675', NULL, '2026-11-24 04:40:31.675', NULL, '{}', NULL, false, NULL, NULL, 0, NULL, NULL, '{}', '{}', '{}', NULL, NULL, NULL, '{}', NULL, NULL, NULL, 0);
+INSERT INTO public."LiteLLM_VerificationToken" VALUES ('4c386fad3314f0e631c54b335faaf86203f580104359b86e93ec8eeb486bcc62', 'sk-...mw1w', 'stopped', false, 0, NULL, '{}', '{}', '{}', NULL, 'team-red', '{}', NULL, '{}', true, NULL, NULL, NULL, NULL, NULL, '{}', '{}', '{}', NULL, NULL, '2026-11-24 04:40:31.75', NULL, '2026-11-24 04:40:31.75', NULL, '{}', NULL, false, NULL, NULL, 0, NULL, NULL, '{}', '{}', '{}', NULL, NULL, NULL, '{}', NULL, NULL, NULL, 0);
+INSERT INTO public."LiteLLM_VerificationToken" VALUES ('1b645b2ca8d1c42e35dbb268dce983a5e7ef0534a9f20b6367d699b8520a87f5', 'sk-...x9Vg', 'lone', false, 0, NULL, '{}', '{}', '{}', NULL, NULL, '{}', NULL, '{}', NULL, NULL, NULL, 1, NULL, NULL, '{}', '{}', '{}', NULL, NULL, '2026-11-24 04:40:31.847', NULL, '2026-11-24 04:40:31.847', NULL, '{}', NULL, false, NULL, NULL, 0, NULL, NULL, '{}', '{}', '{}', NULL, NULL, NULL, '{}', NULL, NULL, NULL, 0);
+INSERT INTO public."LiteLLM_VerificationToken" VALUES ('caab0b8fcac92cf309076ca29b94c315d19b99ce84fdaaac2942dbc243acfc6a', 'sk-...6789', 'own', false, 0, NULL, '{}', '{}', '{}', 'ada', NULL, '{}', NULL, '{}', NULL, NULL, NULL, NULL, NULL, NULL, '{}', '{}', '{}', NULL, NULL, '2026-11-24 04:40:31.936', NULL, '2026-11-24 04:40:31.936', NULL, '{}', NULL, false, NULL, NULL, 0, NULL, NULL, '{}', '{}', '{}', NULL, NULL, NULL, '{}', NULL, NULL, NULL, 0);
+INSERT INTO public."LiteLLM_VerificationToken" VALUES ('5695de2d29f3872d1540a521432df4541e78eece4fa742c3da070329700872fe', 'sk-...Mq6g', 'ui', false, 0, '2026-11-25 04:40:31.941', '{}', '{}', '{}', 'ada', 'litellm-dashboard', '{}', NULL, '{}', NULL, NULL, NULL, NULL, NULL, NULL, '{}', '{}', '{}', NULL, NULL, '2026-11-24 04:40:32.035', NULL, '2026-11-24 04:40:32.035', NULL, '{}', NULL, false, NULL, NULL, 0, NULL, NULL, '{}', '{}', '{}', NULL, NULL, NULL, '{}', NULL, NULL, NULL, 0);
+INSERT INTO public."LiteLLM_VerificationToken" VALUES ('540e4024dde0dc2150ca779a3381768522b6b4512219c0f97eb4a7a17acc2685', 'sk-...Mk7A', 'adas', false, 0.0123456, NULL, '{}', '{}', '{}', 'ada', NULL, '{}', NULL, '{}', NULL, NULL, NULL, NULL, NULL, NULL, '{}', '{}', '{}', NULL, NULL, '2026-11-24 04:40:31.204', NULL, '2026-11-24 04:40:31.204', NULL, '{}', NULL, false, NULL, NULL, 0, NULL, NULL, '{}', '{}', '{}', NULL, NULL, NULL, '{}', NULL, NULL, NULL, 0);
+INSERT INTO public."LiteLLM_VerificationToken" VALUES ('a1a09149091539f5739e84bfb106bf19562cb394edc431583549229d7cba8a87', 'sk-...UREw', 'total', false, 0.1000001, NULL, '{}', '{}', '{}', 'ada', NULL, '{}', NULL, '{}', NULL, 1000, NULL, 2.5, NULL, NULL, '{}', '{}', '{}', NULL, NULL, '2026-11-24 04:40:31.368', NULL, '2026-11-24 04:40:31.368', NULL, '{}', NULL, false, NULL, NULL, 0, NULL, NULL, '{}', '{}', '{}', NULL, NULL, NULL, '{}', NULL, NULL, NULL, 0);

@@ -1,0 +1,80 @@
+package importer
+
+import (
+	"strings"
+
+	"tollgate/internal/wire"
+)
+
+// vendorKind is how a provider of LiteLLM becomes a line.
+type vendorKind struct {
+	provider string // empty: there is none
+	base     string // where a model names none; empty: the provider's own, or none
+	key      string // variable with the credential where a model names none
+	forms    []wire.Form
+	needs    bool // a base address of the model's own
+}
+
+// vendorOf is a vendor of OpenAI's chat completions.
+func vendorOf(base, key string) vendorKind {
+	return vendorKind{provider: "openai", base: base, key: key, forms: []wire.Form{wire.FormChat}}
+}
+
+// vendorKinds are the providers of LiteLLM, by what stands before the slash of a model.
+func vendorKinds() map[string]vendorKind {
+	openai := vendorKind{provider: "openai", key: "OPENAI_API_KEY"}
+	own := vendorOf("", "")
+	own.needs = true
+	return map[string]vendorKind{
+		"openai":       openai,
+		"anthropic":    {provider: "anthropic", key: "ANTHROPIC_API_KEY"},
+		"gemini":       {provider: "gemini", key: "GEMINI_API_KEY"},
+		"azure":        {provider: "azure", key: "AZURE_API_KEY", forms: []wire.Form{wire.FormChat}, needs: true},
+		"groq":         vendorOf("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+		"mistral":      vendorOf("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+		"deepseek":     vendorOf("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
+		"openrouter":   vendorOf("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+		"together_ai":  vendorOf("https://api.together.xyz/v1", "TOGETHERAI_API_KEY"),
+		"fireworks_ai": vendorOf("https://api.fireworks.ai/inference/v1", "FIREWORKS_AI_API_KEY"),
+		"xai":          vendorOf("https://api.x.ai/v1", "XAI_API_KEY"),
+		"cerebras":     vendorOf("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+		"moonshot":     vendorOf("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
+		"zai":          vendorOf("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
+		"nvidia_nim":   vendorOf("https://integrate.api.nvidia.com/v1", "NVIDIA_NIM_API_KEY"),
+		"sambanova":    vendorOf("https://api.sambanova.ai/v1", "SAMBANOVA_API_KEY"),
+		"dashscope":    vendorOf("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"),
+		"perplexity": {provider: "openai", base: "https://api.perplexity.ai/v1", key: "PERPLEXITYAI_API_KEY",
+			forms: []wire.Form{wire.FormResponses}},
+		"openai_like":   own,
+		"custom_openai": own,
+		"hosted_vllm":   own,
+		"lm_studio":     own,
+		"litellm_proxy": own,
+	}
+}
+
+// splitModel splits a model of LiteLLM into its provider and the provider's own id.
+func splitModel(model, provider, base string) (prefix, id string) {
+	before, after, found := strings.Cut(model, "/")
+	_, known := vendorKinds()[before]
+	switch {
+	case provider != "" && found && before == provider:
+		return provider, after
+	case provider != "":
+		return provider, model
+	case found && known:
+		return before, after
+	case found:
+		return before, model
+	}
+	for begins, prefix := range map[string]string{"gpt-": "openai", "chatgpt-": "openai", "o1": "openai", "o3": "openai", "o4": "openai",
+		"claude-": "anthropic"} {
+		if strings.HasPrefix(model, begins) {
+			return prefix, model
+		}
+	}
+	if base != "" {
+		return "openai_like", model
+	}
+	return "", model
+}
