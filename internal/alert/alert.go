@@ -37,12 +37,13 @@ const (
 func pauses() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }
 
 // Alert says that a line, or one model on it, left service or returned to it,
-// as this node sees it. It is posted to the setting alert_url as it stands here.
+// or that one of its keys is refused or accepted again, as this node sees it. It is posted to the setting alert_url as it stands here.
 type Alert struct {
 	Line  string `json:"line"`
 	Model string `json:"model"`           // empty: the whole line
 	Form  string `json:"form,omitempty"`  // empty: the model in all forms
 	Tools bool   `json:"tools,omitempty"` // requests with tools alone
+	Key   string `json:"key,omitempty"`   // one of the line's keys: its position, last characters and reference
 	State string `json:"state"`
 	Cause string `json:"cause"` // empty for a return
 	At    int64  `json:"at"`    // Unix seconds

@@ -179,6 +179,7 @@ type LineSpec struct {
 	Provider      string            // a key of the providers given to Parse
 	BaseURL       string            // empty: the provider's own
 	APIKey        string            // a reference `${NAME}` or `${file:PATH}`; empty: none
+	APIKeys       []string          // references in place of APIKey; the first that its provider does not refuse is used
 	Models        map[string]string // our model id -> the provider's, at least one
 	Forms         []wire.Form       // nil: all that the provider has
 	Priority      int               // lower is tried first

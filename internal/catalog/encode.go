@@ -170,6 +170,9 @@ func (l *LineSpec) tree() *tree.Value {
 	if l.APIKey != "" {
 		n.Set("api_key", tree.Quoted(l.APIKey))
 	}
+	if len(l.APIKeys) > 0 {
+		n.Set("api_keys", words(l.APIKeys))
+	}
 	models := tree.Table()
 	for _, id := range slices.Sorted(maps.Keys(l.Models)) {
 		models.Set(id, tree.Quoted(l.Models[id]))

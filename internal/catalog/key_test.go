@@ -7,6 +7,15 @@ import (
 	"testing"
 )
 
+// keysOf are the credentials that a node has of a line, apart by spaces.
+func keysOf(l *Line) string {
+	var all []string
+	for _, k := range l.Keys() {
+		all = append(all, k.Value())
+	}
+	return strings.TrimSpace(strings.Join(all, " "))
+}
+
 // cloudLine is a catalog with one line of the cloud.
 func cloudLine(more string) string {
 	return "models: [" + chatModel + "]\nlines: [{id: l, provider: cloud, forms: [chat], models: {a: b}, " + more + "}]"
@@ -27,8 +36,8 @@ func TestKeysOfFiles(t *testing.T) {
 		}
 		doc := mustParse(t, cloudLine(`api_key: "${file:`+file+`}"`))
 		l := NewSnapshot(1, doc, testProviders(), environment(nil)).Lines("a")[0]
-		if l.Out != want || want == "" && l.Key() != strings.TrimSpace(text) {
-			t.Errorf("%.20q: out %q, key %q; want %q", text, l.Out, l.Key(), want)
+		if l.Out != want || want == "" && keysOf(l) != strings.TrimSpace(text) {
+			t.Errorf("%.20q: out %q, key %q; want %q", text, l.Out, keysOf(l), want)
 		}
 	}
 	doc := mustParse(t, cloudLine(`api_key: "${file:/nowhere/to/be/read}"`))
@@ -45,8 +54,8 @@ func TestKeysOfFiles(t *testing.T) {
 func TestKeylessLines(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, cloudLine("options: {auth: host}"))
-	if l := NewSnapshot(1, doc, testProviders(), environment(nil)).Lines("a")[0]; l.Out != "" || l.Key() != "" {
-		t.Errorf("out %q, key %q", l.Out, l.Key())
+	if l := NewSnapshot(1, doc, testProviders(), environment(nil)).Lines("a")[0]; l.Out != "" || keysOf(l) != "" {
+		t.Errorf("out %q, key %q", l.Out, keysOf(l))
 	}
 }
 
@@ -55,4 +64,85 @@ func TestFormsAreForChat(t *testing.T) {
 	t.Parallel()
 	mustParse(t, `models: [{id: a, kind: image, price: {1K: 1}}]
 lines: [{id: l, provider: cloud, models: {a: b}, api_key: "${KEY}"}]`)
+}
+
+// TestSeveralKeys: a line has the keys that the node has, in their order, and is out
+// of service only without any; what is missing is warned of.
+func TestSeveralKeys(t *testing.T) {
+	t.Parallel()
+	doc := mustParse(t, cloudLine(`api_keys: ["${NEW}", "${OLD}"]`))
+	if again, _, err := Parse(doc.YAML(), testProviders()); err != nil || !Equal(doc, again) {
+		t.Errorf("printed and read again: %v", err)
+	}
+	for _, tt := range []struct {
+		vars           map[string]string
+		keys, out      string
+		warnings       string
+		firstIsMissing bool
+	}{
+		{map[string]string{"NEW": "new-key", "OLD": "old-key"}, "new-key old-key", "", "", false},
+		{map[string]string{"OLD": "old-key"}, "old-key", "",
+			"lines[0].api_keys[0]: the variable NEW is not set on this node, so line l goes without this key here", true},
+		{nil, "", "the variable NEW is not set on this node, and the variable OLD is not set on this node",
+			"lines[0]: the variable NEW is not set on this node, and the variable OLD is not set on this node, so line l is out of service here",
+			false},
+	} {
+		l := NewSnapshot(1, doc, testProviders(), environment(tt.vars)).Lines("a")[0]
+		if keysOf(l) != tt.keys || l.Out != tt.out {
+			t.Errorf("%v: keys %q, out %q", tt.vars, keysOf(l), l.Out)
+		}
+		if tt.firstIsMissing && (l.Keys()[0].Why == "" || l.Keys()[0].Mark() != "" || l.Keys()[1].Mark() == "") {
+			t.Errorf("%v: %+v", tt.vars, l.Keys())
+		}
+		var said []string
+		for _, w := range Unusable(doc, testProviders(), environment(tt.vars)) {
+			said = append(said, w.String())
+		}
+		if strings.Join(said, "\n") != tt.warnings {
+			t.Errorf("%v: warned %q", tt.vars, said)
+		}
+	}
+}
+
+// TestSeveralKeysAreReread: a key that cannot be read again stays, and the others
+// change beside it.
+func TestSeveralKeysAreReread(t *testing.T) {
+	t.Parallel()
+	doc := mustParse(t, cloudLine(`api_keys: ["${NEW}", "${OLD}"]`))
+	before := NewSnapshot(1, doc, testProviders(), environment(map[string]string{"NEW": "new-key", "OLD": "old-key"}))
+	anew, changed, lost := before.reread(testProviders(), environment(map[string]string{"NEW": "newer-key"}))
+	if got := keysOf(anew.Lines("a")[0]); got != "newer-key old-key" || len(changed) != 1 || len(lost) != 1 {
+		t.Errorf("keys %q, changed %v, lost %v", got, changed, lost)
+	}
+}
+
+// TestOriginOfRotatedKeys: while a new key stands before the old one, the line's
+// account at the provider is the one that it was.
+func TestOriginOfRotatedKeys(t *testing.T) {
+	t.Parallel()
+	origin := func(keys string) string {
+		return NewSnapshot(1, mustParse(t, cloudLine(keys)), testProviders(), environment(nil)).Lines("a")[0].Origin()
+	}
+	if one, two := origin(`api_key: "${OLD}"`), origin(`api_keys: ["${NEW}", "${OLD}"]`); one != two {
+		t.Errorf("origins %q and %q", one, two)
+	}
+}
+
+// TestFaultsOfKeys: what is no list of references is refused, and no value shown.
+func TestFaultsOfKeys(t *testing.T) {
+	t.Parallel()
+	for keys, want := range map[string]string{
+		`api_keys: []`: "lines[0].api_keys: must name at least one key",
+		`api_keys: ["${A}", "sk-literal"]`: "lines[0].api_keys[1]: must name a variable of the environment as ${NAME}, " +
+			"or a file as ${file:PATH}: a key itself is never stored",
+		`api_keys: ["${A}", "${A}"]`:                       "lines[0].api_keys[1]: is given twice",
+		`api_key: "${A}", api_keys: ["${B}"]`:              "lines[0].api_keys: cannot stand beside api_key: one of the two",
+		`api_keys: ["${A}"], options: {auth: host}`:        "lines[0].api_keys: has no meaning with these options",
+		`api_keys: [` + strings.Repeat(`"${A}",`, 9) + `]`: "lines[0].api_keys: must not have more than 8 entries",
+	} {
+		_, _, err := Parse([]byte(cloudLine(keys)), testProviders())
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sk-literal") {
+			t.Errorf("%s: %v, want %s", keys, err, want)
+		}
+	}
 }

@@ -61,10 +61,10 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	r.checkBaseURL(t, l.BaseURL, supported && provider.NeedsBaseURL && !r.lenient)
 	l.APIKey = t.text("api_key", secret.MaxReference)
 	if t.get("api_key") != nil && !secret.IsReference(l.APIKey) {
-		// The message must not repeat the value: it is probably a secret.
-		t.fault("api_key", "must name a variable of the environment as ${NAME}, or a file as ${file:PATH}: a key itself is never stored")
+		t.fault("api_key", noReference)
 		l.APIKey = ""
 	}
+	l.APIKeys = r.keys(t)
 	l.Models = r.lineModels(t, l.Provider, provider, supported, known, named)
 	forms, what := provider.Forms, fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(provider.Forms))
 	if !supported {
@@ -112,15 +112,49 @@ func chats(l *LineSpec, known map[string]*Model) bool {
 	return false
 }
 
+// noReference is what is said of a key that is none: not the value, which is
+// probably a secret.
+const noReference = "must name a variable of the environment as ${NAME}, or a file as ${file:PATH}: a key itself is never stored"
+
+// keys reads the references of a line's keys, which are used in their order.
+func (r *reader) keys(t *table) []string {
+	var out []string
+	items := t.list("api_keys", secret.MaxKeys)
+	for i, n := range items {
+		path := fmt.Sprintf("%s[%d]", t.at("api_keys"), i)
+		switch reference, ok := r.scalar(path, n); {
+		case !ok:
+		case !secret.IsReference(reference):
+			r.fault(path, n, noReference)
+		case slices.Contains(out, reference):
+			r.fault(path, n, "is given twice")
+		default:
+			out = append(out, reference)
+		}
+	}
+	switch n := t.get("api_keys"); {
+	case n == nil:
+	case t.get("api_key") != nil:
+		t.fault("api_keys", "cannot stand beside api_key: one of the two")
+	case n.Kind == tree.ListKind && len(n.Items) == 0:
+		t.fault("api_keys", "must name at least one key")
+	}
+	return out
+}
+
 // checkKey reports a line whose credential is missing, or of no use.
 func (r *reader) checkKey(t *table, l *LineSpec, provider Provider, supported bool) {
-	given := t.get("api_key") != nil
+	name := "api_key"
+	if t.get("api_keys") != nil {
+		name = "api_keys"
+	}
+	given := t.get(name) != nil
 	switch {
 	case !supported || r.lenient:
 	case !given && provider.keyed(l.Options):
 		t.fault("api_key", "is required for provider %s: the name of a variable, ${NAME}, or of a file, ${file:PATH}", l.Provider)
 	case given && provider.NeedsKey && !provider.keyed(l.Options):
-		t.fault("api_key", "has no meaning with these options: the line gets its credential in another way")
+		t.fault(name, "has no meaning with these options: the line gets its credential in another way")
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 
 	"tollgate/internal/catalog/secret"
 	"tollgate/internal/catalog/vendor"
@@ -48,13 +47,15 @@ type Line struct {
 
 // secrets are what a node knows of a line and shows to nobody but its provider.
 type secrets struct {
-	key     string
+	keys    []secret.LineKey
 	header  http.Header
 	resolve []string // what of the header stood elsewhere
 }
 
-// Key returns the line's credential, empty when it has none.
-func (l *Line) Key() string { return l.secret().key }
+// Keys returns the line's credentials in the order in which they are used, also
+// those that this node does not have; none of a line that needs none. Callers must
+// not change the slice.
+func (l *Line) Keys() []secret.LineKey { return l.secret().keys }
 
 // Header returns what goes with every call, references resolved. Callers must
 // not change it.
@@ -63,7 +64,11 @@ func (l *Line) Header() http.Header { return l.secret().header }
 // Secrets returns what must be shown to nobody but the line's provider.
 func (l *Line) Secrets() []string {
 	s := l.secret()
-	return append([]string{s.key}, s.resolve...)
+	all := make([]string, 0, len(s.keys)+len(s.resolve))
+	for _, k := range s.keys {
+		all = append(all, k.Value())
+	}
+	return append(all, s.resolve...)
 }
 
 // Fixed returns the top-level fields that the line gets with the same values in
@@ -183,8 +188,13 @@ func (s *Snapshot) reread(providers map[string]Provider, lookup func(string) (st
 		case old.Out == "" && l.Out != "":
 			lost = append(lost, Warning{l.ID, l.Out})
 			l.secret, l.Out = old.secret, ""
-		case old.Out != l.Out || !slices.Equal(old.Secrets(), l.Secrets()):
-			changed = append(changed, Warning{l.ID, l.Out})
+		default:
+			for _, why := range secret.Keep(old.Keys(), l.Keys()) {
+				lost = append(lost, Warning{l.ID, why})
+			}
+			if old.Out != l.Out || !slices.Equal(old.Secrets(), l.Secrets()) {
+				changed = append(changed, Warning{l.ID, l.Out})
+			}
 		}
 	}
 	return anew, changed, lost
@@ -212,7 +222,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	if l.BaseURL == "" {
 		l.BaseURL = provider.DefaultBaseURL
 	}
-	l.origin = l.Provider + "\n" + l.BaseURL + "\n" + l.APIKey
+	l.origin = l.Provider + "\n" + l.BaseURL + "\n" + spec.oldestKey()
 	l.asSent = vendor.ObeysBothLimits(l.BaseURL)
 	l.Forms = slices.DeleteFunc(slices.Clone(spec.Forms), func(f wire.Form) bool { return !slices.Contains(provider.Forms, f) })
 	if len(l.Forms) == 0 {
@@ -229,13 +239,10 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	l.fixed, l.omits = values(spec.Set), omits(&spec, l.BaseURL)
 	var own secrets
 	switch {
-	case spec.APIKey != "":
-		value, why := secret.Resolve(strings.TrimSuffix(strings.TrimPrefix(spec.APIKey, "${"), "}"), lookup)
-		if why != "" {
-			l.Out = why
+	case spec.oldestKey() != "":
+		if own.keys, l.Out = secret.Keys(spec.references(), lookup); l.Out != "" {
 			return l
 		}
-		own.key = value
 	case provider.keyed(spec.Options):
 		l.Out = "the line has no api_key"
 	case l.BaseURL == "" && provider.NeedsBaseURL:
@@ -248,12 +255,41 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	return l
 }
 
+// references are what stands for the line's keys, in the order of their use.
+func (l *LineSpec) references() []string {
+	if l.APIKey != "" {
+		return []string{l.APIKey}
+	}
+	return l.APIKeys
+}
+
+// oldestKey is the reference of the key that was there before others; empty: the line
+// has none.
+func (l *LineSpec) oldestKey() string {
+	all := l.references()
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
 // Unusable warns of the enabled lines of a document that could not be used on this
-// node, since a variable is not set or a file cannot be read.
+// node, or would lack one of their keys, since a variable is not set or a file cannot
+// be read.
 func Unusable(doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) (warnings []Warning) {
 	for i, spec := range doc.Lines {
-		if l := newLine(spec, providers, lookup); l.Enabled && l.Out != "" {
+		l := newLine(spec, providers, lookup)
+		if !l.Enabled {
+			continue
+		}
+		if l.Out != "" {
 			warnings = append(warnings, Warning{fmt.Sprintf("lines[%d]", i), fmt.Sprintf("%s, so line %s is out of service here", l.Out, l.ID)})
+		}
+		for j, k := range l.Keys() {
+			if k.Why != "" {
+				warnings = append(warnings, Warning{fmt.Sprintf("lines[%d].api_keys[%d]", i, j),
+					fmt.Sprintf("%s, so line %s goes without this key here", k.Why, l.ID)})
+			}
 		}
 	}
 	return warnings

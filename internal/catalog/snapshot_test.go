@@ -164,13 +164,13 @@ func TestSnapshotsKnowTheLinesOfAModel(t *testing.T) {
 		t.Error("a provider's id is a model")
 	}
 	first, second, spare, plain := s.Lines("a")[0], s.Lines("a")[1], s.Lines("a")[2], s.Lines("b")[1]
-	if first.Key() != "secret-one" || first.Out != "" {
-		t.Errorf("first: key %q, out %q", first.Key(), first.Out)
+	if keysOf(first) != "secret-one" || first.Out != "" {
+		t.Errorf("first: key %q, out %q", keysOf(first), first.Out)
 	}
-	if second.Key() != "" || second.Out != "the variable TWO is not set on this node" {
-		t.Errorf("second: key %q, out %q", second.Key(), second.Out)
+	if keysOf(second) != "" || second.Out != "the variable TWO is not set on this node" {
+		t.Errorf("second: key %q, out %q", keysOf(second), second.Out)
 	}
-	if spare.Out != "" || spare.Key() != "" || !spare.Speaks(wire.FormMessages) || second.Speaks(wire.FormResponses) {
+	if spare.Out != "" || keysOf(spare) != "" || !spare.Speaks(wire.FormMessages) || second.Speaks(wire.FormResponses) {
 		t.Errorf("spare: %+v", spare)
 	}
 	if plain.BaseURL != "https://chat.example/v1" {

@@ -181,6 +181,11 @@ func (w *Watcher) Refresh(ctx context.Context) error {
 		if l.Enabled && l.Out != "" {
 			w.opts.Log.Warn("catalog: a line is out of service on this node", "line", l.ID, "reason", l.Out)
 		}
+		for _, k := range l.Keys() {
+			if l.Enabled && k.Why != "" {
+				w.opts.Log.Warn("catalog: a line goes without one of its keys on this node", "line", l.ID, "reason", k.Why)
+			}
+		}
 	}
 	return nil
 }

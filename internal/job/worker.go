@@ -147,6 +147,7 @@ func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 		Count: int(r.Plan.Count), Tier: r.Plan.Tier, Larger: r.Plan.Larger, Ratio: r.Plan.Ratio,
 		Width: r.Plan.Width, Height: r.Plan.Height, Exact: r.Plan.Exact, Seconds: r.Plan.Seconds,
 		Key:       fmt.Sprintf("%s-%d", r.ID, p.Trace.Submissions(p.Number)),
+		KeyMark:   p.Trace.KeyMark(),
 		Submitted: time.UnixMilli(p.SubmittedMS),
 		Reading:   j.reading,
 	}
@@ -231,6 +232,7 @@ func (w *worker) send() error {
 		}
 		return failure
 	}
+	w.run.Trace.Submitted(made.KeyMark)
 	switch {
 	case made.Done && len(made.Results) == 0:
 		return upstream.Nothing(w.rec.Kind, "an answer without a result")

@@ -21,6 +21,8 @@ import (
 type Attempt struct {
 	Candidate
 
+	turn    keyTurn // of a request: its generators have turns of their own
+	nextKey bool    // it is to be made once more, with the key that turn has now
 	slot    bool
 	begun   time.Time
 	ended   atomic.Bool
@@ -34,7 +36,7 @@ type Attempt struct {
 
 // Chat makes the attempt's call, one. It implements chatcall.Adapter.
 func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Response, error) {
-	answer, err := a.entry.adapter.Chat(ctx, call)
+	answer, err := a.turn.key.adapter.Chat(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +95,7 @@ func (a *Attempt) succeeded(now time.Time) {
 	s, took := a.entry.stats, now.Sub(a.begun)
 	n, changes := s.Answered(now, a.origin, took)
 	a.number, a.good = n, true
+	a.turn.answered()
 	if a.origin.Job { // which goes on for minutes, and has said what it can about the line
 		a.decide()
 	}
@@ -106,6 +109,7 @@ func (a *Attempt) Failed(f *upstream.Failure) { a.failed(a.lines.now(), f) }
 
 func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
 	a.entry.redact(f)
+	a.nextKey = a.turn.failed(f)
 	a.entry.stats.metrics.failed(f)
 	if a.origin.Job {
 		a.lines.tell(a.Line.ID, a.entry.stats.Failed(now, a.origin, unprobed(f)))
@@ -155,6 +159,7 @@ func (a *Attempt) Broke(f *upstream.Failure) {
 	if f.Health == upstream.HealthNone || !a.good || a.broken.Swap(true) {
 		return
 	}
+	a.turn.failed(f)
 	s := a.entry.stats
 	s.metrics.broke(f)
 	now := a.lines.now()

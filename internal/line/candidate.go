@@ -118,9 +118,9 @@ func (l *Lines) Candidates(s *catalog.Snapshot, model, account string) ([]*Candi
 // candidate returns a line for an account's job of a model, or why it takes none.
 func (l *Lines) candidate(entry *routingEntry, model, account string) (_ *Candidate, why string) {
 	ln, s := entry.line, entry.stats
-	generator, ok := entry.adapter.(jobcall.Generator)
+	generator := l.generatorOf(entry)
 	switch {
-	case ln.Out != "" || !ok:
+	case ln.Out != "" || generator == nil:
 		return nil, stateOutOfService
 	case s.drained.Load():
 		return nil, stateDrained
@@ -156,8 +156,11 @@ func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate
 		return nil
 	}
 	entry := entries[i]
-	generator, ok := entry.adapter.(jobcall.Generator)
-	if !ok || entry.line.Out != "" {
+	if newest := l.newestOf(entry); entry.line.Out != "" && newest != nil {
+		entry = newest // its key of then is gone: it has another one now
+	}
+	generator := l.generatorOf(entry)
+	if generator == nil || entry.line.Out != "" {
 		return nil
 	}
 	return newCandidate(l, entry, generator, model, entry.stats.Generation())

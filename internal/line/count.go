@@ -20,7 +20,8 @@ func (l *Lines) Count(
 	var few [4]ranked
 	for _, c := range order(few[:0], l.eligible(r), r.Conversation) {
 		ln, t := c.entry.line, c.entry.stats
-		counter, ok := c.entry.adapter.(chatcall.TokenCounter)
+		turn := l.turn(c.entry, "")
+		counter, ok := turn.key.adapter.(chatcall.TokenCounter)
 		form := speaks(c.entry, &r, "")
 		if !ok || ln.Out != "" || form == "" || t.drained.Load() {
 			continue

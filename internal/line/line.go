@@ -4,8 +4,9 @@
 //
 // Invariants:
 //   - One request asks each line at most once, once more in another form where it
-//     lacks the first one, and once more for each field that the gateway added and a
-//     model refused (package chat); it asks no further line after an answer has
+//     lacks the first one, once more for each of its keys that is refused, and once
+//     more for each field that the gateway added and a model refused (package chat);
+//     it asks no further line after an answer has
 //     begun or the request itself was rejected.
 //   - A line that is known not to work costs a request nothing: it is asked
 //     again only after a probe of the gateway's own went well.

@@ -17,6 +17,7 @@ type ranked struct {
 	skipped string    // why it was not asked
 	asked   bool
 	left    bool // it refused the request as a last resort too
+	turn    keyTurn
 }
 
 // order returns the lines in the order of the walk: lower priority first; among

@@ -46,13 +46,14 @@ func (p *prober) step(ctx context.Context) {
 	now := l.now()
 	for _, entry := range l.table(l.current()).entries {
 		ln, s := entry.line, entry.stats
-		if s.Sound() || s.drained.Load() || !ln.Enabled || ln.Out != "" {
+		if s.Sound() && !s.keys.any.Load() || s.drained.Load() || !ln.Enabled || ln.Out != "" {
 			continue
 		}
 		due := s.Due(now)
+		p.probeKeys(ctx, entry, p.candidates(ln, health.Ask{LinePart: due.Worked}))
 		if due.Whole != nil {
 			asks := p.candidates(ln, *due.Whole)
-			p.probe(ctx, entry, asks, func(_ health.LinePart, f *upstream.Failure) []health.Change {
+			p.probe(ctx, entry, asks, p.ask, func(_ health.LinePart, f *upstream.Failure) []health.Change {
 				if f != nil && f.MissesModel() {
 					f = nil // the line has answered, though it has none of these models
 				}
@@ -60,12 +61,12 @@ func (p *prober) step(ctx context.Context) {
 			})
 		}
 		for _, ask := range due.Parts {
-			p.probe(ctx, entry, []health.LinePart{formed(ln, ask)}, func(_ health.LinePart, f *upstream.Failure) []health.Change {
+			p.probe(ctx, entry, []health.LinePart{formed(ln, ask)}, p.ask, func(_ health.LinePart, f *upstream.Failure) []health.Change {
 				return s.ProbedPart(l.now(), ask.LinePart, f)
 			})
 		}
 		for _, ask := range due.Doubts {
-			p.probe(ctx, entry, []health.LinePart{formed(ln, ask)}, func(asked health.LinePart, f *upstream.Failure) []health.Change {
+			p.probe(ctx, entry, []health.LinePart{formed(ln, ask)}, p.ask, func(asked health.LinePart, f *upstream.Failure) []health.Change {
 				p.blame(ctx, entry, asked, due.Worked, f)
 				return s.Resolved(l.now(), due.Generation, ask.LinePart, asked.Form, f)
 			})
@@ -147,7 +148,7 @@ func (l *Lines) model(id string) *catalog.Model {
 // probe asks a line in the background, for one part after the other as long as it
 // lacks them, and lets its health take in the last result.
 func (p *prober) probe(
-	ctx context.Context, entry *routingEntry, asks []health.LinePart,
+	ctx context.Context, entry *routingEntry, asks []health.LinePart, ask asking,
 	result func(asked health.LinePart, f *upstream.Failure) []health.Change,
 ) {
 	l := p.lines
@@ -158,7 +159,7 @@ func (p *prober) probe(
 		case p.places <- struct{}{}:
 			defer func() { <-p.places }()
 			for _, asked = range asks {
-				if f = p.ask(ctx, entry, asked); f == nil || !f.MissesModel() {
+				if f = ask(ctx, entry, asked); f == nil || !f.MissesModel() {
 					break
 				}
 			}
@@ -173,9 +174,53 @@ func (p *prober) probe(
 	})
 }
 
-// ask makes one probe; nil: the line answers. A line without a chat model is
-// tried by the next job instead.
+// probeKeys asks with those keys of a line that are due whether they are accepted
+// again. Where nothing can be asked, the next job tries them.
+func (p *prober) probeKeys(ctx context.Context, entry *routingEntry, asks []health.LinePart) {
+	l, refused := p.lines, &entry.stats.keys
+	for _, k := range refused.due(l.now(), entry.keys, len(asks) > 0) {
+		p.probe(ctx, entry, asks[:1], p.askWith(k), func(_ health.LinePart, f *upstream.Failure) []health.Change {
+			switch {
+			case f == nil || f.MissesModel():
+				l.accept(k)
+			case f.Health == upstream.HealthCredential:
+				refused.add(k, l.now(), f.Error())
+			default:
+				refused.unprobed(k, l.now())
+			}
+			return nil
+		})
+	}
+}
+
+// ask makes one probe, with one key of the line after the other until one is not
+// refused; nil: the line answers.
 func (p *prober) ask(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
+	for turn := p.lines.turn(entry, ""); ; {
+		f := p.askWith(turn.key)(ctx, entry, part)
+		if f == nil {
+			turn.answered()
+			return nil
+		}
+		if !turn.failed(f) {
+			return f
+		}
+	}
+}
+
+// asking makes one probe; nil: the line answers.
+type asking func(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure
+
+// askWith makes probes with one key. A line without a chat model is tried by the next
+// job instead.
+func (p *prober) askWith(k *lineKey) asking {
+	return func(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
+		return p.askOnce(ctx, entry, k, part)
+	}
+}
+
+// askOnce makes one call of a probe.
+func (p *prober) askOnce(ctx context.Context, entry *routingEntry, k *lineKey, part health.LinePart) *upstream.Failure {
 	ln := entry.line
 	m := p.lines.model(part.Model)
 	if m == nil || m.Kind != catalog.KindChat || !ln.Speaks(part.Form) {
@@ -197,7 +242,7 @@ func (p *prober) ask(ctx context.Context, entry *routingEntry, part health.LineP
 	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait),
 		fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
 	defer cancel()
-	answer, err := entry.adapter.Chat(ctx, chatcall.Call{Form: part.Form, Model: ln.Models[m.ID], Body: body})
+	answer, err := k.adapter.Chat(ctx, chatcall.Call{Form: part.Form, Model: ln.Models[m.ID], Body: body})
 	if err == nil {
 		defer answer.Body.Close() // the answer was read, or is of no use
 		var raw []byte

@@ -132,9 +132,8 @@ type OnNode struct {
 // and else the worst of theirs; the pause is the longest among the nodes that
 // say that state, and the cause the latest among them, or the latest of all
 // when none of them gives one. A model or form is out, or cools, while it does on
-// any node. Provider
-// and cap are those of the latest report, since nodes take a new catalog over
-// one by one.
+// any node, and a key is refused or missing while it is on any. Provider, cap and keys
+// are those of the latest report, since nodes take a new catalog over one by one.
 func Join(reports []Report) []Joined {
 	joined := []Joined{}
 	at := map[string]int{}
@@ -188,6 +187,7 @@ func join(nodes []OnNode) Status {
 		out.FirstByteMS = &ms
 	}
 	out.Cause, out.CauseAt = cause(nodes, out.State)
+	out.Keys = joinKeys(latest.Keys, nodes)
 	out.Margins = joinMargins(nodes)
 	out.ModelsOut = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.ModelsOut })
 	out.ModelsCooling = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.ModelsCooling })

@@ -36,19 +36,21 @@ func (e edition) before(other edition) bool {
 
 // routingEntry is a line of a routing table.
 type routingEntry struct {
-	line    *catalog.Line
-	adapter chatcall.Adapter
-	stats   *stats
-	hash    uint64 // of the line's id
-	host    string // of its address
+	line  *catalog.Line
+	keys  []*lineKey // at least one
+	stats *stats
+	hash  uint64 // of the line's id
+	host  string // of its address
 }
 
-// secrets are what must not be told of a line: its key, what its headers hide,
+// secrets are what must not be told of a line: its keys, what its headers hide,
 // and tokens.
 func (e *routingEntry) secrets() []string {
 	all := e.line.Secrets()
-	if s, ok := e.adapter.(chatcall.Secretive); ok {
-		all = append(slices.Clone(all), s.Secrets()...)
+	for _, k := range e.keys {
+		if s, ok := k.adapter.(chatcall.Secretive); ok {
+			all = append(slices.Clone(all), s.Secrets()...)
+		}
 	}
 	return all
 }
@@ -98,8 +100,10 @@ func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
 	t := &routingTable{edition: edition{s.Revision, s.Reading}, byModel: map[string][]*routingEntry{}}
 	byID := make(map[string]*routingEntry, len(s.AllLines()))
 	for _, ln := range s.AllLines() {
-		byID[ln.ID] = &routingEntry{line: ln, adapter: l.adapter(ln), stats: l.statsOf(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
-		t.entries = append(t.entries, byID[ln.ID])
+		entry := &routingEntry{line: ln, stats: l.statsOf(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
+		entry.keys = l.keysOf(entry)
+		byID[ln.ID] = entry
+		t.entries = append(t.entries, entry)
 	}
 	for _, m := range s.Models() {
 		for _, ln := range s.Lines(m.ID) {
@@ -119,14 +123,27 @@ func hostOf(ln *catalog.Line) string {
 	return u.Host
 }
 
-// adapter opens the adapter of a line. One that cannot be opened fails every
-// call: the catalog checked the line, so it is another version's.
-func (l *Lines) adapter(ln *catalog.Line) chatcall.Adapter {
+// keysOf returns the keys of a line that this node has, each with its adapter.
+func (l *Lines) keysOf(entry *routingEntry) (keys []*lineKey) {
+	for i, k := range entry.line.Keys() {
+		if k.Why == "" {
+			keys = append(keys, &lineKey{entry: entry, position: i + 1, mark: k.Mark(), key: k, adapter: l.adapter(entry.line, k.Value())})
+		}
+	}
+	if len(keys) == 0 {
+		keys = []*lineKey{{entry: entry, adapter: l.adapter(entry.line, "")}}
+	}
+	return keys
+}
+
+// adapter opens the adapter of a line with one of its keys. One that cannot be opened
+// fails every call: the catalog checked the line, so it is another version's.
+func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
 	if !ln.Enabled || ln.Out != "" {
 		return unopened{}
 	}
 	a, err := l.open(upstream.Target{
-		Line: ln.ID, Provider: ln.Provider, BaseURL: ln.BaseURL, Key: ln.Key(), Options: ln.Options,
+		Line: ln.ID, Provider: ln.Provider, BaseURL: ln.BaseURL, Key: key, Options: ln.Options,
 		Header: ln.Header(), Secrets: ln.Secrets(), Set: ln.Fixed(), Omit: ln.Omits(),
 	})
 	if err != nil {
@@ -141,6 +158,7 @@ type stats struct {
 	inFlight atomic.Int64
 	drained  atomic.Bool
 	refused  sync.Map // refusedField: what is no longer added to requests
+	keys     refusals
 	margins  margins
 	metrics  lineMetrics
 }
@@ -148,6 +166,7 @@ type stats struct {
 // forget forgets what the line was found to do, and returns what has changed.
 func (s *stats) forget(now time.Time) []health.Change {
 	s.refused.Clear()
+	s.keys.clear()
 	return s.Clear(now)
 }
 

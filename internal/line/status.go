@@ -33,6 +33,8 @@ type Status struct {
 	// recent attempt failed; CauseAt is when that was, in Unix seconds, or 0.
 	Cause   string `json:"cause,omitempty"`
 	CauseAt int64  `json:"cause_at,omitempty"`
+	// Keys are those of a line that has several, in the order of their use.
+	Keys []KeyStatus `json:"keys,omitempty"`
 	// Margins are those of its models, in the order of their ids; a model for
 	// which nothing was settled since the node began has none.
 	Margins []Margin `json:"models,omitempty"`
@@ -73,6 +75,7 @@ func (l *Lines) status(now time.Time, entry *routingEntry) Status {
 	status.InFlight = entry.stats.inFlight.Load()
 	status.Attempts, status.SuccessRate, status.FirstByteMS = sum.Attempts, sum.SuccessRate, sum.FirstByteMS
 	status.Cause, status.CauseAt = sum.Cause, sum.CauseAt
+	status.Keys = entry.keyStatuses()
 	status.Margins = entry.stats.margins.all()
 	why := ""
 	switch {

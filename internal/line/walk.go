@@ -48,7 +48,7 @@ func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Att
 			if over {
 				return w.attempts, err
 			}
-			w.again(c, err, lastResort)
+			w.again(c, a, err, lastResort)
 		}
 	}
 	if len(w.failures) > 0 {
@@ -61,15 +61,20 @@ func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Att
 	return w.attempts, w.noLineError()
 }
 
-// again lets a line be asked once more, in another form, that says it lacks the
-// one in which it was asked. Whether a refusal that does not say so means the form
-// is for a probe to find out.
-func (w *walk) again(c *ranked, err error, lastResort bool) {
+// again lets a line be asked once more: with its next key, where one was refused; in
+// another form, where it says that it lacks the one in which it was asked. Whether a
+// refusal that does not say so means the form is for a probe to find out.
+func (w *walk) again(c *ranked, a *Attempt, err error, lastResort bool) {
 	var f *upstream.Failure
-	if !errors.As(err, &f) || f.Health != upstream.HealthForm || c.lacking != "" || speaks(c.entry, &w.request, c.form) == "" {
+	switch {
+	case a.nextKey:
+		c.turn = a.turn
+	case !errors.As(err, &f) || f.Health != upstream.HealthForm || c.lacking != "" || speaks(c.entry, &w.request, c.form) == "":
 		return
+	default:
+		c.turn, c.lacking = a.turn, c.form
 	}
-	c.asked, c.lacking = false, c.form
+	c.asked = false
 	if lastResort {
 		c.skipped = health.StateHalfOpen
 	}
@@ -181,7 +186,10 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 	}
 	c.asked = true
 	origin.Generation = generation
-	a := &Attempt{slot: capped, Candidate: Candidate{
+	if c.turn.entry == nil {
+		c.turn = l.turn(c.entry, "")
+	}
+	a := &Attempt{slot: capped, turn: c.turn, Candidate: Candidate{
 		Line: ln, ProviderModel: ln.Models[w.request.Model.ID], Form: c.form, HalfOpen: isHalfOpen,
 		lines: l, entry: c.entry, origin: origin,
 	}}

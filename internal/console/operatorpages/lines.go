@@ -34,6 +34,7 @@ type linePage struct {
 	Facts   part.Facts
 	Nodes   part.DataTable
 	Parts   part.DataTable
+	Keys    part.DataTable
 	Margins part.DataTable
 }
 
@@ -187,7 +188,7 @@ func (c *console) showLine(v *page.Visit) (page.Outgoing, error) {
 	}
 	l := list[at]
 	shown := linePage{Name: l.Line, State: lineBadge(l.State), Margins: marginTable(list[at : at+1]), Nodes: nodesTable(l),
-		Parts: partsTable(l)}
+		Parts: partsTable(l), Keys: lineKeysTable(l)}
 	shown.Drain, shown.Resume = lineActs(v, l.Status)
 	if outOf(l.Status) {
 		shown.Why = &part.Notice{Tone: part.Bad, Title: "It is out.", Text: whyOut(l.Status)}
@@ -237,6 +238,26 @@ func partsTable(l line.Joined) part.DataTable {
 			part.Moment{MS: p.Since * 1000}, part.Moment{MS: p.Until * 1000}}})
 	}
 	return t
+}
+
+// lineKeysTable shows the keys of a line with several, never one itself.
+func lineKeysTable(l line.Joined) part.DataTable {
+	t := part.DataTable{Caption: "Keys, in the order of their use",
+		Columns: []part.Column{{Title: "Key"}, {Title: "Ends in"}, {Title: "State"}, {Title: "Why"}, {Title: "Since"}, {Title: "Until"}}}
+	for _, k := range l.Keys {
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Text{Text: k.Reference, Mono: true}, part.Dashed(k.Hint),
+			strings.ReplaceAll(k.State, "_", " "), part.Text{Text: part.Dashed(k.Cause), Muted: true},
+			momentOr(k.Since), momentOr(k.Until)}})
+	}
+	return t
+}
+
+// momentOr is a time in Unix seconds, or a dash.
+func momentOr(at int64) any {
+	if at == 0 {
+		return part.Text{Text: "–", Muted: true}
+	}
+	return part.Moment{MS: at * 1000}
 }
 
 func (c *console) drainLine(v *page.Visit) (page.Outgoing, error) {

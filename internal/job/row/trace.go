@@ -47,6 +47,8 @@ type TracedAttempt struct {
 	Submitted int64  `json:"submitted_ms"`
 	Ended     int64  `json:"ended_ms,omitempty"`
 	Ticket    string `json:"ticket,omitempty"`
+	// KeyMark tells which of the line's keys it was made with.
+	KeyMark string `json:"key_mark,omitempty"`
 	// Code, Param and Message are what the job's error would be; empty while it
 	// runs and when it went well.
 	Code    string `json:"code,omitempty"`
@@ -108,6 +110,22 @@ func (t *Trace) Current() *TracedAttempt {
 		return nil
 	}
 	return &t.Attempts[len(t.Attempts)-1]
+}
+
+// KeyMark tells which of the line's keys the current attempt was made with; empty: it
+// is not known.
+func (t *Trace) KeyMark() string {
+	if a := t.Current(); a != nil {
+		return a.KeyMark
+	}
+	return ""
+}
+
+// Submitted notes with which of the line's keys the current attempt was made.
+func (t *Trace) Submitted(keyMark string) {
+	if a := t.Current(); a != nil {
+		a.KeyMark = keyMark
+	}
 }
 
 // Spent notes what the provider has counted for the current attempt. It may say

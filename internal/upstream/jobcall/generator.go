@@ -58,6 +58,9 @@ type Task struct {
 	// Key names the submission. It is the same when a submission is repeated
 	// because its answer was lost.
 	Key string
+	// KeyMark tells which of the line's keys the task was submitted with; empty: it
+	// is not known. Adapters have one key, and need not know it.
+	KeyMark string
 	// Submitted is when the submission was first decided on.
 	Submitted time.Time
 	// Reading is called when the head of an answer has arrived that holds whole
@@ -101,6 +104,8 @@ type TaskStatus struct {
 	// Ticket names the task at the provider from its acceptance on. It is all
 	// that Poll needs, on any node. Empty when the provider answers at once.
 	Ticket string
+	// KeyMark is the Task.KeyMark of what was submitted; adapters leave it empty.
+	KeyMark string
 	// Done says that Results are there.
 	Done bool
 	// Results are what was made, at least one, of a task that is done. There

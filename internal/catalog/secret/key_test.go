@@ -1,0 +1,33 @@
+package secret
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestWhatIsToldOfAKey: printing shows no value, the mark does not lead back to it,
+// and the hint is of long single words alone.
+func TestWhatIsToldOfAKey(t *testing.T) {
+	t.Parallel()
+	for value, hint := range map[string]string{
+		"sk-proj-0123456789abcdefWXYZ": "…WXYZ", "sk-short-key": "", "{\"type\": \"service_account\"}": "", "": "",
+	} {
+		keys, why := Keys([]string{"${KEY}"}, func(string) (string, bool) { return value, true })
+		if value == "" {
+			if why == "" || keys != nil {
+				t.Errorf("no value: %v, %q", keys, why)
+			}
+			continue
+		}
+		k := keys[0]
+		if k.Value() != value || k.Hint() != hint || len(k.Mark()) != 16 || strings.Contains(value, k.Mark()) {
+			t.Errorf("%s: hint %q, mark %q", value, k.Hint(), k.Mark())
+		}
+		for _, format := range []string{"%v", "%+v", "%#v"} {
+			if shown := fmt.Sprintf(format, k); strings.Contains(shown, value) {
+				t.Errorf("%s shows %s", format, shown)
+			}
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package line
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tollgate/internal/catalog/secret"
+	"tollgate/internal/upstream/chatcall"
+)
+
+// A refused key is probed after keyWait, then after twice as long, up to maxKeyWait:
+// the times of withdrawn credentials.
+const (
+	keyWait    = 5 * time.Minute
+	maxKeyWait = time.Hour
+)
+
+// The states of a key, in alerts and in Status.
+const (
+	KeyUsed    = "in_use"  // requests begin with it
+	KeyReady   = "ready"   // one before it is used
+	KeyRefused = "refused" // by the provider: passed over until a probe finds it accepted
+	KeyMissing = "missing" // this node does not have it
+
+	alertKeyRefused  = "key_refused"
+	alertKeyAccepted = "key_accepted"
+)
+
+// lineKey is one of a line's credentials that this node has, and the adapter that
+// speaks with it. A line that needs none has one without a value.
+type lineKey struct {
+	entry    *routingEntry
+	position int // in the document, from 1
+	mark     string
+	key      secret.LineKey
+	adapter  chatcall.Adapter
+}
+
+// name is by which an operator knows a key.
+func (k *lineKey) name() string {
+	return fmt.Sprintf("key %d%s, %s", k.position, spaced(k.key.Hint()), k.key.Reference)
+}
+
+func spaced(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return " (" + hint + ")"
+}
+
+// refusals are the keys of a line that its provider has refused, by their marks.
+type refusals struct {
+	any atomic.Bool // there are some
+
+	mu     sync.Mutex
+	byMark map[string]refusal
+}
+
+// refusal is what is held against a key.
+type refusal struct {
+	since, until time.Time // it is probed at until
+	wait         time.Duration
+	cause        string
+	probing      bool
+	trial        bool // the next call is made with it, since no probe can be
+}
+
+// has tells whether a key is not to be used.
+func (r *refusals) has(k *lineKey) bool {
+	held, refused := r.of(k.mark)
+	return refused && !held.trial
+}
+
+// of returns what is held against a key.
+func (r *refusals) of(mark string) (refusal, bool) {
+	if !r.any.Load() {
+		return refusal{}, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held, refused := r.byMark[mark]
+	return held, refused
+}
+
+// add holds a refusal against a key; false: it was known to be refused.
+func (r *refusals) add(k *lineKey, now time.Time, cause string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held, known := r.byMark[k.mark]
+	switch {
+	case !known:
+		held = refusal{since: now, wait: keyWait}
+	case held.probing || held.trial:
+		held.wait = min(2*held.wait, maxKeyWait)
+	default:
+		return false
+	}
+	held.until, held.cause, held.probing, held.trial = now.Add(held.wait), cause, false, false
+	r.put(k, held)
+	return !known
+}
+
+// put keeps what is held against a key. Callers hold mu.
+func (r *refusals) put(k *lineKey, held refusal) {
+	if r.byMark == nil {
+		r.byMark = map[string]refusal{}
+	}
+	r.byMark[k.mark] = held
+	r.any.Store(true)
+}
+
+// drop forgets what is held against a key; false: nothing was.
+func (r *refusals) drop(k *lineKey) bool {
+	if !r.any.Load() {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known := r.byMark[k.mark]
+	delete(r.byMark, k.mark)
+	r.any.Store(len(r.byMark) > 0)
+	return known
+}
+
+// clear forgets all refusals.
+func (r *refusals) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byMark = nil
+	r.any.Store(false)
+}
+
+// due returns those of some keys that are to be probed now, and counts them as being
+// probed; without probes the next call tries them.
+func (r *refusals) due(now time.Time, keys []*lineKey, probes bool) (due []*lineKey) {
+	if !r.any.Load() {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range keys {
+		held, refused := r.byMark[k.mark]
+		if !refused || held.probing || held.trial || now.Before(held.until) {
+			continue
+		}
+		if held.probing, held.trial = probes, !probes; probes {
+			due = append(due, k)
+		}
+		r.put(k, held)
+	}
+	return due
+}
+
+// unprobed puts a probe of a key off that told nothing about it.
+func (r *refusals) unprobed(k *lineKey, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if held, refused := r.byMark[k.mark]; refused {
+		held.probing, held.until = false, now.Add(held.wait)
+		r.put(k, held)
+	}
+}

@@ -1,0 +1,104 @@
+package line
+
+import (
+	"context"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// keyedGenerator is the generator of a line, with whichever of its keys is accepted:
+// a task that has a ticket is asked about with the key that submitted it, as long as
+// that is one of the line's and not refused.
+type keyedGenerator struct {
+	jobcall.Generator // with any of the keys: what is asked of nobody
+	lines             *Lines
+	entry             *routingEntry
+}
+
+// keyedFinder is a keyedGenerator of a provider that can be asked for a submission.
+type keyedFinder struct{ keyedGenerator }
+
+var (
+	_ jobcall.Generator = keyedGenerator{}
+	_ jobcall.Finder    = keyedFinder{}
+)
+
+// generatorOf returns the generator of a line; nil: it makes nothing.
+func (l *Lines) generatorOf(entry *routingEntry) jobcall.Generator {
+	any, ok := entry.keys[0].adapter.(jobcall.Generator)
+	if !ok {
+		return nil
+	}
+	keyed := keyedGenerator{any, l, entry}
+	if _, finds := any.(jobcall.Finder); finds {
+		return keyedFinder{keyed}
+	}
+	return keyed
+}
+
+// each makes a call with one key after the other, until one is not refused.
+func (g keyedGenerator) each(w jobcall.Task, call func(with jobcall.Generator, mark string) error) error {
+	turn := g.lines.turn(g.entry, w.KeyMark)
+	for {
+		with, ok := turn.key.adapter.(jobcall.Generator)
+		if !ok {
+			return Unusable(w.Kind)
+		}
+		err := call(with, turn.key.mark)
+		if err == nil {
+			turn.answered()
+			return nil
+		}
+		if f := upstream.AsJobFailure(err); f.Lost || !turn.failed(f.Failure) {
+			return f
+		}
+	}
+}
+
+// Submit implements jobcall.Generator.
+func (g keyedGenerator) Submit(ctx context.Context, w jobcall.Task) (made *jobcall.TaskStatus, err error) {
+	err = g.each(w, func(with jobcall.Generator, mark string) (err error) {
+		if made, err = with.Submit(ctx, w); err == nil {
+			made.KeyMark = mark
+		}
+		return err
+	})
+	return made, err
+}
+
+// Poll implements jobcall.Generator.
+func (g keyedGenerator) Poll(ctx context.Context, w jobcall.Task, ticket string) (made *jobcall.TaskStatus, err error) {
+	err = g.each(w, func(with jobcall.Generator, _ string) (err error) {
+		made, err = with.Poll(ctx, w, ticket)
+		return err
+	})
+	return made, err
+}
+
+// Fetch implements jobcall.Generator.
+func (g keyedGenerator) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (got *jobcall.Download, err error) {
+	err = g.each(w, func(with jobcall.Generator, _ string) (err error) {
+		got, err = with.Fetch(ctx, w, r)
+		return err
+	})
+	return got, err
+}
+
+// Cancel implements jobcall.Generator.
+func (g keyedGenerator) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
+	return g.each(w, func(with jobcall.Generator, _ string) error { return with.Cancel(ctx, w, ticket) })
+}
+
+// Find implements jobcall.Finder.
+func (g keyedFinder) Find(ctx context.Context, w jobcall.Task) (ticket string, err error) {
+	err = g.each(w, func(with jobcall.Generator, _ string) (err error) {
+		finder, ok := with.(jobcall.Finder)
+		if !ok {
+			return nil
+		}
+		ticket, err = finder.Find(ctx, w)
+		return err
+	})
+	return ticket, err
+}
