@@ -1,0 +1,293 @@
+package lines
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+)
+
+// The keys of the rotation, of nodes that have the variables OLD_LINE_KEY and
+// NEW_LINE_KEY.
+const (
+	oldLineKey = "sk-old-0123456789abcdef-OLDD"
+	newLineKey = "sk-new-0123456789abcdef-NEWW"
+)
+
+// turnstile lets callers in by their keys.
+type turnstile struct {
+	mu      sync.Mutex
+	accepts []string
+	calls   map[string]int // that were let in, by key
+	turned  int            // away
+}
+
+func newTurnstile() *turnstile { return &turnstile{calls: map[string]int{}} }
+
+// lets returns the key of a call and whether it is accepted, and counts.
+func (d *turnstile) lets(h http.Header) (key string, accepted bool) {
+	key = strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Contains(d.accepts, key) {
+		d.turned++
+		return key, false
+	}
+	d.calls[key]++
+	return key, true
+}
+
+// refusal is what a provider says to a key that it does not know: it repeats it.
+func refusal(key string) string { return "Incorrect API key provided: " + key }
+
+// before is a server that stands before a provider, as one that knows other keys.
+func (d *turnstile) before(t *testing.T, provider string) *httptest.Server {
+	t.Helper()
+	to, err := url.Parse(provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host
+		r.Out.Header.Set("Authorization", "Bearer "+scene.Credential)
+	}}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key, accepted := d.lets(r.Header)
+		if accepted {
+			through.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"error":{"message":"` + refusal(key) + `","type":"invalid_request_error","code":"invalid_api_key"}}`))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// accept lets some keys in and no others from now on.
+func (d *turnstile) accept(keys ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.accepts = keys
+}
+
+// count returns how many calls a key has made, and how many were turned away.
+func (d *turnstile) count(key string) (calls, turned int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls[key], d.turned
+}
+
+// rotation is a service whose lines have keys that are replaced.
+type rotation struct {
+	node        *scene.Node
+	chat, media *turnstile
+	provider    fakestudio.Provider
+	studio      fakestudio.Fake
+	chatURL     string
+	mediaURL    string
+	render      func()
+
+	mu     sync.Mutex
+	alerts []string
+}
+
+func newRotation(t *testing.T, binary, database string) *rotation {
+	t.Helper()
+	r := &rotation{chat: newTurnstile(), media: newTurnstile()}
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		said, _ := io.ReadAll(q.Body)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.alerts = append(r.alerts, string(said))
+	}))
+	t.Cleanup(receiver.Close)
+	r.node = scene.NewNode(t, binary, database, map[string]string{"OLD_LINE_KEY": oldLineKey, "NEW_LINE_KEY": newLineKey,
+		"alert_url": receiver.URL})
+	provider := fakeprovider.New(t)
+	provider.Always(func(q fakeprovider.Request) fakeprovider.Reply {
+		key, accepted := r.chat.lets(q.Header)
+		switch {
+		case !accepted:
+			return fakeprovider.Error(401, "invalid_request_error", "invalid_api_key", refusal(key))
+		case q.Streamed():
+			return fakeprovider.Stream(1000, 500, "hel", "lo")
+		}
+		return fakeprovider.Answer("hello", 1000, 500)
+	})
+	rendered := make(chan struct{})
+	r.render = sync.OnceFunc(func() { close(rendered) })
+	t.Cleanup(r.render)
+	r.provider = fakestudio.ProviderOf(t, "openai")
+	r.studio = r.provider.Open(t)
+	r.studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: rendered} })
+	r.chatURL, r.mediaURL = provider.URL(), r.media.before(t, r.studio.URL()).URL+"/v1"
+	return r
+}
+
+// apply gives the lines some keys, named by their variables, on all nodes.
+func (r *rotation) apply(keys ...string) {
+	var list []string
+	for _, k := range keys {
+		list = append(list, "${"+k+"}")
+	}
+	more := func(base string) map[string]any { return map[string]any{"base_url": base, "api_keys": list} }
+	chat := scene.ChatLine("chat", "", more(r.chatURL), "swift")
+	media := r.provider.JobLine("media", r.studio, "video", more(r.mediaURL), "reel")
+	delete(chat, "api_key")
+	delete(media, "api_key")
+	r.node.Catalog([]map[string]any{scene.ChatModel("swift", nil), scene.VideoModel("reel", nil)}, []map[string]any{chat, media})
+}
+
+// told counts the alerts that have some texts.
+func (r *rotation) told(texts ...string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, alert := range r.alerts {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(alert, text) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// keys are the states of a line's keys.
+func (r *rotation) keys(line string) string {
+	var list struct {
+		Data []struct {
+			ID   string
+			Keys []struct{ State string }
+		}
+	}
+	r.node.Admin("GET", "/lines", nil, &list)
+	var words []string
+	for _, l := range list.Data {
+		for _, k := range l.Keys {
+			if l.ID == line {
+				words = append(words, k.State)
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// flow asks for whole answers and streams without a pause, until it is stopped.
+type flow struct {
+	all      sync.WaitGroup
+	stopped  atomic.Bool
+	answered atomic.Int64
+	failed   atomic.Int64
+}
+
+func (r *rotation) flow(t *testing.T, c *scene.Customer) *flow {
+	f := &flow{}
+	for i := range 4 {
+		f.all.Go(func() {
+			for !f.stopped.Load() {
+				a, err := scene.Converse(t.Context(), c.Client, r.node.URL+scene.Chat.Path(), c.Key, scene.Request(scene.Chat, "swift", i%2 == 0, nil))
+				if err != nil || a.Status != 200 || !a.Complete {
+					f.failed.Add(1)
+					t.Errorf("a request failed: %+v, %v", a, err)
+					return
+				}
+				f.answered.Add(1)
+			}
+		})
+	}
+	return f
+}
+
+// goesOn waits until some more requests were answered.
+func (f *flow) goesOn(t *testing.T) {
+	t.Helper()
+	from := f.answered.Load()
+	scene.Eventually(t, "requests are answered", func() bool { return f.answered.Load() >= from+40 || f.failed.Load() > 0 })
+}
+
+// stop ends the requests and returns how many were answered.
+func (f *flow) stop() int64 {
+	f.stopped.Store(true)
+	f.all.Wait()
+	return f.answered.Load()
+}
+
+// TestKeysOfALineRotate replaces a provider's key while requests, streams and a job
+// run: none of them fails, the job is polled with the key that submitted it as long as
+// that is accepted, and each answer is charged once. Then the new key is refused, and
+// the old one steps in.
+func TestKeysOfALineRotate(t *testing.T) {
+	t.Parallel()
+	binary := scene.Binary(t)
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		r := newRotation(t, binary, database)
+		c := r.node.Customer()
+		both := func(keys ...string) {
+			r.chat.accept(keys...)
+			r.media.accept(keys...)
+		}
+		both(oldLineKey)
+		r.apply("OLD_LINE_KEY")
+		job := c.Submit(t, "video", scene.Order("reel", "a boat", nil))
+		r.node.Reaches(t, job, "ticket")
+		f := r.flow(t, c)
+		f.goesOn(t)
+
+		both(oldLineKey, newLineKey)
+		r.apply("NEW_LINE_KEY", "OLD_LINE_KEY")
+		scene.Eventually(t, "the new key is used", func() bool { calls, _ := r.chat.count(newLineKey); return calls > 0 })
+		f.goesOn(t)
+		polled := func(key string) {
+			t.Helper()
+			before, _ := r.media.count(key)
+			scene.Eventually(t, "the job is polled", func() bool { now, _ := r.media.count(key); return now > before })
+		}
+		polled(oldLineKey)
+		if calls, _ := r.media.count(newLineKey); calls > 0 {
+			t.Error("the job was polled with a key that did not submit it")
+		}
+
+		both(newLineKey) // the old one is withdrawn before it is off the list
+		f.goesOn(t)
+		polled(newLineKey)
+		r.apply("NEW_LINE_KEY")
+		f.goesOn(t)
+		polled(newLineKey)
+		if _, turned := r.chat.count(newLineKey); turned > 8 { // what had begun with it
+			t.Errorf("the provider of chat turned %d calls away", turned)
+		}
+
+		both(oldLineKey, newLineKey)
+		r.apply("NEW_LINE_KEY", "OLD_LINE_KEY")
+		f.goesOn(t)
+		both(oldLineKey)
+		f.goesOn(t)
+		scene.Eventually(t, "the new key is refused", func() bool { return r.keys("chat") == "refused in_use" })
+		polled(oldLineKey)
+		refused := []string{`"line":"chat"`, `"state":"key_refused"`, `"key":"key 1 (…NEWW), ${NEW_LINE_KEY}"`}
+		scene.Eventually(t, "an alert tells of it", func() bool { return r.told(refused...) > 0 })
+		r.render()
+		c.Becomes(t, "video", job, "succeeded")
+		answered := f.stop()
+		c.Owns(t, money.Amount(answered)*scene.AnswerCost+scene.PriceClip, 0)
+		r.node.Audit(t)
+		if n := r.told(refused...); n != 1 || r.told(oldLineKey) > 0 || r.told(newLineKey) > 0 {
+			t.Errorf("told %d times: %q", n, r.alerts)
+		}
+		if out := r.node.Output(); strings.Contains(out, oldLineKey) || strings.Contains(out, newLineKey) {
+			t.Errorf("a key is in the log: %s", out)
+		}
+	})
+}
