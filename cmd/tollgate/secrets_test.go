@@ -137,3 +137,68 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 		t.Errorf("exit %d; a key in the log: %s", code, log)
 	}
 }
+
+// TestTheOperatorsTokenRotates: SIGHUP takes the token of a file again, for all that
+// it is for; a file that is gone leaves the token that there is.
+func TestTheOperatorsTokenRotates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "token")
+	write := func(token string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const first, second = "operator-token-number-one", "operator-token-number-two"
+	write(first)
+	s := serve(t, dir, "--admin-token-file", path)
+	status := func(path, token string) int {
+		t.Helper()
+		got, _ := s.request("GET", path, token, "")
+		return got
+	}
+	becomes := func(token string, want int) {
+		t.Helper()
+		again := time.NewTicker(50 * time.Millisecond)
+		defer again.Stop()
+		for range 200 {
+			if status("/admin/v1/accounts", token) == want {
+				return
+			}
+			<-again.C
+		}
+		t.Fatalf("%s does not answer %d", token, want)
+	}
+	becomes(first, 200)
+	write(second)
+	if got := status("/admin/v1/accounts", second); got != 401 {
+		t.Errorf("the new token before SIGHUP: %d", got)
+	}
+	s.signal(syscall.SIGHUP)
+	becomes(second, 200)
+	for _, path := range []string{"/admin/v1/accounts", "/metrics"} {
+		if old, now := status(path, first), status(path, second); old != 401 || now != 200 {
+			t.Errorf("%s: %d with the old token, %d with the new one", path, old, now)
+		}
+	}
+	for _, text := range []string{"", "two words"} {
+		write(text)
+		s.signal(syscall.SIGHUP)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	s.signal(syscall.SIGHUP)
+	becomes(second, 200)
+	s.signal(syscall.SIGTERM)
+	code, log := s.wait()
+	for _, want := range []string{"the operator's token is another one now", "the operator's token stays"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log does not say %q: %s", want, log)
+		}
+	}
+	if code != 0 || strings.Contains(log, first) || strings.Contains(log, second) {
+		t.Errorf("exit %d; a token in the log: %s", code, log)
+	}
+}

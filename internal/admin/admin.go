@@ -39,8 +39,8 @@ const Base = "/admin/v1"
 // Options are what the operator API works with. All are required unless said
 // otherwise.
 type Options struct {
-	// Token is the operator's bearer token; empty: every path answers 404.
-	Token string
+	// Token is the operator's bearer token; none: every path answers 404.
+	Token *httpapi.OperatorToken
 	// WrongToken is told of each request with another one, and the answer goes
 	// out when it returns; nil: at once.
 	WrongToken func(w http.ResponseWriter, r *http.Request)
@@ -70,7 +70,7 @@ type Options struct {
 	// Log gets the causes of 503 answers; nil: nobody does.
 	Log *slog.Logger
 	// OnceSecret keys the fingerprints of what is sent with an Idempotency-Key, so that
-	// a repetition is known as one; nil: Token does.
+	// a repetition is known as one; nil: Token does, as it is now.
 	OnceSecret []byte
 	// Attached ends a call with the context of its request, as a command wants it.
 	// Else a call outlives its caller, who may have closed its own side only.
@@ -96,12 +96,12 @@ func New(o Options) http.Handler {
 		o.WrongToken = func(http.ResponseWriter, *http.Request) {}
 	}
 	if o.OnceSecret == nil {
-		hash := sha256.Sum256([]byte(o.Token))
+		hash := sha256.Sum256([]byte(o.Token.Value()))
 		o.OnceSecret = hash[:]
 	}
 	s := &server{Options: o}
 	var all []httpapi.Route
-	if o.Token != "" {
+	if o.Token.IsSet() {
 		for _, r := range s.routes() {
 			all = append(all, httpapi.Route{Pattern: r.pattern(), Handle: s.answering(r.handle)})
 		}

@@ -18,6 +18,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/egress"
 	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/webhook"
@@ -49,7 +50,7 @@ func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *caller {
 	keys := account.NewKeys(account.KeysOptions{DB: db})
 	t.Cleanup(keys.Close)
 	log := &bytes.Buffer{}
-	opts := Options{Token: token, PublicURL: "https://gate.example", DB: db, Keys: keys,
+	opts := Options{Token: httpapi.NewOperatorToken(token), PublicURL: "https://gate.example", DB: db, Keys: keys,
 		Log:       slog.New(slog.NewTextHandler(&locked{w: log}, nil)),
 		Providers: providers,
 		Webhooks:  webhook.New(webhook.Options{DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})}
@@ -242,7 +243,7 @@ func TestDoor(t *testing.T) {
 func TestWithoutTokenNothingIsHere(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		o := newOperator(t, db, func(o *Options) { o.Token = "" })
+		o := newOperator(t, db, func(o *Options) { o.Token = nil })
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer " + token} {
 			o.do("GET", "/accounts", "", "Authorization", header).wantFault(fault.NotFound, "")
 			o.do("POST", "/accounts", `{"name":"x"}`, "Authorization", header).wantFault(fault.NotFound, "")

@@ -36,7 +36,7 @@ type call struct {
 // be let in to.
 func (s *server) enter(x *httpapi.Exchange) error {
 	x.Header().Set("Cache-Control", "no-store")
-	if s.Token == "" || httpapi.SameSecret(httpapi.Bearer(x.Request.Header), s.Token) {
+	if !s.Token.IsSet() || s.Token.Is(httpapi.Bearer(x.Request.Header)) {
 		return nil
 	}
 	s.WrongToken(x, x.Request)

@@ -30,6 +30,7 @@ import (
 	"tollgate/internal/console/static"
 	"tollgate/internal/contract"
 	"tollgate/internal/egress"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
@@ -63,6 +64,7 @@ type App struct {
 	metrics  *metrics
 	ready    *readiness
 	watcher  *catalog.Watcher
+	token    *httpapi.OperatorToken
 	ballast  []byte // never touched; from ballastSize
 
 	door    *door        // the product
@@ -81,7 +83,8 @@ type App struct {
 // an error nothing is left running.
 func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	said := newLog(s, o.Stderr)
-	a := &App{settings: s, options: o, log: slog.New(said), metrics: newMetrics(o.Version)}
+	a := &App{settings: s, options: o, log: slog.New(said), metrics: newMetrics(o.Version),
+		token: httpapi.NewOperatorToken(s.AdminToken)}
 	a.life.log = a.log
 	defer func() {
 		if err != nil {
@@ -174,19 +177,19 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	served := surfaces{
 		api: public,
 		admin: admin.New(admin.Options{
-			Token: s.AdminToken, WrongToken: guessed, DB: db, Keys: keys, Passwords: passwords,
+			Token: a.token, WrongToken: guessed, DB: db, Keys: keys, Passwords: passwords,
 			PublicURL: a.Base(), Providers: providers, Catalog: watcher, Log: a.log,
 			Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, TrustedProxies: s.TrustedProxies,
 		}),
 		media:   files.Handler(),
-		metrics: a.metrics.handler(), ready: a.ready, token: s.AdminToken, wrong: guessed, log: a.log,
+		metrics: a.metrics.handler(), ready: a.ready, token: a.token, wrong: guessed, log: a.log,
 		base: a.Base(), enters: a.whoEnters(db),
 	}
 	pages := console.Options{
 		DB: db, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
 		Providers: providers, Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, Writable: books.Writable,
 		Media: files, ServeAs: public.ServeAs,
-		AdminToken: s.AdminToken, PublicURL: a.Base(), MediaURL: a.mediaBase(), TrustedProxies: s.TrustedProxies, Log: a.log,
+		AdminToken: a.token, PublicURL: a.Base(), MediaURL: a.mediaBase(), TrustedProxies: s.TrustedProxies, Log: a.log,
 	}
 	if err := a.openFronts(served, pages); err != nil {
 		return nil, err
@@ -402,7 +405,7 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	}
 	if a.private != nil {
 		a.private.open(a.back, failed)
-		if a.settings.AdminToken == "" {
+		if !a.token.IsSet() {
 			a.log.Warn("admin_listen serves no operator API: admin_token is not set", "address", "http://"+a.private.reachable())
 		} else {
 			a.log.Info("the operator API has an address of its own", "address", "http://"+a.private.reachable())
@@ -419,7 +422,7 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	return a.drain()
 }
 
-// untilStopped reads secrets again when it is asked to, until ctx ends or a server
+// untilStopped reads the secrets of lines, and the operator's token, again when it is asked to, until ctx ends or a server
 // fails, which it returns.
 func (a *App) untilStopped(ctx context.Context, failed <-chan error) error {
 	for {
@@ -430,6 +433,7 @@ func (a *App) untilStopped(ctx context.Context, failed <-chan error) error {
 			return err
 		case <-a.options.Reread:
 			a.watcher.Reread()
+			a.rereadToken()
 		}
 	}
 }

@@ -28,7 +28,7 @@ type surfaces struct {
 	base   string                                            // the base address that users see
 	enters func(ctx context.Context) (users, operators bool) // who can sign in to the console
 	ready  *readiness
-	token  string                                       // the operator's; empty: /metrics is not there
+	token  *httpapi.OperatorToken                       // none: /metrics is not there
 	wrong  func(w http.ResponseWriter, r *http.Request) // is told of each wrong token
 	log    *slog.Logger
 }
@@ -38,7 +38,7 @@ type surfaces struct {
 // a console of their own.
 func (s surfaces) parted() (public, private surfaces) {
 	public, private = s, s
-	public.admin, public.token = nil, ""
+	public.admin, public.token = nil, nil
 	private.media, private.api = nil, nil
 	return public, private
 }
@@ -103,13 +103,13 @@ func (s surfaces) home(ctx context.Context) (path string, enters bool) {
 	}
 	users, operators := s.enters(ctx)
 	if s.api == nil {
-		return console.Base + "/operator", operators || s.token != ""
+		return console.Base + "/operator", operators || s.token.IsSet()
 	}
-	return console.Base, users || s.token != ""
+	return console.Base, users || s.token.IsSet()
 }
 
 // hasAdmin tells whether the address has the operator API.
-func (s surfaces) hasAdmin() bool { return s.admin != nil && s.token != "" }
+func (s surfaces) hasAdmin() bool { return s.admin != nil && s.token.IsSet() }
 
 // ServeHTTP chooses by path.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -135,7 +135,7 @@ func (f *front) hasOwn(path string) bool {
 	case "/":
 		return f.console != nil
 	case "/metrics":
-		return f.token != ""
+		return f.token.IsSet()
 	case contract.CallersSource, contract.CallersPage:
 		return f.public && f.pages != nil
 	case contract.OperatorsSource, contract.OperatorsPage:
@@ -146,7 +146,7 @@ func (f *front) hasOwn(path string) bool {
 
 // guardMetrics serves /metrics to who knows the operator's token.
 func (s surfaces) guardMetrics(x *httpapi.Exchange) error {
-	if !httpapi.SameSecret(httpapi.Bearer(x.Request.Header), s.token) {
+	if !s.token.Is(httpapi.Bearer(x.Request.Header)) {
 		s.wrong(x, x.Request)
 		return fault.New(fault.InvalidAPIKey, "Metrics need the operator's token: `Authorization: Bearer <admin_token>`.")
 	}

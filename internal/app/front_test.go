@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/admin"
 	"tollgate/internal/catalog"
 	"tollgate/internal/contract"
+	"tollgate/internal/httpapi"
 )
 
 // ask sends one request to a handler in memory.
@@ -37,7 +38,8 @@ func TestFrontSendsToSurfaces(t *testing.T) {
 		catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: 1} }}
 	log := slog.New(slog.DiscardHandler)
 	open := newFront(surfaces{api: named("api"), console: named("console"), admin: named("admin"), media: named("media"),
-		metrics: named("metrics"), ready: ready, token: "secret", wrong: func(http.ResponseWriter, *http.Request) {}, log: log})
+		metrics: named("metrics"), ready: ready, token: httpapi.NewOperatorToken("secret"),
+		wrong: func(http.ResponseWriter, *http.Request) {}, log: log})
 	shut := newFront(surfaces{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, log: log})
 	private := newFront(surfaces{console: named("console"), ready: ready, log: log})
 	for _, c := range []struct {
@@ -136,8 +138,8 @@ func TestPanicsAreSaidOnce(t *testing.T) {
 	said := &logged{}
 	broken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") })
 	log := slog.New(slog.NewTextHandler(said, nil))
-	served := surfaces{media: broken, metrics: broken, token: "secret", log: log,
-		admin: admin.New(admin.Options{Token: "secret", Log: log}), // without a database
+	served := surfaces{media: broken, metrics: broken, token: httpapi.NewOperatorToken("secret"), log: log,
+		admin: admin.New(admin.Options{Token: httpapi.NewOperatorToken("secret"), Log: log}), // without a database
 		ready: &readiness{database: func(context.Context) error { panic("boom") }}}
 	for i, path := range []string{"/media/x.png", "/metrics", "/readyz", "/admin/v1/accounts"} {
 		got := ask(newFront(served), "GET", path, "Authorization", "Bearer secret")
@@ -166,11 +168,11 @@ func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	nobody := func(context.Context) (users, operators bool) { return false, false }
-	whole := surfaces{api: named("api"), admin: named("admin"), console: named("console"), pages: pages, token: "secret", log: log,
-		base: "https://api.example.com", enters: nobody}
+	whole := surfaces{api: named("api"), admin: named("admin"), console: named("console"), pages: pages,
+		token: httpapi.NewOperatorToken("secret"), log: log, base: "https://api.example.com", enters: nobody}
 	public, private := whole.parted()
 	tokenless := whole
-	tokenless.token = ""
+	tokenless.token = nil
 	for _, c := range []struct {
 		name         string
 		of           surfaces

@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/admin"
 	"tollgate/internal/egress"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -55,8 +56,8 @@ func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
 	}
 	o := &Operator{db: db, keys: account.NewKeys(account.KeysOptions{DB: db}), token: rand.Text()}
 	o.handler = admin.New(admin.Options{
-		Token: o.token, OnceSecret: []byte(onceSecret), DB: db, Keys: o.keys, Passwords: account.NewPasswords(), Providers: Providers(),
-		PublicURL: cmp.Or(s.PublicURL, nearBase(s.Listen)),
+		Token: httpapi.NewOperatorToken(o.token), OnceSecret: []byte(onceSecret), DB: db, Keys: o.keys,
+		Passwords: account.NewPasswords(), Providers: Providers(), PublicURL: cmp.Or(s.PublicURL, nearBase(s.Listen)),
 		Webhooks: webhook.New(webhook.Options{
 			DB: db, Guard: egress.New(s.PrivateNetworks), Timeout: s.WebhookTimeout, Retention: s.DeliveryRetention,
 			Disabled: disabledAccounts,

@@ -30,6 +30,29 @@ func (s Setting) inFile() Setting {
 		}}
 }
 
+// rereadToken takes the operator's token again from the file that the setting names.
+// One that cannot be read, or could not be set, leaves the one that there is.
+func (a *App) rereadToken() {
+	if a.settings.AdminTokenFile == "" {
+		return
+	}
+	text, err := readSecretFile(a.settings.AdminTokenFile)
+	if err == nil {
+		next := *a.settings
+		if err = readToken(&next.AdminToken, text); err == nil {
+			err = checkToken(&next)
+		}
+	}
+	switch {
+	case err != nil:
+		a.log.Warn("the operator's token stays, since its file cannot be taken again", "setting", "admin_token_file", "error", err)
+	case a.token.Is(text):
+	default:
+		a.token.Replace(text)
+		a.log.Info("the operator's token is another one now", "setting", "admin_token_file")
+	}
+}
+
 // readSecretFile reads what a file holds, without the white space around it.
 func readSecretFile(path string) (string, error) {
 	raw, err := os.ReadFile(path)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/admin"
+	"tollgate/internal/httpapi"
 )
 
 // TestGuessesOfTheTokenAreSlowed: the operator API and /metrics count together,
@@ -29,8 +30,9 @@ func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 	}
 	const token = "operator-token-of-the-test"
 	guessed := a.slowGuesses(allowed)
-	f := newFront(surfaces{token: token, wrong: guessed, metrics: named("metrics"), log: slog.New(slog.DiscardHandler),
-		admin: admin.New(admin.Options{Token: token, WrongToken: guessed})})
+	f := newFront(surfaces{token: httpapi.NewOperatorToken(token), wrong: guessed, metrics: named("metrics"),
+		log:   slog.New(slog.DiscardHandler),
+		admin: admin.New(admin.Options{Token: httpapi.NewOperatorToken(token), WrongToken: guessed})})
 	send := func(path, authorization, from string, status, wait int) {
 		t.Helper()
 		waits = 0

@@ -20,6 +20,7 @@ import (
 	"tollgate/internal/console/operatorpages"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/userpages"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/media"
 	"tollgate/internal/operator"
@@ -63,9 +64,9 @@ type Options struct {
 	Writable func() error
 	// ServeAs answers a request to the API with a key of an account (api.Door).
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
-	// AdminToken signs in to the operator's pages; empty: only operators among
+	// AdminToken signs in to the operator's pages; none: only operators among
 	// the users do.
-	AdminToken string
+	AdminToken *httpapi.OperatorToken
 	// PublicURL is the base address that users see. If it is https, cookies are
 	// for https alone.
 	PublicURL string

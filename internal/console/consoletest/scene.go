@@ -24,6 +24,7 @@ import (
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
 	"tollgate/internal/egress"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/id"
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
@@ -94,8 +95,8 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 		})
 		s.Options = console.Options{DB: db, Keys: keys, Passwords: passwords, Entrance: account.NewEntrance(db, passwords, nil),
 			Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
-			Audits: operator.NewAudits(db, proof.AuditTx, nil), Writable: func() error { return nil }, AdminToken: AdminToken, PublicURL: PublicURL,
-			MediaURL: PublicURL + "/media"}
+			Audits: operator.NewAudits(db, proof.AuditTx, nil), Writable: func() error { return nil },
+			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}
 		s.studio(watcher)
 		s.handler = s.Console(nil)
 		s.account("ada", "ada@example.com")

@@ -10,7 +10,6 @@ import (
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
-	"tollgate/internal/httpapi"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -197,7 +196,7 @@ func (c *console) proveForTakeBack(v *page.Visit, given operator.Credit, secret 
 func (c *console) prove(v *page.Visit, secret, not string) error {
 	var err error
 	if v.Session.User.ID == "" {
-		err = c.Entrance.Token(v.Context(), httpapi.SameSecret(secret, c.AdminToken), v.Address())
+		err = c.Entrance.Token(v.Context(), c.AdminToken.Is(secret), v.Address())
 	} else {
 		err = c.Entrance.Confirm(v.Context(), v.Session.User, secret, v.Address())
 	}

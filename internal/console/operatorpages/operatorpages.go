@@ -19,6 +19,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -47,8 +48,8 @@ type Options struct {
 	Audits   *operator.Audits
 	// Writable returns why the database takes no writes of this node; nil: it does.
 	Writable func() error
-	// AdminToken confirms who has signed in with it; empty: nobody has.
-	AdminToken string
+	// AdminToken confirms who has signed in with it; none: nobody has.
+	AdminToken *httpapi.OperatorToken
 	// PublicURL is the base address that users see.
 	PublicURL string
 	// Log is told what this node could not do at once.

@@ -54,7 +54,7 @@ func (d *door) letIn(v *Visit, open bool) (Outgoing, error) {
 	if err := v.recognize(v.side.Kind); err != nil || v.Session.ID != "" {
 		return nil, err
 	}
-	if v.side.Kind == account.OperatorSession && d.AdminToken == "" {
+	if v.side.Kind == account.OperatorSession && !d.AdminToken.IsSet() {
 		var anybodyIs bool
 		if err := v.View(func(tx *store.Tx) (err error) {
 			_, anybodyIs, err = account.SignInsTx(tx)
@@ -88,7 +88,7 @@ func (v *Visit) recognize(kind account.SessionKind) error {
 	}
 	stale := false
 	err := v.View(func(tx *store.Tx) (err error) {
-		v.Session, stale, err = account.SessionTx(tx, kind, value, v.door.AdminToken)
+		v.Session, stale, err = account.SessionTx(tx, kind, value, v.door.AdminToken.Value())
 		return err
 	})
 	if errors.Is(err, account.ErrNoSession) {

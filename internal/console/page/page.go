@@ -42,9 +42,9 @@ type Options struct {
 	DB *store.DB
 	// Entrance judges sign-ins.
 	Entrance *account.Entrance
-	// AdminToken signs in to the operators' section; empty: only operators among the
+	// AdminToken signs in to the operators' section; none: only operators among the
 	// users do.
-	AdminToken string
+	AdminToken *httpapi.OperatorToken
 	// PublicURL is the base address that users see. If it is https, cookies are
 	// for https alone.
 	PublicURL string

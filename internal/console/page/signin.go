@@ -9,7 +9,6 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
-	"tollgate/internal/httpapi"
 	"tollgate/internal/store"
 )
 
@@ -160,7 +159,7 @@ func (d *door) leave(v *Visit, kind account.SessionKind, next string) (Outgoing,
 
 // operatorTokenForm asks for the operator's token.
 func (d *door) operatorTokenForm(next string) *part.Inputs {
-	if d.AdminToken == "" {
+	if !d.AdminToken.IsSet() {
 		return nil
 	}
 	return &part.Inputs{Action: Base + "/operator/sign-in", Submit: "Sign in with the token", Fields: []part.FormField{
@@ -188,12 +187,12 @@ func (d *door) operatorSignIn(v *Visit) (Outgoing, error) {
 	}
 	next, token := form.Field("next").Value, form.Field("admin_token").Value
 	shown := signInPage{Title: "Operator's sign-in", Token: d.operatorTokenForm(next)}
-	if token != "" && d.AdminToken != "" {
-		if err := d.Entrance.Token(v.Context(), httpapi.SameSecret(token, d.AdminToken), v.Address()); err != nil {
+	if token != "" && d.AdminToken.IsSet() {
+		if err := d.Entrance.Token(v.Context(), d.AdminToken.Is(token), v.Address()); err != nil {
 			shown.Form = signInForm(Base+"/operator/sign-in", next)
 			return d.again(v, &shown, shown.Token, "The token is not right.", err)
 		}
-		return d.open(v, account.NewSession{Kind: account.OperatorSession, Token: d.AdminToken}, next)
+		return d.open(v, account.NewSession{Kind: account.OperatorSession, Token: token}, next)
 	}
 	form.Fields = form.Fields[:len(form.Fields)-1]
 	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address())

@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/store"
 )
 
@@ -89,11 +90,11 @@ func TestOperatorsSignIn(t *testing.T) {
 		b.Get("/console").Want(t, http.StatusSeeOther) // its cookie opens no account
 
 		// The session ends when the token changes.
-		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = "another-token-0123456789" })
+		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = httpapi.NewOperatorToken("another-token-0123456789") })
 		b.Get("/console/operator").Want(t, http.StatusSeeOther)
 
 		// While there is neither an operator nor a token, there is no such part.
-		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = "" })
+		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = nil })
 		b.Get("/console/operator").Want(t, http.StatusNotFound)
 		b.Get("/console/operator/sign-in").Want(t, http.StatusNotFound)
 		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
