@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
+	"tollgate/internal/store"
 )
 
 // document is a catalog with one model at a price and its line.
@@ -110,5 +111,41 @@ func TestCatalogFaults(t *testing.T) {
 			t.Errorf("refused documents left %v", history)
 		}
 		o.do("GET", "/catalog/revisions?after=x", "").wantFault(fault.InvalidRequest, "after")
+	})
+}
+
+// TestCatalogWarns: what a catalog puts out of service is in the warnings of its
+// answer, and of the dry run before it.
+func TestCatalogWarns(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *caller) {
+		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: o.db, Providers: providers, Interval: time.Hour,
+			Lookup: func(name string) (string, bool) { return map[string]string{"SET": "value"}[name], name == "SET" },
+			Log:    slog.New(slog.DiscardHandler)})
+		o = newOperator(t, o.db, func(opts *Options) { opts.Catalog = watcher })
+		o.ok("PUT", "/catalog", document("0.25"))
+		if err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+			now, err := tx.NowMS()
+			if err == nil {
+				_, err = tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)
+					VALUES (1, 'acc_1', 'key_1', 'swift-1', 'main', '/v1/chat/completions', 0)`)
+			}
+			if err == nil {
+				_, err = tx.Exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,
+					images, clips, video_ms, cost_nano, line_cost_nano, line_costs) VALUES ($1, 1, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
+					now/(24*time.Hour).Milliseconds())
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		other := strings.ReplaceAll(document("0.25"), "swift-1", "swift-2") + "    api_keys: [\"${UNSET}\", \"${SET}\"]\n" +
+			"  - {id: second, provider: test, models: {swift-2: vendor}, api_key: \"${UNSET}\"}\n"
+		const warnings = `"warnings":[` +
+			`"lines[0].api_keys[0]: the variable UNSET is not set on this node, so line main goes without this key here",` +
+			`"lines[1]: the variable UNSET is not set on this node, so line second is out of service here",` +
+			`"models: swift-1 is removed, which had 7 requests in the last 30 days (revision 1 has it)"]`
+		o.ok("PUT", "/catalog?dry_run=true", other).want(`{"revision":1,` + warnings + `}`)
+		o.ok("PUT", "/catalog", other).want(`{"revision":2,` + warnings + `}`)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -192,7 +193,7 @@ func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 	case err != nil:
 		return nil, err
 	}
-	for _, w := range append(warnings, c.Catalog.Unusable(doc)...) {
+	for _, w := range warnings {
 		shown.Warnings = append(shown.Warnings, w.String())
 	}
 	if sure {
@@ -208,8 +209,8 @@ func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 		}
 	}
 	if err := v.View(func(tx *store.Tx) error {
-		loss, err := operator.LossTx(tx, doc)
-		shown.Warnings = append(shown.Warnings, loss...)
+		unwise, err := c.unwiseTx(tx, doc)
+		shown.Warnings = append(shown.Warnings, unwise...)
 		return errors.Join(err, shown.compareTx(tx, doc))
 	}); err != nil {
 		return nil, err
@@ -322,15 +323,32 @@ func (c *console) showRevision(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	shown := revisionPage{Number: number, Current: number == preview.Revision, Changes: preview.Changes, YAML: string(doc.YAML())}
+	var unwise []string
+	if err := v.View(func(tx *store.Tx) (err error) {
+		unwise, err = c.unwiseTx(tx, doc)
+		return err
+	}); err != nil {
+		return nil, err
+	}
 	text := preview.Changes
 	if len(text) > 12 {
 		text = append(append([]string(nil), text[:12]...), "and "+strconv.Itoa(len(preview.Changes)-12)+" more")
 	}
 	shown.RollBack = v.Confirm(part.Confirm{ID: "rollback", Button: "Roll back to this", Title: "Roll back to revision " + v.PathID() + "?",
 		Action: page.Base + "/operator/catalog/revisions/" + v.PathID() + "/apply",
-		Text:   append([]string{"It becomes a new revision. It changes:"}, text...),
+		Text:   slices.Concat([]string{"It becomes a new revision. It changes:"}, text, unwise),
 		Fields: []part.FormField{{Name: "base", Kind: part.Unshown, Value: strconv.FormatInt(preview.Revision, 10)}}})
 	return page.Whole{Name: "revision", Title: "Revision " + v.PathID(), Main: shown}, nil
+}
+
+// unwiseTx says what a catalog would put out of service: lines that lack something on
+// this node, and models that are in use.
+func (c *console) unwiseTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
+	for _, w := range c.Catalog.Unusable(doc) {
+		all = append(all, w.String())
+	}
+	loss, err := operator.LossTx(tx, doc)
+	return append(all, loss...), err
 }
 
 func (c *console) rollBack(v *page.Visit) (page.Outgoing, error) {

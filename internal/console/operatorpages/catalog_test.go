@@ -8,9 +8,39 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/ledger/spending"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
+
+// TestCatalogWarnsFirst: what a catalog puts out of service is said where it is looked
+// at, before it is applied, and before a former one is.
+func TestCatalogWarnsFirst(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		const edit = "/console/operator/catalog/edit"
+		b := s.Operator()
+		s.Spent("ada", 2, spending.Spent{Model: "sandbox-chat", Line: "sandbox", Sums: spending.Sums{Requests: 3, Billed: 3}})
+		const other = `models:
+  - {id: other, kind: chat, context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+lines:
+  - {id: main, provider: openai, forms: [chat], api_keys: ["${NOBODY_SET_ONE}", "${NOBODY_SET_TWO}"], models: {other: vendor}}
+`
+		const unset = "lines[0]: the variable NOBODY_SET_ONE is not set on this node, and the variable NOBODY_SET_TWO is not set on this node"
+		const lost = "models: sandbox-chat is removed, which had 3 requests in the last 30 days (revision 1 has it)"
+		b.Post(edit, "yaml", other, "base", "1").Want(t, http.StatusOK, unset, lost, "Apply as revision 2")
+		b.Post(edit, "yaml", other, "base", "1", "sure", "yes").Want(t, http.StatusSeeOther, "done=applied")
+		s.Update(func(tx *store.Tx) error { // the first one again, as if another had done it
+			doc, err := catalog.RevisionTx(tx, 1)
+			if err == nil {
+				_, err = catalog.ApplyTx(tx, doc)
+			}
+			return err
+		})
+		b.Get("/console/operator/catalog/revisions/2?confirm=rollback").Want(t, http.StatusOK, "Roll back to this",
+			"NOBODY_SET_ONE", "sandbox-chat is removed, which had 3")
+	})
+}
 
 // current is the catalog that a scene has.
 func current(s *consoletest.Scene) (text string, revision int64) {
