@@ -21,12 +21,16 @@ func TestFirstCustomer(t *testing.T) {
 		wrong := append([]string{}, fields...)
 		wrong[7] = "5"
 		b.Post("/console/operator/accounts/new", wrong...).Want(t, http.StatusUnprocessableEntity, "aria-invalid", "Ac&lt;b&gt;me")
+		fields = append(fields, "price_factor", "0.9")
+		b.Post("/console/operator/accounts/new", append(fields[:len(fields)-1:len(fields)-1], "0")...).Want(t, http.StatusUnprocessableEntity,
+			"price_factor")
 		got := b.Post("/console/operator/accounts/new", fields...)
 		got.Want(t, http.StatusSeeOther, "done=created")
 		path := strings.TrimSuffix(got.Header().Get("Location"), "?done=created")
 		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusSeeOther, path+"?done=created")
 		id := strings.TrimPrefix(path, "/console/operator/accounts/")
-		b.Get(path+"?done=created").Want(t, http.StatusOK, "Ac&lt;b&gt;me", "active", "shop@acme.example", "To send to the customer", "curl ")
+		b.Get(path+"?done=created").Want(t, http.StatusOK, "Ac&lt;b&gt;me", "active", "shop@acme.example", `value="0.9"`,
+			"To send to the customer", "curl ")
 
 		credit := formOf(t, b.Get(path), path+"/credit")
 		first := []string{"usd", "$50", "note", "invoice 1043", "once", credit["once"], "sure", "", "secret", ""}

@@ -7,6 +7,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
@@ -38,6 +39,8 @@ func newAccountForm(once string) part.Inputs {
 				Hint: "It stands in the text to send. Its limits can be set later."},
 			{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: "0",
 				Hint: "The lowest balance allowed, zero or negative: -5 lends 5 dollars."},
+			{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: money.One.String(),
+				Hint: "Times the catalog's prices: 0.9 takes 10 % off."},
 			{Name: "once", Kind: part.Unshown, Value: once},
 		}}
 }
@@ -102,6 +105,11 @@ func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, er
 	if floor != nil {
 		n.opening.Floor = *floor
 	}
+	factor, err := factorOf(form)
+	if err != nil {
+		return n, err
+	}
+	n.opening.Factor = &factor
 	if err := n.opening.Check(); err != nil { // before the work of hashing
 		return n, err
 	}

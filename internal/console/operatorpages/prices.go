@@ -37,14 +37,25 @@ func (c *console) priceAccount(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/operator/accounts/"+a.ID, "priced"), nil
 }
 
+// factorOf reads the price factor of a form; nothing means 1.
+func factorOf(form *part.Inputs) (money.Factor, error) {
+	text := strings.TrimSpace(form.Field("price_factor").Value)
+	if text == "" {
+		return money.One, nil
+	}
+	factor, err := money.ParseFactor(text)
+	if err != nil {
+		return 0, fault.At(fault.InvalidRequest, "price_factor", "price_factor %s.", err)
+	}
+	return factor, nil
+}
+
 // pricesOf reads the form: a factor, of which nothing means 1, and a model and its
 // factor a line.
 func pricesOf(form *part.Inputs) (p account.Patch, err error) {
-	factor := money.One
-	if text := strings.TrimSpace(form.Field("price_factor").Value); text != "" {
-		if factor, err = money.ParseFactor(text); err != nil {
-			return p, fault.At(fault.InvalidRequest, "price_factor", "price_factor %s.", err)
-		}
+	factor, err := factorOf(form)
+	if err != nil {
+		return p, err
 	}
 	models := map[string]money.Factor{}
 	for line := range strings.Lines(form.Field("prices").Value) {
