@@ -12,6 +12,10 @@ import (
 // codeNote begins the note of a credit that a code was turned into; its id follows.
 const codeNote = "code "
 
+// NamesCode tells whether a note is like that of the credit of a redeemed code, which
+// nobody else may write: the audit takes it for one.
+func NamesCode(note string) bool { return strings.HasPrefix(note, codeNote+"code_") }
+
 // redeemed is what the ledger has credited for one code.
 type redeemed struct {
 	account string
@@ -19,8 +23,8 @@ type redeemed struct {
 }
 
 // auditCodesTx checks that each redeemed code is one credit of its account, in its
-// value, and no other code is any. What an operator credited by hand in place of a code
-// that he voided may name it.
+// value, and no other code is any. A credit by hand may name a void code: operators could
+// write such a note once.
 func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 	credits := map[string][]redeemed{}
 	err := books.Credits(codeNote+"code_", func(account, note string, amount money.Amount) {

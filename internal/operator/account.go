@@ -75,6 +75,10 @@ func (c *Credit) Check() error {
 	if utf8.RuneCountInString(c.Note) > maxNote || !utf8.ValidString(c.Note) || strings.ContainsFunc(c.Note, unicode.IsControl) {
 		return fault.At(fault.InvalidRequest, "note", "note must be one line of at most %d characters.", maxNote)
 	}
+	if account.NamesCode(c.Note) {
+		return fault.At(fault.InvalidRequest, "note", "note begins as those of redeemed codes do, and the audit would miss the code. "+
+			"Write it otherwise, for example: in place of %s", strings.Fields(c.Note)[1])
+	}
 	return nil
 }
 
