@@ -115,6 +115,32 @@ func (b *tab) follow(link, text string) {
 	}
 }
 
+// TestColleague: a user adds another one of the account and gets the link to send, by
+// which that one sets a password and is signed in.
+func TestColleague(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	inLooks(t, looks, func(t *testing.T, g *gateway, look look) {
+		b := open(t, g, look.theme, look.width)
+		b.open("/console/sign-in")
+		b.signIn()
+		b.open("/console/settings")
+		b.fill("#new-f-email", "lin@acme.example")
+		b.press(`form[action$="/settings/users"] button.main`)
+		b.sees("It is not shown again")
+		b.lookOver("invitation")
+		link := b.link()
+		b.press("main > p a.button")
+		b.sees("invited, no password yet")
+
+		other := open(t, g, look.theme, look.width)
+		other.open("/console/sign-in")
+		other.setPassword(link)
+	})
+}
+
 // TestLinkWithoutScripts: the link is pasted.
 func TestLinkWithoutScripts(t *testing.T) {
 	if missing(t) {
