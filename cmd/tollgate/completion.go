@@ -58,8 +58,13 @@ type completeCommand struct {
 // Run prints what may stand in place of the last word, a line each: the word, a tab
 // and what it means.
 func (c *completeCommand) Run(p *process, k *kong.Kong) error {
-	for _, found := range candidates(k.Model.Node, c.Words) {
-		if _, err := fmt.Fprintf(p.stdout, "%s\t%s\n", found.word, found.means); err != nil {
+	at := placeOf(k.Model.Node, c.Words)
+	found := at.candidates(k.Model.Node)
+	if at.takes != "" {
+		found = append(found, p.ids(at)...)
+	}
+	for _, one := range found {
+		if _, err := fmt.Fprintf(p.stdout, "%s\t%s\n", one.word, one.means); err != nil {
 			return err
 		}
 	}
@@ -69,44 +74,73 @@ func (c *completeCommand) Run(p *process, k *kong.Kong) error {
 // candidate is a word that may follow, and what it means.
 type candidate struct{ word, means string }
 
-// candidates returns the commands, or flags, that begin with the last word.
-func candidates(root *kong.Node, words []string) (found []candidate) {
+// place is where a word is to be completed.
+type place struct {
+	last  string     // what there is of the word
+	node  *kong.Node // the command
+	value bool       // the word is the value of a flag
+	takes string     // the name of the argument that the word is; empty: none, or a flag
+	flags map[string]string
+}
+
+// placeOf returns where the last word stands.
+func placeOf(root *kong.Node, words []string) place {
 	if len(words) == 0 {
 		words = []string{""}
 	}
 	hideFlags(root, childOf(root, "serve")) // shows all
-	last, before := words[len(words)-1], words[:len(words)-1]
-	node, value := root, false // value: the next word is that of a flag
-	for _, word := range before {
+	at := place{last: words[len(words)-1], node: root, flags: map[string]string{}}
+	flag, arguments := "", 0
+	for _, word := range words[:len(words)-1] {
 		switch {
-		case value:
-			value = false
+		case flag != "":
+			at.flags[flag], flag = word, ""
 		case strings.HasPrefix(word, "-"):
-			flag := flagOf(node, word)
-			value = flag != nil && !flag.IsBool() && !strings.Contains(word, "=")
+			name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
+			if given {
+				at.flags[name] = value
+			} else if known := flagOf(at.node, word); known != nil && !known.IsBool() {
+				flag = name
+			}
 		default:
-			if child := childOf(node, word); child != nil {
-				node = child
+			if child := childOf(at.node, word); child != nil {
+				at.node = child
+			} else {
+				arguments++
 			}
 		}
 	}
-	if value {
-		return nil
+	at.value = flag != ""
+	if !at.value && !strings.HasPrefix(at.last, "-") && arguments < len(at.node.Positional) {
+		at.takes = at.node.Positional[arguments].Name
 	}
-	if strings.HasPrefix(last, "-") {
-		hideFlags(root, node)
-		for _, flag := range flagsOf(node) {
+	return at
+}
+
+// candidates returns the commands, flags and fixed words that begin with the word.
+func (at place) candidates(root *kong.Node) (found []candidate) {
+	switch {
+	case at.value:
+		return nil
+	case strings.HasPrefix(at.last, "-"):
+		hideFlags(root, at.node)
+		for _, flag := range flagsOf(at.node) {
 			found = append(found, candidate{"--" + flag.Name, flag.Help})
 		}
-	} else {
-		for _, child := range node.Children {
+	default:
+		for _, child := range at.node.Children {
 			if !child.Hidden {
 				found = append(found, candidate{child.Name, child.Help})
 			}
 		}
-		found = append(found, wordsOf(node)...)
+		found = append(found, wordsOf(at.node)...)
 	}
-	return slices.DeleteFunc(found, func(c candidate) bool { return !strings.HasPrefix(c.word, last) })
+	return at.beginning(found)
+}
+
+// beginning returns the candidates that begin with the word.
+func (at place) beginning(found []candidate) []candidate {
+	return slices.DeleteFunc(found, func(c candidate) bool { return !strings.HasPrefix(c.word, at.last) })
 }
 
 // wordsOf are the words that an argument of a command may be.

@@ -57,6 +57,16 @@ func (f settingFlags) given() map[string]string {
 	return out
 }
 
+// take gives settings that were found elsewhere than by the parser the values of their
+// flags; other names are none.
+func (f settingFlags) take(values map[string]string) {
+	for i, s := range f.list {
+		if value, given := values[s.Flag()]; given && !s.Switch {
+			f.value.Elem().Field(i).Set(reflect.ValueOf(&value))
+		}
+	}
+}
+
 // usd is an amount of money on the command line.
 type usd struct{ amount json.Number }
 

@@ -319,6 +319,35 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%q completes to %q, want %q", words, got, want)
 		}
 	}
+	if got := tollgate(t, dir, "complete", "--", "account", "credit", ""); got != (finished{}) {
+		t.Errorf("without a database: %+v", got)
+	}
+	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	account, _ := must(t, dir, "account", "create", "--name", "Acme Works")["id"].(string)
+	key, _ := must(t, dir, "key", "create", account, "--name", "backend")["id"].(string)
+	for words, want := range map[string]string{
+		"account credit ":                       account,
+		"account credit " + account[:8]:         account,
+		"account credit " + account + " ":       "",
+		"account credit key_":                   "",
+		"key create --name x ":                  account,
+		"key disable ":                          key,
+		"key disable " + key[:6]:                key,
+		"line drain m":                          "main",
+		"line drain ":                           "main",
+		"--database sqlite:none.db line drain ": "",
+		"request get ":                          "",
+	} {
+		if got := tollgate(t, dir, append([]string{"complete", "--"}, strings.Split(words, " ")...)...); got.errors != "" ||
+			got.code != 0 || strings.Split(got.out, "\t")[0] != want {
+			t.Errorf("%q completes to %+v, want %q", words, got, want)
+		}
+	}
+	if got := tollgate(t, dir, "complete", "--", "account", "credit", ""); got.out != account+"\tAcme Works\n" {
+		t.Errorf("%+v", got)
+	}
 	for _, shell := range []string{"zsh", "fish"} {
 		if got := tollgate(t, dir, "completion", shell); got.code != 0 || !strings.Contains(got.out, "complete -- ") {
 			t.Errorf("%s: %+v", shell, got)
