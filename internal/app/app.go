@@ -24,6 +24,7 @@ import (
 	"tollgate/internal/alert"
 	"tollgate/internal/api"
 	"tollgate/internal/app/access"
+	"tollgate/internal/app/metrics"
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
@@ -61,7 +62,7 @@ type App struct {
 	options  Options
 	log      *slog.Logger
 	life     lifecycle
-	metrics  *metrics
+	metrics  *metrics.Metrics
 	ready    *readiness
 	watcher  *catalog.Watcher
 	token    *httpapi.OperatorToken
@@ -83,7 +84,7 @@ type App struct {
 // an error nothing is left running.
 func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	said := newLog(s, o.Stderr)
-	a := &App{settings: s, options: o, log: slog.New(said), metrics: newMetrics(o.Version),
+	a := &App{settings: s, options: o, log: slog.New(said), metrics: metrics.New(o.Version),
 		token: httpapi.NewOperatorToken(s.AdminToken)}
 	a.life.log = a.log
 	defer func() {
@@ -128,7 +129,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	}
 	hooks := webhook.New(webhook.Options{
 		DB: db, Guard: guard, Timeout: s.WebhookTimeout, Retries: s.WebhookRetries, Retention: s.DeliveryRetention,
-		Epoch: self.Epoch, Disabled: disabledAccounts, Log: a.log, Registry: a.metrics.registry,
+		Epoch: self.Epoch, Disabled: disabledAccounts, Log: a.log, Registry: a.metrics.Registry(),
 	})
 	books, err := a.startLedger(ctx, db, self, hooks)
 	if err != nil {
@@ -144,7 +145,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	a.life.later("credentials of lines", func(context.Context) error { opened.Close(); return nil })
 	lines := line.New(line.Options{
 		Open: opened.Open, Current: watcher.Current, DB: db, Epoch: self.Epoch,
-		Alerts: alerts, Log: a.log, Registry: a.metrics.registry,
+		Alerts: alerts, Log: a.log, Registry: a.metrics.Registry(),
 	})
 	if err := lines.Refresh(ctx); err != nil {
 		return nil, fmt.Errorf("read the operator's word about lines: %w", err)
@@ -171,7 +172,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	public := api.New(api.Options{
 		DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
 		Jobs: jobs, Media: files, Guard: guard,
-		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory), Observe: a.metrics.request,
+		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory), Observe: a.metrics.Request,
 		WrongKeys: a.throttle("api_key", wrongKeys()), Origins: s.CORSOrigins,
 	})
 	served := surfaces{
@@ -182,7 +183,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 			Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, TrustedProxies: s.TrustedProxies,
 		}),
 		media:   files.Handler(),
-		metrics: a.metrics.handler(), ready: a.ready, token: a.token, wrong: guessed, log: a.log,
+		metrics: a.metrics.Handler(), ready: a.ready, token: a.token, wrong: guessed, log: a.log,
 		base: a.Base(), enters: a.whoEnters(db),
 	}
 	pages := console.Options{
@@ -269,7 +270,7 @@ func (a *App) clockJumped(jump time.Duration) {
 	if jump < 0 {
 		direction = "back"
 	}
-	a.metrics.jumps.WithLabelValues(direction).Inc()
+	a.metrics.ClockJumped(direction)
 	a.log.Warn("the clock that limits go by has jumped: see that it is right; nothing is deleted for it",
 		"direction", direction, "by", jump.Abs().Round(time.Millisecond).String())
 }
@@ -303,7 +304,7 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 func (a *App) startLedger(ctx context.Context, db *store.DB, self *node.Node, hooks *webhook.Webhooks) (*ledger.Ledger, error) {
 	books := ledger.New(ledger.Options{
 		DB: db, Node: self, OutageGrace: a.settings.OutageGrace,
-		Retention: a.settings.RequestRetention, Log: a.log, Observer: a.metrics.ledger(),
+		Retention: a.settings.RequestRetention, Log: a.log, Observer: a.metrics.Ledger(),
 		TellLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
 			hooks.EmitLow(q, nowMS, low.Account, low.Balance, low.Level)
 		},
@@ -367,7 +368,7 @@ func (a *App) startJobs(db *store.DB, self *node.Node, books *ledger.Ledger, lin
 	a.life.loop("media upkeep", files.Run)
 	jobs := job.New(job.Options{
 		DB: db, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files, Webhooks: hooks, Log: a.log,
-		StartLimit: a.settings.StartLimit, Retention: a.settings.JobRetention, Registry: a.metrics.registry,
+		StartLimit: a.settings.StartLimit, Retention: a.settings.JobRetention, Registry: a.metrics.Registry(),
 	})
 	a.life.loop("jobs", jobs.Run)
 	return jobs
@@ -401,7 +402,7 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	failed := make(chan error, 3)
 	a.door.open(a.front, failed)
 	if a.extra != nil {
-		a.extra.open(onlyMetrics(a.log, a.metrics.handler()), failed)
+		a.extra.open(onlyMetrics(a.log, a.metrics.Handler()), failed)
 	}
 	if a.private != nil {
 		a.private.open(a.back, failed)

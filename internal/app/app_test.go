@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tollgate/internal/account"
+	"tollgate/internal/app/metrics"
 	"tollgate/internal/catalog"
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
@@ -449,36 +450,13 @@ func TestLifecycleUnwindsBackwards(t *testing.T) {
 	}
 }
 
-// TestMetricsObserveTheLedger checks the exact figure that leaves the books.
-func TestMetricsObserveTheLedger(t *testing.T) {
-	t.Parallel()
-	m := newMetrics("test")
-	observer := m.ledger()
-	observer.OverHold(money.USD / 4)
-	observer.Batch(3, time.Millisecond)
-	observer.Admitted(time.Millisecond, true)
-	observer.Swept(true)
-	observer.Unswept(2)
-	observer.Quarantined()
-	observer.LeftOut(false)
-	body := ask(m.handler(), "GET", "/metrics").Body.String()
-	for _, line := range []string{"tollgate_charge_over_hold_usd_total 0.25", `tollgate_batch_operations_bucket{le="4"} 1`,
-		"tollgate_admission_seconds_count 1", `tollgate_swept_holds_total{charged="true"} 1`,
-		"tollgate_unswept_holds 2", "tollgate_damaged_holds_total 1",
-		`tollgate_request_log_left_out_total{caller="known"} 0`, `tollgate_request_log_left_out_total{caller="unknown"} 1`} {
-		if !strings.Contains(body, line) {
-			t.Errorf("no %s", line)
-		}
-	}
-}
-
 func TestAJumpOfTheClockIsTold(t *testing.T) {
 	t.Parallel()
 	var log scene.Buffer
-	a := &App{metrics: newMetrics("test"), log: slog.New(slog.NewTextHandler(&log, nil))}
+	a := &App{metrics: metrics.New("test"), log: slog.New(slog.NewTextHandler(&log, nil))}
 	a.clockJumped(40*24*time.Hour + 1234567)
 	a.clockJumped(-time.Hour)
-	body := ask(a.metrics.handler(), "GET", "/metrics").Body.String()
+	body := ask(a.metrics.Handler(), "GET", "/metrics").Body.String()
 	for _, want := range []string{`tollgate_clock_jumps_total{direction="ahead"} 1`, `tollgate_clock_jumps_total{direction="back"} 1`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q in\n%s", want, body)

@@ -61,7 +61,7 @@ func TestAFloodOfWrongKeys(t *testing.T) {
 		if n := other.Load(); n > 0 {
 			t.Errorf("%d wrong keys were not answered 401", n)
 		}
-		figures := ask(p.metrics.handler(), "GET", "/metrics").Body.String()
+		figures := ask(p.metrics.Handler(), "GET", "/metrics").Body.String()
 		if !strings.Contains(figures, `tollgate_wrong_keys_delayed_total{secret="api_key"} `) ||
 			strings.Contains(figures, `tollgate_wrong_keys_delayed_total{secret="api_key"} 0`) {
 			t.Error("no wrong key was delayed")

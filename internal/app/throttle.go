@@ -18,7 +18,7 @@ func wrongTokens() limit.Allowance { return limit.Allowance{Burst: 10, Rate: 10.
 
 // throttle makes the throttle of an allowance, and counts what it delays.
 func (a *App) throttle(secret string, allowed limit.Allowance) *limit.Throttle {
-	allowed.Delayed = a.metrics.delayed.WithLabelValues(secret).Inc
+	allowed.Delayed = a.metrics.Delayed(secret)
 	return limit.NewThrottle(allowed)
 }
 

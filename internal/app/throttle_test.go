@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/admin"
+	"tollgate/internal/app/metrics"
 	"tollgate/internal/httpapi"
 )
 
@@ -17,7 +18,7 @@ import (
 // by address, and the operator who knows the token never waits.
 func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 	t.Parallel()
-	a := &App{settings: &Settings{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, metrics: newMetrics("test")}
+	a := &App{settings: &Settings{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, metrics: metrics.New("test")}
 	waits := 0 // of the request at hand
 	left := 0  // waits that end at once
 	allowed := wrongTokens()
@@ -67,7 +68,7 @@ func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 		t.Error("who hangs up waits less")
 	}
 	const line = `tollgate_wrong_keys_delayed_total{secret="admin_token"} 7`
-	if body := ask(a.metrics.handler(), "GET", "/metrics").Body.String(); !strings.Contains(body, line) {
+	if body := ask(a.metrics.Handler(), "GET", "/metrics").Body.String(); !strings.Contains(body, line) {
 		t.Errorf("no %s", line)
 	}
 }

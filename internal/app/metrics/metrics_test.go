@@ -1,0 +1,44 @@
+package metrics
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/money"
+)
+
+// shown is what a scrape gets.
+func shown(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 {
+		t.Fatalf("a scrape is answered %d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+// TestObservesTheLedger checks the exact figure that leaves the books.
+func TestObservesTheLedger(t *testing.T) {
+	t.Parallel()
+	m := New("test")
+	observer := m.Ledger()
+	observer.OverHold(money.USD / 4)
+	observer.Batch(3, time.Millisecond)
+	observer.Admitted(time.Millisecond, true)
+	observer.Swept(true)
+	observer.Unswept(2)
+	observer.Quarantined()
+	observer.LeftOut(false)
+	body := shown(t, m)
+	for _, line := range []string{"tollgate_charge_over_hold_usd_total 0.25", `tollgate_batch_operations_bucket{le="4"} 1`,
+		"tollgate_admission_seconds_count 1", `tollgate_swept_holds_total{charged="true"} 1`,
+		"tollgate_unswept_holds 2", "tollgate_damaged_holds_total 1",
+		`tollgate_request_log_left_out_total{caller="known"} 0`, `tollgate_request_log_left_out_total{caller="unknown"} 1`} {
+		if !strings.Contains(body, line) {
+			t.Errorf("no %s", line)
+		}
+	}
+}
