@@ -35,6 +35,7 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/holding"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/node"
@@ -121,6 +122,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, fmt.Errorf("load the catalog: %w", err)
 	}
 	a.watcher = watcher
+	a.metrics.Follow(watcher.Current)
 	a.life.loop("catalog watcher", watcher.Run)
 	guard := egress.New(s.PrivateNetworks)
 	self, err := node.Join(ctx, node.Options{DB: db, Lease: s.NodeLease, Log: a.log})
@@ -164,6 +166,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	conductor := chat.New(chat.Options{
 		Ledger: books, Lines: lines, Log: a.log,
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, AnswerBudget: answerMemory(s, memory), ExposeLine: s.ExposeLine,
+		FirstToken: a.metrics.FirstToken,
 	})
 	audits := operator.NewAudits(db, proof.Check(jobs.KeptFor()), a.log)
 	a.life.loop("audits", audits.Run)
@@ -315,6 +318,7 @@ func (a *App) startLedger(ctx context.Context, db *store.DB, self *node.Node, ho
 	}
 	a.life.later("ledger", books.Close)
 	a.life.loop("ledger upkeep", books.Run)
+	a.life.loop("open holds", (&holding.Watch{DB: db, Tell: a.metrics.Held, Log: a.log}).Run)
 	return books, nil
 }
 

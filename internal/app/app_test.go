@@ -383,7 +383,7 @@ func TestMetricsAddress(t *testing.T) {
 	defer p.stop(t)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	body := ""
-	scene.Eventually(t, "the metrics know the lines", func() bool {
+	scene.Eventually(t, "the metrics know the lines and the queues", func() bool {
 		answer, err := client.Get("http://" + p.extra.address() + "/metrics")
 		if err != nil {
 			t.Fatal(err)
@@ -394,7 +394,7 @@ func TestMetricsAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		body = string(text)
-		return strings.Contains(body, "tollgate_line_in_service")
+		return strings.Contains(body, "tollgate_line_in_service") && strings.Contains(body, "tollgate_job_queued")
 	})
 	wanted := []string{"tollgate_charge_over_hold_usd_total 0", "go_goroutines", "process_"}
 	document, err := os.ReadFile("../../docs/operator.md")

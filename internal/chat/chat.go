@@ -59,6 +59,9 @@ type Options struct {
 	AnswerBudget int64
 	// ExposeLine names the line in the answer's header x-tollgate-line.
 	ExposeLine bool
+	// FirstToken is told how long after its request a stream of a model began; it
+	// must not wait. nil: nobody is told.
+	FirstToken func(model string, took time.Duration)
 }
 
 // Conductor conducts chat requests. It is safe for concurrent use.

@@ -188,6 +188,9 @@ func (x *exchange) begin(contentType string) {
 	x.expose()
 	if !x.begun {
 		x.begun, x.firstByte = true, x.since()
+		if x.stream != nil && x.opts.FirstToken != nil {
+			x.opts.FirstToken(x.Model.ID, x.firstByte)
+		}
 	}
 	x.extend()
 	x.w.WriteHeader(http.StatusOK)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -131,6 +132,36 @@ func TestStreamGoesOutAsItComes(t *testing.T) {
 	want := []string{ours(role, first, world, world), ours(world), ours(stop, doneEvent)}
 	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("writes %q\nwant   %q", got, want)
+	}
+}
+
+// TestFirstTokenIsTold: once a stream, however it ends, and never of a whole answer.
+func TestFirstTokenIsTold(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		body   string
+		pieces []string
+		told   []string
+	}{
+		"a stream":                    {askStream, []string{role, hello, stop, usage, doneEvent}, []string{"swift-1 5s"}},
+		"a stream that breaks off":    {askStream, []string{strings.Replace(hello, "Hello", `Hello\n`, 1), world}, []string{"swift-1 5s"}},
+		"a stream without an answer":  {askStream, []string{role}, nil},
+		"an answer that is no stream": {ask, []string{whole1}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTrial(t, reply{pieces: test.pieces}, reply{failure: upstream.Fail(fault.UpstreamError, errors.New("no"))})
+				var told []string
+				tr.opts.FirstToken = func(model string, took time.Duration) { told = append(told, model+" "+took.String()) }
+				c := call(t, snapshot(t), test.body)
+				time.Sleep(5 * time.Second) // on the bubble's clock
+				tr.conduct(c)
+				if !slices.Equal(told, test.told) {
+					t.Errorf("told %q, want %q", told, test.told)
+				}
+			})
+		})
 	}
 }
 

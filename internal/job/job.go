@@ -153,6 +153,7 @@ func (j *Jobs) Run(ctx context.Context) {
 		loop.Loop{Room: "job", Does: "start jobs", Log: j.opts.Log, Period: tick, Wake: j.wake, Step: j.Start},
 		loop.Loop{Room: "job", Does: "take over jobs", Log: j.opts.Log, Period: tick, Step: j.TakeOver},
 		loop.Loop{Room: "job", Does: "look after old jobs", Log: j.opts.Log, Period: housekeep, Step: j.Housekeep},
+		loop.Loop{Room: "job", Does: "measure the queues", Log: j.opts.Log, Period: measureEvery, Step: j.Measure},
 	)
 
 	j.mu.Lock()

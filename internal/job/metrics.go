@@ -13,6 +13,9 @@ type metrics struct {
 	ends        *prometheus.CounterVec
 	steps       *prometheus.CounterVec
 	workers     prometheus.Gauge
+	queued      *prometheus.GaugeVec
+	oldest      *prometheus.GaugeVec
+	shown       map[string]queueMeasure // what both show; used by Measure alone
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -25,6 +28,13 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "tollgate_job_steps_total", Help: "Steps of jobs on this node, by name."}, []string{"step"}),
 		workers: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_job_running", Help: "Jobs that this node looks after."}),
+		queued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tollgate_job_queued",
+			Help: "Jobs of a model that wait for a line, on all nodes; the oldest 10,000 are counted every 10 seconds."},
+			[]string{"model"}),
+		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tollgate_job_oldest_queued_seconds", Help: "How long the job waits that has waited longest for a line; 0: none waits."},
+			[]string{"model"}),
 	}
 	for _, kind := range []catalog.Kind{catalog.KindImage, catalog.KindVideo} { // a rate needs a zero to begin with
 		m.submissions.WithLabelValues(string(kind))
@@ -34,7 +44,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		m.steps.WithLabelValues(step)
 	}
 	if registry != nil {
-		registry.MustRegister(m.submissions, m.ends, m.steps, m.workers)
+		registry.MustRegister(m.submissions, m.ends, m.steps, m.workers, m.queued, m.oldest)
 	}
 	return m
 }
@@ -42,3 +52,19 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 func (m *metrics) submitted(kind string)   { m.submissions.WithLabelValues(kind).Inc() }
 func (m *metrics) ended(kind, code string) { m.ends.WithLabelValues(kind, code).Inc() }
 func (m *metrics) step(name string)        { m.steps.WithLabelValues(name).Inc() }
+
+// waiting shows the queues by model, and drops those of models that have none any
+// more.
+func (m *metrics) waiting(queues map[string]queueMeasure) {
+	for model := range m.shown {
+		if _, still := queues[model]; !still {
+			m.queued.DeleteLabelValues(model)
+			m.oldest.DeleteLabelValues(model)
+		}
+	}
+	m.shown = queues
+	for model, q := range queues {
+		m.queued.WithLabelValues(model).Set(float64(q.length))
+		m.oldest.WithLabelValues(model).Set(q.oldest.Seconds())
+	}
+}

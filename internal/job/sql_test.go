@@ -59,6 +59,7 @@ func TestCrowd(t *testing.T) {
 				"epochs":        {nextEpoch, []any{"node_1"}},
 				"of an epoch":   {ofEpoch, []any{"node_1", maxTakeOvers}},
 				"overdue":       {overdueJobs, []any{int64(5), maxStarts}},
+				"measure":       {measureQueues, []any{measured}},
 				"accounts":      {nextQueuedAccount, []any{"easel-1", "acct_5"}},
 				"of an account": {accountQueue, []any{"easel-1", "acct_5", 32}},
 				"past":          {pastRecords, []any{int64(100), maxForgotten}},

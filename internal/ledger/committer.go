@@ -293,6 +293,9 @@ func (c *committer) answer(ops []*op, b *batch) {
 		}
 		c.finish(o, d.hold != nil)
 	}
+	if tell := c.l.opts.Observer.Ended; tell != nil {
+		b.EachEnd(tell)
+	}
 	if len(b.Lows) > 0 && c.l.opts.ToldLow != nil {
 		c.l.opts.ToldLow()
 	}

@@ -78,6 +78,8 @@ type Observer struct {
 	Batch func(operations int, took time.Duration)
 	// Admitted: an admission was decided, after waiting for its commit.
 	Admitted func(waited time.Duration, admitted bool)
+	// Ended: a request has ended, in the books or refused. It must not wait.
+	Ended func(books.EndedRequest)
 	// OverHold: usage exceeded a hold by this much; the operator's loss.
 	OverHold func(money.Amount)
 	// Swept: a dead node's hold was ended; charged tells how.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"tollgate/internal/ledger/books"
 )
 
 // Refusal is a model call that was refused before or at admission: it counts
@@ -34,6 +36,9 @@ func (r *Refusal) strange() bool { return r.Account == "" }
 func (l *Ledger) Refused(r Refusal) { l.refused(r, l.now()) }
 
 func (l *Ledger) refused(r Refusal, now time.Time) {
+	if l.opts.Observer.Ended != nil {
+		l.opts.Observer.Ended(books.EndedRequest{Model: r.Model, Code: r.Code})
+	}
 	r.standsFor = l.refuses.see(r, now)
 	switch {
 	case r.standsFor > 0:

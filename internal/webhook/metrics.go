@@ -8,6 +8,8 @@ type metrics struct {
 	attempts   *prometheus.CounterVec
 	deliveries *prometheus.CounterVec
 	inFlight   prometheus.Gauge
+	pending    prometheus.Gauge
+	overdue    prometheus.Gauge
 }
 
 // newMetrics makes the metrics and registers them; registry may be nil.
@@ -25,6 +27,14 @@ func newMetrics(registry prometheus.Registerer) metrics {
 			Name: "tollgate_webhook_in_flight",
 			Help: "Attempts of this node that run or are not recorded yet.",
 		}),
+		pending: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tollgate_webhook_pending",
+			Help: "Deliveries that have attempts to come, on all nodes; up to 10,000 are counted, every 10 seconds.",
+		}),
+		overdue: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tollgate_webhook_overdue_seconds",
+			Help: "How long the attempt has been due that waits longest for a place; 0: none is due.",
+		}),
 	}
 	for _, outcome := range []string{"delivered", "status", "unanswered", "disabled"} { // a rate needs a zero to begin with
 		m.attempts.WithLabelValues(outcome)
@@ -32,7 +42,7 @@ func newMetrics(registry prometheus.Registerer) metrics {
 	m.final(stateDelivered, 0)
 	m.final(stateFailed, 0)
 	if registry != nil {
-		registry.MustRegister(m.attempts, m.deliveries, m.inFlight)
+		registry.MustRegister(m.attempts, m.deliveries, m.inFlight, m.pending, m.overdue)
 	}
 	return m
 }

@@ -140,6 +140,7 @@ func (w *Webhooks) Run(ctx context.Context) {
 		loop.Loop{Room: "webhook", Does: "read or write deliveries", Log: w.opts.Log, Step: turn,
 			Period: pollEvery, Next: func() time.Duration { return wait }, Wake: w.wake, Pause: pace},
 		loop.Loop{Room: "webhook", Does: "delete old deliveries", Log: w.opts.Log, Period: sweepEvery, Step: w.Forget},
+		loop.Loop{Room: "webhook", Does: "count deliveries", Log: w.opts.Log, Period: measureEvery, Step: w.Measure},
 	)
 	w.finish(stop)
 }

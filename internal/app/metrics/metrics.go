@@ -15,7 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/holding"
 	"tollgate/internal/money"
 )
 
@@ -26,6 +28,9 @@ type Metrics struct {
 	durations *prometheus.HistogramVec
 	admitted  prometheus.Histogram
 	batches   prometheus.Histogram
+	commits   prometheus.Histogram
+	held      *prometheus.GaugeVec
+	holds     *prometheus.GaugeVec
 	excess    prometheus.Counter
 	swept     *prometheus.CounterVec
 	unswept   prometheus.Gauge
@@ -33,7 +38,14 @@ type Metrics struct {
 	jumps     *prometheus.CounterVec
 	delayed   *prometheus.CounterVec
 	leftOut   *prometheus.CounterVec
+	models    *models
 }
+
+// What holds are of.
+const (
+	kindRequest = "request"
+	kindJob     = "job"
+)
 
 // New registers all figures.
 func New(version string) *Metrics {
@@ -52,6 +64,16 @@ func New(version string) *Metrics {
 		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "tollgate_batch_operations", Help: "Operations that one commit of the ledger took.",
 			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}}),
+		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "tollgate_batch_seconds", Help: "From the beginning of a batch of the ledger to its commit.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}}),
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tollgate_held_usd", Help: "US dollars on hold on all nodes, for requests and for jobs; read every 15 seconds."},
+			[]string{"kind"}),
+		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tollgate_open_holds", Help: "Open holds on all nodes, of requests and of jobs; read every 15 seconds."},
+			[]string{"kind"}),
+		models: newModels(),
 		excess: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tollgate_charge_over_hold_usd_total", Help: "US dollars of usage above the hold, which nobody was charged."}),
 		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -80,11 +102,15 @@ func New(version string) *Metrics {
 	for _, charged := range []string{"true", "false"} {
 		m.swept.WithLabelValues(charged)
 	}
+	for _, kind := range []string{kindRequest, kindJob} {
+		m.held.WithLabelValues(kind)
+		m.holds.WithLabelValues(kind)
+	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.excess, m.swept, m.unswept, m.damaged, m.jumps, m.delayed,
-		m.leftOut, build,
+	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.commits, m.held, m.holds, m.excess, m.swept, m.unswept,
+		m.damaged, m.jumps, m.delayed, m.leftOut, m.models, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -109,12 +135,31 @@ func (m *Metrics) ClockJumped(direction string) { m.jumps.WithLabelValues(direct
 // Delayed returns what counts wrong ones of a kind of secret that are answered late.
 func (m *Metrics) Delayed(secret string) func() { return m.delayed.WithLabelValues(secret).Inc }
 
+// Follow lets what is told by model follow a catalog.
+func (m *Metrics) Follow(current func() *catalog.Snapshot) { m.models.follow(current) }
+
+// FirstToken notes how long the answer of a model to a request took to begin, where it
+// is streamed.
+func (m *Metrics) FirstToken(model string, took time.Duration) { m.models.began(model, took) }
+
+// Held shows what is on hold.
+func (m *Metrics) Held(requests, jobs holding.Holding) {
+	for kind, h := range map[string]holding.Holding{kindRequest: requests, kindJob: jobs} {
+		m.held.WithLabelValues(kind).Set(float64(h.Amount) / float64(money.USD))
+		m.holds.WithLabelValues(kind).Set(float64(h.Holds))
+	}
+}
+
 // Ledger reports what the books do. The counter of usage above holds is a
 // float, as Prometheus has no other; the exact figure stands on the receipt.
 func (m *Metrics) Ledger() ledger.Observer {
 	known, unknown := m.leftOut.WithLabelValues("known"), m.leftOut.WithLabelValues("unknown")
 	return ledger.Observer{
-		Batch:       func(operations int, _ time.Duration) { m.batches.Observe(float64(operations)) },
+		Batch: func(operations int, took time.Duration) {
+			m.batches.Observe(float64(operations))
+			m.commits.Observe(took.Seconds())
+		},
+		Ended:       m.models.ended,
 		Admitted:    func(waited time.Duration, _ bool) { m.admitted.Observe(waited.Seconds()) },
 		OverHold:    func(excess money.Amount) { m.excess.Add(float64(excess) / float64(money.USD)) },
 		Swept:       func(charged bool) { m.swept.WithLabelValues(strconv.FormatBool(charged)).Inc() },

@@ -1,0 +1,195 @@
+package metrics
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/money"
+)
+
+// codeRejected stands for every code that is a provider's own word.
+const codeRejected = "rejected"
+
+// models are the tollgate_model_* metrics: one set of series for each model of the
+// newest catalog, and one with an empty model for all else that callers ask for. Those
+// of a model that was removed go with the next scrape.
+type models struct {
+	requests   *prometheus.CounterVec
+	tokens     *prometheus.CounterVec
+	charged    *prometheus.CounterVec
+	firstToken *prometheus.HistogramVec
+
+	known atomic.Pointer[modelTable]
+
+	mu      sync.Mutex
+	current func() *catalog.Snapshot // under mu; nil: there are no models yet
+}
+
+// modelTable are the series of one catalog's models. It never changes.
+type modelTable struct {
+	revision int64
+	byID     map[string]*modelSeries
+	other    *modelSeries // of a model that the catalog does not have
+}
+
+// modelSeries are what a request counts on, looked up once.
+type modelSeries struct {
+	model                      string
+	ended                      prometheus.Counter // without a code
+	prompt, cached, completion prometheus.Counter
+	charged                    prometheus.Counter
+	firstToken                 prometheus.Observer
+}
+
+func newModels() *models {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &models{
+		requests: counter("tollgate_model_requests_total",
+			"Requests and jobs that have ended or were refused, by model and error code (empty: none).", "model", "code"),
+		tokens: counter("tollgate_model_tokens_total",
+			"Tokens that were charged: prompt, cached (those of the prompt that a cache had) and completion.", "model", "kind"),
+		charged: counter("tollgate_model_charged_usd_total", "US dollars charged for requests and jobs.", "model"),
+		firstToken: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tollgate_model_first_token_seconds", Help: "From the first byte of a request to the first byte of its streamed answer.",
+			Buckets: []float64{.05, .1, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 10, 20, 60, 180}}, []string{"model"}),
+	}
+	m.known.Store(&modelTable{revision: -1, other: m.series("")})
+	return m
+}
+
+// series makes the series of a model. What is usual to ask for is there with zero.
+func (m *models) series(model string) *modelSeries {
+	for _, code := range []fault.Code{fault.UpstreamError, fault.UpstreamUnavailable} {
+		m.requests.WithLabelValues(model, string(code))
+	}
+	return &modelSeries{
+		model: model, ended: m.requests.WithLabelValues(model, ""),
+		prompt: m.tokens.WithLabelValues(model, "prompt"), cached: m.tokens.WithLabelValues(model, "cached"),
+		completion: m.tokens.WithLabelValues(model, "completion"),
+		charged:    m.charged.WithLabelValues(model), firstToken: m.firstToken.WithLabelValues(model),
+	}
+}
+
+// follow lets the series follow a catalog.
+func (m *models) follow(current func() *catalog.Snapshot) {
+	m.mu.Lock()
+	m.current = current
+	m.mu.Unlock()
+	m.refresh()
+}
+
+// refresh returns the table of the newest catalog.
+func (m *models) refresh() *modelTable {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.known.Load()
+	if m.current == nil || m.current().Revision == before.revision {
+		return before
+	}
+	s := m.current()
+	now := &modelTable{revision: s.Revision, byID: make(map[string]*modelSeries, len(s.Models())), other: before.other}
+	for _, model := range s.Models() {
+		if now.byID[model.ID] = before.byID[model.ID]; now.byID[model.ID] == nil {
+			now.byID[model.ID] = m.series(model.ID)
+		}
+	}
+	for id := range before.byID {
+		if now.byID[id] == nil {
+			m.forget(id)
+		}
+	}
+	m.known.Store(now)
+	return now
+}
+
+// forget drops the series of a model.
+func (m *models) forget(model string) {
+	labels := prometheus.Labels{"model": model}
+	m.requests.DeletePartialMatch(labels)
+	m.tokens.DeletePartialMatch(labels)
+	m.charged.DeletePartialMatch(labels)
+	m.firstToken.DeletePartialMatch(labels)
+}
+
+// of returns the series of a model, those without one if the catalog does not have it.
+func (m *models) of(model string) *modelSeries {
+	if model == "" {
+		return m.known.Load().other
+	}
+	if s := m.known.Load().byID[model]; s != nil {
+		return s
+	}
+	t := m.refresh()
+	if s := t.byID[model]; s != nil {
+		return s
+	}
+	return t.other
+}
+
+// ended counts a request that has ended. It waits for nobody.
+func (m *models) ended(e books.EndedRequest) {
+	s := m.of(e.Model)
+	if e.Code == "" {
+		s.ended.Inc()
+	} else {
+		m.requests.WithLabelValues(s.model, codeOf(e.Code)).Inc()
+	}
+	add(s.prompt, e.Tokens.Prompt)
+	add(s.cached, e.Tokens.Cached)
+	add(s.completion, e.Tokens.Completion)
+	if e.Charged > 0 {
+		s.charged.Add(float64(e.Charged) / float64(money.USD))
+	}
+}
+
+func add(to prometheus.Counter, n int64) {
+	if n > 0 {
+		to.Add(float64(n))
+	}
+}
+
+// codeOf names an error in a bounded set of words: a rejection that is passed on has
+// the provider's own code.
+func codeOf(code string) string {
+	known := code == string(fault.ClientClosed)
+	if !known {
+		_, known = fault.Lookup(fault.Code(code))
+	}
+	if known || slices.ContainsFunc(fault.JobTable(), func(r fault.JobRow) bool { return string(r.Code) == code }) {
+		return code
+	}
+	return codeRejected
+}
+
+// began notes how long a streamed answer took to begin.
+func (m *models) began(model string, took time.Duration) {
+	m.of(model).firstToken.Observe(took.Seconds())
+}
+
+// Describe implements prometheus.Collector.
+func (m *models) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(to)
+	}
+}
+
+// Collect implements prometheus.Collector: what is shown is that of the newest catalog.
+func (m *models) Collect(to chan<- prometheus.Metric) {
+	m.refresh()
+	for _, c := range m.all() {
+		c.Collect(to)
+	}
+}
+
+func (m *models) all() []prometheus.Collector {
+	return []prometheus.Collector{m.requests, m.tokens, m.charged, m.firstToken}
+}

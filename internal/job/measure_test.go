@@ -1,0 +1,60 @@
+package job
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream/chatcall"
+)
+
+// TestQueuesAreMeasured: each model has a queue from the start, with the age of its
+// oldest job, until neither the catalog nor a job knows it any more.
+func TestQueuesAreMeasured(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]chatcall.Adapter{})
+		registry := prometheus.NewRegistry()
+		h.edit = func(o *Options) { o.Registry = registry }
+		n := h.still()
+		n.step(n.jobs.Measure)
+		expect := func(model string, length float64, oldest time.Duration) {
+			t.Helper()
+			m := n.jobs.metrics
+			if got := testutil.ToFloat64(m.queued.WithLabelValues(model)); got != length {
+				t.Errorf("%v jobs wait for %s, want %v", got, model, length)
+			}
+			got := testutil.ToFloat64(m.oldest.WithLabelValues(model))
+			if got < oldest.Seconds() || got > oldest.Seconds()+60 {
+				t.Errorf("the oldest job of %s waits %v s, want %v", model, got, oldest)
+			}
+		}
+		series := func(want int) {
+			t.Helper()
+			got, err := testutil.GatherAndCount(registry, "tollgate_job_queued", "tollgate_job_oldest_queued_seconds")
+			if err != nil || got != want {
+				t.Errorf("%d series, want %d: %v", got, want, err)
+			}
+		}
+		expect("easel-1", 0, 0)
+		series(4)
+		for range 3 {
+			h.submit(n, h.submission(n, "easel-1", 1))
+		}
+		old := h.submit(n, h.submission(n, "reel-1", 1))
+		h.update(`UPDATE job_run SET queued_ms = queued_ms - 3600000 WHERE id = '` + old + `'`)
+		n.step(n.jobs.Measure)
+		expect("easel-1", 3, 0)
+		expect("reel-1", 1, time.Hour)
+		h.apply("models: [{id: chat-1, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}]")
+		n.step(n.watcher.Refresh)
+		n.step(n.jobs.Measure)
+		expect("reel-1", 1, time.Hour) // its jobs are still there
+		h.update(`DELETE FROM job_run`)
+		n.step(n.jobs.Measure)
+		series(0)
+	})
+}

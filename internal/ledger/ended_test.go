@@ -1,0 +1,57 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/id"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestObserverIsToldOfEnds: each request is told of once, those that get no row of their
+// own in the log too.
+func TestObserverIsToldOfEnds(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var mu sync.Mutex
+		var told []books.EndedRequest
+		f := start(t, db, func(l *Ledger) {
+			l.opts.Observer.Ended = func(e books.EndedRequest) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, e)
+			}
+		})
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		end := billed(3 * money.USD)
+		end.Tokens = Tokens{Prompt: 7, Cached: 3, Completion: 5}
+		if err := f.mustAdmit("a", money.USD).Settle(context.Background(), end); err != nil {
+			t.Fatal(err)
+		}
+		f.mustAdmit("a", money.USD).Release(failed())
+		if _, err := f.admit("a", 100*money.USD); err == nil {
+			t.Fatal("admitted without cover")
+		}
+		for range strangersPerMinute + 5 {
+			f.Refused(Refusal{Request: id.New("req_"), Model: "no-such", Code: "model_not_found", Status: 400})
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		want := []books.EndedRequest{
+			{Model: "m", Tokens: end.Tokens, Charged: money.USD}, {Model: "m", Code: failed().Code},
+			{Model: "m", Code: string(fault.InsufficientQuota)},
+		}
+		for range strangersPerMinute + 5 {
+			want = append(want, books.EndedRequest{Model: "no-such", Code: "model_not_found"})
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %v\nwant %v", told, want)
+		}
+	})
+}

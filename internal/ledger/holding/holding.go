@@ -1,0 +1,67 @@
+// Package holding owns the sums of what is on hold, as operators watch them.
+//
+// Invariant: what is told is of all nodes, as it was in one snapshot.
+package holding
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"tollgate/internal/loop"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// Holding is what is held.
+type Holding struct {
+	Holds  int64
+	Amount money.Amount
+}
+
+// Watch adds up the open holds now and then. There are as many as requests and jobs that
+// have not ended, so it is a short read.
+type Watch struct {
+	DB *store.DB
+	// Tell is told what is held for requests and for jobs.
+	Tell func(requests, jobs Holding)
+	Log  *slog.Logger
+}
+
+const every = 15 * time.Second
+
+// Run tells of the open holds until ctx ends.
+func (w *Watch) Run(ctx context.Context) {
+	loop.Run(ctx, loop.Loop{Room: "ledger", Does: "add up the open holds", Log: w.Log, Period: every, Step: w.Add})
+}
+
+const sums = `SELECT CASE WHEN job = '' THEN 0 ELSE 1 END AS of_job, COUNT(*), CAST(SUM(amount_nano) AS BIGINT)
+	FROM ledger_hold GROUP BY CASE WHEN job = '' THEN 0 ELSE 1 END`
+
+// Add adds up the open holds and tells of them. It is the step of Run.
+func (w *Watch) Add(ctx context.Context) error {
+	var held [2]Holding // of requests and of jobs
+	err := w.DB.View(ctx, func(tx *store.Tx) error {
+		held = [2]Holding{}
+		rows, err := tx.Query(sums)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var ofJob int
+			var h Holding
+			if err := rows.Scan(&ofJob, &h.Holds, &h.Amount); err != nil {
+				return err
+			}
+			held[ofJob] = h
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("add up the open holds: %w", err)
+	}
+	w.Tell(held[0], held[1])
+	return nil
+}

@@ -1,0 +1,36 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tollgate/internal/store"
+)
+
+// How the deliveries that are pending are counted for the metrics.
+const (
+	measureEvery = 10 * time.Second
+	measured     = 10_000
+)
+
+const measureText = `SELECT COUNT(*), COALESCE(MIN(CASE WHEN lease = '' THEN due_ms END), $1)
+	FROM (SELECT due_ms, lease FROM webhook_queue LIMIT $2) q`
+
+// Measure shows how many deliveries of all nodes are pending, and how late they are,
+// in the metrics. It is one step of Run.
+func (w *Webhooks) Measure(ctx context.Context) error {
+	var pending, dueMS, nowMS int64
+	err := w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
+		if nowMS, err = tx.NowMS(); err != nil {
+			return err
+		}
+		return tx.QueryRow(measureText, int64(never), measured).Scan(&pending, &dueMS)
+	})
+	if err != nil {
+		return fmt.Errorf("count the deliveries: %w", err)
+	}
+	w.metrics.pending.Set(float64(pending))
+	w.metrics.overdue.Set((time.Duration(max(nowMS-dueMS, 0)) * time.Millisecond).Seconds())
+	return nil
+}

@@ -1,0 +1,45 @@
+package webhook
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"tollgate/internal/store"
+)
+
+// TestDeliveriesAreCounted: what has attempts to come is pending, and late from when it
+// is due until an attempt runs.
+func TestDeliveriesAreCounted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("node_a")
+		expect := func(when string, pending float64, overdue time.Duration) {
+			t.Helper()
+			if err := n.Measure(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			if got := testutil.ToFloat64(n.metrics.pending); got != pending {
+				t.Errorf("%s: %v are pending, want %v", when, got, pending)
+			}
+			if got := testutil.ToFloat64(n.metrics.overdue); got != overdue.Seconds() {
+				t.Errorf("%s: %v s late, want %v", when, got, overdue)
+			}
+		}
+		expect("nothing is there", 0, 0)
+		in.callback(n, "acct_1", "http://127.0.0.1:1/gone")
+		in.clock.advance(20 * time.Second)
+		in.callback(n, "acct_2", "http://127.0.0.1:1/gone")
+		in.clock.advance(10 * time.Second)
+		expect("two wait", 2, 30*time.Second)
+		n.settle()
+		expect("both are to be tried again", 2, 0)
+		in.update(func(tx *store.Tx) error {
+			_, err := tx.Exec(`DELETE FROM webhook_queue`)
+			return err
+		})
+		expect("nothing is left", 0, 0)
+	})
+}
