@@ -37,7 +37,8 @@ const (
 func pauses() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }
 
 // Alert says that a line, or one model on it, left service or returned to it,
-// or that one of its keys is refused or accepted again, as this node sees it. It is posted to the setting alert_url as it stands here.
+// or that one of its keys is refused or accepted again, as this node sees it. It is
+// posted to the setting alert_url as it stands here, with words beside it.
 type Alert struct {
 	Line  string `json:"line"`
 	Model string `json:"model"`           // empty: the whole line
@@ -168,7 +169,7 @@ func linger(ctx context.Context, d time.Duration) (context.Context, context.Canc
 // post tries until the alert is taken, at most three times. A stop cuts the
 // pauses short.
 func (s *Sender) post(ctx context.Context, stop <-chan struct{}, alert Alert) {
-	body, err := json.Marshal(alert)
+	body, err := json.Marshal(newMessage(alert))
 	if err != nil {
 		s.log.Error("an alert about a line that is no JSON", "line", alert.Line, "error", err)
 		return

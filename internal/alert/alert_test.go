@@ -179,9 +179,14 @@ func TestAlertsArePostedInOrder(t *testing.T) {
 		a.Send(Alert{Line: "main", State: "in_service", At: 1700000002})
 		synctest.Wait()
 		want := []string{
-			`{"line":"main","model":"","state":"circuit_open","cause":"5 failures in a row","at":1700000000}`,
-			`{"line":"main","model":"swift-1","state":"model_out","cause":"no such model","at":1700000001}`,
-			`{"line":"main","model":"","state":"in_service","cause":"","at":1700000002}`,
+			`{"line":"main","model":"","state":"circuit_open","cause":"5 failures in a row","at":1700000000,` +
+				`"text":"tollgate: line main is out of service (circuit_open): 5 failures in a row",` +
+				`"content":"tollgate: line main is out of service (circuit\\_open): 5 failures in a row","allowed_mentions":{"parse":[]}}`,
+			`{"line":"main","model":"swift-1","state":"model_out","cause":"no such model","at":1700000001,` +
+				`"text":"tollgate: line main, model swift-1 is out of service (model_out): no such model",` +
+				`"content":"tollgate: line main, model swift-1 is out of service (model\\_out): no such model","allowed_mentions":{"parse":[]}}`,
+			`{"line":"main","model":"","state":"in_service","cause":"","at":1700000002,"text":"tollgate: line main is back in service",` +
+				`"content":"tollgate: line main is back in service","allowed_mentions":{"parse":[]}}`,
 		}
 		if got := r.got(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("posted\n%s", strings.Join(got, "\n"))
@@ -428,7 +433,7 @@ func TestAlertOverNetwork(t *testing.T) {
 	a := New(server.URL, log, nil)
 	stop := start(a)
 	a.Send(Alert{Line: "main", At: 1})
-	if got := <-bodies; got != `{"line":"main","model":"","state":"","cause":"","at":1}` {
+	if got := <-bodies; !strings.HasPrefix(got, `{"line":"main","model":"","state":"","cause":"","at":1,"text":`) {
 		t.Errorf("posted %s", got)
 	}
 	stop()

@@ -1,0 +1,69 @@
+package alert
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf16"
+)
+
+// TestMessagesAreReadable: each receiver shows the words as they are, and nobody is
+// called by them.
+func TestMessagesAreReadable(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		alert         Alert
+		text, content string
+	}{
+		"a form": {Alert{Line: "main", Model: "swift-1", Form: "messages", Tools: true, State: "form_out", Cause: "404"},
+			"tollgate: line main, model swift-1 in the form messages with tools is out of service (form_out): 404",
+			`tollgate: line main, model swift-1 in the form messages with tools is out of service (form\_out): 404`},
+		"its return": {Alert{Line: "main", Model: "swift-1", Form: "messages", State: inService},
+			"tollgate: line main, model swift-1 in the form messages is back in service",
+			"tollgate: line main, model swift-1 in the form messages is back in service"},
+		"a key": {Alert{Line: "main", Key: "key 1 (…WXYZ)", State: "key_refused", Cause: "401"},
+			"tollgate: line main goes on without a key that is refused (key 1 (…WXYZ)): 401",
+			"tollgate: line main goes on without a key that is refused (key 1 (…WXYZ)): 401"},
+		"its acceptance": {Alert{Line: "main", Key: "key 1 (…WXYZ)", State: keyAccepted},
+			"tollgate: line main has a key that is accepted again (key 1 (…WXYZ))",
+			"tollgate: line main has a key that is accepted again (key 1 (…WXYZ))"},
+		"a provider that calls": {Alert{Line: "a_b", State: "drained", Cause: "<!channel> @everyone & <@1>\n*now*"},
+			"tollgate: line a_b is out of service (drained): &lt;!channel&gt; @everyone &amp; &lt;@1&gt; *now*",
+			`tollgate: line a\_b is out of service (drained): \<!channel\> @everyone & \<@1\> \*now\*`},
+		"Markdown": {Alert{Line: "main", State: "drained", Cause: "`a` [b](c) # ~~d~~ ||e|| \\"},
+			"tollgate: line main is out of service (drained): `a` [b](c) # ~~d~~ ||e|| \\",
+			"tollgate: line main is out of service (drained): \\`a\\` \\[b\\](c) \\# \\~\\~d\\~\\~ \\|\\|e\\|\\| \\\\"},
+	} {
+		if got := newMessage(tt.alert); got.Text != tt.text || got.Content != tt.content {
+			t.Errorf("%s:\n%q\n%q", name, got.Text, got.Content)
+		}
+	}
+}
+
+// TestMessagesAreShort: Discord refuses a content of more than 2,000 characters.
+func TestMessagesAreShort(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []string{strings.Repeat("_", 5000), strings.Repeat("é", 5000), strings.Repeat("😀", 5000)} {
+		m := newMessage(Alert{Line: "main", State: "drained", Cause: cause})
+		if n := len(utf16.Encode([]rune(m.Content))); n > 2000 || !strings.HasSuffix(m.Text, "…") {
+			t.Errorf("%d characters, ending in %q", n, m.Text[len(m.Text)-8:])
+		}
+		if m.Cause != cause {
+			t.Error("the cause itself was changed")
+		}
+	}
+}
+
+// TestMessagesKeepTheAlert: who reads the members of an alert finds them as ever.
+func TestMessagesKeepTheAlert(t *testing.T) {
+	t.Parallel()
+	want := Alert{Line: "main", Model: "swift-1", Form: "chat", Tools: true, State: "form_out", Cause: "gone", At: 7}
+	raw, err := json.Marshal(newMessage(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Alert
+	if err := json.Unmarshal(raw, &got); err != nil || got != want {
+		t.Errorf("%+v of %s: %v", got, raw, err)
+	}
+}
