@@ -21,6 +21,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"tollgate/internal/loop"
 )
 
 // Limits of the alerts.
@@ -115,7 +117,7 @@ func (s *Sender) Run(ctx context.Context) {
 	if s.url == nil {
 		return
 	}
-	work, cancel := linger(ctx, stopWait)
+	work, cancel := loop.Linger(ctx, stopWait)
 	defer cancel()
 	for ctx.Err() == nil {
 		select {
@@ -140,29 +142,6 @@ func (s *Sender) count() {
 	}
 	if n := s.dropped.Swap(0); n > 0 {
 		s.log.Warn("alerts about lines were dropped", "alerts", n)
-	}
-}
-
-// linger returns a context that ends d after ctx does, or when it is cancelled,
-// which leaves no goroutine behind.
-func linger(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(ended)
-		rest := time.NewTimer(d)
-		defer rest.Stop()
-		select {
-		case <-rest.C:
-			cancel()
-		case <-out.Done():
-		}
-	})
-	return out, func() {
-		cancel()
-		if !stop() {
-			<-ended
-		}
 	}
 }
 

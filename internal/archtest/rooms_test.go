@@ -35,7 +35,7 @@ var rooms = map[string][]string{
 	"internal/egress":      {"bounded"},
 	"internal/line":        {"alert", "catalog", "fault", "loop", "money", "node", "slot", "store", "upstream", "wire"},
 	"internal/slot":        {"node", "store"},
-	"internal/alert":       {},
+	"internal/alert":       {"loop"},
 	"internal/upstream":    {"fault", "wire"},
 	"internal/catalog":     {"fault", "loop", "money", "store", "wire"},
 	"internal/wire":        {"fault"},
