@@ -24,9 +24,10 @@ import (
 	"tollgate/internal/limit"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
+	"tollgate/internal/trace"
 )
 
-// Options is what the door needs. All but WrongKeys, Observe and Now must be set.
+// Options is what the door needs. All but WrongKeys, Observe, Trace and Now must be set.
 type Options struct {
 	DB      *store.DB
 	Keys    *account.Keys
@@ -49,6 +50,8 @@ type Options struct {
 	// Observe is told of every answered request; nil: nobody is. Endpoint is
 	// the path, or "unknown" for a path that does not exist.
 	Observe func(endpoint string, status int, took time.Duration)
+	// Trace makes a span of each request; nil: none.
+	Trace *trace.Tracer
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
@@ -66,7 +69,7 @@ func New(o Options) *Door {
 		o.Now = time.Now
 	}
 	d := &desk{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
-	with := httpapi.Options{Log: o.Log, NotFound: notFound, Observe: o.Observe, Now: o.Now}
+	with := httpapi.Options{Log: o.Log, NotFound: notFound, Observe: o.Observe, Trace: o.Trace, Now: o.Now}
 	named := httpapi.New(with, d.routes())
 	with.Origins = o.Origins
 	return &Door{httpapi.New(with, d.routes()), named}

@@ -109,7 +109,7 @@ func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
 		Endpoint: x.Endpoint(), Form: s.form,
 		Request: x.ID, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
 		Snapshot: snapshot, Model: model, Factor: x.principal.Prices.Of(model.ID), Body: request,
-		Header: travelling(x.Request.Header, s.form), Received: x.Received,
+		Header: travelling(x.Request.Header, s.form), Received: x.Received, Span: x.Span,
 	}, nil
 }
 

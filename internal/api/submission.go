@@ -163,6 +163,8 @@ func (d *desk) handOn(x *exchange, j *judged, kept *references) (*references, er
 	j.Job, j.References, j.Mask = kept.job, kept.files, kept.mask
 	j.Roles = j.asks.RolesOfReferences()
 	x.handed = true
+	x.Span.Model(j.Model.ID)
+	x.Span.Job(j.Job)
 	body, err := d.Jobs.Submit(ctx, j.Submission)
 	switch {
 	case err == nil: // they are the job's now, or given up

@@ -94,6 +94,10 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		}
 	}()
 	a.life.loop("log", said.Run)
+	traces, err := a.startTraces(ctx)
+	if err != nil {
+		return nil, err
+	}
 	memory := boundMemory(o.Lookup)
 	a.ballast = make([]byte, ballastSize(memory))
 	if err := checkToken(s); err != nil {
@@ -153,7 +157,9 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, fmt.Errorf("read the operator's word about lines: %w", err)
 	}
 	a.life.loop("line upkeep", lines.Run)
-	jobs := a.startJobs(db, self, books, lines, watcher, hooks, files)
+	jobs := a.startJobs(job.Options{
+		DB: db, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files, Webhooks: hooks, Trace: traces,
+	})
 	passwords := account.NewPasswords()
 	entrance := account.NewEntrance(db, passwords, a.log)
 	a.life.loop("sessions", entrance.Run)
@@ -175,7 +181,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	public := api.New(api.Options{
 		DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
 		Jobs: jobs, Media: files, Guard: guard,
-		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory), Observe: a.metrics.Request,
+		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory), Observe: a.metrics.Request, Trace: traces,
 		WrongKeys: a.throttle("api_key", wrongKeys()), Origins: s.CORSOrigins,
 	})
 	served := surfaces{
@@ -367,13 +373,10 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 }
 
 // startJobs starts the loops of jobs and files.
-func (a *App) startJobs(db *store.DB, self *node.Node, books *ledger.Ledger, lines *line.Lines, watcher *catalog.Watcher,
-	hooks *webhook.Webhooks, files *media.Store) *job.Jobs {
-	a.life.loop("media upkeep", files.Run)
-	jobs := job.New(job.Options{
-		DB: db, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files, Webhooks: hooks, Log: a.log,
-		StartLimit: a.settings.StartLimit, Retention: a.settings.JobRetention, Registry: a.metrics.Registry(),
-	})
+func (a *App) startJobs(o job.Options) *job.Jobs {
+	a.life.loop("media upkeep", o.Media.Run)
+	o.Log, o.Registry, o.StartLimit, o.Retention = a.log, a.metrics.Registry(), a.settings.StartLimit, a.settings.JobRetention
+	jobs := job.New(o)
 	a.life.loop("jobs", jobs.Run)
 	return jobs
 }

@@ -44,7 +44,9 @@ type Settings struct {
 	MetricsListen            string   // host:port that serves /metrics without a token; empty: none
 	ExposeLine               bool     // answers carry x-tollgate-line
 	AlertURL                 string   // where line alerts are posted; empty: nowhere
-	NoDemo                   bool     // a first start leaves demo account and sandbox catalog out
+	OTLPEndpoint             string   // base address of the collector of traces; empty: what the environment says
+	OTLPHeaders              map[string]string
+	NoDemo                   bool // a first start leaves demo account and sandbox catalog out
 	LogLevel                 slog.Level
 	LogFormat                string // text or json
 }
@@ -148,6 +150,10 @@ func plainSettings() []Setting {
 			read: func(s *Settings, t string) error { return readSwitch(&s.ExposeLine, t) }},
 		{Key: "alert_url", Help: "gets a POST when a line leaves or returns to service", Secret: true,
 			read: func(s *Settings, t string) error { return readURL(&s.AlertURL, t) }},
+		{Key: "otlp_endpoint", Help: "base address of an OpenTelemetry collector that gets traces, by OTLP over HTTP",
+			read: func(s *Settings, t string) error { return readPublicURL(&s.OTLPEndpoint, t) }},
+		{Key: "otlp_headers", Help: "headers for it: NAME=VALUE, separated by commas", Secret: true,
+			read: func(s *Settings, t string) error { return readHeaders(&s.OTLPHeaders, t) }},
 		{Key: "no_demo", Default: "false", Help: "leaves demo account and sandbox catalog out of a first start", Switch: true,
 			read: func(s *Settings, t string) error { return readSwitch(&s.NoDemo, t) }},
 		{Key: "log_level", Default: "info", Help: "debug, info, warn or error",

@@ -70,6 +70,8 @@ max_answer: 1048576
 no_demo: true
 expose_line: false
 alert_url: null
+otlp_endpoint: http://collector:4318/
+otlp_headers: "authorization=Bearer a=b, x-team=core"
 log_format: json
 `
 	got, err := settingsFrom(file, nil, nil)
@@ -96,6 +98,8 @@ log_format: json
 		{"no_demo", got.NoDemo, true},
 		{"expose_line", got.ExposeLine, false},
 		{"alert_url", got.AlertURL, ""},
+		{"otlp_endpoint", got.OTLPEndpoint, "http://collector:4318"},
+		{"otlp_headers", got.OTLPHeaders, map[string]string{"authorization": "Bearer a=b", "x-team": "core"}},
 		{"log_format", got.LogFormat, "json"},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {
@@ -128,6 +132,9 @@ func TestSettingsFaults(t *testing.T) {
 		{name: "duration of zero", file: "node_lease: 0s\n", want: []string{"node_lease", "above 0"}},
 		{name: "lease too short", file: "node_lease: 500ms\n", want: []string{"node_lease", "at least 1s"}},
 		{name: "retries", file: "webhook_retries: [1m, soon]\n", want: []string{"webhook_retries"}},
+		{name: "headers without values", file: "otlp_headers: hunter2\n", want: []string{"otlp_headers", "NAME=VALUE"}},
+		{name: "headers with lines", file: "otlp_headers: \"a=hunter2\\nb\"\n", want: []string{"otlp_headers", "NAME=VALUE"}},
+		{name: "collector with a query", file: "otlp_endpoint: http://collector:4318?a=b\n", want: []string{"otlp_endpoint", "query"}},
 		{name: "origin with a path", file: "cors_origins: [https://app.example.com/]\n", want: []string{"cors_origins", "app.example.com/"}},
 		{name: "origin without a scheme", file: "cors_origins: [app.example.com]\n", want: []string{"cors_origins"}},
 		{name: "origin with its usual port", file: "cors_origins: [\"https://app.example.com:443\"]\n", want: []string{"cors_origins"}},

@@ -88,6 +88,24 @@ func readMedia(to *string, text string) error {
 	return nil
 }
 
+// readHeaders reads header fields: names and values, each visible ASCII, spaces inside
+// values too.
+func readHeaders(to *map[string]string, text string) error {
+	fault := errors.New("must be NAME=VALUE, or several of these separated by commas")
+	out := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, paired := strings.Cut(part, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		odd := func(r rune) bool { return r < ' ' || r > '~' }
+		if !paired || name == "" || value == "" || strings.ContainsAny(name, " :") || strings.ContainsFunc(name+value, odd) {
+			return fault
+		}
+		out[name] = value
+	}
+	*to = out
+	return nil
+}
+
 // readToken reads a bearer token: visible ASCII, so that every client can send
 // it in a header.
 func readToken(to *string, text string) error {

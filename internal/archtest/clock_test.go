@@ -16,6 +16,7 @@ var wallClock = map[string]string{
 	"internal/id/id.go":                      "ids sort by time",
 	"internal/loop/loop.go":                  "the rhythm of background steps; its tests fake the clock of the runtime",
 	"internal/media/handler.go":              "deadlines of sockets",
+	"internal/trace/span.go":                 "when the work of a span was over, beside the clock of OpenTelemetry's library",
 	"internal/store/clock.go":                "is the clock that limits and expiry go by",
 	"internal/upstream/exchange/exchange.go": "when an answer without a Date came",
 	"internal/upstream/sandbox/job.go":       "plays a provider, whose time goes by",

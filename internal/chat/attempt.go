@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/catalog/vendor"
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
+	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
@@ -23,6 +24,7 @@ type run struct {
 	timer  *time.Timer
 	body   io.ReadCloser
 	began  time.Time
+	span   *trace.Span
 	over   bool
 }
 
@@ -49,6 +51,7 @@ func (r *run) close() {
 		return
 	}
 	r.over = true
+	r.span.Over()
 	r.timer.Stop()
 	if r.body != nil {
 		_ = r.body.Close() // reading is over; there is nothing to lose
@@ -67,12 +70,13 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	if err != nil {
 		return line.Untranslatable{Err: err}
 	}
-	r := &run{began: x.opts.Now()}
+	r := &run{began: x.opts.Now(), span: x.traceAttempt(on)}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer func() {
 		if err != nil {
 			r.close()
 		}
+		x.traceBeginning(r, err)
 	}()
 	times := on.Line.Times(x.Model)
 	if x.asked.Stream {

@@ -28,6 +28,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
+	"tollgate/internal/trace"
 	"tollgate/internal/wire"
 )
 
@@ -146,6 +147,8 @@ type AcceptedRequest struct {
 	Image func(ctx context.Context, address string) (mime string, data []byte, err error)
 	// Received is when the request arrived, by the conductor's clock.
 	Received time.Time
+	// Span is the request's in its trace; nil: it is not traced.
+	Span *trace.Span
 }
 
 // Complete conducts one chat request and writes its answer. ctx is the client's:
@@ -160,6 +163,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 	x := &exchange{
 		Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx, w: w, control: http.NewResponseController(w),
 	}
+	x.Span.Model(x.Model.ID)
 	x.choice = catalog.Choice{Options: x.asked.Options, Tools: x.asked.Tools, Factor: call.Factor}
 	if err := x.checkOffered(); err != nil {
 		f := fault.Of(err)
@@ -168,12 +172,16 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 	}
 	var err error
 	x.admitted = x.admission()
-	if x.hold, err = c.admit(ctx, x.admitted); err != nil {
+	step := x.Span.Step("hold")
+	x.hold, err = c.admit(ctx, x.admitted)
+	step.End()
+	if err != nil {
 		if x.gone() {
 			panic(http.ErrAbortHandler)
 		}
 		return err
 	}
+	x.Span.Held(int64(x.admitted.Amount))
 	defer x.close()
 
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.RequestTimeout,

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
+	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
@@ -30,6 +31,7 @@ type exchange struct {
 	ended    bool // the hold was settled or released
 	attempts []line.AttemptRecord
 	tried    int
+	traced   *trace.Span                  // of the last attempt
 	fetched  map[string]wire.FetchedImage // by address
 
 	// What the good attempt left. One of whole and stream is set.
@@ -59,6 +61,7 @@ func (x *exchange) close() {
 		x.budget.give(x.whole.reserved)
 	}
 	x.giveBack()
+	x.traced.End()
 	if !x.ended {
 		x.release(ledger.Failed, http.StatusServiceUnavailable, fault.ServiceUnavailable)
 	}
@@ -87,6 +90,7 @@ func (x *exchange) giveBack() {
 // end fills in the receipt's facts that are the same for every end.
 func (x *exchange) end(outcome ledger.Outcome, status int, code fault.Code) ledger.End {
 	x.ended = true
+	x.Span.Code(string(code))
 	e := ledger.End{Outcome: outcome, Status: status, Code: string(code), Streamed: x.begun, FirstByte: x.firstByte, Duration: x.since()}
 	if n := len(x.attempts); n > 0 {
 		last := &x.attempts[n-1]
@@ -113,6 +117,7 @@ func (x *exchange) blame(f *upstream.Failure) {
 		last.DurationMS = x.opts.Now().Sub(x.run.began).Milliseconds()
 		last.Code, last.Cause = string(f.Code), f.Cause.Error()
 	}
+	x.traced.Fail(string(f.Code))
 }
 
 // release ends the request without a charge.
@@ -132,11 +137,16 @@ func (x *exchange) settle(u wire.Usage, code fault.Code) error {
 	}
 	e := x.end(ledger.Billed, http.StatusOK, code)
 	e.Cost, e.Tokens, e.Source = x.Model.Cost(u, x.choice), tokens(u), x.source
+	x.traced.Usage(u.Prompt, u.Cached, u.Completion)
+	step := x.Span.Step("settle")
 	err := x.hold.Settle(context.WithoutCancel(x.client), e)
+	step.End()
 	if err == nil {
+		x.Span.Charged(int64(min(e.Cost, x.admitted.Amount)))
 		x.on.Settled(line.Settlement{Answered: true, Cost: e.Cost, Held: x.admitted.Amount, LineCost: last.LineCost})
 	} else {
-		x.opts.Log.Error("chat: an answer could not be settled", "request", x.Request, "account", x.Account, "streamed", e.Streamed, "error", err)
+		x.opts.Log.Error("chat: an answer could not be settled", "request", x.Request, "account", x.Account, "streamed", e.Streamed, "error", err,
+			x.Span.Log())
 	}
 	return err
 }

@@ -333,13 +333,14 @@ func (x *exchange) broken(f *upstream.Failure) error {
 	}
 	x.run.close()
 	x.blame(f)
+	x.Span.Fail(string(f.Code))
 	if !x.begun {
 		x.waste(x.spent(x.stream))
 		return x.fail(f.Fault())
 	}
 	_ = x.settle(x.produced(), f.Code) // logged; what was streamed is charged later
 	x.opts.Log.Info("request failed", "request", x.Request, "endpoint", x.Endpoint, "account", x.Account, "key", x.Key,
-		"model", x.Model.ID, "line", x.lastLine(), "code", string(f.Code), "cause", f.Cause, "streamed", true)
+		"model", x.Model.ID, "line", x.lastLine(), "code", string(f.Code), "cause", f.Cause, "streamed", true, x.Span.Log())
 	x.say(f.FaultInStream())
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"tollgate/internal/trace"
 )
 
 // Exchange is one request and the writer of its answer, which knows whether
@@ -18,6 +20,8 @@ type Exchange struct {
 	// Account, Key and Model are whose request it is and what it asks for, as far
 	// as that is known: for the log.
 	Account, Key, Model string
+	// Span is the request's in its trace; nil: it is not traced.
+	Span *trace.Span
 	// Memory is what the request's body is held in; the zero value asks nobody.
 	Memory Held
 

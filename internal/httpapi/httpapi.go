@@ -16,6 +16,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/id"
+	"tollgate/internal/trace"
 )
 
 // Options are what a surface is made of. All but Log may be left out.
@@ -34,6 +35,8 @@ type Options struct {
 	// Observe is told of every answered request; nil: nobody is. Endpoint is the
 	// path of its route, or "unknown" where it has none.
 	Observe func(endpoint string, status int, took time.Duration)
+	// Trace makes a span of each request; nil: none.
+	Trace *trace.Tracer
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
@@ -85,6 +88,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &Exchange{ResponseWriter: w, Request: r, Received: s.Now(), endpoint: unknownEndpoint}
 	x.ID = id.At(idPrefix, x.Received)
 	setID(w.Header(), x.ID)
+	x.Span = s.Trace.Request(r, x.ID, x.Received)
 	defer x.DropBody()
 	defer s.seeOut(x)
 	if err := s.receive(x); err != nil {

@@ -26,7 +26,7 @@ func (c *Cut) Unwrap() error { return c.Cause }
 func (s *server) refuse(x *Exchange, err error) {
 	if cut, ok := errors.AsType[*Cut](err); ok {
 		s.Log.Error("request cut off", "request", x.ID, "endpoint", x.endpoint, "account", x.Account, "key", x.Key, "model", x.Model,
-			"cause", cut.Cause)
+			"cause", cut.Cause, x.Span.Log())
 		panic(http.ErrAbortHandler)
 	}
 	f := fault.Of(err)
@@ -37,7 +37,12 @@ func (s *server) refuse(x *Exchange, err error) {
 			level = slog.LevelError
 		}
 		s.Log.Log(x.Request.Context(), level, "request failed", "request", x.ID, "endpoint", x.endpoint,
-			"account", x.Account, "key", x.Key, "model", x.Model, "line", f.Line, "code", string(f.Code), "cause", f.Cause)
+			"account", x.Account, "key", x.Key, "model", x.Model, "line", f.Line, "code", string(f.Code), "cause", f.Cause, x.Span.Log())
+	}
+	if f.Status() >= http.StatusInternalServerError {
+		x.Span.Fail(string(f.Code))
+	} else {
+		x.Span.Code(string(f.Code))
 	}
 	if f.Status() == http.StatusUnauthorized {
 		x.Header().Set("WWW-Authenticate", "Bearer")
@@ -66,7 +71,8 @@ func write(w http.ResponseWriter, r *http.Request, f *fault.Error) {
 func (s *server) seeOut(x *Exchange) {
 	panicked := recover()
 	if err, ok := panicked.(error); panicked != nil && (!ok || !errors.Is(err, http.ErrAbortHandler)) {
-		s.Log.Error("request panicked", "request", x.ID, "endpoint", x.endpoint, "panic", panicked, "stack", string(debug.Stack()))
+		s.Log.Error("request panicked", "request", x.ID, "endpoint", x.endpoint, "panic", panicked, "stack", string(debug.Stack()),
+			x.Span.Log())
 		if x.status == 0 {
 			s.Refuse(x, fault.Unavailable(nil))
 			panicked = nil
@@ -75,6 +81,11 @@ func (s *server) seeOut(x *Exchange) {
 		}
 	}
 	s.Observe(x.endpoint, x.status, s.Now().Sub(x.Received))
+	x.Span.Caller(x.Account, x.Key)
+	if panicked != nil {
+		x.Span.Cut()
+	}
+	x.Span.Answered(x.endpoint, x.status)
 	if panicked != nil {
 		panic(panicked)
 	}

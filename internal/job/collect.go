@@ -214,6 +214,8 @@ func (w *worker) failed(ctx context.Context, failure *upstream.JobFailure) error
 	j := w.jobs
 	if w.attempt != nil {
 		w.attempt.JobFailed(failure)
+		w.span.Status(failure.Status)
+		w.span.Fail(string(failure.Code))
 		w.attempt.End()
 	}
 	var v row.Disposition

@@ -38,6 +38,7 @@ import (
 	"tollgate/internal/loop"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
+	"tollgate/internal/trace"
 	"tollgate/internal/webhook"
 )
 
@@ -57,6 +58,8 @@ type Options struct {
 	// Retention is how long the record of a job that has ended is kept; 0: 72
 	// hours.
 	Retention time.Duration
+	// Trace makes a span of each attempt; nil: none.
+	Trace *trace.Tracer
 	// Registry gets the metrics tollgate_job_*; nil shows them nowhere.
 	Registry prometheus.Registerer
 	// Now is the clock of waits; nil: time.Now. What is decided goes by the

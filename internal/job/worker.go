@@ -18,6 +18,7 @@ import (
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
+	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/jobcall"
 )
@@ -32,8 +33,9 @@ type worker struct {
 	names     []string // reserved for results
 	adopted   bool     // taken over
 	attempt   *line.Attempt
-	sending   bool      // counted in Jobs.sending
-	life      *lifetime // of it; set when it begins
+	span      *trace.Span // of the attempt, as far as this node makes it
+	sending   bool        // counted in Jobs.sending
+	life      *lifetime   // of it; set when it begins
 }
 
 // errGone means that somebody else looks after the job now, or that it has
@@ -55,6 +57,8 @@ func (j *Jobs) take(w *worker) {
 	j.metrics.workers.Set(float64(len(j.workers)))
 	if w.candidate != nil { // a half-open line is taken from here on
 		w.attempt = w.candidate.Begin(w.rec.Account)
+		w.span = j.opts.Trace.JobAttempt(trace.AttemptStart{Operation: trace.Generate, Line: w.run.Line, Provider: w.candidate.Line.Provider,
+			BaseURL: w.candidate.Line.BaseURL, Model: w.candidate.ProviderModel}, w.rec.ID, w.rec.Account)
 	}
 	w.life = newLifetime(j.life.work, j.life.grace)
 	j.running.Go(func() {
@@ -91,6 +95,7 @@ func (w *worker) live() {
 		if w.attempt != nil {
 			w.attempt.End()
 		}
+		w.span.End()
 		j.mu.Lock()
 		if j.workers[w.rec.ID] == w {
 			delete(j.workers, w.rec.ID)

@@ -39,6 +39,7 @@ type Metrics struct {
 	delayed   *prometheus.CounterVec
 	leftOut   *prometheus.CounterVec
 	models    *models
+	spans     *prometheus.CounterVec
 }
 
 // What holds are of.
@@ -74,6 +75,10 @@ func New(version string) *Metrics {
 			Name: "tollgate_open_holds", Help: "Open holds on all nodes, of requests and of jobs; read every 15 seconds."},
 			[]string{"kind"}),
 		models: newModels(),
+		spans: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_trace_spans_total",
+			Help: "Spans of traces by outcome: sent, or dropped, since the collector did not take them in time."},
+			[]string{"outcome"}),
 		excess: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tollgate_charge_over_hold_usd_total", Help: "US dollars of usage above the hold, which nobody was charged."}),
 		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -102,6 +107,8 @@ func New(version string) *Metrics {
 	for _, charged := range []string{"true", "false"} {
 		m.swept.WithLabelValues(charged)
 	}
+	m.spans.WithLabelValues("sent")
+	m.spans.WithLabelValues("dropped")
 	for _, kind := range []string{kindRequest, kindJob} {
 		m.held.WithLabelValues(kind)
 		m.holds.WithLabelValues(kind)
@@ -110,7 +117,7 @@ func New(version string) *Metrics {
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.commits, m.held, m.holds, m.excess, m.swept, m.unswept,
-		m.damaged, m.jumps, m.delayed, m.leftOut, m.models, build,
+		m.damaged, m.jumps, m.delayed, m.leftOut, m.models, m.spans, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -131,6 +138,12 @@ func (m *Metrics) Request(endpoint string, status int, took time.Duration) {
 
 // ClockJumped counts a jump of the clock that decides, ahead or back.
 func (m *Metrics) ClockJumped(direction string) { m.jumps.WithLabelValues(direction).Inc() }
+
+// Spans returns what counts spans of traces with an outcome: sent or dropped.
+func (m *Metrics) Spans(outcome string) func(spans int) {
+	spans := m.spans.WithLabelValues(outcome)
+	return func(n int) { spans.Add(float64(n)) }
+}
 
 // Delayed returns what counts wrong ones of a kind of secret that are answered late.
 func (m *Metrics) Delayed(secret string) func() { return m.delayed.WithLabelValues(secret).Inc }

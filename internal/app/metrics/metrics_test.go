@@ -32,10 +32,12 @@ func TestObservesTheLedger(t *testing.T) {
 	observer.Unswept(2)
 	observer.Quarantined()
 	observer.LeftOut(false)
+	m.Spans("dropped")(3)
 	body := shown(t, m)
 	for _, line := range []string{"tollgate_charge_over_hold_usd_total 0.25", `tollgate_batch_operations_bucket{le="4"} 1`,
 		"tollgate_admission_seconds_count 1", `tollgate_swept_holds_total{charged="true"} 1`,
 		"tollgate_unswept_holds 2", "tollgate_damaged_holds_total 1",
+		`tollgate_trace_spans_total{outcome="sent"} 0`, `tollgate_trace_spans_total{outcome="dropped"} 3`, "tollgate_batch_seconds_count 1",
 		`tollgate_request_log_left_out_total{caller="known"} 0`, `tollgate_request_log_left_out_total{caller="unknown"} 1`} {
 		if !strings.Contains(body, line) {
 			t.Errorf("no %s", line)

@@ -1,0 +1,139 @@
+package trace
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	oteltrace "go.opentelemetry.io/otel/trace"
+)
+
+// AttemptStart is what is known of an attempt on a line when it begins.
+type AttemptStart struct {
+	// Operation is chat, or generate of a job.
+	Operation Operation
+	Line      string
+	// Provider is the name of the line's adapter, BaseURL where it speaks to; Model is
+	// the provider's id of the model.
+	Provider, BaseURL, Model string
+	Stream                   bool
+}
+
+// Operation is what a provider is asked to do, in the words of the GenAI conventions.
+type Operation string
+
+// The operations.
+const (
+	Chat     Operation = "chat"
+	Generate Operation = "generate_content"
+)
+
+// Attempt begins the span of an attempt on a line, in the GenAI conventions. End ends it.
+func (s *Span) Attempt(a AttemptStart) *Span {
+	if s == nil {
+		return nil
+	}
+	return s.tracer.attempt(s.within(), a)
+}
+
+// JobAttempt begins the span of an attempt of a job, which has a trace of its own: the
+// submission's may have ended long ago, on another node. End ends it.
+func (t *Tracer) JobAttempt(a AttemptStart, job, account string) *Span {
+	if t == nil {
+		return nil
+	}
+	s := t.attempt(context.Background(), a)
+	s.span.SetAttributes(attrJob.String(job), attrAccount.String(account))
+	return s
+}
+
+func (t *Tracer) attempt(in context.Context, a AttemptStart) *Span {
+	host, port := addressOf(a.BaseURL)
+	attributes := append(make([]attribute.KeyValue, 0, 8), semconv.GenAIOperationNameKey.String(string(a.Operation)),
+		providerOf(a.Provider, host), semconv.GenAIRequestModel(a.Model), attrLine.String(a.Line))
+	if a.Stream {
+		attributes = append(attributes, semconv.GenAIRequestStream(true))
+	}
+	if host != "" {
+		attributes = append(attributes, semconv.ServerAddress(host), semconv.ServerPort(port))
+	}
+	_, span := t.spans.Start(in, string(a.Operation)+" "+a.Model, oteltrace.WithSpanKind(oteltrace.SpanKindClient),
+		oteltrace.WithAttributes(attributes...))
+	return &Span{span: span, tracer: t}
+}
+
+// Status notes the HTTP status of a provider's answer; 0: none came.
+func (s *Span) Status(status int) {
+	if s == nil || status == 0 {
+		return
+	}
+	s.span.SetAttributes(semconv.HTTPResponseStatusCode(status))
+}
+
+// Began notes how long an answer took to begin.
+func (s *Span) Began(took time.Duration) {
+	if s == nil {
+		return
+	}
+	s.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(took.Seconds()))
+}
+
+// Usage notes the tokens of an answer; cached ones are of the prompt.
+func (s *Span) Usage(prompt, cached, completion int64) {
+	if s == nil {
+		return
+	}
+	s.span.SetAttributes(semconv.GenAIUsageInputTokens(int(prompt)), semconv.GenAIUsageOutputTokens(int(completion)))
+	if cached > 0 {
+		s.span.SetAttributes(semconv.GenAIUsageCacheReadInputTokens(int(cached)))
+	}
+}
+
+// providerOf names a provider in the words of the conventions, as far as they have one:
+// by the host where many speak the form of one, else by the adapter.
+func providerOf(adapter, host string) attribute.KeyValue {
+	for domain, name := range map[string]attribute.KeyValue{
+		"cohere.ai":     semconv.GenAIProviderNameCohere,
+		"cohere.com":    semconv.GenAIProviderNameCohere,
+		"deepseek.com":  semconv.GenAIProviderNameDeepseek,
+		"groq.com":      semconv.GenAIProviderNameGroq,
+		"mistral.ai":    semconv.GenAIProviderNameMistralAI,
+		"perplexity.ai": semconv.GenAIProviderNamePerplexity,
+		"x.ai":          semconv.GenAIProviderNameXAI,
+	} {
+		if host == domain || strings.HasSuffix(host, "."+domain) {
+			return name
+		}
+	}
+	switch adapter {
+	case "openai":
+		return semconv.GenAIProviderNameOpenAI
+	case "anthropic":
+		return semconv.GenAIProviderNameAnthropic
+	case "gemini":
+		return semconv.GenAIProviderNameGCPGemini
+	case "vertex":
+		return semconv.GenAIProviderNameGCPVertexAI
+	case "azure":
+		return semconv.GenAIProviderNameAzureAIInference
+	case "bedrock":
+		return semconv.GenAIProviderNameAWSBedrock
+	}
+	return semconv.GenAIProviderNameKey.String(adapter)
+}
+
+// addressOf returns host and port of a base address; empty: it has none.
+func addressOf(base string) (host string, port int) {
+	u, err := url.Parse(base)
+	if err != nil || u.Hostname() == "" {
+		return "", 0
+	}
+	if port, err = strconv.Atoi(u.Port()); err != nil {
+		port = map[string]int{"http": 80, "https": 443}[u.Scheme]
+	}
+	return strings.ToLower(u.Hostname()), port
+}

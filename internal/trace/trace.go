@@ -1,0 +1,216 @@
+// Package trace owns the traces of requests: which spans there are, what they say, and
+// how they get to a collector.
+//
+// Invariants: without an endpoint there are no spans and nothing is paid for them. No
+// request ever waits for a collector: what it does not take in time is dropped and
+// counted. A span holds ids, counts and codes, never a word of a prompt, an answer or a
+// secret. No provider is told of a trace.
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"tollgate/internal/loop"
+)
+
+// Options say where traces go. Only Endpoint is required.
+type Options struct {
+	// Endpoint is where the collector takes traces, by OTLP over HTTP; empty: there
+	// are none.
+	Endpoint string
+	// Headers go along with each call to it; none: those of OTEL_EXPORTER_OTLP_HEADERS.
+	Headers map[string]string
+	// Version is that of this program.
+	Version string
+	Log     *slog.Logger
+	// Sent and Dropped are told how many spans the collector took, and how many were
+	// lost since it did not or since too many waited. nil: nobody is told.
+	Sent, Dropped func(spans int)
+}
+
+// Limits of what waits for the collector and of a call to it.
+const (
+	maxQueue   = 4096 // spans
+	maxBatch   = 512  // spans of a call
+	sendEvery  = 5 * time.Second
+	sendWithin = 10 * time.Second // a call, with its repetitions
+	stopWait   = 2 * time.Second  // for what waits when the node stops
+	maxSpan    = 32               // attributes of a span
+)
+
+// ErrAddress means that the endpoint is no address that HTTP can be spoken to.
+var ErrAddress = errors.New("must be an http:// or https:// address, and a collector takes OTLP over HTTP there (port 4318, usually)")
+
+// Tracer makes the spans of a node and sends them. nil makes none. It is safe for
+// concurrent use.
+type Tracer struct {
+	opts     Options
+	exporter sdktrace.SpanExporter
+	provider *sdktrace.TracerProvider
+	spans    oteltrace.Tracer
+	caller   propagation.TraceContext
+	queue    chan sdktrace.ReadOnlySpan
+	failing  bool // the last call was not taken; of Run
+}
+
+// New makes a tracer; nil without an endpoint. Run sends what it collects. What is not
+// said here is taken from the standard variables of the environment, as the name of the
+// service (OTEL_SERVICE_NAME) and which requests are traced (OTEL_TRACES_SAMPLER).
+func New(ctx context.Context, o Options) (*Tracer, error) {
+	if o.Endpoint == "" {
+		return nil, nil
+	}
+	if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, ErrAddress
+	}
+	o = o.withDefaults()
+	options := []otlptracehttp.Option{
+		otlptracehttp.WithEndpointURL(o.Endpoint), otlptracehttp.WithTimeout(sendWithin),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 4 * time.Second,
+			MaxElapsedTime: sendWithin}),
+		otlptracehttp.WithProxy(func(*http.Request) (*url.URL, error) { return nil, nil }),
+	}
+	if len(o.Headers) > 0 {
+		options = append(options, otlptracehttp.WithHeaders(o.Headers))
+	}
+	exporter, err := otlptracehttp.New(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("open the way to the collector of traces: %w", err)
+	}
+	return newTracer(ctx, o, exporter)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Sent == nil {
+		o.Sent = func(int) {}
+	}
+	if o.Dropped == nil {
+		o.Dropped = func(int) {}
+	}
+	return o
+}
+
+func newTracer(ctx context.Context, o Options, exporter sdktrace.SpanExporter) (*Tracer, error) {
+	t := &Tracer{opts: o, exporter: exporter, queue: make(chan sdktrace.ReadOnlySpan, maxQueue)}
+	self, err := resource.New(ctx, resource.WithAttributes(semconv.ServiceName("tollgate"), semconv.ServiceVersion(o.Version)),
+		resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv())
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return nil, fmt.Errorf("describe this node for traces: %w", err)
+	}
+	// The library tells of its own troubles (a part of a batch that was refused, a
+	// variable that it cannot read) to one handler of the process.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Log.Warn("trace: the library has a complaint", "error", err) }))
+	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(self), sdktrace.WithSpanProcessor((*collector)(t)),
+		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeValueLengthLimit: 256, AttributeCountLimit: maxSpan, EventCountLimit: 0,
+			LinkCountLimit: 0, AttributePerEventCountLimit: 0, AttributePerLinkCountLimit: 0}))
+	t.spans = t.provider.Tracer("tollgate", oteltrace.WithInstrumentationVersion(o.Version), oteltrace.WithSchemaURL(semconv.SchemaURL))
+	return t, nil
+}
+
+// Run sends what was collected, every few seconds or when there is much of it, until ctx
+// ends; what waits then, or is being sent, has two seconds more. It is called once.
+func (t *Tracer) Run(ctx context.Context) {
+	if t == nil {
+		return
+	}
+	sending, stop := loop.Linger(ctx, stopWait)
+	defer stop()
+	tick := time.NewTicker(sendEvery)
+	defer tick.Stop()
+	batch := make([]sdktrace.ReadOnlySpan, 0, maxBatch)
+	for ctx.Err() == nil {
+		full := false
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+			full = true
+		case span := <-t.queue:
+			batch = append(batch, span)
+			full = len(batch) == maxBatch
+		}
+		if full {
+			batch = t.send(sending, batch)
+		}
+	}
+	t.rest(sending, batch)
+}
+
+// rest sends what is left when the node stops.
+func (t *Tracer) rest(ctx context.Context, batch []sdktrace.ReadOnlySpan) {
+	for len(t.queue) > 0 { // nobody else takes from it
+		if batch = append(batch, <-t.queue); len(batch) == maxBatch {
+			batch = t.send(ctx, batch)
+		}
+	}
+	t.send(ctx, batch)
+	if err := t.exporter.Shutdown(ctx); err != nil {
+		t.opts.Log.Warn("trace: the way to the collector was not closed in order", "error", err)
+	}
+}
+
+// send sends a batch and returns an empty one. A failure is logged when it begins and
+// when it has ended.
+func (t *Tracer) send(ctx context.Context, batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
+	if len(batch) == 0 {
+		return batch
+	}
+	within, cancel := context.WithTimeout(ctx, sendWithin)
+	defer cancel()
+	err := t.exporter.ExportSpans(within, batch)
+	switch {
+	case err != nil:
+		t.opts.Dropped(len(batch))
+		if !t.failing {
+			t.opts.Log.Warn("trace: the collector takes no spans, so they are dropped", "spans", len(batch), "error", err)
+		}
+	default:
+		t.opts.Sent(len(batch))
+		if t.failing {
+			t.opts.Log.Info("trace: the collector takes spans again")
+		}
+	}
+	t.failing = err != nil
+	clear(batch)
+	return batch[:0]
+}
+
+// collector is the tracer as its spans see it.
+type collector Tracer
+
+// OnEnd takes a span that has ended. It never waits: with a full queue it is dropped.
+func (c *collector) OnEnd(s sdktrace.ReadOnlySpan) {
+	if !s.SpanContext().IsSampled() {
+		return
+	}
+	select {
+	case c.queue <- s:
+	default:
+		c.opts.Dropped(1)
+	}
+}
+
+// OnStart implements sdktrace.SpanProcessor.
+func (c *collector) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+
+// Shutdown implements sdktrace.SpanProcessor; Run does the work.
+func (c *collector) Shutdown(context.Context) error { return nil }
+
+// ForceFlush implements sdktrace.SpanProcessor.
+func (c *collector) ForceFlush(context.Context) error { return nil }
