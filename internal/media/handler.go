@@ -47,12 +47,15 @@ func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	if err := s.answer(w, r); err != nil {
 		e := fault.Of(err)
 		if e.Code == fault.ServiceUnavailable && r.Context().Err() == nil {
-			s.log.Error("media: cannot serve a file", "error", e.Cause)
+			s.log.Error("media: cannot serve a file", "request", requestOf(w), "error", e.Cause)
 		}
-
 		e.Write(w)
 	}
 }
+
+// requestOf is the id of the request that is answered, for the log; its answer has it
+// already.
+func requestOf(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
 
 // answer serves a file or returns why not, before it has written anything.
 func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
@@ -81,7 +84,7 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 	tag := `"` + name + `"`
 	content, err := s.place.open(ctx, name, found.file.Size, expectedSpan(r, tag, found.file.Size))
 	if errors.Is(err, ErrUnknown) {
-		s.log.Error("media: a file is missing from its place", "error", fileError("serve", name, err))
+		s.log.Error("media: a file is missing from its place", "request", requestOf(w), "error", fileError("serve", name, err))
 		return missing()
 	}
 	if err != nil {

@@ -190,7 +190,7 @@ func TestAPlaceThatFailsIsAnOutage(t *testing.T) {
 	if w.Code != 503 || !strings.Contains(w.Body.String(), "service_unavailable") || strings.Contains(w.Body.String(), dir) {
 		t.Errorf("answer %d %s", w.Code, w.Body)
 	}
-	if !strings.Contains(b.log.String(), "cannot serve") {
+	if log := b.log.String(); !strings.Contains(log, "cannot serve") || !strings.Contains(log, "request=req_of_the_test") {
 		t.Errorf("the log has %q", b.log)
 	}
 }

@@ -192,6 +192,7 @@ func (b *bench) fetch(method, path string, header ...string) *httptest.ResponseR
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
+	w.Header().Set("X-Request-Id", "req_of_the_test") // as package httpapi does
 	b.Handler().ServeHTTP(w, r)
 	return w
 }

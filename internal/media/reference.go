@@ -51,7 +51,7 @@ func Adopt(q *store.Batch, job string, nowMS int64) { q.Exec(nil, adoptText, now
 // a day.
 func (s *Store) Discard(ctx context.Context, job string) {
 	if err := s.give(ctx, discardText, job); err != nil {
-		s.log.Warn("media: references of a refused submission stay for a day", "error", err)
+		s.log.Warn("media: references of a refused submission stay for a day", "job", job, "error", err)
 	}
 }
 
