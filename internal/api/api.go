@@ -60,6 +60,7 @@ type Options struct {
 // /v1 shape, so it may be the last handler of a server.
 type Door struct {
 	served http.Handler
+	routes []httpapi.Route
 	named  http.Handler // the same for ServeAs, which is no business of other sites' pages
 }
 
@@ -70,10 +71,14 @@ func New(o Options) *Door {
 	}
 	d := &desk{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
 	with := httpapi.Options{Log: o.Log, NotFound: notFound, Observe: o.Observe, Trace: o.Trace, Now: o.Now}
-	named := httpapi.New(with, d.routes())
+	routes := d.routes()
+	named := httpapi.New(with, routes)
 	with.Origins = o.Origins
-	return &Door{httpapi.New(with, d.routes()), named}
+	return &Door{served: httpapi.New(with, routes), routes: routes, named: named}
 }
+
+// Endpoints are all that Options.Observe is ever told of.
+func (d *Door) Endpoints() []string { return httpapi.Endpoints(d.routes) }
 
 // ServeHTTP answers a request by the key that it carries.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.served.ServeHTTP(w, r) }

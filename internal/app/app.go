@@ -107,6 +107,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	a.metrics.Database(db.Connections)
 	if err := a.takeAddresses(ctx); err != nil {
 		return nil, err
 	}
@@ -184,6 +185,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory), Observe: a.metrics.Request, Trace: traces,
 		WrongKeys: a.throttle("api_key", wrongKeys()), Origins: s.CORSOrigins,
 	})
+	a.metrics.Endpoints(public.Endpoints())
 	served := surfaces{
 		api: public,
 		admin: admin.New(admin.Options{

@@ -50,6 +50,18 @@ func newRouter(routes []Route, notFound func(*http.Request) error) router {
 	return router{mux, notFound}
 }
 
+// Endpoints are what Options.Observe is told of some routes: their paths, each once, and
+// what stands for all others.
+func Endpoints(routes []Route) []string {
+	all := []string{unknownEndpoint}
+	for _, r := range routes {
+		if _, path := r.split(); !slices.Contains(all, path) {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
 // split returns a pattern's method, if it has one, and its path.
 func (r Route) split() (method, path string) {
 	method, path, found := strings.Cut(r.Pattern, " ")

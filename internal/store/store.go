@@ -188,6 +188,25 @@ func (db *DB) Ping(ctx context.Context) error {
 	return db.read.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
 }
 
+// Connections are how many there are to a database, and how often and how long one was
+// waited for since it was opened.
+type Connections struct {
+	InUse, Idle int
+	Waits       int64
+	Waited      time.Duration
+}
+
+// Connections counts them.
+func (db *DB) Connections() Connections {
+	var all Connections
+	for _, pool := range []*sql.DB{db.write, db.read} {
+		s := pool.Stats()
+		all.InUse, all.Idle = all.InUse+s.InUse, all.Idle+s.Idle
+		all.Waits, all.Waited = all.Waits+s.WaitCount, all.Waited+s.WaitDuration
+	}
+	return all
+}
+
 // Close closes all connections; transactions that still run are rolled back. The
 // lock of LockFile ends with the last of them.
 func (db *DB) Close() error {

@@ -19,6 +19,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/holding"
 	"tollgate/internal/money"
+	"tollgate/internal/store"
 )
 
 // Metrics are the figures of a process. They are safe for concurrent use.
@@ -130,6 +131,16 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
+// Endpoints makes the series of endpoints, so that rates see the first count too.
+func (m *Metrics) Endpoints(all []string) {
+	for _, endpoint := range all {
+		m.durations.WithLabelValues(endpoint)
+		for _, status := range []string{"200", "502", "503"} {
+			m.requests.WithLabelValues(endpoint, status)
+		}
+	}
+}
+
 // Request counts an answered request.
 func (m *Metrics) Request(endpoint string, status int, took time.Duration) {
 	m.requests.WithLabelValues(endpoint, strconv.Itoa(status)).Inc()
@@ -138,6 +149,25 @@ func (m *Metrics) Request(endpoint string, status int, took time.Duration) {
 
 // ClockJumped counts a jump of the clock that decides, ahead or back.
 func (m *Metrics) ClockJumped(direction string) { m.jumps.WithLabelValues(direction).Inc() }
+
+// Database shows the connections to the database.
+func (m *Metrics) Database(connections func() store.Connections) {
+	state := func(name string, of func(store.Connections) int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tollgate_database_connections", Help: "Connections to the database by state: in_use or idle.",
+			ConstLabels: prometheus.Labels{"state": name}}, func() float64 { return float64(of(connections())) })
+	}
+	m.registry.MustRegister(
+		state("in_use", func(c store.Connections) int { return c.InUse }),
+		state("idle", func(c store.Connections) int { return c.Idle }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "tollgate_database_waits_total", Help: "How often a connection to the database was waited for, since all were in use."},
+			func() float64 { return float64(connections().Waits) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "tollgate_database_wait_seconds_total", Help: "How long connections to the database were waited for in all."},
+			func() float64 { return connections().Waited.Seconds() }),
+	)
+}
 
 // Spans returns what counts spans of traces with an outcome: sent or dropped.
 func (m *Metrics) Spans(outcome string) func(spans int) {

@@ -7,7 +7,27 @@ import (
 	"time"
 
 	"tollgate/internal/money"
+	"tollgate/internal/store"
 )
+
+func TestEndpointsAreThereFromTheStart(t *testing.T) {
+	t.Parallel()
+	m := New("test")
+	m.Endpoints([]string{"/v1/models"})
+	m.Request("/v1/models", 503, time.Second)
+	m.Database(func() store.Connections {
+		return store.Connections{InUse: 2, Idle: 3, Waits: 4, Waited: 1500 * time.Millisecond}
+	})
+	body := shown(t, m)
+	for _, line := range []string{`tollgate_requests_total{endpoint="/v1/models",status="200"} 0`,
+		`tollgate_requests_total{endpoint="/v1/models",status="503"} 1`, `tollgate_request_seconds_count{endpoint="/v1/models"} 1`,
+		`tollgate_database_connections{state="in_use"} 2`, `tollgate_database_connections{state="idle"} 3`,
+		"tollgate_database_waits_total 4", "tollgate_database_wait_seconds_total 1.5"} {
+		if !strings.Contains(body, line) {
+			t.Errorf("no %s", line)
+		}
+	}
+}
 
 // shown is what a scrape gets.
 func shown(t *testing.T, m *Metrics) string {
