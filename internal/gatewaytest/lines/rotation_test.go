@@ -198,6 +198,9 @@ func (r *rotation) flow(t *testing.T, c *scene.Customer) *flow {
 		f.all.Go(func() {
 			for !f.stopped.Load() {
 				a, err := scene.Converse(t.Context(), c.Client, r.node.URL+scene.Chat.Path(), c.Key, scene.Request(scene.Chat, "swift", i%2 == 0, nil))
+				if err == nil && a.Status == 503 && a.Err.Code == "service_unavailable" {
+					continue // a machine with much to do: no line was asked
+				}
 				if err != nil || a.Status != 200 || !a.Complete {
 					f.failed.Add(1)
 					t.Errorf("a request failed: %+v, %v", a, err)
