@@ -1,0 +1,195 @@
+package guides
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// guide is what a document asks its reader to do, in order.
+type guide struct {
+	path   string   // as messages name it
+	needs  []string // programs beside bash and curl
+	steps  []step
+	exempt []exemption
+}
+
+// step is a file that is written or a command that is run.
+type step struct {
+	line   int    // of the document
+	file   string // the file's name; empty: a command
+	text   string // the file's content, or the command
+	hidden bool   // a reader does not see the command, so its output does not matter
+	goesOn bool   // the command goes on while later ones run; its output is waited for
+	exit   int    // the code that the command ends with
+	want   []string
+	json   string // the output wanted, as JSON in any layout; empty: want counts
+}
+
+// exemption is a block that is not run.
+type exemption struct {
+	line   int
+	reason string
+}
+
+var (
+	fence   = regexp.MustCompile("^(\\s*)(```+)\\s*(.*)$")
+	comment = regexp.MustCompile(`(?s)^(run|not run|exit|needs|goes on)(?:: *(.*))?$`)
+)
+
+// parser reads a document line by line.
+type parser struct {
+	guide
+	lines []string
+	at    int // index of the next line
+
+	// What comments say of the next block.
+	exemptFor string
+	exit      int
+	goesOn    bool
+}
+
+// parse reads a guide. Every block has to be one that is run or one that says why it is
+// not, and every comment one of those that the package comment names: what is misspelt
+// would be left out in silence.
+func parse(path, text string) (guide, error) {
+	p := &parser{guide: guide{path: path}, lines: strings.Split(text, "\n")}
+	for p.at < len(p.lines) {
+		line := p.lines[p.at]
+		p.at++
+		var err error
+		if found := fence.FindStringSubmatch(line); found != nil {
+			err = p.block(found[1], found[2], found[3])
+		} else if _, inside, ok := strings.Cut(line, "<!--"); ok {
+			err = p.comment(inside)
+		}
+		if err != nil {
+			return guide{}, err
+		}
+	}
+	return p.guide, nil
+}
+
+// fault is an error at a line.
+func (p *parser) fault(line int, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %s", p.path, line, fmt.Sprintf(format, args...))
+}
+
+// comment reads a comment whose first line is given without its beginning.
+func (p *parser) comment(first string) error {
+	start, text := p.at, first
+	for !strings.Contains(text, "-->") {
+		if p.at == len(p.lines) {
+			return p.fault(start, "the comment has no end")
+		}
+		text += "\n" + p.lines[p.at]
+		p.at++
+	}
+	text, _, _ = strings.Cut(text, "-->")
+	found := comment.FindStringSubmatch(strings.TrimSpace(text))
+	if found == nil {
+		return p.fault(start, "a comment is one of run, not run, exit, needs, goes on: %q", strings.TrimSpace(text))
+	}
+	switch value := strings.TrimSpace(found[2]); found[1] {
+	case "run":
+		p.steps = append(p.steps, step{line: start, text: value, hidden: true})
+	case "not run":
+		if value == "" {
+			return p.fault(start, "say why the block is not run")
+		}
+		p.exemptFor = value
+	case "exit":
+		code, err := strconv.Atoi(value)
+		if err != nil {
+			return p.fault(start, "exit wants a code: %v", err)
+		}
+		p.exit = code
+	case "needs":
+		p.needs = append(p.needs, strings.Fields(value)...)
+	case "goes on":
+		p.goesOn = true
+	}
+	return nil
+}
+
+// block reads a fenced block, whose first line is read.
+func (p *parser) block(indent, ticks, info string) error {
+	start := p.at
+	var lines []string
+	for {
+		if p.at == len(p.lines) {
+			return p.fault(start, "the block has no end")
+		}
+		line := strings.TrimPrefix(p.lines[p.at], indent)
+		p.at++
+		if strings.TrimSpace(line) == ticks {
+			break
+		}
+		lines = append(lines, line)
+	}
+	defer func() { p.exemptFor, p.exit, p.goesOn = "", 0, false }()
+	words := strings.Fields(info)
+	switch {
+	case p.exemptFor != "":
+		p.exempt = append(p.exempt, exemption{start, p.exemptFor})
+		return nil
+	case len(words) == 1 && words[0] == "console":
+		return p.console(start, lines)
+	case len(words) == 1 && words[0] == "json":
+		return p.answer(start, lines)
+	case len(words) == 2:
+		if !filepath.IsLocal(words[1]) {
+			return p.fault(start, "%s is not in the guide's folder", words[1])
+		}
+		p.steps = append(p.steps, step{line: start, file: words[1], text: strings.Join(lines, "\n") + "\n"})
+		return nil
+	}
+	return p.fault(start, "a block is console, json behind a command without output, or has a file's name, or says why it is not run: %q",
+		info)
+}
+
+// console reads commands and their outputs.
+func (p *parser) console(start int, lines []string) error {
+	first := len(p.steps)
+	inCommand := false
+	for i, line := range lines {
+		last := len(p.steps) - 1
+		further, marked := strings.CutPrefix(line, "> ")
+		switch command, ok := strings.CutPrefix(line, "$ "); {
+		case ok:
+			p.steps = append(p.steps, step{line: start + 1 + i, text: command})
+			inCommand = true
+		case last < first:
+			return p.fault(start+1+i, "output before a command")
+		case inCommand && (marked || line == ">"):
+			p.steps[last].text += "\n" + strings.TrimPrefix(further, ">")
+		case inCommand && strings.HasSuffix(p.steps[last].text, "\\"):
+			p.steps[last].text += "\n" + line
+		default:
+			inCommand = false
+			p.steps[last].want = append(p.steps[last].want, line)
+		}
+	}
+	last := len(p.steps) - 1
+	if last < first {
+		return p.fault(start, "a console block without a command")
+	}
+	p.steps[last].exit = p.exit
+	for i := first; i <= last; i++ {
+		text := p.steps[i].text
+		p.steps[i].goesOn = i == last && p.goesOn || strings.HasSuffix(text, " &")
+	}
+	return nil
+}
+
+// answer reads the JSON that the command before it prints.
+func (p *parser) answer(start int, lines []string) error {
+	last := len(p.steps) - 1
+	if last < 0 || p.steps[last].file != "" || p.steps[last].hidden || p.steps[last].want != nil || p.steps[last].json != "" {
+		return p.fault(start, "a json block stands behind a command whose output is not shown")
+	}
+	p.steps[last].json = strings.Join(lines, "\n")
+	return nil
+}
