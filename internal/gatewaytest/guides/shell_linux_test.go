@@ -108,6 +108,9 @@ func (s *shell) do(path string, st step) error {
 	}
 	wrong := s.wait(term, st)
 	output, _, _ := term.written()
+	if testing.Verbose() {
+		s.t.Logf("%s:%d: $ %s\n%s", path, st.line, st.text, strings.Join(shown(output), "\n"))
+	}
 	if wrong == "" {
 		if st.hidden {
 			return nil
