@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // The shape of the books that are written: accounts take turns, so that the

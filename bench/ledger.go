@@ -14,12 +14,12 @@ import (
 	"syscall"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // subject is something that holds and settles: the ledger or the spike.

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // benchUsage prints how long questions about usage take beside many requests,

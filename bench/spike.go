@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"tollgate/internal/id"
+	"tollgate/internal/store/id"
 )
 
 // spike is the least that holds and settles durably in groups: a hold row

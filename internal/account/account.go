@@ -24,10 +24,10 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // Account is one customer of the gateway, with its money side as of the
@@ -265,6 +265,17 @@ func checkFloor(floor money.Amount) error {
 // notFound is the 404 for an identifier of the given kind.
 func notFound(kind, id string) error {
 	return fault.New(fault.NotFound, "There is no %s with the id %q. Check the id; a deleted one does not come back.", kind, clip(id))
+}
+
+// IsUnknown tells whether an error of this package says that something is not there.
+func IsUnknown(err error) bool { return hasCode(err, fault.NotFound) }
+
+// IsRefused tells whether an error of this package says what is wrong with a setting.
+func IsRefused(err error) bool { return hasCode(err, fault.InvalidRequest) }
+
+func hasCode(err error, code fault.Code) bool {
+	told, ok := errors.AsType[*fault.Error](err)
+	return ok && told.Code == code
 }
 
 // newID makes an identifier that sorts by the database's clock, like the

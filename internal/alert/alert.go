@@ -21,8 +21,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"tollgate/internal/loop"
 )
 
 // Limits of the alerts.
@@ -31,7 +29,6 @@ const (
 	deadline  = 10 * time.Second // of one try: dial, request and answer
 	maxAnswer = 4 << 10          // bytes of an answer that are read
 	maxHeader = 16 << 10         // bytes of an answer's header
-	stopWait  = 2 * time.Second  // for what waits when the node stops
 	maxCause  = 300              // bytes of an error in the log
 )
 
@@ -112,13 +109,11 @@ func (s *Sender) Send(alert Alert) {
 }
 
 // Run posts alerts in their order until ctx ends; what waits then, or is being
-// posted, has two seconds more. It is called once.
-func (s *Sender) Run(ctx context.Context) {
+// posted, until work ends, a little later. It is called once.
+func (s *Sender) Run(ctx, work context.Context) {
 	if s.url == nil {
 		return
 	}
-	work, cancel := loop.Linger(ctx, stopWait)
-	defer cancel()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"tollgate/internal/loop"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -107,6 +109,9 @@ func (r *receiver) got() []string {
 	return append([]string(nil), r.bodies...)
 }
 
+// stopWait is how long a sender may post when it has to end.
+const stopWait = 2 * time.Second
+
 // start runs the sender until the returned function is called, which waits for
 // its end.
 func start(a *Sender) (stop func()) {
@@ -114,7 +119,9 @@ func start(a *Sender) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		a.Run(ctx)
+		work, stopped := loop.Linger(ctx, stopWait)
+		defer stopped()
+		a.Run(ctx, work)
 	}()
 	return func() {
 		cancel()
@@ -404,13 +411,13 @@ func TestNoAddressNoAlerts(t *testing.T) {
 	for range maxQueue + 1 {
 		a.Send(Alert{Line: "main"})
 	}
-	a.Run(t.Context()) // returns at once
+	a.Run(t.Context(), t.Context()) // returns at once
 	if len(a.queue) > 0 || d.String() != "" {
 		t.Errorf("%d wait, log %s", len(a.queue), d)
 	}
 	a = New("http://secret host", log, nil)
 	a.Send(Alert{Line: "main"})
-	a.Run(t.Context())
+	a.Run(t.Context(), t.Context())
 	if text := d.String(); strings.Contains(text, secretPart) || !strings.Contains(text, "alert_url") {
 		t.Errorf("log %s", text)
 	}

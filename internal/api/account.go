@@ -12,7 +12,6 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
-	"tollgate/internal/store"
 )
 
 // readTimeout bounds what is asked of the database before an answer.
@@ -32,9 +31,6 @@ func totalsOf(t ledger.Totals) totals {
 	return totals{t.Cost, t.Requests, t.Billed, t.Failed}
 }
 
-// reportParts are what an account may see its usage by.
-var reportParts = []spending.By{spending.ByDay, spending.ByKey, spending.ByModel, spending.ByEndpoint}
-
 // usage answers GET /v1/usage, for the account of the key: balance and totals,
 // and a report where one of its parameters asks for it.
 func (d *desk) usage(x *exchange) error {
@@ -44,7 +40,11 @@ func (d *desk) usage(x *exchange) error {
 	for _, name := range append(spending.Params(), "key", "model", "endpoint") {
 		asked = asked || values.Get(name) != ""
 	}
-	u, report, err := d.readUsage(x, asked)
+	var get func(string) string
+	if asked {
+		get = values.Get
+	}
+	u, report, err := d.readUsage(x, get)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (d *desk) usage(x *exchange) error {
 // granted, used and is left, in US dollars. Granted is the sum of the credits,
 // less what was taken back.
 func (d *desk) creditGrants(x *exchange) error {
-	u, _, err := d.readUsage(x, false)
+	u, _, err := d.readUsage(x, nil)
 	if err != nil {
 		return err
 	}
@@ -100,29 +100,11 @@ func (d *desk) creditGrants(x *exchange) error {
 	}{"credit_summary", granted, u.Total.Cost, u.Balance})
 }
 
-// readUsage reads balance and totals of the caller's account, and the report if it
-// is asked for, in one snapshot.
-func (d *desk) readUsage(x *exchange, asked bool) (u ledger.Usage, report *spending.Breakdown, err error) {
+// readUsage reads what Options.Usage has of the caller's account.
+func (d *desk) readUsage(x *exchange, get func(string) string) (u ledger.Usage, report *spending.Breakdown, err error) {
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
-	values := x.Request.URL.Query()
-	err = d.DB.View(ctx, func(tx *store.Tx) error {
-		if u, err = ledger.UsageTx(tx, x.principal.Account); err != nil || !asked {
-			return err
-		}
-		now, err := tx.NowMS()
-		if err != nil {
-			return err
-		}
-		q, err := spending.Ask(values.Get, reportParts, now)
-		if err != nil {
-			return err
-		}
-		q.Account = x.principal.Account
-		found, err := spending.TableTx(tx, q, false)
-		report = &found
-		return err
-	})
+	u, report, err = d.Usage.Read(ctx, x.principal.Account, get)
 	if _, told := errors.AsType[*fault.Error](err); err != nil && !told {
 		err = away(err)
 	}

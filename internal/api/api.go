@@ -9,27 +9,29 @@ package api
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
 	"tollgate/internal/egress"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
-	"tollgate/internal/limit"
+	"tollgate/internal/ledger/usage"
 	"tollgate/internal/media"
-	"tollgate/internal/store"
-	"tollgate/internal/trace"
 )
 
-// Options is what the door needs. All but WrongKeys, Observe, Trace and Now must be set.
+// Options is what the door needs. All must be set but WrongKeys and, of those of
+// every surface, all but Log.
 type Options struct {
-	DB      *store.DB
+	// What the door has in common with other surfaces; NotFound is its own.
+	httpapi.Options
+	Usage   *usage.AccountReader
+	Since   *since.Times // when models were first in a catalog
 	Keys    *account.Keys
 	Catalog *catalog.Watcher
 	Ledger  *ledger.Ledger
@@ -37,23 +39,14 @@ type Options struct {
 	Jobs    *job.Jobs
 	Media   *media.Store
 	Guard   *egress.Guard
-	Log     *slog.Logger
 
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 	MaxBody        int64          // largest request body, bytes
 	BodyMemory     int64          // of all request bodies at a time, bytes; 0: 1 GiB
 
-	// Origins are the web pages whose scripts may call; nil: none may.
-	Origins httpapi.Origins
-	// WrongKeys slows addresses that send many of them; nil: nobody waits.
-	WrongKeys *limit.Throttle
-	// Observe is told of every answered request; nil: nobody is. Endpoint is
-	// the path, or "unknown" for a path that does not exist.
-	Observe func(endpoint string, status int, took time.Duration)
-	// Trace makes a span of each request; nil: none.
-	Trace *trace.Tracer
-	// Now is the clock; nil: time.Now.
-	Now func() time.Time
+	// WrongKeys keeps an address waiting that sends many of them, and is false where too
+	// many wait already (limit.Throttle.Wait); nil: nobody waits.
+	WrongKeys func(ctx context.Context, from netip.Addr) bool
 }
 
 // Door is the handler of /v1 and /native. Any other path is answered 404 in the
@@ -70,11 +63,12 @@ func New(o Options) *Door {
 		o.Now = time.Now
 	}
 	d := &desk{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
-	with := httpapi.Options{Log: o.Log, NotFound: notFound, Observe: o.Observe, Trace: o.Trace, Now: o.Now}
+	with := o.Options
+	with.NotFound = notFound
 	routes := d.routes()
-	named := httpapi.New(with, routes)
-	with.Origins = o.Origins
-	return &Door{served: httpapi.New(with, routes), routes: routes, named: named}
+	served := httpapi.New(with, routes)
+	with.Origins = nil
+	return &Door{served: served, routes: routes, named: httpapi.New(with, routes)}
 }
 
 // Endpoints are all that Options.Observe is ever told of.

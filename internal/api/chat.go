@@ -106,10 +106,11 @@ func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
 		request.Asking().Belongs(name)
 	}
 	return chat.AcceptedRequest{
-		Endpoint: x.Endpoint(), Form: s.form,
-		Request: x.ID, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
-		Snapshot: snapshot, Model: model, Factor: x.principal.Prices.Of(model.ID), Body: request,
-		Header: travelling(x.Request.Header, s.form), Received: x.Received, Span: x.Span,
+		Admission: ledger.Admission{
+			Request: x.ID, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
+			Endpoint: x.Endpoint(), Factor: x.principal.Prices.Of(model.ID), Received: x.Received,
+		},
+		Form: s.form, Snapshot: snapshot, Model: model, Body: request, Header: travelling(x.Request.Header, s.form), Span: x.Span,
 	}, nil
 }
 

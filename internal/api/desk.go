@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"sync/atomic"
 	"time"
 
 	"tollgate/internal/account"
@@ -17,7 +16,6 @@ import (
 // notes its refusal.
 type desk struct {
 	Options
-	first   atomic.Pointer[modelTimes] // of the revision that was listed last
 	fetches *fetches
 	memory  *httpapi.Budget
 }
@@ -152,7 +150,7 @@ func (d *desk) slowed(x *exchange, err error) error {
 		return err
 	}
 	x.DropBody()
-	if !d.WrongKeys.Wait(context.WithoutCancel(x.Request.Context()), x.from) { // who hangs up does not wait less
+	if !d.WrongKeys(context.WithoutCancel(x.Request.Context()), x.from) { // who hangs up does not wait less
 		x.Header().Set("Connection", "close")
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/api"
+	"tollgate/internal/ledger/usage"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -137,7 +138,7 @@ func TestBrokenBody(t *testing.T) {
 // request's id, without the key.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.DB = nil })
+	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.Usage = usage.NewAccountReader(nil) })
 	_, secret := d.key(account.KeySettings{})
 	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
 	got.refused(t, 503, "service_unavailable")
@@ -163,7 +164,7 @@ func TestDatabaseAway(t *testing.T) {
 	if err := away.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, db, func(o *api.Options) { o.DB = away })
+	d := newDesk(t, db, func(o *api.Options) { o.Usage = usage.NewAccountReader(away) })
 	_, secret := d.key(account.KeySettings{})
 	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
 	got.refused(t, 503, "service_unavailable")

@@ -6,9 +6,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
-	"tollgate/internal/catalog/since"
 	"tollgate/internal/fault"
-	"tollgate/internal/store"
 	"tollgate/internal/wire"
 )
 
@@ -23,7 +21,7 @@ func (d *desk) models(x *exchange) error {
 	data := []json.RawMessage{}
 	for _, m := range snapshot.Models() {
 		if m.State != catalog.StateRetired {
-			data = append(data, offer.Listing(m, first.seconds(m), x.principal.Prices.Of(m.ID)))
+			data = append(data, offer.Listing(m, first[m.ID]/1000, x.principal.Prices.Of(m.ID)))
 		}
 	}
 	return writeJSON(x, struct {
@@ -43,7 +41,7 @@ func (d *desk) model(x *exchange) error {
 	if err != nil {
 		return away(err)
 	}
-	return writeJSON(x, offer.Listing(m, first.seconds(m), x.principal.Prices.Of(m.ID)))
+	return writeJSON(x, offer.Listing(m, first[m.ID]/1000, x.principal.Prices.Of(m.ID)))
 }
 
 // nativeModel answers GET /native/v1/models/{id}.
@@ -57,7 +55,7 @@ func (d *desk) nativeModel(x *exchange) error {
 	if err != nil {
 		return away(err)
 	}
-	return writeJSON(x, showNative(m, first.seconds(m)))
+	return writeJSON(x, showNative(m, first[m.ID]/1000))
 }
 
 // noModel is the answer for a model that a list does not have.
@@ -66,36 +64,16 @@ func noModel(id string, form wire.Form) error {
 		modelList(form))
 }
 
-// modelTimes are when the models of a revision were first in a catalog.
-type modelTimes struct {
-	revision int64
-	ms       map[string]int64
-}
-
-func (t *modelTimes) seconds(m *catalog.Model) int64 { return t.ms[m.ID] / 1000 }
-
-// firstSeen returns when the models of a snapshot were first in a catalog. It asks the
-// database once a revision.
-func (d *desk) firstSeen(x *exchange, snapshot *catalog.Snapshot) (*modelTimes, error) {
-	if known := d.first.Load(); known != nil && known.revision == snapshot.Revision {
-		return known, nil
-	}
+// firstSeen returns when the models of a snapshot were first in a catalog, in Unix
+// milliseconds.
+func (d *desk) firstSeen(x *exchange, snapshot *catalog.Snapshot) (map[string]int64, error) {
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
-	times := &modelTimes{revision: snapshot.Revision}
-	err := d.DB.View(ctx, func(tx *store.Tx) (err error) {
-		var ids []string
-		for _, m := range snapshot.Models() {
-			ids = append(ids, m.ID)
-		}
-		times.ms, err = since.ReadTx(tx, ids)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	var ids []string
+	for _, m := range snapshot.Models() {
+		ids = append(ids, m.ID)
 	}
-	d.first.Store(times)
-	return times, nil
+	return d.Since.Of(ctx, snapshot.Revision, ids)
 }
 
 // listedModel is an entry of GET /native/v1/models, in that family's format.

@@ -87,7 +87,7 @@ func (d *desk) nativeModels(x *exchange) error {
 		if m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) {
 			continue
 		}
-		all = append(all, showNative(m, first.seconds(m)))
+		all = append(all, showNative(m, first[m.ID]/1000))
 	}
 	page, more, err := pageOf(all, limit, query.Get("before_id"), query.Get("after_id"))
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"tollgate/internal/app/access"
 	"tollgate/internal/app/metrics"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
 	"tollgate/internal/console/static"
@@ -36,6 +37,7 @@ import (
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/holding"
+	"tollgate/internal/ledger/usage"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/node"
@@ -147,7 +149,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	a.life.later("key cache", func(context.Context) error { keys.Close(); return nil })
 	a.life.loop("uses of keys", keys.Run)
 	alerts := alert.New(s.AlertURL, a.log, nil)
-	a.life.loop("alerts", alerts.Run)
+	a.life.lingering("alerts", alerts.Run)
 	opened := adapters.New(adapters.Options{Strangers: guard.Transport()})
 	a.life.later("credentials of lines", func(context.Context) error { opened.Close(); return nil })
 	lines := line.New(line.Options{
@@ -180,10 +182,11 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current}
 	guessed := a.slowGuesses(wrongTokens())
 	public := api.New(api.Options{
-		DB: db, Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor, Log: a.log,
+		Options: httpapi.Options{Log: a.log, Origins: s.CORSOrigins, Observe: a.metrics.Request, Trace: traces},
+		Usage:   usage.NewAccountReader(db), Since: since.NewTimes(db), Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor,
 		Jobs: jobs, Media: files, Guard: guard,
-		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory), Observe: a.metrics.Request, Trace: traces,
-		WrongKeys: a.throttle("api_key", wrongKeys()), Origins: s.CORSOrigins,
+		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory),
+		WrongKeys: a.throttle("api_key", wrongKeys()).Wait,
 	})
 	a.metrics.Endpoints(public.Endpoints())
 	served := surfaces{
@@ -357,7 +360,8 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 	var files *media.Store
 	err := waitUntilUp(ctx, "media", s.StartWait, a.log, func(ctx context.Context) (err error) {
 		files, err = media.Open(ctx, media.Options{
-			DB: db, Location: s.Media, Base: base, Retention: s.MediaRetention, Lookup: a.options.Lookup, Log: a.log,
+			DB: db, Location: s.Media, Base: base, Public: egress.PublicBase(base),
+			Retention: s.MediaRetention, Lookup: a.options.Lookup, Log: a.log,
 		})
 		return err
 	})

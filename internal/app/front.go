@@ -89,7 +89,7 @@ func (s surfaces) routes() []httpapi.Route {
 func (s surfaces) root(x *httpapi.Exchange) error {
 	home, enters := s.home(x.Request.Context())
 	if !enters && s.pages != nil {
-		return s.pages.Greet(x, contract.NewWelcome(s.base, s.api != nil, s.hasAdmin()))
+		return s.pages.Greet(x, x.Request, contract.NewWelcome(s.base, s.api != nil, s.hasAdmin()))
 	}
 	x.Header().Set("Cache-Control", "no-store") // another address may serve another part tomorrow
 	http.Redirect(x, x.Request, home, http.StatusFound)

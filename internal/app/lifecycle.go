@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"tollgate/internal/loop"
 )
 
 // cleanup is one thing to undo when the process stops.
@@ -43,6 +45,19 @@ func (l *lifecycle) loop(name string, run func(ctx context.Context)) {
 		case <-bound.Done():
 			return bound.Err()
 		}
+	})
+}
+
+// lastWords is how long a part that tells others may still do so when it has to end.
+const lastWords = 2 * time.Second
+
+// lingering is loop for a part that has something to send when it ends: its second
+// context ends that much later.
+func (l *lifecycle) lingering(name string, run func(ctx, work context.Context)) {
+	l.loop(name, func(ctx context.Context) {
+		work, cancel := loop.Linger(ctx, lastWords)
+		defer cancel()
+		run(ctx, work)
 	})
 }
 

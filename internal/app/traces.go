@@ -24,7 +24,7 @@ func (a *App) startTraces(ctx context.Context) (*trace.Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.life.loop("traces", traces.Run)
+	a.life.lingering("traces", traces.Run)
 	return traces, nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
-	"tollgate/internal/id"
+	"tollgate/internal/store/id"
 )
 
 // Bounds of what is read after a refusal so that it arrives: a connection that is

@@ -13,7 +13,7 @@ var wallClock = map[string]string{
 	"internal/app/lifecycle.go":              "says in the log how long a part took to stop",
 	"internal/app/unread.go":                 "deadlines of sockets, and the Date of an answer",
 	"internal/egress/egress.go":              "blurs how long a look at an address took",
-	"internal/id/id.go":                      "ids sort by time",
+	"internal/store/id/id.go":                "ids sort by time",
 	"internal/loop/loop.go":                  "the rhythm of background steps; its tests fake the clock of the runtime",
 	"internal/media/handler.go":              "deadlines of sockets",
 	"internal/trace/span.go":                 "when the work of a span was over, beside the clock of OpenTelemetry's library",

@@ -13,11 +13,11 @@ import (
 	"tollgate/internal/app"
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/wire"
 )

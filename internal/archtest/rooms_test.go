@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -18,38 +19,36 @@ const anything = "anything"
 var rooms = map[string][]string{
 	"cmd/tollgate": {"app"},
 	"internal/app": {anything},
-	"internal/api": {"account", "catalog", "chat", "egress", "fault", "httpapi", "job", "ledger", "limit", "media", "money",
-		"store", "trace", "wire"},
+	"internal/api": {"account", "catalog", "chat", "egress", "fault", "httpapi", "job", "ledger", "media", "money", "wire"},
 	"internal/admin": {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "money", "operator", "store",
 		"webhook"},
 	"internal/console": {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "media", "money", "node", "operator",
 		"store", "webhook", "wire"},
-	"internal/contract": {"httpapi"},
-	"internal/importer": {"account", "catalog", "fault", "money", "operator", "store", "wire"},
-	"internal/operator": {"account", "catalog", "fault", "id", "job", "ledger", "line", "money", "store", "webhook"},
-	"internal/chat":     {"bounded", "catalog", "fault", "ledger", "line", "money", "trace", "upstream", "wire"},
-	"internal/job": {"catalog", "fault", "id", "ledger", "line", "loop", "media", "money", "node", "slot", "store", "trace",
+	"internal/contract": {},
+	"internal/importer": {"account", "catalog", "money", "operator", "store", "wire"},
+	"internal/operator": {"account", "catalog", "fault", "job", "ledger", "line", "money", "store", "webhook"},
+	"internal/chat":     {"bounded", "catalog", "fault", "ledger", "line", "trace", "upstream", "wire"},
+	"internal/job": {"catalog", "fault", "ledger", "line", "loop", "media", "money", "node", "slot", "store", "trace",
 		"upstream", "webhook"},
-	"internal/webhook":     {"egress", "fault", "id", "loop", "money", "node", "store"},
-	"internal/media":       {"egress", "fault", "loop", "store"},
+	"internal/webhook":     {"egress", "fault", "loop", "money", "node", "store"},
+	"internal/media":       {"fault", "loop", "store"},
 	"internal/egress":      {"bounded"},
 	"internal/line":        {"alert", "catalog", "fault", "loop", "money", "node", "slot", "store", "upstream", "wire"},
 	"internal/slot":        {"node", "store"},
-	"internal/alert":       {"loop"},
+	"internal/alert":       {},
 	"internal/upstream":    {"fault", "wire"},
 	"internal/catalog":     {"fault", "loop", "money", "store", "wire"},
 	"internal/wire":        {"fault"},
-	"internal/account":     {"fault", "id", "ledger", "limit", "loop", "money", "store"},
-	"internal/ledger":      {"fault", "id", "loop", "money", "node", "store"},
-	"internal/node":        {"id", "store"},
-	"internal/store":       {"id"},
-	"internal/httpapi":     {"bounded", "fault", "id", "trace"},
-	"internal/trace":       {"loop"},
+	"internal/account":     {"fault", "ledger", "limit", "loop", "money", "store"},
+	"internal/ledger":      {"fault", "loop", "money", "node", "store"},
+	"internal/node":        {"store"},
+	"internal/store":       {},
+	"internal/httpapi":     {"bounded", "fault", "store", "trace"},
+	"internal/trace":       {},
 	"internal/limit":       {},
 	"internal/fault":       {},
 	"internal/loop":        {},
 	"internal/money":       {},
-	"internal/id":          {},
 	"internal/bounded":     {},
 	"internal/gatewaytest": {anything},
 	"internal/archtest":    {},
@@ -165,7 +164,7 @@ func TestFloorsImportDownwardOnly(t *testing.T) {
 
 // pure are all packages that internal/ledger/books may import, where money is
 // decided: no database, no context, no way to another goroutine.
-var pure = []string{"errors", "strings", "time", module + "/internal/fault", module + "/internal/id", module + "/internal/money"}
+var pure = []string{"errors", "strings", "time", module + "/internal/fault", module + "/internal/store/id", module + "/internal/money"}
 
 // TestMoneyIsDecidedByPureFunctions: the same rows, operation and time lead to the
 // same rows and answer.
@@ -201,6 +200,24 @@ func TestTestPackagesStayInTests(t *testing.T) {
 				t.Errorf("%s: product code imports %s, which is for tests alone", f.path, imported)
 			}
 		}
+	}
+}
+
+// maxArrows is how many rooms a room imports in the mean, to a tenth: those of
+// internal, without the one that puts all of them together and those of tests.
+const maxArrows = 4.2
+
+func TestArrowsStayFew(t *testing.T) {
+	t.Parallel()
+	arrows, counted := 0, 0
+	for room, allowed := range rooms {
+		if strings.HasPrefix(room, "internal/") && !slices.Contains(allowed, anything) && room != "internal/archtest" {
+			arrows, counted = arrows+len(allowed), counted+1
+		}
+	}
+	if mean := float64(arrows) / float64(counted); math.Round(mean*10)/10 > maxArrows {
+		t.Errorf("%d arrows of %d rooms are %.2f a room, and may be %.1f: let a room be given what it needs of another, or share a room",
+			arrows, counted, mean, maxArrows)
 	}
 }
 

@@ -27,7 +27,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
-	"tollgate/internal/money"
 	"tollgate/internal/trace"
 	"tollgate/internal/wire"
 )
@@ -122,21 +121,16 @@ func New(o Options) *Conductor {
 // AcceptedRequest is one chat request that passed the front desk: its key may
 // use its model, and its body passed Check.
 type AcceptedRequest struct {
-	// Endpoint is the path that the receipt names; Form is what the client
-	// speaks there.
-	Endpoint string
-	Form     wire.Form
-	// Request, Account and Key are ids; KeyVersion is the version of the key's
-	// row that the checks were made on.
-	Request, Account, Key string
-	KeyVersion            int64
+	// Form is what the client speaks.
+	Form wire.Form
+	// Admission is who asks: its ids, the version of the key's row that the checks were
+	// made on, the account's factor, and when the request arrived, by the conductor's
+	// clock. What it asks for the conductor adds.
+	ledger.Admission
 	// Snapshot prices and routes the request; Model is of it.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
-	// Factor is what the account pays in place of the model's prices, from the row
-	// of the key's version: so many times them; 0: the prices themselves.
-	Factor money.Factor
-	Body   wire.Request
+	Body     wire.Request
 	// Header holds the client's headers that go to lines of its own form.
 	Header http.Header
 	// Image fetches the image at an address of the client's, for lines that take
@@ -145,8 +139,6 @@ type AcceptedRequest struct {
 	// is called several times at once. Nil: the request has no images, or such
 	// lines cannot take it.
 	Image func(ctx context.Context, address string) (mime string, data []byte, err error)
-	// Received is when the request arrived, by the conductor's clock.
-	Received time.Time
 	// Span is the request's in its trace; nil: it is not traced.
 	Span *trace.Span
 }
@@ -211,15 +203,10 @@ func (x *exchange) checkOffered() error {
 
 // admission is what the ledger has to decide.
 func (x *exchange) admission() ledger.Admission {
-	return ledger.Admission{
-		Request: x.Request, Account: x.Account, Key: x.Key, KeyVersion: x.KeyVersion,
-		Model: x.Model.ID, Endpoint: x.Endpoint,
-		Amount:    x.Model.HighestCost(x.asked.Bound, x.Snapshot.HeldLimit(x.Model, x.Form, x.asked.Limit), x.asked.N, x.choice),
-		FreeDaily: x.Model.FreeDailyRequests,
-		Revision:  x.Snapshot.Revision,
-		Factor:    x.Factor,
-		Received:  x.Received,
-	}
+	a := x.Admission
+	a.Model, a.FreeDaily, a.Revision = x.Model.ID, x.Model.FreeDailyRequests, x.Snapshot.Revision
+	a.Amount = x.Model.HighestCost(x.asked.Bound, x.Snapshot.HeldLimit(x.Model, x.Form, x.asked.Limit), x.asked.N, x.choice)
+	return a
 }
 
 // conversation tells the requests of one conversation of one account from

@@ -133,9 +133,9 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 			c := New(Options{Ledger: f.ledger, Lines: line.New(line.Options{Open: open})})
 			model, _ := snapshot.Model("swift-1")
 			err = c.Complete(r.Context(), w, AcceptedRequest{
-				Endpoint: "/v1/chat/completions", Form: wire.FormChat,
-				Request: r.Header.Get("x-request"), Account: "acct_1", Key: "key_1", KeyVersion: 1,
-				Snapshot: snapshot, Model: model, Body: request, Received: time.Now(),
+				Admission: ledger.Admission{Request: r.Header.Get("x-request"), Account: "acct_1", Key: "key_1", KeyVersion: 1,
+					Endpoint: "/v1/chat/completions", Received: time.Now()},
+				Form: wire.FormChat, Snapshot: snapshot, Model: model, Body: request,
 			})
 		}
 		if err != nil {

@@ -40,8 +40,8 @@ lines:
 func formCall(t testing.TB, client, on wire.Form, stream bool) AcceptedRequest {
 	t.Helper()
 	const said = `"messages":[{"role":"user","content":"hi"}]`
-	c := AcceptedRequest{Form: client, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Snapshot: formSnapshot(t, on),
-		Received: time.Now()}
+	c := AcceptedRequest{Form: client, Snapshot: formSnapshot(t, on),
+		Admission: ledger.Admission{Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Received: time.Now()}}
 	var err error
 	switch client {
 	case wire.FormResponses:

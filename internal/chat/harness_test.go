@@ -407,8 +407,9 @@ func call(t testing.TB, s *catalog.Snapshot, body string) AcceptedRequest {
 		t.Fatalf("no model %s", id)
 	}
 	return AcceptedRequest{
-		Endpoint: "/v1/chat/completions", Form: wire.FormChat, Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1,
-		Snapshot: s, Model: m, Body: r, Received: time.Now(),
+		Admission: ledger.Admission{Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1,
+			Endpoint: "/v1/chat/completions", Received: time.Now()},
+		Form: wire.FormChat, Snapshot: s, Model: m, Body: r,
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"tollgate/internal/httpapi"
 )
 
 //go:embed html/*.html
@@ -109,45 +107,45 @@ func (p *Site) draw(name string, around surround, shown any) ([]byte, error) {
 
 // Source answers the document itself. Any page may read it: it tells nothing that
 // is not in the product's sources.
-func (e *Edition) Source(x *httpapi.Exchange) error {
+func (e *Edition) Source(w http.ResponseWriter) error {
 	d, err := e.document()
 	if err != nil {
 		return err
 	}
-	x.Header().Set("Access-Control-Allow-Origin", "*")
-	x.Header().Set("Cache-Control", "public, max-age=300")
-	send(x, "application/json", d.JSON())
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	w.Header().Set("Cache-Control", "public, max-age=300")
+	send(w, "application/json", d.JSON())
 	return nil
 }
 
 // Page answers the reference.
-func (e *Edition) Page(x *httpapi.Exchange) error {
+func (e *Edition) Page(w http.ResponseWriter) error {
 	page, err := e.page()
 	if err != nil {
 		return err
 	}
-	x.Header().Set("Cache-Control", "public, max-age=300")
-	sendPage(x, page)
+	w.Header().Set("Cache-Control", "public, max-age=300")
+	sendPage(w, page)
 	return nil
 }
 
 // sendPage answers a page of ours: it runs nothing, and loads the console's
 // stylesheet and pictures alone.
-func sendPage(x *httpapi.Exchange, page []byte) {
-	h := x.Header()
+func sendPage(w http.ResponseWriter, page []byte) {
+	h := w.Header()
 	h.Set("Content-Security-Policy",
 		"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "same-origin")
-	send(x, "text/html; charset=utf-8", page)
+	send(w, "text/html; charset=utf-8", page)
 }
 
-func send(x *httpapi.Exchange, contentType string, body []byte) {
-	h := x.Header()
+func send(w http.ResponseWriter, contentType string, body []byte) {
+	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("X-Content-Type-Options", "nosniff")
-	x.WriteHeader(http.StatusOK)
-	_, _ = x.Write(body) // the reader may be gone
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(body) // the reader may be gone
 }
 
 // inline is a text with what stands between backticks as code.

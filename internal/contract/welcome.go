@@ -1,9 +1,8 @@
 package contract
 
 import (
+	"net/http"
 	"strings"
-
-	"tollgate/internal/httpapi"
 )
 
 // Welcome is what an address without a console tells of itself.
@@ -33,17 +32,17 @@ func NewWelcome(base string, api, admin bool) Welcome {
 
 // Greet answers `GET /` where there is no console to lead to: browsers get a page,
 // others JSON.
-func (p *Site) Greet(x *httpapi.Exchange, w Welcome) error {
-	x.Header().Set("Cache-Control", "no-store") // it has a console as soon as somebody can sign in
-	x.Header().Set("Vary", "Accept")
-	if !strings.Contains(x.Request.Header.Get("Accept"), "text/html") {
-		send(x, "application/json", append(encode(w), '\n'))
+func (p *Site) Greet(w http.ResponseWriter, r *http.Request, shown Welcome) error {
+	w.Header().Set("Cache-Control", "no-store") // it has a console as soon as somebody can sign in
+	w.Header().Set("Vary", "Accept")
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		send(w, "application/json", append(encode(shown), '\n'))
 		return nil
 	}
-	page, err := p.draw("welcome.html", surround{Title: w.Name}, w)
+	page, err := p.draw("welcome.html", surround{Title: shown.Name}, shown)
 	if err != nil {
 		return err
 	}
-	sendPage(x, page)
+	sendPage(w, page)
 	return nil
 }

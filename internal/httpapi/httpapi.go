@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
+	"tollgate/internal/store/id"
 	"tollgate/internal/trace"
 )
 

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
+	"tollgate/internal/store/id"
 )
 
 // Cut is the error of a request of which nobody knows what became: its connection

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"tollgate/internal/account"
-	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -99,7 +98,7 @@ func (w *writer) moreKeys(ctx context.Context, id string, keys []OldKey) error {
 	err := w.update(ctx, func(tx *store.Tx) error {
 		made = step{}
 		if w.dry {
-			if _, err := account.GetTx(tx, id); isRefusal(err, fault.NotFound) {
+			if _, err := account.GetTx(tx, id); account.IsUnknown(err) {
 				made.keys = len(keys)
 				return nil
 			}
@@ -244,7 +243,7 @@ func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey, made *step) erro
 func (w *writer) keyTx(tx *store.Tx, id string, k OldKey, made *step) error {
 	key, err := operator.ImportKeyTx(tx, w.by, id, k.Settings, k.Proof)
 	switch {
-	case errors.Is(err, account.ErrKeyTaken), errors.Is(err, account.ErrKeyHash), isRefusal(err, fault.InvalidRequest):
+	case errors.Is(err, account.ErrKeyTaken), errors.Is(err, account.ErrKeyHash), account.IsRefused(err):
 		made.keysLeft++
 		made.remark("token", k.ID, k.Settings.Name, "it is left out: "+oneLine(err.Error()), "make a key for it with `tollgate key create`")
 		return nil
@@ -253,10 +252,4 @@ func (w *writer) keyTx(tx *store.Tx, id string, k OldKey, made *step) error {
 	}
 	made.keys++
 	return addItemTx(tx, w.plan.Name, kindKey, k.ID, item{mark: k.Proof.Hash, object: key.ID})
-}
-
-// isRefusal tells whether an error is a fault of a code.
-func isRefusal(err error, code fault.Code) bool {
-	var refused *fault.Error
-	return errors.As(err, &refused) && refused.Code == code
 }

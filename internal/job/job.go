@@ -30,7 +30,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate/internal/catalog"
-	"tollgate/internal/id"
 	"tollgate/internal/job/groupcommit"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
@@ -38,6 +37,7 @@ import (
 	"tollgate/internal/loop"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/trace"
 	"tollgate/internal/webhook"
 )

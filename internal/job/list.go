@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/job/row"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // Filter selects jobs. Empty fields select all.

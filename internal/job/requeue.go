@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/repeat"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // Anew is how a job is to be done anew.

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 var (

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/repeat"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 )
 

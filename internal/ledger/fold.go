@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // Bounds of one folding transaction, and the life of saved answers and of

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 func TestFoldKeepsTheBooks(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	"go.uber.org/goleak"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 )
 

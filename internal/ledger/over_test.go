@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 )
 

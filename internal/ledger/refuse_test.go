@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 )
 

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // RequestFilter selects receipts. Empty fields select all.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 )
 

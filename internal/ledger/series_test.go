@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 )
 

@@ -14,10 +14,10 @@ import (
 	"tollgate/internal/alert"
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
 	"tollgate/internal/line/health"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
@@ -75,7 +75,7 @@ func TestOperatorsWord(t *testing.T) {
 			l := New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return nil, nil },
 				Current: func() *catalog.Snapshot { return s },
 				DB:      db, Epoch: func() string { return epoch }, Alerts: sender})
-			go sender.Run(t.Context())
+			go sender.Run(t.Context(), t.Context())
 			return l, alerts
 		}
 		l, alerts := begin()

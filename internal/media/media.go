@@ -33,6 +33,8 @@ type Options struct {
 	// Base is the address of the media host in links, without a name:
 	// https://media.example.com/media.
 	Base string
+	// Public tells that providers on the internet can read what is below Base.
+	Public bool
 	// Retention is how long results are kept from their publication on.
 	Retention time.Duration
 	// Lookup reads a variable of the environment, for the credentials of a
@@ -86,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	return &Store{
-		db: o.DB, place: at, base: base, public: publicAddress(base), retention: o.Retention, stepsSeen: -1,
+		db: o.DB, place: at, base: base, public: o.Public, retention: o.Retention, stepsSeen: -1,
 		log: o.Log, now: o.Now, wake: make(chan struct{}, 1),
 	}, nil
 }

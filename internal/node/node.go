@@ -21,8 +21,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // Options are a node's surroundings. Only DB is required.

@@ -9,9 +9,9 @@ import (
 	"log/slog"
 
 	"tollgate/internal/account"
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // keptAudits is how many audits in the background are remembered.

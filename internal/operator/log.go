@@ -14,8 +14,8 @@ import (
 	"strconv"
 	"strings"
 
-	"tollgate/internal/id"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // Way is how an operator reached the service.

@@ -23,8 +23,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	oteltrace "go.opentelemetry.io/otel/trace"
-
-	"tollgate/internal/loop"
 )
 
 // Options say where traces go. Only Endpoint is required.
@@ -48,7 +46,6 @@ const (
 	maxBatch   = 512  // spans of a call
 	sendEvery  = 5 * time.Second
 	sendWithin = 10 * time.Second // a call, with its repetitions
-	stopWait   = 2 * time.Second  // for what waits when the node stops
 	maxSpan    = 32               // attributes of a span
 )
 
@@ -125,13 +122,12 @@ func newTracer(ctx context.Context, o Options, exporter sdktrace.SpanExporter) (
 }
 
 // Run sends what was collected, every few seconds or when there is much of it, until ctx
-// ends; what waits then, or is being sent, has two seconds more. It is called once.
-func (t *Tracer) Run(ctx context.Context) {
+// ends; what waits then, or is being sent, until sending ends, a little later. It is
+// called once.
+func (t *Tracer) Run(ctx, sending context.Context) {
 	if t == nil {
 		return
 	}
-	sending, stop := loop.Linger(ctx, stopWait)
-	defer stop()
 	tick := time.NewTicker(sendEvery)
 	defer tick.Stop()
 	batch := make([]sdktrace.ReadOnlySpan, 0, maxBatch)

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tollgate/internal/gatewaytest/fakecollector"
+	"tollgate/internal/loop"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,13 +27,18 @@ const (
 	callersSpan  = "b7ad6b7169203331"
 )
 
+// stopWait is how long a tracer may send when it has to end.
+const stopWait = 2 * time.Second
+
 // run lets a tracer send until the returned function is called, which waits for its end.
 func run(t *Tracer) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		t.Run(ctx)
+		work, stopped := loop.Linger(ctx, stopWait)
+		defer stopped()
+		t.Run(ctx, work)
 	}()
 	return func() {
 		cancel()
@@ -256,7 +262,7 @@ func TestNoEndpointNoTraces(t *testing.T) {
 	if tracer != nil || err != nil {
 		t.Fatalf("%v, %v", tracer, err)
 	}
-	tracer.Run(t.Context()) // returns at once
+	tracer.Run(t.Context(), t.Context()) // returns at once
 	for _, bad := range []string{"collector:4317", "ftp://collector", "http://", "/v1/traces"} {
 		if _, err := New(t.Context(), Options{Endpoint: bad}); err == nil {
 			t.Errorf("%s is taken for an address", bad)

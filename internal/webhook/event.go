@@ -7,9 +7,9 @@ import (
 	"net/url"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // Texts of events. A queue row is made from the delivery's, so that there is

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/id"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // TestResult is what a receiver made of a test.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // flight is one attempt of this node, from its claim until what came of it is

@@ -5,9 +5,11 @@
 package since
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"sync/atomic"
 
 	"tollgate/internal/store"
 )
@@ -17,6 +19,41 @@ const (
 	insertNoted = `INSERT INTO catalog_model (id, created_ms) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`
 	selectNext  = `SELECT revision, document, applied_ms FROM catalog_revision WHERE revision > $1 ORDER BY revision LIMIT 1`
 )
+
+// Times knows when the models of a revision were first in a catalog. It is safe for
+// concurrent use.
+type Times struct {
+	db    *store.DB
+	known atomic.Pointer[times]
+}
+
+// times are those of the models of a revision.
+type times struct {
+	revision int64
+	ms       map[string]int64
+}
+
+// NewTimes returns the times of a database.
+func NewTimes(db *store.DB) *Times { return &Times{db: db} }
+
+// Of returns when each of the models of a revision was first in an applied catalog, in
+// Unix milliseconds, and perhaps others too; do not change it. It asks the database
+// once a revision.
+func (t *Times) Of(ctx context.Context, revision int64, models []string) (map[string]int64, error) {
+	if known := t.known.Load(); known != nil && known.revision == revision {
+		return known.ms, nil
+	}
+	read := &times{revision: revision}
+	err := t.db.View(ctx, func(tx *store.Tx) (err error) {
+		read.ms, err = ReadTx(tx, models)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.known.Store(read)
+	return read.ms, nil
+}
 
 // ReadTx returns when each of the models was first in an applied catalog, in Unix
 // milliseconds, and perhaps of others too.

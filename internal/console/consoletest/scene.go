@@ -21,21 +21,23 @@ import (
 	"tollgate/internal/api"
 	"tollgate/internal/app"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
 	"tollgate/internal/egress"
 	"tollgate/internal/httpapi"
-	"tollgate/internal/id"
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/spending"
+	"tollgate/internal/ledger/usage"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/webhook"
@@ -144,7 +146,8 @@ func (s *Scene) studio(watcher *catalog.Watcher) {
 	}
 	jobs := job.New(job.Options{DB: s.DB, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files,
 		Webhooks: s.Options.Webhooks, Log: log})
-	door := api.New(api.Options{DB: s.DB, Keys: s.Options.Keys, Catalog: watcher, Ledger: books, Log: log, Jobs: jobs, Media: files,
+	door := api.New(api.Options{Options: httpapi.Options{Log: log}, Usage: usage.NewAccountReader(s.DB), Since: since.NewTimes(s.DB),
+		Keys: s.Options.Keys, Catalog: watcher, Ledger: books, Jobs: jobs, Media: files,
 		Chat: chat.New(chat.Options{Ledger: books, Lines: lines, Log: log}), Guard: egress.New(nil), MaxBody: 1 << 20})
 	s.Options.Lines, s.Options.Jobs, s.Options.Media, s.Options.ServeAs = lines, jobs, files, door.ServeAs
 }

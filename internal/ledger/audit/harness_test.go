@@ -8,12 +8,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 )
 

@@ -3,8 +3,8 @@ package books
 import (
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/money"
+	"tollgate/internal/store/id"
 )
 
 // The rows of keys, free quotas and usage have the figures of one day. A day is

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"tollgate/internal/id"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // The prefixes of ids, which kept charges have packed.

@@ -12,9 +12,9 @@ import (
 	"errors"
 	"slices"
 
-	"tollgate/internal/id"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // Entry is one movement of an account's money.

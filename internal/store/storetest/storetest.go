@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 // EnvPostgres names the variable with the address of a PostgreSQL server on

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"tollgate/internal/id"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/migrations"
 )
 

@@ -1,22 +1,20 @@
-package media
+package egress
 
 import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"tollgate/internal/egress"
 )
 
 // reservedDomains are top-level domains that the public DNS never serves,
-// beside those that package egress keeps from users' addresses.
+// beside those that Check refuses.
 var reservedDomains = []string{"test", "example", "invalid", "onion", "alt", "arpa"}
 
-// publicAddress tells whether a provider on the internet can read what is below
+// PublicBase tells whether somebody on the internet can read what is below
 // an address: its host is a public literal or a name that the public DNS may
 // have. The name is not resolved.
-func publicAddress(base string) bool {
-	if _, err := egress.New(nil).Check(base); err != nil {
+func PublicBase(base string) bool {
+	if _, err := New(nil).Check(base); err != nil {
 		return false
 	}
 	u, err := url.Parse(base)
