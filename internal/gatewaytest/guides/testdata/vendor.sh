@@ -1,0 +1,21 @@
+# Takes the place of vendors: a second tollgate with the sandbox behind the models that
+# guides use. Sets VENDOR, its address, and VENDOR_KEY; `vendor FILE...` puts it into
+# catalogs in place of the vendors' addresses.
+mkdir -p "$TMPDIR/vendor"
+sed 's/^ *|//' >"$TMPDIR/vendor/catalog.yaml" <<'END'
+  |models:
+  |  - {id: gpt-6-sol, kind: chat, forms: [chat, responses], context_window: 128000, max_output_tokens: 16384, price: {input: 2, output: 10}}
+  |  - {id: claude-opus-5-5, kind: chat, forms: [messages], context_window: 128000, max_output_tokens: 16384, price: {input: 4, output: 20}}
+  |  - {id: mistral-large-4, kind: chat, forms: [chat], context_window: 128000, max_output_tokens: 16384, price: {input: 0.7, output: 2.1}}
+  |lines:
+  |  - id: sandbox
+  |    provider: sandbox
+  |    models: {gpt-6-sol: sandbox-chat, claude-opus-5-5: sandbox-messages, mistral-large-4: sandbox-chat}
+END
+(cd "$TMPDIR/vendor" && exec env -u TOLLGATE_LISTEN tollgate serve --no-demo --catalog catalog.yaml --listen 127.0.0.1:0 >log 2>&1) &
+until VENDOR=$(sed -n 's/^listening on //p' "$TMPDIR/vendor/log" 2>/dev/null) && [ -n "$VENDOR" ]; do sleep 0.05; done
+VENDOR_KEY=$(cd "$TMPDIR/vendor" && id=$(tollgate account create --name vendor | grep -o 'acct_[a-z0-9]*' | head -n 1) &&
+  tollgate account credit "$id" 100 >/dev/null && tollgate key create "$id" | grep -o '"sk-[A-Za-z0-9]*"' | tr -d '"')
+vendor() {
+  sed -i "s|https://api.openai.com/v1|$VENDOR/v1|; s|https://api.mistral.ai/v1|$VENDOR/v1|; s|https://api.anthropic.com|$VENDOR/native|" "$@"
+}
