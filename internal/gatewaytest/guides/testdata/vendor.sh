@@ -1,6 +1,6 @@
 # Takes the place of vendors: a second tollgate with the sandbox behind the models that
 # guides use. Sets VENDOR, its address, and VENDOR_KEY; `vendor FILE...` puts it into
-# catalogs in place of the vendors' addresses.
+# catalogs in place of the vendors' addresses, vendor_key and vendor_withdraw are keys.
 mkdir -p "$TMPDIR/vendor"
 sed 's/^ *|//' >"$TMPDIR/vendor/catalog.yaml" <<'END'
   |models:
@@ -14,8 +14,16 @@ sed 's/^ *|//' >"$TMPDIR/vendor/catalog.yaml" <<'END'
 END
 (cd "$TMPDIR/vendor" && exec env -u TOLLGATE_LISTEN tollgate serve --no-demo --catalog catalog.yaml --listen 127.0.0.1:0 >log 2>&1) &
 until VENDOR=$(sed -n 's/^listening on //p' "$TMPDIR/vendor/log" 2>/dev/null) && [ -n "$VENDOR" ]; do sleep 0.05; done
-VENDOR_KEY=$(cd "$TMPDIR/vendor" && id=$(tollgate account create --name vendor | grep -o 'acct_[a-z0-9]*' | head -n 1) &&
-  tollgate account credit "$id" 100 >/dev/null && tollgate key create "$id" | grep -o '"sk-[A-Za-z0-9]*"' | tr -d '"')
+vendor_account=$(cd "$TMPDIR/vendor" && tollgate account create --name vendor | grep -o 'acct_[a-z0-9]*' | head -n 1)
+(cd "$TMPDIR/vendor" && tollgate account credit "$vendor_account" 100 >/dev/null)
+vendor_key() { # makes another key and prints it
+  (cd "$TMPDIR/vendor" && tollgate key create "$vendor_account" --json) | grep -o '"sk-[A-Za-z0-9]*"' | tr -d '"'
+}
+vendor_withdraw() { # a key is refused from now on
+  (cd "$TMPDIR/vendor" && id=$(tollgate key list "$vendor_account" --json | tr -d ' \n' |
+    grep -o "\"id\":\"key_[a-z0-9]*\",[^}]*\"hint\":\"${1:0:7}" | grep -o 'key_[a-z0-9]*' | tail -n 1) && tollgate key delete "$id")
+}
+VENDOR_KEY=$(vendor_key)
 vendor() {
   sed -i "s|https://api.openai.com/v1|$VENDOR/v1|; s|https://api.mistral.ai/v1|$VENDOR/v1|; s|https://api.anthropic.com|$VENDOR/native|" "$@"
 }
