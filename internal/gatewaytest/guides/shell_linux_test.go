@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tollgate/internal/gatewaytest/s3server"
 )
 
 // endMark begins what the shell writes to a terminal when its command has ended: its
@@ -82,9 +84,13 @@ func environment(t testing.TB, home, bin string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	temp := t.TempDir()
+	if err := os.Chmod(temp, 0o777); err != nil { // PostgreSQL may run as another user
+		t.Fatal(err)
+	}
 	env := []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "TREE=" + tree, "LANG=C.UTF-8", "TZ=UTC", "TERM=dumb",
-		"TMPDIR=" + t.TempDir()}
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "PYENV_ROOT"} {
+		"TMPDIR=" + temp}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "PYENV_ROOT", s3server.EnvBinary} {
 		if value := os.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		}
