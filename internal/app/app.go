@@ -431,7 +431,9 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	if err := a.untilStopped(ctx, failed); err != nil {
 		return err
 	}
-	a.ready.stopping.Store(true)
+	if err := a.announceStop(failed); err != nil {
+		return err
+	}
 	a.log.Info("stopping: no new requests, running ones may finish", "within", a.settings.ShutdownGrace.String())
 	return a.drain()
 }
@@ -449,6 +451,22 @@ func (a *App) untilStopped(ctx context.Context, failed <-chan error) error {
 			a.watcher.Reread()
 			a.rereadToken()
 		}
+	}
+}
+
+// announceStop lets whoever asks whether this node is ready find that it is not, before
+// it takes no more requests. It returns the error of a server that fails meanwhile.
+func (a *App) announceStop(failed <-chan error) error {
+	a.ready.stopping.Store(true)
+	if a.settings.ShutdownDelay == 0 {
+		return nil
+	}
+	a.log.Info("stopping: not ready any more, new requests are still taken", "for", a.settings.ShutdownDelay.String())
+	select {
+	case <-time.After(a.settings.ShutdownDelay):
+		return nil
+	case err := <-failed:
+		return err
 	}
 }
 

@@ -103,6 +103,19 @@ func (p *served) stop(t *testing.T) {
 	}
 }
 
+// TestStopIsAnnounced: with shutdown_delay a node says that it is not ready, and still
+// takes requests, before it stops.
+func TestStopIsAnnounced(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testSettings(t, "sqlite:"+filepath.Join(t.TempDir(), "a.db"), "shutdown_delay: 3s\n"))
+	p.cancel()
+	scene.Eventually(t, "not ready", func() bool { return p.get(t, "/readyz") == 503 })
+	if status := p.get(t, "/v1/models"); status != 401 {
+		t.Errorf("a request without a key gets %d after the announcement, want 401", status)
+	}
+	p.stop(t)
+}
+
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {

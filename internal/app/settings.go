@@ -30,6 +30,7 @@ type Settings struct {
 	WebhookRetries           []time.Duration
 	MaxBody                  int64         // largest request body, bytes
 	StartWait                time.Duration // longest a start waits for a database or bucket that is not up
+	ShutdownDelay            time.Duration // how long a stopping process goes on as before, but for /readyz
 	ShutdownGrace            time.Duration // longest a stopping process waits for running requests
 	RequestTimeout           time.Duration // longest a chat request may take over all lines
 	OutageGrace              time.Duration // longest running answers wait for a database that is away
@@ -122,6 +123,8 @@ func plainSettings() []Setting {
 			read: func(s *Settings, t string) error { return readSize(&s.MaxBody, t) }},
 		{Key: "start_wait", Default: "1m", Help: "how long a start waits for a database or bucket that is not up yet",
 			read: func(s *Settings, t string) error { return readDuration(&s.StartWait, t) }},
+		{Key: "shutdown_delay", Help: "how long new requests are taken after SIGTERM, while /readyz answers 503",
+			read: func(s *Settings, t string) error { return readDuration(&s.ShutdownDelay, t) }},
 		{Key: "shutdown_grace", Default: "30s", Help: "how long running requests may take to finish after SIGTERM",
 			read: func(s *Settings, t string) error { return readDuration(&s.ShutdownGrace, t) }},
 		{Key: "request_timeout", Default: "15m", Help: "longest a chat request may take over all lines",
