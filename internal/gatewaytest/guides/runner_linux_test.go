@@ -95,11 +95,11 @@ func TestRunnerKeepsToTheGuide(t *testing.T) {
 // TestCommandsEndInTime: one that hangs, and one that does not print what is waited for.
 func TestCommandsEndInTime(t *testing.T) {
 	t.Parallel()
-	r := runner{scene.Binary(t), namespaces(), 100 * time.Millisecond}
+	r := runner{scene.Binary(t), namespaces(), time.Second}
 	for text, says := range map[string]string{
-		block("$ read -r never"):                                      "it has not ended after 100ms",
-		"<!-- goes on -->\n" + block("$ false", "ready"):              "not there: ready",
-		"<!-- goes on -->\n" + block("$ echo one two three", "ready"): "one two three",
+		block("$ tail -f /dev/null"):                                  "it has not ended after 1s",
+		"<!-- goes on -->\n" + block("$ false", "ready"):              "--- wanted\nready\n--- got\n\n",
+		"<!-- goes on -->\n" + block("$ echo one two three", "ready"): "--- wanted\nready\n--- got\none two three\n",
 	} {
 		if err := r.run(t, "guide.md", text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("told: %v; want %q", err, says)

@@ -16,14 +16,19 @@ import (
 // exit code follows, and a bell.
 const endMark = "\x1b]tollgate;"
 
-// driver runs the commands, each a file, in one shell, each on a terminal of its own.
-const driver = `while read -r step terminal <&3; do
+// driver runs the commands, each a file, in one shell, each on a terminal of its own. When
+// it is told to end, all that still runs is told so too, and waited for.
+const driver = `trap exit TERM
+trap 'trap "" TERM; wait' EXIT
+while read -r step terminal <&3; do
   . "$step" 3<&- <"$terminal" >"$terminal" 2>&1
   printf '\033]tollgate;%s\007' "$?" >"$terminal"
 done`
 
-// pollEvery is how often a command's output is looked at.
-const pollEvery = 5 * time.Millisecond
+const (
+	pollEvery = 5 * time.Millisecond // how often a command's output is looked at
+	endTime   = 10 * time.Second     // what still runs when a guide is over has so long to end by itself
+)
 
 // shell is a bash in an empty folder, with an empty home and a network of its own.
 type shell struct {
@@ -70,9 +75,14 @@ func openShell(t testing.TB, r runner, further ...string) *shell {
 		close(s.done)
 	}()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // all of its group; where it is the first process of a namespace, all of that
+		defer func() { _ = write.Close() }()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // all of its group
+		select {
+		case <-s.done:
+		case <-time.After(endTime):
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // where it is the first process of a namespace, all of that
 		<-s.done
-		_ = write.Close()
 	})
 	return s
 }
