@@ -107,6 +107,10 @@ hostile: ## one account that makes providers answer with every error beside a go
 agents: ## let coding agents work through the gateway (needs Node, downloads 400 MB)
 	@cd clients && TOLLGATE_TEST_AGENTS=yes $(GO) test -count=1 -timeout=15m -run TestAgents -v .
 
+.PHONY: python
+python: ## try the official Python clients (needs Python 3.11 or newer, downloads 60 MB)
+	@cd clients && TOLLGATE_TEST_PYTHON=yes $(GO) test -count=1 -timeout=15m -run='^TestPython$$' -v .
+
 .PHONY: bench
 bench: ## measure ledger and chat; prints the tables of BENCHMARKS.md
 	@scripts/postgres run $(GO) run ./bench $(ARGS)

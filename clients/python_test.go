@@ -1,0 +1,47 @@
+package clients
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestPython drives two gateways, one for chat and one for images and videos,
+// with the official Python clients and LangChain: it starts them and hands over
+// to the tests in python. It downloads the clients, so `make python` alone runs
+// it.
+func TestPython(t *testing.T) {
+	if os.Getenv("TOLLGATE_TEST_PYTHON") != "yes" {
+		t.Log("the official Python clients are tried by `make python`")
+		return
+	}
+	environment, err := filepath.Abs("../build/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setUp, err := json.Marshal(map[string]string{
+		"url": start(t).url, "media": startMedia(t).url, "admin_token": adminToken,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Dir = "python"
+		cmd.Env = append(os.Environ(), "TOLLGATE_TEST="+string(setUp), "LANGSMITH_TRACING=false", "PYTHONDONTWRITEBYTECODE=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+		if len(out) > 0 {
+			t.Logf("%s", out)
+		}
+	}
+	run("python3", "-m", "venv", environment)
+	python := filepath.Join(environment, "bin", "python")
+	run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement", "requirements.txt")
+	run(python, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5", "--quiet")
+}
