@@ -108,7 +108,7 @@ agents: ## let coding agents work through the gateway (needs Node, downloads 400
 	@cd clients && TOLLGATE_TEST_AGENTS=yes $(GO) test -count=1 -timeout=15m -run TestAgents -v .
 
 .PHONY: python
-python: ## try the official Python clients (needs Python 3.11 or newer, downloads 60 MB)
+python: ## try the official Python clients and LangChain (needs Python 3.11 or newer, downloads 60 MB)
 	@cd clients && TOLLGATE_TEST_PYTHON=yes $(GO) test -count=1 -timeout=15m -run='^TestPython$$' -v .
 
 .PHONY: bench

@@ -6,6 +6,7 @@ Each test gets accounts of its own, says what it has to pay, and fails where
 `/v1/usage` tells another charge.
 """
 
+import asyncio
 import json
 import os
 import time
@@ -111,3 +112,10 @@ def accounts():
 @pytest.fixture
 def account(accounts):
     return accounts()
+
+
+@pytest.fixture(scope="session")
+def run():
+    """Runs coroutines in one loop, for clients that keep their connections from test to test."""
+    with asyncio.Runner() as runner:
+        yield runner.run
