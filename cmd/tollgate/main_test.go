@@ -311,6 +311,11 @@ func TestApply(t *testing.T) {
 	if got := tollgate(t, dir, "apply", again); got.out != "no changes: revision 2 stays current\n" {
 		t.Errorf("what `catalog` prints is another catalog: %+v", got)
 	}
+	piped := command(t, dir, "apply", "-")
+	piped.Stdin = strings.NewReader(strings.ReplaceAll(tollgate(t, dir, "catalog").out, "5ms", "7ms"))
+	if out, err := piped.Output(); err != nil || !strings.Contains(string(out), "revision 3 is current now") {
+		t.Errorf("from standard input: %v, %s", err, out)
+	}
 	if got := tollgate(t, dir, "catalog", "--revision", "1"); got.code != 0 || strings.Contains(got.out, "5ms") {
 		t.Errorf("revision 1: %+v", got)
 	}

@@ -39,7 +39,7 @@ func (serveCommand) Run(p *process) error {
 }
 
 type applyCommand struct {
-	File   string `arg:"" help:"Catalog file, YAML or JSON."`
+	File   string `arg:"" help:"Catalog file, YAML or JSON; - reads standard input."`
 	DryRun bool   `help:"Only show what would change."`
 	Yes    bool   `help:"Do not ask before models that had requests in the last 30 days are removed." short:"y"`
 }
@@ -50,7 +50,7 @@ func (c applyCommand) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	how := app.Applying{DryRun: c.DryRun, Lookup: os.LookupEnv, Streams: app.Streams{Out: p.stdout, Err: p.stderr}}
+	how := app.Applying{DryRun: c.DryRun, Lookup: os.LookupEnv, In: p.stdin, Streams: app.Streams{Out: p.stdout, Err: p.stderr}}
 	if !c.Yes && p.canAsk() {
 		how.Confirm = p.ask
 	}

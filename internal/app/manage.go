@@ -33,6 +33,7 @@ type Applying struct {
 	DryRun  bool              // only prints
 	Confirm func(string) bool // asks before models in use are dropped; nil: nobody can be asked
 	Lookup  func(name string) (string, bool)
+	In      io.Reader // what the path "-" stands for
 	Streams
 }
 
@@ -41,7 +42,7 @@ type Applying struct {
 // SettingErrors; nothing was changed then.
 func Apply(ctx context.Context, s *Settings, path string, how Applying) (err error) {
 	dryRun, out := how.DryRun, how.Streams
-	doc, err := readCatalog(path, out)
+	doc, err := readCatalog(path, how)
 	if err != nil {
 		return err
 	}
@@ -109,8 +110,15 @@ func describe(applied catalog.Applied, dryRun bool) string {
 }
 
 // readCatalog reads a catalog file and prints its faults and warnings.
-func readCatalog(path string, out Streams) (*catalog.Document, error) {
-	raw, err := os.ReadFile(path)
+func readCatalog(path string, how Applying) (*catalog.Document, error) {
+	out := how.Streams
+	var raw []byte
+	var err error
+	if path == "-" {
+		raw, err = io.ReadAll(how.In)
+	} else {
+		raw, err = os.ReadFile(path)
+	}
 	if err != nil {
 		return nil, &SettingError{"file", err}
 	}
