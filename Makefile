@@ -120,7 +120,9 @@ release: ## build what is published into build/release: binaries, bills of mater
 	@scripts/release $(ARGS)
 
 .PHONY: deployments
-deployments: build ## let systemd, Helm and Prometheus look at what is in deploy/ (needs systemd-analyze, helm and promtool)
+deployments: build ## let systemd, Helm and Prometheus look at deploy/, and run what it runs (needs systemd-analyze, helm, promtool, prometheus, caddy)
+	@for program in systemd-analyze helm promtool prometheus caddy; do command -v $$program >/dev/null || missing="$${missing:-} $$program"; done; \
+	if [ -n "$${missing:-}" ]; then echo "deployments: NOT installed:$$missing. Nothing was tried."; exit 1; fi
 	@install -D build/tollgate build/deployments/tollgate
 	@sed 's|/usr/local/bin/tollgate|$(CURDIR)/build/deployments/tollgate|; s|=tollgate$$|=root|' \
 		deploy/systemd/tollgate.service > build/deployments/tollgate.service
@@ -135,6 +137,8 @@ deployments: build ## let systemd, Helm and Prometheus look at what is in deploy
 	@{ printf 'groups:\n- name: dashboard\n  rules:\n'; grep -oh '"expr": "[^"]*"' deploy/monitoring/dashboard.json | \
 		sed 's/\$$__rate_interval/5m/g; s/"expr": \(".*"\)/  - {record: "dashboard:panel", expr: \1}/'; } > build/deployments/dashboard.yaml
 	@promtool check rules --lint=none build/deployments/dashboard.yaml
+	@s3server=$$(scripts/s3server) && TOLLGATE_TEST_DEPLOYMENTS=yes TOLLGATE_TEST_S3SERVER=$$s3server TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate \
+		$(GO) test -count=1 -timeout=10m -v ./internal/gatewaytest/deployment
 
 .PHONY: postgres-start
 postgres-start: ## start a PostgreSQL server for `go test` by hand; prints what to export

@@ -1,0 +1,145 @@
+package deployment
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// folder is where the files are that deployments are made of.
+const folder = "../../../deploy"
+
+// values are those of the variables of env.example.
+var values = map[string]string{
+	"DOMAIN":            "localhost:8443",
+	"POSTGRES_PASSWORD": "password-of-the-database",
+	"STORE_PASSWORD":    "password-of-the-store",
+	"ADMIN_TOKEN":       "token-of-the-operator",
+	"GRAFANA_PASSWORD":  "password-of-grafana",
+}
+
+// service is what a compose file says of one.
+type service struct {
+	Image       string
+	Command     []string
+	Environment map[string]string
+	Volumes     []string // SOURCE:TARGET[:ro]
+	Healthcheck struct{ Test []string }
+	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+}
+
+// mounts returns where the service's volumes are, by its own paths.
+func (s service) mounts() map[string]string {
+	sources := map[string]string{}
+	for _, volume := range s.Volumes {
+		parts := strings.Split(volume, ":")
+		sources[parts[1]] = parts[0]
+	}
+	return sources
+}
+
+// variable is one in a compose file: ${NAME}, ${NAME:-otherwise} or ${NAME:?what it is}.
+var variable = regexp.MustCompile(`\$\{(\w+)(:[-?][^}]*)?\}`)
+
+// readCompose reads the compose file's services, with the variables of env.example filled in.
+func readCompose(t *testing.T) map[string]service {
+	t.Helper()
+	offered := read(t, "compose/env.example")
+	text := variable.ReplaceAllStringFunc(read(t, "compose/compose.yaml"), func(found string) string {
+		parts := variable.FindStringSubmatch(found)
+		otherwise, optional := strings.CutPrefix(parts[2], ":-")
+		if !optional && !strings.Contains("\n"+offered, "\n"+parts[1]+"=") {
+			t.Errorf("env.example does not have %s", parts[1])
+		}
+		if value, set := values[parts[1]]; set {
+			return value
+		}
+		return otherwise
+	})
+	var file struct{ Services map[string]service }
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Services
+}
+
+// dockerfile is what ours says about the image's process, and how the binary in
+// it is built.
+type dockerfile struct {
+	build       string // the command, with /out for where it writes
+	environment map[string]string
+	user        string
+	command     []string // ENTRYPOINT and CMD
+	healthcheck []string
+}
+
+// readDockerfile reads our Dockerfile.
+func readDockerfile(t *testing.T) dockerfile {
+	t.Helper()
+	read := dockerfile{environment: map[string]string{}}
+	list := func(text string) (words []string) {
+		if err := json.Unmarshal([]byte(text[strings.Index(text, "["):]), &words); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return words
+	}
+	for _, line := range instructions(t) {
+		name, rest, _ := strings.Cut(line, " ")
+		switch name {
+		case "RUN":
+			read.build = rest // the last one counts
+		case "ENV":
+			for _, pair := range strings.Fields(rest) {
+				key, value, _ := strings.Cut(pair, "=")
+				read.environment[key] = value
+			}
+		case "USER":
+			read.user = rest
+		case "ENTRYPOINT", "CMD":
+			read.command = append(read.command, list(rest)...)
+		case "HEALTHCHECK":
+			read.healthcheck = list(rest)
+		}
+	}
+	return read
+}
+
+// instructions are the Dockerfile's, each in one line.
+func instructions(t *testing.T) []string {
+	t.Helper()
+	file, err := os.Open(filepath.Join(folder, "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var found []string
+	begun := ""
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		whole, more := strings.CutSuffix(line, `\`)
+		begun += whole
+		if !more {
+			found, begun = append(found, begun), ""
+		}
+	}
+	return found
+}
+
+// read returns a file below deploy.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,376 @@
+package deployment
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tollgate/internal/gatewaytest/s3server"
+	"tollgate/internal/gatewaytest/scene"
+)
+
+// grace is how long a service may take to end, the compose file's stop_grace_period.
+const grace = time.Minute
+
+// stack is the compose file's services as processes of this machine. What a
+// container would give them is put into their commands, variables and files
+// instead, and nothing else is changed:
+//
+//   - each service has an address of its own in 127.30.0.0/24 in place of its
+//     name and of 0.0.0.0, so that all ports are those of the files; their
+//     calls come from 127.0.0.1, which stands for the network 172.30.0.0/24;
+//   - each has a folder in place of its root, with its volumes in it;
+//   - Caddy and Prometheus, which would listen on all addresses, and PostgreSQL,
+//     which the image's script sets up, are told what `told` and `setUp` say.
+type stack struct {
+	t        *testing.T
+	folder   string
+	services map[string]service
+	image    dockerfile // ours
+	binary   string     // what the image runs
+	running  map[string]*process
+}
+
+// process is a service that runs, or has run.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+	err  error         // how; read after done
+}
+
+// images are what others' images start where the compose file has no command of
+// its own, and the variables that they set, as their documents say.
+var images = map[string]struct {
+	entry, command []string
+	environment    map[string]string
+}{
+	"caddy": {
+		command:     []string{"caddy", "run", "--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile"},
+		environment: map[string]string{"XDG_CONFIG_HOME": "/config", "XDG_DATA_HOME": "/data"},
+	},
+	"postgres": {
+		command:     []string{"postgres"},
+		environment: map[string]string{"PGDATA": "/var/lib/postgresql/data"},
+	},
+	"versity/versitygw": {entry: []string{"versitygw"}},
+	"prom/prometheus": {
+		entry:   []string{"prometheus"},
+		command: []string{"--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus"},
+	},
+	"busybox": {},
+}
+
+// newStack reads the files and lays out a folder; it starts nothing. What is
+// started ends with the test, last one first.
+func newStack(t *testing.T) *stack {
+	t.Helper()
+	place, err := os.MkdirTemp("", "tollgate-deployment-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(place, 0o755); err != nil { // PostgreSQL may run as another user
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(place); err != nil {
+			t.Error(err)
+		}
+	})
+	return &stack{t: t, folder: place, services: readCompose(t), image: readDockerfile(t),
+		binary: scene.Binary(t), running: map[string]*process{}}
+}
+
+// address is a service's own, without a port.
+func (s *stack) address(name string) string {
+	names := make([]string, 0, len(s.services))
+	for name := range s.services {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("127.30.0.%d", 10+slices.Index(names, name))
+}
+
+// root is the folder that stands for a service's root.
+func (s *stack) root(name string) string { return filepath.Join(s.folder, name) }
+
+var (
+	hostAndPort = regexp.MustCompile(`([a-z0-9-]+):(\d+)\b`)
+	anyAddress  = regexp.MustCompile(`^:(\d+)$`)
+	absolute    = regexp.MustCompile(`(^|[\s"'=\[,])(/(?:etc|data|config|buckets|prometheus|var)\b)`)
+)
+
+// here rewrites a text of a service for this machine: its paths, its own address, and those of the others.
+func (s *stack) here(name, text string) string {
+	text = absolute.ReplaceAllString(text, "${1}"+s.root(name)+"${2}")
+	text = strings.ReplaceAll(text, "0.0.0.0:", s.address(name)+":")
+	text = strings.ReplaceAll(text, "172.30.0.0/24", "127.0.0.1/32")
+	text = anyAddress.ReplaceAllString(text, s.address(name)+":$1")
+	return hostAndPort.ReplaceAllStringFunc(text, func(found string) string {
+		host, port, _ := strings.Cut(found, ":")
+		if _, known := s.services[host]; !known {
+			return found
+		}
+		return s.address(host) + ":" + port
+	})
+}
+
+// mount puts a service's volumes into its root: a named one is one folder for
+// all who have it, of a file or folder of deploy it gets a rewritten copy.
+func (s *stack) mount(name string) {
+	s.t.Helper()
+	for target, source := range s.services[name].mounts() {
+		target = filepath.Join(s.root(name), target)
+		if !strings.HasPrefix(source, ".") {
+			volume := filepath.Join(s.folder, "volumes", source)
+			s.must(os.MkdirAll(volume, 0o755))
+			s.must(os.MkdirAll(filepath.Dir(target), 0o755))
+			if err := os.Symlink(volume, target); err != nil && !os.IsExist(err) {
+				s.t.Fatal(err)
+			}
+			continue
+		}
+		source = filepath.Join(folder, "compose", source)
+		s.must(filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			to := filepath.Join(target, strings.TrimPrefix(path, source))
+			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+				return err
+			}
+			return os.WriteFile(to, []byte(s.told(name, to)+s.here(name, string(text))), 0o644)
+		}))
+	}
+}
+
+// told is what has to stand before a service's file, since its process shares this machine.
+func (s *stack) told(name, path string) string {
+	if name != "caddy" || filepath.Base(path) != "Caddyfile" {
+		return ""
+	}
+	return fmt.Sprintf("{\n\tdefault_bind %[1]s\n\thttp_port 8080\n\tadmin %[1]s:2019\n\tskip_install_trust\n}\n", s.address(name))
+}
+
+// up starts a service when what it depends on is as it wants it.
+func (s *stack) up(name string) {
+	s.t.Helper()
+	if s.running[name] != nil {
+		return
+	}
+	for other, wanted := range s.services[name].DependsOn {
+		s.up(other)
+		switch wanted.Condition {
+		case "service_healthy":
+			s.healthy(other)
+		case "service_completed_successfully":
+			<-s.running[other].done
+			if err := s.running[other].err; err != nil {
+				s.t.Fatalf("%s: %v", other, err)
+			}
+		default:
+			s.t.Fatalf("%s depends on %s: %q", name, other, wanted.Condition)
+		}
+	}
+	s.mount(name)
+	s.setUp(name)
+	s.start(name)
+}
+
+// command is what a service runs, by the compose file or its image.
+func (s *stack) command(name string) []string {
+	own := s.services[name]
+	image, _, _ := strings.Cut(own.Image, ":")
+	if image == "tollgate" {
+		return s.image.command
+	}
+	theirs, known := images[image]
+	if !known {
+		s.t.Fatalf("%s: nothing is known about the image %s", name, own.Image)
+	}
+	command := theirs.command
+	if own.Command != nil {
+		command = own.Command
+	}
+	command = slices.Concat(theirs.entry, command)
+	switch name {
+	case "prometheus":
+		command = append(command, "--web.listen-address=0.0.0.0:9090") // as it does by itself
+	case "postgres":
+		command = append(command, "-c", "listen_addresses="+s.address(name), "-c", "unix_socket_directories=")
+	}
+	return command
+}
+
+// environment is that of a service, by its image and the compose file.
+func (s *stack) environment(name string) []string {
+	own := s.services[name]
+	image, _, _ := strings.Cut(own.Image, ":")
+	pairs := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.root(name), "PGHOST=" + s.address(name)}
+	set := images[image].environment
+	if image == "tollgate" {
+		set = s.image.environment
+	}
+	for _, variables := range []map[string]string{set, own.Environment} {
+		for key, value := range variables {
+			pairs = append(pairs, key+"="+s.here(name, value)) // of two the later one counts
+		}
+	}
+	return pairs
+}
+
+// process prepares a command of a service.
+func (s *stack) process(name string, command []string) *exec.Cmd {
+	s.t.Helper()
+	args := make([]string, len(command))
+	for i, arg := range command {
+		args[i] = s.here(name, arg)
+	}
+	cmd := exec.Command(s.program(command[0]), args[1:]...)
+	cmd.Env = s.environment(name)
+	cmd.Dir = s.root(name)
+	s.must(os.MkdirAll(cmd.Dir, 0o755))
+	if name == "postgres" {
+		cmd.SysProcAttr = owner(s.t)
+	}
+	return cmd
+}
+
+// program finds what a command names.
+func (s *stack) program(name string) string {
+	s.t.Helper()
+	switch name {
+	case "/tollgate":
+		return s.binary
+	case "versitygw":
+		if path := os.Getenv(s3server.EnvBinary); path != "" {
+			return path
+		}
+	case "postgres", "initdb", "pg_isready":
+		if found, err := exec.Command("../../../scripts/postgres", "binaries").Output(); err == nil {
+			return filepath.Join(strings.TrimSpace(string(found)), name)
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		s.t.Fatalf("%s is NOT installed: the compose file was not tried.", name)
+	}
+	return path
+}
+
+// start runs a service until it is stopped or the test ends.
+func (s *stack) start(name string) {
+	s.t.Helper()
+	cmd := s.process(name, s.command(name))
+	said, err := os.OpenFile(filepath.Join(s.folder, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	s.must(err)
+	cmd.Stdout, cmd.Stderr = said, said
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	s.must(cmd.Start())
+	s.running[name] = p
+	go func() {
+		defer close(p.done)
+		p.err = cmp.Or(cmd.Wait(), said.Close())
+	}()
+	s.t.Cleanup(func() {
+		_ = s.stop(p) // how it ends is testStop's to judge
+		if s.t.Failed() {
+			log, _ := os.ReadFile(said.Name()) // what there is
+			s.t.Logf("%s said:\n%s", name, log[max(0, len(log)-4000):])
+		}
+	})
+}
+
+// stop ends a process as a container is stopped, and returns how it ended.
+func (s *stack) stop(p *process) error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	giveUp := time.AfterFunc(grace, func() { _ = p.cmd.Process.Kill() })
+	<-p.done
+	giveUp.Stop()
+	return p.err
+}
+
+// healthy waits until a service's own health check passes.
+func (s *stack) healthy(name string) {
+	s.t.Helper()
+	check := s.services[name].Healthcheck.Test
+	if strings.HasPrefix(name, "tollgate-") {
+		check = append([]string{"CMD"}, s.image.healthcheck...)
+	}
+	if len(check) < 2 || check[0] != "CMD" {
+		s.t.Fatalf("the health check of %s is %q", name, check)
+	}
+	scene.Eventually(s.t, name+" is healthy", func() bool {
+		select {
+		case <-s.running[name].done:
+			s.t.Fatalf("%s ended: %v", name, s.running[name].err)
+		default:
+		}
+		return s.process(name, check[1:]).Run() == nil
+	})
+}
+
+// setUp does what the script of PostgreSQL's image does at its first start.
+func (s *stack) setUp(name string) {
+	s.t.Helper()
+	if name != "postgres" {
+		return
+	}
+	set := s.services[name].Environment
+	data := filepath.Join(s.root(name), images["postgres"].environment["PGDATA"])
+	password := filepath.Join(s.folder, "password")
+	s.must(os.WriteFile(password, []byte(set["POSTGRES_PASSWORD"]), 0o644))
+	if credential := owner(s.t); credential.Credential != nil {
+		real, err := filepath.EvalSymlinks(data)
+		s.must(err)
+		s.must(os.Chown(real, int(credential.Credential.Uid), int(credential.Credential.Gid)))
+	}
+	made := s.process(name, []string{"initdb", "--pgdata=" + data, "--username=" + set["POSTGRES_USER"], "--pwfile=" + password,
+		"--auth=scram-sha-256", "--no-sync"})
+	if out, err := made.CombinedOutput(); err != nil {
+		s.t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	single := s.process(name, []string{"postgres", "--single", "-D", data, "postgres"})
+	single.Stdin = strings.NewReader("CREATE DATABASE " + set["POSTGRES_DB"] + "\n")
+	if out, err := single.CombinedOutput(); err != nil {
+		s.t.Fatalf("the database: %v\n%s", err, out)
+	}
+}
+
+// owner is who runs PostgreSQL, which refuses to run as root.
+func owner(t *testing.T) *syscall.SysProcAttr {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return &syscall.SysProcAttr{}
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		if found, err := user.Lookup(name); err == nil {
+			uid, _ := strconv.Atoi(found.Uid) // they are numbers on every Unix
+			gid, _ := strconv.Atoi(found.Gid)
+			return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		}
+	}
+	t.Fatal("no user for PostgreSQL")
+	return nil
+}
+
+func (s *stack) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
