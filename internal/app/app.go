@@ -32,6 +32,7 @@ import (
 	"tollgate/internal/console/static"
 	"tollgate/internal/contract"
 	"tollgate/internal/egress"
+	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
@@ -220,7 +221,7 @@ func (a *App) openFronts(served surfaces, pages console.Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("read the console's files: %w", err)
 	}
-	if served.pages, err = contract.NewSite(files.Path); err != nil {
+	if served.pages, err = contract.NewSite(files.Path, fault.Told); err != nil {
 		return fmt.Errorf("make the reference: %w", err)
 	}
 	if a.private != nil {

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/admin"
 	"tollgate/internal/catalog"
 	"tollgate/internal/contract"
+	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 )
 
@@ -162,7 +163,7 @@ func TestPanicsAreSaidOnce(t *testing.T) {
 // and for their first page.
 func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 	t.Parallel()
-	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name })
+	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name }, fault.Told)
 	if err != nil {
 		t.Fatal(err)
 	}

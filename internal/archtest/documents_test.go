@@ -29,7 +29,7 @@ func TestDocumentsShowTheErrorTable(t *testing.T) {
 	t.Parallel()
 	users, builders := map[string][]string{}, map[string][]string{}
 	for _, cells := range tableRows(read(t, "docs/interface.md"), "code", "status", "type", "when") {
-		users[strings.Trim(cells[0], "`")] = []string{cells[1], strings.Trim(cells[2], "`")}
+		users[strings.Trim(cells[0], "`")] = []string{cells[1], strings.Trim(cells[2], "`"), cells[3]}
 	}
 	for _, cells := range tableRows(read(t, "ARCHITECTURE.md"), "status", "codes", "type on /v1", "type on /native") {
 		for code := range strings.SplitSeq(cells[1], ",") {
@@ -38,8 +38,8 @@ func TestDocumentsShowTheErrorTable(t *testing.T) {
 	}
 	for _, row := range fault.Table() {
 		status := strconv.Itoa(row.Status)
-		if got := users[string(row.Code)]; !slices.Equal(got, []string{status, row.Type}) {
-			t.Errorf("docs/interface.md: %s has %v, want %s %s", row.Code, got, status, row.Type)
+		if got := users[string(row.Code)]; !slices.Equal(got, []string{status, row.Type, row.When}) {
+			t.Errorf("docs/interface.md: %s has %q, want %s %s %q", row.Code, got, status, row.Type, row.When)
 		}
 		if got := builders[string(row.Code)]; !slices.Equal(got, []string{status, row.Type, row.Native}) {
 			t.Errorf("ARCHITECTURE.md: %s has %v, want %s %s %s", row.Code, got, status, row.Type, row.Native)
@@ -63,12 +63,13 @@ func TestDocumentShowsTheTableOfFailedJobs(t *testing.T) {
 	for _, cells := range tableRows(read(t, "docs/interface.md"), "code", "kind", "cause") {
 		for cell := range strings.SplitSeq(cells[0], ",") {
 			code, blamed := strings.CutSuffix(strings.TrimSpace(cell), "*")
-			shown[strings.Trim(code, "`")] = []string{cells[1], map[bool]string{true: "invalid_request_error", false: "upstream_error"}[blamed]}
+			shown[strings.Trim(code, "`")] = []string{cells[1],
+				map[bool]string{true: "invalid_request_error", false: "upstream_error"}[blamed], cells[2]}
 		}
 	}
 	for _, row := range fault.JobTable() {
-		if got := shown[string(row.Code)]; !slices.Equal(got, []string{row.Kind, row.Type}) {
-			t.Errorf("docs/interface.md: %s of failed jobs has %v, want %s %s", row.Code, got, row.Kind, row.Type)
+		if got := shown[string(row.Code)]; !slices.Equal(got, []string{row.Kind, row.Type, row.When}) {
+			t.Errorf("docs/interface.md: %s of failed jobs has %q, want %s %s %q", row.Code, got, row.Kind, row.Type, row.When)
 		}
 		delete(shown, string(row.Code))
 	}

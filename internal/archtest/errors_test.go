@@ -10,7 +10,7 @@ import (
 )
 
 // TestDocumentShowsTheErrors: every error that crosses a wall between packages (a
-// sentinel, or a type with an Error method) stands in docs/errors.md, and each
+// sentinel, or a type with an Error method) stands in docs/errors-inside.md, and each
 // that is named there exists.
 func TestDocumentShowsTheErrors(t *testing.T) {
 	t.Parallel()
@@ -32,18 +32,18 @@ func TestDocumentShowsTheErrors(t *testing.T) {
 		t.Fatalf("only %d errors found: is the search right?", len(exist))
 	}
 	shown := map[string]bool{}
-	for _, m := range regexp.MustCompile("`([a-z]+\\.[A-Z][A-Za-z]+)`").FindAllStringSubmatch(read(t, "docs/errors.md"), -1) {
+	for _, m := range regexp.MustCompile("`([a-z]+\\.[A-Z][A-Za-z]+)`").FindAllStringSubmatch(read(t, "docs/errors-inside.md"), -1) {
 		shown[m[1]] = true
 	}
 	for name, at := range exist {
 		if !shown[name] {
-			t.Errorf("docs/errors.md: does not say who gets %s (%s) and what becomes of it", name, at)
+			t.Errorf("docs/errors-inside.md: does not say who gets %s (%s) and what becomes of it", name, at)
 		}
 	}
 	for name := range shown {
 		_, after, _ := strings.Cut(name, ".")
 		if _, ok := exist[name]; !ok && strings.HasPrefix(after, "Err") {
-			t.Errorf("docs/errors.md: %s does not exist", name)
+			t.Errorf("docs/errors-inside.md: %s does not exist", name)
 		}
 	}
 }

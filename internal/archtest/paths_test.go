@@ -20,7 +20,7 @@ var (
 func TestNamedPathsExist(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for _, document := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/errors.md"} {
+	for _, document := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/errors-inside.md"} {
 		for line := range strings.Lines(read(t, document)) {
 			folder := ""
 			for _, m := range quoted.FindAllStringSubmatch(line, -1) {

@@ -12,7 +12,6 @@ package contract
 import (
 	"embed"
 	"fmt"
-	"sync"
 
 	"github.com/goccy/go-yaml"
 )
@@ -26,26 +25,23 @@ type OpenAPI struct {
 	json []byte
 }
 
-// Callers returns the contract of the API: /v1, /native, media and health.
-func Callers() (*OpenAPI, error) { return callers() }
+// Callers returns the contract of the API: /v1, /native, media and health. told says
+// when a code of errors is answered and what helps; empty: there is no such code. An
+// error is a fault of the build.
+func Callers(told func(code string) string) (*OpenAPI, error) {
+	return read(told, "callers/api.yaml", "callers/chat.yaml", "callers/native.yaml", "callers/media.yaml", "callers/account.yaml",
+		"shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml", "callers/native_errors.yaml")
+}
 
 // Operators returns the contract of the operator API: /admin/v1, metrics and health.
-func Operators() (*OpenAPI, error) { return operators() }
-
-// Both are read when they are first asked for. An error is a fault of the build.
-var (
-	callers = sync.OnceValues(func() (*OpenAPI, error) {
-		return read("callers/api.yaml", "callers/chat.yaml", "callers/native.yaml", "callers/media.yaml", "callers/account.yaml",
-			"shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml", "callers/native_errors.yaml")
-	})
-	operators = sync.OnceValues(func() (*OpenAPI, error) {
-		return read("operators/admin.yaml", "operators/accounts.yaml", "operators/keys.yaml", "operators/requests.yaml",
-			"operators/gateway.yaml", "shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml")
-	})
-)
+// told is as for Callers.
+func Operators(told func(code string) string) (*OpenAPI, error) {
+	return read(told, "operators/admin.yaml", "operators/accounts.yaml", "operators/keys.yaml", "operators/requests.yaml",
+		"operators/gateway.yaml", "shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml")
+}
 
 // read puts a document together: the members of its parts, in their order.
-func read(names ...string) (*OpenAPI, error) {
+func read(told func(code string) string, names ...string) (*OpenAPI, error) {
 	d := &OpenAPI{}
 	for _, name := range names {
 		raw, err := parts.ReadFile(name)
@@ -63,6 +59,9 @@ func read(names ...string) (*OpenAPI, error) {
 		if d.top, err = d.top.join(top.without("x-anchors")); err != nil {
 			return nil, fmt.Errorf("join %s: %w", name, err)
 		}
+	}
+	if err := d.top.tellCodes(told); err != nil {
+		return nil, err
 	}
 	d.json = append(encode(d.top), '\n')
 	return d, nil

@@ -17,8 +17,10 @@ import (
 func both(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
-	for name, read := range map[string]func() (*contract.OpenAPI, error){"callers": contract.Callers, "operators": contract.Operators} {
-		d, err := read()
+	for name, read := range map[string]func(func(string) string) (*contract.OpenAPI, error){
+		"callers": contract.Callers, "operators": contract.Operators,
+	} {
+		d, err := read(fault.Told)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,6 +109,27 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 		if row.Code != fault.InvalidCatalog && !types[strconv.Itoa(status)+" "+row.Native] {
 			t.Errorf("%d %s is in no document", status, row.Native)
 		}
+	}
+}
+
+// TestRefusalsTellTheirCodes: whoever reads the contract reads with each code what helps,
+// and a code that the table has not is a fault.
+func TestRefusalsTellTheirCodes(t *testing.T) {
+	t.Parallel()
+	told := 0
+	for _, r := range responses(t) {
+		for _, code := range r.names("x-codes") {
+			told++
+			if about, _ := r.of["description"].(string); !strings.Contains(about, "\n\n`"+code+"`: "+fault.Told(code)) {
+				t.Errorf("%s %s: %s is not told in %q", r.document, r.path, code, about)
+			}
+		}
+	}
+	if told < 30 {
+		t.Errorf("%d codes found: the test looks past them", told)
+	}
+	if _, err := contract.Callers(func(string) string { return "" }); err == nil {
+		t.Error("codes that nobody knows are taken")
 	}
 }
 

@@ -38,20 +38,21 @@ type Edition struct {
 }
 
 // NewSite reads the templates. asset returns the address of a file of the
-// console's. An error is a fault of the build.
-func NewSite(asset func(name string) string) (*Site, error) {
+// console's; told is as for Callers. An error is a fault of the build.
+func NewSite(asset, told func(string) string) (*Site, error) {
 	p := &Site{templates: template.New("").Funcs(template.FuncMap{
 		"asset": asset, "inline": inline, "paragraphs": paragraphs, "captioned": captioned,
 	})}
 	if _, err := p.templates.ParseFS(embedded, "html/*.html"); err != nil {
 		return nil, err
 	}
-	p.Callers = p.edition(Callers, CallersSource)
-	p.Operators = p.edition(Operators, OperatorsSource)
+	p.Callers = p.edition(func() (*OpenAPI, error) { return Callers(told) }, CallersSource)
+	p.Operators = p.edition(func() (*OpenAPI, error) { return Operators(told) }, OperatorsSource)
 	return p, nil
 }
 
 func (p *Site) edition(document func() (*OpenAPI, error), source string) *Edition {
+	document = sync.OnceValues(document)
 	return &Edition{document: document, page: sync.OnceValues(func() ([]byte, error) {
 		d, err := document()
 		if err != nil {

@@ -44,10 +44,10 @@ type content struct {
 // answer is a status and what it means: here, or where several operations have it.
 type answer struct{ Status, About, Anchor string }
 
-// refusal is what several operations may be answered.
+// refusal is what several operations may be answered. About tells its codes.
 type refusal struct {
 	Anchor, Name, About, Example string
-	Codes                        []string
+	Types                        []string
 }
 
 // kind is a named schema.
@@ -141,8 +141,7 @@ func (d *OpenAPI) refusals() (all []refusal) {
 	for _, r := range d.top.table("components", "responses") {
 		of, _ := r.value.(table)
 		all = append(all, refusal{"answer-" + r.name, r.name, of.text("description"),
-			shown(of.get("content", "application/json", "example")),
-			slices.Concat(texts(of.list("x-codes")), texts(of.list("x-types")))})
+			shown(of.get("content", "application/json", "example")), texts(of.list("x-types"))})
 	}
 	return all
 }

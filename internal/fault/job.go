@@ -23,22 +23,49 @@ type JobRow struct {
 	// Input says that the code blames what the user sent whatever line the job
 	// goes to. The parameters of invalid_request may suit another line.
 	Input bool
+	Retry Retry  // of the job, as a new one
+	When  string // when a job ends so; part of a sentence
+	Told  string // what error.message begins with: what happened, and what to do
 }
 
-// jobTable is the one place that ties a failed job's code to its kind and type:
-// invalid_request_error where the user's input was at fault, else upstream_error.
+// jobTable is the one place that ties a failed job's code to its kind and type
+// (invalid_request_error where the user's input was at fault, else upstream_error)
+// and to the words for its user. The reference of errors is made from it.
 var jobTable = []JobRow{
-	{ContentPolicy, "video", "invalid_request_error", true},
-	{ModerationBlocked, "image", "invalid_request_error", true},
-	{ContentPolicyViolation, "image", "invalid_request_error", true},
-	{RenderFailed, "video", "upstream_error", false},
-	{InvalidMaterial, "video", "invalid_request_error", true},
-	{RenderTimeout, "video", "upstream_error", false},
-	{WaitTimeout, "video", "upstream_error", false},
-	{UpstreamUnstable, "video", "upstream_error", false},
-	{ResultFetchFailed, "video", "upstream_error", false},
-	{InvalidRequest, "video", "invalid_request_error", false},
-	{UpstreamError, "any", "upstream_error", false},
+	{ContentPolicy, "video", "invalid_request_error", true, RetryNever,
+		"prompt, reference, or the generated picture or sound failed content review; `param` is `audio` when it was the sound",
+		"The prompt, a reference or the result did not pass the provider's content review. Please change the prompt or the " +
+			"references."},
+	{ModerationBlocked, "image", "invalid_request_error", true, RetryNever,
+		"the provider's safety system refused the prompt, a reference or the result",
+		"The provider's safety system refused the prompt or a reference. Please change them."},
+	{ContentPolicyViolation, "image", "invalid_request_error", true, RetryNever,
+		"the provider's safety system refused the prompt, a reference or the result",
+		"The provider's safety system refused the prompt or a reference. Please change them."},
+	{RenderFailed, "video", "upstream_error", false, RetryLater,
+		"no clip came out, usually a one-off",
+		"No clip came out, which is usually a one-off. Please submit the job again."},
+	{InvalidMaterial, "video", "invalid_request_error", true, RetryLater,
+		"a problem with the input, often a one-off",
+		"The provider had a problem with the input. Please check the references, or submit the job again."},
+	{RenderTimeout, "video", "upstream_error", false, RetryLater,
+		"the provider took too long and gave up",
+		"The provider took too long and gave up. Please submit the job again."},
+	{WaitTimeout, "video", "upstream_error", false, RetryLater,
+		"no clip within the longest wait that the line allows",
+		"No clip was ready within the longest wait. Please submit the job again."},
+	{UpstreamUnstable, "video", "upstream_error", false, RetryLater,
+		"the connection broke during rendering",
+		"The connection to the provider broke during rendering. Please submit the job again."},
+	{ResultFetchFailed, "video", "upstream_error", false, RetryLater,
+		"rendered, but the clip could not be fetched and stored",
+		"The clip was rendered but could not be fetched and stored. Please submit the job again."},
+	{InvalidRequest, "video", "invalid_request_error", false, RetryNever,
+		"no line accepts this combination of parameters",
+		"The provider does not accept this combination of parameters. Please change the request."},
+	{UpstreamError, "any", "upstream_error", false, RetryLater,
+		"any other failure: every line tried, 15 minutes waiting without a start, a refusal without a reason",
+		"The job could not be done. Please submit it again later."},
 }
 
 // JobTable returns a copy of the table of failed jobs, for tests and for

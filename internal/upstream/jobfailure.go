@@ -70,7 +70,7 @@ func (t *JobFailure) Redact(secrets ...string) *JobFailure {
 
 // Told is what the user reads as error.message of a job that ends with t.
 func (t *JobFailure) Told() string {
-	said, words := jobWords(t.Job), strings.TrimRight(redact(t.Message), ". ")
+	said, words := fault.LookupJob(t.Job).Told, strings.TrimRight(redact(t.Message), ". ")
 	switch {
 	case t.Message == "":
 	case t.Job == fault.UpstreamError:
@@ -79,32 +79,6 @@ func (t *JobFailure) Told() string {
 		said += " The provider says: " + words + "."
 	}
 	return said + " You were not charged."
-}
-
-// jobWords says what a job's code means and what to do.
-func jobWords(code fault.Code) string {
-	switch code {
-	case fault.ContentPolicy:
-		return "The prompt, a reference or the result did not pass the provider's content review. Please change the prompt or the references."
-	case fault.ModerationBlocked, fault.ContentPolicyViolation:
-		return "The provider's safety system refused the prompt or a reference. Please change them."
-	case fault.RenderFailed:
-		return "No clip came out, which is usually a one-off. Please submit the job again."
-	case fault.InvalidMaterial:
-		return "The provider had a problem with the input. Please check the references, or submit the job again."
-	case fault.RenderTimeout:
-		return "The provider took too long and gave up. Please submit the job again."
-	case fault.WaitTimeout:
-		return "No clip was ready within the longest wait. Please submit the job again."
-	case fault.UpstreamUnstable:
-		return "The connection to the provider broke during rendering. Please submit the job again."
-	case fault.ResultFetchFailed:
-		return "The clip was rendered but could not be fetched and stored. Please submit the job again."
-	case fault.InvalidRequest:
-		return "The provider does not accept this combination of parameters. Please change the request."
-	default:
-		return "The job could not be done. Please submit it again later."
-	}
 }
 
 // FailJob makes a job's failure of one that has no telling names: a connection

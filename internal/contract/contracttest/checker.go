@@ -58,8 +58,10 @@ type operation struct {
 func New() (*Checker, error) {
 	c := &Checker{compiler: jsonschema.NewCompiler(), seen: map[string]bool{}}
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
-	for name, read := range map[string]func() (*contract.OpenAPI, error){"callers": contract.Callers, "operators": contract.Operators} {
-		d, err := read()
+	for name, read := range map[string]func(func(string) string) (*contract.OpenAPI, error){
+		"callers": contract.Callers, "operators": contract.Operators,
+	} {
+		d, err := read(fault.Told)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,26 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+)
+
+var errNoCode = errors.New("no code of the table of errors")
+
+// tellCodes says in the description of each refusal when its codes are answered and
+// what helps, a paragraph each.
+func (t table) tellCodes(told func(code string) string) error {
+	for _, r := range t.table("components", "responses") {
+		of, _ := r.value.(table)
+		about := of.text("description")
+		for _, code := range texts(of.list("x-codes")) {
+			says := told(code)
+			if says == "" {
+				return fmt.Errorf("%s: %s: %w", r.name, code, errNoCode)
+			}
+			about += fmt.Sprintf("\n\n`%s`: %s", code, says)
+		}
+		of.set("description", about) // it is there, so it keeps its place
+	}
+	return nil
+}

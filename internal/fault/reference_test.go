@@ -1,0 +1,138 @@
+package fault
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+)
+
+var update = flag.Bool("update", false, "write docs/error-reference.md anew")
+
+// reference is the document that is made from the tables.
+const reference = "../../docs/error-reference.md"
+
+// shownCode and shownJob are what the document says of a row.
+type shownCode struct{ Code, Lead, Answer, Do, Retry, Charged string }
+
+type shownJob struct{ Code, Heading, Anchor, Kind, Lead, Answer, Told, Retry string }
+
+// shownStatus is a status with the links to its codes.
+type shownStatus struct {
+	Status int
+	Links  string
+}
+
+// TestErrorReference holds the document for users to the tables; -update writes it.
+func TestErrorReference(t *testing.T) {
+	t.Parallel()
+	sample := At(InvalidRole, "messages[2].role", "…")
+	page, err := template.ParseFiles("testdata/error-reference.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	if err := page.Execute(&want, map[string]any{
+		"Body": string(sample.Body()), "NativeBody": string(sample.NativeBody()),
+		"Statuses": shownStatuses(), "Codes": shownCodes(), "Jobs": shownJobs(),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(reference, want.Bytes(), 0o644); err != nil { //nolint:gosec // a document
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%s is not what the tables say: go test ./internal/fault -run TestErrorReference -update", reference)
+	}
+}
+
+// TestEveryCodeSaysWhatToDo: no row leaves its reader alone.
+func TestEveryCodeSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, row := range Table() {
+		if row.When == "" || !strings.HasSuffix(row.Do, ".") {
+			t.Errorf("%s: when %q, do %q", row.Code, row.When, row.Do)
+		}
+		if row.Status == 503 && row.Retry != RetryLater || row.Status == 429 && row.Retry != RetryRoom ||
+			row.Status < 429 && row.Retry != RetryNever {
+			t.Errorf("%s: status %d and %q", row.Code, row.Status, row.Retry)
+		}
+	}
+	for _, row := range JobTable() {
+		if row.When == "" || !strings.HasSuffix(row.Told, ".") {
+			t.Errorf("failed jobs, %s: when %q, told %q", row.Code, row.When, row.Told)
+		}
+		if again := strings.Contains(row.Told, "submit"); again != (row.Retry == RetryLater) {
+			t.Errorf("failed jobs, %s: %q, but its user reads %q", row.Code, row.Retry, row.Told)
+		}
+	}
+}
+
+func shownCodes() (all []shownCode) {
+	for _, row := range Table() {
+		answer := fmt.Sprintf("%d, `%s`; %s", row.Status, row.Type, row.Place)
+		if row.Place.Native() {
+			answer += fmt.Sprintf(". Below `/native` %d, `%s`", row.NativeStatus(), row.Native)
+		}
+		if row.Code == RateLimitExceeded {
+			busy := New(RateLimitExceeded, "")
+			busy.Fields = map[string]any{"attempts": nil}
+			answer += fmt.Sprintf(", or `%s` when every line is busy", busy.NativeType())
+		}
+		charged := "nothing."
+		if row.Status >= 502 && row.Code != ModelMaintenance {
+			charged = "nothing; of a stream that had begun, what came until then."
+		}
+		all = append(all, shownCode{string(row.Code), sentence(row.When), answer + ".", row.Do, row.Retry.String(), charged})
+	}
+	return all
+}
+
+func shownJobs() (all []shownJob) {
+	for _, row := range JobTable() {
+		heading, retry := string(row.Code), "Not unchanged: it would most likely fail again."
+		if _, also := Lookup(row.Code); also {
+			heading += " of a job"
+		}
+		if row.Retry == RetryLater {
+			retry = "Yes, as a new job."
+		}
+		all = append(all, shownJob{string(row.Code), heading, strings.ReplaceAll(heading, " ", "-"), row.Kind, sentence(row.When),
+			"200; `error.type` is `" + row.Type + "`.", row.Told + " You were not charged.", retry})
+	}
+	return all
+}
+
+func shownStatuses() (all []shownStatus) {
+	for _, row := range Table() {
+		at := slices.IndexFunc(all, func(s shownStatus) bool { return s.Status == row.Status })
+		if at < 0 {
+			at, all = len(all), append(all, shownStatus{Status: row.Status})
+		} else {
+			all[at].Links += ", "
+		}
+		all[at].Links += fmt.Sprintf("[%s](#%s)", row.Code, row.Code)
+	}
+	slices.SortFunc(all, func(a, b shownStatus) int { return a.Status - b.Status })
+	return all
+}
+
+// sentence makes one of a part of it.
+func sentence(part string) string {
+	if strings.HasPrefix(part, "`") {
+		return part + "."
+	}
+	return capital(part) + "."
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
