@@ -3,6 +3,8 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,5 +83,45 @@ func TestVendorExamples(t *testing.T) {
 	}
 	if len(doc.Lines) != len(vendors) {
 		t.Errorf("%d lines, want %d", len(doc.Lines), len(vendors))
+	}
+}
+
+// TestThreeProvidersExample: the catalog to begin with is taken without a warning,
+// has three providers whose lines can be opened, and takes nothing of a first start
+// away, whatever the sandbox gets.
+func TestThreeProvidersExample(t *testing.T) {
+	t.Parallel()
+	doc, snapshot, _ := example(t, "three-providers.yaml")
+	first, _, err := catalog.Parse(catalog.Sandbox(), Providers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range first.Models {
+		if !slices.ContainsFunc(doc.Models, func(own catalog.Model) bool { return reflect.DeepEqual(own, m) }) {
+			t.Errorf("%s is not there as a first start has it", m.ID)
+		}
+	}
+	for _, l := range first.Lines {
+		if !slices.ContainsFunc(doc.Lines, func(own catalog.LineSpec) bool { return reflect.DeepEqual(own, l) }) {
+			t.Errorf("the line %s is not there as a first start has it", l.ID)
+		}
+	}
+	set := adapters.New(adapters.Options{})
+	defer set.Close()
+	providers := map[string]bool{}
+	for _, l := range snapshot.AllLines() {
+		if l.Out != "" {
+			t.Errorf("line %s: %s", l.ID, l.Out)
+		}
+		if l.Provider == "sandbox" {
+			continue
+		}
+		providers[l.Provider] = true
+		if _, err := set.Open(upstream.Target{Line: l.ID, Provider: l.Provider, BaseURL: l.BaseURL, Key: "key-of-the-line"}); err != nil {
+			t.Errorf("line %s: %v", l.ID, err)
+		}
+	}
+	if len(providers) != 3 {
+		t.Errorf("the providers are %v; want three", providers)
 	}
 }

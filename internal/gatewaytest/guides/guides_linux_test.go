@@ -1,6 +1,6 @@
-// Package guides runs what the guides in docs/guides tell their readers to do, word by
-// word: each guide in a shell, an empty folder and a network of its own. How guides are
-// written for it stands in CONTRIBUTING.md (Write a guide).
+// Package guides runs what the README and the guides in docs/guides tell their readers
+// to do, word by word: each guide in a shell, an empty folder and a network of its own.
+// How guides are written for it stands in CONTRIBUTING.md (Write a guide).
 package guides
 
 import (
@@ -24,21 +24,25 @@ const (
 	// `make test` says and sets.
 	envAbsent = "TOLLGATE_TEST_ABSENT"
 
+	// readme is run as the guides are.
+	readme = "../../../README.md"
+
 	// notRun is how many blocks are not run. Each tells its reason; one more is a decision.
-	notRun = 8
+	notRun = 10
 
 	longest     = 200 // lines of a guide
 	commandTime = time.Minute
 )
 
-// TestGuides runs every guide.
+// TestGuides runs every guide, and the README.
 func TestGuides(t *testing.T) {
 	r := runner{scene.Binary(t), namespaces(), commandTime}
 	exempt := 0
-	for _, path := range guides(t) {
+	for _, path := range append(guides(t), readme) {
 		name := strings.TrimSuffix(filepath.Base(path), ".md")
 		text := read(t, path)
-		g, err := parse("docs/guides/"+name+".md", text)
+		shown := strings.TrimPrefix(path, "../../../")
+		g, err := parse(shown, text)
 		if err != nil {
 			t.Error(err)
 			continue
