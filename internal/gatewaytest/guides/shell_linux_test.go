@@ -3,6 +3,7 @@ package guides
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -100,10 +101,17 @@ func environment(t testing.TB, home, bin string) []string {
 	}
 	env := []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "TREE=" + tree, "LANG=C.UTF-8", "TZ=UTC", "TERM=dumb",
 		"TMPDIR=" + temp}
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "PYENV_ROOT", s3server.EnvBinary} {
+	for _, name := range []string{"PYENV_ROOT", s3server.EnvBinary} {
 		if value := os.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		}
+	}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // below the home that guides do not have
+		value, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, name+"="+strings.TrimSpace(string(value)))
 	}
 	return env
 }
