@@ -240,6 +240,7 @@ func TestStreamBreaksOff(t *testing.T) {
 	t.Parallel()
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1) // shows that it is no error sentence
 	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
+	withheld := "data: {\"error\":{\"message\":\"Output blocked by content filtering policy\"}}\n\n"
 	early := strings.Replace(begin, `}]}`, `}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`, 1)
 	for name, test := range map[string]struct {
 		pieces []string
@@ -255,6 +256,7 @@ func TestStreamBreaksOff(t *testing.T) {
 		"error":        {[]string{role, begin, busy}, nil, fault.UpstreamBusy, ours(role, begin), costBoth},
 		"named error": {[]string{role, begin, "event: error\ndata: {\"message\":\"overloaded\",\"type\":\"overloaded_error\"}\n\n"}, nil,
 			fault.UpstreamBusy, ours(role, begin), costBoth},
+		"withheld":     {[]string{role, begin, withheld}, nil, fault.ContentFilter, ours(role, begin), costBoth},
 		"no JSON":      {[]string{role, begin, "data: oops\n\n"}, nil, fault.UpstreamUnavailable, ours(role, begin), costBoth},
 		"usage seen":   {[]string{role, early, world}, nil, fault.UpstreamConnectionError, ours(role, early, world), costUsage},
 		"after finish": {[]string{role, begin, stop, busy}, nil, fault.UpstreamBusy, ours(role, begin), costBoth},

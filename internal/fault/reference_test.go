@@ -90,12 +90,24 @@ func shownCodes() (all []shownCode) {
 			answer += fmt.Sprintf(", or `%s` when every line is busy", busy.NativeType())
 		}
 		charged := "nothing."
-		if row.Status >= 502 && row.Code != ModelMaintenance {
+		if row.endsStreams() {
 			charged = "nothing; of a stream that had begun, what came until then."
 		}
 		all = append(all, shownCode{string(row.Code), sentence(row.When), answer + ".", row.Do, row.Retry.String(), charged})
 	}
 	return all
+}
+
+// endsStreams tells whether the code can end a stream that had begun: what fails while
+// an answer flows, and what withholds the rest of it.
+func (r TableRow) endsStreams() bool {
+	switch r.Code {
+	case ContentFilter:
+		return true
+	case ModelMaintenance, EmptyCompletion: // told before the first byte
+		return false
+	}
+	return r.Status >= 502
 }
 
 func shownJobs() (all []shownJob) {
