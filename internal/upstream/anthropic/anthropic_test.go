@@ -1,7 +1,6 @@
 package anthropic_test
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/anthropic"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/messages"
@@ -44,16 +44,6 @@ func call(stream bool) chatcall.Call {
 		Body:   []byte("{\"model\":\"vendor-model\",  \"odd\" : \"\\u00e9\" }"),
 		Header: http.Header{},
 	}
-}
-
-// failure asserts that err is a *upstream.Failure.
-func failure(t *testing.T, err error) *upstream.Failure {
-	t.Helper()
-	var f *upstream.Failure
-	if !errors.As(err, &f) {
-		t.Fatalf("error %v (%T), want a *upstream.Failure", err, err)
-	}
-	return f
 }
 
 // TestRequest: the body goes out as it is, with the line's credential and of
@@ -194,7 +184,7 @@ func TestErrors(t *testing.T) {
 				} else {
 					_, err = a.Chat(t.Context(), call(false))
 				}
-				f := failure(t, err)
+				f := conformance.ChatFailure(t, err)
 				if f.Code != tt.code || f.Health != health {
 					t.Errorf("code %s, health %s, want %s, %s (%v)", f.Code, f.Health, tt.code, health, f)
 				}
@@ -298,7 +288,7 @@ func TestCountTokens(t *testing.T) {
 	for range 6 {
 		if n, err := a.CountTokens(t.Context(), call(false)); err == nil {
 			t.Errorf("counted %d", n)
-		} else if f := failure(t, err); f.Code != fault.UpstreamUnavailable && f.Code != fault.UpstreamConnectionError {
+		} else if f := conformance.ChatFailure(t, err); f.Code != fault.UpstreamUnavailable && f.Code != fault.UpstreamConnectionError {
 			t.Errorf("%v", f)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -371,7 +370,6 @@ func TestClipFromReferences(t *testing.T) {
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
 	clip := task.Reference("video/mp4", "https://media.example/a.mp4", "ghi")
 	large := task.Reference("image/png", "https://media.example/a.png", "")
 	large.Size = 11 << 20
@@ -384,56 +382,30 @@ func TestUnsuitable(t *testing.T) {
 		many[i] = task.Reference("image/png", "", "")
 		many[i].Size = 9 << 20
 	}
-	for name, tt := range map[string]struct {
-		w    jobcall.Task
-		job  fault.Code
-		next upstream.Next
-		told string
-	}{
-		"mask": {w: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), job: fault.UpstreamError,
-			next: upstream.NextLine},
-		"picture of video":  {w: image(task.References(clip)), job: fault.UpstreamError, next: upstream.NextLine},
-		"large picture":     {w: image(task.References(large)), job: fault.UpstreamError, next: upstream.NextLine, told: "10 MB"},
-		"large frame":       {w: video(task.References(large)), job: fault.InvalidMaterial, next: upstream.NextLine, told: "10 MB"},
-		"too much together": {w: image(task.References(many...)), job: fault.UpstreamError, next: upstream.NextLine, told: "together"},
-		"our own store":     {w: image(task.References(gone)), job: fault.UpstreamError, next: upstream.NextLater},
-		"a cut reference":   {w: video(task.References(short)), job: fault.UpstreamError, next: upstream.NextLater},
-		"exact clip":        {w: video(func(w *jobcall.Task) { w.Exact = true }), job: fault.InvalidRequest, next: upstream.NextLine},
-		"odd tier":          {w: video(func(w *jobcall.Task) { w.Tier = "large" }), job: fault.InvalidRequest, next: upstream.NextLine},
-		"a param of ours":   {w: image(task.Params(`{"size":"1K"}`)), job: fault.UpstreamError, next: upstream.NextLine},
-		"another":           {w: video(task.Params(`{"callback_url":"https://x.example"}`)), job: fault.InvalidRequest, next: upstream.NextLine},
-		"no object":         {w: video(task.Params(`[]`)), job: fault.InvalidRequest, next: upstream.NextLine},
-		"another kind":      {w: image(func(w *jobcall.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
-	} {
-		_, err := jobcall.Submit(t.Context(), a, tt.w)
-		if tr := conformance.JobFailure(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost ||
-			!strings.Contains(tr.Message, tt.told) {
-			t.Errorf("%s: %+v: %v", name, tr, tr)
-		}
-	}
-	if n := len(studio.Submissions()); n != 0 {
-		t.Errorf("%d were sent", n)
-	}
+	conformance.SendsNone(t, ark.Provider, studio, map[string]conformance.Unsent{
+		"mask":              {Task: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
+		"picture of video":  {Task: image(task.References(clip)), Want: pictures.Refused},
+		"large picture":     {Task: image(task.References(large)), Want: pictures.Refused, Told: "10 MB"},
+		"large frame":       {Task: video(task.References(large)), Want: clips.Material, Told: "10 MB"},
+		"too much together": {Task: image(task.References(many...)), Want: pictures.Refused, Told: "together"},
+		"our own store":     {Task: image(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"a cut reference":   {Task: video(task.References(short)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"exact clip":        {Task: video(func(w *jobcall.Task) { w.Exact = true }), Want: clips.Refused},
+		"odd tier":          {Task: video(func(w *jobcall.Task) { w.Tier = "large" }), Want: clips.Refused},
+		"a param of ours":   {Task: image(task.Params(`{"size":"1K"}`)), Want: pictures.Refused},
+		"another":           {Task: video(task.Params(`{"callback_url":"https://x.example"}`)), Want: clips.Refused},
+		"no object":         {Task: video(task.Params(`[]`)), Want: clips.Refused},
+		"another kind":      {Task: image(func(w *jobcall.Task) { w.Kind = "sound" }), Want: pictures.Refused},
+	})
 }
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		options map[string]any
-		want    string
-	}{
-		"none":    {nil, ""},
-		"frame":   {map[string]any{"image_role": "frame"}, ""},
-		"wrong":   {map[string]any{"image_role": "mask"}, "auto, frame, reference"},
-		"no word": {map[string]any{"image_role": 1}, "image_role"},
-		"unknown": {map[string]any{"role": "frame"}, `"role"`},
-	} {
-		_, err := ark.New(upstream.Target{Line: "main", Options: tt.options, BaseURL: "http://host"}, http.DefaultTransport)
-		if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "main")) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := ark.New(upstream.Target{Line: "main", BaseURL: "ftp://host"}, http.DefaultTransport); err == nil {
-		t.Error("a base address that is none was taken")
-	}
+	conformance.Opens(t, ark.Provider, map[string]conformance.Opening{
+		"none":    {},
+		"frame":   {Options: map[string]any{"image_role": "frame"}},
+		"wrong":   {Options: map[string]any{"image_role": "mask"}, Told: "auto, frame, reference"},
+		"no word": {Options: map[string]any{"image_role": 1}, Told: "image_role"},
+		"unknown": {Options: map[string]any{"role": "frame"}, Told: `"role"`},
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/azure"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
@@ -106,15 +107,6 @@ func (l *line) ask(t *testing.T, form wire.Form) error {
 	}
 	_, err = io.Copy(io.Discard, answer.Body)
 	return errors.Join(err, answer.Body.Close())
-}
-
-func failure(t *testing.T, err error) *upstream.Failure {
-	t.Helper()
-	var f *upstream.Failure
-	if !errors.As(err, &f) {
-		t.Fatalf("error %v (%T), want a *upstream.Failure", err, err)
-	}
-	return f
 }
 
 // TestKey: each surface of a resource gets the key in the header that it has for
@@ -220,7 +212,7 @@ func TestRefusedToken(t *testing.T) {
 	}
 	spoken := l.tokens.Current()
 	l.tokens.Revoke()
-	f := failure(t, l.ask(t, wire.FormMessages))
+	f := conformance.ChatFailure(t, l.ask(t, wire.FormMessages))
 	if f.Health != upstream.HealthCredential || f.Final() || len(l.provider.Requests()) != 4 {
 		t.Errorf("a new token that is refused: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
 	}
@@ -246,7 +238,7 @@ func TestNoToken(t *testing.T) {
 	} {
 		l := open(t, "entra-secret-0123456789", map[string]any{"auth": "client_secret", "tenant": "a-tenant", "client_id": "a-client"})
 		l.tokens.Refuse(tt.status, tt.body)
-		f := failure(t, l.ask(t, wire.FormChat))
+		f := conformance.ChatFailure(t, l.ask(t, wire.FormChat))
 		if f.Code != fault.UpstreamUnavailable || f.Health != tt.want || f.Final() || f.Unproven || len(l.provider.Requests()) != 0 {
 			t.Errorf("%s: %v, health %s", name, f, f.Health)
 		}
@@ -270,7 +262,7 @@ func TestMissingFile(t *testing.T) {
 	t.Parallel()
 	l := open(t, "", map[string]any{"auth": "workload_identity", "tenant": "a-tenant", "client_id": "a-client",
 		"token_file": "/nowhere/to/be/read"})
-	if f := failure(t, l.ask(t, wire.FormChat)); f.Code != fault.UpstreamUnavailable || !strings.Contains(f.Error(),
+	if f := conformance.ChatFailure(t, l.ask(t, wire.FormChat)); f.Code != fault.UpstreamUnavailable || !strings.Contains(f.Error(),
 		"/nowhere/to/be/read") {
 		t.Errorf("%v", f)
 	}
@@ -280,7 +272,7 @@ func TestMissingFile(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := azure.Info()
-	for want, options := range map[string]map[string]any{
+	conformance.RefusesOptions(t, info, map[string]map[string]any{
 		"auth: must be one of":        {"auth": "password"},
 		"tenant: is required":         {"auth": "client_secret", "client_id": "x"},
 		"client_id: is required":      {"auth": "client_secret", "tenant": "x"},
@@ -288,11 +280,7 @@ func TestOptions(t *testing.T) {
 		"authority: must be an https": {"authority": "http://login.example"},
 		"scope: must be a text":       {"scope": int64(3)},
 		"unknown option \"api_version\": provider azure takes auth, authority, client_id, scope, tenant, token_file": {"api_version": "v1"},
-	} {
-		if err := info.CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v: %v, want %s", options, err, want)
-		}
-	}
+	})
 	for name, keyless := range map[string]bool{"api_key": false, "client_secret": false, "workload_identity": true,
 		"managed_identity": true} {
 		if info.Keyless(map[string]any{"auth": name}) != keyless {

@@ -19,6 +19,7 @@ import (
 	"tollgate/internal/upstream/bedrock"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/cloud"
+	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
@@ -104,15 +105,6 @@ func (l *line) ask(t *testing.T, form wire.Form, stream bool) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-func failure(t *testing.T, err error) *upstream.Failure {
-	t.Helper()
-	var f *upstream.Failure
-	if !errors.As(err, &f) {
-		t.Fatalf("error %v (%T), want a *upstream.Failure", err, err)
-	}
-	return f
-}
-
 var paths = map[wire.Form]string{
 	wire.FormChat: "/openai/v1/chat/completions", wire.FormResponses: "/openai/v1/responses", wire.FormMessages: "/anthropic/v1/messages",
 }
@@ -158,7 +150,7 @@ func TestSignature(t *testing.T) {
 		}
 	}
 	signer.SecretAccessKey = "another-key-0123456789"
-	if f := failure(t, l.ask(t, wire.FormChat, false)); f.Health != upstream.HealthCredential || f.Final() {
+	if f := conformance.ChatFailure(t, l.ask(t, wire.FormChat, false)); f.Health != upstream.HealthCredential || f.Final() {
 		t.Errorf("a bad signature: %v, health %s", f, f.Health)
 	}
 }
@@ -204,7 +196,7 @@ func TestChain(t *testing.T) {
 	}
 	signer.SessionToken = "nobody's"
 	l.later = 4 * time.Minute
-	f := failure(t, l.ask(t, wire.FormChat, false))
+	f := conformance.ChatFailure(t, l.ask(t, wire.FormChat, false))
 	if len(l.provider.Requests()) != 4 || f.Health != upstream.HealthCredential || strings.Contains(f.Error(), "rotated-key") {
 		t.Errorf("the same keys again: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
 	}
@@ -224,7 +216,7 @@ func TestNoKeys(t *testing.T) {
 		{"auth": "sigv4", "region": "us-east-1"}, {"auth": "sigv4", "region": "us-east-1", "profile": "nobody"},
 	} {
 		l := open(t, "", options, nil)
-		if f := failure(t, l.ask(t, wire.FormChat, false)); f.Health == upstream.HealthNone || f.Final() ||
+		if f := conformance.ChatFailure(t, l.ask(t, wire.FormChat, false)); f.Health == upstream.HealthNone || f.Final() ||
 			len(l.provider.Requests()) != 0 {
 			t.Errorf("%v, health %s", f, f.Health)
 		}
@@ -235,17 +227,13 @@ func TestNoKeys(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := bedrock.Info()
-	for want, options := range map[string]map[string]any{
+	conformance.RefusesOptions(t, info, map[string]map[string]any{
 		"auth: must be one of api_key, sigv4": {"auth": "iam"},
 		"region: is required":                 {"auth": "sigv4"},
 		"region: must hold only":              {"region": "us/east"},
 		"profile: has no meaning":             {"profile": "a", "access_key_id": "b"},
 		"unknown option \"key\": provider bedrock takes access_key_id, auth, profile, region, service": {"key": "v1"},
-	} {
-		if err := info.CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v: %v, want %s", options, err, want)
-		}
-	}
+	})
 	if info.Keyless(map[string]any{"auth": "sigv4", "access_key_id": "a"}) || !info.Keyless(map[string]any{"auth": "sigv4"}) ||
 		info.Keyless(nil) {
 		t.Error("keyless")

@@ -94,6 +94,12 @@ func JobFailure(t testing.TB, err error) *upstream.JobFailure {
 	return failedJob(t, "an error", err)
 }
 
+// ChatFailure returns what the error of a chat call has to be.
+func ChatFailure(t testing.TB, err error) *upstream.Failure {
+	t.Helper()
+	return failed(t, "call", err)
+}
+
 // Line opens a line of a provider of images and video.
 func Line(t testing.TB, provider, base string, options map[string]any) jobcall.Generator {
 	t.Helper()
@@ -198,7 +204,7 @@ func Answers(f *testing.F, provider, ticket string, tasks []jobcall.Task, seeds 
 			}
 			if made, err = g.Poll(t.Context(), w, ticket); err != nil {
 				_ = failedJob(t, body, err)
-			} else if made.Done != (len(made.Results) > 0) || len(made.Results) > max(w.Count, 1) {
+			} else if made.Ticket != ticket || made.Done != (len(made.Results) > 0) || len(made.Results) > max(w.Count, 1) {
 				t.Errorf("%d %q: %+v", status, body, made)
 			}
 		}

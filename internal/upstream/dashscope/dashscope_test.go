@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
@@ -373,7 +371,6 @@ func TestClipWords(t *testing.T) {
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewDashScope(t)
-	a := conformance.Line(t, dashscope.Provider, studio.URL(), nil)
 	clip := task.Reference("video/mp4", "https://media.example/a.mp4", "ghi")
 	picture := task.Reference("image/png", "https://media.example/a.png", "abc")
 	large := task.Reference("image/png", "https://media.example/a.png", "")
@@ -385,57 +382,31 @@ func TestUnsuitable(t *testing.T) {
 		many[i] = task.Reference("image/png", "", "")
 		many[i].Size = 19 << 20
 	}
-	for name, tt := range map[string]struct {
-		w    jobcall.Task
-		job  fault.Code
-		next upstream.Next
-		told string
-	}{
-		"mask": {w: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), job: fault.UpstreamError,
-			next: upstream.NextLine},
-		"picture of video": {w: image(task.References(clip)), job: fault.UpstreamError, next: upstream.NextLine},
-		"text alone": {w: image(task.References(picture), task.Model("wan2.2-t2i-plus")),
-			job: fault.UpstreamError, next: upstream.NextLine},
-		"pictures alone":    {w: image(task.Model("wan2.5-i2i-preview")), job: fault.UpstreamError, next: upstream.NextLine},
-		"large picture":     {w: image(task.References(large)), job: fault.UpstreamError, next: upstream.NextLine, told: "20 MB"},
-		"large frame":       {w: video(task.References(large)), job: fault.InvalidMaterial, next: upstream.NextLine, told: "20 MB"},
-		"too much together": {w: video(task.References(many...)), job: fault.InvalidMaterial, next: upstream.NextLine, told: "together"},
-		"our own store":     {w: image(task.References(gone)), job: fault.UpstreamError, next: upstream.NextLater},
-		"a param of ours":   {w: image(task.Params(`{"n":4}`)), job: fault.UpstreamError, next: upstream.NextLine},
-		"another":           {w: video(task.Params(`{"size":"1*1"}`)), job: fault.InvalidRequest, next: upstream.NextLine},
-		"another kind":      {w: image(func(w *jobcall.Task) { w.Kind = "sound" }), job: fault.UpstreamError, next: upstream.NextLine},
-	} {
-		_, err := jobcall.Submit(t.Context(), a, tt.w)
-		if tr := conformance.JobFailure(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Health != upstream.HealthNone || tr.Lost ||
-			!strings.Contains(tr.Message, tt.told) {
-			t.Errorf("%s: %+v: %v", name, tr, tr)
-		}
-	}
-	if n := len(studio.Submissions()); n != 0 {
-		t.Errorf("%d were sent", n)
-	}
+	conformance.SendsNone(t, dashscope.Provider, studio, map[string]conformance.Unsent{
+		"mask":              {Task: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
+		"picture of video":  {Task: image(task.References(clip)), Want: pictures.Refused},
+		"text alone":        {Task: image(task.References(picture), task.Model("wan2.2-t2i-plus")), Want: pictures.Refused},
+		"pictures alone":    {Task: image(task.Model("wan2.5-i2i-preview")), Want: pictures.Refused},
+		"large picture":     {Task: image(task.References(large)), Want: pictures.Refused, Told: "20 MB"},
+		"large frame":       {Task: video(task.References(large)), Want: clips.Material, Told: "20 MB"},
+		"too much together": {Task: video(task.References(many...)), Want: clips.Material, Told: "together"},
+		"our own store":     {Task: image(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"a param of ours":   {Task: image(task.Params(`{"n":4}`)), Want: pictures.Refused},
+		"another":           {Task: video(task.Params(`{"size":"1*1"}`)), Want: clips.Refused},
+		"another kind":      {Task: image(func(w *jobcall.Task) { w.Kind = "sound" }), Want: pictures.Refused},
+	})
 }
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		options map[string]any
-		want    string
-	}{
-		"none":    {nil, ""},
-		"all":     {map[string]any{"image_role": "frame", "image_endpoint": "text2image", "video_endpoint": "image2video"}, ""},
-		"role":    {map[string]any{"image_role": "mask"}, "frame, reference"},
-		"image":   {map[string]any{"image_endpoint": "video-generation"}, "multimodal-generation, image-generation, text2image, image2image"},
-		"video":   {map[string]any{"video_endpoint": "text2image"}, "video-generation, image2video"},
-		"number":  {map[string]any{"video_endpoint": 1}, "video_endpoint: must be a text"},
-		"unknown": {map[string]any{"endpoint": "x"}, `"endpoint"`},
-	} {
-		_, err := dashscope.New(upstream.Target{Line: "main", Options: tt.options, BaseURL: "http://host"}, http.DefaultTransport)
-		if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "main")) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := dashscope.New(upstream.Target{Line: "main", BaseURL: "ftp://host"}, http.DefaultTransport); err == nil {
-		t.Error("a base address that is none was taken")
-	}
+	conformance.Opens(t, dashscope.Provider, map[string]conformance.Opening{
+		"none": {},
+		"all":  {Options: map[string]any{"image_role": "frame", "image_endpoint": "text2image", "video_endpoint": "image2video"}},
+		"role": {Options: map[string]any{"image_role": "mask"}, Told: "frame, reference"},
+		"image": {Options: map[string]any{"image_endpoint": "video-generation"},
+			Told: "multimodal-generation, image-generation, text2image, image2image"},
+		"video":   {Options: map[string]any{"video_endpoint": "text2image"}, Told: "video-generation, image2video"},
+		"number":  {Options: map[string]any{"video_endpoint": 1}, Told: "video_endpoint: must be a text"},
+		"unknown": {Options: map[string]any{"endpoint": "x"}, Told: `"endpoint"`},
+	})
 }

@@ -171,36 +171,7 @@ func TestLostSubmissions(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	studio := fakestudio.NewDashScope(t)
-	a := conformance.Line(t, dashscope.Provider, studio.URL(), nil)
-	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Polls: 9})
-	waiting, err := jobcall.Submit(t.Context(), a, video())
-	if err != nil {
-		t.Fatal(err)
-	}
-	running, err := jobcall.Submit(t.Context(), a, video())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if _, err := a.Poll(t.Context(), video(), running.Ticket); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := a.Cancel(t.Context(), video(), waiting.Ticket); err != nil {
-		t.Error(err)
-	}
-	if err := a.Cancel(t.Context(), video(), running.Ticket); err == nil {
-		t.Error("a running task was said to be cancelled")
-	}
-	for _, ticket := range []string{"", ".."} {
-		if err := a.Cancel(t.Context(), video(), ticket); err != nil {
-			t.Errorf("%q: %v", ticket, err)
-		}
-	}
-	if got := studio.Cancelled(); len(got) != 1 || got[0] != waiting.Ticket {
-		t.Errorf("cancelled %v", got)
-	}
+	conformance.CancelsWhatWaits(t, dashscope.Provider, fakestudio.NewDashScope(t), video())
 }
 
 // FuzzAnswers: whatever a provider says, there is a conformance.Verdict or a result.

@@ -1,7 +1,6 @@
 package gemini_test
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/gemini"
 	"tollgate/internal/wire"
@@ -42,16 +42,6 @@ func call(stream bool) chatcall.Call {
 		Body:   []byte(` {"contents":[ ],  "odd" : "\u00e9" } `),
 		Header: http.Header{"Anthropic-Beta": {"flag"}},
 	}
-}
-
-// failure asserts that err is a *upstream.Failure.
-func failure(t *testing.T, err error) *upstream.Failure {
-	t.Helper()
-	var f *upstream.Failure
-	if !errors.As(err, &f) {
-		t.Fatalf("error %v (%T), want a *upstream.Failure", err, err)
-	}
-	return f
 }
 
 func TestRequest(t *testing.T) {
@@ -138,7 +128,7 @@ func TestVerdicts(t *testing.T) {
 			_, err := a.Chat(t.Context(), call(true))
 			_, errCount := a.CountTokens(t.Context(), call(false))
 			for _, err := range []error{err, errCount} {
-				f := failure(t, err)
+				f := conformance.ChatFailure(t, err)
 				if f.Code != tt.code || f.Health != tt.health || f.RetryAfter != tt.wait {
 					t.Errorf("code %s, health %s, wait %s", f.Code, f.Health, f.RetryAfter)
 				}
@@ -187,7 +177,7 @@ func TestRefusesBeforeSending(t *testing.T) {
 		c := call(false)
 		c.Model = model
 		_, err := a.Chat(t.Context(), c)
-		if f := failure(t, err); f.Health != upstream.HealthModel {
+		if f := conformance.ChatFailure(t, err); f.Health != upstream.HealthModel {
 			t.Errorf("%q: %v, health %s", model, f, f.Health)
 		}
 	}
@@ -196,7 +186,7 @@ func TestRefusesBeforeSending(t *testing.T) {
 	_, errChat := a.Chat(t.Context(), c)
 	_, errCount := a.CountTokens(t.Context(), c)
 	for _, err := range []error{errChat, errCount} {
-		if f := failure(t, err); f.Code != fault.UpstreamUnavailable {
+		if f := conformance.ChatFailure(t, err); f.Code != fault.UpstreamUnavailable {
 			t.Errorf("another form: %v", f)
 		}
 	}
@@ -206,7 +196,7 @@ func TestCredentialIsRedacted(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(t, fakeprovider.GeminiError(400, "INVALID_ARGUMENT", "API key "+key+" is odd"))
 	_, err := open(t, p).Chat(t.Context(), call(false))
-	f := failure(t, err)
+	f := conformance.ChatFailure(t, err)
 	if said := f.Error() + string(f.Fault().Body()); strings.Contains(said, key) {
 		t.Errorf("the credential is in the failure: %s", said)
 	}

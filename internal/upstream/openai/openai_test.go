@@ -2,7 +2,6 @@ package openai_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/wire"
@@ -49,16 +49,6 @@ func call(stream bool) chatcall.Call {
 		Body:   []byte("{\"model\":\"vendor-model\",  \"odd\" : \"\\u00e9\" }"),
 		Header: http.Header{"Anthropic-Beta": {"flag"}, "X-Client": {"secret"}},
 	}
-}
-
-// failure asserts that err is a *upstream.Failure.
-func failure(t *testing.T, err error) *upstream.Failure {
-	t.Helper()
-	var f *upstream.Failure
-	if !errors.As(err, &f) {
-		t.Fatalf("error %v (%T), want a *upstream.Failure", err, err)
-	}
-	return f
 }
 
 func TestRequest(t *testing.T) {
@@ -173,7 +163,7 @@ func TestVerdicts(t *testing.T) {
 			if answer != nil {
 				t.Fatal("an answer came with the failure")
 			}
-			f := failure(t, err)
+			f := conformance.ChatFailure(t, err)
 			if f.Code != tt.code || f.Health != tt.health {
 				t.Errorf("code %s, health %s, want %s, %s (%v)", f.Code, f.Health, tt.code, tt.health, f)
 			}
@@ -218,7 +208,7 @@ func TestNeverSentTwice(t *testing.T) {
 			a := open(t, p)
 			readAll(t, a, false)
 			_, err := a.Chat(t.Context(), call(false))
-			if f := failure(t, err); f.Code != fault.UpstreamConnectionError {
+			if f := conformance.ChatFailure(t, err); f.Code != fault.UpstreamConnectionError {
 				t.Errorf("%v, want %s", f, fault.UpstreamConnectionError)
 			}
 			got := p.Requests()

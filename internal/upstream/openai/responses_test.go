@@ -7,6 +7,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/wire"
 )
@@ -31,7 +32,7 @@ func TestForms(t *testing.T) {
 	}
 	p := fakeprovider.New(t)
 	_, err := open(t, p).Chat(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: []byte(`{}`)})
-	if f := failure(t, err); f.Code != fault.UpstreamUnavailable || len(p.Requests()) > 0 {
+	if f := conformance.ChatFailure(t, err); f.Code != fault.UpstreamUnavailable || len(p.Requests()) > 0 {
 		t.Errorf("%v after %d requests", f, len(p.Requests()))
 	}
 }

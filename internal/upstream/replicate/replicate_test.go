@@ -3,7 +3,6 @@ package replicate_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -405,41 +404,8 @@ func TestUploadsThatFail(t *testing.T) {
 // FuzzPrediction: whatever comes, every error is a failure, and a work that is
 // done has results that may be fetched.
 func FuzzPrediction(f *testing.F) {
-	for _, seed := range []string{`{"id":"a","status":"starting"}`, `{"status":"succeeded","output":["https://x/1"]}`,
+	conformance.Answers(f, replicate.Provider, "abc", []jobcall.Task{image(2), video()},
+		`{"id":"a","status":"starting"}`, `{"status":"succeeded","output":["https://x/1"]}`,
 		`{"status":"failed","error":"(E005)"}`, `{"status":"failed","error":{"a":1}}`,
-		`{"status":"succeeded","output":[[[[[["https://x"]]]]]]}`, `{"detail":"x","status":404}`, `{"id":"` + "\x00" + `"}`, ``} {
-		f.Add([]byte(seed), 200)
-		f.Add([]byte(seed), 404)
-	}
-	f.Fuzz(func(t *testing.T, body []byte, status int) {
-		if status < 200 || status > 599 {
-			status = 500
-		}
-		a, err := replicate.New(upstream.Target{Line: "main", Key: conformance.Secret}, answers(func(*http.Request) *http.Response {
-			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range []jobcall.Task{image(2), video()} {
-			ticket := "abc"
-			if p, err := jobcall.Submit(t.Context(), a, w); err == nil {
-				ticket = p.Ticket
-			} else {
-				_ = conformance.JobFailure(t, err).Told()
-			}
-			p, err := a.Poll(t.Context(), w, ticket)
-			if err != nil {
-				_ = conformance.JobFailure(t, err).Told()
-			} else if p.Ticket != ticket || p.Done != (len(p.Results) > 0) || len(p.Results) > w.Count {
-				t.Errorf("%+v", p)
-			}
-		}
-	})
+		`{"status":"succeeded","output":[[[[[["https://x"]]]]]]}`, `{"detail":"x","status":404}`, `{"id":"`+"\x00"+`"}`)
 }
-
-// answers is a transport that answers by itself.
-type answers func(*http.Request) *http.Response
-
-// RoundTrip implements http.RoundTripper.
-func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }

@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/vertex"
@@ -93,15 +94,6 @@ func (l *line) ask(t *testing.T, c chatcall.Call) error {
 	}
 	_, err = io.Copy(io.Discard, answer.Body)
 	return errors.Join(err, answer.Body.Close())
-}
-
-func failure(t *testing.T, err error) *upstream.Failure {
-	t.Helper()
-	var f *upstream.Failure
-	if !errors.As(err, &f) {
-		t.Fatalf("error %v (%T), want a *upstream.Failure", err, err)
-	}
-	return f
 }
 
 // TestRequests: where a call goes and what of its body is put in other words.
@@ -204,17 +196,17 @@ func TestServiceAccount(t *testing.T) {
 	}
 	spoken := l.tokens.Current()
 	l.tokens.Revoke()
-	f := failure(t, l.ask(t, call(wire.FormGemini, true)))
+	f := conformance.ChatFailure(t, l.ask(t, call(wire.FormGemini, true)))
 	if f.Health != upstream.HealthCredential || f.Final() || strings.Contains(f.Error(), spoken) || len(l.provider.Requests()) != 5 {
 		t.Errorf("a new token that is refused: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
 	}
 	l.later = 2 * time.Hour
 	l.tokens.Refuse(400, `{"error":"invalid_grant","error_description":"Invalid JWT"}`)
-	if f := failure(t, l.ask(t, call(wire.FormGemini, true))); f.Health != upstream.HealthCredential || f.Final() {
+	if f := conformance.ChatFailure(t, l.ask(t, call(wire.FormGemini, true))); f.Health != upstream.HealthCredential || f.Final() {
 		t.Errorf("a refused account: %v, health %s", f, f.Health)
 	}
 	l.tokens.Refuse(503, `{}`)
-	if f := failure(t, l.ask(t, call(wire.FormGemini, true))); f.Health != upstream.HealthFail {
+	if f := conformance.ChatFailure(t, l.ask(t, call(wire.FormGemini, true))); f.Health != upstream.HealthFail {
 		t.Errorf("tokens are away: %v, health %s", f, f.Health)
 	}
 }
@@ -250,7 +242,7 @@ func TestMetadata(t *testing.T) {
 	}
 	host.Refuse(404, "no account")
 	l.later = 2 * time.Hour
-	if f := failure(t, l.ask(t, call(wire.FormMessages, true))); f.Health != upstream.HealthCredential || f.Final() {
+	if f := conformance.ChatFailure(t, l.ask(t, call(wire.FormMessages, true))); f.Health != upstream.HealthCredential || f.Final() {
 		t.Errorf("a machine without an account: %v, health %s", f, f.Health)
 	}
 }
@@ -270,7 +262,7 @@ func TestMetadataThatStalls(t *testing.T) {
 	go func() { failed <- l.ask(t, call(wire.FormGemini, false)) }()
 	<-asked
 	l.keeper.Close()
-	if f := failure(t, <-failed); f.Health != upstream.HealthFail {
+	if f := conformance.ChatFailure(t, <-failed); f.Health != upstream.HealthFail {
 		t.Errorf("%v, health %s", f, f.Health)
 	}
 }
@@ -288,7 +280,7 @@ func TestAccountsOfAnotherType(t *testing.T) {
 		"half an account": {"service_account", `{"type":"service_account","private_key":"private-key-0123456789"}`},
 	} {
 		l := open(t, always(tt.text), map[string]any{"auth": tt.auth, "project": "p"})
-		f := failure(t, l.ask(t, call(wire.FormGemini, false)))
+		f := conformance.ChatFailure(t, l.ask(t, call(wire.FormGemini, false)))
 		if f.Health == upstream.HealthNone || f.Final() || strings.Contains(f.Error(), "private-key") || len(l.provider.Requests()) != 0 {
 			t.Errorf("%s: %v, health %s", name, f, f.Health)
 		}
@@ -333,7 +325,7 @@ func TestBadNames(t *testing.T) {
 	for _, model := range []string{"", ".", "..", "a/b", "a?b", "a#b", "a%2fb"} {
 		c := call(wire.FormGemini, false)
 		c.Model = model
-		if f := failure(t, l.ask(t, c)); f.Health != upstream.HealthModel {
+		if f := conformance.ChatFailure(t, l.ask(t, c)); f.Health != upstream.HealthModel {
 			t.Errorf("%q: %v, health %s", model, f, f.Health)
 		}
 	}
@@ -343,18 +335,14 @@ func TestBadNames(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := vertex.Info()
-	for want, options := range map[string]map[string]any{
+	conformance.RefusesOptions(t, info, map[string]map[string]any{
 		"auth: must be one of":   {"auth": "oauth"},
 		"project: is required":   {"auth": "metadata"},
 		"project: must hold":     {"project": "a/../b"},
 		"location: needs":        {"location": "eu"},
 		"location: must not be":  {"location": "..", "project": "p"},
 		"unknown option \"key\"": {"key": "v1"},
-	} {
-		if err := info.CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v: %v, want %s", options, err, want)
-		}
-	}
+	})
 	if !info.Keyless(map[string]any{"auth": "metadata"}) || info.Keyless(nil) {
 		t.Error("keyless")
 	}

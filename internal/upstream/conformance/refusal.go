@@ -1,0 +1,103 @@
+package conformance
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/adapters"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Unsent is a task that an adapter has to refuse before it is sent, with the
+// verdict and a part of what is said of it.
+type Unsent struct {
+	Task jobcall.Task
+	Want Verdict
+	Told string
+}
+
+// SendsNone fails the test if one of the tasks is not refused, or is sent.
+func SendsNone(t *testing.T, provider string, studio Studio, tasks map[string]Unsent) {
+	t.Helper()
+	g := Line(t, provider, studio.URL(), nil)
+	for name, tt := range tasks {
+		_, err := jobcall.Submit(t.Context(), g, tt.Task)
+		Judged(t, name, err, tt.Want)
+		if f := JobFailure(t, err); f.Lost || !strings.Contains(f.Message, tt.Told) {
+			t.Errorf("%s: %+v: %v", name, f, f)
+		}
+	}
+	if n := len(studio.Submissions()); n != 0 {
+		t.Errorf("%d were sent", n)
+	}
+}
+
+// CancelsWhatWaits holds a provider that cancels no task that runs to that: what
+// waits is cancelled, of what runs it is said that it is not, and tickets that
+// nobody knows are none of anybody's business.
+func CancelsWhatWaits(t *testing.T, provider string, studio Studio, w jobcall.Task, unknown ...string) {
+	t.Helper()
+	g := Line(t, provider, studio.URL(), nil)
+	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Polls: 9})
+	waiting, running := submitted(t, g, w), submitted(t, g, w)
+	for range 3 {
+		if _, err := g.Poll(t.Context(), w, running.Ticket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.Cancel(t.Context(), w, waiting.Ticket); err != nil {
+		t.Error(err)
+	}
+	if err := g.Cancel(t.Context(), w, running.Ticket); err == nil {
+		t.Error("a running task was said to be cancelled")
+	}
+	for _, ticket := range append(unknown, "", "..") {
+		if err := g.Cancel(t.Context(), w, ticket); err != nil {
+			t.Errorf("%q: %v", ticket, err)
+		}
+	}
+	if got := studio.Cancelled(); len(got) != 1 || got[0] != waiting.Ticket {
+		t.Errorf("cancelled %v", got)
+	}
+}
+
+// RefusesOptions fails the test if a line opens with options that it should not
+// have, or does not say what is wrong with them; each stands under the beginning
+// of that.
+func RefusesOptions(t *testing.T, info upstream.Info, cases map[string]map[string]any) {
+	t.Helper()
+	for want, options := range cases {
+		if err := info.CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", options, err, want)
+		}
+	}
+}
+
+// Opening is a line's options, and a part of what is said of them; empty: they
+// are right.
+type Opening struct {
+	Options map[string]any
+	Told    string
+}
+
+// Opens opens lines of a provider with options, and one at an address that is none.
+func Opens(t *testing.T, provider string, lines map[string]Opening) {
+	t.Helper()
+	set := adapters.New(adapters.Options{Transport: http.DefaultTransport, Strangers: http.DefaultTransport})
+	t.Cleanup(set.Close)
+	line := upstream.Target{Line: "main", Provider: provider, BaseURL: "http://host", Key: Secret}
+	for name, tt := range lines {
+		line.Options = tt.Options
+		_, err := set.Open(line)
+		if (err != nil) != (tt.Told != "") || err != nil && (!strings.Contains(err.Error(), tt.Told) || !strings.Contains(err.Error(), "main")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	line.Options, line.BaseURL = nil, "ftp://host"
+	if _, err := set.Open(line); err == nil {
+		t.Error("a base address that is none was taken")
+	}
+}
