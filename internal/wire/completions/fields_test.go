@@ -23,6 +23,6 @@ func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 // share and by the translators of the form, stands in the list.
 func TestFieldListIsWhole(t *testing.T) {
 	t.Parallel()
-	wiretest.ReadsOnly(t, 40, fields, "*.go", "../internal/form/*.go", "../translate/chatgemini/*.go",
-		"../translate/chatmessages/messages*.go", "../translate/chatresponses/*.go")
+	wiretest.ReadsOnly(t, 40, fields, "*.go", "../internal/form/*.go", "../translate/internal/chatgemini/*.go",
+		"../translate/internal/chatmessages/messages*.go", "../translate/internal/chatresponses/*.go")
 }

@@ -31,5 +31,5 @@ func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 // translators of the form, stands in the list.
 func TestFieldListIsWhole(t *testing.T) {
 	t.Parallel()
-	wiretest.ReadsOnly(t, 20, fields, "*.go", "../translate/chatmessages/chat*.go", "../translate/messagesresponses/*.go")
+	wiretest.ReadsOnly(t, 20, fields, "*.go", "../translate/internal/chatmessages/chat*.go", "../translate/internal/messagesresponses/*.go")
 }

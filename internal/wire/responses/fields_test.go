@@ -23,5 +23,5 @@ func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 // translators of the form, stands in the list.
 func TestFieldListIsWhole(t *testing.T) {
 	t.Parallel()
-	wiretest.ReadsOnly(t, 20, fields, "*.go", "../translate/responseschat/*.go")
+	wiretest.ReadsOnly(t, 20, fields, "*.go", "../translate/internal/responseschat/*.go")
 }

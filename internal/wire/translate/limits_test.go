@@ -10,10 +10,10 @@ import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/wiretest"
-	"tollgate/internal/wire/translate/chatgemini"
-	"tollgate/internal/wire/translate/chatmessages"
+	"tollgate/internal/wire/translate/internal/chatgemini"
+	"tollgate/internal/wire/translate/internal/chatmessages"
 	"tollgate/internal/wire/translate/internal/pairtest"
-	"tollgate/internal/wire/translate/responseschat"
+	"tollgate/internal/wire/translate/internal/responseschat"
 )
 
 // TestOneLimitGoesToALine: whichever limits a client sends, in whichever form,

@@ -14,12 +14,12 @@ import (
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/responses"
-	"tollgate/internal/wire/translate/chatgemini"
-	"tollgate/internal/wire/translate/chatmessages"
-	"tollgate/internal/wire/translate/chatresponses"
-	"tollgate/internal/wire/translate/customtools"
-	"tollgate/internal/wire/translate/messagesresponses"
-	"tollgate/internal/wire/translate/responseschat"
+	"tollgate/internal/wire/translate/internal/chatgemini"
+	"tollgate/internal/wire/translate/internal/chatmessages"
+	"tollgate/internal/wire/translate/internal/chatresponses"
+	"tollgate/internal/wire/translate/internal/customtools"
+	"tollgate/internal/wire/translate/internal/messagesresponses"
+	"tollgate/internal/wire/translate/internal/responseschat"
 )
 
 // Translates tells whether a request of a client's form can be put into a

@@ -8,7 +8,7 @@ package chatgemini
 import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
-	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/internal/gemini"
 )
 
 // New is how a request of chat completions meets a line of Gemini.

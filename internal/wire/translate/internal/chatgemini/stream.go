@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
-	"tollgate/internal/wire/gemini"
 	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 )

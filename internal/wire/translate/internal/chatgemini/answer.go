@@ -9,7 +9,7 @@ import (
 
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
-	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/rawjson"
 )
 

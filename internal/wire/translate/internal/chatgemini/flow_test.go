@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
-	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/sse"
 
 	"golang.org/x/tools/txtar"
