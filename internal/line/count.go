@@ -12,7 +12,7 @@ import (
 // prompt has. call makes the request for a line; its error passes the line
 // over. known is false where none can, or none answered. The error is a
 // *fault.Error: the provider rejected the request. Counting takes no slot and
-// says nothing about a line's health. What a provider says against a request
+// says nothing about a line's health, but a key that is refused is not used again. What a provider says against a request
 // that was translated for it is not the client's affair.
 func (l *Lines) Count(
 	ctx context.Context, r RoutingRequest, call func(*Candidate) (chatcall.Call, error),
@@ -21,7 +21,7 @@ func (l *Lines) Count(
 	for _, c := range order(few[:0], l.eligible(r), r.Conversation) {
 		ln, t := c.entry.line, c.entry.stats
 		turn := l.turn(c.entry, "")
-		counter, ok := turn.key.adapter.(chatcall.TokenCounter)
+		_, ok := turn.key.adapter.(chatcall.TokenCounter)
 		form := speaks(c.entry, &r, "")
 		if !ok || ln.Out != "" || form == "" || t.drained.Load() {
 			continue
@@ -35,14 +35,33 @@ func (l *Lines) Count(
 		if err != nil {
 			continue
 		}
-		if n, err = counter.CountTokens(ctx, ask); err == nil {
+		n, f := turn.count(ctx, ask)
+		if f == nil {
 			return n, true, nil
 		}
-		var f *upstream.Failure
-		if errors.As(err, &f) && f.Passed != nil && !f.Elsewhere && form == r.Form {
+		if f.Passed != nil && !f.Elsewhere && form == r.Form {
 			c.entry.redact(f)
 			return 0, false, f.Fault()
 		}
 	}
 	return 0, false, nil
+}
+
+// count asks with one key after the other, until one is not refused.
+func (t *keyTurn) count(ctx context.Context, ask chatcall.Call) (int64, *upstream.Failure) {
+	for {
+		counter, ok := t.key.adapter.(chatcall.TokenCounter)
+		if !ok {
+			return 0, &upstream.Failure{}
+		}
+		n, err := counter.CountTokens(ctx, ask)
+		if err == nil {
+			t.answered()
+			return n, nil
+		}
+		f := &upstream.Failure{}
+		if !errors.As(err, &f) || !t.failed(f) {
+			return 0, f
+		}
+	}
 }

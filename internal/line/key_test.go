@@ -89,6 +89,10 @@ func (d desk) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, erro
 		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
 }
 
+func (d desk) CountTokens(context.Context, chatcall.Call) (int64, error) {
+	return 7, d.office.asked(d.key, ":count")
+}
+
 // job is the end of a job's call.
 func (d desk) job(what string) error {
 	if err := d.office.asked(d.key, what); err != nil {
@@ -199,6 +203,32 @@ func TestARefusedKeyMovesOn(t *testing.T) {
 		good("new")
 		if n := strings.Count(log.String(), "accepted again"); n != 1 || states(l) != "in_use ready" {
 			t.Errorf("told %d times; the keys are %s", n, states(l))
+		}
+	})
+}
+
+// TestACountGoesOnWithTheNextKey: a key that is refused costs a count nothing, and
+// requests know of it; where all are refused nothing is known, and the line stays.
+func TestACountGoesOnWithTheNextKey(t *testing.T) {
+	t.Parallel()
+	rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
+		count := func() (int64, bool) {
+			n, known, err := l.Count(t.Context(), request(s), func(*line.Candidate) (chatcall.Call, error) { return chatcall.Call{}, nil })
+			if err != nil {
+				t.Error(err)
+			}
+			return n, known
+		}
+		o.set(newKey, noKey())
+		if n, known := count(); n != 7 || !known || o.heard() != "new:count old:count" || states(l) != "refused in_use" {
+			t.Errorf("%d, %t; the keys are %s", n, known, states(l))
+		}
+		if n, known := count(); n != 7 || !known || o.heard() != "old:count" {
+			t.Errorf("%d, %t", n, known)
+		}
+		o.set(oldKey, noKey())
+		if _, known := count(); known || o.heard() != "old:count" || l.Statuses()[0].State != "in_service" {
+			t.Errorf("%t; the line is %+v", known, l.Statuses()[0])
 		}
 	})
 }
