@@ -31,7 +31,7 @@ var rightGuides = map[string]string{
 	"not run":       "<!-- not run: no machine has it -->\n" + block("$ halt"),
 	"terminal":      block("$ test -t 0 -a -t 1 -a -t 2 && stty size", "… 120"),
 	"goes on": "<!-- goes on -->\n" + block("$ echo ready; tail -f /dev/null", "ready") +
-		"<!-- run: kill $! -->\n" + block("$ jobs -r"),
+		"<!-- run: kill $!; wait $! || true -->\n" + block("$ jobs -r"),
 	"in the background": block("$ { echo ready; echo more; } &", "ready", "…") + block("$ wait"),
 	"waits":             block("$ { until test -e go; do :; done; echo ready; } & touch go &", "ready"),
 	"seen":              block("$ echo 'key: 7'", "key: …") + "<!-- run: KEY=$(sed 's/key: //' \"$SEEN\") -->\n" + block("$ echo $KEY", "7"),
