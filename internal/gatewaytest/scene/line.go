@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/tidwall/gjson"
 )
 
 // LineState is how a line is doing, as the operator sees it.
@@ -53,7 +55,7 @@ type LineStates struct {
 // lineRead is one read of the list.
 type lineRead struct {
 	once sync.Once
-	all  map[string]LineState
+	all  map[string]string // their JSON by their ids: few of them are looked at
 }
 
 // Of returns the state of a line, read after Of was called.
@@ -61,7 +63,7 @@ func (l *LineStates) Of(t testing.TB, line string) LineState {
 	t.Helper()
 	l.mu.Lock()
 	if l.next == nil {
-		l.next = &lineRead{all: map[string]LineState{}}
+		l.next = &lineRead{all: map[string]string{}}
 	}
 	mine := l.next
 	l.mu.Unlock()
@@ -71,17 +73,14 @@ func (l *LineStates) Of(t testing.TB, line string) LineState {
 		l.mu.Lock()
 		l.next = nil
 		l.mu.Unlock()
-		var list struct {
-			Data []LineState `json:"data"`
-		}
-		l.process.Admin("GET", "/lines", nil, &list)
-		for _, s := range list.Data {
-			mine.all[s.ID] = s
-		}
+		gjson.GetBytes(l.process.adminBytes("GET", "/lines", nil), "data").ForEach(func(_, s gjson.Result) bool {
+			mine.all[s.Get("id").Str] = s.Raw
+			return true
+		})
 	})
-	state, ok := mine.all[line]
-	if !ok {
-		t.Fatalf("line %s is not in the list", line)
+	var state LineState
+	if err := json.Unmarshal([]byte(mine.all[line]), &state); err != nil {
+		t.Fatalf("line %s is not in the list, or not as it should be: %v", line, err)
 	}
 	return state
 }

@@ -181,6 +181,17 @@ func Run(t testing.TB, binary string, settings map[string]string, args ...string
 // nil. A status of 400 or more fails the test.
 func (p *Process) Admin(method, path string, body, v any) {
 	p.t.Helper()
+	answer := p.adminBytes(method, path, body)
+	if v != nil {
+		if err := json.Unmarshal(answer, v); err != nil {
+			p.t.Fatalf("%s %s: %v in %s", method, path, err, answer)
+		}
+	}
+}
+
+// adminBytes is the body of a good answer of the operator API.
+func (p *Process) adminBytes(method, path string, body any) []byte {
+	p.t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
 		p.t.Fatal(err)
@@ -203,11 +214,7 @@ func (p *Process) Admin(method, path string, body, v any) {
 	if res.StatusCode >= 400 {
 		p.t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, answer)
 	}
-	if v != nil {
-		if err := json.Unmarshal(answer, v); err != nil {
-			p.t.Fatalf("%s %s: %v in %s", method, path, err, answer)
-		}
-	}
+	return answer
 }
 
 // Account makes an account with a credit and a key with the given limits, and
