@@ -34,6 +34,7 @@ const (
 	RetryNever Retry = iota // the same request would be refused again
 	RetryLater              // it may succeed by itself in a while
 	RetryRoom               // it may when there is room, of which the answer tells when
+	RetryOpen               // it will when the model is open again, of which no answer tells when
 )
 
 // String says it to a client, with the wait.
@@ -43,6 +44,7 @@ func (r Retry) String() string {
 		"Yes, unchanged: after `Retry-After` where there is one, else after a second, then after twice as long each time.",
 		"Yes, unchanged, when there is room: after `Retry-After` where there is one, else after the seconds that `message` tells; " +
 			"not where `x-should-retry` is `false`.",
+		"Yes, unchanged, once `GET /v1/models` says that the model is `open`; until then the answer is the same.",
 	}[r]
 }
 

@@ -63,8 +63,8 @@ func TestEveryCodeSaysWhatToDo(t *testing.T) {
 		if row.When == "" || !strings.HasSuffix(row.Do, ".") {
 			t.Errorf("%s: when %q, do %q", row.Code, row.When, row.Do)
 		}
-		if row.Status == 503 && row.Retry != RetryLater || row.Status == 429 && row.Retry != RetryRoom ||
-			row.Status < 429 && row.Retry != RetryNever {
+		if row.Status == 503 && row.Retry != RetryLater && row.Retry != RetryOpen || row.Status == 429 && row.Retry != RetryRoom ||
+			row.Status < 429 && row.Retry != RetryNever || (row.Retry == RetryOpen) != (row.Code == ModelMaintenance) {
 			t.Errorf("%s: status %d and %q", row.Code, row.Status, row.Retry)
 		}
 	}
@@ -72,7 +72,7 @@ func TestEveryCodeSaysWhatToDo(t *testing.T) {
 		if row.When == "" || !strings.HasSuffix(row.Told, ".") {
 			t.Errorf("failed jobs, %s: when %q, told %q", row.Code, row.When, row.Told)
 		}
-		if again := strings.Contains(row.Told, "submit"); again != (row.Retry == RetryLater) {
+		if again := strings.Contains(strings.ToLower(row.Told), "submit"); again != (row.Retry == RetryLater) {
 			t.Errorf("failed jobs, %s: %q, but its user reads %q", row.Code, row.Retry, row.Told)
 		}
 	}

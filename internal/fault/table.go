@@ -122,7 +122,7 @@ var table = []TableRow{
 	{ModelComingSoon, 400, "invalid_request_error", "invalid_request_error", Models, RetryNever,
 		"the model is announced, not yet open",
 		"Wait until `GET /v1/models` says that it is `open`, or use another model."},
-	{ModelMaintenance, 503, "service_unavailable", "api_error", Models, RetryLater,
+	{ModelMaintenance, 503, "service_unavailable", "api_error", Models, RetryOpen,
 		"the model is under maintenance",
 		"Use another model, or wait until `GET /v1/models` says that it is `open`."},
 	{ServiceUnavailable, 503, "service_unavailable", "overloaded_error", Everywhere, RetryLater,

@@ -98,7 +98,7 @@ func (e *ending) Orphaned() bool {
 	_, _ = e.row.Read() // what cannot be read of it is not shown
 	e.files, e.cost = nil, 0
 	e.fail = &row.JobError{Code: fault.UpstreamError,
-		Message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Please submit it again."}
+		Message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Submit it again."}
 	return true
 }
 

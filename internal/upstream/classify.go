@@ -130,7 +130,7 @@ func tooDear(n notice) *Failure {
 		return unproven(HealthCredential)
 	}
 	return elsewhere(http.StatusBadRequest, notice{
-		message: "The model's provider does not take this many output tokens at the moment. Please lower max_tokens.",
+		message: "The model's provider does not take this many output tokens at the moment. Lower max_tokens.",
 		param:   "max_tokens",
 	})
 }
