@@ -20,8 +20,8 @@ const (
 	folder = "../../../docs/guides"
 	index  = "../../../docs/README.md"
 
-	// envAbsent names the variable with the programs that this machine has not, which
-	// `make test` says and sets.
+	// envAbsent names the variable with the programs and the sets of packages that this
+	// machine has not, which `make test` says and sets.
 	envAbsent = "TOLLGATE_TEST_ABSENT"
 
 	// readme is run as the guides are.
@@ -53,7 +53,7 @@ func TestGuides(t *testing.T) {
 		exempt += len(g.exempt)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if !equipped(t, g.needs) {
+			if !equipped(t, g) {
 				return
 			}
 			if err := r.run(t, g.path, text); err != nil {
@@ -86,7 +86,7 @@ func (r runner) run(t testing.TB, path, text string) error {
 	if err != nil {
 		return err
 	}
-	s := openShell(t, r, env...)
+	s := openShell(t, r, append(env, installing(t, g.packages)...)...)
 	for _, st := range g.steps {
 		if err := s.do(path, st); err != nil {
 			return err
@@ -95,18 +95,27 @@ func (r runner) run(t testing.TB, path, text string) error {
 	return nil
 }
 
-// equipped tells whether the programs that a guide needs are here. One that is missing
-// fails the test, unless `make test` has said that it is.
-func equipped(t *testing.T, needs []string) bool {
+// equipped tells whether what a guide needs is here. What is missing fails the test,
+// unless `make test` has said that it is.
+func equipped(t *testing.T, g guide) bool {
 	t.Helper()
 	absent := strings.Fields(os.Getenv(envAbsent))
-	for _, program := range needs {
+	for _, program := range g.needs {
 		if slices.Contains(absent, program) {
 			t.Logf("%s is not installed: the guide was NOT run", program)
 			return false
 		}
 		if _, err := exec.LookPath(program); err != nil {
 			t.Fatalf("the guide needs %s: install it, or run the tests with `make test`, which says what is not there (%s)", program, envAbsent)
+		}
+	}
+	for _, set := range g.packages {
+		if slices.Contains(absent, packagesFolder+set) {
+			t.Logf("the packages of %s are not here: the guide was NOT run; `make guides` does", set)
+			return false
+		}
+		if _, err := os.Stat(filepath.Join(packages(t, set), "ready")); err != nil {
+			t.Fatalf("the guide needs the packages of %s: `scripts/packages %s` downloads them (%v)", set, set, err)
 		}
 	}
 	return true

@@ -10,10 +10,11 @@ import (
 
 // guide is what a document asks its reader to do, in order.
 type guide struct {
-	path   string   // as messages name it
-	needs  []string // programs beside bash and curl
-	steps  []step
-	exempt []exemption
+	path     string   // as messages name it
+	needs    []string // programs beside bash and curl
+	packages []string // sets of packages that it installs
+	steps    []step
+	exempt   []exemption
 }
 
 // step is a file that is written or a command that is run.
@@ -36,7 +37,7 @@ type exemption struct {
 
 var (
 	fence   = regexp.MustCompile("^(\\s*)(```+)\\s*(.*)$")
-	comment = regexp.MustCompile(`(?s)^(run|not run|exit|needs|goes on)(?:: *(.*))?$`)
+	comment = regexp.MustCompile(`(?s)^(run|not run|exit|needs|packages|goes on)(?:: *(.*))?$`)
 )
 
 // parser reads a document line by line.
@@ -90,7 +91,7 @@ func (p *parser) comment(first string) error {
 	text, _, _ = strings.Cut(text, "-->")
 	found := comment.FindStringSubmatch(strings.TrimSpace(text))
 	if found == nil {
-		return p.fault(start, "a comment is one of run, not run, exit, needs, goes on: %q", strings.TrimSpace(text))
+		return p.fault(start, "a comment is one of run, not run, exit, needs, packages, goes on: %q", strings.TrimSpace(text))
 	}
 	switch value := strings.TrimSpace(found[2]); found[1] {
 	case "run":
@@ -108,6 +109,8 @@ func (p *parser) comment(first string) error {
 		p.exit = code
 	case "needs":
 		p.needs = append(p.needs, strings.Fields(value)...)
+	case "packages":
+		p.packages = append(p.packages, strings.Fields(value)...)
 	case "goes on":
 		p.goesOn = true
 	}

@@ -54,8 +54,14 @@ func openShell(t testing.TB, r runner, further ...string) *shell {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(r.binary, filepath.Join(bin, "tollgate")); err != nil {
+	npm, err := filepath.Abs(filepath.Join("testdata", "npm"))
+	if err != nil {
 		t.Fatal(err)
+	}
+	for name, program := range map[string]string{"tollgate": r.binary, "npm": npm} {
+		if err := os.Symlink(program, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
