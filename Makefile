@@ -112,7 +112,7 @@ python: ## try the official Python clients and LangChain (needs Python 3.11 or n
 	@cd clients && TOLLGATE_TEST_PYTHON=yes $(GO) test -count=1 -timeout=15m -run='^TestPython$$' -v .
 
 .PHONY: guides
-guides: build ## run the guides that install packages (needs Python and Node, downloads 50 MB)
+guides: build ## run the guides that install packages (needs Python and Node, downloads 40 MB)
 	@scripts/packages
 	@TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate $(GO) test -count=1 -timeout=15m -v ./internal/gatewaytest/guides \
 		-run="^TestGuides$$/^($$(grep -l '^<!-- packages: ' docs/guides/*.md | xargs -n 1 basename -s .md | paste -sd '|'))$$"
