@@ -28,8 +28,7 @@ type linePage struct {
 	Name    string
 	State   part.Badge
 	Why     *part.Notice
-	Drain   *part.Confirm
-	Resume  *part.Act
+	Acts    part.Group
 	Stats   part.FigureRow
 	Facts   part.Facts
 	Nodes   part.DataTable
@@ -74,7 +73,7 @@ func whyOut(s line.Status) string {
 }
 
 // linesTable lists lines; acts, if there are any, stand in a column of their own.
-func linesTable(lines []line.Joined, act func(line.Status) any) part.DataTable {
+func linesTable(lines []line.Joined, act func(line.Joined) any) part.DataTable {
 	t := part.DataTable{Caption: "Lines", Columns: []part.Column{{Title: "Line"}, {Title: "State"}, {Title: "Why"},
 		{Title: "In flight", Right: true, Fold: true}, {Title: "Success", Right: true, Fold: true},
 		{Title: "First byte", Right: true, Fold: true}, {Title: "Parts out", Fold: true}}}
@@ -86,7 +85,7 @@ func linesTable(lines []line.Joined, act func(line.Status) any) part.DataTable {
 			Cells: []any{l.Line, lineBadge(l.State), part.Text{Text: part.Dashed(whyOut(l.Status)), Muted: true}}}
 		row.Cells = append(append(row.Cells, lineFigures(l.Status)...), partsOut(l.Status))
 		if act != nil {
-			row.Cells = append(row.Cells, act(l.Status))
+			row.Cells = append(row.Cells, act(l))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -144,12 +143,8 @@ func (c *console) listLines(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := linesPage{Nodes: part.Plural(nodes, "node") + " reported.", Table: linesTable(list, func(s line.Status) any {
-		drain, resume := lineActs(v, s)
-		if resume != nil {
-			return *resume
-		}
-		return *drain
+	shown := linesPage{Nodes: part.Plural(nodes, "node") + " reported.", Table: linesTable(list, func(l line.Joined) any {
+		return c.lineActs(v, l, list)
 	})}
 	if len(list) == 0 {
 		shown.Empty = &part.Empty{Title: "No lines yet", Text: "A line is a way to a provider, with its models. The catalog names all of them.",
@@ -165,16 +160,42 @@ func lineWords() map[string]string {
 	}
 }
 
-// lineActs are what can be done about a line.
-func lineActs(v *page.Visit, s line.Status) (*part.Confirm, *part.Act) {
-	path := page.Base + "/operator/lines/" + url.PathEscape(s.Line)
-	if s.State != health.StateInService {
-		return nil, &part.Act{Action: path + "/resume", Word: "Resume", About: s.Line}
+// lineActs are what can be done about a line: one that is out by itself can be resumed,
+// and drained so that it stays out. Neither helps where the catalog has disabled it.
+func (c *console) lineActs(v *page.Visit, l line.Joined, all []line.Joined) (acts part.Group) {
+	path := page.Base + "/operator/lines/" + url.PathEscape(l.Line)
+	if l.State == "disabled" {
+		return nil
 	}
-	drain := v.Confirm(part.Confirm{ID: "drain-" + s.Line, Button: "Drain", Title: "Drain the line " + s.Line + "?", Action: path + "/drain",
-		Text: []string{"No node begins anything new on it until you resume it. What runs on it ends as usual. " +
-			"Models that no other line has answer 503."}})
-	return &drain, nil
+	if l.State != health.StateInService {
+		acts = append(acts, part.Act{Action: path + "/resume", Word: "Resume", About: l.Line})
+	}
+	if l.State != "drained" {
+		drain := part.Confirm{ID: "drain-" + l.Line, Button: "Drain", Title: "Drain the line " + l.Line + "?", Action: path + "/drain",
+			Text: []string{"No node begins anything new on it until you resume it. What runs on it ends as usual."}}
+		if alone := c.servedAlone(l.Line, all); len(alone) > 0 {
+			drain.Text = append(drain.Text, "No other line in use has "+part.Words(alone)+": requests for it fail until then, and nobody is charged.")
+		}
+		acts = append(acts, v.Confirm(drain))
+	}
+	return acts
+}
+
+// servedAlone are the models that a line has and no other line that is asked now.
+func (c *console) servedAlone(id string, all []line.Joined) (models []string) {
+	asked := map[string]bool{}
+	for _, l := range all {
+		asked[l.Line] = l.Line != id && takesCalls(l.State)
+	}
+	now := c.Catalog.Current()
+	for _, m := range now.Models() {
+		lines := now.Lines(m.ID)
+		has := func(l *catalog.Line) bool { return l.ID == id }
+		if slices.ContainsFunc(lines, has) && !slices.ContainsFunc(lines, func(l *catalog.Line) bool { return asked[l.ID] }) {
+			models = append(models, m.ID)
+		}
+	}
+	return models
 }
 
 func (c *console) showLine(v *page.Visit) (page.Outgoing, error) {
@@ -188,8 +209,7 @@ func (c *console) showLine(v *page.Visit) (page.Outgoing, error) {
 	}
 	l := list[at]
 	shown := linePage{Name: l.Line, State: lineBadge(l.State), Margins: marginTable(list[at : at+1]), Nodes: nodesTable(l),
-		Parts: partsTable(l), Keys: lineKeysTable(l)}
-	shown.Drain, shown.Resume = lineActs(v, l.Status)
+		Parts: partsTable(l), Keys: lineKeysTable(l), Acts: c.lineActs(v, l, list)}
 	if outOf(l.Status) {
 		shown.Why = &part.Notice{Tone: part.Bad, Title: "It is out.", Text: whyOut(l.Status)}
 	}
@@ -214,8 +234,12 @@ func specFacts(l *catalog.Line) part.Facts {
 		models = append(models, ours+" as "+theirs)
 	}
 	slices.Sort(models)
-	return part.Facts{{Name: "Address", Value: part.Text{Text: l.BaseURL, Mono: true}}, {Name: "Models", Value: part.Words(models)},
+	facts := part.Facts{{Name: "Models", Value: part.Words(models)},
 		{Name: "Priority, weight", Value: strconv.Itoa(l.Priority) + ", " + strconv.Itoa(l.Weight)}}
+	if l.BaseURL != "" {
+		facts = append(part.Facts{{Name: "Address", Value: part.Text{Text: l.BaseURL, Mono: true}}}, facts...)
+	}
+	return facts
 }
 
 func nodesTable(l line.Joined) part.DataTable {

@@ -1,11 +1,17 @@
 package operatorpages_test
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
+	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/line/health"
 	"tollgate/internal/operator"
+	"tollgate/internal/store"
 )
 
 func TestLinesAreDrainedAndResumed(t *testing.T) {
@@ -22,6 +28,58 @@ func TestLinesAreDrainedAndResumed(t *testing.T) {
 		b.Post("/console/operator/lines/none/drain").Want(t, http.StatusNotFound)
 		if rows := logged(s, operator.LineDrain); len(rows) != 1 || rows[0].After["state"] != "drained" {
 			t.Errorf("log %+v", rows)
+		}
+	})
+}
+
+// reported is the lines of a node whose report a test has written.
+type reported struct{ operator.LineControl }
+
+func (reported) Report(context.Context) error { return nil }
+
+// saying makes a browser of the operator, to whom the scene's node reports its lines
+// in states of the test's choice.
+func saying(t *testing.T, s *consoletest.Scene, states map[string]string) *consoletest.Browser {
+	t.Helper()
+	b := s.Operator()
+	statuses := s.Options.Lines.Statuses()
+	for i := range statuses {
+		if state := states[statuses[i].Line]; state != "" {
+			statuses[i].State = state
+		}
+	}
+	raw, err := json.Marshal(statuses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Get("/console/operator/lines") // reports once
+	s.Update(func(tx *store.Tx) error {
+		_, err := tx.Exec(`UPDATE line_report SET states = $1`, string(raw))
+		return err
+	})
+	b.Handler = s.Console(func(o *console.Options) { o.Lines = reported{o.Lines} })
+	return b
+}
+
+// TestLinesThatAreOut: a line that is out by itself can be drained as well as resumed,
+// so that no probe brings it back; one that the catalog has disabled can be neither.
+func TestLinesThatAreOut(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		const path = "/console/operator/lines/sandbox"
+		b := saying(t, s, map[string]string{"sandbox": health.StateCircuitOpen, "sandbox-studio": "disabled"})
+		for _, page := range []string{"/console/operator/lines", path} {
+			b.Get(page).Want(t, http.StatusOK, "circuit open", `action="`+path+`/drain"`, `action="`+path+`/resume"`,
+				"No other line in use has sandbox-chat, ")
+		}
+		for _, page := range []string{"/console/operator/lines", path + "-studio"} {
+			if body := b.Get(page).Body.String(); strings.Contains(body, path+"-studio/drain") || strings.Contains(body, path+"-studio/resume") {
+				t.Errorf("what the catalog has disabled can be decided about: %s", body)
+			}
+		}
+		b = saying(t, s, map[string]string{"sandbox": "drained"})
+		if body := b.Get(path).Body.String(); strings.Contains(body, path+"/drain") || !strings.Contains(body, path+"/resume") {
+			t.Errorf("what is drained: %s", body)
 		}
 	})
 }
