@@ -98,7 +98,7 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 // rounded once. Usage that contradicts itself (parts larger than their whole, negative counts) is read as what is
 // possible; the cost is never negative.
 func (m *Model) Cost(u wire.Usage, c Choice) money.Amount {
-	factor, rates := m.factor(c, u.ServiceTier), m.ratesFor(clamp(u.Prompt, maxUnits))
+	factor, rates := m.factor(c, u.ServiceTier), m.RatesFor(clamp(u.Prompt, maxUnits))
 	p := partsOf(u)
 	var s money.Sum
 	s.Tokens(p.images, m.promptRate(modalityImage, rates), factor)
@@ -185,8 +185,8 @@ func (m *Model) band(i int) (rates *Rates, longest int64) {
 	return rates, longest
 }
 
-// ratesFor returns the rates of a prompt of a given length.
-func (m *Model) ratesFor(prompt int64) *Rates {
+// RatesFor returns the rates of a prompt of so many tokens.
+func (m *Model) RatesFor(prompt int64) *Rates {
 	rates := &m.Price.Rates
 	for i := range m.Price.Above {
 		if prompt > m.Price.Above[i].PromptTokens {

@@ -17,6 +17,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/httpapi"
@@ -59,7 +60,8 @@ type Options struct {
 // console answers the pages.
 type console struct {
 	Options
-	month month
+	month   month
+	archive offer.Archive // what former catalogs had
 }
 
 // Section is the pages, and the menu that leads to them.

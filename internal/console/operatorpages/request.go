@@ -3,14 +3,20 @@ package operatorpages
 import (
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strconv"
 
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/movement"
+	"tollgate/internal/line"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
@@ -18,56 +24,185 @@ import (
 type requestPage struct {
 	ID       string
 	State    part.Badge
+	Gone     *part.Notice // the log has forgotten it, and only its charge is kept
 	Stats    part.FigureRow
 	Facts    part.Facts
-	Tokens   part.Facts
+	Bill     *part.DataTable
 	Attempts part.DataTable
+	Reply    part.Snippets
+	Refund   *part.Link // to where its charge is given back
+}
+
+// outcomeWords and sourceWords are how people read what the log has.
+var (
+	outcomeWords = map[ledger.Outcome]string{ledger.Billed: "billed", ledger.Failed: "failed",
+		ledger.Closed: "left by its client before the answer began", ledger.Refused: "refused"}
+	sourceWords = map[ledger.UsageSource]string{ledger.SourceProvider: "the provider", ledger.SourceGateway: "the gateway",
+		ledger.SourceBoth:  "the provider (prompt) and the gateway (answer), or the other way round",
+		ledger.SourceNoted: "the gateway, until its node died"}
+)
+
+// foundRequest is a request with what its page names.
+type foundRequest struct {
+	ledger.Receipt
+	kept  *movement.Charge // where the log has forgotten it
+	owner string           // its account's name
+	key   string           // its key's
+	model *catalog.Model   // as it was priced; nil: it was not
+}
+
+// requestTx reads a request, or the charge that is kept of it.
+func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error) {
+	f.Receipt, err = ledger.RequestTx(tx, id)
+	if errors.Is(err, ledger.ErrNoRequest) {
+		kept, err := movement.ChargeTx(tx, id)
+		if errors.Is(err, movement.ErrNoCharge) {
+			err = fault.New(fault.NotFound, "There is no such request. Its row of the log is kept for request_retention, its charge for good.")
+		}
+		if err != nil {
+			return f, err
+		}
+		f.kept, f.Account = &kept, kept.Account
+	} else if err != nil {
+		return f, err
+	}
+	names, err := account.NamesTx(tx, []string{f.Account})
+	if err != nil {
+		return f, err
+	}
+	keys, err := account.KeyNamesTx(tx, []string{f.Key})
+	if err != nil {
+		return f, err
+	}
+	f.owner, f.key = names[f.Account], keys[f.Key]
+	if f.Revision > 0 {
+		if f.model, err = c.archive.ModelTx(tx, f.Revision, f.Model); errors.Is(err, catalog.ErrNoRevision) {
+			err = nil
+		}
+	}
+	return f, err
 }
 
 func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
-	var r ledger.Receipt
+	var f foundRequest
 	if err := v.View(func(tx *store.Tx) (err error) {
-		r, err = ledger.RequestTx(tx, v.PathID())
-		if errors.Is(err, ledger.ErrNoRequest) {
-			err = fault.New(fault.NotFound, "The log has no such request. Its rows are kept for request_retention.")
-		}
+		f, err = c.requestTx(tx, v.PathID())
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	shown := requestPage{ID: r.ID, State: show.Status(r.Status, r.Code), Attempts: attemptsTable(r.Attempts)}
-	var traced []row.TracedAttempt
-	if len(shown.Attempts.Rows) > 0 && json.Unmarshal(r.Attempts, &traced) == nil && len(traced) > 0 && traced[0].Submitted > 0 {
-		shown.Attempts = tracedTable(traced)
+	shown := requestPage{ID: v.PathID()}
+	if f.kept != nil {
+		shown.keptCharge(*f.kept, f.owner)
+	} else {
+		shown.receipt(f)
 	}
-	shown.Stats = part.FigureRow{{Label: "Charged", Value: part.Money{Amount: r.Cost}},
+	return page.Whole{Name: "request", Title: "Request " + shown.ID, Main: shown}, nil
+}
+
+// receipt shows a request of the log.
+func (p *requestPage) receipt(f foundRequest) {
+	r := f.Receipt
+	bill := show.Bill(r, f.model)
+	p.State, p.Attempts, p.Bill, p.Reply = show.Status(r.Status, r.Code), attemptsTable(r.Attempts), &bill, reply(r)
+	var traced []row.TracedAttempt
+	if len(p.Attempts.Rows) > 0 && json.Unmarshal(r.Attempts, &traced) == nil && len(traced) > 0 && traced[0].Submitted > 0 {
+		p.Attempts = tracedTable(traced)
+	}
+	p.Stats = part.FigureRow{{Label: "Charged", Value: part.Money{Amount: r.Cost}, Note: takenOf(r)},
 		{Label: "Held", Value: part.Money{Amount: r.Held}, Note: part.Text{Text: part.USD(r.Held-r.Cost) + " given back"}},
 		{Label: "First byte", Value: part.Took{MS: r.FirstByteMS}}, {Label: "Took", Value: part.Took{MS: r.DurationMS}}}
-	shown.Facts = part.Facts{{Name: "Received", Value: part.Moment{MS: r.CreatedMS}},
-		{Name: "Account", Value: part.Ident{ID: r.Account, Href: page.Base + "/operator/accounts/" + r.Account}},
-		{Name: "Key", Value: part.Ident{ID: r.Key, Href: page.Base + "/operator/find?q=" + r.Key}},
-		{Name: "Model", Value: r.Model}, {Name: "Endpoint", Value: part.Text{Text: r.Endpoint, Mono: true}},
-		{Name: "Line", Value: part.Dashed(r.Line)}}
+	p.Facts = part.Facts{{Name: "Came", Value: part.Moment{MS: r.CreatedMS}}, {Name: "Outcome", Value: outcomeWords[r.Outcome]}}
+	add := func(name string, value any) { p.Facts = append(p.Facts, part.Fact{Name: name, Value: value}) }
+	if r.Account != "" {
+		add("Account", accountLink(r.Account, f.owner, ""))
+	}
+	if r.Key != "" {
+		add("Key", accountLink(r.Account, f.key, "keys"))
+		add("Key id", part.Ident{ID: r.Key, Href: page.Base + "/operator/requests?key=" + url.QueryEscape(r.Key)})
+	}
+	add("Model", r.Model)
+	add("Endpoint", part.Text{Text: r.Endpoint, Mono: true})
+	add("Line", lineLink(r.Line))
+	if words := sourceWords[r.Source]; words != "" {
+		add("Counted by", words)
+	}
 	if r.Over > 0 {
-		shown.Facts = append(shown.Facts, part.Fact{Name: "Usage above the hold", Value: part.Money{Amount: r.Over}})
+		add("Usage above the hold", part.Money{Amount: r.Over})
 	}
 	if r.StandsFor > 1 {
-		shown.Facts = append(shown.Facts, part.Fact{Name: "Stands for", Value: part.Text{Text: part.Thousands(r.StandsFor) +
-			" refusals of its kind"}})
+		add("Stands for", part.Text{Text: part.Thousands(r.StandsFor) + " refusals of its kind"})
 	}
 	if r.Job != "" {
-		shown.Facts = append(shown.Facts, part.Fact{Name: "Job", Value: part.Ident{ID: r.Job, Href: page.Base + "/operator/jobs/" + r.Job}})
+		add("Job", part.Ident{ID: r.Job, Href: page.Base + "/operator/jobs/" + r.Job})
 	}
 	if r.Revision > 0 {
 		revision := strconv.FormatInt(r.Revision, 10)
-		shown.Facts = append(shown.Facts, part.Fact{Name: "Priced by", Value: part.Link{Text: "revision " + revision,
-			Href: page.Base + "/operator/catalog/revisions/" + revision}})
+		add("Priced by", part.Link{Text: "revision " + revision, Href: page.Base + "/operator/catalog/revisions/" + revision})
 	}
 	if r.Factor != 0 {
-		shown.Facts = append(shown.Facts, part.Fact{Name: "Times the account's factor", Value: "× " + r.Factor.String()})
+		add("Times the account's factor", "× "+r.Factor.String())
 	}
-	shown.Tokens = part.Facts{{Name: "Prompt", Value: part.Count{N: r.Tokens.Prompt}}, {Name: "Of it cached",
-		Value: part.Count{N: r.Tokens.Cached}},
-		{Name: "Completion", Value: part.Count{N: r.Tokens.Completion}}, {Name: "Images", Value: part.Count{N: r.Tokens.Images}}}
-	return page.Whole{Name: "request", Title: "Request " + r.ID, Main: shown}, nil
+	p.Refund = refundLink(r.Account, r.ID, r.Cost)
+}
+
+// keptCharge shows what is kept of a request that the log has forgotten.
+func (p *requestPage) keptCharge(k movement.Charge, owner string) {
+	p.State = part.Badge{Tone: part.OK, Word: "billed"}
+	p.Gone = &part.Notice{Tone: part.Info, Title: "Only its charge is kept.",
+		Text: "Its row of the log was deleted when it was older than request_retention: what was counted, and which lines were asked, is gone."}
+	p.Stats = part.FigureRow{{Label: "Charged", Value: part.Money{Amount: k.Amount}},
+		{Label: "Balance after it", Value: part.Money{Amount: k.Balance}}}
+	p.Facts = part.Facts{{Name: "Ended", Value: part.Moment{MS: k.EndedMS}}, {Name: "Account", Value: accountLink(k.Account, owner, "")},
+		{Name: "Model", Value: k.Model}}
+	if k.Job != "" {
+		p.Facts = append(p.Facts, part.Fact{Name: "Job", Value: part.Ident{ID: k.Job, Href: page.Base + "/operator/jobs/" + k.Job}})
+	}
+	p.Reply, p.Refund = replyOfCharge(k), refundLink(k.Account, k.Request, k.Amount)
+}
+
+// takenOf says what the providers of a request take of what was charged.
+func takenOf(r ledger.Receipt) part.Text {
+	var attempts []line.AttemptRecord
+	if json.Unmarshal(r.Attempts, &attempts) != nil {
+		return part.Text{}
+	}
+	var taken *money.Amount
+	for _, a := range attempts {
+		taken = money.PlusKnown(taken, a.LineCost)
+	}
+	if taken == nil {
+		return part.Text{}
+	}
+	return part.Text{Text: "providers take " + part.USD(*taken)}
+}
+
+// accountLink leads to an account by its name, to one of its lists.
+func accountLink(id, name, view string) part.Link {
+	l := part.Link{Href: page.Base + "/operator/accounts/" + id, Text: name}
+	if view != "" {
+		l.Href += "?view=" + view
+	}
+	if name == "" {
+		l.Text = id
+	}
+	return l
+}
+
+// lineLink leads to a line.
+func lineLink(id string) any {
+	if id == "" {
+		return part.Dashed("")
+	}
+	return part.Link{Href: page.Base + "/operator/lines/" + url.PathEscape(id), Text: id}
+}
+
+// refundLink leads to where a charge is given back, with the form filled in; nil: there
+// is none.
+func refundLink(of, request string, charged money.Amount) *part.Link {
+	if charged <= 0 {
+		return nil
+	}
+	filled := url.Values{"usd": {charged.String()}, "note": {"refund of " + request}}
+	return &part.Link{Href: page.AddressOf("/operator/accounts/"+of, filled) + "#f-usd", Text: "Give $" + charged.String() + " back", Button: true}
 }

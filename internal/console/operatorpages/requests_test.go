@@ -1,11 +1,16 @@
 package operatorpages_test
 
 import (
+	"html"
 	"net/http"
+	"regexp"
+	"strings"
 	"testing"
 
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 func TestRequestsOfAllAccounts(t *testing.T) {
@@ -25,5 +30,53 @@ func TestRequestsOfAllAccounts(t *testing.T) {
 		b.Get("/console/operator/jobs").Want(t, http.StatusOK, "No jobs")
 		b.Get("/console/operator/jobs?status=queued").Want(t, http.StatusOK, "Nothing matches")
 		b.Get("/console/operator/jobs?status=lost").Want(t, http.StatusBadRequest)
+	})
+}
+
+// TestRequestIsExplained: the page of a request says whose it was, what it was charged
+// for, and has a text to answer its customer with, in which no line and no word of a
+// provider stands. What is charged is given back by a form that is filled in.
+func TestRequestIsExplained(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, ada := s.Operator(), s.Accounts["ada"].ID
+		done, broken := s.Request("ada", http.StatusOK, ""), s.Request("ada", http.StatusOK, "upstream_timeout")
+		page := b.Get("/console/operator/requests/" + done)
+		page.Want(t, http.StatusOK, `/console/operator/accounts/`+ada+`">ada</a>`, "secret cause", "To answer the customer",
+			"about your request "+done+" of 15 January 2027, 08:00:00 UTC (model swift-1):", "It was answered after 1.4 s.",
+			"You were charged $0.000875, for 1,000 tokens of prompt (200 of them from the cache) and 310 of answer.")
+		if _, reply, _ := strings.Cut(page.Body.String(), "To answer the customer"); strings.Contains(reply, "secret") {
+			t.Errorf("the answer tells of lines: %s", reply)
+		}
+		refund := html.UnescapeString(regexp.MustCompile(`href="([^"]+)"[^>]*>Give \$0.000875 back`).FindStringSubmatch(page.Body.String())[1])
+		b.Get(strings.TrimSuffix(refund, "#f-usd")).Want(t, http.StatusOK, `value="0.000875"`, `value="refund of `+done+`"`)
+		b.Get("/console/operator/requests/"+broken).Want(t, http.StatusOK, "broke off (upstream_timeout)", "what came until it broke off is charged")
+
+		s.Books.Refused(ledger.Refusal{Request: "req_00000000000000000000000001", Account: ada, Model: "swift-1",
+			Endpoint: "/v1/chat/completions", Status: 402, Code: "insufficient_quota"})
+		s.CloseBooks()
+		b.Get("/console/operator/requests/req_00000000000000000000000001").Want(t, http.StatusOK,
+			"It was refused with 402 insufficient_quota: balance, daily budget or total limit do not allow", "a lower max_tokens",
+			"You were not charged.")
+	})
+}
+
+// TestForgottenRequestHasItsCharge: of what the log has forgotten the charge is shown.
+func TestForgottenRequestHasItsCharge(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		const request = "req_01m8a12xxmhyxm897xgps661nj"
+		s.Update(func(tx *store.Tx) error {
+			if _, err := tx.Exec(`INSERT INTO ledger_word (id, word) VALUES (1, $1), (2, 'swift-1')`, s.Accounts["ada"].ID); err != nil {
+				return err
+			}
+			_, err := tx.Exec(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job)
+				VALUES (1, 2, 7, 875000, 9000000000, 1800000000000, $1, $2)`, id.Pack("req_", request), []byte{})
+			return err
+		})
+		b := s.Operator()
+		b.Get("/console/operator/requests/"+request).Want(t, http.StatusOK, "Only its charge is kept.", ">ada</a>", "$0.000875", "$9.00",
+			"You were charged $0.000875 for it.", "Give $0.000875 back")
+		b.Get("/console/operator/requests/req_01m8a12xxmhyxm897xgps661nk").Want(t, http.StatusNotFound, "its charge for good")
 	})
 }

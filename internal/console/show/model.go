@@ -1,8 +1,12 @@
 package show
 
 import (
+	"fmt"
+
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/part"
+	"tollgate/internal/money"
 )
 
 // ModelState is whether a model is open.
@@ -16,4 +20,26 @@ func ModelState(s catalog.ModelState) part.Badge {
 		return part.Badge{Tone: part.Info, Word: "coming soon"}
 	}
 	return part.Badge{Word: string(s)}
+}
+
+// PriceUnit is what the price of a tier is for.
+func PriceUnit(m *catalog.Model) string {
+	switch {
+	case m.Kind == catalog.KindImage:
+		return "image"
+	case m.PerClip:
+		return "clip"
+	}
+	return "second"
+}
+
+// ShortPrice is what a model costs an account with a factor, in a line.
+func ShortPrice(m *catalog.Model, by money.Factor) string {
+	if m.FreeDailyRequests > 0 {
+		return "free, " + part.Thousands(m.FreeDailyRequests) + " requests a day"
+	}
+	if m.Kind == catalog.KindChat {
+		return fmt.Sprintf("$%s in, $%s out per million tokens", offer.Paid(m.Price.Input, by), offer.Paid(m.Price.Output, by))
+	}
+	return fmt.Sprintf("$%s per %s (%s)", offer.Paid(m.Tiers[0].Price, by), PriceUnit(m), m.Tiers[0].Name)
 }

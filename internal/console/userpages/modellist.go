@@ -61,7 +61,7 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 			continue
 		}
 		shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Href: page.Base + "/models?id=" + url.QueryEscape(m.ID), Cells: []any{
-			m.ID, string(m.Kind), show.ModelState(m.State), shortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
+			m.ID, string(m.Kind), show.ModelState(m.State), show.ShortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
 	}
 	shown.Tabs = part.Tabs{Label: "Kinds", Items: []part.Tab{{Href: page.Base + "/models", Text: "All", Current: kind == ""}}}
 	for _, k := range []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo} {
@@ -72,28 +72,6 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 		shown.Empty = &part.Empty{Title: "No models are open to you", Text: "Ask who runs this service which there will be."}
 	}
 	return page.Whole{Name: "models", Title: "Models", Main: shown}, nil
-}
-
-// unitOf is what a tier's price is for.
-func unitOf(m *catalog.Model) string {
-	switch {
-	case m.Kind == catalog.KindImage:
-		return "image"
-	case m.PerClip:
-		return "clip"
-	}
-	return "second"
-}
-
-// shortPrice is what a model costs an account with a factor, in a line.
-func shortPrice(m *catalog.Model, by money.Factor) string {
-	if m.FreeDailyRequests > 0 {
-		return "free, " + part.Thousands(m.FreeDailyRequests) + " requests a day"
-	}
-	if m.Kind == catalog.KindChat {
-		return fmt.Sprintf("$%s in, $%s out per million tokens", offer.Paid(m.Price.Input, by), offer.Paid(m.Price.Output, by))
-	}
-	return fmt.Sprintf("$%s per %s (%s)", offer.Paid(m.Tiers[0].Price, by), unitOf(m), m.Tiers[0].Name)
 }
 
 // shortLimits is how much a model takes and gives, in a line.
@@ -167,7 +145,7 @@ func pricesOf(m *catalog.Model, by money.Factor) part.DataTable {
 	}
 	if m.Kind != catalog.KindChat {
 		for _, tier := range m.Tiers {
-			add(tier.Name, tier.Price, unitOf(m))
+			add(tier.Name, tier.Price, show.PriceUnit(m))
 		}
 		return t
 	}

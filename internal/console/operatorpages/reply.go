@@ -1,0 +1,88 @@
+package operatorpages
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/movement"
+)
+
+// reply is a text for a customer who asks about a request: what became of it, what it
+// cost, and what helps. It names no line, and no word of a provider.
+func reply(r ledger.Receipt) part.Snippets {
+	came := time.UnixMilli(r.CreatedMS).UTC().Format("2 January 2006, 15:04:05") + " UTC"
+	about := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, came, part.Dashed(r.Model))
+	return replySnippet("Hello,", about, became(r), cost(r))
+}
+
+// replyOfCharge is reply for a request whose row of the log is gone.
+func replyOfCharge(c movement.Charge) part.Snippets {
+	ended := time.UnixMilli(c.EndedMS).UTC().Format("2 January 2006, 15:04:05") + " UTC"
+	return replySnippet("Hello,", fmt.Sprintf("about your request %s, which ended on %s (model %s):", c.Request, ended, part.Dashed(c.Model)),
+		fmt.Sprintf("You were charged $%s for it. Its details are not kept any more.", c.Amount))
+}
+
+func replySnippet(paragraphs ...string) part.Snippets {
+	text := strings.Join(paragraphs, "\n\n") + "\n"
+	return part.Snippets{ID: "reply", Tabs: []part.Snippet{{Name: "Answer", Text: text}}}
+}
+
+// became says how a request ended.
+func became(r ledger.Receipt) string {
+	code := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, r.Code))
+	switch {
+	case r.Outcome == ledger.Closed:
+		return "Your program closed the connection before the answer began."
+	case r.Outcome == ledger.Billed && r.Job != "":
+		return "It was accepted, and its job has succeeded."
+	case r.Outcome == ledger.Billed && r.Code != "":
+		return "The answer began and then broke off (" + r.Code + ")."
+	case r.Outcome == ledger.Billed:
+		return "It was answered after " + part.Span(r.DurationMS) + "."
+	case r.Outcome == ledger.Refused:
+		return "It was refused with " + code + why(r.Code)
+	case r.Job != "":
+		return "Its job failed (" + r.Code + "): " + fault.LookupJob(fault.Code(r.Code)).Told
+	}
+	return "It failed with " + code + why(r.Code)
+}
+
+// why says what a code means and what helps; of a provider's own code we know nothing.
+func why(code string) string {
+	row, known := fault.Lookup(fault.Code(code))
+	if !known {
+		return ". The answer had the words of the model's provider, which say what to change."
+	}
+	return ": " + strings.ReplaceAll(row.When+". "+row.Do, "`", "")
+}
+
+// cost says what a request was charged, and what became of the hold.
+func cost(r ledger.Receipt) string {
+	if r.Outcome != ledger.Billed {
+		if r.Held > 0 {
+			return "You were not charged: the $" + r.Held.String() + " that were held for it were given back."
+		}
+		return "You were not charged."
+	}
+	text := "You were charged $" + r.Cost.String()
+	if n := r.Tokens; n.Prompt > 0 || n.Completion > 0 {
+		text += fmt.Sprintf(", for %s tokens of prompt", part.Thousands(n.Prompt))
+		if n.Cached > 0 {
+			text += fmt.Sprintf(" (%s of them from the cache)", part.Thousands(n.Cached))
+		}
+		text += fmt.Sprintf(" and %s of answer", part.Thousands(n.Completion))
+	} else if n.Images > 0 {
+		text += ", for " + part.Plural(int(n.Images), "image")
+	} else if n.Clips > 0 {
+		text += fmt.Sprintf(", for %s, %d s in all", part.Plural(int(n.Clips), "clip"), n.VideoMS/time.Second.Milliseconds())
+	}
+	if r.Status == http.StatusOK && r.Code != "" {
+		text += ": of a stream that has begun, what came until it broke off is charged"
+	}
+	return text + "."
+}

@@ -1,0 +1,129 @@
+package show
+
+import (
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
+	"tollgate/internal/console/part"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/wire"
+)
+
+// billLine is a part of a bill: so much of something, at a price.
+type billLine struct {
+	what   string
+	n      string // how much of it
+	price  string // empty: not known
+	amount money.Amount
+}
+
+// Bill is what a request was charged for, a line each part of what was counted, by its
+// model as the catalog had it then; nil: nobody knows. The lines have prices where they
+// come to what was charged: the log keeps no counts of tools, of caches that were written
+// or of a dearer tier, so they do not where those were charged too.
+func Bill(r ledger.Receipt, m *catalog.Model) part.DataTable {
+	t := part.DataTable{Caption: "Receipt", Columns: []part.Column{{Title: "What"}, {Title: "How much", Right: true},
+		{Title: "Price"}, {Title: "Comes to", Right: true}}}
+	for _, l := range billed(r, m) {
+		comes := any(part.Text{Text: "–", Muted: true})
+		if l.price != "" {
+			comes = exact(l.amount)
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{l.what, l.n, part.Dashed(l.price), comes}})
+	}
+	t.Foot = []any{"Charged", "", "", exact(r.Cost)}
+	return t
+}
+
+// exact is an amount to its last digit, so that lines add up for who reads them.
+func exact(a money.Amount) part.Text { return part.Text{Text: "$" + a.String()} }
+
+// billed are the lines of a bill.
+func billed(r ledger.Receipt, m *catalog.Model) []billLine {
+	if m == nil {
+		return counted(r.Tokens)
+	}
+	lines := tokensBilled(r, m)
+	if m.Kind != catalog.KindChat {
+		lines = piecesBilled(r, m)
+	}
+	var sum money.Amount
+	for _, l := range lines {
+		sum += l.amount
+	}
+	if off := sum - r.Cost; lines == nil || off > money.Amount(len(lines)) || -off > money.Amount(len(lines)) {
+		return counted(r.Tokens)
+	}
+	return lines
+}
+
+// counted are lines without prices.
+func counted(n ledger.Tokens) (lines []billLine) {
+	add := func(what string, n int64, unit string) {
+		if n > 0 {
+			lines = append(lines, billLine{what: what, n: pieces(n, unit)})
+		}
+	}
+	add("Prompt", n.Prompt, "token")
+	add("of it from the cache", n.Cached, "token")
+	add("Answer", n.Completion, "token")
+	add("Images", n.Images, "image")
+	add("Clips", n.Clips, "clip")
+	return lines
+}
+
+// pieces writes how much there is of something.
+func pieces(n int64, unit string) string {
+	if n != 1 {
+		unit += "s"
+	}
+	return part.Thousands(n) + " " + unit
+}
+
+// tokensBilled are the tokens of a chat request at its prices.
+func tokensBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
+	n := r.Tokens
+	if m.Cost(wire.Usage{Prompt: n.Prompt, Cached: n.Cached, Completion: n.Completion}, catalog.Choice{Factor: r.Factor}) != r.Cost {
+		return nil
+	}
+	rates := m.RatesFor(n.Prompt)
+	add := func(what string, tokens int64, price money.Price) {
+		if tokens <= 0 {
+			return
+		}
+		var s money.Sum
+		s.Tokens(tokens, price, money.One)
+		lines = append(lines, billLine{what: what, n: pieces(tokens, "token"),
+			price: "$" + offer.Paid(price, r.Factor) + " per million", amount: s.Charged(r.Factor)})
+	}
+	add("Prompt", n.Prompt-n.Cached, rates.Input)
+	add("Prompt from the cache", n.Cached, rates.CachedInput)
+	add("Answer", n.Completion, rates.Output)
+	return lines
+}
+
+// piecesBilled are the images or the seconds of a job, at the price of the one tier that
+// comes to what was charged.
+func piecesBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
+	n := r.Tokens.Images
+	switch {
+	case m.PerClip:
+		n = r.Tokens.Clips
+	case m.Kind == catalog.KindVideo:
+		n = r.Tokens.VideoMS / time.Second.Milliseconds()
+	}
+	for _, tier := range m.Tiers {
+		var s money.Sum
+		s.Each(n, tier.Price, money.One)
+		if amount := s.Charged(r.Factor); n > 0 && amount == r.Cost {
+			lines = append(lines, billLine{what: tier.Name, n: pieces(n, PriceUnit(m)),
+				price: "$" + offer.Paid(tier.Price, r.Factor) + " per " + PriceUnit(m), amount: amount})
+		}
+	}
+	if len(lines) != 1 {
+		return nil // two tiers cost the same, or none does
+	}
+	return lines
+}

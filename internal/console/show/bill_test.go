@@ -1,0 +1,68 @@
+package show_test
+
+import (
+	"bytes"
+	"testing"
+
+	"tollgate/internal/app"
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/show"
+	"tollgate/internal/ledger"
+	"tollgate/internal/money"
+	"tollgate/internal/wire"
+)
+
+// TestBillAddsUp: the lines of a receipt have prices where they come to what was
+// charged, and counts alone where something else was charged too.
+func TestBillAddsUp(t *testing.T) {
+	t.Parallel()
+	doc, _, err := catalog.Parse([]byte(`models:
+  - {id: chat, kind: chat, context_window: 400000, max_output_tokens: 1000, price: {input: 0.25, output: 2, cached_input: 0.025,
+      above: [{prompt_tokens: 200000, input: 0.5, output: 3}]}}
+  - {id: image, kind: image, price: {1K: 0.03, 2K: 0.05}}
+  - {id: same, kind: image, price: {1K: 0.03, 2K: 0.03}}
+  - {id: clip, kind: video, price: {720p: 0.05}, durations: [5]}
+  - {id: whole, kind: video, per_clip: {720p: 0.4}}
+`), app.Providers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := map[string]*catalog.Model{}
+	for i := range doc.Models {
+		models[doc.Models[i].ID] = &doc.Models[i]
+	}
+	charged := func(n ledger.Tokens, by money.Factor) money.Amount {
+		return models["chat"].Cost(wire.Usage{Prompt: n.Prompt, Cached: n.Cached, Completion: n.Completion}, catalog.Choice{Factor: by})
+	}
+	short, long := ledger.Tokens{Prompt: 1200, Cached: 200, Completion: 310}, ledger.Tokens{Prompt: 300_000, Completion: 10}
+	const tenOff = money.Factor(900_000)
+	for name, test := range map[string]struct {
+		model string
+		r     ledger.Receipt
+		want  string
+	}{
+		"tokens": {"chat", ledger.Receipt{Tokens: short, Cost: charged(short, 0)}, "Prompt,\"1,000 tokens\",$0.25 per million,$0.00025\n" +
+			"Prompt from the cache,200 tokens,$0.025 per million,$0.000005\nAnswer,310 tokens,$2 per million,$0.00062\n"},
+		"of a long prompt": {"chat", ledger.Receipt{Tokens: long, Cost: charged(long, 0)},
+			"Prompt,\"300,000 tokens\",$0.5 per million,$0.15\nAnswer,10 tokens,$3 per million,$0.00003\n"},
+		"of who pays less": {"chat", ledger.Receipt{Tokens: short, Factor: tenOff, Cost: charged(short, tenOff)},
+			"Prompt,\"1,000 tokens\",$0.225 per million,$0.000225\nPrompt from the cache,200 tokens,$0.0225 per million,$0.0000045\n" +
+				"Answer,310 tokens,$1.8 per million,$0.000558\n"},
+		"with a tool": {"chat", ledger.Receipt{Tokens: short, Cost: charged(short, 0) + money.USD},
+			"Prompt,\"1,200 tokens\",–,–\nof it from the cache,200 tokens,–,–\nAnswer,310 tokens,–,–\n"},
+		"images": {"image", ledger.Receipt{Tokens: ledger.Tokens{Images: 2}, Cost: money.USD / 10}, "2K,2 images,$0.05 per image,$0.1\n"},
+		"of tiers that cost the same": {"same", ledger.Receipt{Tokens: ledger.Tokens{Images: 1}, Cost: 3 * money.USD / 100},
+			"Images,1 image,–,–\n"},
+		"seconds": {"clip", ledger.Receipt{Tokens: ledger.Tokens{Clips: 1, VideoMS: 5000}, Cost: money.USD / 4},
+			"720p,5 seconds,$0.05 per second,$0.25\n"},
+		"clips":                   {"whole", ledger.Receipt{Tokens: ledger.Tokens{Clips: 1}, Cost: 4 * money.USD / 10}, "720p,1 clip,$0.4 per clip,$0.4\n"},
+		"of a model that is gone": {"gone", ledger.Receipt{Tokens: ledger.Tokens{Prompt: 3}, Cost: 7}, "Prompt,3 tokens,–,–\n"},
+		"nothing":                 {"chat", ledger.Receipt{}, ""},
+	} {
+		var got bytes.Buffer
+		bill := show.Bill(test.r, models[test.model])
+		if err := bill.CSV(&got, false); err != nil || got.String() != test.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got.String(), test.want)
+		}
+	}
+}
