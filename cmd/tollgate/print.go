@@ -116,6 +116,10 @@ func writeCSV(w io.Writer, o object, v view) error {
 func writeList(w io.Writer, o object, v view, width int) {
 	rows, _ := rowsOf(o.get("data"))
 	if len(rows) == 0 {
+		if next, _ := o.get("next").(string); next != "" {
+			writeLine(w, "There are none in as much as was looked through. Look further back: --after "+harmless(next))
+			return
+		}
 		writeLine(w, cmp.Or(v.none, "There are none."))
 		return
 	}
@@ -137,7 +141,10 @@ func writeList(w io.Writer, o object, v view, width int) {
 		writeLine(w, fmt.Sprintf("\nNot shown for want of space: columns, %d. --json and --csv have all.", left))
 	}
 	if more, _ := o.get("has_more").(bool); more {
-		last, _ := rows[len(rows)-1].get("id").(string)
+		last, known := o.get("next").(string)
+		if !known {
+			last, _ = rows[len(rows)-1].get("id").(string)
+		}
 		writeLine(w, "\nThere are more: --after "+harmless(last))
 	}
 }

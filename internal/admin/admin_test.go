@@ -183,9 +183,13 @@ func (r reply) wantFault(code fault.Code, param string) {
 // list returns the elements of a list and whether there are more.
 func (r reply) list() (elements []map[string]any, more bool) {
 	r.t.Helper()
-	r.wantNames("object", "data", "has_more")
-	r.want(`{"object":"list"}`)
 	m := r.members()
+	if names := []string{"object", "data", "has_more"}; m["next"] == nil {
+		r.wantNames(names...)
+	} else {
+		r.wantNames(append(names, "next")...)
+	}
+	r.want(`{"object":"list"}`)
 	for _, e := range m["data"].([]any) {
 		elements = append(elements, e.(map[string]any))
 	}

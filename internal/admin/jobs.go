@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger/repeat"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -68,7 +69,7 @@ func (s *server) listJobs(c *call) (any, error) {
 	}
 	f := job.Filter{Account: values.Get("account"), Key: values.Get("key"), Model: values.Get("model"), Line: values.Get("line"),
 		Status: values.Get("status"), Code: values.Get("code"), After: after, Limit: limit}
-	if f.SinceMS, f.UntilMS, err = span(values); err != nil {
+	if f.SinceMS, f.UntilMS, err = requestlog.Span(values.Get("since"), values.Get("until")); err != nil {
 		return nil, err
 	}
 	switch f.Status {

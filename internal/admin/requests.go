@@ -3,15 +3,14 @@ package admin
 import (
 	"encoding/json"
 	"errors"
-	"net/url"
 	"strconv"
-	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -62,6 +61,13 @@ var (
 		ledger.SourceProvider: "provider", ledger.SourceGateway: "gateway", ledger.SourceBoth: "both", ledger.SourceNoted: "noted",
 	}
 )
+
+// requestList is a list of the request log, which may have looked through as much of it
+// as one answer does before it was full.
+type requestList struct {
+	list[requestAnswer]
+	Next string `json:"next,omitempty"` // the `after` that goes on, while there is more
+}
 
 // chargeAnswer is what is kept of a request whose row of the log has been
 // deleted.
@@ -153,14 +159,14 @@ func (s *server) listRequests(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := ledger.RequestFilter{Account: values.Get("account"), Key: values.Get("key"), Model: values.Get("model"), Line: values.Get("line"),
+	f := requestlog.Selection{Account: values.Get("account"), Key: values.Get("key"), Model: values.Get("model"), Line: values.Get("line"),
 		Code: values.Get("code"), After: after, Limit: limit}
 	if values.Has("status") {
 		if f.Status, err = strconv.Atoi(values.Get("status")); err != nil || f.Status < 100 || f.Status > 599 {
 			return nil, fault.At(fault.InvalidRequest, "status", "status must be an HTTP status, for example 429.")
 		}
 	}
-	if f.SinceMS, f.UntilMS, err = span(values); err != nil {
+	if f.SinceMS, f.UntilMS, err = requestlog.Span(values.Get("since"), values.Get("until")); err != nil {
 		return nil, err
 	}
 	if values.Has("min_duration_ms") {
@@ -169,39 +175,16 @@ func (s *server) listRequests(c *call) (any, error) {
 		}
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
-		found, more, err := ledger.RequestsTx(tx, f)
+		found, err := requestlog.ListTx(tx, f)
 		if err != nil {
 			return nil, err
 		}
-		rows := make([]requestAnswer, len(found))
-		for i := range found {
-			if rows[i], err = s.priced(tx, found[i]); err != nil {
+		rows := make([]requestAnswer, len(found.Receipts))
+		for i := range found.Receipts {
+			if rows[i], err = s.priced(tx, found.Receipts[i]); err != nil {
 				return nil, err
 			}
 		}
-		return newList(rows, more, func(r requestAnswer) requestAnswer { return r }), nil
+		return requestList{newList(rows, found.More, func(r requestAnswer) requestAnswer { return r }), found.Next}, nil
 	})
-}
-
-// span reads since and until of a list: RFC 3339 times or UTC days, until a day
-// included. In Unix milliseconds, from the one on, before the other; 0: no bound.
-func span(values url.Values) (since, until int64, err error) {
-	for name, to := range map[string]*int64{"since": &since, "until": &until} {
-		text := values.Get(name)
-		if text == "" {
-			continue
-		}
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			at, err = time.Parse(time.DateOnly, text)
-			if name == "until" {
-				at = at.AddDate(0, 0, 1)
-			}
-		}
-		if err != nil || at.Year() < 1970 || at.Year() > 9999 {
-			return 0, 0, fault.At(fault.InvalidRequest, name, "%s must be an RFC 3339 time such as 2026-05-31T08:00:00Z, or a UTC day.", name)
-		}
-		*to = max(1, at.UnixMilli())
-	}
-	return since, until, nil
 }

@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/chat"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/line"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -48,8 +49,9 @@ func TestChat(t *testing.T) {
 			t.Errorf("usage %+v, account %+v", u.Total, accountState(t, d))
 		}
 		var rows []ledger.Receipt
-		err := db.View(t.Context(), func(tx *store.Tx) (err error) {
-			rows, _, err = ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 10})
+		err := db.View(t.Context(), func(tx *store.Tx) error {
+			page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 10})
+			rows = page.Receipts
 			return err
 		})
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
 
@@ -124,8 +125,9 @@ func TestRefusalsAreLogged(t *testing.T) {
 	got.refused(t, 400, "model_disabled")
 	d.settled()
 	var rows []ledger.Receipt
-	err := db.View(t.Context(), func(tx *store.Tx) (err error) {
-		rows, _, err = ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 10})
+	err := db.View(t.Context(), func(tx *store.Tx) error {
+		page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 10})
+		rows = page.Receipts
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -287,8 +288,9 @@ func TestRefusedSubmissionsAreLogged(t *testing.T) {
 // requests returns the request log.
 func (d *desk) requests() (rows []ledger.Receipt) {
 	d.t.Helper()
-	err := d.db.View(d.t.Context(), func(tx *store.Tx) (err error) {
-		rows, _, err = ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 100})
+	err := d.db.View(d.t.Context(), func(tx *store.Tx) error {
+		page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 100})
+		rows = page.Receipts
 		return err
 	})
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
@@ -178,11 +179,11 @@ func (f *flow) books() (ledger.Receipt, ledger.AccountState) {
 	var receipt ledger.Receipt
 	var state ledger.AccountState
 	err := f.db.View(context.Background(), func(tx *store.Tx) error {
-		receipts, _, err := ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 5})
+		page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 5})
 		if err != nil {
 			return err
 		}
-		for _, r := range receipts {
+		for _, r := range page.Receipts {
 			if r.ID == request(f.asked.Load()) {
 				receipt = r
 			}

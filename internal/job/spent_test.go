@@ -9,7 +9,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -75,11 +75,11 @@ func TestAttemptsAreCounted(t *testing.T) {
 				}
 				var logged []row.TracedAttempt
 				err = h.db.View(t.Context(), func(tx *store.Tx) error {
-					receipts, _, err := ledger.RequestsTx(tx, ledger.RequestFilter{Limit: 1})
-					if err != nil || len(receipts) != 1 || receipts[0].ID != v.Request {
-						return fmt.Errorf("receipts %+v, %w", receipts, err)
+					page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 1})
+					if err != nil || len(page.Receipts) != 1 || page.Receipts[0].ID != v.Request {
+						return fmt.Errorf("receipts %+v, %w", page.Receipts, err)
 					}
-					return json.Unmarshal(receipts[0].Attempts, &logged)
+					return json.Unmarshal(page.Receipts[0].Attempts, &logged)
 				})
 				if err != nil {
 					t.Fatal(err)

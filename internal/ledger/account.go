@@ -142,7 +142,8 @@ func MoveTx(tx *store.Tx, account string, amount money.Amount, note string) (mon
 	if amount < 0 {
 		kind = books.EntryTakeBack
 	}
-	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2 WHERE id = $3`, int64(balance), seq+1, account); err != nil {
+	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2,
+		parted_seq = CASE WHEN parted_seq = seq THEN $2 ELSE parted_seq END WHERE id = $3`, int64(balance), seq+1, account); err != nil {
 		return 0, nil, fmt.Errorf("credit the account: %w", err)
 	}
 	_, err = tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)

@@ -15,7 +15,7 @@ import (
 // logs nothing and counts against no limit. It is no promise: others may be
 // admitted meanwhile, so Admit decides afresh.
 func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
-	b := newBatch(nil)
+	b := newBatch(nil, nil)
 	err := l.db.View(ctx, func(tx *store.Tx) error {
 		rows, days := l.db.NewBatch(), l.db.NewBatch()
 		b.read(rows, rows.Query, l.db, []*op{{kind: opAdmit, account: a.Account, key: a.Key, admission: a}})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -171,7 +172,7 @@ func TestAdmissibleIsNoReceipt(t *testing.T) {
 		a := admission("a", 1)
 		wantCode(t, f.Admissible(context.Background(), a), fault.InsufficientQuota)
 		f.close()
-		if rows := f.requests(RequestFilter{}); len(rows) != 0 {
+		if rows := f.requests(requestlog.Selection{}); len(rows) != 0 {
 			t.Errorf("%+v", rows)
 		}
 	})

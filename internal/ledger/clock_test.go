@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/repeat"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -290,7 +291,7 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 		tidy()
 		c.add(-jump)
 		tidy()
-		if list := f.requests(RequestFilter{}); len(list) != 5 {
+		if list := f.requests(requestlog.Selection{}); len(list) != 5 {
 			t.Errorf("%d receipts are left of 5", len(list))
 		}
 		if u := f.usage("a"); u.Today.Requests != 5 || u.Today.Cost != 500 {
@@ -310,7 +311,7 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 		f.daysAdd()
 		c.pass(200 * day)
 		tidy()
-		if list := f.requests(RequestFilter{}); len(list) != 0 {
+		if list := f.requests(requestlog.Selection{}); len(list) != 0 {
 			t.Errorf("%d receipts outlived their retention", len(list))
 		}
 		f.audited()

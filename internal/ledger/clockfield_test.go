@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -79,7 +80,7 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 			t.Error(err)
 		}
 		f.close()
-		if list := f.requests(RequestFilter{Account: "a", Status: 402}); len(list) != 1 || list[0].DurationMS != 1234 {
+		if list := f.requests(requestlog.Selection{Account: "a", Status: 402}); len(list) != 1 || list[0].DurationMS != 1234 {
 			t.Errorf("the refusal's receipt %+v; want one that took 1234 ms", list)
 		}
 		if took := time.Duration(strange.Load()); took != 0 {

@@ -25,6 +25,7 @@ type committer struct {
 	batch int64 // number of the last committed batch
 
 	series knownSeries
+	parts  knownParts
 	rows   knownRows
 
 	// exec runs a batch of statements; tests put faults here.
@@ -55,7 +56,7 @@ func newCommitter(l *Ledger) *committer {
 	if exec == nil {
 		exec = func(ctx context.Context, s *store.Session, b *store.Batch, _ phase) error { return s.Run(ctx, b) }
 	}
-	return &committer{l: l, epoch: l.node.Epoch(), exec: exec, series: knownSeries{}}
+	return &committer{l: l, epoch: l.node.Epoch(), exec: exec, series: knownSeries{}, parts: knownParts{}}
 }
 
 // run commits until the queue is closed and empty.
@@ -100,6 +101,7 @@ func (c *committer) commit(ops []*op) {
 		case committed:
 			c.batch++
 			c.series.add(b.newSeries)
+			c.parts.add(b.newParts)
 			c.rows.keep(b)
 			c.l.writing.batch(nil, c.l.now())
 			c.answer(ops, b)
@@ -154,7 +156,7 @@ func (c *committer) try(ops []*op) (verdict, *batch, error) {
 }
 
 func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op) (verdict, *batch, error) {
-	b := newBatch(c.series)
+	b := newBatch(c.series, c.parts)
 	read, err := c.begin(ctx, session, b)
 	if err != nil {
 		return notCommitted, nil, awayError{err}

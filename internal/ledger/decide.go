@@ -28,11 +28,15 @@ type batch struct {
 	decisions map[*op]decision
 	series    knownSeries   // those that the database is known to have
 	newSeries []int64       // and those that this batch writes
+	parts     knownParts    // those that the database is known to have noted
+	newParts  knownParts    // and those that this batch notes
 	known     knownRows     // rows that need not be read
 	version   store.Version // of the database that this batch leaves
 }
 
-func newBatch(series knownSeries) *batch { return &batch{Books: books.New(), series: series} }
+func newBatch(series knownSeries, parts knownParts) *batch {
+	return &batch{Books: books.New(), series: series, parts: parts}
+}
 
 // decide takes the operations into the books, in order.
 func (b *batch) decide(ops []*op, epoch string) {

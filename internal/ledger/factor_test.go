@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -40,7 +41,7 @@ func TestReceiptsKeepTheFactor(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := 0
-		for _, r := range f.requests(RequestFilter{Account: "a", Limit: 10}) {
+		for _, r := range f.requests(requestlog.Selection{Account: "a", Limit: 10}) {
 			if factor, ours := want[r.ID]; ours {
 				if found++; r.Factor != factor {
 					t.Errorf("%s was admitted by %s and says %s", r.ID, factor, r.Factor)

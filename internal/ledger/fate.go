@@ -48,7 +48,8 @@ func (c *committer) rejoin(cause error) {
 		cancel()
 		if err == nil {
 			c.l.writing.beats(nil, c.l.now())
-			c.epoch, c.batch, c.series = c.l.node.Epoch(), 0, knownSeries{} // the books may be older ones
+			c.epoch, c.batch = c.l.node.Epoch(), 0
+			c.series, c.parts = knownSeries{}, knownParts{} // the books may be older ones
 			return
 		}
 		c.l.log.Warn("ledger: the node cannot register", "error", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -91,7 +92,7 @@ func TestLostCommitIsResolvedExactlyOnce(t *testing.T) {
 					if st := f.state("a"); st.Held != 0 || st.Balance != money.USD/2 {
 						t.Errorf("%+v; want one charge of 0.5", st)
 					}
-					if list := f.requests(RequestFilter{}); len(list) != 1 {
+					if list := f.requests(requestlog.Selection{}); len(list) != 1 {
 						t.Errorf("%d receipts; want 1", len(list))
 					}
 					f.audited()

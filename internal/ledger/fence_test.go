@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -121,7 +122,7 @@ func TestLostCommitMeetsFence(t *testing.T) {
 			if st := f.state("a"); st.Held != 0 || st.Balance != 100*money.USD-charged {
 				t.Errorf("%+v; want %s charged", st, charged)
 			}
-			for _, r := range f.requests(RequestFilter{}) {
+			for _, r := range f.requests(requestlog.Selection{}) {
 				if r.Status >= 400 && r.Cost > 0 {
 					t.Errorf("an error was charged: %+v", r)
 				}
@@ -173,7 +174,7 @@ func TestLifeThatNobodyRemembers(t *testing.T) {
 	if st := f.state("a"); st.Held != 0 || st.Balance != 99*money.USD {
 		t.Errorf("%+v; want one charge of 1, and nothing held", st)
 	}
-	if n := len(f.requests(RequestFilter{Status: 402})); n != 1 {
+	if n := len(f.requests(requestlog.Selection{Status: 402})); n != 1 {
 		t.Errorf("%d rows of the refusal; want 1", n)
 	}
 	f.audited()

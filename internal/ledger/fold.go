@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/movement"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -133,7 +134,9 @@ type foldChunkRows struct {
 	ids    []string
 	totals map[foldKey]*Totals
 	months map[int64]*foldMonth
+	keys   []string
 	last   int64       // the newest day among them
+	newest int64       // the newest number in the account's log
 	chain  audit.Chain // of the deleted, so that the running balance can be proved without them
 	kept   []audit.Kept
 	days   days             // what a former version has left out of them
@@ -157,7 +160,8 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRow
 			return nil, err
 		}
 		r.series.Account = account
-		chunk.ids, chunk.last = append(chunk.ids, r.id), max(chunk.last, r.day)
+		chunk.ids, chunk.last, chunk.newest = append(chunk.ids, r.id), max(chunk.last, r.day), m.seq
+		chunk.keys = append(chunk.keys, r.series.Key)
 		if r.outcome == Refused {
 			continue
 		}
@@ -247,6 +251,8 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 	if err := closeDaysTx(tx, account, c.last); err != nil {
 		return err
 	}
-	_, err := tx.Exec(`DELETE FROM ledger_receipt WHERE `+tx.In("id", 1), store.List(c.ids))
-	return err
+	if _, err := tx.Exec(`DELETE FROM ledger_receipt WHERE `+tx.In("id", 1), store.List(c.ids)); err != nil {
+		return err
+	}
+	return requestlog.ForgetTx(tx, account, c.keys, c.newest)
 }

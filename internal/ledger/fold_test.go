@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tollgate/internal/ledger/movement"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -47,7 +48,7 @@ func TestFoldKeepsTheBooks(t *testing.T) {
 		if err := f.Fold(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if list := f.requests(RequestFilter{Limit: 5000}); len(list) != 1 {
+		if list := f.requests(requestlog.Selection{Limit: 5000}); len(list) != 1 {
 			t.Errorf("%d receipts are left; want the young one", len(list))
 		}
 		after := f.usage("a")

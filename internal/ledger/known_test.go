@@ -35,9 +35,10 @@ func (r *rowReader) exec(ctx context.Context, s *store.Session, b *store.Batch, 
 	}
 	r.begun = true
 	var now store.Version
-	look, stored := r.c.l.db.NewBatch(), newBatch(nil)
+	look, stored := r.c.l.db.NewBatch(), newBatch(nil, nil)
 	look.Version(&now)
-	look.Query(stored.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, day, low_set, low_armed, low_nano
+	look.Query(stored.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, parted_seq, day,
+		low_set, low_armed, low_nano
 		FROM ledger_account`)
 	look.Query(stored.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano,
 		spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms FROM ledger_key`)
@@ -158,7 +159,7 @@ func (f *fixture) request(ctx context.Context, rnd *rand.Rand, account string) {
 // TestKnownRowsAreBounded: they are forgotten where there are too many.
 func TestKnownRowsAreBounded(t *testing.T) {
 	t.Parallel()
-	b := newBatch(nil)
+	b := newBatch(nil, nil)
 	b.known.accounts, b.known.keys = map[string]books.AccountRow{"old": {ID: "old"}}, map[string]books.KeyRow{}
 	for i := range maxKnownRows {
 		id := string(rune('a'+i%26)) + time.Duration(i).String()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -67,7 +68,7 @@ func TestLeavingDuringAdmission(t *testing.T) {
 		}
 		group.Wait()
 		f.close() // all that waits is committed
-		list := f.requests(RequestFilter{Status: StatusClosed})
+		list := f.requests(requestlog.Selection{Status: StatusClosed})
 		if len(list) != callers {
 			t.Errorf("%d receipts of %d requests", len(list), callers)
 		}

@@ -172,6 +172,7 @@ func (l *Ledger) Run(ctx context.Context) {
 		every(time.Second, "log sampled refusals", l.flushRefusals),
 		every(10*time.Minute, "fold old receipts", l.Fold),
 		loop.Loop{Room: "ledger", Does: "add receipts to their days", Log: l.log, Period: time.Minute, Step: l.Date},
+		loop.Loop{Room: "ledger", Does: "note the parts of the request log", Log: l.log, Period: 10 * time.Minute, Step: l.Part},
 	)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/audit"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -187,20 +188,20 @@ func (f *fixture) usage(account string) Usage {
 	return u
 }
 
-func (f *fixture) requests(filter RequestFilter) []Receipt {
+func (f *fixture) requests(filter requestlog.Selection) []Receipt {
 	f.t.Helper()
 	if filter.Limit == 0 {
 		filter.Limit = 1000
 	}
-	var list []Receipt
+	var page requestlog.Page
 	err := f.db.View(context.Background(), func(tx *store.Tx) (err error) {
-		list, _, err = RequestsTx(tx, filter)
+		page, err = requestlog.ListTx(tx, filter)
 		return err
 	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return list
+	return page.Receipts
 }
 
 // audited checks the books, which every test leaves in order.
@@ -247,7 +248,7 @@ func TestHoldAndSettle(t *testing.T) {
 		if k.Spent != money.USD/4 || k.SpentToday != money.USD/4 || k.Held != 0 || k.LastUsedMS == 0 {
 			t.Errorf("key: %+v", k)
 		}
-		list := f.requests(RequestFilter{Account: "a"})
+		list := f.requests(requestlog.Selection{Account: "a"})
 		if len(list) != 1 || list[0].Cost != money.USD/4 || list[0].Held != money.USD/2 || list[0].Status != 200 || list[0].Tokens.Prompt != 10 {
 			t.Errorf("receipts: %+v", list)
 		}
@@ -375,4 +376,18 @@ func TestManyCallersOnManyAccounts(t *testing.T) {
 		}
 		f.audited()
 	})
+}
+
+func update(t *testing.T, db *store.DB, fn func(tx *store.Tx) error) {
+	t.Helper()
+	if err := db.Update(context.Background(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func view(t *testing.T, db *store.DB, fn func(tx *store.Tx) error) {
+	t.Helper()
+	if err := db.View(context.Background(), fn); err != nil {
+		t.Fatal(err)
+	}
 }

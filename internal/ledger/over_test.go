@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,5 +96,38 @@ func TestUsageAboveHoldsWithoutEnd(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// TestSumsOfOverAreFound asks both databases how they would read each of the sums: what
+// they read is summed, in whatever order, but no table is read as a whole.
+func TestSumsOfOverAreFound(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const rows = 6_000
+		update(t, db, func(tx *store.Tx) error {
+			_, err := tx.Exec(`INSERT INTO ledger_over (account, key, line, over_nano)
+				WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+				SELECT 'a' || CAST(i % 500 AS TEXT), 'k' || CAST(i / 500 AS TEXT), 'l' || CAST(i % 40 AS TEXT), 1 FROM n`, rows)
+			return err
+		})
+		update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err })
+		view(t, db, func(tx *store.Tx) error {
+			if err := tx.ByIndex(); err != nil {
+				return err
+			}
+			some := store.List([]string{"a1", "a2"})
+			storetest.WalksIndex(t, tx, "over of requests", overOfRequests(tx), store.List([]string{"req_103000"}))
+			for name, plan := range map[string][]string{
+				"accounts": storetest.Plan(t, tx, overOfAccounts(tx), some),
+				"keys":     storetest.Plan(t, tx, overOfKeys(tx), some, some),
+				"lines":    storetest.Plan(t, tx, overOfLines(tx), store.List([]string{"l1"})),
+			} {
+				if slices.ContainsFunc(plan, storetest.ReadsAll) {
+					t.Errorf("over of %s: %q", name, plan)
+				}
+			}
+			return nil
+		})
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -25,11 +26,12 @@ func TestRefusedRequestsAreInTheLogAlone(t *testing.T) {
 		}
 		f.Refused(Refusal{Request: "req_x", Status: 401, Code: "invalid_api_key", Received: time.Now()})
 		f.close() // commits what waits
-		list := f.requests(RequestFilter{})
+		list := f.requests(requestlog.Selection{})
 		if len(list) != 2 {
 			t.Fatalf("%d receipts; want 2", len(list))
 		}
-		if list := f.requests(RequestFilter{Account: "a"}); len(list) != 1 || list[0].Status != 402 || list[0].Code != "insufficient_quota" {
+		if list := f.requests(requestlog.Selection{Account: "a"}); len(list) != 1 || list[0].Status != 402 ||
+			list[0].Code != "insufficient_quota" {
 			t.Errorf("receipts of the account: %+v", list)
 		}
 		if u := f.usage("a"); u.Total != (Totals{}) {
@@ -58,7 +60,7 @@ func TestStrangersTextFitsAReceipt(t *testing.T) {
 		h := f.mustAdmit("a", 1)
 		h.Release(End{Outcome: Failed, Status: 400, Code: "vendor\x00code"})
 		f.close()
-		list := f.requests(RequestFilter{})
+		list := f.requests(requestlog.Selection{})
 		if len(list) != 3 || broken.Load() != 0 {
 			t.Fatalf("%d receipts, %d broken batches; want 3 and none", len(list), broken.Load())
 		}
@@ -80,7 +82,7 @@ func TestFloodsOfRefusalsAreSampledAndCounted(t *testing.T) {
 			f.logRefusal(r)
 		}
 		f.close()
-		list := f.requests(RequestFilter{Limit: 2 * n})
+		list := f.requests(requestlog.Selection{Limit: 2 * n})
 		var counted int64
 		for _, r := range list {
 			counted += r.StandsFor
@@ -116,7 +118,7 @@ func TestStrangersHaveFewRows(t *testing.T) {
 		refuse(Refusal{Status: 401, Code: "missing_api_key"}) // the first of its code
 		f.close()
 		rows, counted := map[string]int{}, map[string]int64{}
-		for _, r := range f.requests(RequestFilter{Limit: 3 * n}) {
+		for _, r := range f.requests(requestlog.Selection{Limit: 3 * n}) {
 			rows[r.Code]++
 			counted[r.Code] += r.StandsFor
 		}
@@ -199,14 +201,14 @@ func TestRowsOfStrangersAreKeptForADay(t *testing.T) {
 		if err := f.Fold(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if list := f.requests(RequestFilter{}); len(list) != 3 {
+		if list := f.requests(requestlog.Selection{}); len(list) != 3 {
 			t.Errorf("%d rows before the day is over, want 3", len(list))
 		}
 		c.add(2 * time.Hour)
 		if err := f.Fold(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if list := f.requests(RequestFilter{}); len(list) != 2 || list[0].Account != "" || list[1].Account != "a" {
+		if list := f.requests(requestlog.Selection{}); len(list) != 2 || list[0].Account != "" || list[1].Account != "a" {
 			t.Errorf("rows after a day: %+v; want the young one and the account's", list)
 		}
 		f.audited()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -100,7 +101,7 @@ func TestDaysOfAFormerVersion(t *testing.T) {
 		if err := f.Fold(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if left := f.requests(RequestFilter{Limit: 100}); len(left) != 0 {
+		if left := f.requests(requestlog.Selection{Limit: 100}); len(left) != 0 {
 			t.Fatalf("%d receipts are left", len(left))
 		}
 		same()

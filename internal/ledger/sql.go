@@ -46,7 +46,7 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 		}
 	}
 	if accounts = b.unknownAccounts(distinct(accounts)); len(accounts) > 0 {
-		locked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, day, low_set, low_armed, low_nano
+		locked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, parted_seq, day, low_set, low_armed, low_nano
 			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
 	}
 	for _, o := range ops {
@@ -87,11 +87,12 @@ func distinct(ids []string) []string {
 func (b *batch) scanAccount(row store.Row) error {
 	var a books.AccountRow
 	var disabled, set, armed int64
-	if err := row.Scan(&a.ID, (*int64)(&a.Balance), (*int64)(&a.Held), (*int64)(&a.Floor), &disabled, &a.Seq, &a.Day,
+	if err := row.Scan(&a.ID, (*int64)(&a.Balance), (*int64)(&a.Held), (*int64)(&a.Floor), &disabled, &a.Seq, &a.Parted, &a.Day,
 		&set, &armed, (*int64)(&a.Low.Amount)); err != nil {
 		return err
 	}
 	a.Disabled, a.Low.Set, a.Low.Armed = disabled != 0, set != 0, armed != 0
+	a.Whole = a.Parted == a.Seq
 	b.Accounts[a.ID] = &a
 	return nil
 }
@@ -143,8 +144,9 @@ func (b *batch) scanHold(row store.Row) error {
 
 // What a batch writes of each table.
 var (
-	updateAccounts = store.Update("ledger_account", "balance_nano bigint, held_nano bigint, seq bigint, day bigint, id text")
-	updateKeys     = store.Update("ledger_key",
+	updateAccounts = store.Update("ledger_account",
+		"balance_nano bigint, held_nano bigint, seq bigint, parted_seq bigint, day bigint, id text")
+	updateKeys = store.Update("ledger_key",
 		`spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
 		hits bigint, last_used_ms bigint, id text`)
 	insertHits  = store.Insert("ledger_hit", "key text, n bigint, at_ms bigint", "")
@@ -162,7 +164,10 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	rows := updateAccounts.Make(len(b.Accounts))
 	for _, a := range b.Accounts {
 		if a.Dirty {
-			rows = append(rows, int64(a.Balance), int64(a.Held), a.Seq, a.Day, a.ID)
+			if a.Whole {
+				a.Parted = a.Seq
+			}
+			rows = append(rows, int64(a.Balance), int64(a.Held), a.Seq, a.Parted, a.Day, a.ID)
 		}
 	}
 	q.Rows(updateAccounts, rows)
@@ -192,6 +197,7 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 		q.Exec(nil, `DELETE FROM ledger_hold WHERE `+db.In("id", 1), store.List(b.GoneHolds))
 	}
 	b.writeReceipts(q)
+	b.writeParts(q)
 	b.writeOver(q)
 	b.writeUsage(q)
 	b.writeSeries(q)

@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -167,18 +168,18 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 		list(show.Movements(moves, page.Base+"/operator"), more, page.Last(moves, func(e movement.Entry) string { return e.ID }),
 			"No money has moved yet.")
 	case "requests":
-		found, more, err := ledger.RequestsTx(tx, ledger.RequestFilter{Account: a.ID, After: after, Limit: page.Rows})
+		found, err := requestlog.ListTx(tx, requestlog.Selection{Account: a.ID, After: after, Limit: page.Rows})
 		if err != nil {
 			return err
 		}
-		list(requestsTable(found), more, page.Last(found, func(r ledger.Receipt) string { return r.ID }), "No requests yet.")
+		list(requestsTable(found.Receipts, nil), found.More, found.Next, "No requests yet.")
 	case "jobs":
 		found, more, err := job.ListTx(tx, job.Filter{Account: a.ID, After: after, Limit: page.Rows})
 		if err != nil {
 			return err
 		}
 		jobs := jobRows(found)
-		list(jobsTable(jobs), more, page.Last(jobs, func(j jobRow) string { return j.ID }), "No jobs in the record.")
+		list(jobsTable(jobs, nil), more, page.Last(jobs, func(j jobRow) string { return j.ID }), "No jobs in the record.")
 	case "webhook":
 		found, more, err := c.Webhooks.DeliveriesTx(tx, a.ID, after, page.Rows)
 		if err != nil {

@@ -3,7 +3,6 @@ package operatorpages
 import (
 	"slices"
 
-	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
@@ -28,8 +27,6 @@ var deliveryStates = []struct{ state, word string }{
 func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 	const path = "/operator/deliveries"
 	var shown deliveriesPage
-	var chosen bool
-	shown.Filters, chosen = filtersOf(v, path, "account")
 	f := webhook.DeliveryFilter{Account: v.Query("account"), State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
 	shown.Tabs.Label = "State"
 	for _, one := range deliveryStates {
@@ -41,20 +38,18 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 	if !slices.ContainsFunc(shown.Tabs.Items, func(t part.Tab) bool { return t.Current }) {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of deliveries.", fault.Shown(f.State))
 	}
-	if f.State != "" {
-		chosen = true
-		shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "state", Kind: part.Unshown, Value: f.State})
-	}
-	if err := v.View(func(tx *store.Tx) error {
+	if err := v.View(func(tx *store.Tx) (err error) {
+		if shown.Filters, err = c.filtersTx(tx, v, path, nil, "account"); err != nil {
+			return err
+		}
+		if f.State != "" {
+			shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "state", Kind: part.Unshown, Value: f.State})
+		}
 		list, more, err := c.Webhooks.LogTx(tx, f)
 		if err != nil {
 			return err
 		}
-		var owners []string
-		for _, d := range list {
-			owners = append(owners, d.Account)
-		}
-		names, err := account.NamesTx(tx, owners)
+		names, err := accountNamesTx(tx, list, func(d webhook.Delivery) string { return d.Account })
 		shown.Table = deliveriesTable(list)
 		shown.Table.Columns = slices.Insert(shown.Table.Columns, 1, part.Column{Title: "Account"})
 		for i, d := range list {
@@ -69,7 +64,7 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 	if len(shown.Table.Rows) == 0 {
 		shown.Empty = &part.Empty{Title: "Nothing was delivered yet", Text: "What is sent to the receivers of accounts stands here for as " +
 			"long as webhook deliveries are kept, with each attempt's answer."}
-		if chosen {
+		if shown.Filters.Clear != "" || f.State != "" {
 			shown.Empty = page.NoneMatch(path, "All deliveries")
 		}
 	}

@@ -35,12 +35,13 @@ func TestDeliveries(t *testing.T) {
 			}
 			return nil
 		})
-		b.Get(path).Want(t, http.StatusOK, ">ada<", ">bob<", "failing.example", "waiting.example", "/console/operator/deliveries/"+id+"/resend")
+		b.Get(path).Want(t, http.StatusOK, ">ada</a>", ">bob</a>", "failing.example", "waiting.example",
+			"/console/operator/deliveries/"+id+"/resend")
 		for query, want := range map[string][2]string{
 			"?state=failed":                                 {"failing.example", "waiting.example"},
 			"?state=pending":                                {"waiting.example", "failing.example"},
-			"?state=delivered":                              {">bob<", "failing.example"},
-			"?account=" + s.Accounts["bob"].ID:              {">bob<", ">ada<"},
+			"?state=delivered":                              {">bob</a>", "failing.example"},
+			"?account=" + s.Accounts["bob"].ID:              {">bob</a>", ">ada</a>"},
 			"?state=failed&account=" + s.Accounts["bob"].ID: {"Nothing matches these filters", "failing.example"},
 		} {
 			got := b.Get(path + query)

@@ -70,14 +70,18 @@ func (r jobRow) badge() part.Badge {
 	return b
 }
 
-func jobsTable(rows []jobRow) part.DataTable {
-	t := part.DataTable{Caption: "Jobs", Columns: []part.Column{{Title: "Time"}, {Title: "State"}, {Title: "Model"},
-		{Title: "Line", Fold: true}, {Title: "Account", Fold: true}, {Title: "Attempts", Right: true, Fold: true},
+// jobsTable lists jobs with whose they are, unless they are all one account's.
+func jobsTable(rows []jobRow, names map[string]string) part.DataTable {
+	t := part.DataTable{Caption: "Jobs", Columns: []part.Column{{Title: "Time"}, {Title: "Account"}, {Title: "State"}, {Title: "Model"},
+		{Title: "Line", Fold: true}, {Title: "Attempts", Right: true, Fold: true},
 		{Title: "On hold", Right: true, Fold: true}, {Title: "Cost", Right: true}, {Title: "Job", Fold: true}}}
 	for _, r := range rows {
 		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/jobs/" + r.ID, Cells: []any{part.Moment{MS: r.Created * 1000},
-			r.badge(), r.Model, part.Dashed(r.Line), part.Ident{ID: r.Account, Cut: true}, part.Count{N: int64(len(r.Attempts))},
+			owner(names, r.Account), r.badge(), r.Model, part.Dashed(r.Line), part.Count{N: int64(len(r.Attempts))},
 			part.Money{Amount: r.Held}, part.Money{Amount: r.Cost}, part.Ident{ID: r.ID, Cut: true}}})
+	}
+	if names == nil {
+		t = t.Without(1)
 	}
 	return t
 }
@@ -85,8 +89,6 @@ func jobsTable(rows []jobRow) part.DataTable {
 func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 	const path = "/operator/jobs"
 	var shown jobsPage
-	var chosen bool
-	shown.Filters, chosen = filtersOf(v, path, "account", "key", "model", "line", "code")
 	status := v.Query("status")
 	shown.Tabs.Label = "State"
 	known := false
@@ -105,15 +107,25 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 	if !known {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of jobs.", status)
 	}
-	if status != "" {
-		shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "status", Kind: part.Unshown, Value: status})
-	}
-	if err := v.View(func(tx *store.Tx) error {
-		found, more, err := job.ListTx(tx, job.Filter{Account: v.Query("account"), Key: v.Query("key"), Code: v.Query("code"),
-			Model: v.Query("model"), Line: v.Query("line"),
-			Status: status, After: v.Query("after"), Limit: page.Rows})
+	if err := v.View(func(tx *store.Tx) (err error) {
+		if shown.Filters, err = c.filtersTx(tx, v, path, jobCodes(), "account", "key", "model", "line", "code", "since", "until"); err != nil {
+			return err
+		}
+		if status != "" {
+			shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "status", Kind: part.Unshown, Value: status})
+		}
+		f, none, err := chosenTx(tx, v, &shown.Filters)
+		if err != nil || none {
+			return err
+		}
+		found, more, err := job.ListTx(tx, job.Filter{Account: f.Account, Key: f.Key, Code: f.Code, Model: f.Model, Line: f.Line,
+			SinceMS: f.SinceMS, UntilMS: f.UntilMS, Status: status, After: f.After, Limit: f.Limit})
+		if err != nil {
+			return err
+		}
 		rows := jobRows(found)
-		shown.Table = jobsTable(rows)
+		names, err := accountNamesTx(tx, rows, func(r jobRow) string { return r.Account })
+		shown.Table = jobsTable(rows, names)
 		shown.Pager = v.Pager(path, more, page.Last(rows, func(r jobRow) string { return r.ID }))
 		return err
 	}); err != nil {
@@ -122,7 +134,7 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 	if len(shown.Table.Rows) == 0 {
 		shown.Empty = &part.Empty{Title: "No jobs in the record",
 			Text: "Images and clips appear here when they are submitted, and stay for job_retention."}
-		if chosen || status != "" {
+		if shown.Filters.Clear != "" || status != "" {
 			shown.Empty = page.NoneMatch(path, "All jobs")
 		}
 	}

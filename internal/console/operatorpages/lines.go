@@ -174,7 +174,8 @@ func (c *console) lineActs(v *page.Visit, l line.Joined, all []line.Joined) (act
 		drain := part.Confirm{ID: "drain-" + l.Line, Button: "Drain", Title: "Drain the line " + l.Line + "?", Action: path + "/drain",
 			Text: []string{"No node begins anything new on it until you resume it. What runs on it ends as usual."}}
 		if alone := c.servedAlone(l.Line, all); len(alone) > 0 {
-			drain.Text = append(drain.Text, "No other line in use has "+part.Words(alone)+": requests for it fail until then, and nobody is charged.")
+			drain.Text = append(drain.Text, "No other line in use has "+part.Words(alone)+
+				": requests for it fail until then, and nobody is charged.")
 		}
 		acts = append(acts, v.Confirm(drain))
 	}

@@ -28,13 +28,14 @@ func (c *console) showLog(v *page.Visit) (page.Outgoing, error) {
 	for _, one := range operator.Acts() {
 		act.Options = append(act.Options, part.Option{Value: one, Label: actWords(one), On: one == v.Query("act")})
 	}
-	filters, chosen := filtersOf(v, path, "object", "account")
-	filters.Fields = append([]part.FormField{act}, filters.Fields...)
-	if v.Query("act") != "" {
-		filters.Clear, chosen = page.Base+path, true
-	}
-	shown.Filters = filters
-	if err := v.View(func(tx *store.Tx) error {
+	if err := v.View(func(tx *store.Tx) (err error) {
+		if shown.Filters, err = c.filtersTx(tx, v, path, nil, "account", "object"); err != nil {
+			return err
+		}
+		shown.Filters.Fields = append([]part.FormField{act}, shown.Filters.Fields...)
+		if v.Query("act") != "" {
+			shown.Filters.Clear = page.Base + path
+		}
 		list, more, err := operator.LogTx(tx, operator.LogFilter{Act: v.Query("act"), Object: v.Query("object"), Account: v.Query("account"),
 			After: v.Query("after"), Limit: page.Rows})
 		shown.Table = logTable(list)
@@ -46,7 +47,7 @@ func (c *console) showLog(v *page.Visit) (page.Outgoing, error) {
 	if len(shown.Table.Rows) == 0 {
 		shown.Empty = &part.Empty{Title: "Nothing was done yet",
 			Text: "What operators do stands here, from the console, the operator API and the shell."}
-		if chosen {
+		if shown.Filters.Clear != "" {
 			shown.Empty = page.NoneMatch(path, "Clear filters")
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/line"
 	"tollgate/internal/store"
 )
@@ -23,47 +25,83 @@ type requestsPage struct {
 func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 	const path = "/operator/requests"
 	var shown requestsPage
-	var chosen bool
-	shown.Filters, chosen = filtersOf(v, path, "account", "key", "model", "line", "code", "status")
-	f := ledger.RequestFilter{Account: v.Query("account"), Model: v.Query("model"), Line: v.Query("line"),
-		Key: v.Query("key"), Code: v.Query("code"), After: v.Query("after"),
-		Limit: page.Rows}
-	status := shown.Filters.Fields[5].Value
-	if n, err := strconv.Atoi(status); err == nil && n >= 100 && n <= 599 {
-		f.Status = n
-	} else if status != "" {
-		shown.Filters.Fields[5].Wrong = "A status is a number such as 429."
-		f.Status = -1
-	}
-	if f.Status >= 0 {
-		if err := v.View(func(tx *store.Tx) error {
-			found, more, err := ledger.RequestsTx(tx, f)
-			shown.Table = requestsTable(found)
-			shown.Pager = v.Pager(path, more, page.Last(found, func(r ledger.Receipt) string { return r.ID }))
+	if err := v.View(func(tx *store.Tx) (err error) {
+		if shown.Filters, err = c.filtersTx(tx, v, path, requestCodes(), "account", "key", "model", "line", "status", "code",
+			"since", "until", "min_duration_ms"); err != nil {
 			return err
-		}); err != nil {
-			return nil, err
 		}
+		f, none, err := chosenTx(tx, v, &shown.Filters)
+		if err != nil || !outcomeOf(v, &shown.Filters, &f) || none {
+			return err
+		}
+		found, err := requestlog.ListTx(tx, f)
+		if err != nil {
+			return err
+		}
+		names, err := accountNamesTx(tx, found.Receipts, func(r ledger.Receipt) string { return r.Account })
+		shown.Table, shown.Pager = requestsTable(found.Receipts, names), v.Pager(path, found.More, found.Next)
+		shown.Empty = show.NoneSince(found, shown.Pager)
+		return err
+	}); err != nil {
+		return nil, err
 	}
-	if len(shown.Table.Rows) == 0 {
+	if len(shown.Table.Rows) == 0 && shown.Empty == nil {
 		shown.Empty = &part.Empty{Title: "No requests yet", Text: "Each call of a key appears here within a second, refused ones too."}
-		if chosen {
+		if shown.Filters.Clear != "" {
 			shown.Empty = page.NoneMatch(path, "Clear filters")
 		}
 	}
 	return page.Whole{Name: "requests", Title: "Requests", Main: shown}, nil
 }
 
-// requestsTable lists requests with whose they are and which line answered.
-func requestsTable(list []ledger.Receipt) part.DataTable {
-	t := part.DataTable{Caption: "Requests", Columns: []part.Column{{Title: "Time"}, {Title: "Account", Fold: true}, {Title: "Model"},
+// outcomeOf reads how requests ended and how long they took; false: something is wrong
+// with it, which stands beside the fields.
+func outcomeOf(v *page.Visit, shown *part.Filters, f *requestlog.Selection) bool {
+	var err error
+	fine := true
+	if text := v.Query("status"); text != "" {
+		if f.Status, err = strconv.Atoi(text); err != nil || f.Status < 100 || f.Status > 599 {
+			fieldOf(shown, "status").Wrong, fine = "A status is a number such as 429.", false
+		}
+	}
+	if text := v.Query("min_duration_ms"); text != "" {
+		if f.MinDurationMS, err = strconv.ParseInt(text, 10, 64); err != nil || f.MinDurationMS < 0 {
+			fieldOf(shown, "min_duration_ms").Wrong, fine = "A whole number of milliseconds, such as 10000.", false
+		}
+	}
+	return fine
+}
+
+// accountNamesTx are the names of the accounts that a list names.
+func accountNamesTx[T any](tx *store.Tx, list []T, of func(T) string) (map[string]string, error) {
+	ids := make([]string, 0, len(list))
+	for _, one := range list {
+		ids = append(ids, of(one))
+	}
+	return account.NamesTx(tx, ids)
+}
+
+// owner shows whose something is, by name where there is one.
+func owner(names map[string]string, id string) any {
+	if name := names[id]; name != "" {
+		return part.Text{Text: name, Title: id}
+	}
+	return part.Ident{ID: part.Dashed(id), Cut: true}
+}
+
+// requestsTable lists requests with whose they are, unless they are all one account's, and
+// which line answered.
+func requestsTable(list []ledger.Receipt, names map[string]string) part.DataTable {
+	t := part.DataTable{Caption: "Requests", Columns: []part.Column{{Title: "Time"}, {Title: "Account"}, {Title: "Model", Fold: true},
 		{Title: "Line", Fold: true}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
 		{Title: "Took", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
 		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/requests/" + r.ID, Cells: []any{part.Moment{MS: r.CreatedMS},
-			part.Ident{ID: r.Account, Cut: true}, r.Model, part.Dashed(r.Line), show.Status(r.Status, r.Code),
-			show.Tokens(r.Tokens),
+			owner(names, r.Account), r.Model, part.Dashed(r.Line), show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
 			part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS}, part.Ident{ID: r.ID, Cut: true}}})
+	}
+	if names == nil {
+		t = t.Without(1)
 	}
 	return t
 }
@@ -87,7 +125,8 @@ func attemptsTable(raw json.RawMessage) part.DataTable {
 		if a.Status != 0 {
 			answer.Word += " " + strconv.Itoa(a.Status)
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{a.Line, answer, part.Text{Text: part.Dashed(a.Cause + stateWords(a.Skipped))},
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{lineLink(a.Line), answer,
+			part.Text{Text: part.Dashed(a.Cause + stateWords(a.Skipped))},
 			part.Took{MS: a.FirstByteMS}, part.Took{MS: a.DurationMS}, known(a.LineCost)}})
 	}
 	return t

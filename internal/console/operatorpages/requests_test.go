@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger"
@@ -18,14 +19,29 @@ func TestRequestsOfAllAccounts(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
 		b.Get("/console/operator/requests").Want(t, http.StatusOK, "No requests yet")
-		k := s.Key("ada", "ci")
-		s.Books.Refused(ledger.Refusal{Request: "req_00000000000000000000000001", Account: k.Account, Key: k.ID, Model: "sandbox-chat",
-			Endpoint: "/v1/chat/completions", Status: 429, Code: "rate_limit_exceeded"})
+		k, request := s.Key("ada", "ci"), id.New("req_")
+		s.Books.Refused(ledger.Refusal{Request: request, Account: k.Account, Key: k.ID, Model: "sandbox-chat",
+			Endpoint: "/v1/chat/completions", Received: time.Now(), Status: 429, Code: "rate_limit_exceeded"})
 		s.CloseBooks()
-		b.Get("/console/operator/requests?status=429").Want(t, http.StatusOK, "rate_limit_exceeded", "req_00000000000000000000000001")
+		b.Get("/console/operator/requests?status=429").Want(t, http.StatusOK, "rate_limit_exceeded", request)
 		b.Get("/console/operator/requests?status=500").Want(t, http.StatusOK, "Nothing matches")
 		b.Get("/console/operator/requests?status=many").Want(t, http.StatusOK, "A status is a number")
-		b.Get("/console/operator/requests/req_00000000000000000000000001").Want(t, http.StatusOK, "No line was asked", k.Account)
+		for query, found := range map[string]bool{
+			"account=" + k.Account: true, "account=" + s.Accounts["bob"].ID: false, "key=" + k.ID: true, "key=" + k.Hint: true, "key=none": false,
+			"model=sandbox-chat": true, "model=gone": false, "code=rate_limit_exceeded": true, "code=other": false, "line=sandbox": false,
+			"since=2026-01-01": true, "until=2026-01-01": false, "since=2026-01-01&until=2100-12-31": true, "min_duration_ms=0": true,
+			"min_duration_ms=5": false, "min_duration_ms=-1": false, "since=yesterday": false,
+		} {
+			page := b.Get("/console/operator/requests?" + query)
+			page.Want(t, http.StatusOK, `<option value="`+k.Account+`"`, "Clear filters")
+			if got := strings.Contains(page.Body.String(), request); got != found {
+				t.Errorf("%s: found is %v: %s", query, got, page.Body)
+			}
+		}
+		b.Get("/console/operator/requests?key=none").Want(t, http.StatusOK, "No single key has this hint.")
+		b.Get("/console/operator/requests?since=yesterday").Want(t, http.StatusOK, "A day such as 2026-05-31.")
+		b.Get("/console/operator/requests").Want(t, http.StatusOK, `title="`+k.Account+`">ada</span>`)
+		b.Get("/console/operator/requests/"+request).Want(t, http.StatusOK, "No line was asked", k.Account)
 		b.Get("/console/operator/requests/req_00000000000000000000000002").Want(t, http.StatusNotFound)
 		b.Get("/console/operator/jobs").Want(t, http.StatusOK, "No jobs")
 		b.Get("/console/operator/jobs?status=queued").Want(t, http.StatusOK, "Nothing matches")
@@ -50,7 +66,8 @@ func TestRequestIsExplained(t *testing.T) {
 		}
 		refund := html.UnescapeString(regexp.MustCompile(`href="([^"]+)"[^>]*>Give \$0.000875 back`).FindStringSubmatch(page.Body.String())[1])
 		b.Get(strings.TrimSuffix(refund, "#f-usd")).Want(t, http.StatusOK, `value="0.000875"`, `value="refund of `+done+`"`)
-		b.Get("/console/operator/requests/"+broken).Want(t, http.StatusOK, "broke off (upstream_timeout)", "what came until it broke off is charged")
+		b.Get("/console/operator/requests/"+broken).Want(t, http.StatusOK, "broke off (upstream_timeout)",
+			"what came until it broke off is charged")
 
 		s.Books.Refused(ledger.Refusal{Request: "req_00000000000000000000000001", Account: ada, Model: "swift-1",
 			Endpoint: "/v1/chat/completions", Status: 402, Code: "insufficient_quota"})

@@ -20,7 +20,7 @@ type FormField struct {
 	Name, Label string
 	Kind        string // empty: text
 	Value       string
-	Options     []Option // of a choice
+	Options     []Option // of a choice; a text proposes them
 	On          bool     // of a check
 	Hint, Wrong string
 	Before      string // what stands before the value, as a $

@@ -25,6 +25,8 @@ func kit(word string) []any {
 		{Name: "d", Kind: Checks, Label: word, Options: []Option{{word, word, true}}},
 		{Name: "e", Kind: Check, Label: word, On: true},
 		{Name: "f", Kind: Unshown, Value: word},
+		{Name: "i", Label: word, Options: []Option{{Value: word}}},
+		{Name: "j", Kind: "date", Label: word, Value: "2026-05-31"},
 		{Name: "g", Kind: "password", Label: word, Complete: "current-password"},
 	}}
 	link := Link{Href: "/console/x?y=" + word, Text: word, Icon: "plus", Button: true, Main: true}

@@ -3,6 +3,7 @@ package part
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -53,6 +54,20 @@ func (t DataTable) Placed(r DataRow) []placed {
 
 // Footing are the cells of the foot in their columns.
 func (t DataTable) Footing() []placed { return t.Placed(DataRow{Cells: t.Foot}) }
+
+// Without is the table without one of its columns.
+func (t DataTable) Without(column int) DataTable {
+	t.Columns = slices.Delete(slices.Clone(t.Columns), column, column+1)
+	rows := make([]DataRow, len(t.Rows))
+	for i, r := range t.Rows {
+		rows[i] = DataRow{Href: r.Href, Cells: slices.Delete(slices.Clone(r.Cells), column, column+1)}
+	}
+	t.Rows = rows
+	if t.Foot != nil {
+		t.Foot = slices.Delete(slices.Clone(t.Foot), column, column+1)
+	}
+	return t
+}
 
 // CSV writes the table as it is for machines: amounts exact, times in ISO 8601
 // and UTC. A text that a spreadsheet would take for a formula gets a ' in front.

@@ -55,7 +55,8 @@ func TestBillAddsUp(t *testing.T) {
 			"Images,1 image,–,–\n"},
 		"seconds": {"clip", ledger.Receipt{Tokens: ledger.Tokens{Clips: 1, VideoMS: 5000}, Cost: money.USD / 4},
 			"720p,5 seconds,$0.05 per second,$0.25\n"},
-		"clips":                   {"whole", ledger.Receipt{Tokens: ledger.Tokens{Clips: 1}, Cost: 4 * money.USD / 10}, "720p,1 clip,$0.4 per clip,$0.4\n"},
+		"clips": {"whole", ledger.Receipt{Tokens: ledger.Tokens{Clips: 1}, Cost: 4 * money.USD / 10},
+			"720p,1 clip,$0.4 per clip,$0.4\n"},
 		"of a model that is gone": {"gone", ledger.Receipt{Tokens: ledger.Tokens{Prompt: 3}, Cost: 7}, "Prompt,3 tokens,–,–\n"},
 		"nothing":                 {"chat", ledger.Receipt{}, ""},
 	} {

@@ -6,6 +6,7 @@ import (
 
 	"tollgate/internal/console/part"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 )
 
 // Status shows how a request ended: the status, and the code of an error.
@@ -29,4 +30,15 @@ func Tokens(t ledger.Tokens) part.Text {
 		return part.Text{Text: "–", Muted: true}
 	}
 	return part.Text{Text: part.Thousands(t.Prompt) + " → " + part.Thousands(t.Completion)}
+}
+
+// NoneSince stands where a page of the log has found nothing in as much of it as a page
+// looks through; nil: it has, or there is no more.
+func NoneSince(p requestlog.Page, pager part.Pager) *part.Empty {
+	if len(p.Receipts) > 0 || !p.More {
+		return nil
+	}
+	return &part.Empty{Title: "Nothing matches since " + part.UTC(p.BackMS) + " UTC",
+		Text: "A page looks through so much of the log at a time. " +
+			"A span of days is found at once.", Link: &part.Link{Href: pager.Next, Text: "Look further back", Button: true}}
 }

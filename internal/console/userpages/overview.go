@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -42,11 +43,11 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
-		latest, _, err := ledger.RequestsTx(tx, ledger.RequestFilter{Account: v.Account(), Limit: shownLatest})
+		latest, err := requestlog.ListTx(tx, requestlog.Selection{Account: v.Account(), Limit: shownLatest})
 		if err != nil {
 			return err
 		}
-		shown.Stats, shown.Models, shown.Latest = statsOf(a, u), modelBars(u.ByModel), requestsTable(latest)
+		shown.Stats, shown.Models, shown.Latest = statsOf(a, u), modelBars(u.ByModel), requestsTable(latest.Receipts)
 		if u.Total.Requests > 0 {
 			spent, _, err := show.MonthTx(tx, v.Account())
 			shown.Spent = &spent

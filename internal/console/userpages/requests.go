@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
 
@@ -44,7 +45,7 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 	if id := v.Query("request"); id != "" {
 		return page.Redirect(page.Base + "/requests/" + url.PathEscape(id)), nil
 	}
-	f := ledger.RequestFilter{Account: v.Account(), Model: v.Query("model"), Code: v.Query("code"), After: v.Query("after"),
+	f := requestlog.Selection{Account: v.Account(), Model: v.Query("model"), Code: v.Query("code"), After: v.Query("after"),
 		Limit: page.Rows}
 	if status := v.Query("status"); status != "" {
 		f.Status, _ = strconv.Atoi(status) // what is no number chooses nothing
@@ -61,17 +62,18 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 		shown.Filters.Clear = page.Base + "/requests"
 	}
 	if err := v.View(func(tx *store.Tx) error {
-		list, more, err := ledger.RequestsTx(tx, f)
+		list, err := requestlog.ListTx(tx, f)
 		if err != nil {
 			return err
 		}
-		shown.Table = requestsTable(list)
-		shown.Pager = v.Pager("/requests", more, page.Last(list, func(r ledger.Receipt) string { return r.ID }))
+		shown.Table = requestsTable(list.Receipts)
+		shown.Pager = v.Pager("/requests", list.More, list.Next)
+		shown.Empty = show.NoneSince(list, shown.Pager)
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	if len(shown.Table.Rows) == 0 && f.After == "" {
+	if len(shown.Table.Rows) == 0 && f.After == "" && shown.Empty == nil {
 		shown.Empty = noRequests(shown.Filters.Clear)
 	}
 	return page.Whole{Name: "requests", Title: "Requests", Main: shown}, nil

@@ -12,6 +12,8 @@ type AccountRow struct {
 	Balance, Held, Floor money.Amount
 	Disabled             bool
 	Seq                  int64
+	Parted               int64 // up to where the parts of its log are noted, unless Whole
+	Whole                bool  // they are noted up to Seq
 	Day                  int64 // the day that its usage is on
 	Low                  Level
 	Dirty                bool

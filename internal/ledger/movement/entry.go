@@ -100,21 +100,21 @@ func (f Selection) placesTx(tx *store.Tx) (from, before int64, err error) {
 		return 0, 0, err
 	}
 	if f.SinceMS > 0 {
-		if from, err = placeTx(tx, f.Account, f.SinceMS); err != nil {
+		if from, err = PlaceTx(tx, f.Account, f.SinceMS); err != nil {
 			return 0, 0, err
 		}
 	}
 	if f.UntilMS > 0 {
-		end, err := placeTx(tx, f.Account, f.UntilMS)
+		end, err := PlaceTx(tx, f.Account, f.UntilMS)
 		return from, min(before, end), err
 	}
 	return from, before, nil
 }
 
-// placeTx returns the number of an account's first movement at or after a time. It
+// PlaceTx returns the number of an account's first movement at or after a time. It
 // halves the numbers that it may be in, so it reads a few dozen rows however many
 // there are.
-func placeTx(tx *store.Tx, account string, ms int64) (int64, error) {
+func PlaceTx(tx *store.Tx, account string, ms int64) (int64, error) {
 	var low, high int64
 	if err := tx.QueryRow(newestSeq, account).Scan(&high); err != nil {
 		return 0, err

@@ -1,0 +1,125 @@
+package ledger
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"tollgate/internal/ledger/requestlog"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/id"
+	"tollgate/internal/store/storetest"
+)
+
+// partsOf are the parts that are noted of a key, and up to which number of its account's
+// log; seq is the newest.
+func partsOf(t *testing.T, db *store.DB, account string) (parts, parted, seq int64) {
+	t.Helper()
+	view(t, db, func(tx *store.Tx) error {
+		if err := tx.QueryRow(`SELECT COUNT(*) FROM ledger_key_part WHERE key = $1`, account+"_key").Scan(&parts); err != nil {
+			return err
+		}
+		return tx.QueryRow(`SELECT parted_seq, seq FROM ledger_account WHERE id = $1`, account).Scan(&parted, &seq)
+	})
+	return parts, parted, seq
+}
+
+// serve admits and ends so many requests of an account, one of which fails and another is
+// refused, and credits it in between.
+func (f *fixture) serve(account string, n int) {
+	f.t.Helper()
+	for i := range n {
+		a := admission(account, 1000)
+		h, err := f.Admit(context.Background(), a)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		end := billed(1)
+		switch i {
+		case 0:
+			end = failed()
+		case 1:
+			f.Refused(Refusal{Request: id.New("req_"), Account: account, Key: account + "_key", Status: 429, Code: "rate_limit_exceeded",
+				Received: time.Now()})
+		case 2:
+			update(f.t, f.db, func(tx *store.Tx) error { _, err := CreditTx(tx, account, 1, ""); return err })
+		}
+		if err := h.Settle(context.Background(), end); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// TestPartsAreNoted: each part of a log that a key has receipts in is noted with them, so
+// that a list of the key's finds all, and the parts are known to be whole.
+func TestPartsAreNoted(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 10*money.USD, 0, KeyLimits{})
+		const n = 300
+		f.serve("a", n)
+		parts, parted, seq := partsOf(t, db, "a")
+		if seq < n || parted != seq || parts != requestlog.PartOf(seq)+1 {
+			t.Errorf("%d parts up to %d of %d", parts, parted, seq)
+		}
+		if got := len(f.requests(requestlog.Selection{Key: "a_key"})); got != n+1 {
+			t.Errorf("%d requests of the key", got)
+		}
+		f.audited()
+	})
+}
+
+// TestPartsOfAFormerVersion: what a version that knows of no parts has written is found
+// before a step has noted it and after, and from then on the parts are whole again.
+func TestPartsOfAFormerVersion(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		for _, account := range []string{"a", "b", "c"} {
+			f.open(account, 10*money.USD, 0, KeyLimits{})
+		}
+		find := func(want int) {
+			t.Helper()
+			for _, key := range []string{"a_key", "b_key"} {
+				if got := len(f.requests(requestlog.Selection{Key: key})); got != want {
+					t.Errorf("%d requests of %s, want %d", got, key, want)
+				}
+			}
+		}
+		former := func() { // it raises the number alone
+			update(t, db, func(tx *store.Tx) error {
+				if _, err := tx.Exec(`DELETE FROM ledger_key_part`); err != nil {
+					return err
+				}
+				_, err := tx.Exec(`UPDATE ledger_account SET parted_seq = 0`)
+				return err
+			})
+		}
+		f.serve("a", 10)
+		f.serve("b", 10)
+		former()
+		find(11)
+		f.serve("a", 10) // beside it
+		f.serve("b", 10)
+		find(22)
+		if _, parted, seq := partsOf(t, db, "a"); parted == seq {
+			t.Error("the parts are said to be whole")
+		}
+		if err := f.Part(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		find(22)
+		for _, account := range []string{"a", "b"} {
+			if parts, parted, seq := partsOf(t, db, account); parts != 1 || parted != seq {
+				t.Errorf("%d parts of %s up to %d of %d", parts, account, parted, seq)
+			}
+		}
+		f.serve("a", 3)
+		if _, parted, seq := partsOf(t, db, "a"); parted != seq {
+			t.Errorf("noted up to %d of %d", parted, seq)
+		}
+		f.audited()
+	})
+}
