@@ -1,6 +1,10 @@
 package main
 
-import "net/http"
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+)
 
 type accountCreate struct {
 	Name     string  `help:"Name of the account." required:"" placeholder:"TEXT"`
@@ -93,13 +97,32 @@ func (c *accountCredit) Run(p *process) error {
 }
 
 type accountEntries struct {
-	Account string `arg:"" help:"Id of the account."`
-	paging
+	Account string  `arg:"" help:"Id of the account."`
+	Kind    string  `help:"Those of this kind: credit, with what was taken back, or charge." placeholder:"KIND"`
+	Since   *moment `help:"From this UTC day or time on, or how long ago." placeholder:"TIME"`
+	Until   *moment `help:"Up to the end of this UTC day, or before a time." placeholder:"TIME"`
+	Limit   int     `help:"Most entries to list; 100 if not given, and all with --csv." placeholder:"N"`
+	After   string  `help:"List what follows this id." placeholder:"ID"`
 }
 
-// Run lists the money movements of an account.
+// Run lists the money movements of an account; as CSV all of them.
 func (c *accountEntries) Run(p *process) error {
-	return p.call(call{method: http.MethodGet, path: path("accounts", c.Account, "entries"), query: c.query(), view: entriesView()})
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"kind": c.Kind, "since": c.Since.ago(p.now()), "until": c.Until.ago(p.now()), "after": c.After,
+	} {
+		add(query, name, value)
+	}
+	all := p.format.CSV && c.Limit == 0
+	switch {
+	case all:
+		query.Set("format", "csv")
+	case c.Limit == 0:
+		query.Set("limit", "100")
+	default:
+		query.Set("limit", strconv.Itoa(c.Limit))
+	}
+	return p.call(call{method: http.MethodGet, path: path("accounts", c.Account, "entries"), query: query, view: entriesView(), asIs: all})
 }
 
 type accountDisable struct {

@@ -49,6 +49,9 @@ func (p *process) print(raw []byte, v view) error {
 	var out bytes.Buffer
 	switch {
 	case p.format.CSV:
+		if more, _ := o.get("has_more").(bool); more { // which no line of the table can say
+			tell(p.stderr, "this is not all of it. The rest: --after "+harmless(goesOn(o)))
+		}
 		err = writeCSV(&out, o, v)
 	case isSum(o):
 		total, _ := o.get("total").(object)
@@ -125,11 +128,15 @@ func writeList(w io.Writer, o object, v view, width int) {
 	}
 	names := v.short
 	if parts, grouped := o.get("group_by").([]any); grouped {
-		names = slices.Clone(v.short)
-		for i, part := range parts {
+		names = nil
+		for _, part := range parts {
 			name, _ := part.(string)
-			names = slices.Insert(names, i, name)
+			names = append(names, name)
+			if named := name + "_name"; len(rows) > 0 && rows[0].get(named) != nil {
+				names = slices.Insert(names, len(names)-1, named) // which people look for
+			}
 		}
+		names = append(names, v.short...)
 	}
 	if len(names) == 0 {
 		names = membersOf(rows, nil)
@@ -141,12 +148,17 @@ func writeList(w io.Writer, o object, v view, width int) {
 		writeLine(w, fmt.Sprintf("\nNot shown for want of space: columns, %d. --json and --csv have all.", left))
 	}
 	if more, _ := o.get("has_more").(bool); more {
-		last, known := o.get("next").(string)
-		if !known {
-			last, _ = rows[len(rows)-1].get("id").(string)
-		}
-		writeLine(w, "\nThere are more: --after "+harmless(last))
+		writeLine(w, "\nThere are more: --after "+harmless(goesOn(o)))
 	}
+}
+
+// goesOn is the id that a list which has more goes on after.
+func goesOn(o object) string {
+	next, known := o.get("next").(string)
+	if rows, _ := rowsOf(o.get("data")); !known && len(rows) > 0 {
+		next, _ = rows[len(rows)-1].get("id").(string)
+	}
+	return next
 }
 
 // writeDetails writes one thing, a line a member, and the lists in it as tables.

@@ -101,6 +101,24 @@ func TestAccountsAndUsersFromTheShell(t *testing.T) {
 		if len(rows) != 1 || rows[0]["usd"] != "5" || rows[0]["kind"] != "credit" || !strings.HasSuffix(rows[0]["created"], "Z") {
 			t.Errorf("entries as CSV: %v", rows)
 		}
+		must(t, dir, "account", "credit", id, "7", db)
+		must(t, dir, "account", "credit", id, "-1", db)
+		for args, want := range map[string]int{"": 3, "--limit 2": 2, "--kind credit": 3, "--kind charge": 0, "--since 2100-01-01": 0,
+			"--until 2020-01-01": 0} {
+			if rows := csvRows(t, dir, append([]string{"account", "entries", id, db}, strings.Fields(args)...)...); len(rows) != want {
+				t.Errorf("entries %s as CSV: %v", args, rows)
+			}
+		}
+		if got := tollgate(t, dir, "account", "entries", id, "--limit", "2", "--csv", db); !strings.Contains(got.errors,
+			"not all of it. The rest: --after ent_") {
+			t.Errorf("a part of a list as CSV does not say so: %+v", got)
+		}
+		if got := tollgate(t, dir, "account", "entries", id, "--kind", "gift", db); got.code != 2 || !strings.Contains(got.errors, "--kind: ") {
+			t.Errorf("a kind that is none: %+v", got)
+		}
+		if got := tollgate(t, dir, "account", "entries", "acct_none", "--csv", db); got.code != 1 || got.out != "" {
+			t.Errorf("entries of nobody: %+v", got)
+		}
 	})
 }
 

@@ -2,13 +2,35 @@ package account
 
 import (
 	"fmt"
+	"slices"
 
+	"tollgate/internal/ledger/spending"
 	"tollgate/internal/store"
 )
 
 // NamesTx returns the names of accounts by their ids. What is unknown is not in it.
 func NamesTx(tx *store.Tx, accounts []string) (map[string]string, error) {
 	return namesTx(tx, `SELECT id, name FROM account WHERE `, accounts)
+}
+
+// NameTx gives a report the names of its accounts and keys, where it is by them.
+func NameTx(tx *store.Tx, r *spending.Breakdown) error {
+	for part, read := range map[spending.By]func(*store.Tx, []string) (map[string]string, error){
+		spending.ByAccount: NamesTx, spending.ByKey: KeyNamesTx,
+	} {
+		if !slices.Contains(r.By, part) {
+			continue
+		}
+		names, err := read(tx, r.IDs(part))
+		if err != nil {
+			return err
+		}
+		if r.Names == nil {
+			r.Names = map[spending.By]map[string]string{}
+		}
+		r.Names[part] = names
+	}
+	return nil
 }
 
 // KeyNamesTx returns what keys are called by their ids: their name, else their hint.

@@ -1,8 +1,13 @@
 package admin
 
 import (
+	"time"
+
 	"tollgate/internal/account"
+	"tollgate/internal/fault"
 	"tollgate/internal/ledger/movement"
+	"tollgate/internal/ledger/requestlog"
+	"tollgate/internal/ledger/sheet"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -60,16 +65,81 @@ func showEntry(e movement.Entry) entryAnswer {
 		Request: e.Request, Job: e.Job, Model: e.Model, Note: e.Note, Created: seconds(e.CreatedMS)}
 }
 
+// entryColumns are those of movements as CSV, and entryCells what stands in them.
+var entryColumns = []string{"id", "kind", "usd", "balance_usd", "request_id", "job_id", "model", "note", "created"}
+
+func entryCells(e movement.Entry) []string {
+	return []string{e.ID, e.Kind, e.Amount.String(), e.Balance.String(), e.Request, e.Job, sheet.Cell(e.Model), sheet.Cell(e.Note),
+		time.UnixMilli(e.CreatedMS).UTC().Format(time.RFC3339)}
+}
+
+// entriesRead is how many movements of a CSV are read at a time.
+const entriesRead = 1000
+
+// listEntries answers GET /accounts/{id}/entries. As CSV it has all that are chosen,
+// unless a limit says otherwise.
 func (s *server) listEntries(c *call) (any, error) {
-	_, after, limit, err := c.page()
+	values, after, limit, err := c.page("kind", "since", "until", "format")
 	if err != nil {
 		return nil, err
+	}
+	f := movement.Selection{Account: c.id, Kind: movement.Sort(values.Get("kind")), After: after, Limit: limit}
+	if f.Kind != "" && f.Kind != movement.Credits && f.Kind != movement.Charges {
+		return nil, fault.At(fault.InvalidRequest, "kind", "kind must be %s or %s.", movement.Credits, movement.Charges)
+	}
+	if f.SinceMS, f.UntilMS, err = requestlog.Span(values.Get("since"), values.Get("until")); err != nil {
+		return nil, err
+	}
+	asCSV, err := c.wantsCSV(values.Get("format"))
+	if err != nil {
+		return nil, err
+	}
+	if asCSV {
+		return s.entriesCSV(c, f, values.Has("limit"))
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		if _, err := account.GetTx(tx, c.id); err != nil {
 			return nil, err
 		}
-		found, more, err := movement.EntriesTx(tx, c.id, after, limit)
+		found, more, err := movement.ListTx(tx, f)
 		return newList(found, more, showEntry), err
 	})
+}
+
+// entriesCSV reads and sends movements in parts, so that their number takes no memory.
+func (s *server) entriesCSV(c *call, f movement.Selection, limited bool) (any, error) {
+	if !limited {
+		f.Limit = entriesRead
+	}
+	read := func() (found []movement.Entry, more bool, err error) {
+		err = s.DB.View(c.ctx, func(tx *store.Tx) (err error) {
+			if f.After == "" {
+				if _, err := account.GetTx(tx, c.id); err != nil {
+					return err
+				}
+			}
+			found, more, err = movement.ListTx(tx, f)
+			return err
+		})
+		return found, more && !limited, err
+	}
+	found, more, err := read()
+	if err != nil {
+		return nil, err
+	}
+	return rows{columns: entryColumns, next: func() (cells [][]string, goesOn bool, err error) {
+		if found == nil {
+			if found, more, err = read(); err != nil {
+				return nil, false, err
+			}
+		}
+		for _, e := range found {
+			cells = append(cells, entryCells(e))
+		}
+		if more {
+			f.After = found[len(found)-1].ID
+		}
+		found = nil
+		return cells, more, nil
+	}}, nil
 }

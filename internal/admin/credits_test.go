@@ -1,11 +1,16 @@
 package admin
 
 import (
+	"encoding/csv"
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/store"
 )
 
 func TestCredits(t *testing.T) {
@@ -39,6 +44,50 @@ func TestCredits(t *testing.T) {
 			t.Errorf("behind an unknown entry: %v, %v", none, more)
 		}
 		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
+	})
+}
+
+// TestEntriesAsCSV: all movements of an account are one file, newest first, whatever their
+// number, in which no note is a formula; a kind and a span choose among them.
+func TestEntriesAsCSV(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *caller) {
+		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		o.ok("POST", "/accounts/"+id+"/credits", `{"usd":5,"note":"=1+1, \"quoted\""}`)
+		const credits = 2*entriesRead + 10
+		if err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
+				WITH RECURSIVE n (i) AS (SELECT CAST(2 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+				SELECT 'ent_x' || CAST(i AS TEXT), $2, i, 'credit', 0, 1, 1, '', 1800000000000 + i * 1000 FROM n`, credits, id)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		lines := func(query string, headers ...string) [][]string {
+			t.Helper()
+			got := o.do("GET", "/accounts/"+id+"/entries"+query, "", headers...)
+			rows, err := csv.NewReader(strings.NewReader(got.body)).ReadAll()
+			if got.status != http.StatusOK || got.header.Get("Content-Type") != "text/csv; charset=utf-8" || err != nil ||
+				!slices.Equal(rows[0], entryColumns) {
+				t.Fatalf("%s: %d %v, %v: %s", query, got.status, got.header, err, got.body[:min(len(got.body), 300)])
+			}
+			return rows[1:]
+		}
+		all := lines("?format=csv")
+		if len(all) != credits || all[0][0] != fmt.Sprint("ent_x", credits) || all[0][8] != "2027-01-15T08:33:30Z" ||
+			all[credits-1][7] != `'=1+1, "quoted"` || all[credits-1][2] != "5" {
+			t.Errorf("%d lines, from %v to %v", len(all), all[0], all[len(all)-1])
+		}
+		for query, want := range map[string]int{"": credits, "?limit=3": 3, "?after=ent_x5": 4, "?kind=charge": 0, "?kind=credit&limit=200": 200,
+			"?since=2027-01-15T08:00:10Z&until=2027-01-15T08:00:20Z": 10} {
+			if got := lines(query, "Accept", "text/csv"); len(got) != want {
+				t.Errorf("%s: %d lines, want %d", query, len(got), want)
+			}
+		}
+		for query, param := range map[string]string{"kind=gift": "kind", "format=xml": "format", "since=once": "since", "until=x": "until"} {
+			o.do("GET", "/accounts/"+id+"/entries?"+query, "").wantFault(fault.InvalidRequest, param)
+		}
+		o.do("GET", "/accounts/acct_none/entries?format=csv", "").wantFault(fault.NotFound, "")
 	})
 }
 

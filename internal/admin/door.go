@@ -3,6 +3,7 @@ package admin
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -85,8 +86,37 @@ type text struct {
 	body        []byte
 }
 
+// rows are a table of CSV that is sent in parts; next returns the next part, and whether
+// more follow.
+type rows struct {
+	columns []string
+	next    func() (cells [][]string, more bool, err error)
+}
+
+func (r rows) send(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", csvType)
+	out := csv.NewWriter(w)
+	_ = out.Write(r.columns) // what cannot be written here cannot be flushed below
+	for more := true; more; {
+		var cells [][]string
+		var err error
+		if cells, more, err = r.next(); err != nil {
+			panic(http.ErrAbortHandler) // what was sent must not look whole
+		}
+		if err := out.WriteAll(cells); err != nil {
+			return // the client is gone
+		}
+	}
+}
+
+const csvType = "text/csv; charset=utf-8"
+
 // answer writes a success.
 func answer(w http.ResponseWriter, out any) {
+	if table, ok := out.(rows); ok {
+		table.send(w)
+		return
+	}
 	doc, ok := out.(text)
 	if !ok {
 		doc = text{"application/json", encode(out)}

@@ -137,7 +137,9 @@ func TestRequests(t *testing.T) {
 		const failed = `"requests":1,"billed_requests":0,"failed_requests":1,"prompt_tokens":0,"cached_tokens":0,"completion_tokens":0,
 			"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":0,"line_cost_usd":null,"line_cost_requests":0,"margin_usd":null`
 		usage("group_by=account,model", `{"object":"usage.report","group_by":["account","model"],"data":[
-			{"account":"`+account+`","model":"swift-1",`+spent+`},{"account":"`+account+`","model":"swift-2",`+failed+`}]}`)
+			{"account":"`+account+`","account_name":"a","model":"swift-1",`+spent+`},
+			{"account":"`+account+`","account_name":"a","model":"swift-2",`+failed+`}]}`)
+		usage("group_by=key&model=swift-1", `{"data":[{"key":"`+key+`","key_name":"`+o.ok("GET", "/keys/"+key, "").text("hint")+`",`+spent+`}]}`)
 		usage("model=swift-1&line=main&key="+key+"&endpoint=/v1/chat/completions&account="+account, `{"group_by":[],"total":{`+spent+`}}`)
 		usage("since=2020-01-01&until=2020-12-31T23:00:00Z&group_by=day", `{"since":"2020-01-01","until":"2020-12-31","data":[]}`)
 		usage("group_by=line&account=acct_none", `{"data":[]}`)

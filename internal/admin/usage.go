@@ -3,6 +3,7 @@ package admin
 import (
 	"strings"
 
+	"tollgate/internal/account"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/store"
@@ -33,13 +34,16 @@ func (s *server) usage(c *call) (any, error) {
 		if err != nil {
 			return report, err
 		}
-		return spending.TableTx(tx, q, true)
+		if report, err = spending.TableTx(tx, q, true); err != nil {
+			return report, err
+		}
+		return report, account.NameTx(tx, &report)
 	})
 	if err != nil || !asCSV {
 		return report, err
 	}
 	body, err := report.CSV()
-	return text{"text/csv; charset=utf-8", body}, err
+	return text{csvType, body}, err
 }
 
 // wantsCSV tells whether a table is asked for as CSV: by the parameter `format`,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -69,11 +70,20 @@ func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
 
 // Do sends one request. The error of a request that was answered, whatever the
 // status, is nil.
-func (o *Operator) Do(ctx context.Context, ask OperatorRequest) (OperatorAnswer, error) {
+func (o *Operator) Do(ctx context.Context, ask OperatorRequest) (answer OperatorAnswer, err error) {
 	r, err := ask.to(ctx, "", o.token)
 	if err != nil {
 		return OperatorAnswer{}, err
 	}
+	defer func() {
+		switch broken := recover(); broken {
+		case nil:
+		case http.ErrAbortHandler: // an answer that is sent in parts
+			answer, err = OperatorAnswer{}, cmp.Or(ctx.Err(), errors.New("the database could not be read to the end"))
+		default:
+			panic(broken)
+		}
+	}()
 	w := &recorder{header: make(http.Header), status: http.StatusOK}
 	o.handler.ServeHTTP(w, r)
 	return OperatorAnswer{w.status, w.body.Bytes()}, ctx.Err()

@@ -5,7 +5,8 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
+
+	"tollgate/internal/ledger/sheet"
 )
 
 // DataTable is a list of things. On a phone each row is a card; of rows that lead
@@ -100,15 +101,15 @@ func (t DataTable) CSV(w io.Writer, titled bool) error {
 func plain(component any) string {
 	switch c := component.(type) {
 	case string:
-		return guarded(c)
+		return sheet.Cell(c)
 	case Text:
-		return guarded(c.Text)
+		return sheet.Cell(c.Text)
 	case Ident:
-		return guarded(c.ID)
+		return sheet.Cell(c.ID)
 	case Link:
-		return guarded(c.Text)
+		return sheet.Cell(c.Text)
 	case Badge:
-		return guarded(c.Word)
+		return sheet.Cell(c.Word)
 	case Money:
 		return c.Amount.String()
 	case Count:
@@ -122,16 +123,4 @@ func plain(component any) string {
 		return c.ISO()
 	}
 	return ""
-}
-
-// guarded keeps spreadsheets from computing what a stranger wrote. A number is
-// what it is.
-func guarded(text string) string {
-	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return text
-	}
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return text
-	}
-	return "'" + text
 }

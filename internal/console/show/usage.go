@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/ledger/spending"
@@ -315,8 +316,10 @@ func (s UsageSide) Download(v *page.Visit) (page.Outgoing, error) {
 		if v.Query("daily") != "" {
 			a.query.By = append(a.query.By, spending.ByDay)
 		}
-		report, err = spending.TableTx(tx, a.query, s.Account == "")
-		return err
+		if report, err = spending.TableTx(tx, a.query, s.Account == ""); err != nil {
+			return err
+		}
+		return account.NameTx(tx, &report)
 	}); err != nil {
 		return nil, err
 	}

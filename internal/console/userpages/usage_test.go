@@ -49,7 +49,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("the file is %v %s", file.Header(), file.Body)
 		}
 		daily := ada.Get("/console/usage/table?span=7&daily=yes&by=key")
-		daily.Want(t, http.StatusOK, "day,key,requests,", backend.ID)
+		daily.Want(t, http.StatusOK, "day,key,key_name,requests,", backend.ID)
 		if lines := strings.Count(daily.Body.String(), "\n"); lines != 8 {
 			t.Errorf("%d lines: %s", lines, daily.Body)
 		}

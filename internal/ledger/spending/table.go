@@ -13,6 +13,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/sheet"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -24,6 +25,9 @@ type Breakdown struct {
 	By           []By // in the order of the rows' columns
 	Rows         []Spent
 	Lines        bool // whether lines and what they take may be shown
+	// Names are what parts are called, by their ids: each of these parts has its name
+	// behind it, as account_name. nil: their ids are all there is.
+	Names map[By]map[string]string
 }
 
 // Bounds of a report.
@@ -143,6 +147,21 @@ func (r *Spent) Part(part By) string {
 	return *r.dest(part, nil).(*string)
 }
 
+// nameOf is the column that has what a part is called.
+func nameOf(part By) string { return string(part) + "_name" }
+
+// IDs are those of a part in the report's rows, once each.
+func (r *Breakdown) IDs(part By) (ids []string) {
+	seen := map[string]bool{}
+	for i := range r.Rows {
+		if id := r.Rows[i].Part(part); id != "" && !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // figure is a column of a report and its value, which is JSON; empty: not known.
 type figure struct{ name, value string }
 
@@ -181,6 +200,10 @@ func (r Breakdown) MarshalJSON() ([]byte, error) {
 		for _, part := range parts {
 			text, _ := json.Marshal(row.Part(part)) // a text: cannot fail
 			member(string(part), string(text))
+			if names, named := r.Names[part]; named {
+				text, _ = json.Marshal(names[row.Part(part)])
+				member(nameOf(part), string(text))
+			}
 		}
 		for _, f := range row.figures(r.Lines) {
 			member(f.name, f.value)
@@ -221,6 +244,9 @@ func (r *Breakdown) CSV() ([]byte, error) {
 func (r *Breakdown) Cells() (columns []string, rows [][]string) {
 	for _, part := range r.By {
 		columns = append(columns, string(part))
+		if _, named := r.Names[part]; named {
+			columns = append(columns, nameOf(part))
+		}
 	}
 	for _, f := range (Sums{}).figures(r.Lines) {
 		columns = append(columns, f.name)
@@ -229,6 +255,9 @@ func (r *Breakdown) Cells() (columns []string, rows [][]string) {
 	for i := range r.Rows {
 		for _, part := range r.By {
 			rows[i] = append(rows[i], r.Rows[i].Part(part))
+			if names, named := r.Names[part]; named {
+				rows[i] = append(rows[i], sheet.Cell(names[r.Rows[i].Part(part)]))
+			}
 		}
 		for _, f := range r.Rows[i].figures(r.Lines) {
 			rows[i] = append(rows[i], f.value)

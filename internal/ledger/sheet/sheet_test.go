@@ -1,0 +1,15 @@
+package sheet
+
+import "testing"
+
+func TestNoCellIsAFormula(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "Acme": "Acme", "-2.5": "-2.5", "+1": "+1", "=1+1": "'=1+1", "+1+1": "'+1+1", "-cmd": "'-cmd", "@sum": "'@sum", "\tx": "'\tx",
+		"a=b": "a=b",
+	} {
+		if got := Cell(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
