@@ -21,7 +21,7 @@ type jobFields struct {
 	Account  string              `json:"account"`
 	Key      string              `json:"key"`
 	Request  string              `json:"request_id"`
-	Line     string              `json:"line,omitempty"`
+	Line     *string             `json:"line"` // null while none has it
 	Attempts []row.TracedAttempt `json:"attempts"`
 	Steps    []stepAnswer        `json:"steps"`
 	Held     money.Amount        `json:"held_usd"`
@@ -53,7 +53,7 @@ func showJob(v job.View) json.RawMessage {
 	}
 	attempts, _ := json.Marshal(v.Attempts) // texts and numbers: cannot fail
 	more, _ := json.Marshal(jobFields{      // texts and numbers: cannot fail
-		Account: v.Account, Key: v.Key, Request: v.Request, Line: v.Line, Attempts: v.Attempts, Steps: steps,
+		Account: v.Account, Key: v.Key, Request: v.Request, Line: orNil(v.Line), Attempts: v.Attempts, Steps: steps,
 		Held: v.Held, Cost: v.Cost, Over: v.Over, LineCost: lineCost(attempts),
 		Started: seconds(v.StartedMS), Ended: seconds(v.EndedMS), Node: v.Node, Host: v.Host,
 	})

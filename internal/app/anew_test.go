@@ -34,7 +34,8 @@ func (p *served) ask(t *testing.T, method, path, key, body string, headers ...st
 	return w.Code, w.Header(), members
 }
 
-// TestQueuedJobsShowTheirPlace looks as the operator at jobs that wait.
+// TestQueuedJobsShowTheirPlace looks as the operator at jobs that wait, and that
+// no line has yet.
 func TestQueuedJobsShowTheirPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -45,29 +46,34 @@ lines: [{id: main, provider: sandbox, models: {easel-1: sandbox-image}, enabled:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := serve(t, testSettings(t, storetest.SQLite(t), "{admin_token: "+operatorToken+", media: 'file:"+dir+"', catalog: '"+file+"'}"))
-	defer p.stop(t)
-	_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
-	account := "/admin/v1/accounts/" + owner["id"].(string)
-	p.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
-	_, _, made := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
-	for range 2 {
-		p.ask(t, "POST", "/v1/images/generations", made["key"].(string), `{"model":"easel-1","prompt":"a boat"}`)
-	}
-	_, _, list := p.ask(t, "GET", "/admin/v1/jobs?status=queued", operatorToken, "")
-	jobs := list["data"].([]any)
-	if len(jobs) != 2 {
-		t.Fatalf("%v", list)
-	}
-	for i, v := range jobs { // newest first
-		j := v.(map[string]any)
-		_, _, one := p.ask(t, "GET", "/admin/v1/jobs/"+j["id"].(string), operatorToken, "")
-		for _, seen := range []map[string]any{j, one} {
-			if eta, ok := seen["eta_seconds"].(float64); seen["queue_position"] != float64(1-i) || !ok || eta < 1 || seen["held_usd"] != 0.03 {
-				t.Errorf("job %d: %v", i, seen)
+	storetest.EachEmpty(t, func(t *testing.T, url string) {
+		p := serve(t, testSettings(t, url, "{admin_token: "+operatorToken+", media: 'file:"+t.TempDir()+"', catalog: '"+file+"'}"))
+		defer p.stop(t)
+		_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
+		account := "/admin/v1/accounts/" + owner["id"].(string)
+		p.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
+		_, _, made := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
+		for range 2 {
+			p.ask(t, "POST", "/v1/images/generations", made["key"].(string), `{"model":"easel-1","prompt":"a boat"}`)
+		}
+		_, _, list := p.ask(t, "GET", "/admin/v1/jobs?status=queued", operatorToken, "")
+		jobs := list["data"].([]any)
+		if len(jobs) != 2 {
+			t.Fatalf("%v", list)
+		}
+		for i, v := range jobs { // newest first
+			j := v.(map[string]any)
+			_, _, one := p.ask(t, "GET", "/admin/v1/jobs/"+j["id"].(string), operatorToken, "")
+			for _, seen := range []map[string]any{j, one} {
+				if eta, ok := seen["eta_seconds"].(float64); seen["queue_position"] != float64(1-i) || !ok || eta < 1 || seen["held_usd"] != 0.03 {
+					t.Errorf("job %d: %v", i, seen)
+				}
+				if line, there := seen["line"]; !there || line != nil {
+					t.Errorf("the line of job %d: %v, there: %v", i, line, there)
+				}
 			}
 		}
-	}
+	})
 }
 
 // TestRequeueIsDoneOnce repeats a requeue with its Idempotency-Key: the user is
