@@ -55,6 +55,27 @@ func TestOnlyServeAndApplyMakeADatabase(t *testing.T) {
 	})
 }
 
+// TestStartWithoutItsCatalog: a start whose catalog file cannot be used is one
+// line and leaves nothing behind, not even a folder.
+func TestStartWithoutItsCatalog(t *testing.T) {
+	t.Parallel()
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("models:\n  - {id: a, kind: what}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, says := range map[string]string{"gone.yaml": "gone.yaml", bad: "models[0].kind"} {
+		dir := t.TempDir()
+		got := tollgate(t, dir, "serve", "--catalog", file, "--listen", "127.0.0.1:0")
+		if got.code != 2 || !strings.HasPrefix(got.errors, "tollgate: catalog: ") || !strings.Contains(got.errors, says) ||
+			strings.Count(got.errors, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q", file, got.code, got.errors)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s left %v, %v", file, left, err)
+		}
+	}
+}
+
 // TestFilesOfOthers runs commands on files and folders that they may not use.
 func TestFilesOfOthers(t *testing.T) {
 	t.Parallel()

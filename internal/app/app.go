@@ -106,6 +106,10 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if err := checkToken(s); err != nil {
 		return nil, err
 	}
+	providers := Providers()
+	if err := checkUnmade(s, providers); err != nil {
+		return nil, err
+	}
 	db, err := a.openDatabase(ctx)
 	if err != nil {
 		return nil, err
@@ -118,7 +122,6 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	providers := Providers()
 	if err := checkFirst(ctx, db, s, providers); err != nil {
 		return nil, err
 	}

@@ -42,10 +42,8 @@ var ErrOlderService = errors.New("is served by an older version, or one that is 
 // says so, and left as it is else: ErrNoDatabase. Errors are SettingErrors, but
 // for a server that is not up; the caller closes the database.
 func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, error) {
-	if path, sqlite := strings.CutPrefix(s.Database, "sqlite:"); sqlite && !create {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, noDatabase(s)
-		}
+	if !create && unmade(s) {
+		return nil, noDatabase(s)
 	}
 	db, err := open(ctx, s, nil)
 	if err != nil {
@@ -75,6 +73,16 @@ func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, err
 		return nil, errors.Join(&SettingError{"database", err}, db.Close())
 	}
 	return db, nil
+}
+
+// unmade tells whether the database is a file that is not there yet.
+func unmade(s *Settings) bool {
+	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
+	if !sqlite {
+		return false
+	}
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // noDatabase says where a command looked for a database.

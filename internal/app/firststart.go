@@ -173,6 +173,15 @@ func checkFirst(ctx context.Context, db *store.DB, s *Settings, providers map[st
 	return err
 }
 
+// checkUnmade is checkFirst where there is no database file yet: none is made then.
+func checkUnmade(s *Settings, providers map[string]catalog.Provider) error {
+	if s.Catalog == "" || !unmade(s) {
+		return nil
+	}
+	_, err := readFirst(s.Catalog, providers)
+	return err
+}
+
 // headOf returns the current revision of a database's catalog.
 func headOf(ctx context.Context, db *store.DB) (head int64, err error) {
 	err = db.View(ctx, func(tx *store.Tx) (err error) {
