@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -25,10 +26,9 @@ import (
 func TestOnlyServeAndApplyMakeADatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
-		file := sandbox(t, t.TempDir(), "{}")
 		for _, args := range []string{
 			"account create --name a", "account list", "user list acct_x", "key create acct_x", "codes create 5", "webhook get acct_x",
-			"usage", "request list", "job list", "line list", "line drain main", "audit", "catalog", "apply --dry-run " + file,
+			"usage", "request list", "job list", "line list", "line drain main", "audit", "catalog",
 		} {
 			dir := t.TempDir()
 			got := tollgate(t, dir, append(strings.Fields(args), "--database", url)...)
@@ -44,14 +44,27 @@ func TestOnlyServeAndApplyMakeADatabase(t *testing.T) {
 				t.Errorf("%s left %v, %v", args, left, err)
 			}
 		}
-		db, err := store.Open(t.Context(), url, store.Options{})
-		if err != nil {
-			t.Fatal(err)
+		wantNoDatabase(t, url)
+	})
+}
+
+// TestTrialWithoutADatabase: a dry run shows what a first apply would make of a
+// file, says that there is no database, and makes none.
+func TestTrialWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	storetest.EachEmpty(t, func(t *testing.T, url string) {
+		file, dir := sandbox(t, t.TempDir(), "{}"), t.TempDir()
+		got := tollgate(t, dir, "apply", "--dry-run", file, "--database", url)
+		if got.code != 0 || got.out != "model swift-1: added\nline main: added\ndry run: nothing was changed, no revision is there yet\n" {
+			t.Errorf("exit %d, %q", got.code, got.out)
 		}
-		made, err := db.Made(t.Context())
-		if err := errors.Join(err, db.Close()); err != nil || made {
-			t.Errorf("a command has set the database up: %v", err)
+		if !strings.HasPrefix(got.errors, "warning: database: ") || strings.Count(got.errors, "\n") != 1 {
+			t.Errorf("said %q", got.errors)
 		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left %v, %v", left, err)
+		}
+		wantNoDatabase(t, url)
 	})
 }
 
@@ -73,6 +86,25 @@ func TestStartWithoutItsCatalog(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("%s left %v, %v", file, left, err)
 		}
+	}
+}
+
+// wantNoDatabase sees that nobody has set a database up.
+func wantNoDatabase(t *testing.T, url string) {
+	t.Helper()
+	if path, sqlite := strings.CutPrefix(url, "sqlite:"); sqlite {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", path, err)
+		}
+		return
+	}
+	db, err := store.Open(t.Context(), url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := db.Made(t.Context())
+	if err := errors.Join(err, db.Close()); err != nil || made {
+		t.Errorf("a command has set the database up: %v", err)
 	}
 }
 

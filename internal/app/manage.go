@@ -38,8 +38,8 @@ type Applying struct {
 }
 
 // Apply checks a catalog file, prints warnings and what it changes, and makes it
-// current. A missing database is created. Errors: ErrCatalog, ErrDeclined and
-// SettingErrors; nothing was changed then.
+// current. A missing database is created; a dry run compares with nothing then, and
+// says so. Errors: ErrCatalog, ErrDeclined and SettingErrors; nothing was changed then.
 func Apply(ctx context.Context, s *Settings, path string, how Applying) (err error) {
 	dryRun, out := how.DryRun, how.Streams
 	doc, err := readCatalog(path, how)
@@ -50,6 +50,11 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 		tell(out.Err, "warning: %s, as far as this command sees\n", w)
 	}
 	db, err := OpenDatabase(ctx, s, !dryRun)
+	if dryRun && errors.Is(err, ErrNoDatabase) {
+		tell(out.Err, "warning: %s\n", err)
+		_, err = io.WriteString(out.Out, describe(catalog.Applied{Changes: catalog.Changes(nil, doc)}, dryRun))
+		return err
+	}
 	if err != nil {
 		return err
 	}
@@ -101,6 +106,8 @@ func describe(applied catalog.Applied, dryRun bool) string {
 	switch {
 	case len(applied.Changes) == 0:
 		lines = append(lines, fmt.Sprintf("no changes: revision %d stays current", applied.Revision))
+	case dryRun && applied.Revision == 0:
+		lines = append(lines, "dry run: nothing was changed, no revision is there yet")
 	case dryRun:
 		lines = append(lines, fmt.Sprintf("dry run: nothing was changed, revision %d stays current", applied.Revision))
 	default:
