@@ -178,6 +178,9 @@ func TestExitCodes(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("models:\n  - {id: a, kind: chat}\n  - {id: b, kind: what}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "one.yaml"), []byte("models: []\nlines: []\nmore: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	config := filepath.Join(dir, "tollgate.yaml")
 	if err := os.WriteFile(config, []byte("max_body: 1MiB\nlisten_on: x\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -222,6 +225,7 @@ func TestExitCodes(t *testing.T) {
 		{"apply", 2, "<file>"},
 		{"apply gone.yaml", 2, "gone.yaml"},
 		{"apply gone.yaml --database sqlite:gone.db", 2, "gone.yaml"},
+		{"apply one.yaml", 2, "tollgate: file: one.yaml: more: is not a key that is known here"},
 		{"account create", 2, "--name"},
 		{"account credit acct_x five", 2, "usd"},
 		{"account credit acct_x 1.0000000001", 2, "usd"},

@@ -17,8 +17,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrCatalog means that a catalog file was refused; what is wrong with it was
-// printed, a line a fault.
+// ErrCatalog means that a catalog file was refused for several faults, which were
+// printed, a line each. One fault alone is a SettingError.
 var ErrCatalog = errors.New("the catalog file was refused")
 
 // Streams are where a command prints: what programs read, and what people read
@@ -131,7 +131,7 @@ func readCatalog(path string, how Applying) (*catalog.Document, error) {
 	}
 	doc, warnings, err := catalog.Parse(raw, Providers())
 	var faults catalog.Faults
-	if errors.As(err, &faults) {
+	if errors.As(err, &faults) && len(faults) > 1 {
 		for _, f := range faults {
 			tell(out.Err, "%s: %s\n", path, f)
 		}
