@@ -161,8 +161,11 @@ func invalidCatalog(err error) error {
 	if !errors.As(err, &faults) || len(faults) == 0 {
 		return err
 	}
-	f := fault.At(fault.InvalidCatalog, fault.Shown(faults[0].Path),
-		"The catalog was refused and nothing changed. The first of %d faults: %s", len(faults), faults[0])
+	which := ":"
+	if len(faults) > 1 {
+		which = fmt.Sprintf(". The first of %d faults:", len(faults))
+	}
+	f := fault.At(fault.InvalidCatalog, fault.Shown(faults[0].Path), "The catalog was refused and nothing changed%s %s", which, faults[0])
 	f.Fields = map[string]any{"faults": lines(faults)}
 	return f
 }

@@ -96,6 +96,10 @@ func TestCatalogFaults(t *testing.T) {
 		if faults[0] != "models[0].price.input: must not be negative" || !strings.HasPrefix(faults[1].(string), "surplus: ") {
 			t.Errorf("faults %v", faults)
 		}
+		one, want := o.do("PUT", "/catalog", document("-1")), "nothing changed: models[0].price.input: must not be negative"
+		if text := one.members()["error"].(map[string]any)["message"].(string); !strings.HasSuffix(text, want) {
+			t.Errorf("of one fault it says %q", text)
+		}
 		for _, body := range []string{"", "[]", "{", "models: [", "\xff"} {
 			for _, query := range []string{"", "?dry_run=true"} {
 				r := o.do("PUT", "/catalog"+query, body)
