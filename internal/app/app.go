@@ -273,6 +273,9 @@ func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
 	}
 	release, err := lockFile(ctx, db)
 	if err != nil {
+		if errors.Is(err, store.ErrServed) {
+			err = fmt.Errorf("%w: stop it first, or give this one another file with --database", err)
+		}
 		return nil, errors.Join(&SettingError{"database", err}, db.Close())
 	}
 	// The lock outlives the connections: until they are closed nobody else may
@@ -296,7 +299,7 @@ func (a *App) clockJumped(jump time.Duration) {
 // takeAddresses listens, so that a start which cannot has changed nothing.
 func (a *App) takeAddresses(ctx context.Context) (err error) {
 	if a.door, err = newDoor(ctx, a.settings.Listen, limitsOf(a.settings, descriptors()), a.log); err != nil {
-		return startError("listen", err)
+		return startError("listen", doorError("listen", a.settings.Listen, err))
 	}
 	a.life.later("door", a.door.close)
 	if a.door.everywhere() && a.settings.PublicURL == "" {
@@ -305,13 +308,13 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 	}
 	if address := a.settings.MetricsListen; address != "" {
 		if a.extra, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
-			return startError("metrics_listen", err)
+			return startError("metrics_listen", doorError("metrics_listen", address, err))
 		}
 		a.life.later("metrics door", a.extra.close)
 	}
 	if address := a.settings.AdminListen; address != "" {
 		if a.private, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
-			return startError("admin_listen", err)
+			return startError("admin_listen", doorError("admin_listen", address, err))
 		}
 		a.life.later("operator's door", a.private.close)
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -294,7 +295,10 @@ func TestStartFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, settings, key, says string }{
-		{"address taken", "metrics_listen: " + busy.Addr().String(), "metrics_listen", "in use"},
+		{"address taken", "metrics_listen: " + busy.Addr().String(), "metrics_listen",
+			"another program listens at " + busy.Addr().String() + " (address already in use): stop it, or choose another address"},
+		{"address elsewhere", "metrics_listen: 192.0.2.1:9090", "metrics_listen",
+			"this machine has no address 192.0.2.1 (cannot assign requested address): choose one that it has with --metrics-listen"},
 		{"media that cannot be written", "media: file:" + bad + "/media", "media", "bad.yaml"},
 		{"no catalog file", "catalog: gone.yaml", "catalog", "gone.yaml"},
 		{"bad catalog file", "catalog: " + bad, "catalog", "models[0]"},
@@ -304,7 +308,7 @@ func TestStartFaults(t *testing.T) {
 			s := testSettings(t, storetest.SQLite(t), c.settings)
 			_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
 			var fault *SettingError
-			if mayPass := c.says == "in use"; errors.As(err, &fault) == mayPass || !strings.HasPrefix(err.Error(), c.key+": ") ||
+			if mayPass := c.name == "address taken"; errors.As(err, &fault) == mayPass || !strings.HasPrefix(err.Error(), c.key+": ") ||
 				!strings.Contains(err.Error(), c.says) {
 				t.Fatalf("got %v", err)
 			}
@@ -330,13 +334,27 @@ func TestStartFaults(t *testing.T) {
 	}
 }
 
+// TestForbiddenPort: which ports a user may listen at differs from machine to machine,
+// so the system's error is made here.
+func TestForbiddenPort(t *testing.T) {
+	t.Parallel()
+	err := doorError("listen", "127.0.0.1:80", &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EACCES)})
+	if want := "this user may not listen at 127.0.0.1:80 (permission denied): choose a port from 1024 on with --listen"; err.Error() != want {
+		t.Errorf("told %q; want %q", err, want)
+	}
+	if other := errors.New("unknown"); doorError("listen", "127.0.0.1:80", other) != other {
+		t.Error("an error of another kind is told otherwise")
+	}
+}
+
 func TestSecondServiceOfAFile(t *testing.T) {
 	t.Parallel()
 	s := testSettings(t, storetest.SQLite(t), "")
 	first := serve(t, s)
 	_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
 	var fault *SettingError
-	if !errors.As(err, &fault) || fault.Key != "database" || !errors.Is(err, store.ErrServed) {
+	if !errors.As(err, &fault) || fault.Key != "database" || !errors.Is(err, store.ErrServed) ||
+		!strings.HasSuffix(err.Error(), "stop it first, or give this one another file with --database") {
 		t.Errorf("got %v", err)
 	}
 	first.stop(t)
