@@ -299,7 +299,7 @@ func (a *App) clockJumped(jump time.Duration) {
 // takeAddresses listens, so that a start which cannot has changed nothing.
 func (a *App) takeAddresses(ctx context.Context) (err error) {
 	if a.door, err = newDoor(ctx, a.settings.Listen, limitsOf(a.settings, descriptors()), a.log); err != nil {
-		return startError("listen", doorError("listen", a.settings.Listen, err))
+		return startError("listen", access.WithAdvice("listen", a.settings.Listen, err))
 	}
 	a.life.later("door", a.door.close)
 	if a.door.everywhere() && a.settings.PublicURL == "" {
@@ -308,13 +308,13 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 	}
 	if address := a.settings.MetricsListen; address != "" {
 		if a.extra, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
-			return startError("metrics_listen", doorError("metrics_listen", address, err))
+			return startError("metrics_listen", access.WithAdvice("metrics_listen", address, err))
 		}
 		a.life.later("metrics door", a.extra.close)
 	}
 	if address := a.settings.AdminListen; address != "" {
 		if a.private, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
-			return startError("admin_listen", doorError("admin_listen", address, err))
+			return startError("admin_listen", access.WithAdvice("admin_listen", address, err))
 		}
 		a.life.later("operator's door", a.private.close)
 	}

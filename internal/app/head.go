@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 
+	"tollgate/internal/app/chunks"
 	"tollgate/internal/fault"
 )
 
@@ -17,12 +18,12 @@ const maxHeld = maxHeaderBytes + 16<<10
 // a word, though whoever stands in front may have gone by it, and takes the rest
 // for a request of somebody else. Bytes of bodies are only counted.
 type head struct {
-	mu      sync.Mutex // net/http reads ahead while a handler runs
-	came    []byte     // from where the next request begins
-	body    int64      // bytes of the running request's body that are still to come, if it is not chunked
-	chunked bool       // the running request's body is
-	chunks  chunks     // where in it the bytes are
-	lost    bool       // it is not known where the next request begins
+	mu      sync.Mutex  // net/http reads ahead while a handler runs
+	came    []byte      // from where the next request begins
+	body    int64       // bytes of the running request's body that are still to come, if it is not chunked
+	chunked bool        // the running request's body is
+	chunks  chunks.Body // where in it the bytes are
+	lost    bool        // it is not known where the next request begins
 }
 
 // read takes the bytes that came.
@@ -45,7 +46,7 @@ func (h *head) read(p []byte) {
 // pass returns what of the bytes is behind the running request's body.
 func (h *head) pass(p []byte) []byte {
 	if h.chunked {
-		n, ok := h.chunks.follow(p)
+		n, ok := h.chunks.Follow(p)
 		if !ok {
 			h.lose()
 			return nil
@@ -94,7 +95,7 @@ func (h *head) begin(r *http.Request) reuse {
 		h.lose()
 		return closeAfter
 	}
-	h.body, h.chunked, h.chunks = max(r.ContentLength, 0), r.ContentLength < 0, chunks{}
+	h.body, h.chunked, h.chunks = max(r.ContentLength, 0), r.ContentLength < 0, chunks.Body{}
 	if rest = h.pass(rest); h.lost {
 		return closeAfter
 	}
@@ -111,7 +112,7 @@ func (h *head) begin(r *http.Request) reuse {
 func (h *head) end(found bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !found || h.chunked && h.chunks.part != bodyEnded || !h.chunked && h.body > 0 {
+	if !found || h.chunked && !h.chunks.Ended() || !h.chunked && h.body > 0 {
 		h.lose()
 	}
 	return h.lost

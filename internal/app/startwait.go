@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -22,25 +21,6 @@ func startError(key string, err error) error {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return &SettingError{key, err}
-}
-
-// doorError is why nothing can listen at the address of a setting, and what helps.
-func doorError(key, address string, err error) error {
-	var why syscall.Errno
-	if !errors.As(err, &why) {
-		return err
-	}
-	host, _, _ := net.SplitHostPort(address)
-	flag := "--" + strings.ReplaceAll(key, "_", "-")
-	switch why {
-	case syscall.EADDRINUSE:
-		return fmt.Errorf("another program listens at %s (%w): stop it, or choose another address with %s", address, why, flag)
-	case syscall.EADDRNOTAVAIL:
-		return fmt.Errorf("this machine has no address %s (%w): choose one that it has with %s", host, why, flag)
-	case syscall.EACCES:
-		return fmt.Errorf("this user may not listen at %s (%w): choose a port from 1024 on with %s", address, why, flag)
-	}
-	return err
 }
 
 // isNotUp tells whether a server that could not be used may come up by itself: nothing

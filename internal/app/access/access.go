@@ -1,5 +1,5 @@
-// Package access owns what is said of files and folders that this process may not
-// use: whose they are, and what to do.
+// Package access owns what is said of files, folders and addresses that this process
+// may not use: whose they are, and what to do.
 //
 // Invariants: it changes nothing, and a fault of another kind is told as it is.
 package access

@@ -1,4 +1,4 @@
-package app
+package chunks
 
 import (
 	"bufio"
@@ -20,16 +20,16 @@ func FuzzChunks(f *testing.F) {
 		f.Add(body, 3)
 	}
 	f.Fuzz(func(t *testing.T, body string, step int) {
-		var whole chunks
-		n, ok := whole.follow([]byte(body))
+		var whole Body
+		n, ok := whole.Follow([]byte(body))
 		if n > len(body) || ok && whole.part != bodyEnded && n != len(body) {
 			t.Fatalf("%d bytes of %d: %+v", n, len(body), whole)
 		}
-		var parts chunks
+		var parts Body
 		seen, goesOn := 0, true
 		for step = max(step, 1); goesOn && seen < len(body) && parts.part != bodyEnded; {
 			var n int
-			n, goesOn = parts.follow([]byte(body[seen:min(seen+step, len(body))]))
+			n, goesOn = parts.Follow([]byte(body[seen:min(seen+step, len(body))]))
 			seen += n
 		}
 		if goesOn != ok || parts != whole || seen != n {
@@ -48,9 +48,9 @@ func FuzzChunks(f *testing.F) {
 		if ok && whole.part != bodyEnded && err == nil {
 			t.Fatalf("%q: net/http sees its end", body)
 		}
-		var again chunks
+		var again Body
 		plain := inPlainChunks(string(read))
-		if n, ok := again.follow([]byte(plain + "x")); !ok || again.part != bodyEnded || n != len(plain) {
+		if n, ok := again.Follow([]byte(plain + "x")); !ok || again.part != bodyEnded || n != len(plain) {
 			t.Fatalf("%q is given up after %d bytes", plain, n)
 		}
 	})

@@ -1,12 +1,15 @@
-package app
+// Package chunks owns where a chunked body (RFC 9112, 7.1) ends.
+//
+// Invariants: it knows the plain form alone, which nobody reads in another way:
+// sizes without leading zeros, no extensions, no trailers, CRLF at the end of each
+// line. Where it sees the end of a body, net/http sees it too.
+package chunks
 
 import "math"
 
-// chunks follows a chunked body (RFC 9112, 7.1), so that it is known where the
-// next request begins. It knows the plain form alone, which nobody reads in
-// another way: sizes without leading zeros, no extensions, no trailers, CRLF at
-// the end of each line.
-type chunks struct {
+// Body follows a chunked body, so that it is known where the next request begins.
+// The zero value is at its beginning.
+type Body struct {
 	part part
 	size int64 // of the chunk whose size is being read, or what is left of its data
 }
@@ -28,9 +31,9 @@ const (
 	bodyEnded
 )
 
-// follow takes the next bytes and returns how many of them belong to the body;
+// Follow takes the next bytes and returns how many of them belong to the body;
 // false: it is not in the plain form.
-func (c *chunks) follow(p []byte) (int, bool) {
+func (c *Body) Follow(p []byte) (int, bool) {
 	for i := 0; i < len(p); {
 		switch c.part {
 		case bodyEnded:
@@ -51,8 +54,11 @@ func (c *chunks) follow(p []byte) (int, bool) {
 	return len(p), true
 }
 
+// Ended tells whether the end of the body has come.
+func (c *Body) Ended() bool { return c.part == bodyEnded }
+
 // step takes one byte of what stands around the data.
-func (c *chunks) step(b byte) bool {
+func (c *Body) step(b byte) bool {
 	digit, isDigit := hexDigit(b)
 	switch {
 	case c.part == chunkSize && b == '0':
