@@ -207,6 +207,7 @@ type connKey struct{}
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.dead.Load() {
+		c.linger()
 		return 0, io.EOF
 	}
 	n, err := c.TCPConn.Read(p)

@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,13 +11,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/store/id"
-)
-
-// Bounds of what is read after a refusal so that it arrives: a connection that is
-// closed over unread bytes is reset, and the client may lose the answer.
-const (
-	refusedWait  = 500 * time.Millisecond
-	refusedBytes = 256 << 10
 )
 
 // refuse replaces an answer that net/http makes of a request which it cannot read
@@ -42,13 +34,6 @@ func (c *conn) refuse(p []byte) (int, error) {
 	}
 	c.linger()
 	return len(p), nil
-}
-
-// linger ends what is sent, and reads on for a moment, so that it arrives.
-func (c *conn) linger() {
-	_ = c.CloseWrite() // who is gone misses nothing
-	_ = c.TCPConn.SetReadDeadline(time.Now().Add(refusedWait))
-	_, _ = io.CopyN(io.Discard, c.TCPConn, refusedBytes)
 }
 
 // begin is told that a handler takes a request over; see head.begin. c is nil

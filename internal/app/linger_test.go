@@ -1,0 +1,168 @@
+package app
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/store/storetest"
+)
+
+// stuff is a body of so many bytes.
+func stuff(n int64) io.Reader { return io.LimitReader(zeros{}, n) }
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// TestRefusalOfALongBodyArrives: a client that reads the answer only when it has sent its
+// whole body, as a proxy may under load, can send it all. A connection that is closed
+// over unread bytes fails its write, and a proxy makes 502 of that.
+func TestRefusalOfALongBodyArrives(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testSettings(t, storetest.SQLite(t), "max_body: 1MiB"))
+	t.Cleanup(func() { p.stop(t) })
+	key := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(p.out.String())
+	const long = 24 << 20 // more than what the kernel keeps for both sides
+	for name, c := range map[string]struct {
+		path, head string
+		status     int
+	}{
+		"length":  {"/v1/chat/completions", fmt.Sprintf("Authorization: Bearer %s\r\nContent-Length: %d", key, long), 413},
+		"chunked": {"/v1/chat/completions", fmt.Sprintf("Authorization: Bearer %s\r\nTransfer-Encoding: chunked", key), 413},
+		"no key":  {"/v1/chat/completions", fmt.Sprintf("Content-Length: %d", long), 401},
+		"no path": {"/v9", "Transfer-Encoding: chunked", 404},
+		"no HTTP": {"/%zz", fmt.Sprintf("Content-Length: %d", long), 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := dial(t, p.door)
+			_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", c.path, c.head)
+			if err == nil && strings.Contains(c.head, "chunked") {
+				_, err = fmt.Fprintf(conn, "%x\r\n", long)
+			}
+			if err == nil {
+				_, err = io.Copy(conn, stuff(long))
+			}
+			if err != nil {
+				t.Errorf("the body cannot be sent: %v", err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != c.status {
+				t.Errorf("answered %d, want %d", answer.StatusCode, c.status)
+			}
+		})
+	}
+}
+
+// TestNobodyIsReadForEver: who sends on without end is cut.
+func TestNobodyIsReadForEver(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testSettings(t, storetest.SQLite(t), "max_body: 1MiB"))
+	t.Cleanup(func() { p.stop(t) })
+	conn := dial(t, p.door)
+	if _, err := io.WriteString(conn, "POST /v9 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(conn, stuff(1<<30)); err == nil {
+		t.Errorf("%d bytes were taken", n)
+	} else if isTimeout(err) {
+		t.Errorf("the connection is open after %d bytes: %v", n, err)
+	}
+}
+
+// slow is a connection whose reads take their time and obey their deadline.
+type slow struct {
+	now   time.Time
+	until time.Time
+	every time.Duration
+	reads int
+}
+
+func (s *slow) SetReadDeadline(t time.Time) error { s.until = t; return nil }
+
+func (s *slow) Read(p []byte) (int, error) {
+	if s.now = s.now.Add(s.every); s.now.After(s.until) {
+		return 0, errors.New("too late")
+	}
+	s.reads++
+	return 1, nil
+}
+
+// TestReadingOnIsBounded: by a silence, and in all.
+func TestReadingOnIsBounded(t *testing.T) {
+	t.Parallel()
+	for every, reads := range map[time.Duration]int{
+		lingerSilence + time.Millisecond: 0,
+		lingerSilence:                    int(lingerTime / lingerSilence),
+		lingerTime / 100:                 100,
+	} {
+		s := &slow{now: time.Unix(1_000_000, 0), every: every}
+		readOn(s, func() time.Time { return s.now })
+		if s.reads != reads {
+			t.Errorf("a byte every %s: %d were read, want %d", every, s.reads, reads)
+		}
+	}
+}
+
+// TestDeadConnectionsLinger: what comes on a connection that is out of step is read and
+// dropped before it is closed, so that the answer before it is not lost.
+func TestDeadConnectionsLinger(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testSettings(t, storetest.SQLite(t), ""))
+	t.Cleanup(func() { p.stop(t) })
+	ours, theirs := pair(t)
+	c := &conn{TCPConn: ours, door: p.door.listener}
+	c.dead.Store(true)
+	read := make(chan error, 1)
+	go func() {
+		_, err := c.Read(make([]byte, 1))
+		read <- err
+	}()
+	if _, err := theirs.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the client reads %v; want the end", err)
+	}
+	if _, err := io.Copy(theirs, stuff(8<<20)); err != nil {
+		t.Errorf("the client cannot send: %v", err)
+	}
+	if err := theirs.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-read; err != io.EOF {
+		t.Errorf("the server reads %v; want the end", err)
+	}
+}
+
+// pair is a connection, from both sides.
+func pair(t *testing.T) (ours, theirs *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dialled, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialled.Close(); accepted.Close() })
+	return accepted.(*net.TCPConn), dialled.(*net.TCPConn)
+}
