@@ -142,11 +142,11 @@ func (r *Request) checkItem(item []byte, path string) error {
 	r.Key.Add(item)
 	switch kind := rawjson.Unquote(read.kind); kind {
 	case "item_reference":
-		return form.Stored(path + ".type")
+		return unkept(path + ".type")
 	case "", "message":
 		switch {
 		case read.role == nil && kind == "" && read.id != nil: // a reference needs no type
-			return form.Stored(path + ".id")
+			return unkept(path + ".id")
 		case !rawjson.IsText(read.role):
 			return fault.At(fault.InvalidRequest, path+".role", "A message of `input` needs a `role`: user, assistant, system or developer.")
 		}
@@ -183,6 +183,13 @@ func (r *Request) checkItem(item []byte, path string) error {
 		return form.Stored(path + found)
 	}
 	return nil
+}
+
+// unkept refuses a reference to an item of an earlier answer, which clients send by
+// themselves where they take answers to be stored.
+func unkept(param string) error {
+	return fault.At(fault.InvalidRequest, param, "`%s` refers to an item of an earlier answer, and this service stores none. "+
+		"Send the item itself: clients do once their `store` is false.", param)
 }
 
 // checkContent checks the content of a message, or the output of a tool: a
@@ -226,7 +233,7 @@ func (r *Request) checkPart(part []byte, path string) error {
 		}
 		r.AddImage(address)
 	case "item_reference":
-		return form.Stored(path + ".type")
+		return unkept(path + ".type")
 	default: // files, video, and what nobody knows yet
 		r.Bound.Unbounded = true
 	}

@@ -46,6 +46,25 @@ func TestResponsesModel(t *testing.T) {
 	}
 }
 
+// TestReferenceToAnItemNamesTheSetting: clients send references by themselves while they
+// believe that answers are stored, so the user has to learn which setting ends that.
+func TestReferenceToAnItemNamesTheSetting(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		`{"input":[{"type":"item_reference","id":"rs_1"}]}`,
+		`{"input":[{"id":"msg_1"}]}`,
+		`{"input":[{"role":"user","content":[{"type":"item_reference","id":"msg_1"}]}]}`,
+	} {
+		r, err := Open([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Check(); err == nil || !strings.Contains(err.Error(), "`store`") {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
 // TestResponsesCheckRefuses: the fields at fault, with the code and path that
 // the client is told.
 func TestResponsesCheckRefuses(t *testing.T) {
