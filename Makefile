@@ -105,17 +105,20 @@ hostile: ## one account that makes providers answer with every error beside a go
 		./internal/gatewaytest/hostile
 
 .PHONY: agents
-agents: ## let coding agents work through the gateway (needs Node, downloads 400 MB)
-	@cd clients && TOLLGATE_TEST_AGENTS=yes $(GO) test -count=1 -timeout=15m -run TestAgents -v .
+agents: build ## let coding agents work through the gateway (needs Node and Python 3.10 to 3.12, downloads 580 MB)
+	@scripts/packages agents aider
+	@cd clients && TOLLGATE_TEST_AGENTS=yes $(GO) test -count=1 -timeout=30m -run TestAgents -v .
+	@TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate $(GO) test -count=1 -timeout=15m -v ./internal/gatewaytest/guides -run='^TestGuides$$/^coding-agents$$'
 
 .PHONY: python
 python: ## try the official Python clients and LangChain (needs Python 3.11 or newer, downloads 60 MB)
 	@cd clients && TOLLGATE_TEST_PYTHON=yes $(GO) test -count=1 -timeout=15m -run='^TestPython$$' -v .
 
 .PHONY: guides
-guides: build ## run the guides that install packages (needs Python and Node, downloads 40 MB)
+guides: build ## run the guides that install packages (needs Python and Node, downloads 50 MB)
 	@scripts/packages
-	@TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate $(GO) test -count=1 -timeout=15m -v ./internal/gatewaytest/guides \
+	@TOLLGATE_TEST_ABSENT="$$(scripts/packages absent | sed 's|^|build/packages/|' | paste -sd ' ')" \
+		TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate $(GO) test -count=1 -timeout=15m -v ./internal/gatewaytest/guides \
 		-run="^TestGuides$$/^($$(grep -l '^<!-- packages: ' docs/guides/*.md | xargs -n 1 basename -s .md | paste -sd '|'))$$"
 
 .PHONY: bench

@@ -20,27 +20,19 @@ const colour, size = "cerulean", "seven-litre"
 
 // TestAgents lets unmodified coding agents do a task through the gateway, on a
 // model that thinks: it asks for two files to be read at once and for a third
-// to be written, the agent does so, and the model tells what it was shown. It
-// downloads the agents, so `make agents` alone runs it.
+// to be written, the agent does so, and the model tells what it was shown. The
+// agents are large, so `make agents` alone runs it, once it has downloaded them.
 func TestAgents(t *testing.T) {
 	if os.Getenv("TOLLGATE_TEST_AGENTS") != "yes" {
 		t.Log("coding agents are tried by `make agents`")
 		return
 	}
-	install := exec.Command("npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
-	install.Dir = "agents"
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("npm: %v\n%s", err, out)
-	}
-	programs, err := filepath.Abs("agents/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	agents := []agent{claude(programs), codex(programs, "worker"), codex(programs, "gpt-5.5")}
+	programs := filepath.Join(packages(t, "agents"), "node_modules")
+	agents := []agent{claude(programs), codex(programs, "worker"), codex(programs, "gpt-5.5"), aider(t)}
 	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
-		agents = append(agents, opencode(programs, "chat"), opencode(programs, "responses"), opencode(programs, "messages"))
+		agents = append(agents, opencode(programs, "chat"), opencode(programs, "responses"), opencode(programs, "messages"), cline(programs))
 	} else {
-		t.Log("opencode is tried on Linux on amd64 alone: it was NOT tried")
+		t.Log("opencode and Cline are tried on Linux on amd64 alone: they were NOT tried")
 	}
 	for _, agent := range agents {
 		for _, line := range []string{"messages", "responses", "chat", "gemini"} {
@@ -49,12 +41,28 @@ func TestAgents(t *testing.T) {
 	}
 }
 
+// packages is the folder with what scripts/packages has downloaded of a set.
+func packages(t *testing.T, set string) string {
+	t.Helper()
+	path, err := filepath.Abs("../build/packages/" + set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(path, "ready")); err != nil {
+		t.Fatalf("`scripts/packages %s` downloads what is needed: %v", set, err)
+	}
+	return path
+}
+
 // agent is a coding agent on the command line.
 type agent struct {
 	name   string
 	model  string                          // its id; empty: worker
 	reads  func(file string) call          // the tool by which it reads a file
 	writes func(file, content string) call // and writes one
+	// says is what its model says in place of calls: it takes what files hold, and
+	// what to write into one, out of the text.
+	says func(file, content, then string) string
 	// command starts it in a folder, with the task, on a model of a gateway.
 	command func(ctx context.Context, folder, gateway, key, model, task string) *exec.Cmd
 	// keeps names the forms of lines whose model gets back what it has thought.
@@ -121,13 +129,64 @@ func opencode(programs, form string) agent {
 			return call{"write", `{"filePath":` + quote(file) + `,"content":` + quote(content) + `}`}
 		},
 		command: func(ctx context.Context, _, gateway, key, model, task string) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, filepath.Join(programs, "opencode-linux-x64/bin/opencode"), "run", "--auto",
+			cmd := exec.CommandContext(ctx, filepath.Join(programs, "opencode-ai/bin/opencode"), "run", "--auto",
 				"--model", "tollgate/"+model, task)
 			cmd.Env = []string{
 				`OPENCODE_CONFIG_CONTENT={"provider":{"tollgate":{"npm":"` + speaks.by + `","options":{"baseURL":` +
 					quote(gateway+speaks.path) + `,"apiKey":` + quote(key) + `},"models":{` + quote(model) + `:{"reasoning":true}}}}}`,
 				"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 			}
+			return cmd
+		},
+	}
+}
+
+// cline speaks chat completions. It keeps what it is told about a provider, and
+// would leave a process of its own behind for further sessions.
+func cline(programs string) agent {
+	return agent{
+		name:  "cline",
+		reads: func(file string) call { return call{"read_files", `{"files":[{"path":` + quote(file) + `}]}`} },
+		writes: func(file, content string) call {
+			return call{"editor", `{"path":` + quote(file) + `,"new_text":` + quote(content) + `}`}
+		},
+		command: func(ctx context.Context, _, gateway, key, model, task string) *exec.Cmd {
+			const both = `"$1" auth --provider openai-compatible --baseurl "$2" --apikey "$3" --modelid "$4" && exec "$1" "$5"`
+			cmd := exec.CommandContext(ctx, "sh", "-c", both, "sh",
+				filepath.Join(programs, "cline/bin/cline"), gateway+"/v1", key, model, task)
+			cmd.Env = []string{"CLINE_SESSION_BACKEND_MODE=local"}
+			return cmd
+		},
+	}
+}
+
+// aider speaks chat completions, without tools: it sends the files that it is
+// given, and writes those that the answer shows.
+func aider(t *testing.T) agent {
+	t.Helper()
+	environment, err := filepath.Abs("../build/aider")
+	if err != nil {
+		t.Fatal(err)
+	}
+	python := filepath.Join(environment, "bin", "python")
+	for _, args := range [][]string{
+		{"python3", "-m", "venv", environment},
+		{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links",
+			filepath.Join(packages(t, "aider"), "wheels"), "aider-chat"},
+	} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	return agent{
+		name: "aider",
+		says: func(file, content, then string) string {
+			return filepath.Base(file) + "\n```\n" + content + "\n```\n\n" + then
+		},
+		command: func(ctx context.Context, _, gateway, key, model, task string) *exec.Cmd {
+			cmd := exec.CommandContext(ctx, filepath.Join(environment, "bin", "aider"), "--yes-always", "--no-git", "--no-check-update",
+				"--analytics-disable", "--model", "openai/"+model, "--message", task, "colour.txt", "size.txt")
+			cmd.Env = []string{"OPENAI_API_BASE=" + gateway + "/v1", "OPENAI_API_KEY=" + key, "LITELLM_LOCAL_MODEL_COST_MAP=True", "TERM=dumb"}
 			return cmd
 		},
 	}
@@ -140,11 +199,14 @@ func (a agent) play(t *testing.T, line string) {
 	in := func(name string) string { return filepath.Join(folder, name) }
 	p := newProvider(t, func(r received) turn {
 		has := func(s string) bool { return bytes.Contains(r.body, []byte(s)) }
+		const told = "The kettle is " + colour + " and " + size + "."
 		switch {
+		case a.says != nil && has(colour) && has(size):
+			return turn{text: a.says(in("kettle.txt"), colour+" "+size, told), thought: "Both are known."}
 		case !has(`"tools":[`):
 			return turn{text: "A kettle"} // a title, or the like
 		case has(colour + " " + size):
-			return turn{text: "The kettle is " + colour + " and " + size + ".", thought: "It is written."}
+			return turn{text: told, thought: "It is written."}
 		case has(colour) && has(size):
 			return turn{calls: []call{a.writes(in("kettle.txt"), colour+" "+size)}, thought: "Both are known."}
 		}

@@ -66,7 +66,7 @@ var wrongGuides = map[string]struct{ text, says string }{
 	"json of nothing":   {"```json\n{}\n```\n", "guide.md:1: a json block stands behind a command"},
 	"file elsewhere":    {"```text ../a\none\n```\n", "guide.md:1: ../a is not in the guide's folder"},
 	"package of no set": {block("$ npm install openai"), "npm: openai is in none of the sets that the guide names"},
-	"other use of npm":  {block("$ npm init -y"), "npm: guides have 'npm install NAME...' alone"},
+	"other use of npm":  {block("$ npm init -y"), "npm: guides have 'npm install [-g] NAME...' alone"},
 	"second of two":     {block("$ true", "$ false"), "guide.md:3: $ false"},
 	"exit of the first": {"<!-- exit: 1 -->\n" + block("$ false", "$ false"), "guide.md:3: $ false\nexit code 1, not 0"},
 }
