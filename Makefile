@@ -121,6 +121,10 @@ guides: build ## run the guides that install packages (needs Python and Node, do
 		TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate $(GO) test -count=1 -timeout=15m -v ./internal/gatewaytest/guides \
 		-run="^TestGuides$$/^($$(grep -l '^<!-- packages: ' docs/guides/*.md | xargs -n 1 basename -s .md | paste -sd '|'))$$"
 
+.PHONY: open-webui
+open-webui: build ## let Open WebUI chat through the gateway, as its guide says (needs Python 3.11 or 3.12, downloads 450 MB)
+	@TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate scripts/open-webui
+
 .PHONY: bench
 bench: ## measure ledger and chat; prints the tables of BENCHMARKS.md
 	@scripts/postgres run $(GO) run ./bench $(ARGS)
