@@ -72,7 +72,7 @@ type agent struct {
 // claude speaks messages.
 func claude(programs string) agent {
 	return agent{
-		name: "claude-code", keeps: []string{"messages", "responses"},
+		name: "claude-code", keeps: []string{"messages", "responses", "gemini"},
 		reads: func(file string) call { return call{"Read", `{"file_path":` + quote(file) + `}`} },
 		writes: func(file, content string) call {
 			return call{"Write", `{"file_path":` + quote(file) + `,"content":` + quote(content) + `}`}
@@ -94,7 +94,7 @@ func claude(programs string) agent {
 func codex(programs, model string) agent {
 	shell := func(command string) call { return call{"exec_command", `{"cmd":` + quote(command) + `}`} }
 	return agent{
-		name: "codex with " + model, model: model, keeps: []string{"responses"},
+		name: "codex with " + model, model: model, keeps: []string{"responses", "gemini"},
 		reads:  func(file string) call { return shell("cat " + file) },
 		writes: func(file, content string) call { return shell("printf %s '" + content + "' > " + file) },
 		command: func(ctx context.Context, folder, gateway, key, model, task string) *exec.Cmd {
@@ -119,8 +119,8 @@ func opencode(programs, form string) agent {
 		keeps    []string
 	}{
 		"chat":      {"@ai-sdk/openai-compatible", "/v1", nil},
-		"responses": {"@ai-sdk/openai", "/v1", []string{"responses"}},
-		"messages":  {"@ai-sdk/anthropic", "/native/v1", []string{"messages", "responses"}},
+		"responses": {"@ai-sdk/openai", "/v1", []string{"responses", "gemini"}},
+		"messages":  {"@ai-sdk/anthropic", "/native/v1", []string{"messages", "responses", "gemini"}},
 	}[form]
 	return agent{
 		name: "opencode-" + form, keeps: speaks.keeps,
