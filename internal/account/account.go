@@ -43,6 +43,10 @@ type Account struct {
 	Over      money.Amount // what usage has exceeded its holds by
 }
 
+// DemoEmail is the contact address of the demo account that a first start makes, and
+// signs in to it.
+const DemoEmail = "demo@example.com"
+
 // Opening is what a new account begins with.
 type Opening struct {
 	// Name is required, at most 200 characters.

@@ -415,7 +415,7 @@ func (a *App) Base() string {
 func (a *App) Serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, a.life.unwind()) }()
 	if a.demo != nil {
-		if err := a.demo.show(a.options.Stdout, a.Base()); err != nil {
+		if err := a.demo.show(a.options.Stdout, a.Base(), operatorWords(a.settings, a.Base())); err != nil {
 			return fmt.Errorf("show the demo account: %w", err)
 		}
 	}

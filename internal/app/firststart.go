@@ -22,7 +22,7 @@ import (
 const demoCredit = 10 * money.USD
 
 // demoEmail signs in to the demo account's console.
-const demoEmail = "demo@example.com"
+const demoEmail = account.DemoEmail
 
 // demo is what a first start sets up and shows once.
 type demo struct {
@@ -204,9 +204,21 @@ func readFirst(path string, providers map[string]catalog.Provider) (*catalog.Doc
 	return doc, nil
 }
 
+// operatorWords say how whoever runs the service gets to its pages.
+func operatorWords(s *Settings, base string) string {
+	switch {
+	case s.AdminToken == "":
+		return "To run it (customers, credit, lines, prices), start it with a token of your choice,\nand open " + base + console.Base +
+			"/operator:\n\n  TOLLGATE_ADMIN_TOKEN=" + rand.Text() + " tollgate serve"
+	case s.AdminListen != "":
+		return "To run it: " + console.Base + "/operator at " + s.AdminListen + ", with the admin_token."
+	}
+	return "To run it: " + base + console.Base + "/operator, with the admin_token."
+}
+
 // show prints the key and commands to try. It goes to standard output,
 // apart from log and ready line, so that the key is easy to find and to copy.
-func (d *demo) show(w io.Writer, base string) error {
+func (d *demo) show(w io.Writer, base, operator string) error {
 	chat := fmt.Sprintf(`curl %s/v1/chat/completions \
     -H 'Authorization: Bearer %s' \
     -H 'Content-Type: application/json' \
@@ -268,6 +280,9 @@ See what it cost:
 
   %s
 
-`, d.account, demoCredit, base+console.Base, demoEmail, d.password, d.secret, chat, stream, responses, messages, image, video, usage)
+%s
+
+`, d.account, demoCredit, base+console.Base, demoEmail, d.password, d.secret, chat, stream, responses, messages,
+		image, video, usage, operator)
 	return err
 }

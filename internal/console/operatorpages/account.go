@@ -294,7 +294,7 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return c.sending("Key created", a, nil, secret), nil
+	return c.sending("Key created", a, nil, secret, operator.Credit{}), nil
 }
 
 func (c *console) disableKey(v *page.Visit) (page.Outgoing, error) { return c.switchKey(v, true) }

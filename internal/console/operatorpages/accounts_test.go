@@ -30,7 +30,8 @@ func TestFirstCustomer(t *testing.T) {
 		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusSeeOther, path+"?done=created")
 		id := strings.TrimPrefix(path, "/console/operator/accounts/")
 		b.Get(path+"?done=created").Want(t, http.StatusOK, "Ac&lt;b&gt;me", "active", "shop@acme.example", `value="0.9"`,
-			"To send to the customer", "curl ")
+			"To send to the customer", "curl ",
+			"Your key: you make it at "+consoletest.PublicURL+"/console/keys/new")
 
 		credit := formOf(t, b.Get(path), path+"/credit")
 		first := []string{"usd", "$50", "note", "invoice 1043", "once", credit["once"], "sure", "", "secret", ""}

@@ -14,6 +14,8 @@ import (
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
 	"tollgate/internal/job"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/holding"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
@@ -61,8 +63,9 @@ type wellbeing struct {
 	load     job.Load
 	failing  []webhook.Failing
 	audits   []operator.AuditOutcome
-	accounts bool  // there is one
-	bytes    int64 // of the database
+	begun    beginnings
+	holds    [2]holding.Holding // of requests and of jobs
+	bytes    int64              // of the database
 	today    spending.Sums
 	month    monthCharts
 	top      []topAccount
@@ -120,12 +123,33 @@ type month struct {
 
 const monthKept = time.Minute
 
-// chartsTx returns the charts, which are at most a minute old.
-func (m *month) chartsTx(tx *store.Tx, nowMS int64) (c monthCharts, err error) {
+// chartsTx returns the charts, which are at most a minute old but for today.
+func (m *month) chartsTx(tx *store.Tx, nowMS int64, today spending.Sums) (c monthCharts, err error) {
+	if c, err = m.readTx(tx, nowMS); err != nil {
+		return c, err
+	}
+	c.charges.Series = withToday(c.charges.Series, int64(today.Charged))
+	c.counts.Series = withToday(c.counts.Series, today.Requests-today.Failed, today.Failed)
+	return c, nil
+}
+
+// withToday are series whose last values are those of today.
+func withToday(series []part.ChartSeries, values ...int64) []part.ChartSeries {
+	series = slices.Clone(series)
+	for i := range series {
+		series[i].Values = slices.Clone(series[i].Values)
+		series[i].Values[len(series[i].Values)-1] = values[i]
+	}
+	return series
+}
+
+// readTx returns the charts as they were read last.
+func (m *month) readTx(tx *store.Tx, nowMS int64) (c monthCharts, err error) {
 	m.mu.Lock()
 	c = m.kept
 	m.mu.Unlock()
-	if age := nowMS - c.readMS; age >= 0 && age < monthKept.Milliseconds() {
+	sameDay := books.DayOf(nowMS) == books.DayOf(c.readMS)
+	if age := nowMS - c.readMS; age >= 0 && age < monthKept.Milliseconds() && sameDay {
 		return c, nil
 	}
 	c.readMS = nowMS
@@ -166,14 +190,16 @@ func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 		if err = w.todayTx(tx); err != nil {
 			return err
 		}
-		if w.month, err = c.month.chartsTx(tx, w.nowMS); err != nil {
+		if w.month, err = c.month.chartsTx(tx, w.nowMS, w.today); err != nil {
 			return err
 		}
 		if w.bytes, err = tx.Size(); err != nil {
 			return err
 		}
-		accounts, _, err := account.ListTx(tx, "", 1)
-		w.accounts = len(accounts) > 0
+		if w.holds[0], w.holds[1], err = holding.SumsTx(tx); err != nil {
+			return err
+		}
+		w.begun, err = c.beginningsTx(tx)
 		return err
 	})
 	return w, err
@@ -212,22 +238,8 @@ func (c *console) now(v *page.Visit) (nowPart, error) {
 	} else if n > 1 {
 		shown.Said = strconv.Itoa(n) + " things need you"
 	}
-	if !w.accounts || len(w.lines) == 0 {
-		shown.First = w.firstSteps()
-	}
+	shown.First = w.begun.steps()
 	return shown, nil
-}
-
-// firstSteps lead to the first paying customer.
-func (w wellbeing) firstSteps() part.FirstSteps {
-	return part.FirstSteps{
-		{Done: len(w.lines) > 0, Text: "A catalog with a line: where your models come from.",
-			Link: &part.Link{Href: page.Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}},
-		{Done: w.accounts, Text: "An account for your first customer.",
-			Link: &part.Link{Href: page.Base + "/operator/accounts/new", Text: "Create an account", Button: true}},
-		{Text: "A credit on the account, with the number of your invoice as its note."},
-		{Text: "A key, and the welcome text to send: both are on the account's page."},
-	}
 }
 
 // databaseFigure is which database it is, and how it does.
@@ -313,6 +325,8 @@ func (w wellbeing) stats() part.FigureRow {
 			strconv.Itoa(usable) + " of " + strconv.Itoa(len(w.lines))),
 			Note: note(part.Thousands(flight) + " calls in flight")},
 		{Label: "Jobs waiting", Value: note(upTo(w.load.Waiting)), Note: note(queue + ", " + upTo(w.load.Running) + " run")},
+		{Label: "On hold", Value: part.Money{Amount: w.holds[0].Amount + w.holds[1].Amount},
+			Note: note(part.Requests(w.holds[0].Holds) + ", " + part.Plural(int(w.holds[1].Holds), "job"))},
 		{Label: "Nodes", Value: note(strconv.Itoa(living) + " of " + strconv.Itoa(len(w.nodes))),
 			Note: note("alive, of those of the last day")},
 		{Label: "Books", Value: books, Note: when},

@@ -6,10 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
 	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -61,6 +65,83 @@ func TestFirstPageChanges(t *testing.T) {
 		live.Want(t, http.StatusOK, `id="now"`, name, "B, last commit in ", "$7.00")
 		if strings.Contains(live.Body.String(), "<html") {
 			t.Error("it is a whole page")
+		}
+		s.Spent("ada", 0, spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 1, Charged: 4 * money.USD}})
+		b.Get("/console/operator/live").Want(t, http.StatusOK, ": $4.00</title>") // today is never a minute old
+	})
+}
+
+// TestHoldsAreOnTheFirstPage: what is held for requests and jobs is.
+func TestHoldsAreOnTheFirstPage(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.Job("ada", "a boat")
+		s.Operator().Get("/console/operator").Want(t, http.StatusOK, "On hold", "$0.03", "0 requests, 1 job")
+	})
+}
+
+// TestWayToTheFirstCustomer: the first page leads step by step from a first start, whose
+// sandbox and demo account count as nothing, to a customer whose request was charged, and
+// says no more of it then.
+func TestWayToTheFirstCustomer(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.Update(func(tx *store.Tx) error {
+			for _, text := range []string{`DELETE FROM ledger_entry`, `DELETE FROM account WHERE name = 'bob'`,
+				`UPDATE account SET email = 'demo@example.com' WHERE name = 'ada'`} {
+				if _, err := tx.Exec(text); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		b := s.Operator()
+		done := func(want int, links ...string) {
+			t.Helper()
+			page := b.Get("/console/operator")
+			page.Want(t, http.StatusOK, append(links, "To the first paying customer")...)
+			if n := strings.Count(page.Body.String(), `<span class="badge ok">done</span>`); n != want {
+				t.Errorf("%d steps are done, want %d: %s", n, want, page.Body)
+			}
+		}
+		done(0, "Write the catalog", "Create an account")
+		s.Update(func(tx *store.Tx) error {
+			doc, _, err := catalog.CurrentTx(tx)
+			if err != nil {
+				return err
+			}
+			text := strings.Replace(string(doc.YAML()), "lines:\n", "lines:\n  - {id: main, provider: openai, models: {sandbox-chat: x}, "+
+				"api_key: \"${X}\"}\n", 1)
+			next, _, err := catalog.Parse([]byte(text), s.Options.Providers)
+			if err != nil {
+				return err
+			}
+			_, err = operator.ApplyOnTx(tx, operator.Actor{Way: operator.Shell}, next, 1)
+			return err
+		})
+		if err := s.Options.Catalog.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		done(1)
+		s.Update(func(tx *store.Tx) error {
+			a, err := account.CreateTx(tx, account.Opening{Name: "Acme"})
+			s.Accounts["Acme"] = a
+			return err
+		})
+		path := "/console/operator/accounts/" + s.Accounts["Acme"].ID
+		done(2, path+`" class="button main">Credit it`, path+"?view=keys")
+		s.Key("Acme", "backend")
+		done(3)
+		s.Update(func(tx *store.Tx) error {
+			if _, err := ledger.CreditTx(tx, s.Accounts["Acme"].ID, money.USD, "invoice 1"); err != nil {
+				return err
+			}
+			_, err := tx.Exec(`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens,
+				completion_tokens, images, day, day_cost_nano, day_requests, day_billed, day_failed) VALUES ($1, 'm', 1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0)`, s.Accounts["Acme"].ID)
+			return err
+		})
+		if body := b.Get("/console/operator").Body.String(); strings.Contains(body, "To the first paying customer") {
+			t.Errorf("it is still told: %s", body)
 		}
 	})
 }

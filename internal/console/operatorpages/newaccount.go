@@ -7,6 +7,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -20,6 +21,7 @@ type customer struct {
 	opening account.Opening
 	invite  bool // its contact address, by a link
 	key     bool
+	credit  operator.Credit // of 0: none
 
 	account account.Account    // once it is made
 	link    *operator.SentLink // nil: nobody was invited
@@ -37,6 +39,9 @@ func newAccountForm(once string) part.Inputs {
 				Hint: "In place of the link, at least 8 characters. Hand it over yourself; nothing is mailed."},
 			{Name: "key", Label: "Create a key too", Kind: part.Check, On: true,
 				Hint: "It stands in the text to send. Its limits can be set later."},
+			{Name: "usd", Label: "First credit", Before: "$", Numeric: true,
+				Hint: "What the customer has paid in advance. Empty: you credit the account later."},
+			{Name: "note", Label: "Note of the credit", Hint: "For example invoice 1043. The account's users read it."},
 			{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: "0",
 				Hint: "The lowest balance allowed, zero or negative: -5 lends 5 dollars."},
 			{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: money.One.String(),
@@ -66,7 +71,7 @@ func (c *console) createAccount(v *page.Visit) (page.Outgoing, error) {
 	if again || made.link == nil && made.secret == "" {
 		return page.To("/operator/accounts/"+made.account.ID, "created"), nil
 	}
-	return c.sending("Account created", made.account, made.link, made.secret), nil
+	return c.sending("Account created", made.account, made.link, made.secret, made.credit), nil
 }
 
 // create makes what a form asks for, unless it did before: then the account alone is
@@ -105,6 +110,9 @@ func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, er
 	if floor != nil {
 		n.opening.Floor = *floor
 	}
+	if n.credit, err = firstCredit(form); err != nil {
+		return n, err
+	}
 	factor, err := factorOf(form)
 	if err != nil {
 		return n, err
@@ -122,6 +130,20 @@ func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, er
 	return n, err
 }
 
+// firstCredit is what the form gives the account to begin with.
+func firstCredit(form *part.Inputs) (given operator.Credit, err error) {
+	usd, err := dollars(form, "usd")
+	if err != nil || usd == nil || *usd == 0 {
+		return given, err
+	}
+	if *usd < 0 {
+		return given, fault.At(fault.InvalidRequest, "usd", "usd is an amount above 0: there is nothing to take back yet.")
+	}
+	given = operator.Credit{USD: *usd, Note: form.Field("note").Value}
+	err = given.Check()
+	return given, err
+}
+
 func (c *console) createTx(tx *store.Tx, by operator.Actor, n *customer) (err error) {
 	if n.account, err = operator.CreateAccountTx(tx, by, n.opening); err != nil {
 		return err
@@ -134,7 +156,12 @@ func (c *console) createTx(tx *store.Tx, by operator.Actor, n *customer) (err er
 		n.link = &link
 	}
 	if n.key {
-		_, n.secret, err = operator.CreateKeyTx(tx, by, n.account.ID, account.KeySettings{})
+		if _, n.secret, err = operator.CreateKeyTx(tx, by, n.account.ID, account.KeySettings{}); err != nil {
+			return err
+		}
+	}
+	if n.credit.USD > 0 {
+		_, _, err = operator.CreditTx(tx, by, n.account.ID, n.credit)
 	}
 	return err
 }

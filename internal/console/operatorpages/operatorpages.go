@@ -13,6 +13,7 @@ import (
 	"context"
 	"embed"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"tollgate/internal/account"
@@ -62,6 +63,7 @@ type console struct {
 	Options
 	month   month
 	archive offer.Archive // what former catalogs had
+	begun   atomic.Bool   // there was a paying customer
 }
 
 // Section is the pages, and the menu that leads to them.

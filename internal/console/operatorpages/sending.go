@@ -17,14 +17,18 @@ type sendingPage struct {
 	Title string
 	What  string         // was made: this key
 	Once  []part.Copying // empty: it was shown before, and nothing was made now
+	Given string         // what the account was credited with; empty: nothing
 	To    string         // whom the text is for
 	Text  part.Snippets
 	Back  string // the account's page
 }
 
 // sending is the page of what was made for an account, either of it may be missing.
-func (c *console) sending(title string, a account.Account, link *operator.SentLink, secret string) page.Outgoing {
+func (c *console) sending(title string, a account.Account, link *operator.SentLink, secret string, given operator.Credit) page.Outgoing {
 	shown := sendingPage{Title: title, To: a.Name, Text: c.welcome(a, link, secret), Back: page.Base + "/operator/accounts/" + a.ID}
+	if given.USD > 0 {
+		shown.Given = part.USD(given.USD)
+	}
 	var made []string
 	if link != nil {
 		made = append(made, "this link")
@@ -42,8 +46,12 @@ func (c *console) sending(title string, a account.Account, link *operator.SentLi
 // with a key's secret or a place for it, and a request to try.
 func (c *console) welcome(a account.Account, link *operator.SentLink, secret string) part.Snippets {
 	shown := secret
-	if shown == "" {
-		shown = "(create a key, it is shown once)"
+	switch {
+	case shown != "":
+	case a.Email != "":
+		shown = "you make it at " + c.PublicURL + page.Base + "/keys/new"
+	default:
+		shown = "it comes apart from this"
 	}
 	paragraphs := []string{"Hello,", "your account " + a.Name + " is ready.",
 		fmt.Sprintf("Address of the API: %s/v1\nYour key: %s", c.PublicURL, shown)}

@@ -92,9 +92,12 @@ func TestCustomerGetsOneText(t *testing.T) {
 		page := b.Get("/console/operator/accounts/new")
 		page.Want(t, http.StatusOK, `name="invite" value="on" checked`, `name="key" value="on" checked`)
 		fields := []string{"name", "Acme", "email", "Shop@Acme.example", "invite", "on", "password", "", "key", "on",
-			"overdraft_floor_usd", "0", "once", page.Once(t)}
+			"usd", "-50", "note", "invoice 1043", "overdraft_floor_usd", "0", "once", page.Once(t)}
+		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusUnprocessableEntity, "First credit is an amount above 0",
+			"invoice 1043")
+		fields[11] = "$50"
 		got := b.Post("/console/operator/accounts/new", fields...)
-		got.Want(t, http.StatusOK, "Account created", "Copy this link and this key", `data-copy="welcome-0-text"`)
+		got.Want(t, http.StatusOK, "Account created", "Copy this link and this key", `data-copy="welcome-0-text"`, "credited with $50.00")
 		token, secrets := tokenOf(t, got), got.Secrets()
 		text := html.UnescapeString(regexp.MustCompile(`(?s)id="welcome-0-text">(.*?)</code>`).FindStringSubmatch(got.Body.String())[1])
 		for _, part := range []string{"your account Acme is ready", consoletest.PublicURL + "/v1\n", "Your key: " + secrets[0],
@@ -106,8 +109,11 @@ func TestCustomerGetsOneText(t *testing.T) {
 		again := b.Post("/console/operator/accounts/new", fields...)
 		again.Want(t, http.StatusSeeOther, "done=created")
 		signsIn(t, s, token, "my own horse")
-		signedIn(t, s, "shop@acme.example", "my own horse").Get("/console/keys").Want(t, http.StatusOK, secrets[0][:7])
-		for act, n := range map[string]int{operator.AccountCreate: 1, operator.UserCreate: 1, operator.UserLink: 1, operator.KeyCreate: 1} {
+		acme := signedIn(t, s, "shop@acme.example", "my own horse")
+		acme.Get("/console/keys").Want(t, http.StatusOK, secrets[0][:7])
+		acme.Get("/console/billing").Want(t, http.StatusOK, "$50.00", "invoice 1043")
+		for act, n := range map[string]int{operator.AccountCreate: 1, operator.UserCreate: 1, operator.UserLink: 1, operator.KeyCreate: 1,
+			operator.AccountCredit: 1} {
 			if rows := logged(s, act); len(rows) != n {
 				t.Errorf("%s: %+v", act, rows)
 			}

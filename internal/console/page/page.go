@@ -105,6 +105,8 @@ type door struct {
 	crossing *http.CrossOriginProtection
 	secure   bool        // cookies are for https alone
 	headers  http.Header // of every page
+
+	operators bool // the pages of operators are at this address too
 }
 
 // New returns the handler of sections, which expects whole paths. An error is a
@@ -142,6 +144,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	add(nil, true, d.everywhere())
 	for _, section := range sections {
 		s := &side{Section: section}
+		d.operators = d.operators || section.Kind == account.OperatorSession
 		if s.pages, err = part.Parse(d.files.Path, embedded, section.Templates); err != nil {
 			return nil, err
 		}

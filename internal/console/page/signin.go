@@ -19,6 +19,7 @@ type signInPage struct {
 	Token *part.Inputs // of the operator's token; nil: the setting has none
 	First bool         // there is nobody who could sign in
 	Lost  bool         // says what to do without a password
+	Runs  bool         // says where who runs the service signs in
 }
 
 // wrongSignIn is said of all that is wrong, so that nobody learns who has a
@@ -37,15 +38,14 @@ func (d *door) signInPage(v *Visit) (Outgoing, error) {
 	if v.Session.ID != "" {
 		return Redirect(below(v.Query("next"))), nil
 	}
-	var first bool
+	shown := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next")), Lost: true}
 	if err := v.View(func(tx *store.Tx) error {
-		users, _, err := account.SignInsTx(tx)
-		first = !users
+		users, operators, err := account.SignInsTx(tx)
+		shown.First, shown.Runs = !users, d.operators && (operators || d.AdminToken.IsSet())
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	shown := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next")), First: first, Lost: true}
 	return Whole{Name: "signin", Title: "Sign in", Main: shown}, nil
 }
 

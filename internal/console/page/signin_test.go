@@ -56,6 +56,30 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
+// TestOperatorsFindTheirSignIn: the page that the root leads to says where who runs the
+// service signs in, where he can.
+func TestOperatorsFindTheirSignIn(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		const link = `href="/console/operator/sign-in"`
+		b := s.Browser()
+		b.Get("/console/sign-in").Want(t, http.StatusOK, link)
+		for name, change := range map[string]func(*console.Options){
+			"of an address of users":          func(o *console.Options) { o.Side = console.Users },
+			"without a token and an operator": func(o *console.Options) { o.AdminToken = httpapi.NewOperatorToken("") },
+		} {
+			b.Handler = s.Console(change)
+			if body := b.Get("/console/sign-in").Body.String(); strings.Contains(body, link) {
+				t.Errorf("%s, it leads to operators: %s", name, body)
+			}
+		}
+		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		b.Get("/console/sign-in").Want(t, http.StatusOK)
+		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = httpapi.NewOperatorToken("") })
+		b.Get("/console/sign-in").Want(t, http.StatusOK, link)
+	})
+}
+
 // TestSignInIsThrottled: it says how long to wait, and the wait is that of all
 // nodes.
 func TestSignInIsThrottled(t *testing.T) {

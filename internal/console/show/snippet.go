@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/part"
@@ -140,12 +141,22 @@ fmt.Println(answer.Choices[0].Message.Content)`, base, secret, model)},
 	}
 }
 
-// firstModel names the first open model that answers in a form; empty: none does.
-func firstModel(s *catalog.Snapshot, form wire.Form) string {
+// sandboxProvider is that of lines which only play.
+const sandboxProvider = "sandbox"
+
+// firstModel names the first open model that answers in a form: one with a line that does
+// more than play, if there is one. Empty: none does.
+func firstModel(s *catalog.Snapshot, form wire.Form) (first string) {
 	for _, m := range s.Models() {
-		if m.State == catalog.StateOpen && m.Speaks(form) {
+		if m.State != catalog.StateOpen || !m.Speaks(form) {
+			continue
+		}
+		if slices.ContainsFunc(s.Lines(m.ID), func(l *catalog.Line) bool { return l.Provider != sandboxProvider }) {
 			return m.ID
 		}
+		if first == "" {
+			first = m.ID
+		}
 	}
-	return ""
+	return first
 }

@@ -41,27 +41,36 @@ const sums = `SELECT CASE WHEN job = '' THEN 0 ELSE 1 END AS of_job, COUNT(*), C
 
 // Add adds up the open holds and tells of them. It is the step of Run.
 func (w *Watch) Add(ctx context.Context) error {
-	var held [2]Holding // of requests and of jobs
-	err := w.DB.View(ctx, func(tx *store.Tx) error {
-		held = [2]Holding{}
-		rows, err := tx.Query(sums)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var ofJob int
-			var h Holding
-			if err := rows.Scan(&ofJob, &h.Holds, &h.Amount); err != nil {
-				return err
-			}
-			held[ofJob] = h
-		}
-		return rows.Err()
+	var requests, jobs Holding
+	err := w.DB.View(ctx, func(tx *store.Tx) (err error) {
+		requests, jobs, err = SumsTx(tx)
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("add up the open holds: %w", err)
+		return err
 	}
-	w.Tell(held[0], held[1])
+	w.Tell(requests, jobs)
 	return nil
+}
+
+// SumsTx adds up the open holds, those of requests and those of jobs.
+func SumsTx(tx *store.Tx) (requests, jobs Holding, err error) {
+	var held [2]Holding
+	rows, err := tx.Query(sums)
+	if err != nil {
+		return requests, jobs, fmt.Errorf("add up the open holds: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var ofJob int
+		var h Holding
+		if err := rows.Scan(&ofJob, &h.Holds, &h.Amount); err != nil {
+			return requests, jobs, fmt.Errorf("add up the open holds: %w", err)
+		}
+		held[ofJob] = h
+	}
+	if err := rows.Err(); err != nil {
+		return requests, jobs, fmt.Errorf("add up the open holds: %w", err)
+	}
+	return held[0], held[1], nil
 }

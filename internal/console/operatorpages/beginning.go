@@ -1,0 +1,104 @@
+package operatorpages
+
+import (
+	"net/url"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/movement"
+	"tollgate/internal/store"
+)
+
+// beginnings are how far a service has come on its way to the first paying customer. The
+// sandbox and the demo account of a first start count as nothing.
+type beginnings struct {
+	over     bool // there are so many accounts that nobody needs to be told
+	line     bool
+	account  string // the first customer's; empty: there is none
+	credited bool
+	key      bool
+	asked    bool
+}
+
+// sandboxProvider is that of lines which only play.
+const sandboxProvider = "sandbox"
+
+// firstAccounts is up to how many accounts are looked at for the first customer.
+const firstAccounts = 5
+
+// beginningsTx reads how far it is, until it is there once.
+func (c *console) beginningsTx(tx *store.Tx) (b beginnings, err error) {
+	if c.begun.Load() {
+		return beginnings{over: true}, nil
+	}
+	if b, err = c.lookAtBeginningsTx(tx); err == nil {
+		c.begun.Store(len(b.steps()) == 0)
+	}
+	return b, err
+}
+
+func (c *console) lookAtBeginningsTx(tx *store.Tx) (b beginnings, err error) {
+	for _, l := range c.Catalog.Current().AllLines() {
+		b.line = b.line || l.Provider != sandboxProvider
+	}
+	list, more, err := account.ListTx(tx, "", firstAccounts)
+	if err != nil || more {
+		b.over = more
+		return b, err
+	}
+	for _, a := range list {
+		if a.Email == account.DemoEmail {
+			continue
+		}
+		keys, _, err := account.ListKeysTx(tx, a.ID, "", 1)
+		if err != nil {
+			return b, err
+		}
+		credits, _, err := movement.ListTx(tx, movement.Selection{Account: a.ID, Kind: movement.Credits, Limit: 1})
+		if err != nil {
+			return b, err
+		}
+		used, err := ledger.UsageTx(tx, a.ID)
+		if err != nil {
+			return b, err
+		}
+		b.account = a.ID
+		b.credited, b.key, b.asked = b.credited || len(credits) > 0, b.key || len(keys) > 0, b.asked || used.Total.Requests > 0
+	}
+	return b, nil
+}
+
+// steps lead to the first paying customer; none: there is one.
+func (b beginnings) steps() part.FirstSteps {
+	if b.over || b.line && b.credited && b.key && b.asked {
+		return nil
+	}
+	link := func(address, text string) *part.Link {
+		return &part.Link{Href: page.Base + address, Text: text, Button: true}
+	}
+	steps := part.FirstSteps{
+		{Done: b.line, Text: "A catalog with a line of yours: where your models come from, and what they cost. The sandbox only plays.",
+			Link: link("/operator/catalog/edit", "Write the catalog")},
+		{Done: b.account != "", Text: "An account for your first customer, with a key and a link to sign in with, in one text to send.",
+			Link: link("/operator/accounts/new", "Create an account")},
+		{Done: b.credited, Text: "A credit on the account, with the number of your invoice as its note."},
+		{Done: b.key, Text: "A key: the customer's secret, shown once."},
+		{Done: b.asked, Text: "The first request of your customer, which you find in the log a second later.",
+			Link: link("/operator/requests", "Requests")},
+	}
+	if b.account != "" {
+		at := "/operator/accounts/" + url.PathEscape(b.account)
+		steps[2].Link, steps[3].Link = link(at, "Credit it"), link(at+"?view=keys", "Create a key")
+	}
+	for i := range steps {
+		if steps[i].Done {
+			steps[i].Link = nil
+		} else if steps[i].Link != nil {
+			steps[i].Link.Main = true // what is next
+			break
+		}
+	}
+	return steps
+}
