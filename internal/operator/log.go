@@ -178,3 +178,24 @@ func LogTx(tx *store.Tx, f LogFilter) ([]LogRow, bool, error) {
 	}
 	return list, false, nil
 }
+
+// DoneByTx returns who has done an act to each of some objects, last.
+func DoneByTx(tx *store.Tx, act string, objects []string) (map[string]Actor, error) {
+	rows, err := tx.Query(`SELECT object, way, name, address FROM operator_log WHERE act = $1 AND `+tx.In("object", 2)+` ORDER BY id`,
+		act, store.List(objects))
+	if err != nil {
+		return nil, fmt.Errorf("read who did it: %w", err)
+	}
+	defer rows.Close()
+	done := make(map[string]Actor, len(objects))
+	for rows.Next() {
+		var object, way string
+		var by Actor
+		if err := rows.Scan(&object, &way, &by.Name, &by.Address); err != nil {
+			return nil, fmt.Errorf("read who did it: %w", err)
+		}
+		by.Way = Way(way)
+		done[object] = by
+	}
+	return done, rows.Err()
+}

@@ -258,7 +258,7 @@ func (c *console) resendDelivery(v *page.Visit) (page.Outgoing, error) {
 	if err := v.Blank(); err != nil {
 		return nil, err
 	}
-	d, err := operator.Resend(v.Context(), c.DB, c.Webhooks, by(v), v.PathID())
+	d, err := operator.Resend(v.Context(), c.DB, c.Webhooks, show.By(v), v.PathID())
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 	var secret string
 	if err := v.Update(func(tx *store.Tx) error {
 		_, again, err := page.OnceTx(tx, once, func() (id string, err error) {
-			k, made, err := operator.CreateKeyTx(tx, by(v), a.ID, account.KeySettings{Name: form.Field("name").Value})
+			k, made, err := operator.CreateKeyTx(tx, show.By(v), a.ID, account.KeySettings{Name: form.Field("name").Value})
 			secret = made
 			return k.ID, err
 		})
@@ -307,7 +307,7 @@ func (c *console) switchKey(v *page.Visit, disabled bool) (page.Outgoing, error)
 	defer c.Keys.Forget(v.PathID())
 	var k account.Key
 	if err := v.Update(func(tx *store.Tx) (err error) {
-		k, err = operator.ChangeKeyTx(tx, by(v), v.PathID(), func(s *account.KeySettings) error { s.Disabled = disabled; return nil })
+		k, err = operator.ChangeKeyTx(tx, show.By(v), v.PathID(), func(s *account.KeySettings) error { s.Disabled = disabled; return nil })
 		return err
 	}); err != nil {
 		return nil, err

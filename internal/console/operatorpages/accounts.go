@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
@@ -156,7 +157,7 @@ func (c *console) creditAccount(v *page.Visit) (page.Outgoing, error) {
 		}
 		return v.Update(func(tx *store.Tx) (err error) {
 			_, _, err = page.OnceTx(tx, once, func() (string, error) {
-				_, low, err = operator.CreditTx(tx, by(v), v.PathID(), given)
+				_, low, err = operator.CreditTx(tx, show.By(v), v.PathID(), given)
 				return v.PathID(), err
 			})
 			return err
@@ -279,7 +280,7 @@ func (c *console) patchAccount(v *page.Visit, p account.Patch) error {
 	// Also after an error: the commit of one may have taken place.
 	defer c.Keys.ForgetAccount(v.PathID())
 	return v.Update(func(tx *store.Tx) error {
-		_, err := operator.ChangeAccountTx(tx, by(v), v.PathID(), p)
+		_, err := operator.ChangeAccountTx(tx, show.By(v), v.PathID(), p)
 		return err
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
@@ -94,7 +95,7 @@ func (p *booksPage) lastRun(o operator.AuditOutcome) {
 	}
 	p.Last = &facts
 	for _, what := range slices.Sorted(maps.Keys(o.Findings.Checked)) {
-		p.Checked = append(p.Checked, part.Fact{Name: title(stateWords(what)), Value: part.Count{N: o.Findings.Checked[what]}})
+		p.Checked = append(p.Checked, part.Fact{Name: title(show.StateWords(what)), Value: part.Count{N: o.Findings.Checked[what]}})
 	}
 	p.Differences = part.DataTable{Caption: "Differences", Columns: []part.Column{{Title: "What"}, {Title: "Recorded", Right: true},
 		{Title: "Computed", Right: true}, {Title: "Of"}}}
@@ -110,7 +111,7 @@ func (c *console) runAudit(v *page.Visit) (page.Outgoing, error) {
 	if err := v.Blank(); err != nil {
 		return nil, err
 	}
-	begun, err := c.Audits.Begin(v.Context(), by(v))
+	begun, err := c.Audits.Begin(v.Context(), show.By(v))
 	if err != nil {
 		return nil, err
 	}

@@ -60,8 +60,9 @@ func TestCatalogIsEdited(t *testing.T) {
 		const edit = "/console/operator/catalog/edit"
 		b := s.Operator()
 		text, _ := current(s)
-		b.Get("/console/operator/catalog").Want(t, http.StatusOK, "Revision 1", "sandbox-chat", "owned_by")
-		b.Get(edit).Want(t, http.StatusOK, "<textarea", "owned_by")
+		b.Get("/console/operator/catalog").Want(t, http.StatusOK, "Revision 1", "sandbox-chat", "owned_by",
+			"$0.25 in, $2 out per million tokens", "$0.03 per image (1K)", "free, 100 requests a day")
+		b.Get(edit).Want(t, http.StatusOK, "<textarea", "owned_by", "Examples", "EXAMPLE_API_KEY")
 
 		bad := strings.Replace(text, "priority: 1", "priority: -1", 1)
 		if bad == text {
@@ -70,7 +71,8 @@ func TestCatalogIsEdited(t *testing.T) {
 		if bad == text {
 			bad = text + "\nnothing: here\n"
 		}
-		b.Post(edit, "yaml", bad, "base", "1").Want(t, http.StatusUnprocessableEntity, "Nothing has changed", "line ", `id="line-`)
+		b.Post(edit, "yaml", bad, "base", "1").Want(t, http.StatusUnprocessableEntity, "Nothing has changed", "line ", `id="line-`,
+			` class="wrong"><td class="n"`)
 
 		changed := strings.Replace(text, "state: open", "state: maintenance", 1)
 		got := b.Post(edit, "yaml", strings.ReplaceAll(changed, "\n", "\r\n"), "base", "1")
@@ -83,7 +85,8 @@ func TestCatalogIsEdited(t *testing.T) {
 			t.Fatalf("the form %v", fields)
 		}
 		b.Post(edit, "yaml", changed, "base", "1", "sure", "yes").Want(t, http.StatusSeeOther, "done=applied")
-		b.Get("/console/operator/catalog?done=applied").Want(t, http.StatusOK, "Revision 2", "maintenance")
+		b.Get("/console/operator/catalog?done=applied").Want(t, http.StatusOK, "Revision 2", "maintenance", "</time> by operator&#39;s token",
+			`data-label="By"><span class="break">operator&#39;s token</span>`)
 
 		// Who worked on revision 1 sees what he would take back.
 		moved := b.Post(edit, "yaml", text, "base", "1", "sure", "yes")

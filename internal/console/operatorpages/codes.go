@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -173,7 +174,7 @@ func (c *console) createCodes(v *page.Visit) (page.Outgoing, error) {
 		return v.Update(func(tx *store.Tx) error {
 			codes, texts = nil, nil // of an attempt before
 			_, _, err := page.OnceTx(tx, once, func() (string, error) {
-				if codes, texts, err = operator.CreateCodesTx(tx, by(v), n); err != nil {
+				if codes, texts, err = operator.CreateCodesTx(tx, show.By(v), n); err != nil {
 					return "", err
 				}
 				return codes[0].Batch, nil
@@ -219,7 +220,7 @@ func (c *console) voidCode(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if err := v.Update(func(tx *store.Tx) error {
-		_, err := operator.VoidCodeTx(tx, by(v), v.PathID())
+		_, err := operator.VoidCodeTx(tx, show.By(v), v.PathID())
 		return err
 	}); err != nil {
 		return nil, err

@@ -268,7 +268,7 @@ func (w wellbeing) troubles() []part.Notice {
 	}
 	for _, l := range w.lines {
 		if out := outOf(l.Status); out {
-			add(part.Bad, "Line "+l.Line+": "+stateWords(l.State)+".", whyOut(l.Status), "/operator/lines/"+url.PathEscape(l.Line), "Line")
+			add(part.Bad, "Line "+l.Line+": "+show.StateWords(l.State)+".", whyOut(l.Status), "/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
 	for epoch, lives := range w.nodes {

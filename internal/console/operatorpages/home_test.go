@@ -137,7 +137,8 @@ func TestWayToTheFirstCustomer(t *testing.T) {
 				return err
 			}
 			_, err := tx.Exec(`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens,
-				completion_tokens, images, day, day_cost_nano, day_requests, day_billed, day_failed) VALUES ($1, 'm', 1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0)`, s.Accounts["Acme"].ID)
+				completion_tokens, images, day, day_cost_nano, day_requests, day_billed, day_failed)
+				VALUES ($1, 'm', 1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0)`, s.Accounts["Acme"].ID)
 			return err
 		})
 		if body := b.Get("/console/operator").Body.String(); strings.Contains(body, "To the first paying customer") {

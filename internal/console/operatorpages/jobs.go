@@ -180,7 +180,7 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 		shown.Facts = append(shown.Facts, part.Fact{Name: "Usage above the hold", Value: part.Money{Amount: r.Over}})
 	}
 	for _, s := range r.Steps {
-		stage := part.Stage{Word: stateWords(s.Name), At: part.Moment{MS: s.At}}
+		stage := part.Stage{Word: show.StateWords(s.Name), At: part.Moment{MS: s.At}}
 		if word, ok := show.JobStep(s.Name); ok {
 			stage.Word = word
 		}
@@ -247,7 +247,7 @@ func (c *console) cancelJob(v *page.Visit) (page.Outgoing, error) {
 	if err := v.Blank(); err != nil {
 		return nil, err
 	}
-	if err := operator.CancelJob(v.Context(), c.Jobs, by(v), v.PathID()); err != nil {
+	if err := operator.CancelJob(v.Context(), c.Jobs, show.By(v), v.PathID()); err != nil {
 		return nil, noJob(err)
 	}
 	return page.To("/operator/jobs/"+v.PathID(), "cancelled"), nil
@@ -258,7 +258,7 @@ func (c *console) requeueJob(v *page.Visit) (page.Outgoing, error) {
 	if err := v.Read(&form); err != nil {
 		return nil, err
 	}
-	made, _, err := operator.RequeueJob(v.Context(), c.Jobs, by(v), v.PathID(), job.Anew{Force: form.Field("force").On,
+	made, _, err := operator.RequeueJob(v.Context(), c.Jobs, show.By(v), v.PathID(), job.Anew{Force: form.Field("force").On,
 		Show: func(found job.View) []byte { return []byte(jobRowOf(found).ID) }})
 	if err != nil {
 		return nil, noJob(err)

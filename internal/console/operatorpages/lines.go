@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/line/health"
@@ -48,7 +49,7 @@ func outOf(s line.Status) bool {
 }
 
 func lineBadge(state string) part.Badge {
-	b := part.Badge{Tone: part.Bad, Word: stateWords(state)}
+	b := part.Badge{Tone: part.Bad, Word: show.StateWords(state)}
 	switch state {
 	case health.StateInService:
 		b.Tone = part.OK
@@ -306,7 +307,7 @@ func (c *console) decideLine(
 		return nil, err
 	}
 	if err := v.Update(func(tx *store.Tx) error {
-		_, err := decide(tx, by(v), spec)
+		_, err := decide(tx, show.By(v), spec)
 		return err
 	}); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
@@ -65,10 +66,7 @@ func logTable(list []operator.LogRow) part.DataTable {
 		Columns: []part.Column{{Title: "When"}, {Title: "Who"}, {Title: "Act"}, {Title: "Object"},
 			{Title: "Before and after"}}}
 	for _, e := range list {
-		who := e.Name
-		if who == "" {
-			who = map[operator.Way]string{operator.Console: "operator's token", operator.Token: "operator API", operator.Shell: "shell"}[e.Way]
-		}
+		who := show.Who(e.Actor)
 		if e.Address != "" {
 			who += ", " + e.Address
 		}

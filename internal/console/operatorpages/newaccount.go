@@ -7,6 +7,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
@@ -88,7 +89,7 @@ func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again
 		var id string
 		tried := made
 		id, again, err = page.OnceTx(tx, once, func() (string, error) {
-			err := c.createTx(tx, by(v), &tried)
+			err := c.createTx(tx, show.By(v), &tried)
 			return tried.account.ID, err
 		})
 		if err == nil {

@@ -12,6 +12,7 @@ package operatorpages
 import (
 	"context"
 	"embed"
+	"io/fs"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
+	"tollgate/internal/console/catalogpages"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/httpapi"
@@ -69,10 +71,12 @@ type console struct {
 // Section is the pages, and the menu that leads to them.
 func Section(o Options) page.Section {
 	c := &console{Options: o}
-	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: c.handlers(), Menu: menu(), Templates: embedded}
+	sold := catalogpages.Handlers(catalogpages.Options{Catalog: o.Catalog, Providers: o.Providers, Soon: c.soon})
+	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: append(c.handlers(), sold...), Menu: menu(),
+		Templates: []fs.FS{embedded, catalogpages.Templates()}}
 }
 
-// handlers is the table of contents.
+// handlers is the table of contents, but for the catalog's pages (catalogpages).
 func (c *console) handlers() []page.Handler {
 	return []page.Handler{
 		page.Get("/operator", c.home),
@@ -121,16 +125,6 @@ func (c *console) handlers() []page.Handler {
 		page.Get("/operator/usage", c.usage),
 		page.Get("/operator/usage/table", c.downloadUsage),
 
-		page.Get("/operator/catalog", c.showCatalog),
-		page.Get("/operator/catalog/edit", c.editCatalog),
-		page.Post("/operator/catalog/edit", c.putCatalog),
-		page.Get("/operator/catalog/revisions/{id}", c.showRevision),
-		page.Post("/operator/catalog/revisions/{id}/apply", c.rollBack),
-		page.Post("/operator/catalog/models/{id}/open", c.switchModel(catalog.StateOpen)),
-		page.Post("/operator/catalog/models/{id}/maintenance", c.switchModel(catalog.StateMaintenance)),
-		page.Post("/operator/catalog/models/{id}/coming_soon", c.switchModel(catalog.StateComingSoon)),
-		page.Post("/operator/catalog/models/{id}/retired", c.switchModel(catalog.StateRetired)),
-
 		page.Get("/operator/books", c.books),
 		page.Post("/operator/books/run", c.runAudit),
 		page.Get("/operator/log", c.showLog),
@@ -157,11 +151,6 @@ func menu() []part.NavItem {
 		{Href: page.Base + "/operator/log", Text: "Log", Icon: "square-terminal"},
 		{Href: page.Base + "/operator/sessions", Text: "Sessions", Icon: "shield"},
 	}
-}
-
-// by is who acts on an operator's page.
-func by(v *page.Visit) operator.Actor {
-	return operator.Actor{Way: operator.Console, Name: v.Session.User.Email, Address: v.Address().String()}
 }
 
 // refreshTime bounds how long an act waits for this node to take it over.

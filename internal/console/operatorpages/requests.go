@@ -126,7 +126,7 @@ func attemptsTable(raw json.RawMessage) part.DataTable {
 			answer.Word += " " + strconv.Itoa(a.Status)
 		}
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{lineLink(a.Line), answer,
-			part.Text{Text: part.Dashed(a.Cause + stateWords(a.Skipped))},
+			part.Text{Text: part.Dashed(a.Cause + show.StateWords(a.Skipped))},
 			part.Took{MS: a.FirstByteMS}, part.Took{MS: a.DurationMS}, known(a.LineCost)}})
 	}
 	return t

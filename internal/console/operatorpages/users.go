@@ -58,11 +58,11 @@ func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
 		}
 		return v.Update(func(tx *store.Tx) error {
 			if user.PasswordHash == "" {
-				made, err := operator.InviteTx(tx, by(v), c.PublicURL, a.ID, user)
+				made, err := operator.InviteTx(tx, show.By(v), c.PublicURL, a.ID, user)
 				link = &made
 				return err
 			}
-			_, err := operator.CreateUserTx(tx, by(v), a.ID, user)
+			_, err := operator.CreateUserTx(tx, show.By(v), a.ID, user)
 			return err
 		})
 	}
@@ -86,7 +86,7 @@ func (c *console) linkUser(v *page.Visit) (page.Outgoing, error) {
 	}
 	var link operator.SentLink
 	if err := v.Update(func(tx *store.Tx) (err error) {
-		link, err = operator.MakeLinkTx(tx, by(v), c.PublicURL, v.PathID())
+		link, err = operator.MakeLinkTx(tx, show.By(v), c.PublicURL, v.PathID())
 		return err
 	}); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (c *console) switchUser(v *page.Visit, disabled bool) (page.Outgoing, error
 	}
 	var u account.User
 	if err := v.Update(func(tx *store.Tx) (err error) {
-		u, err = operator.ChangeUserTx(tx, by(v), v.PathID(), account.UserChange{Disabled: &disabled})
+		u, err = operator.ChangeUserTx(tx, show.By(v), v.PathID(), account.UserChange{Disabled: &disabled})
 		return err
 	}); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
 	}
 	var u account.User
 	if err := v.Update(func(tx *store.Tx) (err error) {
-		u, err = operator.ChangeUserTx(tx, by(v), v.PathID(), account.UserChange{NoFactor: true})
+		u, err = operator.ChangeUserTx(tx, show.By(v), v.PathID(), account.UserChange{NoFactor: true})
 		return err
 	}); err != nil {
 		return nil, err

@@ -68,8 +68,8 @@ type Section struct {
 	Handlers []Handler
 	// Menu leads to the pages, in the order in which they stand.
 	Menu []part.NavItem
-	// Templates are html/NAME.html, one a page or Fragment.
-	Templates fs.FS
+	// Templates are folders with html/NAME.html, one a page or Fragment.
+	Templates []fs.FS
 }
 
 // Handler is one method of one path below Base, and what answers it. `{id}` stands
@@ -145,7 +145,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	for _, section := range sections {
 		s := &side{Section: section}
 		d.operators = d.operators || section.Kind == account.OperatorSession
-		if s.pages, err = part.Parse(d.files.Path, embedded, section.Templates); err != nil {
+		if s.pages, err = part.Parse(d.files.Path, append([]fs.FS{embedded}, section.Templates...)...); err != nil {
 			return nil, err
 		}
 		add(s, true, d.signIns(section.Kind))

@@ -11,6 +11,7 @@ package userpages
 
 import (
 	"embed"
+	"io/fs"
 	"net/http"
 
 	"tollgate/internal/account"
@@ -50,7 +51,7 @@ type console struct{ Options }
 // Section is the pages, and the menu that leads to them.
 func Section(o Options) page.Section {
 	c := &console{o}
-	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Templates: embedded}
+	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Templates: []fs.FS{embedded}}
 }
 
 // handlers is the table of contents.

@@ -1,7 +1,17 @@
-package operatorpages
+// Package catalogpages owns the operator's pages of what is sold: the catalog with its
+// models' states, an editor that shows faults and changes before it applies, and former
+// revisions. It has no rules of its own: what is applied passes package catalog, and what
+// operators do is package operator's, which logs it.
+//
+// Invariants: GET changes nothing; a text is applied as it was shown, or not at all; what
+// somebody applied meanwhile is not taken back without a word.
+package catalogpages
 
 import (
+	"context"
+	"embed"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,10 +27,46 @@ import (
 	"tollgate/internal/store"
 )
 
+//go:embed html/*.html
+var embedded embed.FS
+
+// Options are what the pages work with. All are required.
+type Options struct {
+	// Catalog is this node's watcher, and Providers are the adapters that a
+	// catalog's lines may use.
+	Catalog   *catalog.Watcher
+	Providers map[string]catalog.Provider
+	// Soon makes this node use what was committed before the answer says so.
+	Soon func(v *page.Visit, what string, refresh func(ctx context.Context) error)
+}
+
+// pages answers them.
+type pages struct{ Options }
+
+// Handlers are the pages, and Templates what they are drawn by.
+func Handlers(o Options) []page.Handler {
+	c := &pages{o}
+	return []page.Handler{
+		page.Get("/operator/catalog", c.showCatalog),
+		page.Get("/operator/catalog/edit", c.editCatalog),
+		page.Post("/operator/catalog/edit", c.putCatalog),
+		page.Get("/operator/catalog/revisions/{id}", c.showRevision),
+		page.Post("/operator/catalog/revisions/{id}/apply", c.rollBack),
+		page.Post("/operator/catalog/models/{id}/open", c.switchModel(catalog.StateOpen)),
+		page.Post("/operator/catalog/models/{id}/maintenance", c.switchModel(catalog.StateMaintenance)),
+		page.Post("/operator/catalog/models/{id}/coming_soon", c.switchModel(catalog.StateComingSoon)),
+		page.Post("/operator/catalog/models/{id}/retired", c.switchModel(catalog.StateRetired)),
+	}
+}
+
+// Templates are those of the pages.
+func Templates() fs.FS { return embedded }
+
 // catalogPage is what is sold now, and how it came to be.
 type catalogPage struct {
 	Revision int64
 	Applied  part.Moment
+	By       string // who did
 	Models   part.DataTable
 	History  part.DataTable
 	Pager    part.Pager
@@ -38,6 +84,7 @@ type catalogEditPage struct {
 	Warnings []string
 	Diff     part.Diff
 	Form     part.Inputs
+	Examples part.Snippets // of what a catalog says
 	Checked  bool
 }
 
@@ -59,7 +106,7 @@ type revisionPage struct {
 
 const historyRows = 20
 
-func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
+func (c *pages) showCatalog(v *page.Visit) (page.Outgoing, error) {
 	var shown catalogPage
 	if err := v.View(func(tx *store.Tx) error {
 		doc, revision, err := catalog.CurrentTx(tx)
@@ -77,12 +124,13 @@ func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
+		by, err := appliedByTx(tx, history, revision)
+		if err != nil {
+			return err
+		}
 		shown.Revision, shown.YAML, shown.Models = revision, string(doc.YAML()), modelsTable(doc, c.Catalog.Current())
-		shown.History = historyTable(history, revision)
-		shown.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string {
-			return strconv.FormatInt(r.Number,
-				10)
-		}))
+		shown.By, shown.History = show.Who(by[numbered(revision)]), historyTable(history, revision, by)
+		shown.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string { return numbered(r.Number) }))
 		if len(history) > 0 && before == 0 {
 			shown.Applied.MS = history[0].AppliedMS
 		}
@@ -97,10 +145,23 @@ func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
 	}), nil
 }
 
+// numbered is a revision as addresses and the log name it.
+func numbered(revision int64) string { return strconv.FormatInt(revision, 10) }
+
+// appliedByTx are those who applied the revisions of a list, and the current one.
+func appliedByTx(tx *store.Tx, history []catalog.Revision, current int64) (map[string]operator.Actor, error) {
+	numbers := []string{numbered(current)}
+	for _, r := range history {
+		numbers = append(numbers, numbered(r.Number))
+	}
+	return operator.DoneByTx(tx, operator.CatalogApply, numbers)
+}
+
 func modelsTable(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
-	t := part.DataTable{Caption: "Models", Columns: []part.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Lines"},
-		{Title: "Change"}}}
-	for _, m := range doc.Models {
+	t := part.DataTable{Caption: "Models", Columns: []part.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"},
+		{Title: "Lines"}, {Title: "Change"}}}
+	for i := range doc.Models {
+		m := &doc.Models[i]
 		var lines []string
 		for _, l := range now.Lines(m.ID) {
 			lines = append(lines, l.ID)
@@ -109,31 +170,35 @@ func modelsTable(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
 		for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
 			if state != m.State {
 				acts = append(acts, part.Act{Action: page.Base + "/operator/catalog/models/" + url.PathEscape(m.ID) + "/" + string(state),
-					Word: stateWords(string(state)), About: m.ID})
+					Word: show.StateWords(string(state)), About: m.ID})
 			}
 		}
-		var from any = part.Badge{Tone: part.Bad, Word: "none"}
-		if len(lines) > 0 {
-			from = part.Text{Text: part.Words(lines)}
+		var from any = part.Text{Text: part.Words(lines)}
+		switch {
+		case len(lines) == 0 && m.State == catalog.StateOpen: // its users get errors
+			from = part.Badge{Tone: part.Bad, Word: "none"}
+		case len(lines) == 0:
+			from = part.Text{Text: "none", Muted: true}
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelState(m.State), from, acts}})
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelState(m.State), show.ShortPrice(m, 0), from, acts}})
 	}
 	return t
 }
 
-func historyTable(history []catalog.Revision, current int64) part.DataTable {
-	t := part.DataTable{Caption: "History", Columns: []part.Column{{Title: "Revision"}, {Title: "Applied"}, {Title: "Changes"}}}
+func historyTable(history []catalog.Revision, current int64, by map[string]operator.Actor) part.DataTable {
+	t := part.DataTable{Caption: "History", Columns: []part.Column{{Title: "Revision"}, {Title: "Applied"}, {Title: "By"}, {Title: "Changes"}}}
 	for _, r := range history {
 		changes := strings.Join(r.Changes[:min(len(r.Changes), 5)], "\n")
 		if n := len(r.Changes) - 5; n > 0 {
 			changes += "\nand " + strconv.Itoa(n) + " more"
 		}
-		name := "Revision " + strconv.FormatInt(r.Number, 10)
+		name := "Revision " + numbered(r.Number)
 		if r.Number == current {
 			name += ", current"
 		}
-		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/catalog/revisions/" + strconv.FormatInt(r.Number, 10),
-			Cells: []any{name, part.Moment{MS: r.AppliedMS}, part.Text{Text: part.Dashed(changes), Lines: true}}})
+		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/catalog/revisions/" + numbered(r.Number),
+			Cells: []any{name, part.Moment{MS: r.AppliedMS}, part.Dashed(show.Who(by[numbered(r.Number)])),
+				part.Text{Text: part.Dashed(changes), Lines: true}}})
 	}
 	return t
 }
@@ -143,12 +208,12 @@ func catalogForm(text string, base int64) part.Inputs {
 		Fields: []part.FormField{
 			{Name: "yaml", Label: "Catalog", Kind: part.Area, Value: text, Code: true, Required: true,
 				Hint: "YAML or JSON. Credentials are references such as ${EXAMPLE_API_KEY}. Checked before it is applied."},
-			{Name: "base", Kind: part.Unshown, Value: strconv.FormatInt(base, 10)},
+			{Name: "base", Kind: part.Unshown, Value: numbered(base)},
 			{Name: "sure", Kind: part.Unshown},
 		}}
 }
 
-func (c *console) editCatalog(v *page.Visit) (page.Outgoing, error) {
+func (c *pages) editCatalog(v *page.Visit) (page.Outgoing, error) {
 	var text string
 	var base int64
 	if err := v.View(func(tx *store.Tx) error {
@@ -164,7 +229,8 @@ func (c *console) editCatalog(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "catalogedit", Title: "Edit the catalog", Main: catalogEditPage{Base: base, Form: catalogForm(text, base)}}, nil
+	return page.Whole{Name: "catalogedit", Title: "Edit the catalog", Main: catalogEditPage{Base: base, Form: catalogForm(text, base),
+		Examples: examples()}}, nil
 }
 
 // maxCatalog bounds a catalog as the operator API does.
@@ -172,7 +238,7 @@ const maxCatalog = 4 << 20
 
 // putCatalog checks a catalog and shows what it changes, and applies it where its
 // sender has seen that, unless somebody applied another one meanwhile.
-func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
+func (c *pages) putCatalog(v *page.Visit) (page.Outgoing, error) {
 	form := catalogForm("", 0)
 	if err := v.ReadLong(&form, maxCatalog); err != nil {
 		return nil, err
@@ -183,7 +249,7 @@ func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 	}
 	text, sure := form.Field("yaml").Value, form.Field("sure").Value != ""
 	form.Field("sure").Value = ""
-	shown := catalogEditPage{Base: base, Form: form}
+	shown := catalogEditPage{Base: base, Form: form, Examples: examples()}
 	doc, warnings, err := catalog.Parse([]byte(text), c.Providers)
 	var faults catalog.Faults
 	switch {
@@ -222,13 +288,13 @@ func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "catalogedit", Title: "What the catalog changes", Main: shown, Status: status}, nil
 }
 
-func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (applied catalog.Applied, err error) {
+func (c *pages) apply(v *page.Visit, doc *catalog.Document, base int64) (applied catalog.Applied, err error) {
 	err = v.Update(func(tx *store.Tx) (err error) {
-		applied, err = operator.ApplyOnTx(tx, by(v), doc, base)
+		applied, err = operator.ApplyOnTx(tx, show.By(v), doc, base)
 		return err
 	})
 	if err == nil {
-		c.soon(v, "the new catalog", c.Catalog.Refresh)
+		c.Soon(v, "the new catalog", c.Catalog.Refresh)
 	}
 	return applied, err
 }
@@ -275,12 +341,12 @@ func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
 	p.Checked, p.Changes, p.Diff = true, preview.Changes, part.DiffOf(before, string(doc.YAML()))
 	if preview.Revision != p.Base {
 		p.Moved = &part.Notice{Tone: part.Warn, Title: "Nothing was applied.", Focus: true,
-			Text: "Somebody has applied revision " + strconv.FormatInt(preview.Revision, 10) +
+			Text: "Somebody has applied revision " + numbered(preview.Revision) +
 				" meanwhile. Below is what your text would change in that, " +
 				"what it would take back of it too. Edit it, or apply it on top."}
 		p.Base = preview.Revision
 	}
-	p.Form.Field("base").Value = strconv.FormatInt(p.Base, 10)
+	p.Form.Field("base").Value = numbered(p.Base)
 	return nil
 }
 
@@ -292,7 +358,7 @@ func (p catalogEditPage) Apply() part.Inputs {
 		f.Fields[i].Kind = part.Unshown
 	}
 	f.Field("sure").Value = "yes"
-	f.Submit = "Apply as revision " + strconv.FormatInt(p.Base+1, 10)
+	f.Submit = "Apply as revision " + numbered(p.Base+1)
 	return f
 }
 
@@ -317,7 +383,7 @@ func noRevision() error {
 	return fault.New(fault.NotFound, "There is no such revision. The catalog's page lists all of them.")
 }
 
-func (c *console) showRevision(v *page.Visit) (page.Outgoing, error) {
+func (c *pages) showRevision(v *page.Visit) (page.Outgoing, error) {
 	doc, number, preview, err := revisionOf(v)
 	if err != nil {
 		return nil, err
@@ -337,13 +403,13 @@ func (c *console) showRevision(v *page.Visit) (page.Outgoing, error) {
 	shown.RollBack = v.Confirm(part.Confirm{ID: "rollback", Button: "Roll back to this", Title: "Roll back to revision " + v.PathID() + "?",
 		Action: page.Base + "/operator/catalog/revisions/" + v.PathID() + "/apply",
 		Text:   slices.Concat([]string{"It becomes a new revision. It changes:"}, text, unwise),
-		Fields: []part.FormField{{Name: "base", Kind: part.Unshown, Value: strconv.FormatInt(preview.Revision, 10)}}})
+		Fields: []part.FormField{{Name: "base", Kind: part.Unshown, Value: numbered(preview.Revision)}}})
 	return page.Whole{Name: "revision", Title: "Revision " + v.PathID(), Main: shown}, nil
 }
 
 // unwiseTx says what a catalog would put out of service: lines that lack something on
 // this node, and models that are in use.
-func (c *console) unwiseTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
+func (c *pages) unwiseTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
 	for _, w := range c.Catalog.Unusable(doc) {
 		all = append(all, w.String())
 	}
@@ -351,7 +417,7 @@ func (c *console) unwiseTx(tx *store.Tx, doc *catalog.Document) (all []string, e
 	return append(all, loss...), err
 }
 
-func (c *console) rollBack(v *page.Visit) (page.Outgoing, error) {
+func (c *pages) rollBack(v *page.Visit) (page.Outgoing, error) {
 	form := part.Inputs{Fields: []part.FormField{{Name: "base", Label: "Revision"}}}
 	if err := v.Read(&form); err != nil {
 		return nil, err
@@ -384,13 +450,13 @@ func (c *console) rollBack(v *page.Visit) (page.Outgoing, error) {
 }
 
 // switchModel sets the state of a model, at one click.
-func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (page.Outgoing, error) {
+func (c *pages) switchModel(state catalog.ModelState) func(v *page.Visit) (page.Outgoing, error) {
 	return func(v *page.Visit) (page.Outgoing, error) {
 		if err := v.Blank(); err != nil {
 			return nil, err
 		}
 		err := v.Update(func(tx *store.Tx) error {
-			_, err := operator.SwitchTx(tx, by(v), v.PathID(), state)
+			_, err := operator.SwitchTx(tx, show.By(v), v.PathID(), state)
 			return err
 		})
 		if errors.Is(err, operator.ErrApplied) || errors.Is(err, catalog.ErrNoRevision) {
@@ -399,7 +465,7 @@ func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (pag
 		if err != nil {
 			return nil, err
 		}
-		c.soon(v, "the new catalog", c.Catalog.Refresh)
+		c.Soon(v, "the new catalog", c.Catalog.Refresh)
 		return page.To("/operator/catalog", "switched"), nil
 	}
 }

@@ -1,0 +1,53 @@
+package catalogpages
+
+import "tollgate/internal/console/part"
+
+// examples are catalogs to begin with: what stands in one can be put into another.
+func examples() part.Snippets {
+	return part.Snippets{ID: "example", Tabs: []part.Snippet{{Name: "Chat", Text: chatExample}, {Name: "Images", Text: imageExample},
+		{Name: "Videos", Text: videoExample}}}
+}
+
+const chatExample = `models:
+  - id: swift-1                      # what your customers ask for
+    kind: chat
+    context_window: 128000
+    max_output_tokens: 16384
+    price: {input: 0.25, output: 2.00}   # what they pay, US dollars a million tokens
+lines:
+  - id: main                         # the way to a provider; several may have a model
+    provider: openai                 # or a vendor of its interface, anthropic, gemini ...
+    base_url: https://api.example.com/v1
+    api_key: ${EXAMPLE_API_KEY}      # a variable of the service, never the key itself
+    models: {swift-1: vendor-model-name}
+    cost: {input: 0.15, output: 1.20}    # what the provider takes, so that margin shows
+`
+
+const imageExample = `models:
+  - id: easel-1
+    kind: image
+    price: {1K: 0.03, 2K: 0.05}      # US dollars an image, by its size
+    ratios: ["1:1", "16:9", "9:16"]
+    max_images: 4
+lines:
+  - id: pictures
+    provider: openai
+    base_url: https://api.example.com/v1
+    api_key: ${EXAMPLE_API_KEY}
+    models: {easel-1: vendor-image-model}
+    cost: {easel-1: {1K: 0.02, 2K: 0.04}}
+`
+
+const videoExample = `models:
+  - id: reel-1
+    kind: video
+    price: {720p: 0.05, 1080p: 0.09} # US dollars a second of video
+    durations: [5, 10]
+    ratios: ["16:9", "9:16"]
+lines:
+  - id: clips
+    provider: ark
+    api_key: ${EXAMPLE_API_KEY}
+    models: {reel-1: vendor-video-model}
+    cost: {reel-1: {720p: 0.03, 1080p: 0.06}}
+`

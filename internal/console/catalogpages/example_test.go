@@ -1,0 +1,36 @@
+package catalogpages_test
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/app"
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/catalogpages"
+)
+
+// TestExamplesApply: each example is a catalog that passes, alone and put together, and
+// whose lines have all that its models need.
+func TestExamplesApply(t *testing.T) {
+	t.Parallel()
+	models, lines := "", ""
+	check := func(name, text string) {
+		t.Helper()
+		doc, warnings, err := catalog.Parse([]byte(text), app.Providers())
+		if err != nil || len(warnings) > 0 {
+			t.Fatalf("%s: %v %v", name, warnings, err)
+		}
+		for i := range doc.Models {
+			snapshot := catalog.NewSnapshot(1, doc, app.Providers(), func(string) (string, bool) { return "secret", true })
+			if of := snapshot.Lines(doc.Models[i].ID); len(of) != 1 || of[0].Out != "" {
+				t.Errorf("%s: %s has %d lines: %+v", name, doc.Models[i].ID, len(of), of)
+			}
+		}
+	}
+	for _, e := range catalogpages.ToBeginWith().Tabs {
+		check(e.Name, e.Text)
+		top, rest, _ := strings.Cut(strings.TrimPrefix(e.Text, "models:\n"), "lines:\n")
+		models, lines = models+top, lines+rest
+	}
+	check("all", "models:\n"+models+"lines:\n"+lines)
+}
