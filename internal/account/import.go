@@ -30,7 +30,7 @@ func ProofOf(secret string) (Proof, error) {
 	if !wellFormed(secret) {
 		return Proof{}, ErrKeyHash
 	}
-	return Proof{Hash: digestOf(secret).String(), Hint: hintOf(secret)}, nil
+	return Proof{Hash: digestOf(secret).String(), Hint: HintOf(secret)}, nil
 }
 
 // check brings the hash in its canonical form.

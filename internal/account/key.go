@@ -91,7 +91,7 @@ func CreateKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, erro
 		return Key{}, "", err
 	}
 	secret := newSecret()
-	key, err := insertKeyTx(tx, account, facts, Proof{Hash: digestOf(secret).String(), Hint: hintOf(secret)})
+	key, err := insertKeyTx(tx, account, facts, Proof{Hash: digestOf(secret).String(), Hint: HintOf(secret)})
 	if err != nil {
 		return Key{}, "", err
 	}

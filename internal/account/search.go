@@ -67,8 +67,8 @@ func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, err
 			return found, false, err
 		}
 	}
-	if strings.HasPrefix(hint, secretPrefix) && len(hint) > 2*len(hintOf(secretPrefix+"12345678")) {
-		hint = hintOf(hint)
+	if strings.HasPrefix(hint, secretPrefix) && len(hint) > 2*len(HintOf(secretPrefix+"12345678")) {
+		hint = HintOf(hint)
 	}
 	rows, err := tx.Query(keysByHint, strings.ReplaceAll(hint, "…", "..."), after, limit+1)
 	if err != nil {

@@ -59,8 +59,8 @@ func wellFormed(secret string) bool {
 	return true
 }
 
-// hintOf is what lists show of a secret, enough for its owner to recognise it
-// and far too little to guess it.
-func hintOf(secret string) string {
+// HintOf is what lists show of a secret, which must be as long as one: enough for its
+// owner to recognise it and far too little to guess it.
+func HintOf(secret string) string {
 	return secret[:len(secretPrefix)+4] + "..." + secret[len(secret)-4:]
 }

@@ -192,7 +192,7 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 		if err != nil {
 			return err
 		}
-		list(logTable(found), more, page.Last(found, func(e operator.LogRow) string { return e.ID }), "No operator has changed anything here.")
+		list(logTable(found, nil), more, page.Last(found, func(e operator.LogRow) string { return e.ID }), "No operator has changed anything here.")
 	default:
 		return c.overviewTx(tx, p, v, a, forms)
 	}

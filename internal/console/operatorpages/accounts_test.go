@@ -2,12 +2,15 @@ package operatorpages_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
+	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
+	"tollgate/internal/store"
 )
 
 // TestFirstCustomer goes from no account to one that has credit and a key, with
@@ -69,7 +72,9 @@ func TestFirstCustomer(t *testing.T) {
 				t.Errorf("%s: %+v", act, rows)
 			}
 		}
-		b.Get("/console/operator/log?act=account.credit").Want(t, http.StatusOK, "balance_usd: 0 → 50", "invoice 1043", "operator&#39;s token")
+		b.Get("/console/operator/log?act=account.credit").Want(t, http.StatusOK, "balance: $0 → $50", "amount: $50", "invoice 1043",
+			"operator&#39;s token", `">Ac&lt;b&gt;me</a>`)
+		b.Get("/console/operator/log?act=account.create").Want(t, http.StatusOK, "overdraft floor: -$5", "disabled: no", "price factor: 0.9")
 	})
 }
 
@@ -105,10 +110,22 @@ func TestAccountsAreChangedAndFound(t *testing.T) {
 		for q, target := range map[string]string{
 			id: path, "ADA@": path, "ada": path, k.ID: path + "?view=keys", k.Hint: path + "?view=keys",
 			s.Users["ada@example.com"].ID: path + "?view=users", "req_1": "/console/operator/requests/req_1",
-			"job_1": "/console/operator/jobs/job_1",
+			"job_1": "/console/operator/jobs/job_1", "sandbox": "/console/operator/lines/sandbox",
+			"sandbox-chat": "/console/operator/usage?model=sandbox-chat",
+			"Hi,\r\nwe got\t502 (request req_01m8a12xxmhyxm897xgps661nj). " + strings.Repeat("Why? ", 100): "/console/operator/requests/" +
+				"req_01m8a12xxmhyxm897xgps661nj",
+			"key sk-abcdEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdefWxyz!": "/console/operator/find?q=sk-abcd...Wxyz",
 		} {
-			b.Get("/console/operator/find?q="+q).Want(t, http.StatusSeeOther, target)
+			b.Get("/console/operator/find?q="+url.QueryEscape(q)).Want(t, http.StatusSeeOther, target)
 		}
+		var code account.RedeemCode
+		s.Update(func(tx *store.Tx) error {
+			made, _, err := account.CreateCodesTx(tx, account.NewCodes{Value: money.USD, Count: 1})
+			code = made[0]
+			return err
+		})
+		b.Get("/console/operator/find?q="+code.ID).Want(t, http.StatusOK, code.Hint, "unused", "$1.00", "/operator/codes/"+code.ID+"/void")
+		b.Get("/console/operator/find?q=code_00000000000000000000000000").Want(t, http.StatusOK, "Nothing has this id")
 		b.Get("/console/operator/find?q=example").Want(t, http.StatusOK, "ada", "bob")
 		b.Get("/console/operator/find?q=acct_none").Want(t, http.StatusOK, "Nothing has this id")
 		b.Get("/console/operator/find?q=100%25").Want(t, http.StatusOK, "Nothing has this id")

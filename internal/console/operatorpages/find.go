@@ -2,7 +2,9 @@ package operatorpages
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
+	"unicode"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -18,34 +20,42 @@ type findPage struct {
 	Asked    string
 	Accounts part.DataTable
 	Keys     part.DataTable
+	Codes    part.DataTable
 }
 
 // foundMost is how many of a kind are listed.
 const foundMost = 20
 
-// find leads from an account, a key's hint, a request, a job or an event to its
-// page.
+var (
+	// named is an identifier of ours in whatever a customer has sent.
+	named = regexp.MustCompile(`\b(?:req|job|acct|key|user|evt|code)_[0-9a-z]{26}\b`)
+	// whole is what looks like the secret of a key, and not like its hint.
+	whole = regexp.MustCompile(`\bsk-[0-9A-Za-z_-]{17,}\b`)
+)
+
+// find leads from whatever an operator has got to its page: from an account, a key's
+// hint, a code, a line, a model, or the id of anything, also in the midst of a text.
 func (c *console) find(v *page.Visit) (page.Outgoing, error) {
-	q := strings.TrimSpace(v.Query("q"))
+	q := pasted(v.Request.URL.Query().Get("q"))
+	if secret := whole.FindString(q); secret != "" { // which is to stay in no address
+		return page.Redirect(page.AddressOf("/operator/find", url.Values{"q": {account.HintOf(secret)}})), nil
+	}
 	shown := findPage{Filters: searchFilter("/operator/find", q), Asked: q}
-	shown.Filters.Fields[0].Label = "Account, email, key hint, or any id"
+	shown.Filters.Fields[0].Label = "Find"
 	if q == "" {
 		return page.Whole{Name: "find", Title: "Find", Main: shown}, nil
 	}
-	prefix, _, _ := strings.Cut(q, "_")
-	id := url.PathEscape(q)
-	switch prefix + "_" {
-	case "req_":
-		return page.Redirect(page.Base + "/operator/requests/" + id), nil
-	case "job_":
-		return page.Redirect(page.Base + "/operator/jobs/" + id), nil
+	if id := named.FindString(q); id != "" {
+		q = id
 	}
-	var target string
-	if err := v.View(func(tx *store.Tx) (err error) {
-		target, err = shown.lookTx(tx, q)
-		return err
-	}); err != nil {
-		return nil, err
+	target := c.found(q)
+	if target == "" {
+		if err := v.View(func(tx *store.Tx) (err error) {
+			target, err = shown.lookTx(tx, v, q)
+			return err
+		}); err != nil {
+			return nil, err
+		}
 	}
 	if target != "" {
 		return page.Redirect(page.Base + target), nil
@@ -53,9 +63,39 @@ func (c *console) find(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "find", Title: "Find", Main: shown}, nil
 }
 
+// maxPasted bounds what somebody pastes into the box: a message with an id in it.
+const maxPasted = 4 << 10
+
+// pasted is a text that somebody has pasted, in a line.
+func pasted(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), maxPasted)], "")
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+}
+
+// found is the page of what needs not be looked for; empty: it is something else.
+func (c *console) found(q string) string {
+	id := url.PathEscape(q)
+	switch prefix, _, _ := strings.Cut(q, "_"); prefix + "_" {
+	case "req_":
+		return "/operator/requests/" + id
+	case "job_":
+		return "/operator/jobs/" + id
+	}
+	now := c.Catalog.Current()
+	for _, l := range now.AllLines() {
+		if l.ID == q {
+			return "/operator/lines/" + id
+		}
+	}
+	if m, ok := now.Model(q); ok {
+		return "/operator/usage?" + url.Values{"model": {m.ID}}.Encode()
+	}
+	return ""
+}
+
 // lookTx looks for a text, and returns the page of what was found if that is one
 // thing.
-func (p *findPage) lookTx(tx *store.Tx, q string) (target string, err error) {
+func (p *findPage) lookTx(tx *store.Tx, v *page.Visit, q string) (target string, err error) {
 	accounts, keys := []account.Account(nil), []account.Key(nil)
 	switch prefix, _, _ := strings.Cut(q, "_"); prefix + "_" {
 	case "acct_":
@@ -79,6 +119,8 @@ func (p *findPage) lookTx(tx *store.Tx, q string) (target string, err error) {
 		if owner, err = webhook.AccountOfEventTx(tx, q); err == nil && owner != "" {
 			return "/operator/accounts/" + owner + "?view=webhook", nil
 		}
+	case "code_":
+		err = p.codeTx(tx, v, q)
 	default:
 		if keys, _, err = account.KeysByHintTx(tx, q, "", foundMost); err == nil && len(keys) == 0 {
 			accounts, _, err = account.SearchTx(tx, q, "", foundMost)
@@ -92,11 +134,30 @@ func (p *findPage) lookTx(tx *store.Tx, q string) (target string, err error) {
 	case len(keys) == 1 && len(accounts) == 0:
 		return "/operator/accounts/" + keys[0].Account + "?view=keys", nil
 	}
+	names, err := accountNamesTx(tx, keys, func(k account.Key) string { return k.Account })
 	p.Accounts = accountsTable(accounts)
 	p.Keys = part.DataTable{Caption: "Keys", Columns: []part.Column{{Title: "Key"}, {Title: "Name"}, {Title: "Account"}}}
 	for _, k := range keys {
 		p.Keys.Rows = append(p.Keys.Rows, part.DataRow{Href: page.Base + "/operator/accounts/" + k.Account + "?view=keys",
-			Cells: []any{part.Text{Text: k.Hint, Mono: true}, show.KeyName(k), part.Ident{ID: k.Account, Cut: true}}})
+			Cells: []any{part.Text{Text: k.Hint, Mono: true}, show.KeyName(k), owner(names, k.Account)}})
 	}
-	return "", nil
+	return "", err
+}
+
+// codeTx shows a redeem code, with what can be done.
+func (p *findPage) codeTx(tx *store.Tx, v *page.Visit, id string) error {
+	code, err := account.GetCodeTx(tx, id)
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return err
+	}
+	names, err := account.NamesTx(tx, []string{code.Account})
+	p.Codes = codesTable(v, []account.RedeemCode{code}, names, now)
+	return err
 }

@@ -2,14 +2,15 @@ package operatorpages
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
@@ -39,7 +40,11 @@ func (c *console) showLog(v *page.Visit) (page.Outgoing, error) {
 		}
 		list, more, err := operator.LogTx(tx, operator.LogFilter{Act: v.Query("act"), Object: v.Query("object"), Account: v.Query("account"),
 			After: v.Query("after"), Limit: page.Rows})
-		shown.Table = logTable(list)
+		if err != nil {
+			return err
+		}
+		names, err := accountNamesTx(tx, list, func(e operator.LogRow) string { return e.Account })
+		shown.Table = logTable(list, names)
 		shown.Pager = v.Pager(path, more, page.Last(list, func(e operator.LogRow) string { return e.ID }))
 		return err
 	}); err != nil {
@@ -61,17 +66,25 @@ func actWords(act string) string {
 	return does + " " + what
 }
 
-func logTable(list []operator.LogRow) part.DataTable {
+// logTable lists acts with whom they were about, unless they are all about one account.
+func logTable(list []operator.LogRow, names map[string]string) part.DataTable {
 	t := part.DataTable{Caption: "What operators did",
-		Columns: []part.Column{{Title: "When"}, {Title: "Who"}, {Title: "Act"}, {Title: "Object"},
+		Columns: []part.Column{{Title: "When"}, {Title: "Who"}, {Title: "Act"}, {Title: "Account"}, {Title: "Object"},
 			{Title: "Before and after"}}}
 	for _, e := range list {
 		who := show.Who(e.Actor)
 		if e.Address != "" {
 			who += ", " + e.Address
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.AtMS}, part.Text{Text: who}, actWords(e.Act),
-			part.Ident{ID: e.Object, Href: objectHref(e)}, part.Text{Text: part.Dashed(changeWords(e.Before, e.After)), Lines: true}}})
+		whose := any(part.Text{Text: "–", Muted: true})
+		if e.Account != "" {
+			whose = accountLink(e.Account, names[e.Account], "")
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.AtMS}, part.Text{Text: who}, actWords(e.Act), whose,
+			part.Ident{ID: e.Object, Href: objectHref(e), Cut: true}, part.Text{Text: part.Dashed(changeWords(e.Before, e.After)), Lines: true}}})
+	}
+	if names == nil {
+		t = t.Without(3)
 	}
 	return t
 }
@@ -108,30 +121,58 @@ func changeWords(before, after operator.Details) string {
 	for _, name := range names {
 		was, had := before[name]
 		is, has := after[name]
+		line := strings.ReplaceAll(strings.TrimSuffix(name, "_usd"), "_", " ") + ": "
+		if name == "usd" {
+			line = "amount: "
+		}
 		switch {
 		case had && has:
-			lines = append(lines, fmt.Sprintf("%s: %s → %s", name, worded(was), worded(is)))
+			line += worded(name, was) + " → " + worded(name, is)
 		case had:
-			lines = append(lines, fmt.Sprintf("%s: %s → none", name, worded(was)))
+			line += worded(name, was) + " → none"
 		default:
-			lines = append(lines, fmt.Sprintf("%s: %s", name, worded(is)))
+			line += worded(name, is)
 		}
+		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// worded writes a value of the log for people.
-func worded(value any) string {
+// worded writes a value of the log for people: money, times and switches as such.
+func worded(name string, value any) string {
 	switch v := value.(type) {
+	case nil:
+		return "none"
 	case string:
 		if v == "" {
 			return "none"
 		}
 		return v
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case float64:
+		switch {
+		case strings.HasSuffix(name, "_usd") || name == "usd":
+			return dollarsOf(v)
+		case name == "expires" && v > 0:
+			return part.UTC(int64(v)*1000) + " UTC"
+		}
 	case []any:
 		all := make([]string, len(v))
 		for i, one := range v {
-			all[i] = worded(one)
+			all[i] = worded("", one)
+		}
+		if len(all) == 0 {
+			return "none"
+		}
+		return strings.Join(all, ", ")
+	case map[string]any:
+		var all []string
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			all = append(all, key+" "+worded("", v[key]))
 		}
 		if len(all) == 0 {
 			return "none"
@@ -143,4 +184,16 @@ func worded(value any) string {
 		return ""
 	}
 	return string(raw)
+}
+
+// dollarsOf writes an amount as the log has it: to its last digit.
+func dollarsOf(v float64) string {
+	text := strconv.FormatFloat(v, 'f', -1, 64)
+	if amount, err := money.Parse(text); err == nil {
+		text = amount.String()
+	}
+	if rest, negative := strings.CutPrefix(text, "-"); negative {
+		return "-$" + rest
+	}
+	return "$" + text
 }

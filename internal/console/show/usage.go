@@ -1,8 +1,10 @@
 package show
 
 import (
+	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -235,13 +237,75 @@ func (a asked) filterForm() part.Filters {
 	return f
 }
 
+// usageColumn is a column of the table, and what stands in it.
+type usageColumn struct {
+	title string
+	cell  func(s spending.Sums) any
+}
+
+// columns are those of the table: money before counts, and pictures and clips where there
+// are any.
+func (a asked) columns(total spending.Sums) []usageColumn {
+	count := func(title string, n func(s spending.Sums) int64) usageColumn {
+		return usageColumn{title, func(s spending.Sums) any { return part.Count{N: n(s)} }}
+	}
+	all := []usageColumn{count("Requests", func(s spending.Sums) int64 { return s.Requests }),
+		count("Failed", func(s spending.Sums) int64 { return s.Failed }),
+		{"Charged", func(s spending.Sums) any { return part.Money{Amount: s.Charged} }}}
+	if a.Account == "" {
+		all = append(all, usageColumn{"Providers take", taken}, usageColumn{"Margin", margin}, usageColumn{"%", marginShare})
+	}
+	all = append(all, count("Prompt tokens", func(s spending.Sums) int64 { return s.Prompt }),
+		count("Answer tokens", func(s spending.Sums) int64 { return s.Completion }))
+	if total.Images > 0 {
+		all = append(all, count("Images", func(s spending.Sums) int64 { return s.Images }))
+	}
+	if total.Clips > 0 {
+		all = append(all, count("Clips", func(s spending.Sums) int64 { return s.Clips }))
+	}
+	return all
+}
+
+// unknown stands where nobody knows what providers take.
+func unknown() any { return part.Text{Text: "–", Muted: true} }
+
+func taken(s spending.Sums) any {
+	if _, known := s.Margin(); !known {
+		return unknown()
+	}
+	return part.Money{Amount: s.LineCost}
+}
+
+func margin(s spending.Sums) any {
+	left, known := s.Margin()
+	if !known {
+		return unknown()
+	}
+	return part.Money{Amount: left}
+}
+
+// marginShare is how much of what was charged is left.
+func marginShare(s spending.Sums) any {
+	left, known := s.Margin()
+	if !known || s.Charged <= 0 {
+		return unknown()
+	}
+	return part.Text{Text: strconv.FormatInt(int64(math.Round(float64(left)/float64(s.Charged)*100)), 10) + " %"}
+}
+
 // table lists the parts, those with the highest charges first; days the newest first.
 func (a asked) table(g grid, names map[string]string) part.DataTable {
-	t := part.DataTable{Caption: "Usage by " + string(a.by), Columns: []part.Column{{Title: usageWords[a.by][0]},
-		{Title: "Requests", Right: true}, {Title: "Failed", Right: true}, {Title: "Prompt tokens", Right: true},
-		{Title: "Answer tokens", Right: true}, {Title: "Images", Right: true}, {Title: "Clips", Right: true}, {Title: "Charged", Right: true}}}
-	if a.Account == "" {
-		t.Columns = append(t.Columns, part.Column{Title: "Providers take", Right: true}, part.Column{Title: "Margin", Right: true})
+	columns := a.columns(g.total)
+	t := part.DataTable{Caption: "Usage by " + string(a.by), Columns: []part.Column{{Title: usageWords[a.by][0]}}}
+	for _, c := range columns {
+		t.Columns = append(t.Columns, part.Column{Title: c.title, Right: true})
+	}
+	cells := func(name string, s spending.Sums) []any {
+		row := []any{name}
+		for _, c := range columns {
+			row = append(row, c.cell(s))
+		}
+		return row
 	}
 	shown := g.parts
 	var rest spending.Sums
@@ -252,28 +316,15 @@ func (a asked) table(g grid, names map[string]string) part.DataTable {
 		shown = shown[:shownParts]
 	}
 	for _, p := range shown {
-		t.Rows = append(t.Rows, part.DataRow{Href: a.deeper(p.name), Cells: a.cells(partName(p.name, names), p.Sums)})
+		t.Rows = append(t.Rows, part.DataRow{Href: a.deeper(p.name), Cells: cells(partName(p.name, names), p.Sums)})
 	}
 	if n := len(g.parts) - len(shown); n > 0 {
-		t.Rows = append(t.Rows, part.DataRow{Cells: a.cells(part.Thousands(int64(n))+" others", rest)})
+		t.Rows = append(t.Rows, part.DataRow{Cells: cells(part.Thousands(int64(n))+" others", rest)})
 	}
 	if len(t.Rows) > 0 {
-		t.Foot = a.cells("All", g.total)
+		t.Foot = cells("All", g.total)
 	}
 	return t
-}
-
-func (a asked) cells(name string, s spending.Sums) []any {
-	cells := []any{name, part.Count{N: s.Requests}, part.Count{N: s.Failed}, part.Count{N: s.Prompt}, part.Count{N: s.Completion},
-		part.Count{N: s.Images}, part.Count{N: s.Clips}, part.Money{Amount: s.Charged}}
-	if a.Account != "" {
-		return cells
-	}
-	margin, known := s.Margin()
-	if !known {
-		return append(cells, part.Text{Text: "–", Muted: true}, part.Text{Text: "–", Muted: true})
-	}
-	return append(cells, part.Money{Amount: s.LineCost}, part.Money{Amount: margin})
 }
 
 // deeper leads from a part to what is in it: of a day, nothing is.
