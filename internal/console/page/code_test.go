@@ -84,7 +84,7 @@ func TestOperatorsCode(t *testing.T) {
 		other.Get(list).Want(t, http.StatusOK, path)
 		other.Post(path).Want(t, http.StatusSeeOther, "done=factor")
 		other.Post(path).Want(t, http.StatusSeeOther)
-		other.Get("/console/operator/log?object="+op.ID).Want(t, http.StatusOK, "second_factor: on → off")
+		other.Get("/console/operator/log?object="+op.ID).Want(t, http.StatusOK, "second factor: on → off")
 		no := false
 		s.Update(func(tx *store.Tx) error {
 			_, err := account.ChangeUserTx(tx, op.ID, account.UserChange{Operator: &no})
