@@ -38,6 +38,7 @@ func expected() map[string]visited {
 	return map[string]visited{
 		"GET /console/static/{id}": openPage,
 		"POST /console/theme":      leavePage,
+		"POST /console/shortcuts":  leavePage,
 
 		"GET /console/sign-in":        {nobody: 200, other: 303, owner: 303},
 		"POST /console/sign-in":       {nobody: 422, other: 422, owner: 422},
@@ -253,8 +254,8 @@ func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Side]htt
 			t.Errorf("%s as %s: %d, want %d: %s", route, name, got.Code, want, got.Body)
 		}
 		checkAnswer(t, route+" as "+name, got)
-		if path == "/console/theme" {
-			delete(b.Cookies, "tollgate-theme")
+		for _, choice := range []string{"tollgate-theme", "tollgate-keys"} {
+			delete(b.Cookies, choice)
 		}
 		if visitor := c[name]; visitor != nil && !maps.EqualFunc(b.Cookies, visitor.Cookies, sameCookie) {
 			c.signIn(s, name) // the route has ended the session
@@ -264,7 +265,7 @@ func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Side]htt
 		b := s.Browser()
 		b.Handler = handler
 		got := b.Do(method, thing(s, path, "elsewhere"), form(route))
-		shared := strings.HasPrefix(path, "/console/static") || path == "/console/theme"
+		shared := strings.HasPrefix(path, "/console/static") || path == "/console/theme" || path == "/console/shortcuts"
 		there := shared || operators == (side == console.Operators)
 		if there != (got.Code != http.StatusNotFound) {
 			t.Errorf("%s on side %d: %d", route, side, got.Code)
@@ -340,10 +341,13 @@ func newSuffix(s *consoletest.Scene) string {
 	return string(rune('a'+len(s.Users)%26)) + string(rune('a'+len(s.Users)/26))
 }
 
-// form is what is sent; a theme has to be chosen from some.
+// form is what is sent: choices have to be made.
 func form(route string) string {
-	if strings.HasSuffix(route, "/theme") {
+	switch {
+	case strings.HasSuffix(route, "/theme"):
 		return "theme=dark"
+	case strings.HasSuffix(route, "/shortcuts"):
+		return "keys=off"
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"tollgate/internal/account"
@@ -15,6 +16,7 @@ const (
 	cookieName   = "tollgate"
 	cookiePrefix = "__Host-"
 	themeCookie  = "tollgate-theme"
+	keysCookie   = "tollgate-keys"
 )
 
 func nameOfCookie(kind account.SessionKind, secure bool) string {
@@ -72,16 +74,33 @@ func themeOf(r *http.Request) string {
 	return ""
 }
 
-// setTheme keeps a reader's choice in a cookie, so that the server writes it into
-// the page and nothing flashes.
+// noKeys tells whether a reader has turned the shortcuts off.
+func noKeys(r *http.Request) bool {
+	chosen, err := r.Cookie(keysCookie)
+	return err == nil && chosen.Value == "off"
+}
+
+// setTheme keeps the theme that a reader chose, which is light, dark or the system's.
 func (d *door) setTheme(v *Visit) (Outgoing, error) {
-	form := part.Inputs{Fields: []part.FormField{{Name: "theme", Label: "Theme"}}}
+	return d.setChoice(v, themeCookie, part.FormField{Name: "theme", Label: "Theme"}, "light", "dark")
+}
+
+// setShortcuts keeps whether a reader wants shortcuts on the keyboard, as most do.
+func (d *door) setShortcuts(v *Visit) (Outgoing, error) {
+	return d.setChoice(v, keysCookie, part.FormField{Name: "keys", Label: "Shortcuts"}, "off")
+}
+
+// setChoice keeps a reader's choice in a cookie, so that the server writes it into
+// the page and nothing flashes. What is none of the values is the usual, and no
+// cookie. It leads back to where the form stood.
+func (d *door) setChoice(v *Visit, cookie string, field part.FormField, values ...string) (Outgoing, error) {
+	form := part.Inputs{Fields: []part.FormField{field}}
 	if err := v.Read(&form); err != nil {
 		return nil, err
 	}
-	chosen := http.Cookie{Name: themeCookie, Value: form.Field("theme").Value, Path: Base, MaxAge: 365 * 24 * 3600,
+	chosen := http.Cookie{Name: cookie, Value: form.Fields[0].Value, Path: Base, MaxAge: 365 * 24 * 3600,
 		Secure: d.secureFor(v.Request), HttpOnly: true, SameSite: http.SameSiteLaxMode}
-	if chosen.Value != "light" && chosen.Value != "dark" {
+	if !slices.Contains(values, chosen.Value) {
 		chosen.Value, chosen.MaxAge = "", -1
 	}
 	http.SetCookie(v, &chosen)

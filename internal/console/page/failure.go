@@ -48,7 +48,7 @@ func (d *door) refuse(x *httpapi.Exchange, f *fault.Error) {
 		}
 	}
 	var whole bytes.Buffer
-	frame := part.Surround{Title: shown.Title, Theme: themeOf(x.Request), Home: Base, Main: shown}
+	frame := part.Surround{Title: shown.Title, Theme: themeOf(x.Request), NoKeys: noKeys(x.Request), Home: Base, Main: shown}
 	contentType := "text/html; charset=utf-8"
 	if err := d.alone.Render(&whole, "error", frame); err != nil {
 		d.Log.Error("the page of an error cannot be drawn", "request", x.ID, "cause", err)

@@ -68,6 +68,9 @@ type Section struct {
 	Handlers []Handler
 	// Menu leads to the pages, in the order in which they stand.
 	Menu []part.NavItem
+	// Find is the page below Base that finds what q names; empty: there is no box
+	// beside the menu.
+	Find string
 	// Templates are folders with html/NAME.html, one a page or Fragment.
 	Templates []fs.FS
 }
@@ -159,6 +162,7 @@ func (d *door) everywhere() []Handler {
 	return []Handler{
 		Get("/static/{id}", d.static),
 		Post("/theme", d.setTheme),
+		Post("/shortcuts", d.setShortcuts),
 	}
 }
 

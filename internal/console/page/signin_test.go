@@ -165,13 +165,23 @@ func TestNobodyYet(t *testing.T) {
 	})
 }
 
-func TestThemeIsWrittenIntoThePage(t *testing.T) {
+func TestChoicesAreWrittenIntoThePage(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Browser()
 		b.Headers["Referer"] = consoletest.PublicURL + "/console/sign-in?next=x"
 		b.Post("/console/theme", "theme", "dark").Want(t, http.StatusSeeOther, "/console/sign-in?next=x")
 		b.Get("/console/sign-in").Want(t, http.StatusOK, `data-theme="dark"`)
+		if page := b.Get("/console/sign-in").Body.String(); strings.Contains(page, "data-keys") {
+			t.Error("a reader has no shortcuts who has not turned them off")
+		}
+		b.Post("/console/shortcuts", "keys", "off").Want(t, http.StatusSeeOther, "/console/sign-in?next=x")
+		b.Get("/console/sign-in").Want(t, http.StatusOK, `data-keys="off"`)
+		b.Get("/console/nowhere").Want(t, http.StatusNotFound, `data-keys="off"`)
+		b.Post("/console/shortcuts", "keys", "on").Want(t, http.StatusSeeOther)
+		if b.Cookies["tollgate-keys"] != nil {
+			t.Error("the usual is kept")
+		}
 		b.Post("/console/theme", "theme", `"><script>`).Want(t, http.StatusSeeOther)
 		if page := b.Get("/console/sign-in").Body.String(); strings.Contains(page, "data-theme") {
 			t.Error("another theme is kept")

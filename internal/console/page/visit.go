@@ -64,9 +64,13 @@ func (v *Visit) Confirm(c part.Confirm) part.Confirm {
 // frame is what stands around a page.
 func (v *Visit) frame(p Whole) part.Surround {
 	home := Base + v.side.Path
-	f := part.Surround{Title: p.Title, Theme: themeOf(v.Request), Main: p.Main, Home: home, Leave: home + "/sign-out", Notices: p.Notices}
+	f := part.Surround{Title: p.Title, Theme: themeOf(v.Request), NoKeys: noKeys(v.Request), Main: p.Main, Home: home,
+		Leave: home + "/sign-out", Notices: p.Notices}
 	if v.Session.ID == "" {
 		return f
+	}
+	if v.side.Find != "" {
+		f.Find = Base + v.side.Find
 	}
 	f.Who = v.Session.User.Email
 	if v.Session.User.ID == "" {

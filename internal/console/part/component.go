@@ -2,6 +2,7 @@ package part
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"tollgate/internal/money"
 )
@@ -108,6 +109,25 @@ type Figure struct {
 	Label string
 	Value any // a component
 	Note  any // a component, or nil
+}
+
+// longFigure is how many characters of a figure stand beside another on a phone.
+const longFigure = 9
+
+// Long tells whether the figure needs smaller letters.
+func (f Figure) Long() bool {
+	shown := ""
+	switch v := f.Value.(type) {
+	case Money:
+		shown = v.Shown()
+	case Count:
+		shown = v.Shown()
+	case Text:
+		shown = v.Text
+	case string:
+		shown = v
+	}
+	return utf8.RuneCountInString(shown) > longFigure
 }
 
 // FigureRow are a row of figures.

@@ -137,3 +137,20 @@ type Filters struct {
 	Fields []FormField
 	Clear  string // where nothing is chosen; empty: nothing is
 }
+
+// Wrong tells whether anything is wrong with what was chosen.
+func (f Filters) Wrong() bool {
+	return slices.ContainsFunc(f.Fields, func(field FormField) bool { return field.Wrong != "" })
+}
+
+// Folds tells whether a phone hides the form behind its name: one field takes no
+// more room than that.
+func (f Filters) Folds() bool {
+	shown := 0
+	for _, field := range f.Fields {
+		if field.Kind != Unshown {
+			shown++
+		}
+	}
+	return shown > 1
+}

@@ -84,7 +84,9 @@ func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".h
 type Surround struct {
 	Title   string
 	Theme   string    // light or dark; empty: as the reader's system has it
+	NoKeys  bool      // the reader wants no shortcuts on the keyboard
 	Nav     []NavItem // empty: nobody is signed in, and the page stands alone
+	Find    string    // where the box that finds anything sends its text, as q; empty: there is none
 	Home    string    // where the product's name leads
 	Who     string    // who is signed in, as the menu shows it
 	Leave   string    // where the form that signs out goes
@@ -97,6 +99,28 @@ type NavItem struct {
 	Href, Text string
 	Icon       string
 	Current    bool
+}
+
+// entry is an entry of the menu with the letter that leads there, typed after g.
+type entry struct {
+	NavItem
+	Letter string // empty: all of its letters are taken
+}
+
+// Menu are the entries of the menu. The letter of each is the first of its text that
+// none before it has.
+func (f Surround) Menu() []entry {
+	menu, taken := make([]entry, len(f.Nav)), map[rune]bool{}
+	for i, item := range f.Nav {
+		menu[i].NavItem = item
+		for _, letter := range strings.ToLower(item.Text) {
+			if 'a' <= letter && letter <= 'z' && !taken[letter] {
+				menu[i].Letter, taken[letter] = string(letter), true
+				break
+			}
+		}
+	}
+	return menu
 }
 
 // Render draws a page.

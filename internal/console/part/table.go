@@ -5,12 +5,14 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tollgate/internal/ledger/sheet"
 )
 
-// DataTable is a list of things. On a phone each row is a card; of rows that lead
-// somewhere, columns that may be folded are left to what they lead to.
+// DataTable is a list of things. On a phone each row is a card, but in a narrow
+// table; of rows that lead somewhere, columns that may be folded are left to what
+// they lead to.
 type DataTable struct {
 	Caption string // what the table lists
 	Columns []Column
@@ -39,13 +41,34 @@ type placed struct {
 	Href  string // of the first cell
 	First bool
 	Folds bool
+	Blank bool // there is nothing in it
+}
+
+// Class is how the cell looks.
+func (p placed) Class() string {
+	var classes []string
+	for class, is := range map[string]bool{"right": p.Right, "folded": p.Folds, "blank": p.Blank} {
+		if is {
+			classes = append(classes, class)
+		}
+	}
+	slices.Sort(classes)
+	return strings.Join(classes, " ")
+}
+
+// narrowColumns is how many columns a phone has room for.
+const narrowColumns = 3
+
+// Narrow tells whether a phone has room for the table as it is.
+func (t DataTable) Narrow() bool {
+	return len(t.Columns) <= narrowColumns && !slices.ContainsFunc(t.Rows, func(r DataRow) bool { return r.Href != "" })
 }
 
 // Placed are the cells of a row in their columns.
 func (t DataTable) Placed(r DataRow) []placed {
 	cells := make([]placed, len(r.Cells))
 	for i, c := range r.Cells {
-		cells[i] = placed{Column: t.Columns[i], Cell: c, First: i == 0, Folds: t.Columns[i].Fold && r.Href != ""}
+		cells[i] = placed{Column: t.Columns[i], Cell: c, First: i == 0, Folds: t.Columns[i].Fold && r.Href != "", Blank: c == "" || c == nil}
 		if i == 0 {
 			cells[i].Href = r.Href
 		}

@@ -141,25 +141,40 @@ function follow(live, now = false) {
   else again();
 }
 
-// Keys: off while typing, and by a setting.
-const goes = { k: "/keys", r: "/requests", j: "/jobs", u: "/usage", b: "/billing", w: "/webhooks", m: "/models", o: "" };
+// Keys: off while typing, and by a choice of the reader's. The server says which
+// letter leads where.
 let waitsForGo = 0;
+const seen = (one) => one.checkVisibility();
+
+// find goes to the box that finds anything, which a phone has in its menu, or else to
+// the page that does.
+function find() {
+  const boxes = $$("[data-find]"), menu = document.querySelector(".top details");
+  if (!boxes.some(seen) && menu && seen(menu)) menu.open = true;
+  const box = boxes.find(seen);
+  if (box) box.select();
+  else $$("nav a[href$='/find']").find(seen)?.click();
+}
+
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") {
+    const menu = document.querySelector(".top details[open]");
+    if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || document.documentElement.dataset.keys === "off") return;
   if (event.target.closest("input, textarea, select, dialog, [contenteditable]")) return;
-  const base = document.documentElement.dataset.base;
-  if (Date.now() - waitsForGo < 1500 && goes[event.key] !== undefined) {
-    const link = $$("nav a").find((a) => a.getAttribute("href") === base + goes[event.key]);
-    waitsForGo = 0;
-    if (link) { event.preventDefault(); location.assign(link.href); }
+  const goes = Date.now() - waitsForGo < 1500;
+  waitsForGo = 0;
+  if (goes) {
+    $$("nav a[data-letter]").find((one) => one.dataset.letter === event.key)?.click();
     return;
   }
-  const rows = $$("tbody tr a.rowlink");
+  const rows = $$("tbody a.rowlink, .tile h3 a");
   const at = rows.indexOf(document.activeElement);
   switch (event.key) {
     case "g": waitsForGo = Date.now(); break;
-    case "/": { const find = document.querySelector("[data-find]"); if (find) { event.preventDefault(); find.focus(); } break; }
-    case "?": { const help = document.getElementById("help"); if (help && !help.open) { event.preventDefault(); help.showModal(); } break; }
+    case "/": event.preventDefault(); find(); break;
+    case "?": document.getElementById("help").showModal(); break;
     case "j": rows[Math.min(at + 1, rows.length - 1)]?.focus(); break;
     case "k": rows[Math.max(at - 1, 0)]?.focus(); break;
   }
@@ -168,6 +183,9 @@ document.addEventListener("keydown", (event) => {
 localTimes(document);
 count(document);
 takeFragment();
+for (const one of $$("[data-scripted]")) one.hidden = false;
+// A dialog that the server has opened is one of ours too: Escape closes it.
+for (const dialog of $$("dialog[open]")) { dialog.close(); dialog.showModal(); }
 for (const live of $$("[data-live]:not([data-final])")) follow(live);
 document.addEventListener("follow", (event) => follow(event.target, true));
 // After a form the reader is where it is said what became of it.
