@@ -125,6 +125,17 @@ func (w *Webhooks) OwnDeliveryTx(tx *store.Tx, account, id string) (Delivery, er
 	return d, err
 }
 
+// OwnEventTx returns the newest entry of an account's event; false: the log has none.
+func (w *Webhooks) OwnEventTx(tx *store.Tx, account, event string) (Delivery, bool, error) {
+	return w.oneTx(tx, `d.event = $2 AND d.account = $3 ORDER BY d.id DESC LIMIT 1`, event, account)
+}
+
+// SentTx returns the bytes that each attempt of a delivery sends.
+func SentTx(tx *store.Tx, delivery string) (body string, err error) {
+	err = tx.QueryRow(`SELECT body FROM webhook_delivery WHERE id = $1`, delivery).Scan(&body)
+	return body, err
+}
+
 // noDelivery is the 404 of an entry that is not in the log.
 func (w *Webhooks) noDelivery() error {
 	return fault.New(fault.NotFound, "There is no delivery with this id. The log of deliveries is kept for %s.", spell(w.opts.Retention))

@@ -265,6 +265,31 @@ func TestTheLogIsKeptForItsRetention(t *testing.T) {
 	})
 }
 
+// TestAnEventIsItsAccounts: an event is found by who owns it alone, with the bytes that
+// were sent.
+func TestAnEventIsItsAccounts(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, nil)
+		in.callback(n, "acct_1", r.URL)
+		n.settle()
+		d := in.log("acct_1")[0]
+		in.update(func(tx *store.Tx) error {
+			if mine, found, err := n.OwnEventTx(tx, "acct_1", d.Event); err != nil || !found || mine.ID != d.ID || len(mine.Attempts) != 1 {
+				t.Errorf("the account's event: %+v, %v, %v", mine, found, err)
+			}
+			if _, found, err := n.OwnEventTx(tx, "acct_2", d.Event); err != nil || found {
+				t.Errorf("another's event: %v, %v", found, err)
+			}
+			if body, err := SentTx(tx, d.ID); err != nil || body != r.got()[0].body {
+				t.Errorf("%s was sent, not %s (%v)", r.got()[0].body, body, err)
+			}
+			return nil
+		})
+	})
+}
+
 // TestTheLogEndsWithItsRetention: what is too old is neither shown nor sent
 // again, whenever it is deleted, unless it has attempts to come.
 func TestTheLogEndsWithItsRetention(t *testing.T) {
