@@ -49,7 +49,8 @@ func expected() map[string]visited {
 		"POST /console/link":          {nobody: 422, other: 422, owner: 422},
 		"POST /console/link/password": {nobody: 422, other: 422, owner: 422},
 
-		"GET /console": ownPage,
+		"GET /console":      ownPage,
+		"GET /console/find": ownPage,
 
 		"GET /console/keys":               ownPage,
 		"GET /console/keys/new":           ownPage,
@@ -61,8 +62,9 @@ func expected() map[string]visited {
 		"POST /console/keys/{id}/delete":  {nobody: 303, other: 404, owner: 422},
 		"GET /console/keys/{id}/arrival":  ownThing,
 
-		"GET /console/requests":      ownPage,
-		"GET /console/requests/{id}": ownThing,
+		"GET /console/requests":       ownPage,
+		"GET /console/requests/table": ownPage,
+		"GET /console/requests/{id}":  ownThing,
 
 		"GET /console/usage":                         ownPage,
 		"GET /console/usage/table":                   ownPage,

@@ -92,8 +92,9 @@ func (i Ident) Shown() string {
 
 // Badge is a state: a dot and a word.
 type Badge struct {
-	Tone Tone
-	Word string
+	Tone  Tone
+	Word  string
+	Title string // what programs call it
 }
 
 // Link leads somewhere below /console, or to an http(s) address of our own words.

@@ -43,6 +43,9 @@ func Credits(a money.Amount) string {
 		sign, a = "-", -a
 	}
 	tenths := int64((a + money.Credit/20) / (money.Credit / 10))
+	if tenths == 0 && a > 0 {
+		return sign + "< 0.1 credits"
+	}
 	text := Thousands(tenths / 10)
 	if tenths%10 != 0 {
 		text += "." + strconv.FormatInt(tenths%10, 10)

@@ -22,7 +22,7 @@ func TestFormats(t *testing.T) {
 	}
 	for amount, want := range map[money.Amount]string{
 		money.USD: "200 credits", money.Credit: "1 credit", -money.USD * 10: "-2,000 credits",
-		money.Credit * 5 / 4: "1.3 credits", 0: "0 credits",
+		money.Credit * 5 / 4: "1.3 credits", 0: "0 credits", 1: "< 0.1 credits",
 	} {
 		if got := Credits(amount); got != want {
 			t.Errorf("%s is %s, want %s", amount, got, want)

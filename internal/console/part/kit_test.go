@@ -36,7 +36,7 @@ func kit(word string) []any {
 		Text{Text: "in short", Title: word},
 		Money{Amount: -1}, Money{Amount: 5 * money.USD, Credits: true},
 		Count{1_234_567}, Took{1400}, Elapsed{1_800_000_000_000}, Moment{}, Moment{1_800_000_000_000},
-		Ident{ID: word, Href: "/console/x", Cut: true}, Badge{Bad, word},
+		Ident{ID: word, Href: "/console/x", Cut: true}, Badge{Tone: Bad, Word: word, Title: word},
 		link, Link{Href: "/console", Text: word},
 		Figure{Label: word, Value: word, Note: word}, FigureRow{{Label: word, Value: Count{1}}}, Facts{{word, word}},
 		Notice{Tone: Bad, Title: word, Text: word, Items: []string{word}, Link: &link, Focus: true}, Notice{},
@@ -44,9 +44,9 @@ func kit(word string) []any {
 		Tabs{Label: word, Items: []Tab{{"/console", word, true}}}, Pager{}, Pager{First: "/console", Next: "/console?after=" + word},
 		QR{Label: word, Text: "otpauth://totp/x"},
 		Copying{ID: "copy", Label: word, Value: word}, Snippets{ID: "codes", Tabs: []Snippet{{word, word}, {word, word}}},
-		Tile{Href: "/console", Title: word, Image: "/media/x.jpg", Alt: word, State: Badge{Info, word}, Notes: []any{Money{}}},
-		Tile{Href: "/console", Title: word, Clip: "/media/x.mp4", Alt: word, State: Badge{OK, word}},
-		Tiles{{Href: "/console", Title: word, State: Badge{Warn, word}}},
+		Tile{Href: "/console", Title: word, Image: "/media/x.jpg", Alt: word, State: Badge{Tone: Info, Word: word}, Notes: []any{Money{}}},
+		Tile{Href: "/console", Title: word, Clip: "/media/x.mp4", Alt: word, State: Badge{Tone: OK, Word: word}},
+		Tiles{{Href: "/console", Title: word, State: Badge{Tone: Warn, Word: word}}},
 		Timeline{{Tone: OK, Word: word, At: Moment{1}, Note: word}, {Word: word}},
 		Bars{{Label: word, Href: "/console", Percent: 40, Value: Money{}}, {Label: word, Value: Count{}}},
 		FirstSteps{{Done: true, Text: word}, {Text: word, Link: &Link{Href: "/console", Text: word}}, {Text: word}},
@@ -61,7 +61,7 @@ func kit(word string) []any {
 }
 
 func kitTables(word string) []any {
-	cells := []any{Ident{ID: word}, Badge{OK, word}, Money{Amount: 41_200_000_000}, Moment{1_800_000_000_000}, word}
+	cells := []any{Ident{ID: word}, Badge{Tone: OK, Word: word}, Money{Amount: 41_200_000_000}, Moment{1_800_000_000_000}, word}
 	columns := []Column{{Title: word}, {Title: word, Fold: true}, {Title: word, Right: true, Sort: "descending"}, {Title: word}, {Title: word}}
 	return []any{
 		DataTable{Caption: word, Columns: columns, Rows: []DataRow{{Href: "/console/x", Cells: cells}, {Cells: cells}}, Foot: cells},

@@ -30,7 +30,8 @@ func want(t *testing.T, page string, parts ...string) {
 // says which.
 func TestMenuHasLetters(t *testing.T) {
 	t.Parallel()
-	around := Surround{Nav: []NavItem{{Href: "/a", Text: "Codes"}, {Href: "/b", Text: "Catalog"}, {Href: "/c", Text: "CO2"}, {Href: "/d", Text: "7"}}}
+	around := Surround{Nav: []NavItem{{Href: "/a", Text: "Codes"}, {Href: "/b", Text: "Catalog"}, {Href: "/c", Text: "CO2"}, {Href: "/d",
+		Text: "7"}}}
 	page := rendered(t, around, nil)
 	want(t, page, `href="/a" data-letter="c"`, `href="/b" data-letter="a"`, `href="/c" data-letter="o"`,
 		`<kbd>g</kbd> <kbd>a</kbd></dt><dd>Catalog</dd>`, `value="off">Turn them off`)

@@ -8,7 +8,6 @@ import (
 	"tollgate/internal/console/part"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
-	"tollgate/internal/wire"
 )
 
 // billLine is a part of a bill: so much of something, at a price.
@@ -20,25 +19,30 @@ type billLine struct {
 }
 
 // Bill is what a request was charged for, a line each part of what was counted, by its
-// model as the catalog had it then; nil: nobody knows. The lines have prices where they
-// come to what was charged: the log keeps no counts of tools, of caches that were written
-// or of a dearer tier, so they do not where those were charged too.
+// model as the catalog had it then; nil: nobody knows. The log keeps no counts of tools,
+// of caches that were written or of a dearer tier: what they came to is a line of its
+// own. Where that cannot be told apart, the lines have no prices.
 func Bill(r ledger.Receipt, m *catalog.Model) part.DataTable {
 	t := part.DataTable{Caption: "Receipt", Columns: []part.Column{{Title: "What"}, {Title: "How much", Right: true},
 		{Title: "Price"}, {Title: "Comes to", Right: true}}}
 	for _, l := range billed(r, m) {
 		comes := any(part.Text{Text: "–", Muted: true})
-		if l.price != "" {
+		if l.price != "" || l.n == "" {
 			comes = exact(l.amount)
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{l.what, l.n, part.Dashed(l.price), comes}})
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{l.what, part.Dashed(l.n), part.Dashed(l.price), comes}})
 	}
 	t.Foot = []any{"Charged", "", "", exact(r.Cost)}
 	return t
 }
 
 // exact is an amount to its last digit, so that lines add up for who reads them.
-func exact(a money.Amount) part.Text { return part.Text{Text: "$" + a.String()} }
+func exact(a money.Amount) part.Text {
+	if a < 0 {
+		return part.Text{Text: "-$" + (-a).String()}
+	}
+	return part.Text{Text: "$" + a.String()}
+}
 
 // billed are the lines of a bill.
 func billed(r ledger.Receipt, m *catalog.Model) []billLine {
@@ -53,10 +57,18 @@ func billed(r ledger.Receipt, m *catalog.Model) []billLine {
 	for _, l := range lines {
 		sum += l.amount
 	}
-	if off := sum - r.Cost; lines == nil || off > money.Amount(len(lines)) || -off > money.Amount(len(lines)) {
+	rest := r.Cost - sum
+	switch most := money.Amount(len(lines)); { // each was rounded by itself
+	case lines == nil:
 		return counted(r.Tokens)
+	case -most <= rest && rest <= most:
+		return lines
+	case m.Kind == catalog.KindChat && rest > 0:
+		return append(lines, billLine{what: "Cache writes, tools and options", amount: rest})
+	case rest < 0 && r.Over > 0:
+		return append(lines, billLine{what: "Above what was held, not charged", amount: rest})
 	}
-	return lines
+	return counted(r.Tokens)
 }
 
 // counted are lines without prices.
@@ -85,9 +97,6 @@ func pieces(n int64, unit string) string {
 // tokensBilled are the tokens of a chat request at its prices.
 func tokensBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Tokens
-	if m.Cost(wire.Usage{Prompt: n.Prompt, Cached: n.Cached, Completion: n.Completion}, catalog.Choice{Factor: r.Factor}) != r.Cost {
-		return nil
-	}
 	rates := m.RatesFor(n.Prompt)
 	add := func(what string, tokens int64, price money.Price) {
 		if tokens <= 0 {

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestBillAddsUp: the lines of a receipt have prices where they come to what was
-// charged, and counts alone where something else was charged too.
+// TestBillAddsUp: the lines of a receipt come to what was charged, what was charged
+// beside the tokens among them; where that cannot be told apart they are counts alone.
 func TestBillAddsUp(t *testing.T) {
 	t.Parallel()
 	doc, _, err := catalog.Parse([]byte(`models:
@@ -49,6 +49,12 @@ func TestBillAddsUp(t *testing.T) {
 			"Prompt,\"1,000 tokens\",$0.225 per million,$0.000225\nPrompt from the cache,200 tokens,$0.0225 per million,$0.0000045\n" +
 				"Answer,310 tokens,$1.8 per million,$0.000558\n"},
 		"with a tool": {"chat", ledger.Receipt{Tokens: short, Cost: charged(short, 0) + money.USD},
+			"Prompt,\"1,000 tokens\",$0.25 per million,$0.00025\nPrompt from the cache,200 tokens,$0.025 per million,$0.000005\n" +
+				"Answer,310 tokens,$2 per million,$0.00062\n\"Cache writes, tools and options\",–,–,$1\n"},
+		"above its hold": {"chat", ledger.Receipt{Tokens: short, Cost: charged(short, 0) - 1000, Over: 1000},
+			"Prompt,\"1,000 tokens\",$0.25 per million,$0.00025\nPrompt from the cache,200 tokens,$0.025 per million,$0.000005\n" +
+				"Answer,310 tokens,$2 per million,$0.00062\n\"Above what was held, not charged\",–,–,'-$0.000001\n"},
+		"at a cheaper tier": {"chat", ledger.Receipt{Tokens: short, Cost: charged(short, 0) / 2},
 			"Prompt,\"1,200 tokens\",–,–\nof it from the cache,200 tokens,–,–\nAnswer,310 tokens,–,–\n"},
 		"images": {"image", ledger.Receipt{Tokens: ledger.Tokens{Images: 2}, Cost: money.USD / 10}, "2K,2 images,$0.05 per image,$0.1\n"},
 		"of tiers that cost the same": {"same", ledger.Receipt{Tokens: ledger.Tokens{Images: 1}, Cost: 3 * money.USD / 100},

@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"strings"
 
 	"tollgate/internal/console/part"
 	"tollgate/internal/webhook"
@@ -42,5 +43,11 @@ func lastAnswer(d webhook.Delivery) part.Text {
 	case last.Error == "":
 		return part.Text{Text: fmt.Sprintf("%d in %s", last.Status, part.Span(last.TookMS))}
 	}
-	return part.Text{Text: fmt.Sprintf("%d in %s: %s", last.Status, part.Span(last.TookMS), last.Error)}
+	text := fmt.Sprintf("%d in %s", last.Status, part.Span(last.TookMS))
+	// The status stands there already.
+	cause := strings.TrimPrefix(last.Error, fmt.Sprintf("the receiver answered %d", last.Status))
+	if cause = strings.TrimPrefix(cause, ": "); cause != "" {
+		text += ": " + cause
+	}
+	return part.Text{Text: text}
 }

@@ -22,6 +22,11 @@ func TestDeliveries(t *testing.T) {
 		{webhook.Delivery{State: "failed", Attempts: met(webhook.DeliveryAttempt{Status: 204},
 			webhook.DeliveryAttempt{Status: 410, Error: "is gone", TookMS: 7})},
 			part.Badge{Tone: part.Bad, Word: "failed"}, part.Text{Text: "410 in 7 ms: is gone"}},
+		{webhook.Delivery{State: "failed", Attempts: met(webhook.DeliveryAttempt{Status: 500, Error: "the receiver answered 500", TookMS: 7})},
+			part.Badge{Tone: part.Bad, Word: "failed"}, part.Text{Text: "500 in 7 ms"}},
+		{webhook.Delivery{State: "failed", Attempts: met(webhook.DeliveryAttempt{Status: 301, TookMS: 7,
+			Error: "the receiver answered 301: redirects are not followed"})},
+			part.Badge{Tone: part.Bad, Word: "failed"}, part.Text{Text: "301 in 7 ms: redirects are not followed"}},
 		{webhook.Delivery{State: "delivered", Attempts: met(webhook.DeliveryAttempt{Status: 204, TookMS: 1400})},
 			part.Badge{Tone: part.OK, Word: "delivered"}, part.Text{Text: "204 in 1.4 s"}},
 	} {

@@ -2,12 +2,20 @@ package show
 
 import (
 	"fmt"
+	"strings"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/part"
 	"tollgate/internal/money"
 )
+
+// Price is a price as an account with a factor pays it, in US dollars and exact, with
+// two decimals at least.
+func Price(price money.Price, by money.Factor) string {
+	whole, decimals, _ := strings.Cut(offer.Paid(price, by), ".")
+	return "$" + whole + "." + decimals + strings.Repeat("0", max(0, 2-len(decimals)))
+}
 
 // ModelState is whether a model is open.
 func ModelState(s catalog.ModelState) part.Badge {

@@ -18,7 +18,8 @@ var movementWords = map[string]part.Badge{
 // below an address: that of a side.
 func Movements(list []movement.Entry, side string) part.DataTable {
 	t := part.DataTable{Caption: "Movements of money", Columns: []part.Column{
-		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true}, {Title: "Balance", Right: true}, {Title: "For"}}}
+		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true}, {Title: "Balance", Right: true}, {Title: "For"},
+		{Title: "Model"}}}
 	for _, e := range list {
 		kind, known := movementWords[e.Kind]
 		if !known {
@@ -27,12 +28,12 @@ func Movements(list []movement.Entry, side string) part.DataTable {
 		var what any = part.Text{Text: e.Note}
 		switch {
 		case e.Job != "":
-			what = part.Ident{ID: e.Job, Href: side + "/jobs/" + e.Job}
+			what = part.Ident{ID: e.Job, Cut: true, Href: side + "/jobs/" + e.Job}
 		case e.Request != "":
-			what = part.Ident{ID: e.Request, Href: side + "/requests/" + e.Request}
+			what = part.Ident{ID: e.Request, Cut: true, Href: side + "/requests/" + e.Request}
 		}
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.CreatedMS}, kind, part.Money{Amount: e.Amount},
-			part.Money{Amount: e.Balance}, what}})
+			part.Money{Amount: e.Balance}, what, e.Model}})
 	}
 	return t
 }

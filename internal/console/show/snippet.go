@@ -3,10 +3,21 @@ package show
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/part"
 	"tollgate/internal/wire"
+)
+
+// call is what a snippet does: it asks a model at a base address, with a key.
+type call struct{ base, secret, model, prompt string }
+
+const (
+	// place is where the secret of a key belongs.
+	place = "sk-…"
+	hello = "Hello!"
+	scene = "A lighthouse in the fog"
 )
 
 // KeySnippets are the ways to use a key: programs and coding agents, ready to
@@ -14,131 +25,339 @@ import (
 // in them where it is shown; empty: a place for it does.
 func KeySnippets(base string, snapshot *catalog.Snapshot, secret string) []part.Snippet {
 	if secret == "" {
-		secret = "sk-…"
+		secret = place
+	}
+	of := func(form wire.Form) (c call, there bool) {
+		m := firstModel(snapshot, form)
+		return call{base, secret, m, hello}, m != ""
 	}
 	var codes []part.Snippet
-	if m := firstModel(snapshot, wire.FormChat); m != "" {
-		codes = append(codes, chatSnippets(base, secret, m)...)
+	if c, there := of(wire.FormChat); there {
+		codes = append(codes, c.chat()...)
 	}
-	if m := firstModel(snapshot, wire.FormMessages); m != "" {
-		codes = append(codes, messagesAgent(base, secret, m))
+	if c, there := of(wire.FormMessages); there {
+		codes = append(codes, c.messagesAgent())
 	}
-	if m := firstModel(snapshot, wire.FormResponses); m != "" {
-		codes = append(codes, responsesAgent(base, secret, m))
+	if c, there := of(wire.FormResponses); there {
+		codes = append(codes, c.responsesAgent())
 	}
-	if m := firstModel(snapshot, wire.FormChat); m != "" {
-		codes = append(codes, chatAgent(base, secret, m))
+	if c, there := of(wire.FormChat); there {
+		codes = append(codes, c.chatAgent())
 	}
 	return codes
 }
 
 // ModelSnippets are the ways to use a model at a base address.
 func ModelSnippets(base string, m *catalog.Model) []part.Snippet {
-	const secret = "sk-…"
+	c := call{base, place, m.ID, hello}
 	if m.Kind != catalog.KindChat {
-		return jobSnippets(base, secret, m)
+		c.prompt = scene
+		return c.job(string(m.Kind))
 	}
 	var codes []part.Snippet
-	if m.Speaks(wire.FormChat) {
-		codes = append(codes, chatSnippets(base, secret, m.ID)...)
-		codes = append(codes, chatAgent(base, secret, m.ID))
+	switch {
+	case m.Speaks(wire.FormChat):
+		codes = c.chat()
+	case m.Speaks(wire.FormResponses):
+		codes = c.responses()
+	case m.Speaks(wire.FormMessages):
+		codes = c.messages()
 	}
 	if m.Speaks(wire.FormMessages) {
-		codes = append(codes, messagesAgent(base, secret, m.ID))
+		codes = append(codes, c.messagesAgent())
 	}
 	if m.Speaks(wire.FormResponses) {
-		codes = append(codes, responsesAgent(base, secret, m.ID))
+		codes = append(codes, c.responsesAgent())
+	}
+	if m.Speaks(wire.FormChat) {
+		codes = append(codes, c.chatAgent())
 	}
 	return codes
 }
 
-// jobSnippets submit a job and ask for its result.
-func jobSnippets(base, secret string, m *catalog.Model) []part.Snippet {
-	kind := string(m.Kind)
-	return []part.Snippet{{Name: "curl", Text: fmt.Sprintf(`curl %s/v1/%ss/generations \
-  -H "Authorization: Bearer %s" \
+// CallSnippets are a call of an endpoint as it may have been written, with a prompt;
+// none: the endpoint asks no model.
+func CallSnippets(base, endpoint, model, prompt string) []part.Snippet {
+	c := call{base, place, model, prompt}
+	switch endpoint {
+	case "/v1/chat/completions":
+		return c.chat()
+	case "/v1/responses":
+		return c.responses()
+	case "/native/v1/messages":
+		return c.messages()
+	case "/v1/images/generations", "/v1/images/edits":
+		return c.job(string(catalog.KindImage))
+	case "/v1/videos/generations":
+		return c.job(string(catalog.KindVideo))
+	}
+	return nil
+}
+
+// write fills a text in: BASE, SECRET, MODEL and PROMPT are the call's, the last two
+// in quotes.
+func (c call) write(name, text string) part.Snippet {
+	return part.Snippet{Name: name, Text: strings.NewReplacer("BASE", c.base, "SECRET", c.secret, "MODEL", fmt.Sprintf("%q", c.model),
+		"PROMPT", fmt.Sprintf("%q", c.prompt)).Replace(text)}
+}
+
+// chat asks in the chat-completions form.
+func (c call) chat() []part.Snippet {
+	return []part.Snippet{
+		c.write("curl", `curl BASE/v1/chat/completions \
+  -H "Authorization: Bearer SECRET" \
   -H "Content-Type: application/json" \
-  -d '{"model": %q, "prompt": "A lighthouse in the fog"}'
+  -d '{"model": MODEL, "messages": [{"role": "user", "content": PROMPT}]}'`),
+		c.write("Python", `from openai import OpenAI
+
+client = OpenAI(base_url="BASE/v1", api_key="SECRET")
+answer = client.chat.completions.create(
+    model=MODEL,
+    messages=[{"role": "user", "content": PROMPT}],
+)
+print(answer.choices[0].message.content)`),
+		c.write("Node", `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "BASE/v1", apiKey: "SECRET" });
+const answer = await client.chat.completions.create({
+  model: MODEL,
+  messages: [{ role: "user", content: PROMPT }],
+});
+console.log(answer.choices[0].message.content);`),
+		c.write("Go", `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+func main() {
+	client := openai.NewClient(option.WithBaseURL("BASE/v1/"), option.WithAPIKey("SECRET"))
+	answer, err := client.Chat.Completions.New(context.Background(), openai.ChatCompletionNewParams{
+		Model:    MODEL,
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(PROMPT)},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer.Choices[0].Message.Content)
+}`),
+	}
+}
+
+// responses asks in the responses form.
+func (c call) responses() []part.Snippet {
+	return []part.Snippet{
+		c.write("curl", `curl BASE/v1/responses \
+  -H "Authorization: Bearer SECRET" \
+  -H "Content-Type: application/json" \
+  -d '{"model": MODEL, "input": PROMPT}'`),
+		c.write("Python", `from openai import OpenAI
+
+client = OpenAI(base_url="BASE/v1", api_key="SECRET")
+answer = client.responses.create(model=MODEL, input=PROMPT)
+print(answer.output_text)`),
+		c.write("Node", `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "BASE/v1", apiKey: "SECRET" });
+const answer = await client.responses.create({ model: MODEL, input: PROMPT });
+console.log(answer.output_text);`),
+		c.write("Go", `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+)
+
+func main() {
+	client := openai.NewClient(option.WithBaseURL("BASE/v1/"), option.WithAPIKey("SECRET"))
+	answer, err := client.Responses.New(context.Background(), responses.ResponseNewParams{
+		Model: MODEL,
+		Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(PROMPT)},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer.OutputText())
+}`),
+	}
+}
+
+// messages asks in the native messages form.
+func (c call) messages() []part.Snippet {
+	return []part.Snippet{
+		c.write("curl", `curl BASE/native/v1/messages \
+  -H "x-api-key: SECRET" \
+  -H "Content-Type: application/json" \
+  -d '{"model": MODEL, "max_tokens": 1024, "messages": [{"role": "user", "content": PROMPT}]}'`),
+		c.write("Python", `from anthropic import Anthropic
+
+client = Anthropic(base_url="BASE/native", api_key="SECRET")
+answer = client.messages.create(
+    model=MODEL,
+    max_tokens=1024,
+    messages=[{"role": "user", "content": PROMPT}],
+)
+print(answer.content[0].text)`),
+		c.write("Node", `import Anthropic from "@anthropic-ai/sdk";
+
+const client = new Anthropic({ baseURL: "BASE/native", apiKey: "SECRET" });
+const answer = await client.messages.create({
+  model: MODEL,
+  max_tokens: 1024,
+  messages: [{ role: "user", content: PROMPT }],
+});
+console.log(answer.content[0].text);`),
+		c.write("Go", `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+)
+
+func main() {
+	client := anthropic.NewClient(option.WithBaseURL("BASE/native"), option.WithAPIKey("SECRET"))
+	answer, err := client.Messages.New(context.Background(), anthropic.MessageNewParams{
+		Model:     MODEL,
+		MaxTokens: 1024,
+		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(PROMPT))},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer.Content[0].Text)
+}`),
+	}
+}
+
+// job submits a job of a kind and waits for its result.
+func (c call) job(kind string) []part.Snippet {
+	c.base += "/v1/" + kind + "s"
+	return []part.Snippet{
+		c.write("curl", `curl BASE/generations \
+  -H "Authorization: Bearer SECRET" \
+  -H "Content-Type: application/json" \
+  -d '{"model": MODEL, "prompt": PROMPT}'
 
 # the answer has the id of the job; its result is there a while later:
-curl %[1]s/v1/%[2]ss/jobs/JOB -H "Authorization: Bearer %[3]s"`, base, kind, secret, m.ID)},
-		{Name: "Python", Text: fmt.Sprintf(`import time, requests
+curl BASE/jobs/JOB -H "Authorization: Bearer SECRET"`),
+		c.write("Python", `import time, requests
 
-base, headers = "%s/v1/%ss", {"Authorization": "Bearer %s"}
-job = requests.post(f"{base}/generations", headers=headers,
-                    json={"model": %q, "prompt": "A lighthouse in the fog"}).json()
+base, headers = "BASE", {"Authorization": "Bearer SECRET"}
+answer = requests.post(f"{base}/generations", headers=headers,
+                       json={"model": MODEL, "prompt": PROMPT})
+answer.raise_for_status()
+job = answer.json()
 while job["status"] in ("queued", "processing"):
     time.sleep(3)
     job = requests.get(f"{base}/jobs/{job['id']}", headers=headers).json()
-print(job["data"][0]["url"])`, base, kind, secret, m.ID)}}
+print(job["data"][0]["url"] if job["status"] == "succeeded" else job["error"]["message"])`),
+		c.write("Node", `const base = "BASE";
+const headers = { Authorization: "Bearer SECRET", "Content-Type": "application/json" };
+const read = async (answer) => {
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer.json();
+};
+let job = await read(await fetch(base + "/generations", {
+  method: "POST", headers, body: JSON.stringify({ model: MODEL, prompt: PROMPT }),
+}));
+while (job.status === "queued" || job.status === "processing") {
+  await new Promise((done) => setTimeout(done, 3000));
+  job = await read(await fetch(base + "/jobs/" + job.id, { headers }));
+}
+console.log(job.status === "succeeded" ? job.data[0].url : job.error.message);`),
+		c.write("Go", `package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"strings"
+	"time"
+)
+
+type job struct {
+	ID, Status string
+	Data       []struct{ URL string }
+	Error      struct{ Message string }
 }
 
-func messagesAgent(base, secret, model string) part.Snippet {
+func ask(method, path, body string) (j job) {
+	r, err := http.NewRequest(method, "BASE"+path, strings.NewReader(body))
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer SECRET")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode >= 300 || json.Unmarshal(raw, &j) != nil {
+		log.Fatal(answer.Status, " ", string(raw), err)
+	}
+	return j
+}
+
+func main() {
+	body, _ := json.Marshal(map[string]string{"model": MODEL, "prompt": PROMPT})
+	j := ask("POST", "/generations", string(body))
+	for j.Status == "queued" || j.Status == "processing" {
+		time.Sleep(3 * time.Second)
+		j = ask("GET", "/jobs/"+j.ID, "")
+	}
+	if j.Status == "failed" {
+		log.Fatal(j.Error.Message)
+	}
+	fmt.Println(j.Data[0].URL)
+}`),
+	}
+}
+
+func (c call) messagesAgent() part.Snippet {
 	return part.Snippet{Name: "Claude Code", Text: fmt.Sprintf(`export ANTHROPIC_BASE_URL=%s/native
 export ANTHROPIC_API_KEY=%s
-claude --model %s`, base, secret, model)}
+claude --model %s`, c.base, c.secret, c.model)}
 }
 
-func responsesAgent(base, secret, model string) part.Snippet {
-	return part.Snippet{Name: "Codex", Text: fmt.Sprintf(`# ~/.codex/config.toml
-model = %q
+func (c call) responsesAgent() part.Snippet {
+	return c.write("Codex", `# ~/.codex/config.toml
+model = MODEL
 model_provider = "gateway"
 web_search = "disabled"
 
 [model_providers.gateway]
 name = "gateway"
-base_url = "%s/v1"
+base_url = "BASE/v1"
 env_key = "GATEWAY_API_KEY"
 wire_api = "responses"
 
 # then, in a shell:
-export GATEWAY_API_KEY=%s
-codex`, model, base, secret)}
+export GATEWAY_API_KEY=SECRET
+codex`)
 }
 
-func chatAgent(base, secret, model string) part.Snippet {
+func (c call) chatAgent() part.Snippet {
 	return part.Snippet{Name: "Cline", Text: fmt.Sprintf(`API Provider:  OpenAI Compatible
 Base URL:      %s/v1
 API Key:       %s
-Model ID:      %s`, base, secret, model)}
-}
-
-// chatSnippets ask a chat model in the languages that most programs are in.
-func chatSnippets(base, secret, model string) []part.Snippet {
-	return []part.Snippet{
-		{Name: "curl", Text: fmt.Sprintf(`curl %s/v1/chat/completions \
-  -H "Authorization: Bearer %s" \
-  -H "Content-Type: application/json" \
-  -d '{"model": %q, "messages": [{"role": "user", "content": "Hello!"}]}'`, base, secret, model)},
-		{Name: "Python", Text: fmt.Sprintf(`from openai import OpenAI
-
-client = OpenAI(base_url="%s/v1", api_key="%s")
-answer = client.chat.completions.create(
-    model=%q,
-    messages=[{"role": "user", "content": "Hello!"}],
-)
-print(answer.choices[0].message.content)`, base, secret, model)},
-		{Name: "Node", Text: fmt.Sprintf(`import OpenAI from "openai";
-
-const client = new OpenAI({ baseURL: "%s/v1", apiKey: "%s" });
-const answer = await client.chat.completions.create({
-  model: %q,
-  messages: [{ role: "user", content: "Hello!" }],
-});
-console.log(answer.choices[0].message.content);`, base, secret, model)},
-		{Name: "Go", Text: fmt.Sprintf(`client := openai.NewClient(
-	option.WithBaseURL("%s/v1/"),
-	option.WithAPIKey("%s"),
-)
-answer, err := client.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{
-	Model:    %q,
-	Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Hello!")},
-})
-if err != nil {
-	log.Fatal(err)
-}
-fmt.Println(answer.Choices[0].Message.Content)`, base, secret, model)},
-	}
+Model ID:      %s`, c.base, c.secret, c.model)}
 }
 
 // sandboxProvider is that of lines which only play.

@@ -3,25 +3,92 @@ package show
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 )
 
-// Status shows how a request ended: the status, and the code of an error.
+// Status shows how a request ended: the status, and in words the code of an error,
+// which a job that was accepted may have too.
 func Status(status int, code string) part.Badge {
-	word := strconv.Itoa(status)
-	if code != "" {
-		word += " " + code
-	}
+	b := part.Badge{Tone: part.OK, Word: strconv.Itoa(status), Title: code}
 	switch {
-	case status < http.StatusBadRequest:
-		return part.Badge{Tone: part.OK, Word: word}
-	case status < http.StatusInternalServerError:
-		return part.Badge{Tone: part.Warn, Word: word}
+	case fault.Code(code) == fault.ClientClosed:
+		b.Tone = part.Plain
+	case status >= http.StatusInternalServerError, code != "" && status < http.StatusBadRequest:
+		b.Tone = part.Bad
+	case status >= http.StatusBadRequest:
+		b.Tone = part.Warn
 	}
-	return part.Badge{Tone: part.Bad, Word: word}
+	if code != "" {
+		b.Word += " " + CodeWords(code)
+	}
+	return b
+}
+
+// codeWords are the codes of errors and of failed jobs in a few words.
+var codeWords = map[fault.Code]string{
+	fault.MissingAPIKey: "no key", fault.InvalidAPIKey: "unknown key", fault.InsufficientQuota: "not enough money",
+	fault.PermissionDenied: "not allowed", fault.RateLimitExceeded: "too many at a time", fault.InvalidJSON: "no JSON",
+	fault.InvalidEncoding: "not UTF-8", fault.InvalidRequest: "wrong field", fault.InvalidMessages: "wrong messages",
+	fault.InvalidRole: "wrong role", fault.InvalidMaxTokens: "wrong limit", fault.MaxTokensTooSmall: "limit too low",
+	fault.RequestTooLarge: "too large", fault.MethodNotAllowed: "wrong method", fault.NotFound: "no such path",
+	fault.ModelNotFound: "no such model", fault.ModelDisabled: "model retired", fault.ModelComingSoon: "model not open yet",
+	fault.ModelMaintenance: "model in maintenance", fault.ServiceUnavailable: "service away", fault.UpstreamTimeout: "provider too slow",
+	fault.UpstreamUnavailable: "provider failed", fault.UpstreamBusy: "provider busy", fault.UpstreamConnectionError: "connection broke",
+	fault.EmptyCompletion: "empty answer", fault.UpstreamError: "provider failed", fault.ContentFilter: "nothing by policy",
+	fault.UpstreamPromptFilter: "prompt stopped", fault.InvalidCatalog: "faulty catalog", fault.MissingPrompt: "no prompt",
+	fault.UnsupportedResolution: "resolution not offered", fault.InvalidCallbackURL: "wrong callback", fault.JobNotFound: "no such job",
+	fault.ClientClosed: "client left",
+
+	fault.ContentPolicy: "stopped by policy", fault.ModerationBlocked: "stopped by policy",
+	fault.ContentPolicyViolation: "stopped by policy", fault.RenderFailed: "nothing came out", fault.InvalidMaterial: "problem with the input",
+	fault.RenderTimeout: "provider too slow", fault.WaitTimeout: "waited too long", fault.UpstreamUnstable: "connection broke",
+	fault.ResultFetchFailed: "result not stored",
+}
+
+// CodeWords is a code in a few words; one that is a provider's own is as it is.
+func CodeWords(code string) string {
+	if words, known := codeWords[fault.Code(code)]; known {
+		return words
+	}
+	return code
+}
+
+// Codes are the codes that requests can end with, as choices: those of errors, then
+// those of failed jobs alone. The first is none of them.
+func Codes(chosen string) []part.Option {
+	options, listed := []part.Option{{Label: "All"}}, map[fault.Code]bool{}
+	add := func(code fault.Code) {
+		if !listed[code] {
+			options = append(options, part.Option{Value: string(code), Label: string(code) + ": " + CodeWords(string(code))})
+		}
+		listed[code] = true
+	}
+	for _, row := range fault.Table() {
+		if row.Place != fault.Operators && row.Place != fault.JobPolls {
+			add(row.Code)
+		}
+	}
+	for _, row := range fault.JobTable() {
+		add(row.Code)
+	}
+	add(fault.ClientClosed)
+	return Chosen(options, chosen)
+}
+
+// Meaning says what an error is about and what helps, in sentences; empty: nothing is
+// known of it.
+func Meaning(code string) string {
+	row, known := fault.Lookup(fault.Code(code))
+	if !known {
+		return ""
+	}
+	when := strings.ReplaceAll(row.When, "`", "")
+	return strings.ToUpper(when[:1]) + when[1:] + ". " + strings.ReplaceAll(row.Do, "`", "")
 }
 
 // Tokens are those of prompt and answer in short.

@@ -20,6 +20,9 @@ type UsageSide struct {
 	Path    string        // of the page, below page.Base
 	Account string        // whose usage it is; empty: that of all accounts, with lines and what they take
 	Parts   []spending.By // by what it can be grouped, the first where nothing is chosen
+	Days    string        // below page.Base, what the requests of a UTC day have before it; empty: no page has them
+	// Options are what can be chosen of a part; nil: it is typed in.
+	Options func(tx *store.Tx, by spending.By, chosen string) ([]part.Option, error)
 }
 
 // Usage is what requests came to in a span of days, as a page shows it.
@@ -150,14 +153,18 @@ func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
 			return err
 		}
 		u = a.usage(g, names)
-		return nil
+		u.Filters, err = a.filterFormTx(tx)
+		if u.Empty != nil && u.Filters.Clear != "" {
+			u.Empty = page.NoneMatch(a.Path, "Clear filters")
+		}
+		return err
 	})
 	return u, err
 }
 
 // usage is the page of a grid.
 func (a asked) usage(g grid, names map[string]string) Usage {
-	u := Usage{Total: g.total, Spans: a.spans(), Groups: a.groups(), Filters: a.filterForm(), CSV: a.link("/table"),
+	u := Usage{Total: g.total, Spans: a.spans(), Groups: a.groups(), CSV: a.link("/table"),
 		DailyCSV: a.link("/table", "daily", "yes")}
 	u.Charges = g.charges(a.by, names)
 	u.Counts = g.counts()
@@ -168,9 +175,6 @@ func (a asked) usage(g grid, names map[string]string) Usage {
 	}
 	if g.total.Requests == 0 {
 		u.Empty = &part.Empty{Title: "No requests in these days", Text: "What was admitted is summed here by the day on which it came, in UTC."}
-		if u.Filters.Clear != "" {
-			u.Empty = page.NoneMatch(a.Path, "Clear filters")
-		}
 	}
 	return u
 }
@@ -219,7 +223,7 @@ func (a asked) groups() part.Tabs {
 	return tabs
 }
 
-func (a asked) filterForm() part.Filters {
+func (a asked) filterFormTx(tx *store.Tx) (part.Filters, error) {
 	f := part.Filters{Action: page.Base + a.Path, Fields: []part.FormField{
 		{Name: "span", Label: "Span", Kind: part.Choice, Options: a.spanChoices()},
 		{Name: "by", Kind: part.Unshown, Value: string(a.by)},
@@ -229,12 +233,20 @@ func (a asked) filterForm() part.Filters {
 		if name == string(spending.ByKey) || name == string(spending.ByAccount) {
 			label += " id"
 		}
-		f.Fields = append(f.Fields, part.FormField{Name: name, Label: label, Value: a.values.Get(name)})
+		field := part.FormField{Name: name, Label: label, Value: a.values.Get(name)}
+		if a.UsageSide.Options != nil {
+			options, err := a.UsageSide.Options(tx, spending.By(name), field.Value)
+			if err != nil {
+				return f, err
+			}
+			field.Label, field.Kind, field.Options = usageWords[spending.By(name)][0], part.Choice, options
+		}
+		f.Fields = append(f.Fields, field)
 		if a.values.Get(name) != "" {
 			f.Clear = page.AddressOf(a.Path, url.Values{"span": {a.span}, "by": {string(a.by)}})
 		}
 	}
-	return f
+	return f, nil
 }
 
 // usageColumn is a column of the table, and what stands in it.
@@ -327,10 +339,13 @@ func (a asked) table(g grid, names map[string]string) part.DataTable {
 	return t
 }
 
-// deeper leads from a part to what is in it: of a day, nothing is.
+// deeper leads from a part to what is in it: of a day, its requests.
 func (a asked) deeper(name string) string {
-	if a.by == spending.ByDay || name == "" {
+	switch {
+	case name == "" || a.by == spending.ByDay && a.Days == "":
 		return ""
+	case a.by == spending.ByDay:
+		return page.Base + a.Days + name
 	}
 	for _, next := range a.Parts {
 		if next != a.by && next != spending.ByDay && a.values.Get(string(next)) == "" {

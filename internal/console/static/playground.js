@@ -118,6 +118,12 @@ function code() {
   $("code-2-text").textContent = `const answer = await fetch("${url}", {\n  method: "POST",\n  headers: { "${name}": "${value.replace("$API_KEY", "")}" + process.env.API_KEY, "Content-Type": "application/json" },\n` +
     `  body: JSON.stringify(${text.replaceAll("\n", "\n  ")}),\n});\n` +
     (body.stream ? "for await (const part of answer.body) process.stdout.write(part);" : "console.log(await answer.json());");
+  $("code-3-text").textContent = `package main\n\nimport (\n\t"io"\n\t"log"\n\t"net/http"\n\t"os"\n\t"strings"\n)\n\nfunc main() {\n` +
+    `\tr, err := http.NewRequest("POST", "${url}", strings.NewReader(${JSON.stringify(JSON.stringify(body, cut))}))\n` +
+    `\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tr.Header.Set("Content-Type", "application/json")\n` +
+    `\tr.Header.Set("${name}", "${value.replace("$API_KEY", "")}"+os.Getenv("API_KEY"))\n` +
+    `\tanswer, err := http.DefaultClient.Do(r)\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tdefer answer.Body.Close()\n` +
+    `\tif _, err := io.Copy(os.Stdout, answer.Body); err != nil {\n\t\tlog.Fatal(err)\n\t}\n}`;
 }
 
 // show puts a text into an element: fences of code apart, all of it as text.
@@ -135,6 +141,7 @@ function entry(who, className) {
   const one = make("article", "turn card stack " + className);
   one.append(make("h2", "small muted", who));
   $("talk").append(one);
+  $("samples")?.remove();
   return one;
 }
 
@@ -156,9 +163,14 @@ function blobOf(url) {
   return new Blob([Uint8Array.from(raw, (c) => c.charCodeAt(0))], { type: url.slice(5, url.indexOf(";")) });
 }
 
-function failed(into, message, id) {
-  const one = make("div", "notice bad");
-  one.append(make("div", "", message + (id ? " (" + id + ")" : "")));
+function failed(into, message, id, status) {
+  const one = make("div", "notice bad"), words = make("div", "", message + (id ? " (" + id + ")" : ""));
+  if (status === 402) { // money is what helps
+    const link = make("a", "", "To your balance");
+    link.href = document.documentElement.dataset.base + "/billing";
+    words.append(" ", link);
+  }
+  one.append(words);
   into.append(one);
   say(message);
 }
@@ -245,7 +257,7 @@ async function send() {
     const answer = await fetch(base + field("key").value + "/" + path, { method: "POST", signal: running.signal,
       headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
     if (!answer.ok) {
-      failed(mine, await wordsOf(answer), answer.headers.get("X-Request-Id"));
+      failed(mine, await wordsOf(answer), answer.headers.get("X-Request-Id"), answer.status);
       if (!field("prompt").value) field("prompt").value = prompt;
       if (files.length === 0) attach(asked[0].files);
     } else if (chosen) await chat(answer, asked, chosen);

@@ -17,7 +17,7 @@ import (
 	"sync"
 )
 
-//go:embed console.css console.js playground.js icons.svg logo.svg lucide-LICENSE.txt
+//go:embed console.css console.js playground.js icons.svg logo.svg clip.svg lucide-LICENSE.txt
 var embedded embed.FS
 
 // contentTypes are the files that are served, by name.
@@ -27,6 +27,7 @@ var contentTypes = map[string]string{
 	"playground.js":      "text/javascript; charset=utf-8",
 	"icons.svg":          "image/svg+xml",
 	"logo.svg":           "image/svg+xml",
+	"clip.svg":           "image/svg+xml",
 	"lucide-LICENSE.txt": "text/plain; charset=utf-8",
 }
 

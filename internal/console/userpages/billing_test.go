@@ -41,7 +41,8 @@ func TestBilling(t *testing.T) {
 			return nil
 		})
 		got := bob.Get("/console/billing/movements")
-		got.Want(t, http.StatusOK, "Time,Kind,Amount,Balance,For\n", ",credit,0.000000001,10.0000006,'=1+1\n", ",credit,10,10,invoice 1\n")
+		got.Want(t, http.StatusOK, "Time,Kind,Amount,Balance,For,Model\n", ",credit,0.000000001,10.0000006,'=1+1,\n",
+			",credit,10,10,invoice 1,\n")
 		if n := strings.Count(got.Body.String(), "\n"); n != 602 || !strings.HasPrefix(got.Header().Get("Content-Type"), "text/csv") {
 			t.Errorf("%d lines of %s", n, got.Header().Get("Content-Type"))
 		}
@@ -88,9 +89,11 @@ func TestStatements(t *testing.T) {
 			return err
 		})
 		ada.Get("/console/billing").Want(t, http.StatusOK, "/console/billing/statements")
-		ada.Get("/console/billing/statements").Want(t, http.StatusOK, "/console/billing/statements/"+month, "/console/billing/statements/"+before,
+		ada.Get("/console/billing/statements").Want(t, http.StatusOK, "/console/billing/statements/"+month,
+			"/console/billing/statements/"+before,
 			"$3.00", "$7.00", "-$4.00")
-		ada.Get("/console/billing/statements/"+month).Want(t, http.StatusOK, "so far", "$3.00", "invoice 1", "by mistake", "-$2.00", "$9.50")
+		ada.Get("/console/billing/statements/"+month).Want(t, http.StatusOK, "so far", "$3.00", "invoice 1", "by mistake", "-$2.00",
+			"$9.50")
 		got := ada.Get("/console/billing/statements/" + month + "/table")
 		got.Want(t, http.StatusOK, "What,For,Requests,Amount\nOpening balance,"+month+"-01,,3\n", ",invoice 1,,10\n", ",by mistake,,-0.5\n",
 			"Charges,swift-1,3,-2\nCharges,'=reel,1,-1\nClosing balance,", ",,9.5\n")

@@ -9,8 +9,11 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 	"unicode/utf8"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
@@ -26,6 +29,7 @@ type jobsPage struct {
 	Filter  part.Filters
 	Gallery galleryPart
 	Empty   *part.Empty
+	Samples part.Tabs // prompts to begin with
 	Pager   part.Pager
 	Live    part.Live
 	Kept    string
@@ -135,7 +139,9 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 		shown.Pager.First = shelfPath("/jobs", first)
 	}
 	if len(g.Tiles) == 0 {
-		shown.Empty = noJobs(s)
+		if shown.Empty = noJobs(s); s == (gallery.Shelf{Account: s.Account, Limit: s.Limit}) {
+			shown.Samples = samplePrompts(catalog.KindImage, catalog.KindVideo)
+		}
 	}
 	return page.Whole{Name: "jobs", Title: "Jobs", Main: shown}, nil
 }
@@ -147,8 +153,7 @@ func noJobs(s gallery.Shelf) *part.Empty {
 			Link: &part.Link{Href: page.Base + "/jobs", Text: "All jobs", Button: true}}
 	}
 	return &part.Empty{Title: "No jobs yet",
-		Text: "Images and videos are made as jobs. Try one in the playground, for example “a lighthouse in the fog, film grain”, or " +
-			"“a paper boat drifts down a gutter in the rain”.",
+		Text: "Images and videos are made as jobs. Try one in the playground, with a prompt of yours or one of those below.",
 		Link: &part.Link{Href: page.Base + "/playground?kind=image", Text: "To the playground", Icon: "play", Button: true, Main: true}}
 }
 
@@ -198,7 +203,7 @@ func (c *console) gallery(v *page.Visit, s gallery.Shelf) (g galleryPart, last s
 	g.Said = part.Plural(int(tally.Queued), "job") + " waiting, " + strconv.FormatInt(tally.Processing, 10) + " running"
 	room := int64(shownBytes)
 	for i := range list {
-		g.Tiles = append(g.Tiles, tileOf(&list[i], sizes, &room))
+		g.Tiles = append(g.Tiles, tileOf(&list[i], c.Media.KeptFor(), sizes, &room))
 	}
 	if more {
 		last = list[len(list)-1].ID
@@ -226,7 +231,7 @@ func jobTabs(s gallery.Shelf, t gallery.Tally) part.Tabs {
 
 // tileOf is a job in the gallery. Pictures are shown as long as there is room for
 // their bytes.
-func tileOf(e *gallery.Exhibit, sizes map[string]int64, room *int64) part.Tile {
+func tileOf(e *gallery.Exhibit, keptFor time.Duration, sizes map[string]int64, room *int64) part.Tile {
 	t := part.Tile{Href: page.Base + "/jobs/" + e.ID, Title: titleOf(e), Alt: altOf(e), State: show.JobBadge(e.Status)}
 	switch e.Status {
 	case "queued":
@@ -237,6 +242,9 @@ func tileOf(e *gallery.Exhibit, sizes map[string]int64, room *int64) part.Tile {
 		t.Notes = append(t.Notes, part.Text{Text: cut(e.Message, altLength)})
 	case "succeeded":
 		t.Notes = append(t.Notes, part.Money{Amount: e.Cost})
+		if e.Seconds > 0 {
+			t.Notes = append(t.Notes, part.Text{Text: strconv.FormatInt(e.Seconds, 10) + " s", Muted: true})
+		}
 		if len(e.Links) > 1 {
 			t.Notes = append(t.Notes, part.Text{Text: part.Plural(len(e.Links), "image"), Muted: true})
 		}
@@ -244,6 +252,10 @@ func tileOf(e *gallery.Exhibit, sizes map[string]int64, room *int64) part.Tile {
 			break
 		}
 		size, kept := sizes[path.Base(e.Links[0])]
+		if kept {
+			until := time.UnixMilli(e.EndedMS).Add(keptFor).UTC().Format("2 January")
+			t.Notes = append(t.Notes, part.Text{Text: "until " + until, Muted: true})
+		}
 		switch {
 		case !kept:
 			t.Notes = append(t.Notes, part.Text{Text: "its file is deleted", Muted: true})
@@ -317,7 +329,14 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := jobPage{Title: titleOf(&e), Result: c.resultsOf(&e, sizes), Facts: settingsOf(&e),
+	var key any
+	if err := v.View(func(tx *store.Tx) (err error) {
+		key, err = keyLinkTx(tx, v.Account(), e.Key)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	shown := jobPage{Title: titleOf(&e), Result: c.resultsOf(&e, sizes), Facts: settingsOf(&e, key),
 		Prompt: part.Text{Text: e.Prompt, Lines: true}}
 	shown.Again = part.Link{Href: page.Base + "/playground?again=" + e.ID, Text: "Again in the playground", Icon: "refresh-cw", Button: true}
 	return page.Whole{Name: "job", Title: titleOf(&e), Main: shown}, nil
@@ -341,7 +360,8 @@ func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart 
 	case "processing":
 		p.Text = part.Text{Text: "It is being made."}
 	case "failed":
-		p.Failure = &part.Notice{Tone: part.Bad, Title: e.Message, Text: "Code: " + e.Code}
+		p.Failure = &part.Notice{Tone: part.Bad, Title: "It failed.", Text: e.Message}
+		p.Receipt = part.Facts{{Name: "Code", Value: part.Text{Text: e.Code, Mono: true}}}
 	}
 	room := int64(shownBytes)
 	for i, link := range e.Links {
@@ -361,15 +381,36 @@ func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart 
 		p.Results = append(p.Results, r)
 	}
 	p.Said = "The job is " + p.State.Word
+	if e.Status == "failed" {
+		p.Said = "The job has failed"
+	}
 	request := part.Ident{ID: e.Request}
 	if e.Final() { // the log has it from then on
 		request.Href = page.Base + "/requests/" + e.Request
 	}
-	p.Receipt = part.Facts{{Name: "Request", Value: request}, {Name: "Held", Value: part.Money{Amount: e.Held}}}
+	p.Receipt = append(p.Receipt, part.Fact{Name: "Request", Value: request}, part.Fact{Name: "Held", Value: part.Money{Amount: e.Held}})
 	if e.Final() {
 		p.Receipt = append(p.Receipt, part.Fact{Name: "Charged", Value: part.Money{Amount: e.Cost}})
 	}
 	return p
+}
+
+// valueWords is a JSON value as people write it: a text without quotes, yes and no.
+func valueWords(raw json.RawMessage) string {
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return string(raw)
+	}
+	switch v := value.(type) {
+	case string:
+		return v
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	}
+	return string(raw)
 }
 
 func stepsOf(e *gallery.Exhibit) part.Timeline {
@@ -391,7 +432,7 @@ func stepsOf(e *gallery.Exhibit) part.Timeline {
 	return all
 }
 
-func settingsOf(e *gallery.Exhibit) part.Facts {
+func settingsOf(e *gallery.Exhibit, key any) part.Facts {
 	facts := part.Facts{{Name: "Model", Value: part.Text{Text: e.Model, Mono: true}}, {Name: "Resolution", Value: e.Tier}}
 	add := func(name, value string) {
 		if value != "" {
@@ -411,10 +452,10 @@ func settingsOf(e *gallery.Exhibit) part.Facts {
 	var params map[string]json.RawMessage
 	if json.Unmarshal(e.Params, &params) == nil {
 		for _, name := range slices.Sorted(maps.Keys(params)) {
-			add(name, cut(string(params[name]), altLength))
+			add(strings.ReplaceAll(name, "_", " "), cut(valueWords(params[name]), altLength))
 		}
 	}
-	facts = append(facts, part.Fact{Name: "Key", Value: part.Ident{ID: e.Key, Href: page.Base + "/keys/" + e.Key}},
+	facts = append(facts, part.Fact{Name: "Key", Value: key},
 		part.Fact{Name: "Job", Value: part.Ident{ID: e.ID}}, part.Fact{Name: "Submitted", Value: part.Moment{MS: e.CreatedMS}})
 	if e.EndedMS > 0 {
 		facts = append(facts, part.Fact{Name: "Ended", Value: part.Moment{MS: e.EndedMS}})

@@ -40,6 +40,6 @@ func TestJobs(t *testing.T) {
 		b.Get("/console/jobs/"+boat).Want(t, http.StatusOK, "a boat &lt;b&gt;&amp;",
 			"Charged", "$0.03", "It works until", "sandbox-image", "Made")
 		b.Get("/console/jobs/"+boat+"/live").Want(t, http.StatusOK, "data-final", "The job is done", `href="/console/requests/req_`)
-		b.Get("/console/jobs/"+refused).Want(t, http.StatusOK, "Code: ", "$0<")
+		b.Get("/console/jobs/"+refused).Want(t, http.StatusOK, "It failed.", "<dt>Code</dt>", "upstream_error", "$0<", "The job has failed")
 	})
 }

@@ -3,6 +3,7 @@ package userpages
 import (
 	"crypto/rand"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,8 @@ import (
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -40,6 +43,7 @@ type keyPage struct {
 	State  part.Badge
 	Stats  part.FigureRow
 	Facts  part.Facts
+	Uses   part.Tabs
 	Form   part.Inputs
 	Switch part.Act
 	Delete part.Confirm
@@ -51,6 +55,7 @@ type arrivalPart struct {
 	Key     string
 	Arrived bool
 	Text    string
+	Request *part.Ident // the newest; nil: there is none yet
 }
 
 func (c *console) listKeys(v *page.Visit) (page.Outgoing, error) {
@@ -61,10 +66,7 @@ func (c *console) listKeys(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
-		shown.Table = show.Keys(list)
-		for i, k := range list {
-			shown.Table.Rows[i].Href = page.Base + "/keys/" + k.ID
-		}
+		shown.Table = keysTable(list)
 		shown.Pager = v.Pager("/keys", more, page.Last(list, func(k account.Key) string { return k.ID }))
 		return nil
 	}); err != nil {
@@ -78,6 +80,18 @@ func (c *console) listKeys(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "keys", Title: "Keys", Main: shown}.Done(v, map[string]string{
 		"deleted": "The key is deleted. It answers 401 from now on.",
 	}), nil
+}
+
+// keyPath is the address of a key's page.
+func keyPath(k account.Key) string { return page.Base + "/keys/" + k.ID }
+
+// keysTable lists keys, each leading to its page.
+func keysTable(list []account.Key) part.DataTable {
+	t := show.Keys(list)
+	for i, k := range list {
+		t.Rows[i].Href = keyPath(k)
+	}
+	return t
 }
 
 // keyForm asks for the settings of a key. Its names are those of the API.
@@ -206,7 +220,7 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 		}
 		return page.Whole{Name: "newkey", Title: "Create a key", Main: newKeyPage{form}, Status: http.StatusUnprocessableEntity}, nil
 	}
-	shown := createdKeyPage{Key: k, Codes: c.waysToUse(secret), Arrival: arrivalOf(k)}
+	shown := createdKeyPage{Key: k, Codes: c.waysToUse(secret), Arrival: arrivalOf(k, nil)}
 	if secret != "" {
 		shown.Secret = &part.Copying{ID: "secret", Label: "Your new key", Value: secret}
 	}
@@ -218,21 +232,36 @@ func (c *console) waysToUse(secret string) part.Snippets {
 	return part.Snippets{ID: "try", Tabs: show.KeySnippets(c.PublicURL, c.Catalog.Current(), secret)}
 }
 
-func arrivalOf(k account.Key) arrivalPart {
-	a := arrivalPart{Key: k.ID, Arrived: k.Ledger.LastUsedMS > 0, Text: "Waiting for the first request …"}
-	if a.Arrived {
-		a.Text = "It arrived: the key has been used, and " + part.USD(k.Ledger.Spent) + " was charged so far."
+// arrivalOf says what has become of a key's first request: it has ended when its log has
+// one.
+func arrivalOf(k account.Key, latest []ledger.Receipt) arrivalPart {
+	a := arrivalPart{Key: k.ID, Text: "Waiting for the first request …"}
+	if k.Ledger.LastUsedMS > 0 {
+		a.Text = "It arrived, and runs …"
+	}
+	if len(latest) > 0 {
+		r := latest[0]
+		a.Arrived, a.Text = true, "It arrived: "+show.Status(r.Status, r.Code).Word+", "+part.USD(r.Cost)
+		a.Request = &part.Ident{ID: r.ID, Href: page.Base + "/requests/" + r.ID}
 	}
 	return a
 }
 
 // keyArrival is what the page of a new key asks for until its first request came.
 func (c *console) keyArrival(v *page.Visit) (page.Outgoing, error) {
-	k, err := keyOf(v)
-	if err != nil {
+	var shown arrivalPart
+	if err := v.View(func(tx *store.Tx) error {
+		k, err := account.OwnKeyTx(tx, v.Account(), v.PathID())
+		if err != nil {
+			return err
+		}
+		latest, err := requestlog.ListTx(tx, requestlog.Selection{Account: v.Account(), Key: k.ID, Limit: 1})
+		shown = arrivalOf(k, latest.Receipts)
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	return page.Fragment{Name: "arrival", Main: arrivalOf(k)}, nil
+	return page.Fragment{Name: "arrival", Main: shown}, nil
 }
 
 // keyOf is the visitor's key that the path names.
@@ -266,6 +295,10 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDel
 	}
 	shown.Facts = part.Facts{{Name: "Key", Value: part.Text{Text: k.Hint, Mono: true}}, {Name: "Id", Value: part.Ident{ID: k.ID}},
 		{Name: "Last use", Value: part.Moment{MS: k.Ledger.LastUsedMS}}, {Name: "Created", Value: part.Moment{MS: k.CreatedMS}}}
+	shown.Uses = part.Tabs{Label: "What it was used for", Items: []part.Tab{
+		{Href: page.AddressOf("/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
+		{Href: page.AddressOf("/usage", url.Values{"key": {k.ID}}), Text: "Its usage"},
+		{Href: page.AddressOf("/playground", url.Values{"key": {k.ID}}), Text: "Playground"}}}
 	shown.Switch = part.Act{Action: path + "/disable", Word: "Disable", About: show.KeyName(k)}
 	if k.Ledger.Limits.Disabled {
 		shown.Switch = part.Act{Action: path + "/enable", Word: "Enable", About: show.KeyName(k)}

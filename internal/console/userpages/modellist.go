@@ -16,27 +16,30 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
-	"tollgate/internal/wire"
 )
 
 // modelsPage lists what there is.
 type modelsPage struct {
-	Tabs  part.Tabs
-	Table part.DataTable
-	Empty *part.Empty
+	Tabs   part.Tabs
+	Search *part.Filters // nil: there are few
+	Table  part.DataTable
+	Empty  *part.Empty
 }
+
+// fewModels are those that need no search.
+const fewModels = 12
 
 // modelPage is one model: what it can do and what it costs.
 type modelPage struct {
 	ID     string
 	State  part.Badge
+	Try    *part.Link // in the playground; nil: it is not open
 	Facts  part.Facts
 	Prices part.DataTable
 	Codes  part.Snippets
 }
 
-// models shows the list, or the model that the query names: an id may hold a
-// slash, which no segment of a path can.
+// models shows the list, or the model that the query names.
 func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 	snapshot := c.Catalog.Current()
 	var prices account.Prices
@@ -53,14 +56,18 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 		}
 		return c.showModel(m, prices.Of(m.ID)), nil
 	}
-	kind := v.Query("kind")
+	kind, name := v.Query("kind"), strings.TrimSpace(v.Query("name"))
+	there := 0
 	shown := modelsPage{Table: part.DataTable{Caption: "Models", Columns: []part.Column{
 		{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"}, {Title: "Limits", Fold: true}}}}
 	for _, m := range snapshot.Models() {
 		if m.State == catalog.StateRetired || kind != "" && string(m.Kind) != kind {
 			continue
 		}
-		shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Href: page.Base + "/models?id=" + url.QueryEscape(m.ID), Cells: []any{
+		if there++; !matches(m.ID, name) {
+			continue
+		}
+		shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Href: modelPath(m), Cells: []any{
 			m.ID, string(m.Kind), show.ModelState(m.State), show.ShortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
 	}
 	shown.Tabs = part.Tabs{Label: "Kinds", Items: []part.Tab{{Href: page.Base + "/models", Text: "All", Current: kind == ""}}}
@@ -68,11 +75,26 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 		shown.Tabs.Items = append(shown.Tabs.Items, part.Tab{Href: page.Base + "/models?kind=" + string(k),
 			Text: strings.ToUpper(string(k[:1])) + string(k[1:]), Current: kind == string(k)})
 	}
-	if len(shown.Table.Rows) == 0 {
+	if there > fewModels || name != "" {
+		shown.Search = &part.Filters{Action: page.Base + "/models", Fields: []part.FormField{{Name: "name", Label: "Name", Value: name},
+			{Name: "kind", Kind: part.Unshown, Value: kind}}}
+	}
+	if name != "" {
+		shown.Search.Clear = page.Base + "/models"
+	}
+	switch {
+	case len(shown.Table.Rows) > 0:
+	case name != "":
+		shown.Empty = page.NoneMatch("/models", "All models")
+	default:
 		shown.Empty = &part.Empty{Title: "No models are open to you", Text: "Ask who runs this service which there will be."}
 	}
 	return page.Whole{Name: "models", Title: "Models", Main: shown}, nil
 }
+
+// modelPath is the address of a model's page: its id may hold a slash, which no segment
+// of a path can.
+func modelPath(m *catalog.Model) string { return page.Base + "/models?id=" + url.QueryEscape(m.ID) }
 
 // shortLimits is how much a model takes and gives, in a line.
 func shortLimits(m *catalog.Model) string {
@@ -102,6 +124,10 @@ func durations(m *catalog.Model) string {
 func (c *console) showModel(m *catalog.Model, by money.Factor) page.Outgoing {
 	shown := modelPage{ID: m.ID, State: show.ModelState(m.State), Prices: pricesOf(m, by),
 		Codes: part.Snippets{ID: "use", Tabs: show.ModelSnippets(c.PublicURL, m)}}
+	if m.State == catalog.StateOpen {
+		shown.Try = &part.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
+			Button: true, Main: true}
+	}
 	shown.Facts = part.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "By", Value: m.Owner()}}
 	add := func(name, value string) {
 		if value != "" {
@@ -111,8 +137,8 @@ func (c *console) showModel(m *catalog.Model, by money.Factor) page.Outgoing {
 	if m.FreeDailyRequests > 0 {
 		add("Free", part.Thousands(m.FreeDailyRequests)+" requests of your account a UTC day")
 	}
+	add("Endpoints", strings.Join(offer.Endpoints(m), ", "))
 	if m.Kind == catalog.KindChat {
-		add("Endpoints", strings.Join(chatEndpoints(m), ", "))
 		add("Context", part.Thousands(m.ContextWindow)+" tokens")
 		add("Longest answer", part.Thousands(m.MaxOutputTokens)+" tokens")
 		if m.Reasoning {
@@ -120,7 +146,6 @@ func (c *console) showModel(m *catalog.Model, by money.Factor) page.Outgoing {
 		}
 		add("Effort", strings.Join(m.Efforts, ", "))
 	} else {
-		add("Endpoint", "/v1/"+string(m.Kind)+"s/generations")
 		add("Ratios", strings.Join(m.Ratios, ", "))
 		add("References", part.Thousands(m.MaxReferences)+" at most")
 		add("Roles", strings.Join(m.Roles, ", "))
@@ -141,7 +166,7 @@ func (c *console) showModel(m *catalog.Model, by money.Factor) page.Outgoing {
 func pricesOf(m *catalog.Model, by money.Factor) part.DataTable {
 	t := part.DataTable{Caption: "Prices of " + m.ID, Columns: []part.Column{{Title: "For"}, {Title: "Price", Right: true}, {Title: "Per"}}}
 	add := func(what string, price money.Price, per string) {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, "$" + offer.Paid(price, by), per}})
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, show.Price(price, by), per}})
 	}
 	if m.Kind != catalog.KindChat {
 		for _, tier := range m.Tiers {
@@ -178,22 +203,6 @@ func pricesOf(m *catalog.Model, by money.Factor) part.DataTable {
 		}
 	}
 	return t
-}
-
-// chatEndpoints are the paths at which a chat model answers.
-func chatEndpoints(m *catalog.Model) []string {
-	var paths []string
-	for _, form := range m.Forms {
-		switch form {
-		case wire.FormChat:
-			paths = append(paths, "/v1/chat/completions")
-		case wire.FormResponses:
-			paths = append(paths, "/v1/responses")
-		case wire.FormMessages:
-			paths = append(paths, "/native/v1/messages")
-		}
-	}
-	return paths
 }
 
 // sortedKeys are the keys of a map in their order.

@@ -3,6 +3,7 @@ package userpages_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"tollgate/internal/account"
@@ -16,7 +17,8 @@ func TestModels(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
-		b.Get("/console/models").Want(t, http.StatusOK, "sandbox-chat", "sandbox-image", "sandbox-video", "coming soon", "per million tokens")
+		b.Get("/console/models").Want(t, http.StatusOK, "sandbox-chat", "sandbox-image", "sandbox-video", "coming soon",
+			"per million tokens")
 		b.Get("/console/models?kind=audio").Want(t, http.StatusOK, "No models are open to you")
 		for _, m := range s.Options.Catalog.Current().Models() {
 			page := b.Get("/console/models?id=" + url.QueryEscape(m.ID))
@@ -27,7 +29,19 @@ func TestModels(t *testing.T) {
 			page.Want(t, http.StatusOK, m.ID, consoletest.PublicURL, "Prices")
 		}
 		b.Get("/console/models?id=sandbox-chat").Want(t, http.StatusOK, "/v1/chat/completions", "million tokens", "Codex")
-		b.Get("/console/models?id=sandbox-video").Want(t, http.StatusOK, "/v1/videos/generations", "second")
+		b.Get("/console/models?id=sandbox-video").Want(t, http.StatusOK, "/v1/videos/generations", "second",
+			"/console/playground?model=sandbox-video")
+		b.Get("/console/models?id=sandbox-messages").Want(t, http.StatusOK, "$3.00", "$0.30", "$3.75")
+		b.Get("/console/models?id=sandbox-image").Want(t, http.StatusOK, "/v1/images/edits")
+		if page := b.Get("/console/models?id=sandbox-repair").Body.String(); strings.Contains(page, "Try it") {
+			t.Error("a model in maintenance can be tried")
+		}
+		b.Get("/console/models").Want(t, http.StatusOK, "from $0.03 per image (1K)")
+		found := b.Get("/console/models?name=VIDEO")
+		if found.Want(t, http.StatusOK, "sandbox-video", `value="VIDEO"`); strings.Contains(found.Body.String(), "sandbox-chat") {
+			t.Error("a model is listed that has another name")
+		}
+		b.Get("/console/models?name=nothing").Want(t, http.StatusOK, "Nothing matches these filters", "All models")
 		b.Get("/console/models?id=nothing").Want(t, http.StatusNotFound)
 	})
 }

@@ -1,6 +1,8 @@
 package userpages
 
 import (
+	"net/http"
+	"net/url"
 	"slices"
 
 	"tollgate/internal/account"
@@ -15,16 +17,21 @@ import (
 
 // overviewPage says whether all is well with an account, and what it spends.
 type overviewPage struct {
-	Stats  part.FigureRow
-	Spent  *part.Chart // of 30 days; nil: nothing was
-	Models part.Bars
-	First  part.FirstSteps // what a new account does first; empty: it has begun
-	Latest part.DataTable
+	Stats    part.FigureRow
+	Spent    *part.Chart // of 30 days; nil: nothing was
+	More     part.Tabs   // to the same by other days and parts
+	Models   part.Bars
+	First    part.FirstSteps // what a new account does first; empty: it has begun
+	Failures part.DataTable  // the newest among lookedAt requests
+	Among    int64           // how many those are
+	Latest   part.DataTable
 }
 
 const (
-	shownModels = 9
-	shownLatest = 10
+	shownModels   = 9
+	shownLatest   = 10
+	shownFailures = 5
+	lookedAt      = 100
 )
 
 func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
@@ -35,22 +42,21 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
-		if a.Money.Disabled {
-			notices = append(notices, part.Notice{Tone: part.Bad, Title: "This account is disabled.",
-				Text: "Its keys answer 401, and nothing is charged. Ask who runs this service."})
-		}
+		notices = standing(a)
 		u, err := ledger.UsageTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
-		latest, err := requestlog.ListTx(tx, requestlog.Selection{Account: v.Account(), Limit: shownLatest})
+		looked, err := requestlog.ListTx(tx, requestlog.Selection{Account: v.Account(), Limit: lookedAt})
 		if err != nil {
 			return err
 		}
-		shown.Stats, shown.Models, shown.Latest = statsOf(a, u), modelBars(u.ByModel), requestsTable(latest.Receipts)
+		latest := looked.Receipts
+		shown.Stats, shown.Models, shown.Among = statsOf(a, u), modelBars(u.ByModel), int64(len(latest))
+		shown.Latest, shown.Failures = requestsTable(latest[:min(len(latest), shownLatest)]), requestsTable(failures(latest))
 		if u.Total.Requests > 0 {
 			spent, _, err := show.MonthTx(tx, v.Account())
-			shown.Spent = &spent
+			shown.Spent, shown.More = &spent, moreUsage()
 			return err
 		}
 		keys, _, err := account.ListKeysTx(tx, v.Account(), "", 1)
@@ -60,6 +66,40 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	return page.Whole{Name: "overview", Title: "Overview", Main: shown, Notices: notices}, nil
+}
+
+// standing tells of what keeps an account from being served.
+func standing(a account.Account) []part.Notice {
+	switch {
+	case a.Money.Disabled:
+		return []part.Notice{{Tone: part.Bad, Title: "This account is disabled.",
+			Text: "Its keys answer 401, and nothing is charged. Ask who runs this service."}}
+	case a.Money.Balance <= a.Money.Floor:
+		return []part.Notice{{Tone: part.Warn, Title: "The balance is used up.",
+			Text: "New requests that cost something answer 402 until there is credit: redeem a code, or ask who runs this service.",
+			Link: &part.Link{Href: page.Base + "/billing", Text: "To your balance"}}}
+	}
+	return nil
+}
+
+// failures are the newest of a list that ended badly.
+func failures(list []ledger.Receipt) (failed []ledger.Receipt) {
+	for _, r := range list {
+		if (r.Status >= http.StatusBadRequest || r.Code != "") && len(failed) < shownFailures {
+			failed = append(failed, r)
+		}
+	}
+	return failed
+}
+
+// moreUsage leads to usage by other days and parts.
+func moreUsage() part.Tabs {
+	tabs := part.Tabs{Label: "Usage"}
+	for _, to := range [][2]string{{"span=7", "7 days"}, {"span=90", "90 days"}, {"by=key", "By key"}, {"by=endpoint", "By endpoint"},
+		{"by=day", "By day"}} {
+		tabs.Items = append(tabs.Items, part.Tab{Href: page.Base + "/usage?" + to[0], Text: to[1]})
+	}
+	return tabs
 }
 
 // statsOf are the four figures of an account.
@@ -89,7 +129,8 @@ func modelBars(models []ledger.ModelTotals) part.Bars {
 			rest += m.Cost
 			continue
 		}
-		bars = append(bars, part.Bar{Label: m.Model, Value: part.Money{Amount: m.Cost}, Percent: part.Share(m.Cost, most)})
+		bars = append(bars, part.Bar{Label: m.Model, Href: page.AddressOf("/requests", url.Values{"model": {m.Model}}),
+			Value: part.Money{Amount: m.Cost}, Percent: part.Share(m.Cost, most)})
 	}
 	if len(models) > shownModels {
 		bars = append(bars, part.Bar{Label: "Other", Value: part.Money{Amount: rest}, Percent: min(100, part.Share(rest, most))})
@@ -103,6 +144,7 @@ func firstSteps(balance money.Amount, hasKey bool) part.FirstSteps {
 		{Done: balance > 0, Text: "Credit on the account: who runs this service adds it."},
 		{Done: hasKey, Text: "A key, which your programs send.",
 			Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}},
-		{Text: "A request. The page of a new key has it ready to copy; it appears here within a second."},
+		{Text: "A request. The page of a key has it ready to copy; it appears here within a second.",
+			Link: &part.Link{Href: page.Base + "/keys", Text: "To the keys", Button: true, Main: hasKey}},
 	}
 }

@@ -30,6 +30,7 @@ type playgroundPage struct {
 	Key      part.FormField
 	Settings []part.FormField
 	Prompt   part.FormField
+	Samples  part.Tabs // prompts to begin with
 	Codes    part.Snippets
 	Empty    *part.Empty
 	Live     part.Live
@@ -91,8 +92,29 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 	if !shown.Chat {
 		shown.Prompt.Label = "Prompt"
 	}
-	shown.Codes = part.Snippets{ID: "code", Tabs: []part.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}}}
+	shown.Samples = samplePrompts(shown.Kind)
+	shown.Codes = part.Snippets{ID: "code", Tabs: []part.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}, {Name: "Go"}}}
 	return page.Whole{Name: "playground", Title: "Playground", Main: shown}, nil
+}
+
+// samples are prompts to begin with, by kind.
+var samples = map[catalog.Kind][]string{
+	catalog.KindChat: {"Explain how tides work, in three sentences.", "Write a haiku about a gate that takes a toll.",
+		"Which of 0.9 and 0.11 is larger, and why?"},
+	catalog.KindImage: {"A lighthouse in the fog, film grain", "A map of an island that does not exist, ink on paper"},
+	catalog.KindVideo: {"A paper boat drifts down a gutter in the rain", "Clouds move over a mountain, seen from above"},
+}
+
+// samplePrompts lead to the playground with a prompt to begin with.
+func samplePrompts(kinds ...catalog.Kind) part.Tabs {
+	tabs := part.Tabs{Label: "Prompts to begin with"}
+	for _, kind := range kinds {
+		for _, prompt := range samples[kind] {
+			tabs.Items = append(tabs.Items, part.Tab{Text: prompt,
+				Href: page.AddressOf("/playground", url.Values{"kind": {string(kind)}, "prompt": {prompt}})})
+		}
+	}
+	return tabs
 }
 
 // choices fills in the models and keys that can be chosen, and the settings of the
@@ -200,7 +222,7 @@ func (c *console) cost(v *page.Visit) (page.Outgoing, error) {
 		shown.Final = true
 		tokens := part.Thousands(r.Tokens.Prompt) + " + " + part.Thousands(r.Tokens.Completion) + " tokens"
 		shown.Parts = part.Group{part.Text{Text: tokens, Muted: true}, part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS},
-			part.Ident{ID: r.ID}}
+			part.Ident{ID: r.ID, Href: page.Base + "/requests/" + r.ID}}
 		return nil
 	})
 	if err != nil && !errors.Is(err, ledger.ErrNoRequest) {

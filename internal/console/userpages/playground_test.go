@@ -30,7 +30,9 @@ func TestPlaygroundCalls(t *testing.T) {
 		b := s.SignedIn("ada@example.com")
 		b.Get("/console/playground").Want(t, http.StatusOK, "No key that works")
 		k := s.Key("ada", "backend")
-		b.Get("/console/playground").Want(t, http.StatusOK, "backend sk-", "sandbox-reasoner", `data-kind="chat"`)
+		b.Get("/console/playground").Want(t, http.StatusOK, "backend sk-", "sandbox-reasoner", `data-kind="chat"`,
+			"prompt=Explain&#43;how&#43;tides")
+		b.Get("/console/jobs").Want(t, http.StatusOK, "A lighthouse in the fog", "kind=video&amp;prompt=A&#43;paper&#43;boat")
 		b.Get("/console/playground?kind=image").Want(t, http.StatusOK, "sandbox-image", "Ratio")
 		boat := s.Job("ada", "a boat, again")
 		b.Get("/console/playground?again="+boat).Want(t, http.StatusOK, "a boat, again", `data-kind="image"`)
@@ -46,10 +48,11 @@ func TestPlaygroundCalls(t *testing.T) {
 			receipt, err = ledger.RequestTx(tx, id)
 			return err
 		})
-		if receipt.Account != s.Accounts["ada"].ID || receipt.Key != k.ID || receipt.Endpoint != "/v1/chat/completions" || receipt.Cost <= 0 {
+		if receipt.Account != s.Accounts["ada"].ID || receipt.Key != k.ID || receipt.Endpoint != "/v1/chat/completions" ||
+			receipt.Cost <= 0 {
 			t.Errorf("receipt %+v", receipt)
 		}
-		b.Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "data-final", id, "tokens")
+		b.Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "data-final", `href="/console/requests/`+id, "tokens")
 		s.SignedIn("bob@example.com").Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "is being written")
 
 		for _, c := range []struct {

@@ -1,18 +1,17 @@
 package userpages
 
 import (
-	"encoding/json"
-	"errors"
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
-	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
@@ -20,48 +19,106 @@ import (
 
 // requestsPage is the request log of an account.
 type requestsPage struct {
-	Find    part.Filters
 	Filters part.Filters
 	Table   part.DataTable
 	Pager   part.Pager
 	Empty   *part.Empty
-}
-
-// requestPage is one request: what happened, and what it cost.
-type requestPage struct {
-	ID       string
-	State    part.Badge
-	Meaning  *part.Notice // of an error, for money
-	Receipt  part.DataTable
-	Timeline part.Timeline
-	Facts    part.Facts
-	Copy     part.Copying
+	CSV     string // where the same requests are a file
 }
 
 // statusChoices are the statuses that people look for.
-var statusChoices = []int{200, 400, 401, 402, 403, 404, 429, 499, 500, 502, 503}
+var statusChoices = []int{200, 202, 400, 401, 402, 403, 404, 429, 499, 502, 503}
+
+// slowChoices are the least times that people look for, in milliseconds.
+var slowChoices = []int64{1_000, 10_000, 60_000}
+
+const (
+	// spanDays is how many single days can be chosen.
+	spanDays      = 7
+	requestsAPart = 500     // of a download
+	maxRequests   = 200_000 // of a download
+)
+
+// requestNames are the parameters that choose requests.
+var requestNames = []string{"span", "key", "model", "status", "code", "slow"}
+
+// requestsOf reads which requests an address chooses. What it names and is not there
+// chooses nothing.
+func requestsOf(v *page.Visit, nowMS int64) (f requestlog.Selection, chosen url.Values) {
+	f, chosen = requestlog.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
+	for _, name := range requestNames {
+		value := v.Query(name)
+		switch name {
+		case "span":
+			if f.SinceMS, f.UntilMS = spanOf(value, nowMS); f.SinceMS == 0 {
+				value = ""
+			}
+		case "key":
+			f.Key = value
+		case "model":
+			f.Model = value
+		case "code":
+			f.Code = value
+		case "status":
+			if f.Status, _ = strconv.Atoi(value); f.Status < 100 || f.Status > 599 {
+				f.Status, value = 0, ""
+			}
+		case "slow":
+			if f.MinDurationMS, _ = strconv.ParseInt(value, 10, 64); f.MinDurationMS <= 0 {
+				f.MinDurationMS, value = 0, ""
+			}
+		}
+		if value != "" {
+			chosen.Set(name, value)
+		}
+	}
+	return f, chosen
+}
+
+// spanOf reads a span: so many days up to now, or a UTC day; 0: it is none.
+func spanOf(span string, nowMS int64) (sinceMS, untilMS int64) {
+	if day, err := time.Parse(time.DateOnly, span); err == nil && day.Year() >= 1970 {
+		return day.UnixMilli(), day.AddDate(0, 0, 1).UnixMilli()
+	}
+	if days, err := strconv.Atoi(span); err == nil && days > 0 && days <= 366 {
+		return time.UnixMilli(nowMS).AddDate(0, 0, -days).UnixMilli(), 0
+	}
+	return 0, 0
+}
+
+func spanOptions(chosen string, nowMS int64) []part.Option {
+	options := []part.Option{{Label: "All"}, {Value: "1", Label: "Last 24 hours"}, {Value: "7", Label: "Last 7 days"},
+		{Value: "30", Label: "Last 30 days"}}
+	for back := range spanDays {
+		day := time.UnixMilli(nowMS).UTC().AddDate(0, 0, -back)
+		options = append(options, part.Option{Value: day.Format(time.DateOnly), Label: day.Format("Mon 2 January")})
+	}
+	return show.Chosen(options, chosen)
+}
 
 func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
-	if id := v.Query("request"); id != "" {
-		return page.Redirect(page.Base + "/requests/" + url.PathEscape(id)), nil
-	}
-	f := requestlog.Selection{Account: v.Account(), Model: v.Query("model"), Code: v.Query("code"), After: v.Query("after"),
-		Limit: page.Rows}
-	if status := v.Query("status"); status != "" {
-		f.Status, _ = strconv.Atoi(status) // what is no number chooses nothing
-	}
-	shown := requestsPage{
-		Find: part.Filters{Action: page.Base + "/requests", Fields: []part.FormField{{Name: "request", Label: "Request id"}}},
-		Filters: part.Filters{Action: page.Base + "/requests", Fields: []part.FormField{
-			{Name: "model", Label: "Model", Kind: part.Choice, Options: c.modelChoices(f.Model)},
-			{Name: "status", Label: "Status", Kind: part.Choice, Options: statusOptions(f.Status)},
-			{Name: "code", Label: "Code", Value: f.Code},
-		}},
-	}
-	if f.Model != "" || v.Query("status") != "" || f.Code != "" {
-		shown.Filters.Clear = page.Base + "/requests"
-	}
+	var shown requestsPage
+	var f requestlog.Selection
+	var chosen url.Values
 	if err := v.View(func(tx *store.Tx) error {
+		nowMS, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		f, chosen = requestsOf(v, nowMS)
+		f.Limit = page.Rows
+		keys, err := keyOptionsTx(tx, v.Account(), f.Key)
+		if err != nil {
+			return err
+		}
+		shown.Filters = part.Filters{Action: page.Base + "/requests", Fields: []part.FormField{
+			{Name: "span", Label: "Time (UTC)", Kind: part.Choice, Options: spanOptions(chosen.Get("span"), nowMS)},
+			{Name: "key", Label: "Key", Kind: part.Choice, Options: keys},
+			{Name: "model", Label: "Model", Kind: part.Choice, Options: c.modelOptions(f.Model)},
+			{Name: "status", Label: "Status", Kind: part.Choice, Options: statusOptions(f.Status)},
+			{Name: "code", Label: "Code", Kind: part.Choice, Options: show.Codes(f.Code)},
+			{Name: "slow", Label: "Took at least", Kind: part.Choice, Options: slowOptions(f.MinDurationMS)},
+		}}
 		list, err := requestlog.ListTx(tx, f)
 		if err != nil {
 			return err
@@ -73,49 +130,71 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
+	shown.CSV = page.AddressOf("/requests/table", chosen)
+	if len(chosen) > 0 {
+		shown.Filters.Clear = page.Base + "/requests"
+	}
 	if len(shown.Table.Rows) == 0 && f.After == "" && shown.Empty == nil {
-		shown.Empty = noRequests(shown.Filters.Clear)
+		shown.Empty = noRequests(len(chosen) > 0)
 	}
 	return page.Whole{Name: "requests", Title: "Requests", Main: shown}, nil
 }
 
 // noRequests says why there are none: nothing has come, or nothing matches.
-func noRequests(filtered string) *part.Empty {
-	if filtered != "" {
+func noRequests(filtered bool) *part.Empty {
+	if filtered {
 		return page.NoneMatch("/requests", "Clear filters")
 	}
 	return &part.Empty{Title: "No requests yet", Text: "Create a key and send one; it appears here within a second.",
 		Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
 }
 
-// modelChoices are the models of the catalog; one that was chosen and is gone
+// modelOptions are the models of the catalog; one that was chosen and is gone
 // stays a choice.
-func (c *console) modelChoices(chosen string) []part.Option {
-	options := []part.Option{{Value: "", Label: "All", On: chosen == ""}}
-	known := chosen == ""
+func (c *console) modelOptions(chosen string) []part.Option {
+	options := []part.Option{{Label: "All"}}
 	for _, m := range c.Catalog.Current().Models() {
-		if m.State == catalog.StateRetired && m.ID != chosen {
-			continue
+		if m.State != catalog.StateRetired {
+			options = append(options, part.Option{Value: m.ID, Label: m.ID})
 		}
-		known = known || m.ID == chosen
-		options = append(options, part.Option{Value: m.ID, Label: m.ID, On: m.ID == chosen})
 	}
-	if !known {
-		options = append(options, part.Option{Value: chosen, Label: chosen, On: true})
+	return show.Chosen(options, chosen)
+}
+
+// keyOptionsTx are the keys of an account by what they are called; one that was chosen
+// and is gone stays a choice.
+func keyOptionsTx(tx *store.Tx, of, chosen string) ([]part.Option, error) {
+	keys, _, err := account.ListKeysTx(tx, of, "", maxKeys)
+	options := []part.Option{{Label: "All"}}
+	for _, k := range keys {
+		options = append(options, part.Option{Value: k.ID, Label: show.KeyName(k)})
 	}
-	return options
+	return show.Chosen(options, chosen), err
 }
 
 func statusOptions(chosen int) []part.Option {
-	options := []part.Option{{Value: "", Label: "All", On: chosen == 0}}
+	options := []part.Option{{Label: "All"}}
 	for _, status := range statusChoices {
-		label := strconv.Itoa(status)
-		if words := http.StatusText(status); words != "" {
-			label += " " + words
-		}
-		options = append(options, part.Option{Value: strconv.Itoa(status), Label: label, On: status == chosen})
+		label := strconv.Itoa(status) + " " + cmp.Or(http.StatusText(status), "Client left")
+		options = append(options, part.Option{Value: strconv.Itoa(status), Label: label})
 	}
-	return options
+	value := ""
+	if chosen != 0 {
+		value = strconv.Itoa(chosen)
+	}
+	return show.Chosen(options, value)
+}
+
+func slowOptions(chosenMS int64) []part.Option {
+	options := []part.Option{{Label: "Any"}}
+	for _, ms := range slowChoices {
+		options = append(options, part.Option{Value: strconv.FormatInt(ms, 10), Label: part.Span(ms)})
+	}
+	value := ""
+	if chosenMS != 0 {
+		value = strconv.FormatInt(chosenMS, 10)
+	}
+	return show.Chosen(options, value)
 }
 
 // requestsTable lists requests.
@@ -131,110 +210,45 @@ func requestsTable(list []ledger.Receipt) part.DataTable {
 	return t
 }
 
-func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
-	var r ledger.Receipt
-	var k account.Key
-	if err := v.View(func(tx *store.Tx) (err error) {
-		if r, err = ledger.OwnRequestTx(tx, v.Account(), v.PathID()); err != nil || r.Key == "" {
-			return err
-		}
-		k, err = account.OwnKeyTx(tx, v.Account(), r.Key)
-		var f *fault.Error
-		if errors.As(err, &f) && f.Code == fault.NotFound { // deleted since
-			k, err = account.Key{ID: r.Key, Name: "a deleted key"}, nil
-		}
-		return err
-	}); errors.Is(err, ledger.ErrNoRequest) {
-		return nil, fault.New(fault.NotFound, "There is no request with this id in your log. Check the id; the log does not go back for ever.")
-	} else if err != nil {
-		return nil, err
-	}
-	shown := requestPage{ID: r.ID, State: show.Status(r.Status, r.Code), Receipt: receiptTable(r), Timeline: timelineOf(r),
-		Copy: part.Copying{ID: "request", Label: "Request id", Value: r.ID}}
-	if r.Status >= http.StatusBadRequest && r.Cost == 0 {
-		shown.Meaning = &part.Notice{Tone: part.Info, Title: "You were not charged.", Text: meaning(r.Status)}
-	}
-	shown.Facts = part.Facts{{Name: "Endpoint", Value: part.Text{Text: r.Endpoint, Mono: true}}, {Name: "Model", Value: r.Model}}
-	if r.Key != "" {
-		shown.Facts = append(shown.Facts, part.Fact{Name: "Key", Value: part.Text{Text: show.KeyName(k)}})
-	}
-	shown.Facts = append(shown.Facts, part.Fact{Name: "Received", Value: part.Moment{MS: r.CreatedMS}},
-		part.Fact{Name: "First byte", Value: part.Took{MS: r.FirstByteMS}}, part.Fact{Name: "Took", Value: part.Took{MS: r.DurationMS}})
-	if r.StandsFor > 1 {
-		shown.Facts = append(shown.Facts, part.Fact{Name: "Stands for", Value: part.Requests(r.StandsFor) + " that were refused alike"})
-	}
-	return page.Whole{Name: "request", Title: r.ID, Main: shown}, nil
-}
-
-// meaning says what to do about an error.
-func meaning(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return "The key was not known, or disabled."
-	case http.StatusPaymentRequired:
-		return "The balance, or a budget of the key, was too low to hold the highest possible cost. Top up, or raise the limit."
-	case http.StatusForbidden:
-		return "The key may not use this model, or not from that address."
-	case http.StatusTooManyRequests:
-		return "More requests came than the key or the model takes at a time. Send it again later."
-	}
-	if status >= http.StatusInternalServerError {
-		return "No provider answered well. Send the request again."
-	}
-	return "The request was refused as it was. The error that you got says which field to change."
-}
-
-// receiptTable are the lines that a charge was made of.
-func receiptTable(r ledger.Receipt) part.DataTable {
-	t := part.DataTable{Caption: "Receipt", Columns: []part.Column{{Title: "What"}, {Title: "How much", Right: true}}}
-	add := func(what string, value any) {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, value}})
-	}
-	if r.Tokens.Images > 0 {
-		add("Images", part.Count{N: r.Tokens.Images})
-	}
-	if r.Tokens.Prompt > 0 || r.Tokens.Completion > 0 {
-		add("Prompt tokens", part.Count{N: r.Tokens.Prompt})
-		if r.Tokens.Cached > 0 {
-			add("of them from the cache", part.Count{N: r.Tokens.Cached})
-		}
-		add("Answer tokens", part.Count{N: r.Tokens.Completion})
-	}
-	add("Held before it ran", part.Money{Amount: r.Held})
-	if back := r.Held - r.Cost; back > 0 {
-		add("Given back", part.Money{Amount: back})
-	}
-	t.Foot = []any{"Charged", part.Money{Amount: r.Cost}}
-	return t
-}
-
-// shownAttempt is what users see of an attempt: no line, and no provider's words.
-type shownAttempt struct {
-	Skipped    string `json:"skipped"`
-	Code       string `json:"code"`
-	DurationMS int64  `json:"duration_ms"`
-}
-
-// timelineOf is what happened, in its order.
-func timelineOf(r ledger.Receipt) part.Timeline {
-	all := part.Timeline{{Word: "received", At: part.Moment{MS: r.CreatedMS}}}
-	var attempts []shownAttempt
-	if json.Unmarshal(r.Attempts, &attempts) == nil {
-		for _, a := range attempts {
-			switch {
-			case a.Skipped != "":
-			case a.Code == "":
-				all = append(all, part.Stage{Tone: part.OK, Word: "a provider answered",
-					Note: part.Text{Text: "in " + part.Span(a.DurationMS), Muted: true}})
-			default:
-				all = append(all, part.Stage{Tone: part.Bad, Word: "a provider failed",
-					Note: part.Text{Text: a.Code + " after " + part.Span(a.DurationMS), Muted: true}})
+// downloadRequests gives the chosen requests, newest first, as CSV.
+func (c *console) downloadRequests(v *page.Visit) (page.Outgoing, error) {
+	var f requestlog.Selection
+	rows, begun := 0, false
+	return page.CSV{Name: "requests", Next: func() (t part.DataTable, more bool, err error) {
+		err = v.View(func(tx *store.Tx) error {
+			if !begun {
+				nowMS, err := tx.NowMS()
+				if err != nil {
+					return err
+				}
+				f, _ = requestsOf(v, nowMS)
+				f.Limit, begun = requestsAPart, true
 			}
-		}
+			list, err := requestlog.ListTx(tx, f)
+			if err != nil {
+				return err
+			}
+			t, f.After = requestsFile(list.Receipts), list.Next
+			rows += len(list.Receipts)
+			more = list.More && rows < maxRequests
+			return nil
+		})
+		return t, more, err
+	}}, nil
+}
+
+// requestsFile is the log as programs read it: the names are the API's.
+func requestsFile(list []ledger.Receipt) part.DataTable {
+	var t part.DataTable
+	for _, name := range []string{"id", "created", "endpoint", "model", "key", "job_id", "status", "code", "prompt_tokens", "cached_tokens",
+		"completion_tokens", "image_count", "clip_count", "cost_usd", "held_usd", "first_byte_ms", "duration_ms", "stands_for"} {
+		t.Columns = append(t.Columns, part.Column{Title: name})
 	}
-	end := part.Stage{Tone: part.OK, Word: "answered " + strconv.Itoa(r.Status), At: part.Moment{MS: r.CreatedMS + r.DurationMS}}
-	if r.Status >= http.StatusBadRequest {
-		end.Tone = part.Bad
+	for _, r := range list {
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{r.ID, part.Moment{MS: r.CreatedMS}, r.Endpoint, r.Model, r.Key, r.Job,
+			part.Count{N: int64(r.Status)}, r.Code, part.Count{N: r.Tokens.Prompt}, part.Count{N: r.Tokens.Cached},
+			part.Count{N: r.Tokens.Completion}, part.Count{N: r.Tokens.Images}, part.Count{N: r.Tokens.Clips}, part.Money{Amount: r.Cost},
+			part.Money{Amount: r.Held}, part.Took{MS: r.FirstByteMS}, part.Took{MS: r.DurationMS}, part.Count{N: r.StandsFor}}})
 	}
-	return append(all, end)
+	return t
 }

@@ -1,11 +1,19 @@
 package userpages_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
+	gateway "tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
 )
 
 func TestRequests(t *testing.T) {
@@ -17,7 +25,7 @@ func TestRequests(t *testing.T) {
 		good, poor := s.Request("ada", 200, ""), s.Request("ada", 402, "insufficient_quota")
 		other := s.Request("bob", 200, "")
 		list := b.Get("/console/requests")
-		list.Want(t, http.StatusOK, good, poor, "402 insufficient_quota", "1,000 → 310", "$0.000875")
+		list.Want(t, http.StatusOK, good, poor, `title="insufficient_quota">402 not enough money`, "1,000 → 310", "$0.000875")
 		filtered := b.Get("/console/requests?status=402&model=swift-1")
 		filtered.Want(t, http.StatusOK, poor, `value="402" selected`, `value="swift-1" selected`)
 		if strings.Contains(filtered.Body.String(), good) || strings.Contains(list.Body.String(), other) {
@@ -25,13 +33,221 @@ func TestRequests(t *testing.T) {
 		}
 		page := b.Get("/console/requests/" + good)
 		page.Want(t, http.StatusOK, "Held before it ran", "$0.0041", "Given back", "$0.003225", "$0.000875", "a provider failed",
-			"upstream_timeout after 1 min 0 s", "a provider answered", "/v1/chat/completions")
+			`title="upstream_timeout">provider too slow, after 1 min 0 s`, "a provider answered", "/v1/chat/completions",
+			"Until the first byte", "420 ms", "980 ms")
 		if strings.Contains(page.Body.String(), "secret") {
 			t.Error("a user sees the line, or a provider's words")
 		}
+		b.Get("/console/requests/"+poor).Want(t, http.StatusOK, "You were charged for what came.", "Add credit", "/console/billing")
 		b.Get("/console/requests/"+other).Want(t, http.StatusNotFound)
-		b.Get("/console/requests?request="+good).Want(t, http.StatusSeeOther, "/console/requests/"+good)
-		b.Get("/console/requests?request=..%2Fkeys").Want(t, http.StatusSeeOther, "/console/requests/..%2Fkeys")
 		b.Get("/console/requests/..%2Fkeys").Want(t, http.StatusNotFound)
+	})
+}
+
+// TestRequestsAreChosen: by time, key, code and how long they took, on the page and as a
+// file.
+func TestRequestsAreChosen(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		k, idle := s.Key("ada", "backend"), s.Key("ada", "idle")
+		if status, _, answer := call(b, k.ID, "chat", asked); status != http.StatusOK {
+			t.Fatal(answer)
+		}
+		if status, _, answer := call(b, k.ID, "chat", `{"model":"sandbox-chat","messages":[]}`); status != http.StatusBadRequest {
+			t.Fatal(answer)
+		}
+		gateway.Eventually(t, "the refusal is in the log", func() bool {
+			return strings.Contains(b.Get("/console/requests").Body.String(), "400 wrong messages")
+		})
+		today, before := time.Now().UTC().Format(time.DateOnly), time.Now().UTC().AddDate(0, 0, -3).Format(time.DateOnly)
+		id := regexp.MustCompile(`req_[0-9a-z]{26}`)
+		for query, want := range map[string]int{"": 2, "?span=1": 2, "?span=" + today: 2, "?span=" + before: 0, "?span=soon": 2, "?key=" +
+			k.ID: 2,
+			"?key=" + idle.ID: 0, "?key=" + s.Key("bob", "bob's").ID: 0, "?code=invalid_messages": 1, "?slow=60000": 0, "?slow=x": 2,
+			"?status=200": 1,
+			"?status=9":   2} {
+			for _, path := range []string{"/console/requests", "/console/requests/table"} {
+				got := b.Get(path + query)
+				got.Want(t, http.StatusOK)
+				found := id.FindAllString(got.Body.String(), -1)
+				slices.Sort(found)
+				if n := len(slices.Compact(found)); n != want {
+					t.Errorf("%s%s has %d requests, want %d", path, query, n, want)
+				}
+			}
+		}
+		b.Get("/console/requests?key="+k.ID).Want(t, http.StatusOK, `value="`+k.ID+`" selected>backend`,
+			"/console/requests/table?key="+k.ID)
+		b.Get("/console/requests/table?status=400").Want(t, http.StatusOK, "id,created,endpoint,model,key,job_id,status,code,",
+			",/v1/chat/completions,sandbox-chat,"+k.ID+",,400,invalid_messages,0,0,0,0,0,0,0,")
+	})
+}
+
+// TestReceiptAddsUp: each part of a charge has its count, price and amount, with the
+// account's factor, and their sum is what was charged.
+func TestReceiptAddsUp(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "backend")
+		amounts := regexp.MustCompile(`>\$([0-9.]+)<`)
+		for _, factor := range []money.Factor{money.One, 1_300_000} {
+			s.Update(func(tx *store.Tx) error {
+				_, err := account.ChangeTx(tx, s.Accounts["ada"].ID, account.Patch{Factor: &factor})
+				return err
+			})
+			s.Options.Keys.Forget(k.ID)
+			status, header, answer := call(b, k.ID, "chat",
+				`{"model":"sandbox-chat","messages":[{"role":"user","content":"Hello there!"}]}`)
+			if status != http.StatusOK {
+				t.Fatal(answer)
+			}
+			page := b.Get("/console/requests/" + header.Get("X-Request-Id"))
+			price := map[bool]string{true: "$0.25 per million", false: "$0.325 per million"}[factor == money.One]
+			page.Want(t, http.StatusOK, "Prompt", "Answer", price, "by the provider", `href="/console/keys/`+k.ID)
+			table, _, _ := strings.Cut(page.Body.String(), "</table>")
+			var sum, last money.Amount
+			for _, m := range amounts.FindAllStringSubmatch(table, -1) {
+				amount, err := money.Parse(m[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum, last = sum+last, amount
+			}
+			if sum != last || sum == 0 {
+				t.Errorf("the parts are %s, the charge is %s", sum, last)
+			}
+		}
+	})
+}
+
+// TestReceiptAsCode: a receipt shows the same call as code, for its endpoint, and says
+// that the prompt is not kept; what asked no model has none.
+func TestReceiptAsCode(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		id := s.Request("ada", 200, "")
+		for endpoint, want := range map[string][]string{
+			"/v1/chat/completions": {"client.chat.completions.create", consoletest.PublicURL + "/v1", "your prompt, which is not kept"},
+			"/v1/responses":        {"client.responses.create"}, "/native/v1/messages": {"client.messages.create", consoletest.PublicURL +
+				"/native"},
+			"/v1/images/generations": {consoletest.PublicURL + "/v1/images", "/jobs/"}, "/v1/videos/generations": {consoletest.PublicURL +
+				"/v1/videos"},
+			"/v1/models": nil,
+		} {
+			s.Update(func(tx *store.Tx) error {
+				_, err := tx.Exec(`UPDATE ledger_receipt SET endpoint = $1 WHERE id = $2`, endpoint, id)
+				return err
+			})
+			page := b.Get("/console/requests/" + id)
+			if page.Want(t, http.StatusOK, want...); want == nil && strings.Contains(page.Body.String(), "As code") {
+				t.Errorf("%s has code", endpoint)
+			}
+			if want != nil {
+				page.Want(t, http.StatusOK, "As code", "is not kept", "swift-1", ">curl<", ">Python<", ">Node<", ">Go<")
+			}
+		}
+	})
+}
+
+// TestReceiptsOfJobs: a job that failed was accepted with 202, which is no success.
+func TestReceiptsOfJobs(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		id := s.Request("ada", 202, "content_policy")
+		b.Get("/console/requests").Want(t, http.StatusOK, `class="badge bad" title="content_policy">202 stopped by policy`)
+		left := s.Request("ada", 499, "client_closed")
+		b.Get("/console/requests/"+left).Want(t, http.StatusOK, "499 client left", "Your program closed the connection",
+			"your program left")
+		s.Update(func(tx *store.Tx) error {
+			_, err := tx.Exec(`UPDATE ledger_receipt SET job = 'job_1', cost_nano = 0 WHERE id = $1`, id)
+			return err
+		})
+		b.Get("/console/requests/"+id).Want(t, http.StatusOK, "You were not charged.", "The job failed", `href="/console/jobs/job_1"`)
+	})
+}
+
+// TestFind: the box leads from any id, name or hint to its page, and knows nothing of
+// others' things.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, bob := s.SignedIn("ada@example.com"), s.SignedIn("bob@example.com")
+		k, twin := s.Key("ada", "Backend"), s.Key("ada", "backend of the shop")
+		b.Get("/console").Want(t, http.StatusOK, `action="/console/find"`, "data-find")
+		b.Get("/console/find").Want(t, http.StatusOK, "The id of a request")
+		for q, path := range map[string]string{"req_x": "/requests/req_x", "job_x": "/jobs/job_x", k.ID: "/keys/" + k.ID,
+			"dlv_x":      "/webhooks/deliveries/dlv_x",
+			"+the+shop+": "/keys/" + twin.ID, k.Hint: "/keys/" + k.ID, strings.ReplaceAll(k.Hint, "...", "%E2%80%A6"): "/keys/" + k.ID,
+			"sandbox-reas": "/models?id=sandbox-reasoner", "req_..%2Fkeys": "/requests/req_..%2Fkeys"} {
+			b.Get("/console/find?q="+q).Want(t, http.StatusSeeOther, "/console"+path)
+		}
+		b.Get("/console/find?q=back").Want(t, http.StatusOK, "/console/keys/"+k.ID, "/console/keys/"+twin.ID)
+		b.Get("/console/find?q=sandbox").Want(t, http.StatusOK, "/console/models?id=sandbox-video")
+		b.Get("/console/find?q=%3Cb%3E").Want(t, http.StatusOK, "Nothing of yours", "&lt;b&gt;")
+		for _, q := range []string{"back", k.Hint, "evt_x"} {
+			bob.Get("/console/find?q="+q).Want(t, http.StatusOK, "Nothing of yours")
+		}
+	})
+}
+
+// TestOverview: failures stand apart from the rest, and an account that is not served
+// says so.
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "backend")
+		b.Get("/console").Want(t, http.StatusOK, "Three steps", "To the keys")
+		status, header, answer := call(b, k.ID, "chat", asked)
+		if status != http.StatusOK {
+			t.Fatal(answer)
+		}
+		page := b.Get("/console")
+		page.Want(t, http.StatusOK, `href="/console/requests?model=sandbox-chat"`, `href="/console/usage?by=key"`,
+			header.Get("X-Request-Id"))
+		if strings.Contains(page.Body.String(), "Last failures") {
+			t.Error("there is a failure")
+		}
+		poor := s.Request("ada", 402, "insufficient_quota")
+		b.Get("/console").Want(t, http.StatusOK, "Last failures", "among the last 2 requests", poor)
+		s.Update(func(tx *store.Tx) error {
+			_, err := tx.Exec(`UPDATE ledger_account SET balance_nano = 0 WHERE id = $1`, s.Accounts["ada"].ID)
+			return err
+		})
+		b.Get("/console").Want(t, http.StatusOK, "The balance is used up.", "redeem a code")
+	})
+}
+
+// TestArrival: the page of a new key follows its first request to its end, and leads to
+// it.
+func TestArrival(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "backend")
+		b.Get("/console/keys/"+k.ID).Want(t, http.StatusOK, "/console/requests?key="+k.ID, "/console/usage?key="+k.ID)
+		b.Get("/console/keys/"+k.ID+"/arrival").Want(t, http.StatusOK, "Waiting for the first request")
+		_, header, _ := call(b, k.ID, "chat", `{"model":"sandbox-chat","messages":[]}`)
+		gateway.Eventually(t, "the request is in the log", func() bool {
+			return strings.Contains(b.Get("/console/keys/"+k.ID+"/arrival").Body.String(), "data-final")
+		})
+		b.Get("/console/keys/"+k.ID+"/arrival").Want(t, http.StatusOK, "It arrived: 400 wrong messages, $0",
+			`href="/console/requests/`+header.Get("X-Request-Id"))
+	})
+}
+
+// TestParametersAreWords: what a job was asked for reads as words.
+func TestParametersAreWords(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "backend")
+		_, _, answer := call(b, k.ID, "images", `{"model":"sandbox-image","prompt":"a boat","style":"vivid","seed":7}`)
+		var job struct{ ID string }
+		if err := json.Unmarshal([]byte(answer), &job); err != nil {
+			t.Fatalf("%v: %s", err, answer)
+		}
+		b.Get("/console/jobs/"+job.ID).Want(t, http.StatusOK, ">vivid<", "<dt>seed</dt><dd><span class=\"break\">7<",
+			`href="/console/keys/`+k.ID+`">backend<`)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger/spending"
@@ -37,7 +38,10 @@ func TestUsage(t *testing.T) {
 		}
 		ada.Get("/console/usage?span=7").Want(t, http.StatusOK, "$35.00")
 		ada.Get("/console/usage?span=90&by=key").Want(t, http.StatusOK, "$37.00", ">backend<", "key_gone")
-		ada.Get("/console/usage?by=day").Want(t, http.StatusOK, "Day (UTC)", "$36.00")
+		ada.Get("/console/usage?by=day").Want(t, http.StatusOK, "Day (UTC)", "$36.00",
+			`href="/console/requests?span=`+time.Now().UTC().Format(time.DateOnly))
+		ada.Get("/console/usage?key="+backend.ID).Want(t, http.StatusOK, `value="`+backend.ID+`" selected>backend<`,
+			`<option value="/v1/responses">`, `<option value="sandbox-chat">`)
 		ada.Get("/console/usage?span=1999-01").Want(t, http.StatusOK, "No requests in these days", "1999-01")
 		ada.Get("/console/usage?span=9999-01").Want(t, http.StatusBadRequest)
 		ada.Get("/console/usage?model=swift-2&by=key").Want(t, http.StatusOK, "$6.00")

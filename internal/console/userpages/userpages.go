@@ -16,6 +16,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/job"
@@ -46,18 +47,22 @@ type Options struct {
 }
 
 // console answers the pages.
-type console struct{ Options }
+type console struct {
+	Options
+	archive offer.Archive
+}
 
 // Section is the pages, and the menu that leads to them.
 func Section(o Options) page.Section {
-	c := &console{o}
-	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Templates: []fs.FS{embedded}}
+	c := &console{Options: o}
+	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Find: "/find", Templates: []fs.FS{embedded}}
 }
 
 // handlers is the table of contents.
 func (c *console) handlers() []page.Handler {
 	return []page.Handler{
 		page.Get("", c.overview),
+		page.Get("/find", c.find),
 
 		page.Get("/keys", c.listKeys),
 		page.Get("/keys/new", c.newKey),
@@ -70,6 +75,7 @@ func (c *console) handlers() []page.Handler {
 		page.Get("/keys/{id}/arrival", c.keyArrival),
 
 		page.Get("/requests", c.listRequests),
+		page.Get("/requests/table", c.downloadRequests),
 		page.Get("/requests/{id}", c.showRequest),
 
 		page.Get("/usage", c.usage),

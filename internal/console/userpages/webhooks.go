@@ -1,9 +1,12 @@
 package userpages
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"tollgate/internal/console/page"
@@ -18,13 +21,16 @@ import (
 
 // webhooksPage is where an account receives its events, and what became of them.
 type webhooksPage struct {
-	Form   part.Inputs
-	Secret *part.Copying // nil: not asked for
-	Has    bool          // an address
-	Roll   part.Confirm
-	Log    part.DataTable
-	Pager  part.Pager
-	Empty  *part.Empty
+	Form      part.Inputs
+	Secret    *part.Copying // nil: not asked for
+	Has       bool          // an address
+	Roll      part.Confirm
+	Receivers part.Snippets // programs that receive events
+	Begins    bool          // nothing was sent yet
+	Tabs      part.Tabs
+	Log       part.DataTable
+	Pager     part.Pager
+	Empty     *part.Empty
 }
 
 // deliveryPage is one delivery with its attempts.
@@ -32,19 +38,29 @@ type deliveryPage struct {
 	State    part.Badge
 	Facts    part.Facts
 	Attempts part.DataTable
+	Body     part.Snippets // what was sent
 	Resend   part.Act
+}
+
+// eventWords say when an event is sent.
+var eventWords = map[string]string{
+	webhook.VideoCompleted: "a video is done", webhook.VideoFailed: "a video failed", webhook.ImageCompleted: "an image is done",
+	webhook.ImageFailed: "an image failed", webhook.BalanceLow: "the balance is low",
 }
 
 func webhookForm() part.Inputs {
 	f := part.Inputs{Action: page.Base + "/webhooks", Submit: "Save", Fields: []part.FormField{
 		{Name: "url", Label: "Address", Kind: "url", Hint: "A public https address of yours. Empty: nothing is sent."},
-		{Name: "events", Label: "Events", Kind: part.Checks},
+		{Name: "events", Label: "Events", Kind: part.Checks,
+			Hint: "A test is sent whatever is chosen, and a job with a callback_url tells that alone."},
 		{Name: "balance_low_credits", Label: "Low balance", After: "credits", Numeric: true,
 			Hint: "balance.low is sent once when the balance falls below this, and again after a top-up. Empty: never. 200 credits are $1."},
 	}}
 	for _, name := range webhook.Types() {
-		events := f.Field("events")
-		events.Options = append(events.Options, part.Option{Value: name, Label: name})
+		if words := eventWords[name]; words != "" {
+			events := f.Field("events")
+			events.Options = append(events.Options, part.Option{Value: name, Label: name + ": " + words})
+		}
 	}
 	return f
 }
@@ -82,14 +98,22 @@ func (c *console) webhooksWith(
 	v *page.Visit, form part.Inputs, secret *part.Copying, status int, notices ...part.Notice,
 ) (page.Outgoing, error) {
 	shown := webhooksPage{Form: form, Secret: secret}
-	after := v.Query("after")
+	var err error
+	if shown.Receivers, err = receiverCodes(); err != nil {
+		return nil, err
+	}
+	state := v.Query("state")
+	if shown.Tabs = deliveryTabs(state); !slices.ContainsFunc(shown.Tabs.Items, func(t part.Tab) bool { return t.Current }) {
+		return nil, fault.New(fault.InvalidRequest, "There is no state %q of deliveries.", fault.Shown(state))
+	}
+	f := webhook.DeliveryFilter{Account: v.Account(), State: state, After: v.Query("after"), Limit: page.Rows}
 	if err := v.View(func(tx *store.Tx) error {
 		e, err := webhook.KnownEndpointTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
 		shown.Has = e.URL != ""
-		list, more, err := c.Webhooks.DeliveriesTx(tx, v.Account(), after, page.Rows)
+		list, more, err := c.Webhooks.LogTx(tx, f)
 		if err != nil {
 			return err
 		}
@@ -106,12 +130,31 @@ func (c *console) webhooksWith(
 		Action: page.Base + "/webhooks/roll",
 		Text: []string{"The secret of now stops working at once: what is sent from then on is signed with the new one.",
 			"Put it into your receiver."}})
-	if len(shown.Log.Rows) == 0 && after == "" {
+	switch {
+	case len(shown.Log.Rows) > 0 || f.After != "":
+	case state != "":
+		shown.Empty = page.NoneMatch("/webhooks", "All deliveries")
+	default:
+		shown.Begins = true
 		shown.Empty = &part.Empty{Title: "Nothing was sent yet",
 			Text: "Set an address and choose events, then send a test: it shows here at once, with what your receiver answered."}
 	}
 	p := page.Whole{Name: "webhooks", Title: "Webhooks", Main: shown, Status: status, Notices: notices}
 	return p.Done(v, map[string]string{"saved": "Saved. Events go there from now on."}), nil
+}
+
+// deliveryTabs lead to the deliveries of a state.
+func deliveryTabs(state string) part.Tabs {
+	tabs := part.Tabs{Label: "State"}
+	for _, one := range []struct{ state, word string }{{"", "All"}, {"failed", "Failed"}, {"pending", "Waiting"}, {"delivered",
+		"Delivered"}} {
+		t := part.Tab{Href: page.Base + "/webhooks", Text: one.word, Current: one.state == state}
+		if one.state != "" {
+			t.Href += "?state=" + one.state
+		}
+		tabs.Items = append(tabs.Items, t)
+	}
+	return tabs
 }
 
 func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
@@ -130,7 +173,8 @@ func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
 		if text := strings.TrimSpace(form.Field("balance_low_credits").Value); text != "" {
 			level, err := money.ParseCredits(text)
 			if err != nil || level < 0 {
-				return fault.At(fault.InvalidRequest, "balance_low_credits", "Low balance is a number of credits, for example 500, or empty.")
+				return fault.At(fault.InvalidRequest, "balance_low_credits",
+					"Low balance is a number of credits, for example 500, or empty.")
 			}
 			low = &level
 		}
@@ -138,7 +182,17 @@ func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
 			if err := ledger.SetLowTx(tx, v.Account(), low); err != nil {
 				return err
 			}
-			_, err := c.Webhooks.PutEndpointTx(tx, v.Account(), e)
+			before, err := webhook.KnownEndpointTx(tx, v.Account())
+			if err != nil {
+				return err
+			}
+			// What the page does not ask for stays as the API has set it.
+			for _, name := range before.Events {
+				if eventWords[name] == "" {
+					e.Events = append(e.Events, name)
+				}
+			}
+			_, err = c.Webhooks.PutEndpointTx(tx, v.Account(), e)
 			return err
 		})
 	}
@@ -214,13 +268,17 @@ func (c *console) testWebhook(v *page.Visit) (page.Outgoing, error) {
 
 func (c *console) showDelivery(v *page.Visit) (page.Outgoing, error) {
 	var d webhook.Delivery
+	var body string
 	if err := v.View(func(tx *store.Tx) (err error) {
-		d, err = c.Webhooks.OwnDeliveryTx(tx, v.Account(), v.PathID())
+		if d, err = c.Webhooks.OwnDeliveryTx(tx, v.Account(), v.PathID()); err != nil {
+			return err
+		}
+		body, err = webhook.SentTx(tx, d.ID)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	shown := deliveryPage{State: show.DeliveryState(d),
+	shown := deliveryPage{State: show.DeliveryState(d), Body: bodyCodes(body),
 		Resend: part.Act{Action: page.Base + "/webhooks/deliveries/" + d.ID + "/resend", Word: "Resend"}}
 	shown.Facts = part.Facts{{Name: "Event", Value: d.Type}, {Name: "Event id", Value: part.Ident{ID: d.Event}},
 		{Name: "Address", Value: part.Text{Text: d.URL, Mono: true}}, {Name: "Written", Value: part.Moment{MS: d.CreatedMS}}}
@@ -228,8 +286,8 @@ func (c *console) showDelivery(v *page.Visit) (page.Outgoing, error) {
 		shown.Facts = append(shown.Facts, part.Fact{Name: "Next attempt", Value: part.Moment{MS: d.NextMS}})
 	}
 	shown.Attempts = part.DataTable{Caption: "Attempts", Columns: []part.Column{
-		{Title: "Time"}, {Title: "Status"}, {Title: "Took", Right: true}, {Title: "What happened"}}}
-	for _, a := range d.Attempts {
+		{Title: "Attempt"}, {Title: "Time"}, {Title: "Status"}, {Title: "Took", Right: true}, {Title: "What happened"}}}
+	for i, a := range d.Attempts {
 		status := part.Badge{Tone: part.Bad, Word: "no answer"}
 		if a.Status != 0 {
 			status = show.Status(a.Status, "")
@@ -241,12 +299,22 @@ func (c *console) showDelivery(v *page.Visit) (page.Outgoing, error) {
 		if what == "" {
 			what = "delivered"
 		}
-		cells := []any{part.Moment{MS: a.AtMS}, status, part.Took{MS: a.TookMS}, what}
+		cells := []any{part.Count{N: int64(i + 1)}, part.Moment{MS: a.AtMS}, status, part.Took{MS: a.TookMS}, what}
 		shown.Attempts.Rows = append(shown.Attempts.Rows, part.DataRow{Cells: cells})
 	}
 	return page.Whole{Name: "delivery", Title: "Delivery of " + d.Type, Main: shown}.Done(v, map[string]string{
 		"sent": "It was sent again. What came of it is the last attempt.",
 	}), nil
+}
+
+// bodyCodes are the bytes of an event, and the same laid out.
+func bodyCodes(body string) part.Snippets {
+	codes := part.Snippets{ID: "body", Tabs: []part.Snippet{{Name: "As it was sent", Text: body}}}
+	var laidOut bytes.Buffer
+	if json.Indent(&laidOut, []byte(body), "", "  ") == nil {
+		codes.Tabs = slices.Insert(codes.Tabs, 0, part.Snippet{Name: "Laid out", Text: laidOut.String()})
+	}
+	return codes
 }
 
 // resendDelivery sends an event again: the same id and bytes.

@@ -4,11 +4,16 @@ import (
 	"html"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/store"
+	"tollgate/internal/webhook"
 )
 
 func TestWebhooks(t *testing.T) {
@@ -29,7 +34,7 @@ func TestWebhooks(t *testing.T) {
 			"balance_low_credits", "500").Want(t, http.StatusSeeOther, "done=saved")
 		page := b.Get("/console/webhooks?done=saved")
 		page.Want(t, http.StatusOK, receiver.URL, `value="video.completed" checked`, `value="balance.low" checked`, `value="500"`, "Saved.")
-		secret := regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`)
+		secret := regexp.MustCompile(`whsec_[A-Za-z0-9+/=]{20,}`)
 		if secret.MatchString(page.Body.String()) {
 			t.Error("the secret is shown without being asked for")
 		}
@@ -39,11 +44,33 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("the secret %q is rolled to %q", first, rolled)
 		}
 
+		s.Update(func(tx *store.Tx) error {
+			_, err := s.Options.Webhooks.PutEndpointTx(tx, s.Accounts["ada"].ID,
+				webhook.Endpoint{URL: receiver.URL, Events: []string{"image.failed", "webhook.test"}})
+			return err
+		})
+		b.Get("/console/webhooks").Want(t, http.StatusOK, "image.failed: an image failed", "A receiver to begin with")
+		b.Post("/console/webhooks", "url", receiver.URL, "events", "image.failed").Want(t, http.StatusSeeOther)
+		s.Update(func(tx *store.Tx) error {
+			if e, err := webhook.EndpointTx(tx, s.Accounts["ada"].ID); err != nil || !slices.Equal(e.Events, []string{"image.failed",
+				"webhook.test"}) {
+				t.Errorf("the page takes away what it does not ask for: %v, %v", e.Events, err)
+			}
+			return nil
+		})
+
 		b.Post("/console/webhooks/test").Want(t, http.StatusOK, "The test was not delivered.", "It answered 500")
 		list := b.Get("/console/webhooks")
 		list.Want(t, http.StatusOK, "webhook.test", "failed", "500 in ")
 		link := regexp.MustCompile(`/console/webhooks/deliveries/[a-z0-9_]+`).FindString(list.Body.String())
-		b.Get(link).Want(t, http.StatusOK, receiver.URL, "Attempts")
+		b.Get(link).Want(t, http.StatusOK, receiver.URL, "Attempts", "What is sent", "{\n  &#34;id&#34;: &#34;evt_",
+			"{&#34;id&#34;:&#34;evt_")
+		b.Get("/console/webhooks?state=failed").Want(t, http.StatusOK, link)
+		b.Get("/console/webhooks?state=delivered").Want(t, http.StatusOK, "Nothing matches these filters", "All deliveries")
+		b.Get("/console/webhooks?state=lost").Want(t, http.StatusBadRequest)
+		event := regexp.MustCompile(`evt_[0-9a-z]+`).FindString(b.Get(link).Body.String())
+		b.Get("/console/find?q="+event).Want(t, http.StatusSeeOther, link)
+		s.SignedIn("bob@example.com").Get("/console/find?q="+event).Want(t, http.StatusOK, "Nothing of yours")
 		status.Store(http.StatusNoContent)
 		b.Post(link+"/resend").Want(t, http.StatusSeeOther, "done=sent")
 		b.Get(link+"?done=sent").Want(t, http.StatusOK, "It was sent again.", "204", "delivered")
@@ -51,4 +78,24 @@ func TestWebhooks(t *testing.T) {
 		b.Post("/console/webhooks", "url", "").Want(t, http.StatusSeeOther)
 		b.Get("/console/webhooks").Want(t, http.StatusOK, `name="url" value=""`)
 	})
+}
+
+// TestReceiversAreThoseOfTheGuides: what the page gives to begin with is what the guides
+// have, which are run.
+func TestReceiversAreThoseOfTheGuides(t *testing.T) {
+	t.Parallel()
+	guides := ""
+	for _, name := range []string{"webhooks", "webhooks-in-go"} {
+		raw, err := os.ReadFile("../../../docs/guides/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		guides += string(raw)
+	}
+	for _, name := range []string{"receiver.py", "receiver.mjs", "receiver.go.txt"} {
+		raw, err := os.ReadFile("receiver/" + name)
+		if err != nil || !strings.Contains(guides, strings.TrimSuffix(name, ".txt")+"\n"+string(raw)+"```") {
+			t.Errorf("%s is not that of a guide: %v", name, err)
+		}
+	}
 }

@@ -1,0 +1,75 @@
+package show
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+)
+
+// TestCodesHaveWords: every code that a request or a job can end with has words, and a
+// provider's own is as it is.
+func TestCodesHaveWords(t *testing.T) {
+	t.Parallel()
+	codes := map[fault.Code]bool{fault.ClientClosed: true}
+	for _, row := range fault.Table() {
+		codes[row.Code] = true
+		if meaning := Meaning(string(row.Code)); strings.Contains(meaning, "`") || !strings.HasSuffix(meaning, ".") || meaning[0] > 'Z' {
+			t.Errorf("%s means %q", row.Code, meaning)
+		}
+	}
+	for _, row := range fault.JobTable() {
+		codes[row.Code] = true
+	}
+	for code := range codes {
+		if words := CodeWords(string(code)); words == string(code) || len(words) > 24 {
+			t.Errorf("%s has the words %q", code, words)
+		}
+	}
+	for code := range codeWords {
+		if !codes[code] {
+			t.Errorf("%s is no code", code)
+		}
+	}
+	if CodeWords("model_overheated") != "model_overheated" || Meaning("model_overheated") != "" {
+		t.Error("a provider's code has words")
+	}
+	if n := len(Codes("")); n < 40 {
+		t.Errorf("%d codes can be chosen", n)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		code   string
+		want   part.Badge
+	}{
+		{200, "", part.Badge{Tone: part.OK, Word: "200"}},
+		{202, "render_failed", part.Badge{Tone: part.Bad, Word: "202 nothing came out", Title: "render_failed"}},
+		{400, "own", part.Badge{Tone: part.Warn, Word: "400 own", Title: "own"}},
+		{499, "client_closed", part.Badge{Word: "499 client left", Title: "client_closed"}},
+		{502, "upstream_busy", part.Badge{Tone: part.Bad, Word: "502 provider busy", Title: "upstream_busy"}},
+	} {
+		if got := Status(c.status, c.code); got != c.want {
+			t.Errorf("%d %s is %+v", c.status, c.code, got)
+		}
+	}
+}
+
+func TestPrice(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]string{"3": {"$3.00", "$1.50"}, "0.3": {"$0.30", "$0.15"}, "0.025": {"$0.025", "$0.0125"},
+		"0": {"$0.00", "$0.00"}} {
+		price, err := money.ParsePrice(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]string{Price(price, 0), Price(price, money.One/2)}; got != want {
+			t.Errorf("%s is %v, want %v", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package userpages
+
+import (
+	"net/url"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/store"
+)
+
+// findPage is what the box found where that is not one thing alone.
+type findPage struct {
+	Filters part.Filters
+	Asked   string
+	Keys    part.DataTable
+	Models  part.DataTable
+}
+
+// find leads from any id, a key's name or hint, or a model to its page.
+func (c *console) find(v *page.Visit) (page.Outgoing, error) {
+	q := strings.TrimSpace(v.Query("q"))
+	shown := findPage{Asked: q, Filters: part.Filters{Action: page.Base + "/find", Fields: []part.FormField{
+		{Name: "q", Label: "Any id, a key's name or hint, or a model", Value: q}}}}
+	if q == "" {
+		return page.Whole{Name: "find", Title: "Find", Main: shown}, nil
+	}
+	target, err := c.target(v, q)
+	if err != nil || target != "" {
+		return page.Redirect(page.Base + target), err
+	}
+	var keys []account.Key
+	if err := v.View(func(tx *store.Tx) error {
+		all, _, err := account.ListKeysTx(tx, v.Account(), "", maxKeys)
+		for _, k := range all {
+			if matches(k.Name, q) || strings.EqualFold(k.Hint, strings.ReplaceAll(q, "…", "...")) {
+				keys = append(keys, k)
+			}
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	var models []*catalog.Model
+	for _, m := range c.Catalog.Current().Models() {
+		if m.State != catalog.StateRetired && matches(m.ID, q) {
+			models = append(models, m)
+		}
+	}
+	switch {
+	case len(keys) == 1 && len(models) == 0:
+		return page.Redirect(keyPath(keys[0])), nil
+	case len(keys) == 0 && len(models) == 1:
+		return page.Redirect(modelPath(models[0])), nil
+	}
+	shown.Keys = keysTable(keys)
+	shown.Models = part.DataTable{Caption: "Models", Columns: []part.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}}}
+	for _, m := range models {
+		shown.Models.Rows = append(shown.Models.Rows, part.DataRow{Href: modelPath(m), Cells: []any{m.ID, string(m.Kind),
+			show.ModelState(m.State)}})
+	}
+	return page.Whole{Name: "find", Title: "Find", Main: shown}, nil
+}
+
+// matches tells whether a name has a text in it, in whichever case.
+func matches(name, text string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(text))
+}
+
+// target is the page below page.Base of an id; empty: it is none.
+func (c *console) target(v *page.Visit, q string) (string, error) {
+	prefix, _, _ := strings.Cut(q, "_")
+	id := url.PathEscape(q)
+	switch prefix + "_" {
+	case "req_":
+		return "/requests/" + id, nil
+	case "job_":
+		return "/jobs/" + id, nil
+	case "key_":
+		return "/keys/" + id, nil
+	case "dlv_":
+		return "/webhooks/deliveries/" + id, nil
+	case "evt_":
+		return c.deliveryOf(v, q)
+	}
+	return "", nil
+}
+
+// deliveryOf is the page of what was sent of an event; empty: nothing was.
+func (c *console) deliveryOf(v *page.Visit, event string) (target string, err error) {
+	err = v.View(func(tx *store.Tx) error {
+		d, found, err := c.Webhooks.OwnEventTx(tx, v.Account(), event)
+		if found {
+			target = "/webhooks/deliveries/" + d.ID
+		}
+		return err
+	})
+	return target, err
+}

@@ -1,0 +1,194 @@
+package userpages
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/store"
+)
+
+// requestPage is one request: what happened, and what it cost.
+type requestPage struct {
+	State    part.Badge
+	Meaning  *part.Notice // of an error, for money
+	Receipt  part.DataTable
+	Timeline part.Timeline
+	Times    part.Bars // until the first byte, and from then on; empty: they are one
+	Facts    part.Facts
+	Copy     part.Copying
+	Codes    part.Snippets // the same call; empty: it asked no model
+}
+
+// notKept stands in the code of a call where its prompt was.
+const notKept = "(your prompt, which is not kept)"
+
+func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
+	var r ledger.Receipt
+	var key any
+	var model *catalog.Model
+	if err := v.View(func(tx *store.Tx) (err error) {
+		if r, err = ledger.OwnRequestTx(tx, v.Account(), v.PathID()); err != nil {
+			return err
+		}
+		if key, err = keyLinkTx(tx, v.Account(), r.Key); err != nil {
+			return err
+		}
+		model, err = c.pricedTx(tx, r)
+		return err
+	}); errors.Is(err, ledger.ErrNoRequest) {
+		return nil, fault.New(fault.NotFound, "There is no request with this id in your log. Check the id; the log does not go back for ever.")
+	} else if err != nil {
+		return nil, err
+	}
+	shown := requestPage{State: show.Status(r.Status, r.Code), Receipt: show.Bill(r, model), Timeline: timelineOf(r), Times: timesOf(r),
+		Copy:  part.Copying{ID: "request", Label: "Request id", Value: r.ID},
+		Codes: part.Snippets{ID: "code", Tabs: show.CallSnippets(c.PublicURL, r.Endpoint, r.Model, notKept)}}
+	shown.Meaning = meaningOf(r)
+	shown.Facts = factsOf(r, key)
+	return page.Whole{Name: "request", Title: "Request " + r.ID, Main: shown}, nil
+}
+
+// keyLinkTx leads to a key of an account; nil: there was none.
+func keyLinkTx(tx *store.Tx, of, key string) (any, error) {
+	if key == "" {
+		return nil, nil
+	}
+	k, err := account.OwnKeyTx(tx, of, key)
+	if account.IsUnknown(err) {
+		return "a deleted key", nil
+	}
+	return part.Link{Href: page.Base + "/keys/" + key, Text: show.KeyName(k)}, err
+}
+
+// pricedTx is the model of a request as the catalog had it that priced the request;
+// nil: nothing did, or nobody knows any more.
+func (c *console) pricedTx(tx *store.Tx, r ledger.Receipt) (*catalog.Model, error) {
+	if r.Revision == 0 {
+		return nil, nil
+	}
+	m, err := c.archive.ModelTx(tx, r.Revision, r.Model)
+	if errors.Is(err, catalog.ErrNoRevision) {
+		return nil, nil
+	}
+	return m, err
+}
+
+// meaningOf says of an error what it means for money, and what to do; nil: there was
+// none.
+func meaningOf(r ledger.Receipt) *part.Notice {
+	if r.Code == "" && r.Status < http.StatusBadRequest {
+		return nil
+	}
+	n := part.Notice{Tone: part.Info, Title: "You were not charged.", Text: show.Meaning(r.Code)}
+	if r.Cost > 0 {
+		n.Title = "You were charged for what came."
+	}
+	switch {
+	case fault.Code(r.Code) == fault.ClientClosed:
+		n.Text = "Your program closed the connection before the answer was whole."
+	case r.Job != "" && r.Status < http.StatusBadRequest:
+		n.Text = "The job failed, and what was held for it was given back."
+		n.Link = &part.Link{Href: page.Base + "/jobs/" + r.Job, Text: "To the job"}
+	case n.Text == "" && r.Status >= http.StatusInternalServerError:
+		n.Text = "No provider answered well. Send the request again."
+	case n.Text == "":
+		n.Text = "The request was refused as it was. The error that you got says what to change."
+	case fault.Code(r.Code) == fault.InsufficientQuota:
+		n.Link = &part.Link{Href: page.Base + "/billing", Text: "To your balance"}
+	}
+	return &n
+}
+
+// sources are the words for whose counts a request was charged by.
+var sources = map[ledger.UsageSource]string{
+	ledger.SourceProvider: "by the provider",
+	ledger.SourceGateway:  "by this service, since the provider counted nothing",
+	ledger.SourceBoth:     "by the provider and this service, each in part",
+	ledger.SourceNoted:    "by what had been noted when the answer broke off",
+}
+
+func factsOf(r ledger.Receipt, key any) part.Facts {
+	facts := part.Facts{{Name: "Endpoint", Value: part.Text{Text: r.Endpoint, Mono: true}}, {Name: "Model", Value: part.Dashed(r.Model)}}
+	add := func(name string, value any) { facts = append(facts, part.Fact{Name: name, Value: value}) }
+	if key != nil {
+		add("Key", key)
+	}
+	if r.Job != "" {
+		add("Job", part.Ident{ID: r.Job, Href: page.Base + "/jobs/" + r.Job})
+	}
+	if r.Code != "" {
+		add("Code", part.Text{Text: r.Code, Mono: true})
+	}
+	add("Received", part.Moment{MS: r.CreatedMS})
+	add("Took", part.Took{MS: r.DurationMS})
+	add("Held before it ran", part.Money{Amount: r.Held})
+	if back := r.Held - r.Cost; back > 0 {
+		add("Given back", part.Money{Amount: back})
+	}
+	if words := sources[r.Source]; words != "" && r.Cost > 0 {
+		add("Counted", words)
+	}
+	if r.StandsFor > 1 {
+		add("Stands for", part.Requests(r.StandsFor)+" that were refused alike")
+	}
+	return facts
+}
+
+// timesOf are the parts of the time that a request took.
+func timesOf(r ledger.Receipt) part.Bars {
+	first, rest := r.FirstByteMS, r.DurationMS-r.FirstByteMS
+	if first <= 0 || rest <= 0 {
+		return nil
+	}
+	bar := func(label string, ms int64) part.Bar {
+		return part.Bar{Label: label, Percent: int(100 * ms / r.DurationMS), Value: part.Took{MS: ms}}
+	}
+	return part.Bars{bar("Until the first byte", first), bar("Until the end", rest)}
+}
+
+// shownAttempt is what users see of an attempt: no line, and no provider's words.
+type shownAttempt struct {
+	Skipped    string `json:"skipped"`
+	Code       string `json:"code"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+// timelineOf is what happened, in its order.
+func timelineOf(r ledger.Receipt) part.Timeline {
+	all := part.Timeline{{Word: "received", At: part.Moment{MS: r.CreatedMS}}}
+	var attempts []shownAttempt
+	if json.Unmarshal(r.Attempts, &attempts) == nil {
+		for _, a := range attempts {
+			switch {
+			case a.Skipped != "":
+			case a.Code == "":
+				all = append(all, part.Stage{Tone: part.OK, Word: "a provider answered",
+					Note: part.Text{Text: "in " + part.Span(a.DurationMS), Muted: true}})
+			default:
+				all = append(all, part.Stage{Tone: part.Bad, Word: "a provider failed",
+					Note: part.Text{Text: show.CodeWords(a.Code) + ", after " + part.Span(a.DurationMS), Muted: true, Title: a.Code}})
+			}
+		}
+	}
+	end := part.Stage{Tone: part.OK, Word: "answered " + strconv.Itoa(r.Status), At: part.Moment{MS: r.CreatedMS + r.DurationMS}}
+	switch {
+	case fault.Code(r.Code) == fault.ClientClosed:
+		end.Tone, end.Word = part.Plain, "your program left"
+	case r.Outcome == ledger.Refused:
+		end.Tone, end.Word = part.Bad, "refused with "+strconv.Itoa(r.Status)
+	case r.Status >= http.StatusBadRequest:
+		end.Tone = part.Bad
+	case r.Code != "":
+		end.Tone, end.Word = part.Bad, "the job failed"
+	}
+	return append(all, end)
+}

@@ -1,0 +1,25 @@
+package userpages
+
+import (
+	"embed"
+
+	"tollgate/internal/console/part"
+)
+
+// receivers are programs that receive events, as the guides have them.
+//
+//go:embed receiver/receiver.*
+var receivers embed.FS
+
+// receiverCodes are receivers to begin with. An error is a fault of the build.
+func receiverCodes() (part.Snippets, error) {
+	codes := part.Snippets{ID: "receiver"}
+	for _, one := range []struct{ name, file string }{{"Python", "py"}, {"Node", "mjs"}, {"Go", "go.txt"}, {"PHP", "php"}} {
+		text, err := receivers.ReadFile("receiver/receiver." + one.file)
+		if err != nil {
+			return codes, err
+		}
+		codes.Tabs = append(codes.Tabs, part.Snippet{Name: one.name, Text: string(text)})
+	}
+	return codes, nil
+}
