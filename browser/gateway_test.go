@@ -19,26 +19,47 @@ import (
 // adminToken opens the operator's pages of the gateways that these tests start.
 const adminToken = "browser-test-operator"
 
-// binary builds the product once.
-var binary = sync.OnceValues(func() (string, error) {
-	path, err := filepath.Abs("../build/browser/tollgate")
+// The product, and what gives its demo account a past, built once.
+var (
+	binary = built("tollgate", "./cmd/tollgate")
+	past   = built("past", "./internal/console/consoletest/past")
+)
+
+// built builds a command of the repository when it is first asked for.
+func built(name, folder string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		path, err := filepath.Abs("../build/browser/" + name)
+		if err != nil {
+			return "", err
+		}
+		build := exec.Command("go", "build", "-o", path, folder)
+		build.Dir = ".."
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
+		}
+		return path, nil
+	})
+}
+
+// past gives the demo account a past of two months.
+func (g *gateway) past(t *testing.T) {
+	t.Helper()
+	program, err := past()
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", path, "./cmd/tollgate")
-	build.Dir = ".."
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the gateway: %w\n%s", err, out)
+	if out, err := exec.Command(program, "sqlite:"+filepath.Join(g.folder, "data/tollgate.db")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	return path, nil
-})
+}
 
 // gateway is a running `tollgate serve` as a first start leaves it.
 type gateway struct {
 	url             string // http://HOST:PORT
 	email, password string // of the demo account's user
 	key             string // of the demo account
+	folder          string // in which it runs
 }
 
 var printed = regexp.MustCompile(`(?s)Email: +(\S+)\s+Password: +(\S+).*?\n  (sk-\S+)`)
@@ -97,7 +118,7 @@ func start(t *testing.T) *gateway {
 		if m == nil {
 			t.Fatalf("the first start prints no sign-in: %v\n%s", err, shown[:n])
 		}
-		return &gateway{url: url, email: m[1], password: m[2], key: m[3]}
+		return &gateway{url: url, email: m[1], password: m[2], key: m[3], folder: serve.Dir}
 	case <-drained:
 		t.Fatalf("the gateway ended before it was ready:\n%s", logged)
 	case <-time.After(time.Minute):

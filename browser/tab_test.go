@@ -77,9 +77,11 @@ func missing(t *testing.T) bool {
 // tab is a browser's tab with a profile of its own. It notes what pages must not
 // do.
 type tab struct {
-	t    *testing.T
-	ctx  context.Context
-	g    *gateway
+	t      *testing.T
+	ctx    context.Context
+	g      *gateway
+	called string // what tells its pictures from those of the test's other tabs; may be empty
+
 	mu   sync.Mutex
 	bad  []string
 	size float64 // bytes that came since the last open, headers too
@@ -232,7 +234,11 @@ func (b *tab) signIn() {
 }
 
 func (b *tab) file(name string) string {
-	return strings.ReplaceAll(b.t.Name(), "/", "-") + "-" + name + ".png"
+	parts := []string{b.t.Name()}
+	if b.called != "" {
+		parts = append(parts, b.called)
+	}
+	return strings.ReplaceAll(strings.Join(append(parts, name), "-"), "/", "-") + ".png"
 }
 
 // shoot keeps a picture of the whole page in build/browser.

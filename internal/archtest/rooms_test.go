@@ -125,6 +125,7 @@ var floors = map[string][][]string{
 		{"internal/console/operatorpages"},
 		{"internal/console"},
 		{"internal/console/consoletest"},
+		{"internal/console/consoletest/past"},
 	},
 }
 

@@ -1,0 +1,134 @@
+package browser
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// call sends a body to the API with the demo account's key and returns what was
+// answered, with the status that a test expects.
+func (g *gateway) call(t *testing.T, path string, status int, body map[string]any) map[string]any {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequest(http.MethodPost, g.url+path, bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+g.key)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	got, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != status {
+		t.Fatalf("%s: %d, %v: %s", path, answer.StatusCode, err, got)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(got, &out); err != nil {
+		t.Fatalf("%v: %s", err, got)
+	}
+	return out
+}
+
+// life gives the account a past, and a present: jobs that went well and wrong, and
+// requests of every kind.
+func (g *gateway) life(t *testing.T) {
+	t.Helper()
+	g.past(t)
+	message := func(text string) []map[string]string { return []map[string]string{{"role": "user", "content": text}} }
+	g.call(t, "/v1/chat/completions", 200, map[string]any{"model": "sandbox-chat", "messages": message("Hello!")})
+	g.call(t, "/native/v1/messages", 200, map[string]any{"model": "sandbox-messages", "max_tokens": 200, "messages": message("Hello!")})
+	g.call(t, "/v1/chat/completions", 503, map[string]any{"model": "sandbox-repair", "messages": message("Hello!")})
+	g.call(t, "/v1/chat/completions", 400, map[string]any{"model": "sandbox-chat", "messages": []any{}})
+	var jobs []string
+	submit := func(kind string, body map[string]any) {
+		body["model"] = "sandbox-" + kind
+		id, _ := g.call(t, "/v1/"+kind+"s/generations", 202, body)["id"].(string)
+		jobs = append(jobs, "/v1/"+kind+"s/jobs/"+id)
+	}
+	submit("image", map[string]any{"prompt": "a lighthouse in the fog, film grain", "seed": 7, "style": "vivid"})
+	submit("image", map[string]any{"n": 2, "size": "16:9", "prompt": "two cats on a wall that look into the distance, as if they had " +
+		"seen something there, in the evening, with long shadows and a very long description of what else there is to see"})
+	submit("image", map[string]any{"prompt": "fail:moderation_blocked"})
+	submit("video", map[string]any{"prompt": "a paper boat drifts down a gutter in the rain"})
+	submit("video", map[string]any{"prompt": "fail:content_policy"})
+	deadline := time.Now().Add(3 * stepTimeout)
+	for _, job := range jobs {
+		for !g.ended(t, job) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s does not end", job)
+			}
+		}
+	}
+}
+
+// ended tells whether a job has.
+func (g *gateway) ended(t *testing.T, job string) bool {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, g.url+job, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+g.key)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var body struct{ Status string }
+	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
+		t.Fatal(err)
+	}
+	return body.Status == "succeeded" || body.Status == "failed"
+}
+
+// livelyPages are the pages of an account that is in use, by the name of their picture.
+var livelyPages = []struct{ name, path string }{
+	{"overview", "/console"}, {"keys", "/console/keys"}, {"requests", "/console/requests"},
+	{"requests-failed", "/console/requests?status=502"}, {"usage", "/console/usage"}, {"usage-keys", "/console/usage?by=key&span=7"},
+	{"billing", "/console/billing"}, {"statements", "/console/billing/statements"}, {"jobs", "/console/jobs"},
+	{"jobs-failed", "/console/jobs?status=failed"}, {"webhooks", "/console/webhooks"}, {"models", "/console/models"},
+	{"model-vision", "/console/models?id=sandbox-vision"}, {"model-video", "/console/models?id=sandbox-video"},
+}
+
+// firsts are pages of which the first row leads to one that is looked at too.
+var firsts = map[string]string{"keys": "key", "requests-failed": "request-failed", "requests": "request", "statements": "statement",
+	"webhooks": "delivery"}
+
+// TestLivelyAccount looks at the pages of an account that is in use.
+func TestLivelyAccount(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	g := start(t)
+	g.life(t)
+	for _, l := range []look{{"light", 1280}, {"dark", 390}, {"light", 320}} {
+		b := open(t, g, l.theme, l.width)
+		b.called = fmt.Sprintf("%s-%d", l.theme, l.width)
+		b.signIn()
+		for _, p := range livelyPages {
+			b.open(p.path)
+			b.lookOver(p.name)
+			if inner := firsts[p.name]; inner != "" {
+				b.press("tbody a.rowlink")
+				b.lookOver(inner)
+			}
+		}
+		b.open("/console/jobs?status=failed")
+		b.press(".tile h3 a")
+		b.lookOver("job-failed")
+		b.open("/console/jobs?status=succeeded&kind=image")
+		b.press(".tile h3 a")
+		b.lookOver("job")
+	}
+}

@@ -1,0 +1,321 @@
+// Command past owns the past of two months that it gives to the demo account of a
+// gateway: keys, days of usage, requests that went well and wrong, deliveries and
+// credits. It is for tests that look at the console: a service that has just begun shows
+// empty lists.
+//
+// Invariants: what it writes is the same from run to run, but for the time at which it
+// runs and the secrets of keys; its books do not add up, so no audit looks at them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/id"
+	"tollgate/internal/webhook"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "past:", err)
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("usage: past DATABASE")
+
+// run writes the past into the database that the only argument names.
+func run(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errUsage
+	}
+	db, err := store.Open(ctx, args[0], store.Options{})
+	if err != nil {
+		return err
+	}
+	err = db.Update(ctx, func(tx *store.Tx) error {
+		list, _, err := account.ListTx(tx, "", 1)
+		if err != nil {
+			return err
+		}
+		w := writer{tx: tx, account: list[0].ID, balance: list[0].Money.Balance, seq: firstSeq}
+		if w.nowMS, err = tx.NowMS(); err != nil {
+			return err
+		}
+		return w.write()
+	})
+	return errors.Join(err, db.Close())
+}
+
+const (
+	day   = 24 * time.Hour
+	days  = 60
+	calls = 130 // requests of the log
+	// firstSeq is the place in the account's books at which the past begins, and
+	// lastSeq that behind which what comes later goes on.
+	firstSeq, lastSeq = 100, 5000
+)
+
+// models are what the account uses: one has a long name, and one is gone.
+var models = []struct {
+	name, endpoint string
+	cost           money.Amount // of a request
+	each           int64        // requests a day, on the busiest
+}{
+	{"sandbox-chat", "/v1/chat/completions", 2_730_000, 400},
+	{"sandbox-reasoner", "/v1/responses", 41_000_000, 90},
+	{"sandbox-messages", "/native/v1/messages", 63_000_000, 40},
+	{"sandbox-image", "/v1/images/generations", 30_000_000, 60},
+	{"sandbox-video", "/v1/videos/generations", 250_000_000, 12},
+	{"sandbox-vision", "/v1/chat/completions", 9_000_000, 30},
+	{"a-vendor/a-model-with-a-very-long-name-2026-11-preview-experimental", "/v1/chat/completions", 7_000_000, 11},
+	{"sandbox-old", "/v1/chat/completions", 100, 3},
+}
+
+// endings are how requests of the past ended, one after the other.
+var endings = []struct {
+	status   int
+	outcome  int // 1 billed, 2 failed, 3 client left, 4 refused
+	code     string
+	attempts string
+}{
+	{200, 1, "", `[{"line":"x","status":200,"duration_ms":1400}]`},
+	{200, 1, "", `[{"line":"x","status":200,"duration_ms":640}]`},
+	{200, 1, "", `[{"line":"x","status":502,"code":"upstream_timeout","cause":"x","duration_ms":60000},
+		{"line":"y","skipped":"cooling"},{"line":"z","status":200,"duration_ms":2100}]`},
+	{200, 1, "", `[{"line":"x","status":200,"duration_ms":900}]`},
+	{429, 4, "rate_limit_exceeded", `[]`},
+	{200, 1, "", `[{"line":"x","status":200,"duration_ms":14000}]`},
+	{502, 2, "upstream_unavailable", `[{"line":"x","status":500,"code":"upstream_unavailable","duration_ms":310},
+		{"line":"y","status":503,"code":"upstream_busy","duration_ms":120}]`},
+	{402, 4, "insufficient_quota", `[]`},
+	{200, 1, "", `[{"line":"x","status":200,"duration_ms":2200}]`},
+	{400, 4, "invalid_messages", `[]`},
+	{499, 3, "client_closed", `[{"line":"x","status":200,"duration_ms":3000}]`},
+	{200, 1, "", `[{"line":"x","status":200,"duration_ms":410}]`},
+	{503, 4, "model_maintenance", `[]`},
+}
+
+// writer writes the past of an account.
+type writer struct {
+	tx      *store.Tx
+	account string
+	nowMS   int64
+	balance money.Amount
+	seq     int64
+	keys    []string
+}
+
+func (w *writer) write() error {
+	for _, step := range []func() error{w.begin, w.makeKeys, w.spend, w.call, w.move, w.deliver} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ago is a time in Unix milliseconds.
+func (w *writer) ago(d time.Duration) int64 { return w.nowMS - d.Milliseconds() }
+
+// at is an identifier of a time; the last of its kind that is made at it is told from
+// the others by n.
+func at(prefix string, ms int64, n int) string {
+	made := id.First(prefix, time.UnixMilli(ms))
+	tail := fmt.Sprintf("%05d", n)
+	return made[:len(made)-len(tail)] + tail
+}
+
+func (w *writer) exec(text string, args ...any) error {
+	_, err := w.tx.Exec(text, args...)
+	return err
+}
+
+// begin makes the account as old as its past.
+func (w *writer) begin() error {
+	if err := w.exec(`UPDATE account SET created_ms = $1 WHERE id = $2`, w.ago(days*day), w.account); err != nil {
+		return err
+	}
+	return w.exec(`UPDATE ledger_account SET seq = $1 WHERE id = $2`, lastSeq, w.account)
+}
+
+// makeKeys makes keys with limits, and one that is disabled.
+func (w *writer) makeKeys() error {
+	rpm, budget, total := int64(60), 5*money.USD, 250*money.USD
+	for i, s := range []account.KeySettings{
+		{Name: "backend", RPM: &rpm, DailyBudget: &budget},
+		{Name: "the nightly run of the reports, by somebody who likes long names", TotalLimit: &total,
+			AllowedModels: []string{"sandbox-chat"}},
+		{Name: "old laptop", Disabled: true},
+	} {
+		k, _, err := account.CreateKeyTx(w.tx, w.account, s)
+		if err != nil {
+			return err
+		}
+		w.keys = append(w.keys, k.ID)
+		spent := money.Amount(i+1) * 3_110_000_000
+		if err := w.exec(`UPDATE ledger_key SET spent_nano = $1, day = $2, day_spent_nano = $3, last_used_ms = $4 WHERE id = $5`,
+			int64(spent), books.DayOf(w.nowMS), int64(spent/7), w.ago(time.Duration(i)*31*time.Hour+2*time.Minute), k.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spend writes days of usage: less at weekends, more from month to month.
+func (w *writer) spend() error {
+	today := books.DayOf(w.nowMS)
+	for n, m := range models {
+		s := books.UsageSeries{Account: w.account, Key: w.keys[n%len(w.keys)], Model: m.name, Line: "sandbox", Endpoint: m.endpoint}
+		if err := w.exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded) VALUES ($1, $2, $3, $4, $5, $6, 0)`,
+			books.SeriesID(s), s.Account, s.Key, s.Model, s.Line, s.Endpoint); err != nil {
+			return err
+		}
+		var all, failures, cost int64
+		for back := int64(days); back >= 0; back-- {
+			requests := m.each * (days + 30 - back) / (days + 30) * (4 + (back*int64(n+3))%5) / 8
+			if back%7 > 4 {
+				requests /= 4
+			}
+			if requests == 0 {
+				continue
+			}
+			failed := requests * (back % 4) / 50
+			charged := int64(m.cost) * (requests - failed)
+			var images, clips int64
+			switch m.name {
+			case "sandbox-image":
+				images = requests - failed
+			case "sandbox-video":
+				clips = requests - failed
+			}
+			if err := w.exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,
+				images, clips, video_ms, cost_nano, line_cost_nano, line_costs) VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, 0, $10, 0,
+					0)`,
+				today-back, books.SeriesID(s), requests, requests-failed, failed, requests*812, requests*207, images, clips,
+				charged); err != nil {
+				return err
+			}
+			all, failures, cost = all+requests, failures+failed, cost+charged
+		}
+		if err := w.exec(`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
+			day, day_cost_nano, day_requests, day_billed, day_failed) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $11, $12, $13)`,
+			w.account, m.name, cost, all, all-failures, failures, all*812, all*207, today, int64(m.cost)*m.each/2, m.each/2, m.each/2-1,
+			1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call writes the request log of the last days, the newest a few minutes old.
+func (w *writer) call() error {
+	for n := range calls {
+		m, end := models[n%3], endings[(n*7)%len(endings)]
+		created := w.ago(time.Duration(calls-n) * 31 * time.Minute)
+		took, prompt, answer := int64(400+n*37%3000), int64(900+n*113%4000), int64(200+n*71%900)
+		cost := m.cost
+		if end.outcome != 1 {
+			cost, prompt, answer = 0, 0, 0
+		}
+		if end.outcome == 4 {
+			took = 3
+		}
+		w.balance -= cost
+		w.seq++
+		if err := w.exec(`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
+			attempts, prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms,
+			duration_ms, created_ms, ended_ms, stands_for, dated, source) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'sandbox',
+				$12,
+			$13, $14, $15, 0, $16, 0, $17, $18, $19, $20, $21, $22, $23, 1, 1)`,
+			at("req_", created, n), w.account, w.seq, w.keys[n%len(w.keys)], m.name, m.endpoint, books.DayOf(created),
+			revisionOf(end.outcome),
+			end.outcome, end.status, end.code, end.attempts, prompt, prompt/5, answer, int64(cost), int64(4*m.cost), int64(w.balance),
+			took/3,
+			took, created, created+took, 1+n/120*29); err != nil {
+			return err
+		}
+	}
+	return w.exec(`UPDATE ledger_account SET balance_nano = $1 WHERE id = $2`, int64(w.balance), w.account)
+}
+
+// revisionOf is the catalog by which a request was priced; 0: by none.
+func revisionOf(outcome int) int {
+	if outcome == 4 {
+		return 0
+	}
+	return 1
+}
+
+// move writes a credit, and one that was taken back in part.
+func (w *writer) move() error {
+	for i, m := range []struct {
+		kind   string
+		amount money.Amount
+		note   string
+		ago    time.Duration
+	}{
+		{"credit", 50 * money.USD, "invoice 1043, paid by transfer", 40 * day},
+		{"take_back", -5 * money.USD, "invoice 1043 was 45 USD", 39 * day},
+	} {
+		if err := w.exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
+			VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, at("mov_", w.ago(m.ago), i), w.account, 10+i, m.kind, int64(m.amount),
+			int64(w.balance+m.amount), m.note, w.ago(m.ago)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deliver writes deliveries of each state, one with all of its attempts in vain.
+func (w *writer) deliver() error {
+	for n, d := range []struct {
+		kind, data string
+		state      int // 0 pending, 1 delivered, 2 failed
+		statuses   []int
+	}{
+		{webhook.VideoCompleted, `{"id":"job_1","object":"video.generation.job","status":"succeeded"}`, 1, []int{200}},
+		{webhook.ImageFailed, `{"id":"job_2","object":"image.generation.job","status":"failed"}`, 2, []int{500, 500, 0, 500, 502, 500}},
+		{webhook.ImageCompleted, `{"id":"job_3","object":"image.generation.job","status":"succeeded"}`, 1, []int{503, 204}},
+		{webhook.BalanceLow, `{"balance_credits":480,"threshold_credits":500}`, 0, []int{500}},
+	} {
+		created := w.ago(time.Duration(4-n) * 26 * time.Hour)
+		delivery := at("dlv_", created, n)
+		body := fmt.Sprintf(`{"id":%q,"object":"event","type":%q,"created_at":%d,"data":%s}`, at("evt_", created, n), d.kind,
+			created/1000, d.data)
+		if err := w.exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
+			VALUES ($1, $2, $3, $4, 'https://shop.example/hooks/tollgate', 'shop', $5, $6,
+				$7)`, delivery, w.account, at("evt_", created, n), d.kind,
+			body, d.state, created); err != nil {
+			return err
+		}
+		for i, status := range d.statuses {
+			cause := ""
+			switch {
+			case status == 0:
+				cause = "no answer within 10 seconds"
+			case status >= 300:
+				cause = fmt.Sprintf("the receiver answered %d", status)
+			}
+			if err := w.exec(`INSERT INTO webhook_attempt (delivery, id, at_ms, status, took_ms, error) VALUES ($1, $2, $3, $4, $5, $6)`,
+				delivery, fmt.Sprintf("lse_%d", i), created+int64(i)*int64(time.Hour/time.Millisecond), status, 84+i*31,
+				cause); err != nil {
+				return err
+			}
+		}
+		if d.state == 0 {
+			if err := w.exec(`INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms)
+				VALUES ($1, $2, 'shop', $3, 1, 0, '', '', 0)`, delivery, w.account, w.nowMS+int64(time.Hour/time.Millisecond)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
