@@ -92,6 +92,16 @@ func Post(path string, answer func(*Visit) (Outgoing, error)) Handler {
 	return Handler{http.MethodPost, path, answer}
 }
 
+// Act is Post of a form that is no more than its button: what has fields is refused.
+func Act(path string, answer func(*Visit) (Outgoing, error)) Handler {
+	return Post(path, func(v *Visit) (Outgoing, error) {
+		if err := v.Blank(); err != nil {
+			return nil, err
+		}
+		return answer(v)
+	})
+}
+
 func (h Handler) pattern() string { return h.method + " " + Base + h.path }
 
 // side is a section with its templates.
@@ -174,7 +184,7 @@ func (d *door) signIns(kind account.SessionKind) []Handler {
 			Post("/operator/sign-in", d.operatorSignIn),
 			Get("/operator/sign-in/code", d.codePage),
 			Post("/operator/sign-in/code", d.checkCode),
-			Post("/operator/sign-out", d.operatorSignOut),
+			Act("/operator/sign-out", d.operatorSignOut),
 		}
 	}
 	return []Handler{
@@ -182,7 +192,7 @@ func (d *door) signIns(kind account.SessionKind) []Handler {
 		Post("/sign-in", d.signIn),
 		Get("/sign-in/code", d.codePage),
 		Post("/sign-in/code", d.checkCode),
-		Post("/sign-out", d.signOut),
+		Act("/sign-out", d.signOut),
 		Get("/link", d.linkPage),
 		Post("/link", d.takeLink),
 		Post("/link/password", d.useLink),

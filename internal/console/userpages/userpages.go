@@ -69,8 +69,8 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/keys/new", c.createKey),
 		page.Get("/keys/{id}", c.showKey),
 		page.Post("/keys/{id}", c.changeKey),
-		page.Post("/keys/{id}/disable", c.disableKey),
-		page.Post("/keys/{id}/enable", c.enableKey),
+		page.Act("/keys/{id}/disable", c.disableKey),
+		page.Act("/keys/{id}/enable", c.enableKey),
 		page.Post("/keys/{id}/delete", c.deleteKey),
 		page.Get("/keys/{id}/arrival", c.keyArrival),
 
@@ -103,11 +103,11 @@ func (c *console) handlers() []page.Handler {
 
 		page.Get("/webhooks", c.webhooks),
 		page.Post("/webhooks", c.saveWebhook),
-		page.Post("/webhooks/secret", c.showSecret),
-		page.Post("/webhooks/roll", c.rollSecret),
-		page.Post("/webhooks/test", c.testWebhook),
+		page.Act("/webhooks/secret", c.showSecret),
+		page.Act("/webhooks/roll", c.rollSecret),
+		page.Act("/webhooks/test", c.testWebhook),
 		page.Get("/webhooks/deliveries/{id}", c.showDelivery),
-		page.Post("/webhooks/deliveries/{id}/resend", c.resendDelivery),
+		page.Act("/webhooks/deliveries/{id}/resend", c.resendDelivery),
 
 		page.Get("/models", c.models),
 
@@ -118,12 +118,12 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/settings/factor/confirm", c.confirmFactor),
 		page.Post("/settings/factor/recovery", c.renewRecovery),
 		page.Post("/settings/factor/off", c.endFactor),
-		page.Post("/settings/sessions/end", c.endSessions),
-		page.Post("/settings/sessions/{id}/end", c.endSession),
+		page.Act("/settings/sessions/end", c.endSessions),
+		page.Act("/settings/sessions/{id}/end", c.endSession),
 		page.Post("/settings/users", c.addUser),
-		page.Post("/settings/users/{id}/disable", c.disableUser),
-		page.Post("/settings/users/{id}/enable", c.enableUser),
-		page.Post("/settings/users/{id}/delete", c.deleteUser),
+		page.Act("/settings/users/{id}/disable", c.disableUser),
+		page.Act("/settings/users/{id}/enable", c.enableUser),
+		page.Act("/settings/users/{id}/delete", c.deleteUser),
 	}
 }
 

@@ -1,0 +1,95 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console"
+	"tollgate/internal/console/consoletest"
+)
+
+// asJSON are the routes that take a call of the API in place of a form.
+func asJSON(route string) bool { return strings.Contains(route, "/playground/") }
+
+// TestFormsTakeTheirFieldsAlone: a form with a field that its page does not have is
+// refused, and does nothing: whose thing it is about is no field of any. So is what is no
+// form.
+func TestFormsTakeTheirFieldsAlone(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		c := cast{}
+		for _, route := range console.Routes() {
+			method, path, _ := strings.Cut(route, " ")
+			if method != http.MethodPost || asJSON(route) || strings.HasPrefix(path, "/console/operator") {
+				continue
+			}
+			more := url.Values{"account": {s.Accounts["bob"].ID}}.Encode()
+			if sent := form(route); sent != "" {
+				more = sent + "&" + more
+			}
+			c.signIn(s, "owner")
+			b := c.enter(s, "owner")
+			got := b.Do(method, thing(s, path, "fields"), more)
+			// The code page is left by who has shown no password: nothing is read.
+			if path == "/console/sign-in/code" {
+				continue
+			}
+			got.Want(t, http.StatusBadRequest, "a field that the page does not know")
+			b.Headers["Content-Type"] = "text/plain"
+			b.Do(method, thing(s, path, "text"), form(route)).Want(t, http.StatusBadRequest, "no form of the console")
+		}
+	})
+}
+
+// TestNothingOfOthers: whatever ids of another account an address has, in its path or its
+// query, the answer has nothing of that account, and of a path is that of an id that
+// nothing has.
+func TestNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		key, request, job, delivery := s.Key("ada", "xylophone"), s.Request("ada", 200, ""), s.Job("ada", "a xylophone"), s.Delivery("ada")
+		ids := []string{key.ID, key.Hint, request, job, delivery, s.Accounts["ada"].ID, s.Users["ada@example.com"].ID}
+		queries := map[string][]string{"q": ids, "id": ids, "after": ids, "key": {key.ID}, "again": {job}, "account": {s.Accounts["ada"].ID}}
+		b := s.Session(account.UserSession, "bob@example.com")
+		check := func(path, sent string) (said string) {
+			t.Helper()
+			got := b.Get(path)
+			body := got.Body.String()
+			for _, theirs := range append(ids, "xylophone", "ada@example.com") {
+				if theirs != sent && strings.Contains(body, theirs) {
+					t.Errorf("%s has %s of another account", path, theirs)
+				}
+			}
+			if got.Code >= http.StatusInternalServerError {
+				t.Errorf("%s: %d", path, got.Code)
+			}
+			body = strings.NewReplacer(url.PathEscape(sent), "ID", sent, "ID", got.Header().Get("X-Request-Id"), "REQUEST").Replace(body)
+			return strconv.Itoa(got.Code) + " " + body
+		}
+		for _, route := range console.Routes() {
+			method, path, _ := strings.Cut(route, " ")
+			if method != http.MethodGet || strings.HasPrefix(path, "/console/operator") || strings.Contains(path, "/static/") {
+				continue
+			}
+			if strings.Contains(path, "{id}") {
+				for _, id := range ids {
+					at := func(id string) string { return strings.Replace(path, "{id}", url.PathEscape(id), 1) }
+					none := id[:len(id)-2] + strings.Map(func(r rune) rune { return r ^ 1 }, id[len(id)-2:])
+					if theirs, nobodys := check(at(id), id), check(at(none), none); theirs != nobodys {
+						t.Errorf("%s: of another's thing %s, of none %s", at(id), theirs, nobodys)
+					}
+				}
+				continue
+			}
+			for name, sent := range queries {
+				for _, id := range sent {
+					check(path+"?"+url.Values{name: {id}}.Encode(), id)
+				}
+			}
+		}
+	})
+}
