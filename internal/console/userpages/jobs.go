@@ -26,7 +26,7 @@ import (
 
 // jobsPage is the gallery of an account's jobs.
 type jobsPage struct {
-	Filter  part.Filters
+	Kinds   part.Tabs
 	Gallery galleryPart
 	Empty   *part.Empty
 	Samples part.Tabs // prompts to begin with
@@ -120,15 +120,10 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 	}
 	shown := jobsPage{Gallery: g, Kept: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
 		days(c.Jobs.KeptFor()), days(c.Media.KeptFor()))}
-	shown.Filter = part.Filters{Action: page.Base + "/jobs", Fields: []part.FormField{
-		{Name: "kind", Label: "Kind", Kind: part.Choice, Options: []part.Option{
-			{Value: "", Label: "Images and videos", On: s.Kind == ""},
-			{Value: media.KindImage, Label: "Images", On: s.Kind == media.KindImage},
-			{Value: media.KindVideo, Label: "Videos", On: s.Kind == media.KindVideo}}},
-		{Name: "status", Kind: part.Unshown, Value: s.Status},
-	}}
-	if s.Kind != "" {
-		shown.Filter.Clear = shelfPath("/jobs", gallery.Shelf{Status: s.Status})
+	shown.Kinds.Label = "Kind"
+	for _, one := range [][2]string{{"", "Images and videos"}, {media.KindImage, "Images"}, {media.KindVideo, "Videos"}} {
+		shown.Kinds.Items = append(shown.Kinds.Items, part.Tab{Text: one[1], Current: s.Kind == one[0],
+			Href: shelfPath("/jobs", gallery.Shelf{Status: s.Status, Kind: one[0]})})
 	}
 	next, first := s, s
 	next.After, first.After = last, ""

@@ -35,7 +35,8 @@ func TestJobs(t *testing.T) {
 		})
 		b.Get("/console/jobs?status=succeeded").Want(t, http.StatusOK, "Done 1", "Failed 1",
 			`alt="a boat`, `<img src="http://console.example/media/`)
-		b.Get("/console/jobs?status=failed&kind=image").Want(t, http.StatusOK, "/console/jobs/"+refused, "Clear filters")
+		b.Get("/console/jobs?status=failed&kind=image").Want(t, http.StatusOK, "/console/jobs/"+refused,
+			`href="/console/jobs?kind=image&amp;status=failed" aria-current="page">Images<`)
 		b.Get("/console/jobs?kind=video").Want(t, http.StatusOK, "No such jobs")
 		b.Get("/console/jobs/"+boat).Want(t, http.StatusOK, "a boat &lt;b&gt;&amp;",
 			"Charged", "$0.03", "It works until", "sandbox-image", "Made")

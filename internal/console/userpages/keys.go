@@ -136,7 +136,7 @@ func fillKeyForm(f *part.Inputs, k account.Key) {
 			}
 		}
 		if !known {
-			models.Options = append(models.Options, part.Option{Value: allowed, Label: allowed + " (not in the catalog)", On: true})
+			models.Options = append(models.Options, part.Option{Value: allowed, Label: allowed + " (not offered any more)", On: true})
 		}
 	}
 	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")

@@ -134,7 +134,7 @@ func factsOf(r ledger.Receipt, key any) part.Facts {
 	if back := r.Held - r.Cost; back > 0 {
 		add("Given back", part.Money{Amount: back})
 	}
-	if words := sources[r.Source]; words != "" && r.Cost > 0 {
+	if words := sources[r.Source]; words != "" && r.Cost > 0 && r.Job == "" {
 		add("Counted", words)
 	}
 	if r.StandsFor > 1 {
@@ -165,8 +165,8 @@ type shownAttempt struct {
 // timelineOf is what happened, in its order.
 func timelineOf(r ledger.Receipt) part.Timeline {
 	all := part.Timeline{{Word: "received", At: part.Moment{MS: r.CreatedMS}}}
-	var attempts []shownAttempt
-	if json.Unmarshal(r.Attempts, &attempts) == nil {
+	var attempts []shownAttempt // of a job, its page tells
+	if r.Job == "" && json.Unmarshal(r.Attempts, &attempts) == nil {
 		for _, a := range attempts {
 			switch {
 			case a.Skipped != "":
@@ -174,8 +174,11 @@ func timelineOf(r ledger.Receipt) part.Timeline {
 				all = append(all, part.Stage{Tone: part.OK, Word: "a provider answered",
 					Note: part.Text{Text: "in " + part.Span(a.DurationMS), Muted: true}})
 			default:
-				all = append(all, part.Stage{Tone: part.Bad, Word: "a provider failed",
-					Note: part.Text{Text: show.CodeWords(a.Code) + ", after " + part.Span(a.DurationMS), Muted: true, Title: a.Code}})
+				note := "after " + part.Span(a.DurationMS)
+				if words := show.CodeWords(a.Code); words != "provider failed" {
+					note = words + ", " + note
+				}
+				all = append(all, part.Stage{Tone: part.Bad, Word: "a provider failed", Note: part.Text{Text: note, Muted: true, Title: a.Code}})
 			}
 		}
 	}
@@ -189,6 +192,8 @@ func timelineOf(r ledger.Receipt) part.Timeline {
 		end.Tone = part.Bad
 	case r.Code != "":
 		end.Tone, end.Word = part.Bad, "the job failed"
+	case r.Job != "":
+		end.Word = "the job is done"
 	}
 	return append(all, end)
 }

@@ -165,7 +165,11 @@ func TestReceiptsOfJobs(t *testing.T) {
 			_, err := tx.Exec(`UPDATE ledger_receipt SET job = 'job_1', cost_nano = 0 WHERE id = $1`, id)
 			return err
 		})
-		b.Get("/console/requests/"+id).Want(t, http.StatusOK, "You were not charged.", "The job failed", `href="/console/jobs/job_1"`)
+		page := b.Get("/console/requests/" + id)
+		page.Want(t, http.StatusOK, "You were not charged.", "The job failed", `href="/console/jobs/job_1"`, "<strong>the job failed")
+		if strings.Contains(page.Body.String(), "a provider answered") {
+			t.Error("the receipt tells of a job's attempts as of a request's")
+		}
 	})
 }
 
