@@ -241,17 +241,38 @@ func (b *tab) file(name string) string {
 	return strings.ReplaceAll(strings.Join(append(parts, name), "-"), "/", "-") + ".png"
 }
 
+// picture is one of the whole page, without what differs from run to run.
+func (b *tab) picture() ([]byte, error) {
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](still)); err != nil {
+		return nil, err
+	}
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		return nil, err
+	}
+	_, err = chromedp.Run(b.ctx, chromedp.Evaluate[any](moving))
+	return picture, err
+}
+
 // shoot keeps a picture of the whole page in build/browser.
 func (b *tab) shoot(name string) {
-	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err == nil {
-		path := filepath.Join("../build/browser", b.file(name))
-		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-			err = os.WriteFile(path, picture, 0o600)
-		}
-	}
+	picture, err := b.picture()
 	if err != nil {
 		b.t.Errorf("no picture: %v", err)
+		return
+	}
+	keep(b.t, b.file(name), picture)
+}
+
+// keep writes a picture to build/browser.
+func keep(t *testing.T, name string, picture []byte) {
+	path := filepath.Join("../build/browser", name)
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.WriteFile(path, picture, 0o600)
+	}
+	if err != nil {
+		t.Errorf("no picture: %v", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"tollgate/internal/account"
@@ -149,20 +150,26 @@ func (w *writer) begin() error {
 // makeKeys makes keys with limits, and one that is disabled.
 func (w *writer) makeKeys() error {
 	rpm, budget, total := int64(60), 5*money.USD, 250*money.USD
-	for i, s := range []account.KeySettings{
+	settings := []account.KeySettings{
 		{Name: "backend", RPM: &rpm, DailyBudget: &budget},
-		{Name: "the nightly run of the reports, by somebody who likes long names", TotalLimit: &total,
-			AllowedModels: []string{"sandbox-chat"}},
+		{Name: "the nightly run of the reports, by somebody who likes long names", TotalLimit: &total, AllowedModels: []string{"sandbox-chat"}},
 		{Name: "old laptop", Disabled: true},
-	} {
-		k, _, err := account.CreateKeyTx(w.tx, w.account, s)
+	}
+	for range settings {
+		k, _, err := account.CreateKeyTx(w.tx, w.account, account.KeySettings{})
 		if err != nil {
 			return err
 		}
 		w.keys = append(w.keys, k.ID)
+	}
+	slices.Sort(w.keys) // by which they are listed
+	for i, key := range w.keys {
+		if _, err := account.ChangeKeyTx(w.tx, key, func(s *account.KeySettings) error { *s = settings[i]; return nil }); err != nil {
+			return err
+		}
 		spent := money.Amount(i+1) * 3_110_000_000
 		if err := w.exec(`UPDATE ledger_key SET spent_nano = $1, day = $2, day_spent_nano = $3, last_used_ms = $4 WHERE id = $5`,
-			int64(spent), books.DayOf(w.nowMS), int64(spent/7), w.ago(time.Duration(i)*31*time.Hour+2*time.Minute), k.ID); err != nil {
+			int64(spent), books.DayOf(w.nowMS), int64(spent/7), w.ago(time.Duration(i)*31*time.Hour+2*time.Minute), key); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,96 @@
+package browser
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestPicturesAreStill: two gateways that had the same done to them give the same
+// pictures, so that what differs between two runs is what was changed.
+func TestPicturesAreStill(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	pages := []string{"/console", "/console/keys", "/console/requests", "/console/usage?by=key", "/console/billing", "/console/billing/statements",
+		"/console/webhooks", "/console/settings", "/console/keys/new", "/console/nowhere"}
+	var pictures [2][][]byte
+	for i := range pictures {
+		g := start(t)
+		g.past(t)
+		g.ask(t, g.key)
+		b := open(t, g, "light", 1280)
+		b.signIn()
+		for _, path := range append(pages, "first request", "first delivery") {
+			switch path {
+			case "first request":
+				b.open("/console/requests")
+				b.press("tbody a.rowlink")
+			case "first delivery":
+				b.open("/console/webhooks")
+				b.press("tbody a.rowlink")
+			default:
+				b.open(path)
+			}
+			key := b.text("main")
+			picture, err := b.picture()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.text("main") != key {
+				t.Errorf("%s is another page after its picture", path)
+			}
+			pictures[i] = append(pictures[i], picture)
+		}
+	}
+	for n, picture := range pictures[0] {
+		if !bytes.Equal(picture, pictures[1][n]) {
+			keep(t, "still-a.png", picture)
+			keep(t, "still-b.png", pictures[1][n])
+			t.Fatalf("the picture of page %d differs: see build/browser/still-a.png and still-b.png", n)
+		}
+	}
+}
+
+// text is what an element says.
+func (b *tab) text(selector string) string {
+	b.t.Helper()
+	return run(b, chromedp.Text(chromedp.CSS(selector)))
+}
+
+// still makes what differs from run to run the same: times, identifiers, secrets, ports
+// and how long things took. What it changes is put back by moving.
+const still = `(() => {
+  const changed = window.stilled = [];
+  const zeros = (text) => text.replace(/[0-9A-Za-z+/=]/g, "0");
+  const month = "(?:January|February|March|April|May|June|July|August|September|October|November|December)";
+  const same = (text) => text
+    .replace(/\b(sk-|whsec_)([0-9A-Za-z+/=]{4,})/g, (_, kind, rest) => kind + zeros(rest))
+    .replace(/\.\.\.[0-9A-Za-z]{4}\b/g, "...0000")
+    .replace(/\b([a-z]{3,5}_)([0-9a-hjkmnp-tv-z]{26})\b/g, (_, kind, rest) => kind + zeros(rest))
+    .replace(/…[0-9a-z]{6}\b/g, "…000000")
+    .replace(/127\.0\.0\.1:\d+/g, "127.0.0.1:8080")
+    .replace(/\/media\/[0-9a-z]+/g, (link) => "/media/" + zeros(link.slice(7)))
+    .replace(/\b[0-9A-Z]{5}(-[0-9A-Z]{5}){3}\b/g, zeros).replace(/^[A-Z2-7]{32}$/, zeros)
+    .replace(/#[\w-]{43}/g, (token) => "#" + "0".repeat(token.length - 1))
+    .replace(/\b\d+ ms\b/g, "400 ms").replace(/\b\d+(\.\d)? s\b/g, "1 s").replace(/^\d+:\d\d$/, "0:00")
+    .replace(/\b20\d\d-\d\d-\d\d( \d\d:\d\d:\d\d)?/g, (_, time) => "2026-05-14" + (time ? " 12:00:00" : "")).replace(/\b20\d\d-\d\d\b/g, "2026-05")
+    .replace(/"created_at": ?\d+/g, '"created_at": 1778760000')
+    .replace(/\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?=\d)/g, "Thu ")
+    .replace(/\b\d{1,2} (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b/g, "14 May").replace(new RegExp("\\b\\d{1,2} " + month, "g"), "14 May")
+    .replace(new RegExp(month + "( 20\\d\\d)?", "g"), (_, year) => "May" + (year ? " 2026" : ""));
+  const set = (node, name, value) => { if (node[name] !== value) { changed.push([node, name, node[name]]); node[name] = value; } };
+  for (const time of document.querySelectorAll("time")) set(time.firstChild, "data", "May 14, 2026, 12:00:00 PM");
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) if (!walker.currentNode.parentElement.closest("time, script, style")) set(walker.currentNode, "data", same(walker.currentNode.data));
+  for (const field of document.querySelectorAll("input:not([type=hidden], [type=file], [type=checkbox], [type=radio]), textarea")) set(field, "value", same(field.value));
+  for (const path of document.querySelectorAll("svg.qr path")) { changed.push([path, "d", path.getAttribute("d")]); path.setAttribute("d", ""); }
+  for (const clip of document.querySelectorAll("video")) set(clip, "controls", false);
+})(), 0`
+
+// moving puts back what still has changed.
+const moving = `(() => {
+  for (const [node, name, value] of window.stilled.reverse()) { if (name === "d") node.setAttribute(name, value); else node[name] = value; }
+})(), 0`
