@@ -14,6 +14,17 @@ import (
 // answered, with the status that a test expects.
 func (g *gateway) call(t *testing.T, path string, status int, body map[string]any) map[string]any {
 	t.Helper()
+	return g.send(t, g.key, path, status, body)
+}
+
+// operator sends a body to the operator API.
+func (g *gateway) operator(t *testing.T, path string, body map[string]any) map[string]any {
+	t.Helper()
+	return g.send(t, adminToken, path, http.StatusOK, body)
+}
+
+func (g *gateway) send(t *testing.T, token, path string, status int, body map[string]any) map[string]any {
+	t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +33,7 @@ func (g *gateway) call(t *testing.T, path string, status int, body map[string]an
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+g.key)
+	r.Header.Set("Authorization", "Bearer "+token)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +115,8 @@ var livelyPages = []struct{ name, path string }{
 var firsts = map[string]string{"keys": "key", "requests-failed": "request-failed", "requests": "request", "statements": "statement",
 	"webhooks": "delivery"}
 
-// TestLivelyAccount looks at the pages of an account that is in use.
+// TestLivelyAccount looks at the pages of an account that is in use, also on the smallest
+// of phones and as a laptop shows them at twice the size.
 func TestLivelyAccount(t *testing.T) {
 	if missing(t) {
 		return
@@ -112,7 +124,7 @@ func TestLivelyAccount(t *testing.T) {
 	t.Parallel()
 	g := start(t)
 	g.life(t)
-	for _, l := range []look{{"light", 1280}, {"dark", 390}, {"light", 320}} {
+	for _, l := range []look{{"light", 1280}, {"dark", 390}, {"light", 320}, {"dark", 640}} {
 		b := open(t, g, l.theme, l.width)
 		b.called = fmt.Sprintf("%s-%d", l.theme, l.width)
 		b.signIn()

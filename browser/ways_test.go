@@ -1,0 +1,283 @@
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// focused tells whether an element has the focus.
+func (b *tab) focused(selector string) bool {
+	b.t.Helper()
+	return run(b, chromedp.Evaluate[bool](fmt.Sprintf(`document.activeElement.matches(%q)`, selector)))
+}
+
+// slash types a / as a keyboard does: what a page keeps of the key down is not typed.
+func (b *tab) slash() {
+	b.t.Helper()
+	for _, kind := range []input.DispatchKeyEventType{kb.KeyDown, kb.KeyUp} {
+		p := input.DispatchKeyEventParams{Type: kind, Key: "/", Code: "Slash", WindowsVirtualKeyCode: 191}
+		if kind == kb.KeyDown {
+			p.Text, p.UnmodifiedText = "/", "/"
+		}
+		if _, err := chromedp.Call(b.ctx, input.DispatchKeyEvent, p); err != nil {
+			b.fail(err)
+		}
+	}
+}
+
+// keys types keys one after the other.
+func (b *tab) keys(keys ...string) {
+	b.t.Helper()
+	for _, key := range keys {
+		b.do(chromedp.KeyEvent(key))
+	}
+}
+
+// TestShortcuts: `/` finds, `?` helps, g and a letter goes, j and k choose a row that
+// Enter opens, Escape closes what is open; none of it while typing, or when its reader has
+// turned it off.
+func TestShortcuts(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	g := start(t)
+	g.past(t)
+	b := open(t, g, "light", 1280)
+	b.signIn()
+	b.slash()
+	if !b.focused(".side [data-find]") {
+		t.Error("/ does not lead to the box that finds")
+	}
+	b.slash()
+	b.keys("gk?")
+	if typed := b.value(".side [data-find]"); typed != "/gk?" {
+		t.Errorf("what is typed into the box is %q", typed)
+	}
+	run(b, chromedp.Evaluate[any](`(document.activeElement.select(), 0)`))
+	b.keys("sandbox-reas")
+	b.leads(chromedp.KeyEvent(kb.Enter))
+	b.sees("sandbox-reasoner")
+	b.sees("Prices")
+	for letter, title := range map[string]string{"o": "Overview", "k": "Keys", "r": "Requests", "u": "Usage", "b": "Billing", "j": "Jobs", "w": "Webhooks",
+		"m": "Models", "p": "Playground", "s": "Settings"} {
+		b.keys("g")
+		b.leads(chromedp.KeyEvent(letter))
+		if got := b.text("h1"); got != title {
+			t.Errorf("g %s leads to %s, want %s", letter, got, title)
+		}
+	}
+	b.keys("g")
+	b.leads(chromedp.KeyEvent("r"))
+	b.keys("j", "j", "k", "j")
+	if row := run(b, chromedp.Evaluate[float64](`[...document.querySelectorAll("tbody a.rowlink")].indexOf(document.activeElement)`)); row != 1 {
+		t.Errorf("row %v is chosen", row)
+	}
+	b.leads(chromedp.KeyEvent(kb.Enter))
+	b.sees("What happened")
+	b.do(chromedp.Focus(chromedp.CSS(".head a.button")))
+	b.keys("?")
+	b.sees("next and previous row")
+	b.shoot("help")
+	b.keys(kb.Escape)
+	if run(b, chromedp.Evaluate[bool](`document.getElementById("help").open`)) || !b.focused(".head a.button") {
+		t.Error("Escape does not lead back to where the reader was")
+	}
+	b.do(chromedp.Click(chromedp.CSS(`.side [data-open="help"]`)))
+	b.press(`#help button[name="keys"]`)
+	b.sees("What happened")
+	b.keys("?", "g", "k")
+	b.slash()
+	if run(b, chromedp.Evaluate[bool](`document.getElementById("help").open`)) || b.focused("[data-find]") {
+		t.Error("shortcuts that are turned off do something")
+	}
+	b.do(chromedp.Click(chromedp.CSS(`.side [data-open="help"]`)))
+	b.press(`#help button[value="on"]`)
+	b.slash()
+	if !b.focused("[data-find]") {
+		t.Error("shortcuts are not turned on")
+	}
+
+	phone := open(t, g, "light", 390)
+	phone.signIn()
+	phone.slash()
+	if !phone.focused(".top [data-find]") {
+		t.Error("/ does not open a phone's menu")
+	}
+	phone.lookOver("menu")
+	phone.keys(kb.Escape)
+	if run(phone, chromedp.Evaluate[bool](`document.querySelector(".top details").open`)) || !phone.focused(".top summary") {
+		t.Error("Escape does not close a phone's menu")
+	}
+}
+
+// TestFocusAfterForms: after a form the focus is on what is said of it, and a dialog that
+// the server opened is closed by Escape.
+func TestFocusAfterForms(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	g := start(t)
+	b := open(t, g, "dark", 390)
+	b.signIn()
+	said := func(what string) {
+		t.Helper()
+		b.sees(what)
+		if !b.focused("[data-focus]") {
+			t.Errorf("the focus is not on %q", what)
+		}
+	}
+	b.open("/console/billing")
+	b.fill("#f-code", "none")
+	b.press(`form[action$="/redeem"] button`)
+	b.expect("422")
+	said("There is no such code.")
+	b.lookOver("redeem-refused")
+	if link := run(b, chromedp.Evaluate[string](`document.querySelector("[data-focus] a").getAttribute("href")`)); link != "#f-code" {
+		t.Errorf("what is wrong leads to %s", link)
+	}
+	b.open("/console/keys")
+	b.press("tbody a.rowlink")
+	b.press(`form[action$="/disable"] button`)
+	said("The key is disabled")
+	b.open(run(b, chromedp.Evaluate[string](`location.pathname`)) + "?confirm=delete")
+	b.shoot("delete")
+	b.fill("#delete-typed", "another")
+	b.press("dialog[open] button.danger")
+	b.expect("422")
+	said("not its name")
+	b.keys(kb.Escape)
+	if run(b, chromedp.Evaluate[bool](`document.querySelector("dialog[open]") !== null`)) {
+		t.Error("Escape does not close a dialog that the server opened")
+	}
+	b.open("/console/webhooks")
+	b.press(`form[action$="/webhooks/test"] button`)
+	said("has no webhook address")
+}
+
+// without turns scripts off in a tab.
+func (b *tab) without() {
+	b.t.Helper()
+	off := emulation.SetScriptExecutionDisabledParams{Value: true}
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, off); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// shows waits for nothing: the page that is open says a text.
+func (b *tab) shows(want string) {
+	b.t.Helper()
+	if got := b.text("main"); !strings.Contains(got, want) {
+		b.fail(fmt.Errorf("no %q in %s", want, got))
+	}
+}
+
+// TestActsWithoutScripts: a code is redeemed, a receiver is saved and tested, a delivery is
+// resent, filters choose, the theme is chosen, and what only scripts do is not offered.
+func TestActsWithoutScripts(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	var status atomic.Int64
+	status.Store(http.StatusInternalServerError)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	t.Cleanup(receiver.Close)
+	g := start(t)
+	g.past(t)
+	code, _ := g.operator(t, "/admin/v1/codes", map[string]any{"usd": 2.5})["data"].([]any)[0].(map[string]any)["code"].(string)
+	b := open(t, g, "light", 390)
+	b.without()
+	b.open("/console/billing")
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-email"), g.email), chromedp.SendKeys(chromedp.CSS("#f-password"), g.password))
+	b.press("main button.main")
+	b.shows("Redeem a code")
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-code"), code))
+	b.press(`form[action$="/redeem"] button`)
+	b.shows("The code is redeemed")
+	b.open("/console/webhooks")
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-url"), receiver.URL))
+	b.press(`main form:has(#f-url) button.main`)
+	b.shows("Saved.")
+	b.press(`form[action$="/webhooks/test"] button`)
+	b.shows("The test was not delivered. It answered 500")
+	b.press("tbody a.rowlink")
+	b.shows("What is sent")
+	status.Store(http.StatusNoContent)
+	b.press(`form[action$="/resend"] button`)
+	b.shows("It was sent again.")
+	b.shows("204")
+	b.open("/console/webhooks")
+	b.press(`a[data-open="roll"]`)
+	b.press("dialog[open] button.danger")
+	b.shows("The secret is rolled.")
+	b.open("/console/requests")
+	b.do(chromedp.Click(chromedp.CSS(".folder summary")), chromedp.SetValue(chromedp.CSS("#f-status"), "502"))
+	b.press(".filters button")
+	b.shows("502 provider failed")
+	b.do(chromedp.Click(chromedp.CSS(".top summary")))
+	b.press(`.top button[value="dark"]`)
+	b.shows("502 provider failed")
+	b.shoot("dark")
+	if seen := b.text("body"); strings.Contains(seen, "Shortcuts") {
+		t.Error("shortcuts are offered that need scripts")
+	}
+	b.open("/console/playground")
+	b.shows("The playground needs scripts.")
+}
+
+// TestJobsMove: who looks at the gallery sees a job end, without a new page, and is told.
+func TestJobsMove(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	g := start(t)
+	b := open(t, g, "light", 1280)
+	b.signIn()
+	job, _ := g.call(t, "/v1/videos/generations", 202, map[string]any{"model": "sandbox-video", "prompt": "a boat that moves"})["id"].(string)
+	b.open("/console/jobs")
+	b.sees("a boat that moves")
+	run(b, chromedp.Evaluate[any](`(window.before = true, 0)`))
+	b.sees("Done 1")
+	b.holds(`document.querySelector(".tile video") !== null && window.before === true`)
+	b.holds(`document.getElementById("live").textContent.includes("0 running")`)
+	b.open("/console/jobs/" + job)
+	b.sees("Made")
+}
+
+// TestForcedColours: where the system sets all colours, what is chosen still shows.
+func TestForcedColours(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	g := start(t)
+	g.past(t)
+	b := open(t, g, "dark", 1280)
+	features := []*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}, {Name: "prefers-color-scheme", Value: "dark"}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+		t.Fatal(err)
+	}
+	b.signIn()
+	for _, p := range []struct{ name, path string }{{"overview", "/console"}, {"usage", "/console/usage"}, {"webhooks", "/console/webhooks"},
+		{"key", "/console/keys/new"}} {
+		b.open(p.path)
+		b.shoot(p.name)
+		if none := run(b, chromedp.Evaluate[string](`[...document.querySelectorAll(".side [aria-current], .tabs [aria-current], " +
+			"[aria-pressed=true], .codetabs > input:checked + label")].filter((one) => one.checkVisibility() &&
+			getComputedStyle(one).outlineStyle === "none").map((one) => one.textContent).join()`)); none != "" {
+			t.Errorf("%s: nothing tells that these are chosen: %s", p.name, none)
+		}
+	}
+}
