@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -17,7 +18,7 @@ func TestPython(t *testing.T) {
 		t.Log("the official Python clients are tried by `make python`")
 		return
 	}
-	environment, err := filepath.Abs("../build/python")
+	python, err := pythonClients()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +41,17 @@ func TestPython(t *testing.T) {
 			t.Logf("%s", out)
 		}
 	}
-	run("python3", "-m", "venv", environment)
-	python := filepath.Join(environment, "bin", "python")
-	run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement", "requirements.txt")
 	run(python, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5", "--quiet")
 }
+
+// pythonClients installs the official Python clients in build/python, once, and returns the
+// Python that has them.
+var pythonClients = sync.OnceValues(func() (string, error) {
+	environment, err := filepath.Abs("../build/python")
+	if err != nil {
+		return "", err
+	}
+	python := filepath.Join(environment, "bin", "python")
+	return python, installed("python", []string{"python3", "-m", "venv", environment},
+		[]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement", "requirements.txt"})
+})

@@ -1,0 +1,139 @@
+package clients
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// snippetCatalog has a model of each form and kind.
+const snippetCatalog = `models:
+  - {id: on-chat, kind: chat, state: open, forms: [chat], context_window: 128000, max_output_tokens: 4096, price: {input: 1, output: 1}}
+  - {id: on-responses, kind: chat, state: open, forms: [responses], context_window: 128000, max_output_tokens: 4096, price: {input: 1, output: 1}}
+  - {id: on-messages, kind: chat, state: open, forms: [messages], context_window: 128000, max_output_tokens: 4096, price: {input: 1, output: 1}}
+  - {id: easel, kind: image, state: open, price: {1K: 0.03}}
+  - {id: reel, kind: video, state: open, price: {720p: 0.05}, durations: [5]}
+lines:
+  - {id: fine, provider: sandbox, models: {on-chat: a, on-responses: b, on-messages: c, easel: d, reel: e}}
+`
+
+var (
+	snippetTab  = regexp.MustCompile(`<label for="use-(\d+)">([^<]+)</label>`)
+	snippetText = regexp.MustCompile(`(?s)<code id="use-(\d+)-text">(.*?)</code>`)
+)
+
+// TestConsoleSnippets runs the snippets that the console shows of each model, as its reader
+// does who puts his key in: each prints the answer.
+func TestConsoleSnippets(t *testing.T) {
+	g := startOn(t, snippetCatalog)
+	account := g.account(t, "10")
+	key := g.key(t, account, nil)
+	const email, password = "ada@example.com", "right horse"
+	g.admin(t, "POST", "/accounts/"+account+"/users", map[string]any{"email": email, "password": password})
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	answer, err := browser.PostForm(g.url+"/console/sign-in", url.Values{"email": {email}, "password": {password}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	for model, prints := range map[string]string{"on-chat": "You said: Hello!", "on-responses": "You said: Hello!", "on-messages": "You said: Hello!",
+		"easel": ".png", "reel": ".mp4"} {
+		answer, err := browser.Get(g.url + "/console/models?id=" + model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d, %v", model, answer.StatusCode, err)
+		}
+		names := map[string]string{}
+		for _, m := range snippetTab.FindAllStringSubmatch(string(page), -1) {
+			names[m[1]] = m[2]
+		}
+		ran := 0
+		for _, m := range snippetText.FindAllStringSubmatch(string(page), -1) {
+			text := strings.ReplaceAll(html.UnescapeString(m[2]), "sk-…", key)
+			run := snippetRun(t, names[m[1]], text)
+			if run == nil {
+				continue
+			}
+			ran++
+			out, err := run.CombinedOutput()
+			want := prints
+			if names[m[1]] == "curl" && !strings.HasPrefix(want, "You") {
+				want = `"status":"` // of the submission: the job is asked for by hand
+			}
+			if err != nil || !strings.Contains(string(out), want) {
+				t.Errorf("%s in %s: %v: %s\n%s", model, names[m[1]], err, out, text)
+			}
+		}
+		if ran < 2 {
+			t.Errorf("%s has %d snippets that run", model, ran)
+		}
+	}
+}
+
+// snippetRun runs a snippet; nil: it is none of a program, or its language is not here.
+func snippetRun(t *testing.T, language, text string) *exec.Cmd {
+	t.Helper()
+	file := func(name string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	switch language {
+	case "curl":
+		text, _, _ = strings.Cut(text, "\n# the answer has")
+		return exec.Command("bash", file("snippet.sh"))
+	case "Go":
+		return exec.Command("go", "run", file("main.go")) // with this module's clients
+	case "Node":
+		if os.Getenv("TOLLGATE_TEST_NODE") == "absent" {
+			return nil
+		}
+		if err := nodeClients(); err != nil {
+			t.Fatal(err)
+		}
+		run := exec.Command("node", "--input-type=module", "--eval", text)
+		run.Dir = "node"
+		return run
+	case "Python":
+		if os.Getenv("TOLLGATE_TEST_PYTHON") != "yes" {
+			return nil
+		}
+		python, err := pythonClients()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return exec.Command(python, file("snippet.py"))
+	}
+	return nil
+}
+
+// installed runs commands that install clients, once.
+func installed(folder string, commands ...[]string) error {
+	for _, c := range commands {
+		run := exec.Command(c[0], c[1:]...)
+		run.Dir = folder
+		if out, err := run.CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w\n%s", c, err, out)
+		}
+	}
+	return nil
+}
