@@ -61,7 +61,7 @@ func TestCatalogIsEdited(t *testing.T) {
 		b := s.Operator()
 		text, _ := current(s)
 		b.Get("/console/operator/catalog").Want(t, http.StatusOK, "Revision 1", "sandbox-chat", "owned_by",
-			"$0.25 in, $2 out per million tokens", "$0.03 per image (1K)", "free, 100 requests a day")
+			"$0.25 in, $2.00 out per million tokens", "$0.03 per image (1K)", "free, 100 requests a day")
 		b.Get(edit).Want(t, http.StatusOK, "<textarea", "owned_by", "Examples", "EXAMPLE_API_KEY")
 
 		bad := strings.Replace(text, "priority: 1", "priority: -1", 1)

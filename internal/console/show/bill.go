@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"tollgate/internal/catalog"
-	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/part"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
@@ -105,7 +104,7 @@ func tokensBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
 		var s money.Sum
 		s.Tokens(tokens, price, money.One)
 		lines = append(lines, billLine{what: what, n: pieces(tokens, "token"),
-			price: "$" + offer.Paid(price, r.Factor) + " per million", amount: s.Charged(r.Factor)})
+			price: Price(price, r.Factor) + " per million", amount: s.Charged(r.Factor)})
 	}
 	add("Prompt", n.Prompt-n.Cached, rates.Input)
 	add("Prompt from the cache", n.Cached, rates.CachedInput)
@@ -128,7 +127,7 @@ func piecesBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
 		s.Each(n, tier.Price, money.One)
 		if amount := s.Charged(r.Factor); n > 0 && amount == r.Cost {
 			lines = append(lines, billLine{what: tier.Name, n: pieces(n, PriceUnit(m)),
-				price: "$" + offer.Paid(tier.Price, r.Factor) + " per " + PriceUnit(m), amount: amount})
+				price: Price(tier.Price, r.Factor) + " per " + PriceUnit(m), amount: amount})
 		}
 	}
 	if len(lines) != 1 {

@@ -47,7 +47,11 @@ func ShortPrice(m *catalog.Model, by money.Factor) string {
 		return "free, " + part.Thousands(m.FreeDailyRequests) + " requests a day"
 	}
 	if m.Kind == catalog.KindChat {
-		return fmt.Sprintf("$%s in, $%s out per million tokens", offer.Paid(m.Price.Input, by), offer.Paid(m.Price.Output, by))
+		return fmt.Sprintf("%s in, %s out per million tokens", Price(m.Price.Input, by), Price(m.Price.Output, by))
 	}
-	return fmt.Sprintf("$%s per %s (%s)", offer.Paid(m.Tiers[0].Price, by), PriceUnit(m), m.Tiers[0].Name)
+	price := fmt.Sprintf("%s per %s (%s)", Price(m.Tiers[0].Price, by), PriceUnit(m), m.Tiers[0].Name)
+	if len(m.Tiers) > 1 {
+		price = "from " + price
+	}
+	return price
 }
