@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/ledger/requestlog"
+	"tollgate/internal/ledger/spending"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -107,6 +109,8 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		}
 		shown.Tabs.Items = append(shown.Tabs.Items, tab)
 	}
+	shown.Tabs.Items = append(shown.Tabs.Items, part.Tab{Text: "Usage",
+		Href: page.AddressOf("/operator/usage", url.Values{"account": {a.ID}, "by": {string(spending.ByModel)}})})
 	shown.Switch = v.Confirm(part.Confirm{ID: "disable", Button: "Disable", Title: "Disable " + a.Name + "?", Danger: true,
 		Action: page.Base + path + "/disable", Text: []string{"All its keys answer 401 at once, and " +
 			"jobs that wait fail and are refunded. Its money stays, and its users still see its pages, which say so. You can enable it again."}})
@@ -192,7 +196,8 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 		if err != nil {
 			return err
 		}
-		list(logTable(found, nil), more, page.Last(found, func(e operator.LogRow) string { return e.ID }), "No operator has changed anything here.")
+		list(logTable(found, nil), more, page.Last(found, func(e operator.LogRow) string { return e.ID }),
+			"No operator has changed anything here.")
 	default:
 		return c.overviewTx(tx, p, v, a, forms)
 	}

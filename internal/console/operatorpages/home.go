@@ -229,7 +229,7 @@ func (c *console) now(v *page.Visit) (nowPart, error) {
 		return nowPart{}, err
 	}
 	shown := nowPart{Address: page.Base + "/operator/live", Troubles: w.troubles(), Stats: append(w.stats(), c.databaseFigure(w)),
-		Today: earned(" today", w.today), Charges: w.month.charges, Counts: w.month.counts, Top: w.topBars(),
+		Today: append(earned(" today", w.today), w.held()), Charges: w.month.charges, Counts: w.month.counts, Top: w.topBars(),
 		Lines: linesTable(w.lines, nil), Margins: marginTable(w.lines)}
 	shown.Well = len(shown.Troubles) == 0
 	shown.Said = "All is well"
@@ -325,12 +325,16 @@ func (w wellbeing) stats() part.FigureRow {
 			strconv.Itoa(usable) + " of " + strconv.Itoa(len(w.lines))),
 			Note: note(part.Thousands(flight) + " calls in flight")},
 		{Label: "Jobs waiting", Value: note(upTo(w.load.Waiting)), Note: note(queue + ", " + upTo(w.load.Running) + " run")},
-		{Label: "On hold", Value: part.Money{Amount: w.holds[0].Amount + w.holds[1].Amount},
-			Note: note(part.Requests(w.holds[0].Holds) + ", " + part.Plural(int(w.holds[1].Holds), "job"))},
 		{Label: "Nodes", Value: note(strconv.Itoa(living) + " of " + strconv.Itoa(len(w.nodes))),
 			Note: note("alive, of those of the last day")},
 		{Label: "Books", Value: books, Note: when},
 	}
+}
+
+// held is what is on hold, on all nodes.
+func (w wellbeing) held() part.Figure {
+	return part.Figure{Label: "On hold", Value: part.Money{Amount: w.holds[0].Amount + w.holds[1].Amount},
+		Note: part.Text{Text: part.Requests(w.holds[0].Holds) + ", " + part.Plural(int(w.holds[1].Holds), "job")}}
 }
 
 func (w wellbeing) topBars() part.Bars {

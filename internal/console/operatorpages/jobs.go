@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
@@ -164,12 +165,22 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
+	var names, keys map[string]string
+	if err := v.View(func(tx *store.Tx) (err error) {
+		if names, err = account.NamesTx(tx, []string{r.Account}); err != nil {
+			return err
+		}
+		keys, err = account.KeyNamesTx(tx, []string{r.Key})
+		return err
+	}); err != nil {
+		return nil, err
+	}
 	shown := jobPage{ID: r.ID, State: r.badge(), Attempts: tracedTable(r.Attempts), Acts: jobActs(v, r)}
 	shown.Facts = part.Facts{{Name: "Model", Value: r.Model},
-		{Name: "Account", Value: part.Ident{ID: r.Account, Href: page.Base + "/operator/accounts/" + r.Account}},
-		{Name: "Key", Value: part.Ident{ID: r.Key}},
+		{Name: "Account", Value: accountLink(r.Account, names[r.Account], "")},
+		{Name: "Key", Value: accountLink(r.Account, keys[r.Key], "keys")},
 		{Name: "Request", Value: part.Ident{ID: r.Request, Href: page.Base + "/operator/requests/" + r.Request}},
-		{Name: "Line", Value: part.Dashed(r.Line)}, {Name: "On hold", Value: part.Money{Amount: r.Held}},
+		{Name: "Line", Value: lineLink(r.Line)}, {Name: "On hold", Value: part.Money{Amount: r.Held}},
 		{Name: "Charged", Value: part.Money{Amount: r.Cost}}, {Name: "Node", Value: part.Dashed(r.Node)},
 		{Name: "Machine", Value: part.Dashed(r.Host)},
 		{Name: "Submitted", Value: part.Moment{MS: r.Created * 1000}}, {Name: "Ended", Value: part.Moment{MS: r.EndedMS}}}
@@ -180,7 +191,7 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 		shown.Facts = append(shown.Facts, part.Fact{Name: "Usage above the hold", Value: part.Money{Amount: r.Over}})
 	}
 	for _, s := range r.Steps {
-		stage := part.Stage{Word: show.StateWords(s.Name), At: part.Moment{MS: s.At}}
+		stage := part.Stage{Word: title(show.StateWords(s.Name)), At: part.Moment{MS: s.At}}
 		if word, ok := show.JobStep(s.Name); ok {
 			stage.Word = word
 		}

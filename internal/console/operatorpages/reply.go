@@ -29,7 +29,7 @@ func replyOfCharge(c movement.Charge) part.Snippets {
 
 func replySnippet(paragraphs ...string) part.Snippets {
 	text := strings.Join(paragraphs, "\n\n") + "\n"
-	return part.Snippets{ID: "reply", Tabs: []part.Snippet{{Name: "Answer", Text: text}}}
+	return part.Snippets{ID: "reply", Tabs: []part.Snippet{{Name: "Answer", Text: text, Prose: true}}}
 }
 
 // became says how a request ended.

@@ -107,6 +107,11 @@ func (p *requestPage) receipt(f foundRequest) {
 	p.State, p.Attempts, p.Bill, p.Reply = show.Status(r.Status, r.Code), attemptsTable(r.Attempts), &bill, reply(r)
 	var traced []row.TracedAttempt
 	if len(p.Attempts.Rows) > 0 && json.Unmarshal(r.Attempts, &traced) == nil && len(traced) > 0 && traced[0].Submitted > 0 {
+		for i := range traced {
+			if traced[i].Ended == 0 { // with the request
+				traced[i].Ended = r.EndedMS
+			}
+		}
 		p.Attempts = tracedTable(traced)
 	}
 	p.Stats = part.FigureRow{{Label: "Charged", Value: part.Money{Amount: r.Cost}, Note: takenOf(r)},

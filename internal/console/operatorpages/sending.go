@@ -65,7 +65,8 @@ func (c *console) welcome(a account.Account, link *operator.SentLink, secret str
 		paragraphs = append(paragraphs, "Try it:", codes[0].Text)
 	}
 	paragraphs = append(paragraphs, "Any client of OpenAI's interface works with this address and key.")
-	return part.Snippets{ID: "welcome", Tabs: []part.Snippet{{Name: "Welcome text", Text: strings.Join(paragraphs, "\n\n") + "\n"}}}
+	return part.Snippets{ID: "welcome", Tabs: []part.Snippet{{Name: "Welcome text", Text: strings.Join(paragraphs, "\n\n") + "\n",
+		Prose: true}}}
 }
 
 // sendLink shows a link for a user, this once.

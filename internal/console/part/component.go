@@ -203,6 +203,7 @@ type Snippets struct {
 // Snippet is one of Snippets.
 type Snippet struct {
 	Name, Text string
+	Prose      bool // sentences, whose lines are broken where they do not fit
 }
 
 // Tile is one result of a gallery.

@@ -43,7 +43,7 @@ func kit(word string) []any {
 		Empty{Title: word, Text: word, Link: &link},
 		Tabs{Label: word, Items: []Tab{{"/console", word, true}}}, Pager{}, Pager{First: "/console", Next: "/console?after=" + word},
 		QR{Label: word, Text: "otpauth://totp/x"},
-		Copying{ID: "copy", Label: word, Value: word}, Snippets{ID: "codes", Tabs: []Snippet{{word, word}, {word, word}}},
+		Copying{ID: "copy", Label: word, Value: word}, Snippets{ID: "codes", Tabs: []Snippet{{word, word, false}, {word, word, true}}},
 		Tile{Href: "/console", Title: word, Image: "/media/x.jpg", Alt: word, State: Badge{Tone: Info, Word: word}, Notes: []any{Money{}}},
 		Tile{Href: "/console", Title: word, Clip: "/media/x.mp4", Alt: word, State: Badge{Tone: OK, Word: word}},
 		Tiles{{Href: "/console", Title: word, State: Badge{Tone: Warn, Word: word}}},

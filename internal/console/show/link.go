@@ -26,5 +26,5 @@ func LinkText(base string, l operator.SentLink) string {
 
 // LinkLetter is LinkText as a whole text to send.
 func LinkLetter(base string, l operator.SentLink) part.Snippets {
-	return part.Snippets{ID: "letter", Tabs: []part.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n"}}}
+	return part.Snippets{ID: "letter", Tabs: []part.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n", Prose: true}}}
 }

@@ -1,0 +1,397 @@
+package browser
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// provider answers chat as a vendor does, and can be made to fail.
+type provider struct {
+	url  string
+	down atomic.Bool
+}
+
+// answering starts a provider of OpenAI's interface on this machine.
+func answering(t *testing.T) *provider {
+	t.Helper()
+	p := &provider{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if p.down.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = fmt.Fprint(w, `{"error": {"message": "upstream connect error", "type": "server_error"}}`)
+			return
+		}
+		_, _ = fmt.Fprint(w, `{"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "vendor-1",
+			"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello to you."}, "finish_reason": "stop"}],
+			"usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}}`)
+	}))
+	t.Cleanup(server.Close)
+	p.url = server.URL
+	return p
+}
+
+// sold is what a shop adds to the sandbox's catalog: a model, and a line to a provider.
+func (p *provider) sold(model, line string) (models, lines string) {
+	return fmt.Sprintf("  - {id: %s, kind: chat, context_window: 128000, max_output_tokens: 16384, "+
+			"price: {input: 0.25, output: 2.00}}\n", model),
+		fmt.Sprintf("  - {id: %s, provider: openai, base_url: %q, api_key: \"${TOLLGATE_ADMIN_TOKEN}\", models: {%s: vendor-1}, "+
+			"cost: {input: 0.1, output: 1}}\n", line, p.url+"/v1", model)
+}
+
+// askModel sends a question, and returns the answer's status and the request's id.
+func (g *gateway) askModel(t *testing.T, key, model string) (status int, request string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"model": %q, "messages": [{"role": "user", "content": "Hello!"}]}`, model)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header.Get("x-request-id")
+}
+
+// clicks counts what its operator presses.
+type clicks struct {
+	*tab
+	n int
+}
+
+// click presses what leads to another page.
+func (c *clicks) click(selector string) {
+	c.t.Helper()
+	c.n++
+	c.press(selector)
+}
+
+// took checks how many clicks something took, and begins to count anew.
+func (c *clicks) took(what string, most int) {
+	c.t.Helper()
+	if c.n > most {
+		c.t.Errorf("%s took %d clicks, at most %d", what, c.n, most)
+	}
+	c.t.Logf("%s took %d clicks", what, c.n)
+	c.n = 0
+}
+
+// put puts a text into a field at once.
+func (b *tab) put(selector, text string) {
+	b.t.Helper()
+	b.do(chromedp.SetValue(chromedp.CSS(selector), text))
+}
+
+// menu is an entry of the menu.
+func menu(path string) string { return `aside a[href="/console/operator` + path + `"]` }
+
+// sell edits the catalog: the models and lines of a provider come to what there is.
+func (c *clicks) sell(models, lines string) {
+	c.t.Helper()
+	text := c.value("#f-yaml")
+	c.put("#f-yaml", strings.Replace(text, "lines:\n", models+"lines:\n"+lines, 1))
+	c.click("main form button.main")
+}
+
+// TestFirstPayingCustomer goes from an empty machine to a customer whose request is
+// charged, by what the pages say, and from there through a shop's days: a complaint, a
+// change of prices, a customer who pays less, and the end of a month.
+func TestFirstPayingCustomer(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	p, g := answering(t), start(t)
+	b := &clicks{tab: open(t, g, "light", 1280)}
+	b.open("/")
+	b.click(`main a[href="/console/operator/sign-in"]`)
+	b.fill("#f-admin_token", adminToken)
+	b.click(`form:has(#f-admin_token) button`)
+	b.sees("To the first paying customer")
+	b.lookOver("home-new")
+	b.click(`main .steps a.main`)
+	b.do(chromedp.Click(chromedp.CSS("main details summary")))
+	b.sees("what your customers ask for")
+	b.lookOver("catalog-edit")
+	models, lines := p.sold("swift-1", "main")
+	b.sell(strings.Replace(models, "0.25", "-0.25", 1), lines)
+	b.expect("422")
+	b.sees("must not be negative")
+	b.lookOver("catalog-refused")
+	b.put("#f-yaml", strings.Replace(b.value("#f-yaml"), "-0.25", "0.25", 1))
+	b.click("main form button.main")
+	b.sees("model swift-1: added")
+	b.lookOver("catalog-changes")
+	b.click("main form button.main")
+	b.sees("Applied.")
+	b.lookOver("catalog-applied")
+	b.took("signing in and selling a model, with a fault on the way", 7)
+
+	b.click(menu(""))
+	b.click(`main .steps a.main`)
+	b.fill("#f-name", "Acme")
+	b.fill("#f-email", "shop@acme.example")
+	b.fill("#f-usd", "50")
+	b.fill("#f-note", "invoice 1043")
+	b.lookOver("account-new")
+	b.click("main form button.main")
+	b.sees("credited with $50.00")
+	key, letter := b.value("#secret"), run(b.tab, chromedp.Text(chromedp.CSS("#welcome-0-text")))
+	for _, part := range []string{"your account Acme is ready", key, "/console/link#", `"model": "swift-1"`} {
+		if !strings.Contains(letter, part) {
+			t.Errorf("no %q in the text to send: %s", part, letter)
+		}
+	}
+	b.do(chromedp.Click(chromedp.CSS(`button[data-copy="welcome-0-text"]`)))
+	b.n++
+	b.sees("Copied")
+	b.lookOver("account-created")
+	b.took("an account with credit, a key, and the text to send", 4)
+
+	if status, _ := g.askModel(t, key, "swift-1"); status != http.StatusOK {
+		t.Fatalf("the customer's request is answered %d", status)
+	}
+	b.click(menu(""))
+	b.sees("$0.00001025")
+	if run(b.tab, chromedp.Evaluate[bool](`document.body.innerText.includes("To the first paying customer")`)) {
+		t.Error("the way to the first customer is still told")
+	}
+	b.lookOver("home")
+	b.complaint(p, key)
+	b.prices(key)
+	b.monthEnd()
+}
+
+// complaint: a customer writes about a request; three clicks answer him.
+func (c *clicks) complaint(p *provider, key string) {
+	c.t.Helper()
+	p.down.Store(true)
+	status, failed := c.g.askModel(c.t, key, "swift-1")
+	p.down.Store(false)
+	_, good := c.g.askModel(c.t, key, "swift-1")
+	if status != http.StatusBadGateway {
+		c.t.Fatalf("a provider that is down is answered with %d", status)
+	}
+	c.n = 0
+	c.click(menu("/find"))
+	c.fill("main input[name=q]", "Hello, we got an error ("+failed+")! Were we charged?")
+	c.click("main .filters button")
+	c.sees("upstream connect error")
+	c.sees("You were not charged: the $")
+	c.lookOver("request-failed")
+	c.do(chromedp.Click(chromedp.CSS(`button[data-copy="reply-0-text"]`)))
+	c.n++
+	c.sees("Copied")
+	c.took("the answer to a complaint", 3)
+
+	c.open("/console/operator/find?q=" + good)
+	c.sees("$0.25 per million")
+	c.lookOver("request")
+	c.click(`main a[href*="note=refund"]`)
+	c.click(`form[action$="/credit"] button`)
+	c.sees("refund of " + good)
+	c.lookOver("credit")
+	c.click("main form button.main")
+	c.sees("Done: the balance below is the one after it.")
+	c.took("giving a charge back", 3)
+}
+
+// prices: a model gets another price, which is taken back, and a customer pays less.
+func (c *clicks) prices(key string) {
+	c.t.Helper()
+	c.click(menu("/catalog"))
+	c.click(`main a[href="/console/operator/catalog/edit"]`)
+	text := c.value("#f-yaml")
+	at := strings.Index(text, "id: swift-1")
+	c.put("#f-yaml", text[:at]+strings.Replace(text[at:], "output: 2\n", "output: 4\n", 1))
+	c.click("main form button.main")
+	c.sees("model swift-1: price.output 2 -> 4")
+	c.click("main form button.main")
+	c.sees("$0.25 in, $4 out per million tokens")
+	c.took("a change of prices", 4)
+	c.click(`main a[href="/console/operator/catalog/revisions/2"]`)
+	c.lookOver("revision")
+	c.do(chromedp.Click(chromedp.CSS("a[data-open]")))
+	c.n++
+	c.sees("model swift-1: price.output 4 -> 2")
+	c.shoot("rollback")
+	c.click("dialog[open] button.main")
+	c.sees("$0.25 in, $2 out per million tokens")
+	c.took("rolling it back", 3)
+
+	c.click(menu("/find"))
+	c.fill("main input[name=q]", "acme")
+	c.click("main .filters button")
+	c.lookOver("account")
+	c.fill("#f-price_factor", "0.8")
+	c.click(`form[action$="/prices"] button`)
+	c.sees("What is admitted from now on is billed by it.")
+	c.took("a customer who pays less", 3)
+	_, cheap := c.g.askModel(c.t, key, "swift-1")
+	c.open("/console/operator/requests/" + cheap)
+	c.sees("$0.0000082")
+	c.sees("× 0.8")
+}
+
+// monthEnd: what each customer came to, with the margin, as a page and as a file.
+func (c *clicks) monthEnd() {
+	c.t.Helper()
+	c.n = 0
+	c.click(menu("/usage"))
+	c.click(`nav[aria-label="Days"] li:nth-child(4) a`) // this month
+	c.sees("Margin")
+	c.lookOver("usage")
+	right := run(c.tab, chromedp.Evaluate[bool](`(() => {
+		const wrap = document.querySelector("main table").closest(".tablewrap");
+		return wrap.scrollWidth <= wrap.clientWidth;
+	})()`))
+	if !right {
+		c.t.Error("a part of the table is beyond the right edge")
+	}
+	file := run(c.tab, chromedp.Evaluate[string](`fetch(document.querySelector('main a[href*="/usage/table"]').href).then((r) => r.text())`,
+		chromedp.EvalAwaitPromise))
+	if !strings.HasPrefix(file, "account,account_name,requests,") || !strings.Contains(file, ",Acme,4,3,1,") ||
+		!strings.Contains(strings.SplitN(file, "\n", 2)[0], "margin_usd") {
+		c.t.Errorf("the file of the month is %s", file)
+	}
+	c.took("the month by customer", 2)
+}
+
+// TestProviderGoesDown: a provider fails; the first page says so, its line is kept out and
+// brought back.
+func TestProviderGoesDown(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	inLooks(t, looks[:2], func(t *testing.T, g *gateway, look look) {
+		p := answering(t)
+		b := &clicks{tab: open(t, g, look.theme, look.width)}
+		b.operator()
+		b.open("/console/operator/catalog/edit")
+		b.sell(p.sold("swift-1", "main"))
+		b.click("main form button.main")
+		b.open("/console/operator/accounts/new")
+		b.fill("#f-name", "Acme")
+		b.fill("#f-usd", "5")
+		b.click("main form button.main")
+		key := b.value("#secret")
+		p.down.Store(true)
+		for range 6 {
+			if status, _ := g.askModel(t, key, "swift-1"); status != http.StatusBadGateway {
+				t.Fatalf("a provider that is down is answered with %d", status)
+			}
+		}
+		b.n = 0
+		b.open("/console/operator")
+		b.sees("1 thing needs you")
+		b.sees("Line main: circuit open.")
+		b.lookOver("home")
+		b.click("main .notice.bad a")
+		b.sees("5 failures in a row")
+		b.lookOver("line-out")
+		b.do(chromedp.Click(chromedp.CSS(`a[data-open="drain-main"]`)))
+		b.n++
+		b.sees("No other line in use has swift-1")
+		b.shoot("drain")
+		b.click("dialog[open] button.main")
+		b.sees("The line is drained on all nodes")
+		b.lookOver("line-drained")
+		b.took("seeing that a provider is down and keeping its line out", 3)
+		p.down.Store(false)
+		if status, _ := g.askModel(t, key, "swift-1"); status != http.StatusBadGateway {
+			t.Errorf("a drained line answers %d", status)
+		}
+		b.open("/console/operator/lines")
+		b.lookOver("lines")
+		b.click(`form[action$="/lines/main/resume"] button`)
+		b.sees("The line is back in use on all nodes")
+		b.took("bringing it back", 1)
+		if status, _ := g.askModel(t, key, "swift-1"); status != http.StatusOK {
+			t.Errorf("a line that was brought back answers %d", status)
+		}
+	})
+}
+
+// operatorPages are those that TestOperatorPages opens beside what a shop's days lead to.
+var operatorPages = map[string]string{
+	"accounts": "accounts", "accounts-none": "accounts?q=nobody", "account-new": "accounts/new", "find": "find", "found": "find?q=example",
+	"lines": "lines", "line": "lines/sandbox", "requests": "requests", "requests-none": "requests?code=upstream_timeout&min_duration_ms=10000",
+	"requests-wrong": "requests?status=many", "jobs": "jobs", "jobs-none": "jobs?status=failed", "catalog": "catalog",
+	"catalog-edit": "catalog/edit", "revision": "catalog/revisions/1", "log": "log", "books-none": "books",
+}
+
+// TestOperatorPages looks at every operator's page in both themes, on a laptop and on a
+// phone, with what a small shop has.
+func TestOperatorPages(t *testing.T) {
+	if missing(t) {
+		return
+	}
+	t.Parallel()
+	inLooks(t, looks, func(t *testing.T, g *gateway, look look) {
+		for range 3 {
+			g.ask(t, g.key)
+		}
+		g.askModel(t, g.key, "no-such-model")
+		g.job(t, g.key, "A lighthouse in the fog")
+		op := open(t, g, look.theme, look.width)
+		op.operator()
+		for _, name := range []string{"Blue Sky", "Corner Shop example"} {
+			op.open("/console/operator/accounts/new")
+			op.fill("#f-name", name)
+			op.press("main form button.main")
+		}
+		for name, path := range operatorPages {
+			op.open("/console/operator/" + path)
+			op.lookOver(name)
+		}
+		op.open("/console/operator/books")
+		op.press(`form[action$="/books/run"] button`)
+		op.lookOver("books-begun")
+		op.open("/console/operator/requests")
+		op.press("tbody a.rowlink")
+		op.lookOver("request")
+		op.open("/console/operator/jobs")
+		op.press("tbody a.rowlink")
+		op.lookOver("job")
+		op.open("/console/operator/find?q=demo")
+		at := run(op, chromedp.Evaluate[string]("location.pathname"))
+		for _, view := range []string{"", "keys", "users", "money", "requests", "jobs", "webhook", "log"} {
+			op.open(at + "?view=" + view)
+			op.lookOver("account-" + view)
+		}
+	})
+}
+
+// job submits a picture.
+func (g *gateway) job(t *testing.T, key, prompt string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/images/generations",
+		strings.NewReader(fmt.Sprintf(`{"model": "sandbox-image", "prompt": %q}`, prompt)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusAccepted {
+		t.Fatalf("a job is answered %d, %v", answer.StatusCode, err)
+	}
+}
