@@ -36,9 +36,11 @@ func writeBooks(ctx context.Context, db *store.DB, receipts, accounts int64) err
 	if err != nil {
 		return err
 	}
-	tag := id.New("")[:15]
+	first := (today - bookDays + 1) * (24 * time.Hour).Milliseconds()
 	for from := int64(0); from < receipts; from += bookChunk {
 		to := min(receipts, from+bookChunk) - 1
+		// Ids are of the time when their requests came, as those of the service.
+		tag := id.First("", time.UnixMilli(first+from*bookDays/receipts*(24*time.Hour).Milliseconds()))[:15]
 		err := db.Update(ctx, func(tx *store.Tx) error {
 			_, err := tx.Exec(writeReceipts, from, to, accounts, today-bookDays+1, receipts, tag)
 			return err

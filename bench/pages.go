@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
 
@@ -93,7 +94,7 @@ func benchPagesOn(o options, gateway, engine string, out *table) (err error) {
 			return err
 		}
 	}
-	for _, path := range pagesAsked() {
+	for _, path := range pagesAsked(time.Now().UTC()) {
 		if err := openPage(client, p.url, path, engine, out); err != nil {
 			return err
 		}
@@ -104,9 +105,17 @@ func benchPagesOn(o options, gateway, engine string, out *table) (err error) {
 // pagesAccount is the account of the first of writeBooks.
 const pagesAccount = "acct_" + benchPad + "1000"
 
-// pagesAsked are the console's pages but those of one thing, and those of the
-// account.
-func pagesAsked() []string {
+// What is rare in the account's log: a key that was used once in twenty thousand
+// requests, and the model of a single one, the oldest.
+const (
+	rareKey   = "key_" + benchPad + "rare"
+	rareModel = "model-rare"
+	rareEvery = 20_000
+)
+
+// pagesAsked are the console's pages but those of one thing, those of the account, and
+// lists that choose by each thing that a log can be chosen by.
+func pagesAsked(today time.Time) []string {
 	var paths []string
 	for _, route := range console.Routes() {
 		path, isPage := strings.CutPrefix(route, "GET ")
@@ -117,8 +126,16 @@ func pagesAsked() []string {
 	for _, view := range []string{"", "?view=keys", "?view=money", "?view=requests", "?view=jobs"} {
 		paths = append(paths, "/console/operator/accounts/"+pagesAccount+view)
 	}
-	return append(paths, "/console/requests?status=502", "/console/requests?model=model-3", "/console/operator/requests?status=502",
-		"/console/operator/find?q="+pagesAccount)
+	days := "since=" + today.AddDate(0, 0, -61).Format(time.DateOnly) + "&until=" + today.AddDate(0, 0, -59).Format(time.DateOnly)
+	for _, chosen := range []string{"status=502", "code=upstream_unavailable", "account=" + pagesAccount + "&status=502", "key=" + rareKey,
+		"key=" + rareKey + "&" + days, "model=model-3", "model=" + rareModel, "account=" + pagesAccount + "&model=" + rareModel, "line=other",
+		days, "account=" + pagesAccount + "&" + days, "min_duration_ms=5000", "min_duration_ms=10000"} {
+		paths = append(paths, "/console/operator/requests?"+chosen)
+	}
+	for _, chosen := range []string{"span=90&by=key", "span=90&by=day", "account=" + pagesAccount + "&by=model"} {
+		paths = append(paths, "/console/operator/usage?"+chosen)
+	}
+	return append(paths, "/console/requests?status=502", "/console/requests?model=model-3", "/console/operator/find?q="+pagesAccount)
 }
 
 // writeConsole writes the account with its requests, its keys and who signs in.
@@ -138,6 +155,23 @@ func writeConsole(ctx context.Context, db *store.DB, receipts int64) error {
 			if _, err := tx.Exec(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
 				VALUES ($1, $2, $3, 'bench', 'sk-bench', '', '', 1, 0)`,
 				fmt.Sprintf("key_%s%d%d", benchPad, n, 1000), pagesAccount, fmt.Sprint("bench", n)); err != nil {
+				return err
+			}
+		}
+		for _, text := range []string{
+			`UPDATE ledger_receipt SET key = '` + rareKey + `' WHERE seq % ` + fmt.Sprint(rareEvery) + ` = 0`,
+			`UPDATE ledger_receipt SET model = '` + rareModel + `' WHERE seq = 2`,
+			`INSERT INTO ledger_key (id, account, version, disabled, closed, rpm, daily_budget_nano, total_limit_nano, spent_nano, held_nano,
+				day, day_spent_nano, day_held_nano, hits, last_used_ms)
+				VALUES ('` + rareKey + `', '` + pagesAccount + `', 1, 0, 0, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0)`,
+		} {
+			if _, err := tx.Exec(text); err != nil {
+				return err
+			}
+		}
+		for more := true; more; {
+			var err error
+			if more, err = requestlog.NoteTx(tx, pagesAccount); err != nil {
 				return err
 			}
 		}

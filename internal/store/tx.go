@@ -199,13 +199,14 @@ func (db *DB) lockText(table, column string) string {
 // ByIndex makes PostgreSQL read what follows in this transaction by indexes, in
 // their order, wherever there is one that fits: a page of a long list costs the
 // same then whatever its statistics say. SQLite does so where a statement leaves
-// it no choice.
+// it no choice. What cannot be read so seems to cost more than anything then, and is
+// not compiled for that: it would take longer than all that is read.
 func (tx *Tx) ByIndex() error {
 	if tx.db.dialect == SQLite {
 		return nil
 	}
 	_, err := tx.Exec(`SELECT set_config('enable_sort', 'off', true), set_config('enable_seqscan', 'off', true),
-		set_config('enable_bitmapscan', 'off', true)`)
+		set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)`)
 	return err
 }
 

@@ -1,0 +1,34 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestByIndexCompilesNothing: a statement beside a list that has to be sorted, and so
+// seems to cost more than anything, is not compiled for it, which takes 40 ms.
+func TestByIndexCompilesNothing(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
+	err := db.View(t.Context(), func(tx *store.Tx) error {
+		if err := tx.ByIndex(); err != nil {
+			return err
+		}
+		var jit string
+		if err := tx.QueryRow(`SELECT current_setting('jit')`).Scan(&jit); err != nil || jit != "off" {
+			t.Errorf("jit is %s, %v", jit, err)
+		}
+		for _, step := range storetest.Plan(t, tx, `SELECT n FROM (VALUES (2), (1)) AS v (n) ORDER BY n`) {
+			if strings.Contains(step, "JIT") {
+				t.Errorf("it is compiled: %s", step)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
