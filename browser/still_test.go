@@ -14,8 +14,8 @@ func TestPicturesAreStill(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	pages := []string{"/console", "/console/keys", "/console/requests", "/console/usage?by=key", "/console/billing", "/console/billing/statements",
-		"/console/webhooks", "/console/settings", "/console/keys/new", "/console/nowhere"}
+	pages := []string{"/console", "/console/keys", "/console/requests", "/console/usage?by=key", "/console/billing",
+		"/console/billing/statements", "/console/webhooks", "/console/settings", "/console/keys/new", "/console/nowhere"}
 	var pictures [2][][]byte
 	for i := range pictures {
 		g := start(t)
@@ -76,17 +76,26 @@ const still = `(() => {
     .replace(/\b[0-9A-Z]{5}(-[0-9A-Z]{5}){3}\b/g, zeros).replace(/^[A-Z2-7]{32}$/, zeros)
     .replace(/#[\w-]{43}/g, (token) => "#" + "0".repeat(token.length - 1))
     .replace(/\b\d+ ms\b/g, "400 ms").replace(/\b\d+(\.\d)? s\b/g, "1 s").replace(/^\d+:\d\d$/, "0:00")
-    .replace(/\b20\d\d-\d\d-\d\d( \d\d:\d\d:\d\d)?/g, (_, time) => "2026-05-14" + (time ? " 12:00:00" : "")).replace(/\b20\d\d-\d\d\b/g, "2026-05")
+    .replace(/\b20\d\d-\d\d-\d\d( \d\d:\d\d:\d\d)?/g, (_, time) => "2026-05-14" + (time ? " 12:00:00" : ""))
+    .replace(/\b20\d\d-\d\d\b/g, "2026-05")
     .replace(/"created_at": ?\d+/g, '"created_at": 1778760000')
     .replace(/\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?=\d)/g, "Thu ")
-    .replace(/\b\d{1,2} (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b/g, "14 May").replace(new RegExp("\\b\\d{1,2} " + month, "g"), "14 May")
+    .replace(/\b\d{1,2} (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b/g, "14 May")
+    .replace(new RegExp("\\b\\d{1,2} " + month, "g"), "14 May")
     .replace(new RegExp(month + "( 20\\d\\d)?", "g"), (_, year) => "May" + (year ? " 2026" : ""));
   const set = (node, name, value) => { if (node[name] !== value) { changed.push([node, name, node[name]]); node[name] = value; } };
   for (const time of document.querySelectorAll("time")) set(time.firstChild, "data", "May 14, 2026, 12:00:00 PM");
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) if (!walker.currentNode.parentElement.closest("time, script, style")) set(walker.currentNode, "data", same(walker.currentNode.data));
-  for (const field of document.querySelectorAll("input:not([type=hidden], [type=file], [type=checkbox], [type=radio]), textarea")) set(field, "value", same(field.value));
-  for (const path of document.querySelectorAll("svg.qr path")) { changed.push([path, "d", path.getAttribute("d")]); path.setAttribute("d", ""); }
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (!node.parentElement.closest("time, script, style")) set(node, "data", same(node.data));
+  }
+  const fields = document.querySelectorAll("input:not([type=hidden], [type=file], [type=checkbox], [type=radio]), textarea");
+  for (const field of fields) set(field, "value", same(field.value));
+  for (const path of document.querySelectorAll("svg.qr path")) {
+    changed.push([path, "d", path.getAttribute("d")]);
+    path.setAttribute("d", "");
+  }
   for (const clip of document.querySelectorAll("video")) set(clip, "controls", false);
 })(), 0`
 

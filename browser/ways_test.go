@@ -68,8 +68,8 @@ func TestShortcuts(t *testing.T) {
 	b.leads(chromedp.KeyEvent(kb.Enter))
 	b.sees("sandbox-reasoner")
 	b.sees("Prices")
-	for letter, title := range map[string]string{"o": "Overview", "k": "Keys", "r": "Requests", "u": "Usage", "b": "Billing", "j": "Jobs", "w": "Webhooks",
-		"m": "Models", "p": "Playground", "s": "Settings"} {
+	for letter, title := range map[string]string{"o": "Overview", "k": "Keys", "r": "Requests", "u": "Usage", "b": "Billing", "j": "Jobs",
+		"w": "Webhooks", "m": "Models", "p": "Playground", "s": "Settings"} {
 		b.keys("g")
 		b.leads(chromedp.KeyEvent(letter))
 		if got := b.text("h1"); got != title {
@@ -79,7 +79,8 @@ func TestShortcuts(t *testing.T) {
 	b.keys("g")
 	b.leads(chromedp.KeyEvent("r"))
 	b.keys("j", "j", "k", "j")
-	if row := run(b, chromedp.Evaluate[float64](`[...document.querySelectorAll("tbody a.rowlink")].indexOf(document.activeElement)`)); row != 1 {
+	at := chromedp.Evaluate[float64](`[...document.querySelectorAll("tbody a.rowlink")].indexOf(document.activeElement)`)
+	if row := run(b, at); row != 1 {
 		t.Errorf("row %v is chosen", row)
 	}
 	b.leads(chromedp.KeyEvent(kb.Enter))

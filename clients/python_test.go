@@ -53,5 +53,6 @@ var pythonClients = sync.OnceValues(func() (string, error) {
 	}
 	python := filepath.Join(environment, "bin", "python")
 	return python, installed("python", []string{"python3", "-m", "venv", environment},
-		[]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement", "requirements.txt"})
+		[]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+			"--require-hashes", "--requirement", "requirements.txt"})
 })

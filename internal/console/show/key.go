@@ -13,7 +13,7 @@ func Keys(list []account.Key) part.DataTable {
 		{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits", Fold: true}, {Title: "Today", Right: true, Fold: true},
 		{Title: "Total", Right: true, Fold: true}, {Title: "Last use", Fold: true}}}
 	for _, k := range list {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{KeyName(k), part.Text{Text: k.Hint, Mono: true}, KeyState(k), keyLimits(k),
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{KeyName(k), part.Ident{ID: k.Hint, Cut: true}, KeyState(k), keyLimits(k),
 			part.Money{Amount: k.Ledger.SpentToday}, part.Money{Amount: k.Ledger.Spent}, part.Moment{MS: k.Ledger.LastUsedMS}}})
 	}
 	return t
