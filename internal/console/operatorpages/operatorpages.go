@@ -72,7 +72,7 @@ type console struct {
 func Section(o Options) page.Section {
 	c := &console{Options: o}
 	sold := catalogpages.Handlers(catalogpages.Options{Catalog: o.Catalog, Providers: o.Providers, Soon: c.soon})
-	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: append(c.handlers(), sold...), Menu: menu(),
+	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: append(c.handlers(), sold...), Menu: menu(), Find: "/operator/find",
 		Templates: []fs.FS{embedded, catalogpages.Templates()}}
 }
 
