@@ -72,8 +72,8 @@ type console struct {
 func Section(o Options) page.Section {
 	c := &console{Options: o}
 	sold := catalogpages.Handlers(catalogpages.Options{Catalog: o.Catalog, Providers: o.Providers, Soon: c.soon})
-	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: append(c.handlers(), sold...), Menu: menu(), Find: "/operator/find",
-		Templates: []fs.FS{embedded, catalogpages.Templates()}}
+	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: append(c.handlers(), sold...), Menu: menu(),
+		Find: "/operator/find", Templates: []fs.FS{embedded, catalogpages.Templates()}}
 }
 
 // handlers is the table of contents, but for the catalog's pages (catalogpages).

@@ -15,11 +15,16 @@ function verified(headers, body) {
   });
 }
 
-createServer(async (request, response) => {
+async function read(request) { // undefined: too long, or cut off
   const parts = [];
-  for await (const part of request) parts.push(part);
-  const body = Buffer.concat(parts);
-  if (!verified(request.headers, body)) return response.writeHead(400).end();
+  if (!(request.headers['content-length'] <= 1 << 20)) return;
+  try { for await (const part of request) parts.push(part); } catch { return; }
+  return Buffer.concat(parts);
+}
+
+createServer(async (request, response) => {
+  const body = await read(request);
+  if (!body || !verified(request.headers, body)) return response.writeHead(400, { connection: 'close' }).end();
   response.writeHead(204).end();
   const id = request.headers['webhook-id'];
   if (seen.has(id)) return;

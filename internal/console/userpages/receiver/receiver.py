@@ -16,8 +16,11 @@ def verified(headers, body):
 
 
 class Receiver(BaseHTTPRequestHandler):
+    timeout = 10  # seconds, for what does not come
+
     def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        size = int(self.headers.get("content-length", 0))
+        body = self.rfile.read(size) if 0 < size <= 1 << 20 else b""
         if not verified(self.headers, body):
             return self.send_error(400)
         self.send_response(204)
