@@ -92,6 +92,7 @@ func (b *arriving) leave() {
 		}
 	}
 	if b.from != nil && b.from.head.end(b.ended) {
+		b.from.dropped.Store(!b.ended)
 		b.from.dead.Store(true)
 	}
 }

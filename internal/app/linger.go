@@ -14,8 +14,11 @@ const (
 	lingerBytes   = 64 << 20 // a body of the usual max_body, and as much again
 )
 
-// linger ends what is sent, and reads on for a while.
+// linger ends what is sent, and reads on for a while, once.
 func (c *conn) linger() {
+	if c.lingered.Swap(true) {
+		return
+	}
 	_ = c.TCPConn.CloseWrite() // who is gone misses nothing
 	readOn(c.TCPConn, c.door.now)
 }

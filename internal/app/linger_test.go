@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -119,50 +118,24 @@ func TestReadingOnIsBounded(t *testing.T) {
 	}
 }
 
-// TestDeadConnectionsLinger: what comes on a connection that is out of step is read and
-// dropped before it is closed, so that the answer before it is not lost.
-func TestDeadConnectionsLinger(t *testing.T) {
+// TestLateBodiesAreReadOn: a body that comes when nobody waits for it any more does not
+// reset the connection, over whose end the client may still read its answer.
+func TestLateBodiesAreReadOn(t *testing.T) {
 	t.Parallel()
-	p := serve(t, testSettings(t, storetest.SQLite(t), ""))
-	t.Cleanup(func() { p.stop(t) })
-	ours, theirs := pair(t)
-	c := &conn{TCPConn: ours, door: p.door.listener}
-	c.dead.Store(true)
-	read := make(chan error, 1)
-	go func() {
-		_, err := c.Read(make([]byte, 1))
-		read <- err
-	}()
-	if _, err := theirs.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("the client reads %v; want the end", err)
+	d, _ := openDoor(t, connectionLimits{all: 100, perAddress: 100}, refuser)
+	for _, head := range []string{"Content-Length: 1000", "Content-Length: 100000000", "Transfer-Encoding: chunked"} {
+		t.Run(head, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, d)
+			if status := say(c, "POST / HTTP/1.1\r\nHost: x\r\n"+head+"\r\n\r\n"); status != 401 {
+				t.Fatalf("answered %d, want 401", status)
+			}
+			if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+				t.Fatalf("the client reads %v; want the end", err)
+			}
+			if _, err := io.Copy(c, stuff(8<<20)); err != nil {
+				t.Errorf("the client cannot send: %v", err)
+			}
+		})
 	}
-	if _, err := io.Copy(theirs, stuff(8<<20)); err != nil {
-		t.Errorf("the client cannot send: %v", err)
-	}
-	if err := theirs.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-read; err != io.EOF {
-		t.Errorf("the server reads %v; want the end", err)
-	}
-}
-
-// pair is a connection, from both sides.
-func pair(t *testing.T) (ours, theirs *net.TCPConn) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	dialled, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dialled.Close(); accepted.Close() })
-	return accepted.(*net.TCPConn), dialled.(*net.TCPConn)
 }

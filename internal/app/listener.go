@@ -190,7 +190,9 @@ type conn struct {
 	place *list.Element // among those that wait; nil: a request runs on it
 	gone  bool
 
-	dead atomic.Bool // nothing that comes is a request any more
+	dead     atomic.Bool // nothing that comes is a request any more
+	dropped  atomic.Bool // it is the rest of a body, whose answer is out
+	lingered atomic.Bool
 
 	head    head
 	handled atomic.Bool // a handler runs, or its answer is on its way
@@ -207,7 +209,9 @@ type connKey struct{}
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.dead.Load() {
-		c.linger()
+		if c.dropped.Load() {
+			c.linger()
+		}
 		return 0, io.EOF
 	}
 	n, err := c.TCPConn.Read(p)
