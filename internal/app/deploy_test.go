@@ -48,6 +48,33 @@ func TestDeployments(t *testing.T) {
 	}
 }
 
+// TestImagesArePinned: the compose file takes no image that changes by itself from
+// version to version, and the store that our tests run.
+func TestImagesArePinned(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/compose/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Services map[string]struct{ Image string } }
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	for name, service := range file.Services {
+		if _, tag, _ := strings.Cut(service.Image, ":"); tag == "" || tag == "latest" {
+			t.Errorf("%s: the image %s has no version", name, service.Image)
+		}
+	}
+	module, err := os.ReadFile("../../tools/versitygw/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := regexp.MustCompile(`(?m)^\s*github.com/versity/versitygw (v\S+)`).FindSubmatch(module)
+	if want := "versity/versitygw:" + string(tested[1]); file.Services["store"].Image != want {
+		t.Errorf("the store is %s; tests run %s", file.Services["store"].Image, want)
+	}
+}
+
 // isSetting tells whether a setting has this variable.
 func isSetting(name string) bool {
 	for _, s := range AllSettings() {
