@@ -143,7 +143,7 @@ deployments: build ## let systemd, Helm and Prometheus look at deploy/, and run 
 	@systemd-analyze verify $(CURDIR)/build/deployments/tollgate.service
 	@helm lint --strict --set settings.public_url=https://api.example.com deploy/helm/tollgate
 	@helm template tollgate --set settings.public_url=https://api.example.com --set ingress.enabled=true --set ingress.host=api.example.com \
-		--set metrics.serviceMonitor=true deploy/helm/tollgate >/dev/null
+		--set metrics.serviceMonitor=true --set-file catalog=docs/examples/three-providers.yaml deploy/helm/tollgate >/dev/null
 	@helm template tollgate --set settings.public_url=https://api.example.com --set replicas=1 --set persistence.enabled=true \
 		deploy/helm/tollgate >/dev/null
 	@promtool check rules deploy/monitoring/alerts.yaml
