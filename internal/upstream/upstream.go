@@ -65,6 +65,7 @@ type Info struct {
 	// model there speaks them all.
 	NeedsForms bool
 	// CheckOptions reports what is wrong with a line's options, in words for
-	// the operator that name the option. It is never nil.
+	// the operator that begin with the option's name and a colon, from which
+	// the catalog makes the path of the fault. It is never nil.
 	CheckOptions func(options map[string]any) error
 }

@@ -406,6 +406,6 @@ func TestOptions(t *testing.T) {
 		"frame":   {Options: map[string]any{"image_role": "frame"}},
 		"wrong":   {Options: map[string]any{"image_role": "mask"}, Told: "auto, frame, reference"},
 		"no word": {Options: map[string]any{"image_role": 1}, Told: "image_role"},
-		"unknown": {Options: map[string]any{"role": "frame"}, Told: `"role"`},
+		"unknown": {Options: map[string]any{"role": "frame"}, Told: "role: unknown option"},
 	})
 }

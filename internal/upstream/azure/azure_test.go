@@ -279,7 +279,7 @@ func TestOptions(t *testing.T) {
 		"tenant: must hold only":      {"auth": "client_secret", "tenant": "a/b", "client_id": "x"},
 		"authority: must be an https": {"authority": "http://login.example"},
 		"scope: must be a text":       {"scope": int64(3)},
-		"unknown option \"api_version\": provider azure takes auth, authority, client_id, scope, tenant, token_file": {"api_version": "v1"},
+		"api_version: unknown option: provider azure takes auth, authority, client_id, scope, tenant, token_file": {"api_version": "v1"},
 	})
 	for name, keyless := range map[string]bool{"api_key": false, "client_secret": false, "workload_identity": true,
 		"managed_identity": true} {

@@ -232,7 +232,7 @@ func TestOptions(t *testing.T) {
 		"region: is required":                 {"auth": "sigv4"},
 		"region: must hold only":              {"region": "us/east"},
 		"profile: has no meaning":             {"profile": "a", "access_key_id": "b"},
-		"unknown option \"key\": provider bedrock takes access_key_id, auth, profile, region, service": {"key": "v1"},
+		"key: unknown option: provider bedrock takes access_key_id, auth, profile, region, service": {"key": "v1"},
 	})
 	if info.Keyless(map[string]any{"auth": "sigv4", "access_key_id": "a"}) || !info.Keyless(map[string]any{"auth": "sigv4"}) ||
 		info.Keyless(nil) {

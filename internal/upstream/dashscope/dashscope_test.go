@@ -407,6 +407,6 @@ func TestOptions(t *testing.T) {
 			Told: "multimodal-generation, image-generation, text2image, image2image"},
 		"video":   {Options: map[string]any{"video_endpoint": "text2image"}, Told: "video-generation, image2video"},
 		"number":  {Options: map[string]any{"video_endpoint": 1}, Told: "video_endpoint: must be a text"},
-		"unknown": {Options: map[string]any{"endpoint": "x"}, Told: `"endpoint"`},
+		"unknown": {Options: map[string]any{"endpoint": "x"}, Told: "endpoint: unknown option"},
 	})
 }

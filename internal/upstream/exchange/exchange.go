@@ -134,7 +134,7 @@ func port(u *url.URL) string {
 func NoOptions(provider string) func(options map[string]any) error {
 	return func(options map[string]any) error {
 		for name := range options {
-			return fmt.Errorf("unknown option %q: provider %s takes none", name, provider)
+			return fmt.Errorf("%s: unknown option: provider %s takes none", name, provider)
 		}
 		return nil
 	}

@@ -14,7 +14,7 @@ func Texts(options map[string]any, provider string, allowed map[string]func(stri
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		check, known := allowed[name]
 		if !known {
-			return fmt.Errorf("unknown option %q: provider %s takes %s", name, provider, strings.Join(slices.Sorted(maps.Keys(allowed)), ", "))
+			return fmt.Errorf("%s: unknown option: provider %s takes %s", name, provider, strings.Join(slices.Sorted(maps.Keys(allowed)), ", "))
 		}
 		value, ok := options[name].(string)
 		if !ok || value == "" {

@@ -252,7 +252,7 @@ func TestWhatCannotBeSaid(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
 	for want, options := range map[string]object{
-		`"sise"`:                           {"sise": "ratio"},
+		`sise: unknown option`:             {"sise": "ratio"},
 		"size: must be ratio":              {"size": "round"},
 		"duration: must be number":         {"duration": int64(5)},
 		`unknown "promt"`:                  {"fields": object{"promt": "x"}},

@@ -174,7 +174,7 @@ func read(raw map[string]any, line bool) (o options, err error) {
 				err = errors.New("id: stands within models alone")
 			}
 		default:
-			err = fmt.Errorf("unknown option %q: use fields, size, duration, values, input, references or models", name)
+			err = fmt.Errorf("%s: unknown option: use fields, size, duration, values, input, references or models", name)
 		}
 		if err != nil {
 			return options{}, err

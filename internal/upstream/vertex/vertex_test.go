@@ -336,12 +336,12 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := vertex.Info()
 	conformance.RefusesOptions(t, info, map[string]map[string]any{
-		"auth: must be one of":   {"auth": "oauth"},
-		"project: is required":   {"auth": "metadata"},
-		"project: must hold":     {"project": "a/../b"},
-		"location: needs":        {"location": "eu"},
-		"location: must not be":  {"location": "..", "project": "p"},
-		"unknown option \"key\"": {"key": "v1"},
+		"auth: must be one of":                       {"auth": "oauth"},
+		"project: is required":                       {"auth": "metadata"},
+		"project: must hold":                         {"project": "a/../b"},
+		"location: needs":                            {"location": "eu"},
+		"location: must not be":                      {"location": "..", "project": "p"},
+		"key: unknown option: provider vertex takes": {"key": "v1"},
 	})
 	if !info.Keyless(map[string]any{"auth": "metadata"}) || info.Keyless(nil) {
 		t.Error("keyless")
