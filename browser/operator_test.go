@@ -222,7 +222,7 @@ func (c *clicks) prices(key string) {
 	c.click("main form button.main")
 	c.sees("model swift-1: price.output 2 -> 4")
 	c.click("main form button.main")
-	c.sees("$0.25 in, $4 out per million tokens")
+	c.sees("$0.25 in, $4.00 out per million tokens")
 	c.took("a change of prices", 4)
 	c.click(`main a[href="/console/operator/catalog/revisions/2"]`)
 	c.lookOver("revision")
@@ -231,7 +231,7 @@ func (c *clicks) prices(key string) {
 	c.sees("model swift-1: price.output 4 -> 2")
 	c.shoot("rollback")
 	c.click("dialog[open] button.main")
-	c.sees("$0.25 in, $2 out per million tokens")
+	c.sees("$0.25 in, $2.00 out per million tokens")
 	c.took("rolling it back", 3)
 
 	c.click(menu("/find"))

@@ -130,7 +130,7 @@ func TestLateBodiesAreReadOn(t *testing.T) {
 			if status := say(c, "POST / HTTP/1.1\r\nHost: x\r\n"+head+"\r\n\r\n"); status != 401 {
 				t.Fatalf("answered %d, want 401", status)
 			}
-			if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 				t.Fatalf("the client reads %v; want the end", err)
 			}
 			if _, err := io.Copy(c, stuff(8<<20)); err != nil {

@@ -16,7 +16,7 @@ func TestForbiddenPort(t *testing.T) {
 	if want := "this user may not listen at 127.0.0.1:80 (permission denied): choose a port from 1024 on with --listen"; err.Error() != want {
 		t.Errorf("told %q; want %q", err, want)
 	}
-	if other := errors.New("unknown"); WithAdvice("listen", "127.0.0.1:80", other) != other {
+	if other := errors.New("unknown"); !errors.Is(WithAdvice("listen", "127.0.0.1:80", other), other) {
 		t.Error("an error of another kind is told otherwise")
 	}
 }
