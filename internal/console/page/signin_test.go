@@ -135,6 +135,33 @@ func TestOperatorsSignIn(t *testing.T) {
 	})
 }
 
+// TestSessionsOpenTheirSideAlone: the value of one side's cookie under the name of the
+// other's is nobody's, also that of an operator among the users.
+func TestSessionsOpenTheirSideAlone(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		user, operator := s.SignedIn("op@example.com"), s.Browser()
+		operator.Post("/console/operator/sign-in", "email", "op@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
+		token := s.Operator()
+		for name, c := range map[string]struct {
+			from, to, path string
+			of             *consoletest.Browser
+		}{
+			"a user's":               {"tollgate", "tollgate-op", "/console/operator", user},
+			"an operator's":          {"tollgate-op", "tollgate", "/console", operator},
+			"that of the token":      {"tollgate-op", "tollgate", "/console", token},
+			"an operator's, its own": {"tollgate-op", "tollgate-op", "/console", operator},
+		} {
+			b := s.Browser()
+			b.Cookies[c.to] = &http.Cookie{Name: c.to, Value: c.of.Cookies[c.from].Value}
+			if got := b.Get(c.path); got.Code != http.StatusSeeOther || !strings.HasPrefix(got.Header().Get("Location"), c.path+"/sign-in") {
+				t.Errorf("%s opens %s: %d %s", name, c.path, got.Code, got.Header().Get("Location"))
+			}
+		}
+	})
+}
+
 // TestCookiesOfHTTPS: where users come by https, nothing else gets their cookies.
 func TestCookiesOfHTTPS(t *testing.T) {
 	t.Parallel()
