@@ -362,7 +362,9 @@ func TestOperatorPages(t *testing.T) {
 		}
 		op.open("/console/operator/books")
 		op.press(`form[action$="/books/run"] button`)
-		op.lookOver("books-begun")
+		op.sees("Its result appears here.")
+		op.sees("agree") // without a word from its reader
+		op.lookOver("books")
 		op.open("/console/operator/requests")
 		op.press("tbody a.rowlink")
 		op.lookOver("request")

@@ -121,6 +121,8 @@ func expected() map[string]visited {
 
 		"GET /console/operator":                                  operatorsPage,
 		"GET /console/operator/live":                             operatorsPage,
+		"GET /console/operator/live/lines":                       operatorsPage,
+		"GET /console/operator/live/books":                       operatorsPage,
 		"GET /console/operator/sessions":                         operatorsPage,
 		"GET /console/operator/find":                             operatorsPage,
 		"GET /console/operator/lines":                            operatorsPage,

@@ -14,6 +14,15 @@ import (
 
 // booksPage says whether the books agree.
 type booksPage struct {
+	Now  booksPart
+	Live part.Live
+}
+
+// booksPart is what of it changes by itself, while an audit runs.
+type booksPart struct {
+	Address     string // where it is fetched again
+	Said        string // what the reader is told when it changes
+	Moving      bool
 	State       part.Badge
 	Run         part.Act
 	Last        *part.Facts
@@ -53,18 +62,40 @@ func booksBadge(o operator.AuditOutcome) part.Badge {
 }
 
 func (c *console) books(v *page.Visit) (page.Outgoing, error) {
+	now, err := c.booksNow(v)
+	if err != nil {
+		return nil, err
+	}
+	return page.Whole{Name: "books", Title: "Books", Main: booksPage{Now: now}}.Done(v, map[string]string{
+		"begun": "An audit runs now, beside the service. Its result appears here.",
+		"runs":  "An audit runs already on this node; its result appears here.",
+	}), nil
+}
+
+// liveBooks is the page as it is asked for again.
+func (c *console) liveBooks(v *page.Visit) (page.Outgoing, error) {
+	now, err := c.booksNow(v)
+	if err != nil {
+		return nil, err
+	}
+	return page.Fragment{Name: "booksnow", Main: now}, nil
+}
+
+func (c *console) booksNow(v *page.Visit) (booksPart, error) {
 	var runs []operator.AuditOutcome
 	if err := v.View(func(tx *store.Tx) (err error) {
 		runs, err = operator.AuditsTx(tx, shownAudits)
 		return err
 	}); err != nil {
-		return nil, err
+		return booksPart{}, err
 	}
-	shown := booksPage{Run: part.Act{Action: page.Base + "/operator/books/run", Word: "Run an audit now"}}
+	shown := booksPart{Address: page.Base + "/operator/live/books",
+		Run: part.Act{Action: page.Base + "/operator/books/run", Word: "Run an audit now"}}
 	if len(runs) == 0 {
 		shown.Empty = &part.Empty{Title: "Not run yet",
 			Text: "An audit recomputes every balance, hold and total from the recorded movements, in one snapshot beside the running service."}
 	} else {
+		shown.Moving, shown.Said = runs[0].EndedMS == 0, "The books: "+booksWords(runs[0])+"."
 		shown.lastRun(runs[0])
 	}
 	shown.Runs = part.DataTable{Caption: "Audits", Columns: []part.Column{{Title: "Began"}, {Title: "Books"}, {Title: "Took", Right: true},
@@ -76,13 +107,10 @@ func (c *console) books(v *page.Visit) (page.Outgoing, error) {
 		}
 		shown.Runs.Rows = append(shown.Runs.Rows, part.DataRow{Cells: []any{part.Moment{MS: o.BeganMS}, booksBadge(o), took, o.Name}})
 	}
-	return page.Whole{Name: "books", Title: "Books", Main: shown}.Done(v, map[string]string{
-		"begun": "An audit runs now, beside the service. Its result appears here; reload to see it.",
-		"runs":  "An audit runs already on this node; its result appears here.",
-	}), nil
+	return shown, nil
 }
 
-func (p *booksPage) lastRun(o operator.AuditOutcome) {
+func (p *booksPart) lastRun(o operator.AuditOutcome) {
 	p.State, p.Omitted = booksBadge(o), o.Findings.Omitted
 	facts := part.Facts{{Name: "Began", Value: part.Moment{MS: o.BeganMS}}}
 	switch {

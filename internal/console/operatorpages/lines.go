@@ -19,9 +19,17 @@ import (
 
 // linesPage lists the lines.
 type linesPage struct {
-	Table part.DataTable
-	Empty *part.Empty
-	Nodes string
+	Now  linesPart
+	Live part.Live
+}
+
+// linesPart is what of it changes by itself: all.
+type linesPart struct {
+	Address string // where it is fetched again
+	Said    string // what the reader is told when it changes
+	Table   part.DataTable
+	Empty   *part.Empty
+	Nodes   string
 }
 
 // linePage is one line.
@@ -140,18 +148,44 @@ func (c *console) lines(v *page.Visit) (list []line.Joined, nodes int, err error
 }
 
 func (c *console) listLines(v *page.Visit) (page.Outgoing, error) {
-	list, nodes, err := c.lines(v)
+	now, err := c.linesNow(v)
 	if err != nil {
 		return nil, err
 	}
-	shown := linesPage{Nodes: part.Plural(nodes, "node") + " reported.", Table: linesTable(list, func(l line.Joined) any {
-		return c.lineActs(v, l, list)
-	})}
+	return page.Whole{Name: "lines", Title: "Lines", Main: linesPage{Now: now}}.Done(v, lineWords()), nil
+}
+
+// liveLines is the list as it is asked for again.
+func (c *console) liveLines(v *page.Visit) (page.Outgoing, error) {
+	now, err := c.linesNow(v)
+	if err != nil {
+		return nil, err
+	}
+	return page.Fragment{Name: "linesnow", Main: now}, nil
+}
+
+func (c *console) linesNow(v *page.Visit) (linesPart, error) {
+	list, nodes, err := c.lines(v)
+	if err != nil {
+		return linesPart{}, err
+	}
+	shown := linesPart{Address: page.Base + "/operator/live/lines", Nodes: part.Plural(nodes, "node") + " reported.",
+		Table: linesTable(list, func(l line.Joined) any { return c.lineActs(v, l, list) })}
+	out := 0
+	for _, l := range list {
+		if outOf(l.Status) {
+			out++
+		}
+	}
+	shown.Said = "No line is out of use by itself."
+	if out > 0 {
+		shown.Said = part.Plural(out, "line") + " out of use."
+	}
 	if len(list) == 0 {
 		shown.Empty = &part.Empty{Title: "No lines yet", Text: "A line is a way to a provider, with its models. The catalog names all of them.",
 			Link: &part.Link{Href: page.Base + "/operator/catalog/edit", Text: "Edit the catalog", Button: true, Main: true}}
 	}
-	return page.Whole{Name: "lines", Title: "Lines", Main: shown}.Done(v, lineWords()), nil
+	return shown, nil
 }
 
 func lineWords() map[string]string {

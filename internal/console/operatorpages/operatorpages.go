@@ -81,6 +81,8 @@ func (c *console) handlers() []page.Handler {
 	return []page.Handler{
 		page.Get("/operator", c.home),
 		page.Get("/operator/live", c.liveHome),
+		page.Get("/operator/live/lines", c.liveLines),
+		page.Get("/operator/live/books", c.liveBooks),
 		page.Get("/operator/find", c.find),
 
 		page.Get("/operator/lines", c.listLines),
