@@ -56,7 +56,9 @@ func TestImagesArePinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct{ Services map[string]struct{ Image string } }
+	var file struct {
+		Services map[string]struct{ Image string }
+	}
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
 	}
