@@ -137,6 +137,13 @@ func (p *parser) block(indent, ticks, info string) error {
 	switch {
 	case p.exemptFor != "":
 		p.exempt = append(p.exempt, exemption{start, p.exemptFor})
+		for i, line := range lines {
+			if command, ok := strings.CutPrefix(line, "$ "); ok && words[0] == "console" {
+				if why := differsAtTerminal(command); why != "" {
+					return p.fault(start+1+i, "%s: %s", why, command)
+				}
+			}
+		}
 		return nil
 	case len(words) == 1 && words[0] == "console":
 		return p.console(start, lines)
@@ -182,9 +189,40 @@ func (p *parser) console(start int, lines []string) error {
 	p.steps[last].exit = p.exit
 	for i := first; i <= last; i++ {
 		text := p.steps[i].text
+		if why := differsAtTerminal(text); why != "" {
+			return p.fault(p.steps[i].line, "%s: %s", why, text)
+		}
 		p.steps[i].goesOn = i == last && p.goesOn || strings.HasSuffix(text, " &")
 	}
 	return nil
+}
+
+// differsAtTerminal tells what of a command is taken otherwise where a reader types it than
+// in the tests' shell: history, in double quotes too, and comments, which zsh does not know.
+func differsAtTerminal(command string) string {
+	quote, before := rune(0), ' '
+	text := []rune(command)
+	for i := 0; i < len(text); i++ {
+		r, next := text[i], ' '
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
+		switch {
+		case r == '\\' && quote != '\'':
+			i++
+			r = 'x'
+		case r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case r == '!' && quote != '\'' && !strings.ContainsRune("${[", before) && !strings.ContainsRune(" \t\n=(", next):
+			return "a terminal takes what follows ! for its history: put it into single quotes"
+		case r == '#' && quote == 0 && strings.ContainsRune(" \t\n", before):
+			return "not every shell takes a comment at a terminal: say it in the text"
+		}
+		before = r
+	}
+	return ""
 }
 
 // answer reads the JSON that the command before it prints.

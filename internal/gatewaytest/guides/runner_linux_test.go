@@ -26,6 +26,7 @@ var rightGuides = map[string]string{
 	"file":          "```text notes/a.txt\nhello\n```\n" + block("$ cat notes/a.txt", "hello"),
 	"list":          "1. A step\n   ```console\n   $ echo one\n   one\n   ```\n",
 	"json":          block(`$ echo '{"a": "b c", "d":[1,2]}'`) + "```json\n{\n  \"a\": \"b c\",\n  \"d\": [1, …]\n}\n```\n",
+	"signs":         block(`$ echo 'Hello!"' "a # b" a#b "\!" ${!HOME*} [!a]; true & wait $!; ! false`, `Hello!" a # b a#b \! HOME [!a]`),
 	"hidden":        "<!-- run: A=$(echo 7)\nB=8 -->\n" + block("$ echo $A $B", "7 8"),
 	"fails":         "<!-- exit: 3 -->\n" + block("$ echo no; (exit 3)", "no"),
 	"not run":       "<!-- not run: no machine has it -->\n" + block("$ halt"),
@@ -68,6 +69,9 @@ var wrongGuides = map[string]struct{ text, says string }{
 	"package of no set": {block("$ npm install openai"), "npm: openai is in none of the sets that the guide names"},
 	"other use of npm":  {block("$ npm init -y"), "npm: guides have 'npm install [-g] NAME...' alone"},
 	"second of two":     {block("$ true", "$ false"), "guide.md:3: $ false"},
+	"history":           {block(`$ echo "Hello!\"`), "guide.md:2: a terminal takes what follows ! for its history"},
+	"comment":           {block("$ true # and so on"), "guide.md:2: not every shell takes a comment"},
+	"comment, not run":  {"<!-- not run: a reason -->\n" + block("$ true # and so on"), "guide.md:3: not every shell takes a comment"},
 	"exit of the first": {"<!-- exit: 1 -->\n" + block("$ false", "$ false"), "guide.md:3: $ false\nexit code 1, not 0"},
 }
 
