@@ -206,14 +206,21 @@ func (b *tab) fill(selector, text string) {
 	b.do(chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// sees waits until a text is on the page.
+// sees waits until a text is on the page. A page that another one just took the place of
+// is asked in vain: its successor is asked.
 func (b *tab) sees(text string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.PollFunction[bool](`(text) => document.body.innerText.includes(text)`,
-		chromedp.WithPollingArgs(text))); err != nil {
-		b.fail(fmt.Errorf("no %q: %w", text, err))
+	for {
+		_, err := chromedp.Run(ctx, chromedp.PollFunction[bool](`(text) => document.body.innerText.includes(text)`,
+			chromedp.WithPollingArgs(text)))
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "Cannot find context") || ctx.Err() != nil {
+			b.fail(fmt.Errorf("no %q: %w", text, err))
+		}
 	}
 }
 
