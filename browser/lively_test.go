@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
 // call sends a body to the API with the demo account's key and returns what was
@@ -131,6 +133,7 @@ func TestLivelyAccount(t *testing.T) {
 		for _, p := range livelyPages {
 			b.open(p.path)
 			b.lookOver(p.name)
+			b.fits(p.name)
 			if inner := firsts[p.name]; inner != "" {
 				b.press("tbody a.rowlink")
 				b.lookOver(inner)
@@ -142,5 +145,19 @@ func TestLivelyAccount(t *testing.T) {
 		b.open("/console/jobs?status=succeeded&kind=image")
 		b.press(".tile h3 a")
 		b.lookOver("job")
+	}
+}
+
+// fits sees that no table has to be pushed sideways, and that the tiles of a gallery are of
+// a size.
+func (b *tab) fits(name string) {
+	b.t.Helper()
+	if wide := run(b, chromedp.Evaluate[string](`[...document.querySelectorAll(".tablewrap")].filter((one) => one.checkVisibility() &&
+		one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel).join()`)); wide != "" {
+		b.t.Errorf("%s: wider than the screen: %s", name, wide)
+	}
+	if sizes := run(b, chromedp.Evaluate[float64](`new Set([...document.querySelectorAll(".tile .picture")]
+		.map((one) => Math.round(one.getBoundingClientRect().height))).size`)); sizes > 1 {
+		b.t.Errorf("%s: the tiles have %v heights", name, sizes)
 	}
 }
