@@ -17,17 +17,6 @@ func (b *tab) choose(selector, value string) {
 		selector, value)))
 }
 
-// holds waits until a script says true.
-func (b *tab) holds(script string) {
-	b.t.Helper()
-	deadline := time.Now().Add(3 * stepTimeout)
-	for !run(b, chromedp.Evaluate[bool](script)) {
-		if time.Now().After(deadline) {
-			b.fail(fmt.Errorf("never true: %s", script))
-		}
-	}
-}
-
 // TestPlayground: a chat streams, thinks apart and is stopped; what it cost is
 // there after it; a picture and a clip are made and play; the gallery shows them.
 func TestPlayground(t *testing.T) {
@@ -35,7 +24,7 @@ func TestPlayground(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	inLooks(t, looks, func(t *testing.T, g *gateway, look look) {
+	inLooks(t, looks[:2], func(t *testing.T, g *gateway, look look) {
 		b := open(t, g, look.theme, look.width)
 		b.signIn()
 		b.open("/console/jobs")
@@ -87,14 +76,16 @@ func (b *tab) make(kind, prompt string) {
 	b.sees("It works until")
 }
 
-// plays sees that a clip plays.
+// plays sees that a clip plays. It is asked from outside: a clip's own page runs no scripts.
 func (b *tab) plays(clip string) {
 	b.t.Helper()
 	run(b, chromedp.Evaluate[any](`(`+clip+`.muted = true, `+clip+`.play().catch(() => 0), 0)`))
-	b.holds(clip + `.currentTime > 0 && ` + clip + `.videoWidth > 0`)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.size = 0 // what is played by hand is no part of the page
+	deadline := time.Now().Add(3 * stepTimeout)
+	for !run(b, chromedp.Evaluate[bool](clip+`.currentTime > 0 && `+clip+`.videoWidth > 0`)) {
+		if time.Now().After(deadline) {
+			b.fail(fmt.Errorf("%s does not play", clip))
+		}
+	}
 }
 
 // gallery looks at the jobs.

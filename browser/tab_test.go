@@ -82,9 +82,10 @@ type tab struct {
 	g      *gateway
 	called string // what tells its pictures from those of the test's other tabs; may be empty
 
-	mu   sync.Mutex
-	bad  []string
-	size float64 // bytes that came since the last open, headers too
+	mu     sync.Mutex
+	bad    []string
+	size   float64                    // bytes that came since the last open, headers too, without those of clips
+	played map[network.RequestID]bool // requests for clips
 }
 
 // open opens a tab. theme is light or dark, width that of the screen.
@@ -96,7 +97,7 @@ func open(t *testing.T, g *gateway, theme string, width int64) *tab {
 	}
 	ctx, cancel := chromedp.NewContext(whole.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx, g: g}
+	b := &tab{t: t, ctx: ctx, g: g, played: map[network.RequestID]bool{}}
 	if err := chromedp.Listen(ctx, b.see); err != nil {
 		t.Fatalf("no browser: %v", err)
 	}
@@ -128,8 +129,13 @@ func (b *tab) see(event any) {
 			!strings.HasPrefix(e.Request.URL, b.g.url+"/") {
 			b.bad = append(b.bad, "asks "+e.Request.URL)
 		}
+		if e.Type == network.ResourceTypeMedia {
+			b.played[e.RequestID] = true
+		}
 	case *network.EventLoadingFinished:
-		b.size += e.EncodedDataLength
+		if !b.played[e.RequestID] {
+			b.size += e.EncodedDataLength
+		}
 	}
 }
 
@@ -206,20 +212,32 @@ func (b *tab) fill(selector, text string) {
 	b.do(chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// sees waits until a text is on the page. A page that another one just took the place of
-// is asked in vain: its successor is asked.
+// sees waits until a text is on the page.
 func (b *tab) sees(text string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
+	b.until(fmt.Sprintf("no %q", text), `(text) => document.body?.innerText.includes(text)`, text)
+}
+
+// holds waits until a script says true.
+func (b *tab) holds(script string) {
+	b.t.Helper()
+	b.until("never true: "+script, `() => `+script)
+}
+
+// until asks the page until a function of it says true. A page that another one has just
+// taken the place of is asked in vain: its successor is asked.
+func (b *tab) until(otherwise, function string, args ...any) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 3*stepTimeout)
 	defer cancel()
 	for {
-		_, err := chromedp.Run(ctx, chromedp.PollFunction[bool](`(text) => document.body.innerText.includes(text)`,
-			chromedp.WithPollingArgs(text)))
+		_, err := chromedp.Run(ctx, chromedp.PollFunction[bool](function,
+			chromedp.WithPollingArgs(args...), chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(0)))
 		if err == nil {
 			return
 		}
-		if !strings.Contains(err.Error(), "Cannot find context") || ctx.Err() != nil {
-			b.fail(fmt.Errorf("no %q: %w", text, err))
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") && !strings.Contains(err.Error(), "navigated") {
+			b.fail(fmt.Errorf("%s: %w", otherwise, err))
 		}
 	}
 }
