@@ -37,7 +37,7 @@ func TestInvitation(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	inLooks(t, looks[:2], func(t *testing.T, g *gateway, look look) {
+	inLooks(t, func(t *testing.T, g *gateway, look look) {
 		op := open(t, g, look.theme, look.width)
 		op.operator()
 		op.open("/console/operator/accounts/new")
@@ -110,7 +110,7 @@ func TestColleague(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	inLooks(t, looks[:2], func(t *testing.T, g *gateway, look look) {
+	inLooks(t, func(t *testing.T, g *gateway, look look) {
 		b := open(t, g, look.theme, look.width)
 		b.open("/console/sign-in")
 		b.signIn()

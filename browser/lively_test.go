@@ -126,7 +126,7 @@ func TestLivelyAccount(t *testing.T) {
 	t.Parallel()
 	g := start(t)
 	g.life(t)
-	for _, l := range []look{{"light", 1280}, {"dark", 390}, {"light", 320}, {"dark", 640}} {
+	for _, l := range []look{{"dark", 1280}, {"light", 390}, {"light", 320}, {"dark", 640}} {
 		b := open(t, g, l.theme, l.width)
 		b.called = fmt.Sprintf("%s-%d", l.theme, l.width)
 		b.signIn()

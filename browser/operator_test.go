@@ -279,7 +279,7 @@ func TestProviderGoesDown(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	inLooks(t, looks[:2], func(t *testing.T, g *gateway, look look) {
+	inLooks(t, func(t *testing.T, g *gateway, look look) {
 		p := answering(t)
 		b := &clicks{tab: open(t, g, look.theme, look.width)}
 		b.operator()
@@ -343,7 +343,7 @@ func TestOperatorPages(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	inLooks(t, looks, func(t *testing.T, g *gateway, look look) {
+	inLooks(t, func(t *testing.T, g *gateway, look look) {
 		for range 3 {
 			g.ask(t, g.key)
 		}
