@@ -48,7 +48,7 @@ func (j *Jobs) overdue(ctx context.Context) (bool, error) {
 // waitedTooLong is why jobs past the start limit fail.
 func (j *Jobs) waitedTooLong() row.JobError {
 	return row.JobError{Code: fault.UpstreamError,
-		Message: fmt.Sprintf("The job waited %s without starting. You were not charged. Please submit it again later.", j.opts.StartLimit)}
+		Message: fmt.Sprintf("The job waited %s without starting. You were not charged. Submit it again later.", j.opts.StartLimit)}
 }
 
 // disabled fails queued jobs of disabled accounts.
@@ -80,7 +80,7 @@ func (j *Jobs) disabled(ctx context.Context) (bool, error) {
 // disabledAccount is why jobs of a disabled account fail.
 func disabledAccount() row.JobError {
 	return row.JobError{Code: fault.UpstreamError,
-		Message: "The account was disabled before the job started. You were not charged. Please ask the operator."}
+		Message: "The account was disabled before the job started. You were not charged. Ask the operator."}
 }
 
 // maxForgotten bounds the records that are removed in one transaction.
@@ -114,7 +114,7 @@ func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
 		now := j.opts.Catalog.Current()
 		return rec.Revision <= now.Revision && !made(now, model)
 	}, row.JobError{Code: fault.UpstreamError,
-		Message: "The model is no longer served. You were not charged. Please submit the job with another model."})
+		Message: "The model is no longer served. You were not charged. Submit the job with another model."})
 }
 
 // failSome ends some queued jobs; true: there may be more.

@@ -281,7 +281,7 @@ func (a *admission) Undo() ledger.EndRider {
 		return nil
 	}
 	return a.jobs.ending(a.rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true,
-		Message: "The service could not confirm this submission, so it was taken back. You were not charged. Please submit it again."})
+		Message: "The service could not confirm this submission, so it was taken back. You were not charged. Submit it again."})
 }
 
 // oldest returns the end of the oldest record that is kept. No record is given

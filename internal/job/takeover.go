@@ -148,7 +148,7 @@ func (j *Jobs) goOn(ctx context.Context, w *worker) (err error) {
 	j.metrics.step(row.StepTakenOver)
 	if w.run.Fence > maxFences {
 		j.endAll(ctx, []*ending{j.ending(w.rec, nil, w.run.Fence, row.JobError{Code: fault.UpstreamError,
-			Message: "The job could not be brought to an end. You were not charged. Please submit it again."})})
+			Message: "The job could not be brought to an end. You were not charged. Submit it again."})})
 		return nil
 	}
 	if w.snapshot, err = j.opts.Catalog.At(ctx, w.run.Revision); err != nil {
