@@ -64,12 +64,15 @@ const (
 	firstSeq, lastSeq = 100, 5000
 )
 
-// models are what the account uses: one has a long name, and one is gone.
-var models = []struct {
+// model is one that the account uses.
+type model struct {
 	name, endpoint string
 	cost           money.Amount // of a request
 	each           int64        // requests a day, on the busiest
-}{
+}
+
+// models are what the account uses: one has a long name, and one is gone.
+var models = []model{
 	{"sandbox-chat", "/v1/chat/completions", 2_730_000, 400},
 	{"sandbox-reasoner", "/v1/responses", 41_000_000, 90},
 	{"sandbox-messages", "/native/v1/messages", 63_000_000, 40},
@@ -80,13 +83,16 @@ var models = []struct {
 	{"sandbox-old", "/v1/chat/completions", 100, 3},
 }
 
-// endings are how requests of the past ended, one after the other.
-var endings = []struct {
+// ending is how a request of the past ended.
+type ending struct {
 	status   int
 	outcome  int // 1 billed, 2 failed, 3 client left, 4 refused
 	code     string
 	attempts string
-}{
+}
+
+// endings are how requests of the past ended, one after the other.
+var endings = []ending{
 	{200, 1, "", `[{"line":"x","status":200,"duration_ms":1400}]`},
 	{200, 1, "", `[{"line":"x","status":200,"duration_ms":640}]`},
 	{200, 1, "", `[{"line":"x","status":502,"code":"upstream_timeout","cause":"x","duration_ms":60000},
@@ -110,12 +116,13 @@ type writer struct {
 	account string
 	nowMS   int64
 	balance money.Amount
+	spent   money.Amount // by what spend wrote, the requests of the log among it
 	seq     int64
 	keys    []string
 }
 
 func (w *writer) write() error {
-	for _, step := range []func() error{w.begin, w.makeKeys, w.spend, w.call, w.move, w.deliver} {
+	for _, step := range []func() error{w.begin, w.makeKeys, w.spend, w.move, w.call, w.deliver} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -212,6 +219,7 @@ func (w *writer) spend() error {
 			}
 			all, failures, cost = all+requests, failures+failed, cost+charged
 		}
+		w.spent += money.Amount(cost)
 		if err := w.exec(`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
 			day, day_cost_nano, day_requests, day_billed, day_failed) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $11, $12, $13)`,
 			w.account, m.name, cost, all, all-failures, failures, all*812, all*207, today, int64(m.cost)*m.each/2, m.each/2, m.each/2-1,
@@ -225,12 +233,12 @@ func (w *writer) spend() error {
 // call writes the request log of the last days, the newest a few minutes old.
 func (w *writer) call() error {
 	for n := range calls {
-		m, end := models[n%3], endings[(n*7)%len(endings)]
+		m, end := called(n)
 		created := w.ago(time.Duration(calls-n) * 31 * time.Minute)
 		took, prompt, answer := int64(400+n*37%3000), int64(900+n*113%4000), int64(200+n*71%900)
-		cost := m.cost
-		if end.outcome != 1 {
-			cost, prompt, answer = 0, 0, 0
+		cost := costOf(n)
+		if cost == 0 {
+			prompt, answer = 0, 0
 		}
 		if end.outcome == 4 {
 			took = 3
@@ -253,6 +261,24 @@ func (w *writer) call() error {
 	return w.exec(`UPDATE ledger_account SET balance_nano = $1 WHERE id = $2`, int64(w.balance), w.account)
 }
 
+// roundUp is what is paid for what was spent: whole invoices of 50 USD.
+func roundUp(spent money.Amount) money.Amount {
+	const invoice = 50 * money.USD
+	return (spent + invoice - 1) / invoice * invoice
+}
+
+// called is what request n of the log asked for, and how it ended.
+func called(n int) (model, ending) { return models[n%3], endings[(n*7)%len(endings)] }
+
+// costOf is what request n of the log was charged.
+func costOf(n int) money.Amount {
+	m, end := called(n)
+	if end.outcome != 1 {
+		return 0
+	}
+	return m.cost
+}
+
 // revisionOf is the catalog by which a request was priced; 0: by none.
 func revisionOf(outcome int) int {
 	if outcome == 4 {
@@ -261,16 +287,22 @@ func revisionOf(outcome int) int {
 	return 1
 }
 
-// move writes a credit, and one that was taken back in part.
+// move writes the credits that paid for it all, one of which was taken back in part,
+// and leaves the balance that there was before the first request of the log.
 func (w *writer) move() error {
+	const over = 5 * money.USD
+	w.balance += roundUp(w.spent) - w.spent
+	for n := range calls {
+		w.balance += costOf(n)
+	}
 	for i, m := range []struct {
 		kind   string
 		amount money.Amount
 		note   string
 		ago    time.Duration
 	}{
-		{"credit", 50 * money.USD, "invoice 1043, paid by transfer", 40 * day},
-		{"take_back", -5 * money.USD, "invoice 1043 was 45 USD", 39 * day},
+		{"credit", roundUp(w.spent) + over, "invoice 1043, paid by transfer", 59 * day},
+		{"take_back", -over, "invoice 1043 was 5 USD less", 58 * day},
 	} {
 		if err := w.exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
 			VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, at("mov_", w.ago(m.ago), i), w.account, 10+i, m.kind, int64(m.amount),
