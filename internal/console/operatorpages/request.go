@@ -104,7 +104,7 @@ func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
 func (p *requestPage) receipt(f foundRequest) {
 	r := f.Receipt
 	bill := show.Bill(r, f.model)
-	p.State, p.Attempts, p.Bill, p.Reply = show.Status(r.Status, r.Code), attemptsTable(r.Attempts), &bill, reply(r)
+	p.State, p.Attempts, p.Bill, p.Reply = show.Status(r.Status, r.Code), attemptsTable(r.Attempts), &bill, show.Reply(r)
 	var traced []row.TracedAttempt
 	if len(p.Attempts.Rows) > 0 && json.Unmarshal(r.Attempts, &traced) == nil && len(traced) > 0 && traced[0].Submitted > 0 {
 		for i := range traced {
@@ -163,7 +163,7 @@ func (p *requestPage) keptCharge(k movement.Charge, owner string) {
 	if k.Job != "" {
 		p.Facts = append(p.Facts, part.Fact{Name: "Job", Value: part.Ident{ID: k.Job, Href: page.Base + "/operator/jobs/" + k.Job}})
 	}
-	p.Reply, p.Refund = replyOfCharge(k), refundLink(k.Account, k.Request, k.Amount)
+	p.Reply, p.Refund = show.ReplyOfCharge(k), refundLink(k.Account, k.Request, k.Amount)
 }
 
 // takenOf says what the providers of a request take of what was charged.

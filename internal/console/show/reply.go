@@ -1,4 +1,4 @@
-package operatorpages
+package show
 
 import (
 	"fmt"
@@ -12,16 +12,16 @@ import (
 	"tollgate/internal/ledger/movement"
 )
 
-// reply is a text for a customer who asks about a request: what became of it, what it
+// Reply is a text for a customer who asks about a request: what became of it, what it
 // cost, and what helps. It names no line, and no word of a provider.
-func reply(r ledger.Receipt) part.Snippets {
+func Reply(r ledger.Receipt) part.Snippets {
 	came := time.UnixMilli(r.CreatedMS).UTC().Format("2 January 2006, 15:04:05") + " UTC"
 	about := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, came, part.Dashed(r.Model))
-	return replySnippet("Hello,", about, became(r), cost(r))
+	return replySnippet("Hello,", about, endInWords(r), costInWords(r))
 }
 
-// replyOfCharge is reply for a request whose row of the log is gone.
-func replyOfCharge(c movement.Charge) part.Snippets {
+// ReplyOfCharge is Reply for a request whose row of the log is gone.
+func ReplyOfCharge(c movement.Charge) part.Snippets {
 	ended := time.UnixMilli(c.EndedMS).UTC().Format("2 January 2006, 15:04:05") + " UTC"
 	return replySnippet("Hello,", fmt.Sprintf("about your request %s, which ended on %s (model %s):", c.Request, ended, part.Dashed(c.Model)),
 		fmt.Sprintf("You were charged $%s for it. Its details are not kept any more.", c.Amount))
@@ -32,8 +32,8 @@ func replySnippet(paragraphs ...string) part.Snippets {
 	return part.Snippets{ID: "reply", Tabs: []part.Snippet{{Name: "Answer", Text: text, Prose: true}}}
 }
 
-// became says how a request ended.
-func became(r ledger.Receipt) string {
+// endInWords says how a request ended.
+func endInWords(r ledger.Receipt) string {
 	code := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, r.Code))
 	switch {
 	case r.Outcome == ledger.Closed:
@@ -45,15 +45,15 @@ func became(r ledger.Receipt) string {
 	case r.Outcome == ledger.Billed:
 		return "It was answered after " + part.Span(r.DurationMS) + "."
 	case r.Outcome == ledger.Refused:
-		return "It was refused with " + code + why(r.Code)
+		return "It was refused with " + code + codeInWords(r.Code)
 	case r.Job != "":
 		return "Its job failed (" + r.Code + "): " + fault.LookupJob(fault.Code(r.Code)).Told
 	}
-	return "It failed with " + code + why(r.Code)
+	return "It failed with " + code + codeInWords(r.Code)
 }
 
-// why says what a code means and what helps; of a provider's own code we know nothing.
-func why(code string) string {
+// codeInWords says what a code means and what helps; of a provider's own code we know nothing.
+func codeInWords(code string) string {
 	row, known := fault.Lookup(fault.Code(code))
 	if !known {
 		return ". The answer had the words of the model's provider, which say what to change."
@@ -61,8 +61,8 @@ func why(code string) string {
 	return ": " + strings.ReplaceAll(row.When+". "+row.Do, "`", "")
 }
 
-// cost says what a request was charged, and what became of the hold.
-func cost(r ledger.Receipt) string {
+// costInWords says what a request was charged, and what became of the hold.
+func costInWords(r ledger.Receipt) string {
 	if r.Outcome != ledger.Billed {
 		if r.Held > 0 {
 			return "You were not charged: the $" + r.Held.String() + " that were held for it were given back."
