@@ -377,6 +377,10 @@ func TestOperatorPages(t *testing.T) {
 			op.open(at + "?view=" + view)
 			op.lookOver("account-" + view)
 		}
+		op.open(at + "?view=keys")
+		op.press("tbody a.rowlink")
+		op.sees("Its requests")
+		op.lookOver("key")
 	})
 }
 

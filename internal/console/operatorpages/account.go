@@ -76,7 +76,7 @@ func noteForm(a account.Account) part.Inputs {
 
 func accountKeyForm(id, once string) part.Inputs {
 	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/keys", Submit: "Create key", Fields: []part.FormField{
-		{Name: "name", Label: "Name", Hint: "What uses it. The account's users set its limits; you find them on the key here."},
+		{Name: "name", Label: "Name", Hint: "What uses it. Limits are set on the key's page, by you or the account's users."},
 		{Name: "once", Kind: part.Unshown, Value: once, Prefix: "key-"},
 	}}
 }
@@ -134,7 +134,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		"enabled":  "The account works again.",
 		"factor":   "The second factor is off: the password alone signs this user in, who can set it up anew.",
 		"user":     "Done. Nothing is mailed: tell the user yourself.",
-		"key":      "Done. It holds from the next request on.",
+		"deleted":  "The key is deleted: it answers 401 from now on.",
 	}), nil
 }
 
@@ -234,20 +234,6 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 	return nil
 }
 
-// keysTable lists keys, with what can be done.
-func keysTable(keys []account.Key) part.DataTable {
-	t := show.Keys(keys)
-	t.Columns = append(t.Columns, part.Column{Title: "Change"})
-	for i, k := range keys {
-		change := part.Act{Action: page.Base + "/operator/keys/" + k.ID + "/disable", Word: "Disable", About: show.KeyName(k)}
-		if k.Ledger.Limits.Disabled {
-			change = part.Act{Action: page.Base + "/operator/keys/" + k.ID + "/enable", Word: "Enable", About: show.KeyName(k)}
-		}
-		t.Rows[i].Cells = append(t.Rows[i].Cells, change)
-	}
-	return t
-}
-
 // deliveriesTable lists deliveries with where they went, and what can be done.
 func deliveriesTable(list []webhook.Delivery) part.DataTable {
 	t := show.Deliveries(list)
@@ -300,22 +286,4 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	return c.sending("Key created", a, nil, secret, operator.Credit{}), nil
-}
-
-func (c *console) disableKey(v *page.Visit) (page.Outgoing, error) { return c.switchKey(v, true) }
-func (c *console) enableKey(v *page.Visit) (page.Outgoing, error)  { return c.switchKey(v, false) }
-
-func (c *console) switchKey(v *page.Visit, disabled bool) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
-	defer c.Keys.Forget(v.PathID())
-	var k account.Key
-	if err := v.Update(func(tx *store.Tx) (err error) {
-		k, err = operator.ChangeKeyTx(tx, show.By(v), v.PathID(), func(s *account.KeySettings) error { s.Disabled = disabled; return nil })
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return page.Redirect(page.Base + "/operator/accounts/" + k.Account + "?view=keys&done=key"), nil
 }

@@ -108,7 +108,7 @@ func TestAccountsAreChangedAndFound(t *testing.T) {
 		b.Get("/console/operator/accounts?q=nobody").Want(t, http.StatusOK, "No account has this")
 		b.Get("/console/operator/accounts?q="+id).Want(t, http.StatusOK, "ada")
 		for q, target := range map[string]string{
-			id: path, "ADA@": path, "ada": path, k.ID: path + "?view=keys", k.Hint: path + "?view=keys",
+			id: path, "ADA@": path, "ada": path, k.ID: "/console/operator/keys/" + k.ID, k.Hint: "/console/operator/keys/" + k.ID,
 			s.Users["ada@example.com"].ID: path + "?view=users", "req_1": "/console/operator/requests/req_1",
 			"job_1": "/console/operator/jobs/job_1", "sandbox": "/console/operator/lines/sandbox",
 			"sandbox-chat": "/console/operator/usage?model=sandbox-chat",
@@ -136,7 +136,7 @@ func TestAccountsAreChangedAndFound(t *testing.T) {
 		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
 		b.Get(path+"?done=disabled").Want(t, http.StatusOK, "its keys answer 401", "/enable")
 		b.Post(path+"/enable").Want(t, http.StatusSeeOther)
-		b.Post("/console/operator/keys/"+k.ID+"/disable").Want(t, http.StatusSeeOther, "view=keys")
+		b.Post("/console/operator/keys/"+k.ID+"/disable").Want(t, http.StatusSeeOther, "done=disabled")
 		b.Get(path+"?view=keys").Want(t, http.StatusOK, "disabled")
 		b.Post(path+"/users", "email", "eve@example.com", "password", "short").Want(t, http.StatusUnprocessableEntity, "eve@example.com")
 		b.Post(path+"/users", "email", "eve@example.com", "password", "long enough").Want(t, http.StatusSeeOther, "done=user")

@@ -132,13 +132,13 @@ func (p *findPage) lookTx(tx *store.Tx, v *page.Visit, q string) (target string,
 	case len(accounts) == 1 && len(keys) == 0:
 		return "/operator/accounts/" + accounts[0].ID, nil
 	case len(keys) == 1 && len(accounts) == 0:
-		return "/operator/accounts/" + keys[0].Account + "?view=keys", nil
+		return keyPath(keys[0].ID), nil
 	}
 	names, err := accountNamesTx(tx, keys, func(k account.Key) string { return k.Account })
 	p.Accounts = accountsTable(accounts)
 	p.Keys = part.DataTable{Caption: "Keys", Columns: []part.Column{{Title: "Key"}, {Title: "Name"}, {Title: "Account"}}}
 	for _, k := range keys {
-		p.Keys.Rows = append(p.Keys.Rows, part.DataRow{Href: page.Base + "/operator/accounts/" + k.Account + "?view=keys",
+		p.Keys.Rows = append(p.Keys.Rows, part.DataRow{Href: page.Base + keyPath(k.ID),
 			Cells: []any{part.Text{Text: k.Hint, Mono: true}, show.KeyName(k), owner(names, k.Account)}})
 	}
 	return "", err

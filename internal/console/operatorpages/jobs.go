@@ -165,12 +165,13 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names, keys map[string]string
+	var names map[string]string
+	var key any
 	if err := v.View(func(tx *store.Tx) (err error) {
 		if names, err = account.NamesTx(tx, []string{r.Account}); err != nil {
 			return err
 		}
-		keys, err = account.KeyNamesTx(tx, []string{r.Key})
+		key, err = keyLinkTx(tx, r.Key)
 		return err
 	}); err != nil {
 		return nil, err
@@ -178,7 +179,7 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 	shown := jobPage{ID: r.ID, State: r.badge(), Attempts: tracedTable(r.Attempts), Acts: jobActs(v, r)}
 	shown.Facts = part.Facts{{Name: "Model", Value: r.Model},
 		{Name: "Account", Value: accountLink(r.Account, names[r.Account], "")},
-		{Name: "Key", Value: accountLink(r.Account, keys[r.Key], "keys")},
+		{Name: "Key", Value: key},
 		{Name: "Request", Value: part.Ident{ID: r.Request, Href: page.Base + "/operator/requests/" + r.Request}},
 		{Name: "Line", Value: lineLink(r.Line)}, {Name: "On hold", Value: part.Money{Amount: r.Held}},
 		{Name: "Charged", Value: part.Money{Amount: r.Cost}}, {Name: "Node", Value: part.Dashed(r.Node)},

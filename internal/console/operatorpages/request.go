@@ -47,7 +47,7 @@ type foundRequest struct {
 	ledger.Receipt
 	kept  *movement.Charge // where the log has forgotten it
 	owner string           // its account's name
-	key   string           // its key's
+	key   any              // leads to its key
 	model *catalog.Model   // as it was priced; nil: it was not
 }
 
@@ -70,11 +70,10 @@ func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error)
 	if err != nil {
 		return f, err
 	}
-	keys, err := account.KeyNamesTx(tx, []string{f.Key})
-	if err != nil {
+	f.owner = names[f.Account]
+	if f.key, err = keyLinkTx(tx, f.Key); err != nil {
 		return f, err
 	}
-	f.owner, f.key = names[f.Account], keys[f.Key]
 	if f.Revision > 0 {
 		if f.model, err = c.archive.ModelTx(tx, f.Revision, f.Model); errors.Is(err, catalog.ErrNoRevision) {
 			err = nil
@@ -123,7 +122,7 @@ func (p *requestPage) receipt(f foundRequest) {
 		add("Account", accountLink(r.Account, f.owner, ""))
 	}
 	if r.Key != "" {
-		add("Key", accountLink(r.Account, f.key, "keys"))
+		add("Key", f.key)
 		add("Key id", part.Ident{ID: r.Key, Href: page.Base + "/operator/requests?key=" + url.QueryEscape(r.Key)})
 	}
 	add("Model", r.Model)

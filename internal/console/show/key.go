@@ -62,3 +62,18 @@ func keyLimits(k account.Key) part.Text {
 	}
 	return part.Text{Text: strings.Join(limits, ", ")}
 }
+
+// KeyFigures are what a key came to.
+func KeyFigures(k account.Key) part.FigureRow {
+	return part.FigureRow{
+		{Label: "Spent today (UTC)", Value: part.Money{Amount: k.Ledger.SpentToday}},
+		{Label: "Spent in all", Value: part.Money{Amount: k.Ledger.Spent}},
+		{Label: "On hold", Value: part.Money{Amount: k.Ledger.Held}},
+	}
+}
+
+// KeyFacts tell which key it is.
+func KeyFacts(k account.Key) part.Facts {
+	return part.Facts{{Name: "Key", Value: part.Text{Text: k.Hint, Mono: true}}, {Name: "Id", Value: part.Ident{ID: k.ID}},
+		{Name: "Last use", Value: part.Moment{MS: k.Ledger.LastUsedMS}}, {Name: "Created", Value: part.Moment{MS: k.CreatedMS}}}
+}

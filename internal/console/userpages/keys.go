@@ -4,18 +4,14 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"tollgate/internal/account"
-	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
-	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
-	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
@@ -94,84 +90,11 @@ func keysTable(list []account.Key) part.DataTable {
 	return t
 }
 
-// keyForm asks for the settings of a key. Its names are those of the API.
+// keyForm asks for the settings of a key.
 func (c *console) keyForm(action, submit string) part.Inputs {
-	f := part.Inputs{Action: action, Submit: submit, Cancel: page.Base + "/keys", Fields: []part.FormField{
-		{Name: "name", Label: "Name", Hint: "What uses it, for example backend."},
-		{Name: "rpm", Label: "Requests per minute", Numeric: true, Hint: "Empty: no limit. More answer 429."},
-		{Name: "daily_budget_usd", Label: "Daily budget", Before: "$", Numeric: true, Hint: "Per UTC day. Empty: no limit. More answer 402."},
-		{Name: "total_limit_usd", Label: "Total limit", Before: "$", Numeric: true, Hint: "Over the key's life. Empty: no limit."},
-		{Name: "allowed_models", Label: "Models", Kind: part.Checks, Hint: "None chosen: all models."},
-		{Name: "allowed_ips", Label: "Addresses", Kind: part.Area,
-			Hint: "One IP address or CIDR a line, from which the key may be used. Empty: from anywhere."},
-	}}
-	for _, m := range c.Catalog.Current().Models() {
-		if m.State != catalog.StateRetired {
-			models := f.Field("allowed_models")
-			models.Options = append(models.Options, part.Option{Value: m.ID, Label: m.ID})
-		}
-	}
+	f := show.KeyForm(c.Catalog.Current(), action, submit)
+	f.Cancel = page.Base + "/keys"
 	return f
-}
-
-// fillKeyForm shows what is set now. A model that the catalog has no more stays a
-// choice: it is in the list until somebody takes it out.
-func fillKeyForm(f *part.Inputs, k account.Key) {
-	l := k.Ledger.Limits
-	f.Field("name").Value = k.Name
-	if l.RPM != nil {
-		f.Field("rpm").Value = strconv.FormatInt(*l.RPM, 10)
-	}
-	for name, amount := range map[string]*money.Amount{"daily_budget_usd": l.DailyBudget, "total_limit_usd": l.TotalLimit} {
-		if amount != nil {
-			f.Field(name).Value = amount.String()
-		}
-	}
-	models := f.Field("allowed_models")
-	for _, allowed := range k.AllowedModels {
-		known := false
-		for i := range models.Options {
-			if models.Options[i].Value == allowed {
-				models.Options[i].On, known = true, true
-			}
-		}
-		if !known {
-			models.Options = append(models.Options, part.Option{Value: allowed, Label: allowed + " (not offered any more)", On: true})
-		}
-	}
-	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")
-}
-
-// keySettings reads a form's settings; what is wrong names its field.
-func keySettings(f *part.Inputs, s *account.KeySettings) error {
-	s.Name = f.Field("name").Value
-	s.RPM, s.DailyBudget, s.TotalLimit, s.AllowedModels, s.AllowedIPs = nil, nil, nil, nil, nil
-	if text := strings.TrimSpace(f.Field("rpm").Value); text != "" {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 1 {
-			return fault.At(fault.InvalidRequest, "rpm", "Requests per minute is a whole number from 1, or empty for no limit.")
-		}
-		s.RPM = &n
-	}
-	for name, amount := range map[string]**money.Amount{"daily_budget_usd": &s.DailyBudget, "total_limit_usd": &s.TotalLimit} {
-		text := strings.TrimPrefix(strings.TrimSpace(f.Field(name).Value), "$")
-		if text == "" {
-			continue
-		}
-		value, err := money.Parse(strings.TrimSpace(text))
-		if err != nil || value < 0 {
-			return fault.At(fault.InvalidRequest, name,
-				"%s is an amount of US dollars, for example 5 or 0.25, or empty for no limit.", f.Field(name).Label)
-		}
-		*amount = &value
-	}
-	for _, o := range f.Field("allowed_models").Options {
-		if o.On {
-			s.AllowedModels = append(s.AllowedModels, o.Value)
-		}
-	}
-	s.AllowedIPs = append(s.AllowedIPs, strings.Fields(f.Field("allowed_ips").Value)...)
-	return nil
 }
 
 func (c *console) newKeyForm(once string) part.Inputs {
@@ -195,7 +118,7 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 	var secret string
 	create := func() error {
 		var settings account.KeySettings
-		if err := keySettings(&form, &settings); err != nil {
+		if err := show.ReadKeyForm(&form, &settings); err != nil {
 			return err
 		}
 		once, err := v.Once(&form, "key")
@@ -279,7 +202,7 @@ func (c *console) showKey(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	form := c.keyForm(page.Base+"/keys/"+k.ID, "Save")
-	fillKeyForm(&form, k)
+	show.FillKeyForm(&form, k)
 	return c.keyWith(v, k, form, "", 0), nil
 }
 
@@ -288,13 +211,8 @@ func (c *console) showKey(v *page.Visit) (page.Outgoing, error) {
 func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDeleted string, status int) page.Outgoing {
 	path := page.Base + "/keys/" + k.ID
 	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Form: form, Codes: c.waysToUse("")}
-	shown.Stats = part.FigureRow{
-		{Label: "Spent today (UTC)", Value: part.Money{Amount: k.Ledger.SpentToday}},
-		{Label: "Spent in all", Value: part.Money{Amount: k.Ledger.Spent}},
-		{Label: "On hold", Value: part.Money{Amount: k.Ledger.Held}},
-	}
-	shown.Facts = part.Facts{{Name: "Key", Value: part.Text{Text: k.Hint, Mono: true}}, {Name: "Id", Value: part.Ident{ID: k.ID}},
-		{Name: "Last use", Value: part.Moment{MS: k.Ledger.LastUsedMS}}, {Name: "Created", Value: part.Moment{MS: k.CreatedMS}}}
+	shown.Stats = show.KeyFigures(k)
+	shown.Facts = show.KeyFacts(k)
 	shown.Uses = part.Tabs{Label: "What it was used for", Items: []part.Tab{
 		{Href: page.AddressOf("/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/usage", url.Values{"key": {k.ID}}), Text: "Its usage"},
@@ -320,11 +238,11 @@ func (c *console) changeKey(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	form := c.keyForm(page.Base+"/keys/"+k.ID, "Save")
-	fillKeyForm(&form, k)
+	show.FillKeyForm(&form, k)
 	if err := v.Read(&form); err != nil {
 		return nil, err
 	}
-	if err := c.editKey(v, func(s *account.KeySettings) error { return keySettings(&form, s) }); err != nil {
+	if err := c.editKey(v, func(s *account.KeySettings) error { return show.ReadKeyForm(&form, s) }); err != nil {
 		if err := page.Refused(&form, err); err != nil {
 			return nil, err
 		}
@@ -372,7 +290,7 @@ func (c *console) deleteKey(v *page.Visit) (page.Outgoing, error) {
 	}
 	if strings.TrimSpace(typed.Field("typed").Value) != show.KeyName(k) {
 		form := c.keyForm(page.Base+"/keys/"+k.ID, "Save")
-		fillKeyForm(&form, k)
+		show.FillKeyForm(&form, k)
 		return c.keyWith(v, k, form, "That is not its name, so the key was not deleted.", http.StatusUnprocessableEntity), nil
 	}
 	defer c.Keys.Forget(k.ID)

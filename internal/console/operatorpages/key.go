@@ -1,0 +1,167 @@
+package operatorpages
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// keyPage is a key of a customer: what it may do, and what it did.
+type keyPage struct {
+	Name   string
+	State  part.Badge
+	Switch part.Act
+	Delete part.Confirm
+	Stats  part.FigureRow
+	Facts  part.Facts
+	Uses   part.Tabs
+	Form   part.Inputs
+}
+
+// keyPath is the address of a key's page, below page.Base.
+func keyPath(id string) string { return "/operator/keys/" + id }
+
+// keyLinkTx leads to a key by its name, if it has not been deleted.
+func keyLinkTx(tx *store.Tx, id string) (any, error) {
+	k, err := account.GetKeyTx(tx, id)
+	if err == nil {
+		return part.Link{Href: page.Base + keyPath(id), Text: show.KeyName(k)}, nil
+	}
+	if !isNotFound(err) {
+		return nil, err
+	}
+	names, err := account.KeyNamesTx(tx, []string{id})
+	return part.Text{Text: strings.TrimSpace(names[id] + " (deleted)"), Muted: true}, err
+}
+
+// keySwitch turns a key off or on.
+func keySwitch(k account.Key) part.Act {
+	path := page.Base + keyPath(k.ID)
+	if k.Ledger.Limits.Disabled {
+		return part.Act{Action: path + "/enable", Word: "Enable", About: show.KeyName(k)}
+	}
+	return part.Act{Action: path + "/disable", Word: "Disable", About: show.KeyName(k)}
+}
+
+// keysTable lists keys, each leading to its page, with what can be done at once.
+func keysTable(keys []account.Key) part.DataTable {
+	t := show.Keys(keys)
+	t.Columns = append(t.Columns, part.Column{Title: "Change"})
+	for i, k := range keys {
+		t.Rows[i].Href = page.Base + keyPath(k.ID)
+		t.Rows[i].Cells = append(t.Rows[i].Cells, keySwitch(k))
+	}
+	return t
+}
+
+// keyOf is the key that the path names, with a form of its settings.
+func (c *console) keyOf(v *page.Visit) (k account.Key, form part.Inputs, err error) {
+	err = v.View(func(tx *store.Tx) (err error) { k, err = account.GetKeyTx(tx, v.PathID()); return err })
+	form = show.KeyForm(c.Catalog.Current(), page.Base+keyPath(k.ID), "Save")
+	show.FillKeyForm(&form, k)
+	return k, form, err
+}
+
+func (c *console) showKey(v *page.Visit) (page.Outgoing, error) {
+	k, form, err := c.keyOf(v)
+	if err != nil {
+		return nil, err
+	}
+	return c.keyWith(v, k, form, "", 0)
+}
+
+// keyWith shows a key with a form, or a wish to delete it, that may have been refused.
+func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDeleted string, status int) (page.Outgoing, error) {
+	var owner account.Account
+	if err := v.View(func(tx *store.Tx) (err error) { owner, err = account.GetTx(tx, k.Account); return err }); err != nil {
+		return nil, err
+	}
+	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Switch: keySwitch(k), Form: form}
+	shown.Stats = append(show.KeyFigures(k), part.Figure{Label: "Usage above holds", Value: part.Money{Amount: k.Over},
+		Note: part.Text{Text: "which nobody was charged"}})
+	shown.Facts = append(part.Facts{{Name: "Account", Value: accountLink(k.Account, owner.Name, "keys")}}, show.KeyFacts(k)...)
+	shown.Uses = part.Tabs{Label: "What it was used for", Items: []part.Tab{
+		{Href: page.AddressOf("/operator/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
+		{Href: page.AddressOf("/operator/usage", url.Values{"key": {k.ID}, "by": {string(spending.ByModel)}}), Text: "Its usage"}}}
+	shown.Delete = v.Confirm(part.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + show.KeyName(k) + "?", Danger: true,
+		Type: show.KeyName(k), Action: page.Base + keyPath(k.ID) + "/delete", Wrong: notDeleted, Text: []string{
+			"What " + owner.Name + " runs with this key stops working at once, and the key cannot be brought back. " +
+				"Its requests and charges stay on record. Disabling it can be taken back."}})
+	shown.Delete.Open = shown.Delete.Open || notDeleted != ""
+	return page.Whole{Name: "key", Title: show.KeyName(k), Main: shown, Status: status}.Done(v, map[string]string{
+		"saved":    "Saved. The next request goes by it. The account's users see it too, and can change it.",
+		"disabled": "The key is disabled: it answers 401. The account's users can enable it; disable the account to stop it.",
+		"enabled":  "The key works again.",
+	}), nil
+}
+
+func (c *console) changeKey(v *page.Visit) (page.Outgoing, error) {
+	k, form, err := c.keyOf(v)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.Read(&form); err != nil {
+		return nil, err
+	}
+	if err := c.editKey(v, func(s *account.KeySettings) error { return show.ReadKeyForm(&form, s) }); err != nil {
+		if err := page.Refused(&form, err); err != nil {
+			return nil, err
+		}
+		return c.keyWith(v, k, form, "", http.StatusUnprocessableEntity)
+	}
+	return page.To(keyPath(k.ID), "saved"), nil
+}
+
+// editKey changes the key that the path names.
+func (c *console) editKey(v *page.Visit, edit func(*account.KeySettings) error) error {
+	// Also after an error: the commit of one may have taken place.
+	defer c.Keys.Forget(v.PathID())
+	return v.Update(func(tx *store.Tx) error {
+		_, err := operator.ChangeKeyTx(tx, show.By(v), v.PathID(), edit)
+		return err
+	})
+}
+
+func (c *console) disableKey(v *page.Visit) (page.Outgoing, error) {
+	return c.switchKey(v, true, "disabled")
+}
+func (c *console) enableKey(v *page.Visit) (page.Outgoing, error) {
+	return c.switchKey(v, false, "enabled")
+}
+
+func (c *console) switchKey(v *page.Visit, disabled bool, done string) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
+	}
+	if err := c.editKey(v, func(s *account.KeySettings) error { s.Disabled = disabled; return nil }); err != nil {
+		return nil, err
+	}
+	return page.To(keyPath(v.PathID()), done), nil
+}
+
+func (c *console) deleteKey(v *page.Visit) (page.Outgoing, error) {
+	k, form, err := c.keyOf(v)
+	if err != nil {
+		return nil, err
+	}
+	typed := part.Inputs{Fields: []part.FormField{{Name: "typed", Label: "The name"}}}
+	if err := v.Read(&typed); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(typed.Field("typed").Value) != show.KeyName(k) {
+		return c.keyWith(v, k, form, "That is not its name, so the key was not deleted.", http.StatusUnprocessableEntity)
+	}
+	defer c.Keys.Forget(k.ID)
+	if err := v.Update(func(tx *store.Tx) error { return operator.DeleteKeyTx(tx, show.By(v), k.ID) }); err != nil {
+		return nil, err
+	}
+	return page.Redirect(page.Base + "/operator/accounts/" + k.Account + "?view=keys&done=deleted"), nil
+}

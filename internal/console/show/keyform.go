@@ -1,0 +1,92 @@
+package show
+
+import (
+	"strconv"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+)
+
+// KeyForm asks for the settings of a key. Its names are those of the API.
+func KeyForm(now *catalog.Snapshot, action, submit string) part.Inputs {
+	f := part.Inputs{Action: action, Submit: submit, Fields: []part.FormField{
+		{Name: "name", Label: "Name", Hint: "What uses it, for example backend."},
+		{Name: "rpm", Label: "Requests per minute", Numeric: true, Hint: "Empty: no limit. More answer 429."},
+		{Name: "daily_budget_usd", Label: "Daily budget", Before: "$", Numeric: true, Hint: "Per UTC day. Empty: no limit. More answer 402."},
+		{Name: "total_limit_usd", Label: "Total limit", Before: "$", Numeric: true, Hint: "Over the key's life. Empty: no limit."},
+		{Name: "allowed_models", Label: "Models", Kind: part.Checks, Hint: "None chosen: all models."},
+		{Name: "allowed_ips", Label: "Addresses", Kind: part.Area,
+			Hint: "One IP address or CIDR a line, from which the key may be used. Empty: from anywhere."},
+	}}
+	for _, m := range now.Models() {
+		if m.State != catalog.StateRetired {
+			models := f.Field("allowed_models")
+			models.Options = append(models.Options, part.Option{Value: m.ID, Label: m.ID})
+		}
+	}
+	return f
+}
+
+// FillKeyForm shows what is set now. A model that the catalog has no more stays a
+// choice: it is in the list until somebody takes it out.
+func FillKeyForm(f *part.Inputs, k account.Key) {
+	l := k.Ledger.Limits
+	f.Field("name").Value = k.Name
+	if l.RPM != nil {
+		f.Field("rpm").Value = strconv.FormatInt(*l.RPM, 10)
+	}
+	for name, amount := range map[string]*money.Amount{"daily_budget_usd": l.DailyBudget, "total_limit_usd": l.TotalLimit} {
+		if amount != nil {
+			f.Field(name).Value = amount.String()
+		}
+	}
+	models := f.Field("allowed_models")
+	for _, allowed := range k.AllowedModels {
+		known := false
+		for i := range models.Options {
+			if models.Options[i].Value == allowed {
+				models.Options[i].On, known = true, true
+			}
+		}
+		if !known {
+			models.Options = append(models.Options, part.Option{Value: allowed, Label: allowed + " (not offered any more)", On: true})
+		}
+	}
+	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")
+}
+
+// ReadKeyForm reads a form's settings; what is wrong names its field.
+func ReadKeyForm(f *part.Inputs, s *account.KeySettings) error {
+	s.Name = f.Field("name").Value
+	s.RPM, s.DailyBudget, s.TotalLimit, s.AllowedModels, s.AllowedIPs = nil, nil, nil, nil, nil
+	if text := strings.TrimSpace(f.Field("rpm").Value); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 1 {
+			return fault.At(fault.InvalidRequest, "rpm", "Requests per minute is a whole number from 1, or empty for no limit.")
+		}
+		s.RPM = &n
+	}
+	for name, amount := range map[string]**money.Amount{"daily_budget_usd": &s.DailyBudget, "total_limit_usd": &s.TotalLimit} {
+		text := strings.TrimPrefix(strings.TrimSpace(f.Field(name).Value), "$")
+		if text == "" {
+			continue
+		}
+		value, err := money.Parse(strings.TrimSpace(text))
+		if err != nil || value < 0 {
+			return fault.At(fault.InvalidRequest, name,
+				"%s is an amount of US dollars, for example 5 or 0.25, or empty for no limit.", f.Field(name).Label)
+		}
+		*amount = &value
+	}
+	for _, o := range f.Field("allowed_models").Options {
+		if o.On {
+			s.AllowedModels = append(s.AllowedModels, o.Value)
+		}
+	}
+	s.AllowedIPs = append(s.AllowedIPs, strings.Fields(f.Field("allowed_ips").Value)...)
+	return nil
+}
