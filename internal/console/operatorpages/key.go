@@ -42,22 +42,13 @@ func keyLinkTx(tx *store.Tx, id string) (any, error) {
 	return part.Text{Text: strings.TrimSpace(names[id] + " (deleted)"), Muted: true}, err
 }
 
-// keySwitch turns a key off or on.
-func keySwitch(k account.Key) part.Act {
-	path := page.Base + keyPath(k.ID)
-	if k.Ledger.Limits.Disabled {
-		return part.Act{Action: path + "/enable", Word: "Enable", About: show.KeyName(k)}
-	}
-	return part.Act{Action: path + "/disable", Word: "Disable", About: show.KeyName(k)}
-}
-
 // keysTable lists keys, each leading to its page, with what can be done at once.
 func keysTable(keys []account.Key) part.DataTable {
 	t := show.Keys(keys)
 	t.Columns = append(t.Columns, part.Column{Title: "Change"})
 	for i, k := range keys {
 		t.Rows[i].Href = page.Base + keyPath(k.ID)
-		t.Rows[i].Cells = append(t.Rows[i].Cells, keySwitch(k))
+		t.Rows[i].Cells = append(t.Rows[i].Cells, show.KeySwitch(k, page.Base+keyPath(k.ID)))
 	}
 	return t
 }
@@ -84,7 +75,7 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDel
 	if err := v.View(func(tx *store.Tx) (err error) { owner, err = account.GetTx(tx, k.Account); return err }); err != nil {
 		return nil, err
 	}
-	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Switch: keySwitch(k), Form: form}
+	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Switch: show.KeySwitch(k, page.Base+keyPath(k.ID)), Form: form}
 	shown.Stats = append(show.KeyFigures(k), part.Figure{Label: "Usage above holds", Value: part.Money{Amount: k.Over},
 		Note: part.Text{Text: "which nobody was charged"}})
 	shown.Facts = append(part.Facts{{Name: "Account", Value: accountLink(k.Account, owner.Name, "keys")}}, show.KeyFacts(k)...)
@@ -152,11 +143,11 @@ func (c *console) deleteKey(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
-	typed := part.Inputs{Fields: []part.FormField{{Name: "typed", Label: "The name"}}}
-	if err := v.Read(&typed); err != nil {
+	typed, err := v.Typed(show.KeyName(k))
+	if err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(typed.Field("typed").Value) != show.KeyName(k) {
+	if !typed {
 		return c.keyWith(v, k, form, "That is not its name, so the key was not deleted.", http.StatusUnprocessableEntity)
 	}
 	defer c.Keys.Forget(k.ID)

@@ -25,6 +25,14 @@ func (v *Visit) Read(form *part.Inputs) error { return v.ReadLong(form, maxForm)
 // Blank refuses a form that is more than its button.
 func (v *Visit) Blank() error { return v.Read(&part.Inputs{}) }
 
+// Typed reads the form of a part.Confirm that has something typed, and tells whether it
+// is what was wanted.
+func (v *Visit) Typed(want string) (bool, error) {
+	form := part.Inputs{Fields: []part.FormField{{Name: "typed", Label: "The name"}}}
+	err := v.Read(&form)
+	return err == nil && strings.TrimSpace(form.Field("typed").Value) == want, err
+}
+
 // ReadLong is Read for a form that may have as many bytes as limit says.
 func (v *Visit) ReadLong(form *part.Inputs, limit int64) error {
 	if kind, _, _ := strings.Cut(v.Request.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {

@@ -38,6 +38,14 @@ func KeyState(k account.Key) part.Badge {
 	return part.Badge{Tone: part.OK, Word: "works"}
 }
 
+// KeySwitch turns a key off or on; path is that of its page.
+func KeySwitch(k account.Key, path string) part.Act {
+	if k.Ledger.Limits.Disabled {
+		return part.Act{Action: path + "/enable", Word: "Enable", About: KeyName(k)}
+	}
+	return part.Act{Action: path + "/disable", Word: "Disable", About: KeyName(k)}
+}
+
 // keyLimits says in short what a key may do.
 func keyLimits(k account.Key) part.Text {
 	var limits []string

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -217,10 +216,7 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDel
 		{Href: page.AddressOf("/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/usage", url.Values{"key": {k.ID}}), Text: "Its usage"},
 		{Href: page.AddressOf("/playground", url.Values{"key": {k.ID}}), Text: "Playground"}}}
-	shown.Switch = part.Act{Action: path + "/disable", Word: "Disable", About: show.KeyName(k)}
-	if k.Ledger.Limits.Disabled {
-		shown.Switch = part.Act{Action: path + "/enable", Word: "Enable", About: show.KeyName(k)}
-	}
+	shown.Switch = show.KeySwitch(k, path)
 	shown.Delete = v.Confirm(part.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + show.KeyName(k) + "?", Danger: true,
 		Type: show.KeyName(k), Action: path + "/delete", Wrong: notDeleted,
 		Text: []string{"This key stops working at once and cannot be brought back. Its requests and charges stay on record."}})
@@ -284,11 +280,11 @@ func (c *console) deleteKey(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
-	typed := part.Inputs{Fields: []part.FormField{{Name: "typed", Label: "The name"}}}
-	if err := v.Read(&typed); err != nil {
+	typed, err := v.Typed(show.KeyName(k))
+	if err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(typed.Field("typed").Value) != show.KeyName(k) {
+	if !typed {
 		form := c.keyForm(page.Base+"/keys/"+k.ID, "Save")
 		show.FillKeyForm(&form, k)
 		return c.keyWith(v, k, form, "That is not its name, so the key was not deleted.", http.StatusUnprocessableEntity), nil
