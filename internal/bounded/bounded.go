@@ -5,13 +5,23 @@
 // 512 KiB twice as much.
 package bounded
 
-import "io"
+import (
+	"bytes"
+	"io"
+	"sync"
+)
 
 const (
 	// Small is what may be read without leave, bytes.
 	Small = 64 << 10
 	// first is what the memory begins with.
 	first = 8 << 10
+)
+
+// Memory of the first steps is lent, since what does not end in it is copied.
+var (
+	firsts = sync.Pool{New: func() any { return new([first]byte) }}
+	smalls = sync.Pool{New: func() any { return new([Small]byte) }}
 )
 
 // Read reads to the end into memory that grows in steps, large ones at first so
@@ -24,6 +34,7 @@ func Read(from io.Reader, length, limit int64, grow func(int64) error) ([]byte, 
 		most = length + 1
 	}
 	var buf []byte
+	lent := false
 	for {
 		if len(buf) == cap(buf) {
 			factor := int64(8)
@@ -40,13 +51,26 @@ func Read(from io.Reader, length, limit int64, grow func(int64) error) ([]byte, 
 					return nil, err
 				}
 			}
-			next := make([]byte, len(buf), size)
-			copy(next, buf)
-			buf = next
+			var next []byte
+			switch lent = true; {
+			case size == first:
+				lend := firsts.Get().(*[first]byte)
+				defer firsts.Put(lend)
+				next = lend[:]
+			case size == Small:
+				lend := smalls.Get().(*[Small]byte)
+				defer smalls.Put(lend)
+				next = lend[:]
+			default:
+				next, lent = make([]byte, size), false
+			}
+			buf = next[:copy(next, buf)]
 		}
 		n, err := from.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		switch {
+		case err == io.EOF && lent:
+			return bytes.Clone(buf), nil
 		case err == io.EOF:
 			return buf, nil
 		case err != nil:

@@ -55,3 +55,24 @@ func TestReadStopsWithoutLeave(t *testing.T) {
 		t.Errorf("%v; want the reader's error", err)
 	}
 }
+
+// TestReadGivesAway: what was read is the caller's, whoever reads next.
+func TestReadGivesAway(t *testing.T) {
+	t.Parallel()
+	read := func(letter string, size, announced int64) []byte {
+		got, err := bounded.Read(strings.NewReader(strings.Repeat(letter, int(size))), announced, 1<<20, func(int64) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for _, size := range []int64{0, 10, 8 << 10, 20 << 10, bounded.Small, 200 << 10} {
+		for _, announced := range []int64{size, -1} {
+			mine := read("a", size, announced)
+			read("b", size, announced)
+			if want := strings.Repeat("a", int(size)); string(mine) != want {
+				t.Errorf("%d bytes, announced as %d: changed by the next one", size, announced)
+			}
+		}
+	}
+}
