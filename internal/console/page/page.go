@@ -145,9 +145,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	if d.files, err = static.Read(); err != nil {
 		return nil, err
 	}
-	if d.alone, err = part.Parse(d.files.Path, embedded); err != nil {
-		return nil, err
-	}
+	d.alone = part.New(d.files.Path, embedded)
 	var all []httpapi.Route
 	add := func(s *side, open bool, handlers []Handler) {
 		for _, h := range handlers {
@@ -156,11 +154,8 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	}
 	add(nil, true, d.everywhere())
 	for _, section := range sections {
-		s := &side{Section: section}
+		s := &side{Section: section, pages: part.New(d.files.Path, append([]fs.FS{embedded}, section.Templates...)...)}
 		d.operators = d.operators || section.Kind == account.OperatorSession
-		if s.pages, err = part.Parse(d.files.Path, append([]fs.FS{embedded}, section.Templates...)...); err != nil {
-			return nil, err
-		}
 		add(s, true, d.signIns(section.Kind))
 		add(s, false, section.Handlers)
 	}

@@ -81,13 +81,8 @@ func kitCharts(word string) []any {
 	return []any{chart(InUSD), chart(InUSD, 0, 0), chart(InCount, 1), chart(InUSD, 5, 0, 1_000_000_000, 7), chart(InMS, 1<<53, 2)}
 }
 
-func parsed(t *testing.T, page string) *Pages {
-	t.Helper()
-	p, err := Parse(func(name string) string { return "/console/static/" + name }, fstest.MapFS{"html/kit.html": {Data: []byte(page)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+func parsed(page string) *Pages {
+	return New(func(name string) string { return "/console/static/" + name }, fstest.MapFS{"html/kit.html": {Data: []byte(page)}})
 }
 
 // inline finds what is in a tag and outside of its values.
@@ -96,7 +91,7 @@ var inline = regexp.MustCompile(`(?i)<[a-z][a-z0-9]*(?:\s+[a-z-]+(?:="[^"]*")?)*
 // TestKit draws every component with ordinary, no, and hostile words.
 func TestKit(t *testing.T) {
 	t.Parallel()
-	p := parsed(t, `<h1>Kit</h1>{{range .}}{{part .}}{{end}}`)
+	p := parsed(`<h1>Kit</h1>{{range .}}{{part .}}{{end}}`)
 	seen := map[string]bool{}
 	for name, word := range map[string]string{
 		"ordinary": "swift-1", "none": "", "long": strings.Repeat("wörter ", 1500), "rtl": "\u202eabc مرحبا",
@@ -141,7 +136,7 @@ func TestKit(t *testing.T) {
 // TestWhatIsNoComponentIsRefused: a page does not show what nobody decided how.
 func TestWhatIsNoComponentIsRefused(t *testing.T) {
 	t.Parallel()
-	p := parsed(t, `{{part .}}`)
+	p := parsed(`{{part .}}`)
 	for _, v := range []any{7, money.USD, struct{}{}, []string{"a"}, Surround{}} {
 		if err := p.RenderAlone(&bytes.Buffer{}, "kit", v); err == nil {
 			t.Errorf("%T is drawn", v)

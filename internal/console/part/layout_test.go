@@ -11,7 +11,7 @@ func rendered(t *testing.T, around Surround, component any) string {
 	t.Helper()
 	var whole bytes.Buffer
 	around.Main = component
-	if err := parsed(t, `<h1>Kit</h1>{{part .}}`).Render(&whole, "kit", around); err != nil {
+	if err := parsed(`<h1>Kit</h1>{{part .}}`).Render(&whole, "kit", around); err != nil {
 		t.Fatal(err)
 	}
 	return whole.String()

@@ -4,7 +4,7 @@
 // A component is a type of this package with a template of its name in lower
 // case in html/; `{{part .}}` draws any of them, so that a page's handler
 // decides what stands there and its template where. Invariants: templates are
-// parsed once, and a page is drawn whole before its first byte is sent; nothing
+// parsed once, when the first page is drawn, and a page is drawn whole before its first byte is sent; nothing
 // is markup but what a template of ours says; State is never colour alone.
 package part
 
@@ -19,62 +19,81 @@ import (
 	"path"
 	"reflect"
 	"strings"
+	"sync"
 )
 
 //go:embed html/*.html
 var embedded embed.FS
 
-// Pages are the parsed pages.
-type Pages struct{ templates *template.Template }
+// Pages are pages that are parsed when the first of them is drawn: a start is the
+// faster for it, and who sells by the API alone has no memory full of them.
+type Pages struct {
+	templates func() (*template.Template, error) // parsed
+}
 
 // ofPage is what the template of a page is called: apart from those of components.
 const ofPage = "page/"
 
-// Parse reads the pages of some folders, html/NAME.html each; in others one is the
-// template `page/NAME`. asset returns the address of a static file. An error is a
-// fault of the build.
-func Parse(asset func(name string) string, folders ...fs.FS) (*Pages, error) {
+// New makes the pages of some folders, html/NAME.html each; in others one is the
+// template `page/NAME`. asset returns the address of a static file.
+func New(asset func(name string) string, folders ...fs.FS) *Pages {
 	p := &Pages{}
-	p.templates = template.New("").Funcs(template.FuncMap{
-		"part":  p.part,
-		"asset": asset,
-		"icon":  func(name string) Icon { return Icon(name) },
-		"text":  func(v any) Text { return Text{Text: fmt.Sprint(v)} },
-	})
-	if err := p.parse("", embedded); err != nil {
-		return nil, err
-	}
-	for _, folder := range folders {
-		if err := p.parse(ofPage, folder); err != nil {
+	p.templates = sync.OnceValues(func() (*template.Template, error) {
+		all := template.New("").Funcs(template.FuncMap{
+			"part":  p.part,
+			"asset": asset,
+			"icon":  func(name string) Icon { return Icon(name) },
+			"text":  func(v any) Text { return Text{Text: fmt.Sprint(v)} },
+		})
+		if err := parse(all, "", embedded); err != nil {
 			return nil, err
 		}
-	}
-	return p, nil
+		for _, folder := range folders {
+			if err := parse(all, ofPage, folder); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	})
+	return p
 }
 
 // errTwice means that two folders have a page of one name.
 var errTwice = errors.New("a page of this name is there already")
 
 // parse reads a folder; what its templates are called begins with prefix.
-func (p *Pages) parse(prefix string, folder fs.FS) error {
+func parse(all *template.Template, prefix string, folder fs.FS) error {
 	files, err := fs.Glob(folder, "html/*.html")
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
 		name := prefix + nameOf(file)
-		if p.templates.Lookup(name) != nil {
+		if all.Lookup(name) != nil {
 			return fmt.Errorf("%s: %w", file, errTwice)
 		}
 		raw, err := fs.ReadFile(folder, file)
 		if err != nil {
 			return err
 		}
-		if _, err := p.templates.New(name).Parse(string(raw)); err != nil {
+		if _, err := all.New(name).Parse(string(raw)); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return nil
+}
+
+// lookup finds a template; there being none, or none that can be parsed, is a fault of the build.
+func (p *Pages) lookup(name string) (*template.Template, error) {
+	all, err := p.templates()
+	if err != nil {
+		return nil, err
+	}
+	t := all.Lookup(name)
+	if t == nil {
+		return nil, fmt.Errorf("there is no template %q", name)
+	}
+	return t, nil
 }
 
 // nameOf is what a template is called.
@@ -145,15 +164,15 @@ func (p *Pages) RenderAlone(w io.Writer, page string, main any) error {
 }
 
 func (p *Pages) execute(w io.Writer, name string, data any) error {
-	t := p.templates.Lookup(name)
-	if t == nil {
-		return fmt.Errorf("there is no template %q", name)
+	t, err := p.lookup(name)
+	if err != nil {
+		return err
 	}
 	var whole bytes.Buffer
 	if err := t.Execute(&whole, data); err != nil {
 		return fmt.Errorf("draw %s: %w", name, err)
 	}
-	_, err := w.Write(whole.Bytes())
+	_, err = w.Write(whole.Bytes())
 	return err
 }
 
@@ -177,9 +196,12 @@ func (p *Pages) part(component any) (template.HTML, error) {
 		component = Text{Text: v.String()}
 		v = reflect.ValueOf(component)
 	}
-	t := p.templates.Lookup(strings.ToLower(v.Type().Name()))
-	if t == nil || v.Type().PkgPath() != reflect.TypeFor[Surround]().PkgPath() {
+	if v.Type().PkgPath() != reflect.TypeFor[Surround]().PkgPath() {
 		return "", fmt.Errorf("%T: %w", component, errNoComponent)
+	}
+	t, err := p.lookup(strings.ToLower(v.Type().Name()))
+	if err != nil {
+		return "", fmt.Errorf("%T: %w: %w", component, errNoComponent, err)
 	}
 	var b bytes.Buffer
 	if err := t.Execute(&b, v.Interface()); err != nil {
