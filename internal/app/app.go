@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -70,7 +71,6 @@ type App struct {
 	ready    *readiness
 	watcher  *catalog.Watcher
 	token    *httpapi.OperatorToken
-	ballast  []byte // never touched; from ballastSize
 
 	door    *door        // the product
 	extra   *door        // /metrics alone; nil without metrics_listen
@@ -102,7 +102,6 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	memory := boundMemory(o.Lookup)
-	a.ballast = make([]byte, ballastSize(memory))
 	if err := checkToken(s); err != nil {
 		return nil, err
 	}
@@ -435,6 +434,7 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.reachable()); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // a start leaves twice as much garbage as what stays, and an idle gateway would never collect it
 	if err := a.untilStopped(ctx, failed); err != nil {
 		return err
 	}
