@@ -43,6 +43,20 @@ func (v *Visit) Address() netip.Addr {
 // View runs read on one snapshot.
 func (v *Visit) View(read func(tx *store.Tx) error) error { return v.door.DB.View(v.ctx, read) }
 
+// Part runs read, which reads the part of a page that a word names, on a snapshot of its
+// own: where it fails, what Part returns stands in the part's place, and the rest stands
+// as ever. nil: it has not failed.
+func (v *Visit) Part(word string, read func(tx *store.Tx) error) *part.Notice {
+	err := v.View(read)
+	if err == nil {
+		return nil
+	}
+	v.door.Log.Error("a part of a page cannot be read", "request", v.ID, "page", v.path, "part", word, "cause", err)
+	return &part.Notice{Tone: part.Bad, Title: "The " + word + " cannot be shown at this moment.",
+		Text: "The rest of this page is right. Request " + v.ID + ".",
+		Link: &part.Link{Href: v.Request.URL.RequestURI(), Text: "Try again"}}
+}
+
 // Update runs act in one transaction.
 func (v *Visit) Update(act func(tx *store.Tx) error) error { return v.door.DB.Update(v.ctx, act) }
 

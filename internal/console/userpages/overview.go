@@ -18,8 +18,9 @@ import (
 // overviewPage says whether all is well with an account, and what it spends.
 type overviewPage struct {
 	Stats    part.FigureRow
-	Spent    *part.Chart // of 30 days; nil: nothing was
-	More     part.Tabs   // to the same by other days and parts
+	Spent    *part.Chart  // of 30 days; nil: nothing was
+	Missing  *part.Notice // in the place of Spent, where that cannot be read
+	More     part.Tabs    // to the same by other days and parts
 	Models   part.Bars
 	First    part.FirstSteps // what a new account does first; empty: it has begun
 	Failures part.DataTable  // the newest among lookedAt requests
@@ -37,6 +38,7 @@ const (
 func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 	var shown overviewPage
 	var notices []part.Notice
+	var used bool
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
 		if err != nil {
@@ -54,16 +56,25 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 		latest := looked.Receipts
 		shown.Stats, shown.Models, shown.Among = statsOf(a, u), modelBars(u.ByModel), int64(len(latest))
 		shown.Latest, shown.Failures = requestsTable(latest[:min(len(latest), shownLatest)]), requestsTable(failures(latest))
-		if u.Total.Requests > 0 {
-			spent, _, err := show.MonthTx(tx, v.Account())
-			shown.Spent, shown.More = &spent, moreUsage()
-			return err
+		if used = u.Total.Requests > 0; used {
+			return nil
 		}
 		keys, _, err := account.ListKeysTx(tx, v.Account(), "", 1)
 		shown.First = firstSteps(a.Money.Balance, len(keys) > 0)
 		return err
 	}); err != nil {
 		return nil, err
+	}
+	if used {
+		shown.More = moreUsage()
+		shown.Missing = v.Part("chart of charges", func(tx *store.Tx) error {
+			spent, _, err := show.MonthTx(tx, v.Account())
+			shown.Spent = &spent
+			return err
+		})
+		if shown.Missing != nil {
+			shown.Spent = nil
+		}
 	}
 	return page.Whole{Name: "overview", Title: "Overview", Main: shown, Notices: notices}, nil
 }

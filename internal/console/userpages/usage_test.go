@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
+	"tollgate/internal/store"
 )
 
 // TestUsage: charts, figures and table say what the days say, in the span and by the
@@ -69,5 +70,26 @@ func TestUsageOfManyParts(t *testing.T) {
 			s.Spent("ada", int64(i%30), spending.Spent{Model: fmt.Sprintf("m-%02d", i), Sums: spending.Sums{Requests: 1, Charged: money.USD}})
 		}
 		s.SignedIn("ada@example.com").Get("/console/usage").Want(t, http.StatusOK, "m-49", "10 others", "$60.00")
+	})
+}
+
+// TestPartThatFails: where a chart cannot be read, it says so in its place, and the rest
+// of the page stands.
+func TestPartThatFails(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.Update(func(tx *store.Tx) error {
+			_, err := tx.Exec(`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens,
+				completion_tokens, images, day, day_cost_nano, day_requests, day_billed, day_failed)
+				VALUES ($1, 'swift-1', 1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0)`, s.Accounts["ada"].ID)
+			return err
+		})
+		ada := s.SignedIn("ada@example.com")
+		ada.Get("/console").Want(t, http.StatusOK, `id="charges"`)
+		s.Update(func(tx *store.Tx) error {
+			_, err := tx.Exec(`ALTER TABLE ledger_series RENAME TO lost`)
+			return err
+		})
+		ada.Get("/console").Want(t, http.StatusOK, "The chart of charges cannot be shown at this moment", "Try again", "Balance", "7 days")
 	})
 }
