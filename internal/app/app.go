@@ -40,6 +40,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/holding"
 	"tollgate/internal/ledger/usage"
+	"tollgate/internal/limit"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/node"
@@ -59,6 +60,8 @@ type Options struct {
 	Version string
 	// Reread asks at each value to read the secrets of lines again; nil: nobody asks.
 	Reread <-chan os.Signal
+
+	wrongKeys limit.Allowance // of tests, which know no machine's speed; zero: wrongKeys
 }
 
 // App is a whole tollgate that is ready to serve. Serve it once.
@@ -71,6 +74,7 @@ type App struct {
 	ready    *readiness
 	watcher  *catalog.Watcher
 	token    *httpapi.OperatorToken
+	ballast  []byte // never touched; from ballastSize
 
 	door    *door        // the product
 	extra   *door        // /metrics alone; nil without metrics_listen
@@ -102,6 +106,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	memory := boundMemory(o.Lookup)
+	a.ballast = make([]byte, ballastSize(memory))
 	if err := checkToken(s); err != nil {
 		return nil, err
 	}
@@ -189,7 +194,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		Usage:   usage.NewAccountReader(db), Since: since.NewTimes(db), Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor,
 		Jobs: jobs, Media: files, Guard: guard,
 		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory),
-		WrongKeys: a.throttle("api_key", wrongKeys()).Wait,
+		WrongKeys: a.throttle("api_key", a.options.keysAllowed()).Wait,
 	})
 	a.metrics.Endpoints(public.Endpoints())
 	served := surfaces{

@@ -58,8 +58,15 @@ type served struct {
 // serve starts an App and waits until it is ready.
 func serve(t *testing.T, s *Settings) *served {
 	t.Helper()
+	return serveWith(t, s, Options{})
+}
+
+// serveWith is serve with some of the options.
+func serveWith(t *testing.T, s *Settings, o Options) *served {
+	t.Helper()
 	p := &served{out: new(scene.Buffer), err: new(scene.Buffer), ended: make(chan error, 1)}
-	a, err := New(t.Context(), s, Options{Stdout: p.out, Stderr: p.err, Lookup: os.LookupEnv, Version: "test"})
+	o.Stdout, o.Stderr, o.Lookup, o.Version = p.out, p.err, os.LookupEnv, "test"
+	a, err := New(t.Context(), s, o)
 	if err != nil {
 		t.Fatal(err)
 	}

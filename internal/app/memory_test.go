@@ -45,3 +45,14 @@ func TestSmallestMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestBallastSize: a sixteenth of little memory at most, so that budgets and
+// garbage have the rest.
+func TestBallastSize(t *testing.T) {
+	t.Parallel()
+	for memory, want := range map[int64]int64{0: 8 << 20, 64 << 20: 4 << 20, 512 << 20: 8 << 20, 8 << 30: 8 << 20} {
+		if got := ballastSize(memory); got != want {
+			t.Errorf("%d bytes of memory: %d, want %d", memory, got, want)
+		}
+	}
+}

@@ -13,7 +13,15 @@ import (
 // gets ten answers a second.
 func wrongKeys() limit.Allowance { return limit.Allowance{Burst: 600, Rate: 50, Waiting: 64} }
 
-// wrongTokens is the same for operator tokens, which people mistype.
+// keysAllowed is wrongKeys, or what a test has in its place.
+func (o Options) keysAllowed() limit.Allowance {
+	if o.wrongKeys.Burst > 0 {
+		return o.wrongKeys
+	}
+	return wrongKeys()
+}
+
+// wrongTokens is wrongKeys for operator tokens, which people mistype.
 func wrongTokens() limit.Allowance { return limit.Allowance{Burst: 10, Rate: 10.0 / 60, Waiting: 16} }
 
 // throttle makes the throttle of an allowance, and counts what it delays.
