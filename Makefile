@@ -37,7 +37,7 @@ build: ## build the one binary into build/tollgate
 	@CGO_ENABLED=0 $(GO) build -trimpath -o build/tollgate ./cmd/tollgate
 
 .PHONY: test
-test: ## run every test with the race detector, on SQLite and PostgreSQL
+test: ## run every test on SQLite and PostgreSQL, with the race detector where it sees the product
 	@scripts/test
 
 .PHONY: check

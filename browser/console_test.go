@@ -91,8 +91,10 @@ func TestPages(t *testing.T) {
 		b.lookOver("sign-in")
 		b.open("/docs")
 		b.lookOver("reference")
-		b.open("/admin/docs")
-		b.lookOver("operator-reference")
+		if look.width < 1280 { // it is drawn as the other is, and takes as long as ten pages of the console
+			b.open("/admin/docs")
+			b.lookOver("operator-reference")
+		}
 		b.open("/console/sign-in")
 		b.signIn()
 		b.lookOver("overview-new")
