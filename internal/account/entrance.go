@@ -33,8 +33,12 @@ const (
 )
 
 // judgedAtOnce is how many attempts may be judged or wait for it: two are
-// hashed at a time (Passwords).
-const judgedAtOnce = 22
+// hashed at a time (Passwords). Of an address they are so many; its others wait, so that
+// nobody keeps everybody else out.
+const (
+	judgedAtOnce      = 22
+	judgedFromAddress = 4
+)
 
 // ErrWrongSignIn means that an email and a password do not belong together: the
 // email is unknown, the password is another one, or its user is disabled. Which
@@ -48,6 +52,7 @@ type Entrance struct {
 	log       *slog.Logger
 	nobody    string        // what an unknown email is compared with: no password has this hash
 	judged    chan struct{} // a slot for each attempt
+	from      *limit.Places[netip.Prefix]
 }
 
 // NewEntrance returns an entrance; run its Run. Log nil: nobody is told.
@@ -61,7 +66,8 @@ func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance
 	b64 := base64.RawStdEncoding
 	nobody := fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version,
 		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
-	return &Entrance{db: db, passwords: passwords, log: log, nobody: nobody, judged: make(chan struct{}, judgedAtOnce)}
+	return &Entrance{db: db, passwords: passwords, log: log, nobody: nobody, judged: make(chan struct{}, judgedAtOnce),
+		from: limit.NewPlaces[netip.Prefix](judgedFromAddress)}
 }
 
 // Password returns the user whom an email and a password belong to. It takes the
@@ -73,7 +79,7 @@ func (e *Entrance) Password(ctx context.Context, email, password string, from ne
 		email = canonical
 	}
 	var user User
-	err := e.judge(ctx, []subject{attemptsAt(email), addressOf(from, attemptsOfAddress)}, func() (bool, error) {
+	err := e.judge(ctx, from, []subject{attemptsAt(email), addressOf(from, attemptsOfAddress)}, func() (bool, error) {
 		known, hash, err := e.find(ctx, email)
 		if err != nil {
 			return false, err
@@ -103,7 +109,7 @@ func (e *Entrance) Confirm(ctx context.Context, user User, password string, from
 func (e *Entrance) Token(ctx context.Context, right bool, from netip.Addr) error {
 	s := addressOf(from, attemptsOfOperator)
 	s.name = "operator " + s.name
-	return e.judge(ctx, []subject{s}, func() (bool, error) { return right, nil })
+	return e.judge(ctx, from, []subject{s}, func() (bool, error) { return right, nil })
 }
 
 // find returns a user by email with the hash to compare a password with; an
@@ -136,16 +142,21 @@ func addressOf(from netip.Addr, most int) subject {
 	return subject{"address " + limit.Network(from).String(), most}
 }
 
-// judge has an attempt judged by right. It is noted as failed before, so that no
+// judge has an attempt from an address judged by right. It is noted as failed before, so that no
 // number of attempts at the same time is judged beyond the limit, and taken back
 // if it was good.
-func (e *Entrance) judge(ctx context.Context, by []subject, right func() (bool, error)) error {
+func (e *Entrance) judge(ctx context.Context, from netip.Addr, by []subject, right func() (bool, error)) error {
+	busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
+	busy.RetryAfter = 5 * time.Second
+	leave, err := e.from.Enter(ctx, limit.Network(from))
+	if err != nil {
+		return busy
+	}
+	defer leave()
 	select {
 	case e.judged <- struct{}{}:
 		defer func() { <-e.judged }()
 	default:
-		busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
-		busy.RetryAfter = 5 * time.Second
 		return busy
 	}
 	var noted []string

@@ -157,7 +157,7 @@ func (e *Entrance) Link(ctx context.Context, token string, from netip.Addr) (l P
 	if len(token) != tokenLength {
 		return l, ErrNoLink
 	}
-	err = e.judge(ctx, []subject{addressOf(from, attemptsOfAddress)}, func() (bool, error) {
+	err = e.judge(ctx, from, []subject{addressOf(from, attemptsOfAddress)}, func() (bool, error) {
 		err := e.db.View(ctx, func(tx *store.Tx) (err error) {
 			l, err = linkTx(tx, token)
 			return err

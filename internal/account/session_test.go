@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -249,6 +250,40 @@ func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
 		if err := nodes[0].Token(t.Context(), true, netip.MustParseAddr("2001:db8:0:1::1")); err != nil {
 			t.Error("another network:", err)
 		}
+	})
+}
+
+// TestOneAddressKeepsNobodyOut: however many attempts of an address are judged or wait,
+// those of others find a slot.
+func TestOneAddressKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := NewEntrance(db, NewPasswords(), nil)
+		alice, bob := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		judging, goOn := make(chan struct{}, 2*judgedAtOnce), make(chan struct{})
+		var all sync.WaitGroup
+		for i := range 2 * judgedAtOnce {
+			all.Go(func() {
+				if err := e.judge(t.Context(), alice, []subject{attemptsAt(strconv.Itoa(i))}, func() (bool, error) {
+					judging <- struct{}{}
+					<-goOn
+					return true, nil
+				}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range judgedFromAddress {
+			<-judging
+		}
+		if err := e.Token(t.Context(), true, bob); err != nil {
+			t.Error("somebody else:", err)
+		}
+		if n := len(judging); n > 0 {
+			t.Errorf("%d more of one address are judged", n)
+		}
+		close(goOn)
+		all.Wait()
 	})
 }
 

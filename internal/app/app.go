@@ -26,6 +26,7 @@ import (
 	"tollgate/internal/api"
 	"tollgate/internal/app/access"
 	"tollgate/internal/app/metrics"
+	"tollgate/internal/app/reading"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
@@ -209,7 +210,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		base: a.Base(), enters: a.whoEnters(db),
 	}
 	pages := console.Options{
-		DB: db, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
+		DB: db, Reading: reading.New().Enter, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
 		Providers: providers, Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, Writable: books.Writable,
 		Media: files, ServeAs: public.ServeAs,
 		AdminToken: a.token, PublicURL: a.Base(), MediaURL: a.mediaBase(), TrustedProxies: s.TrustedProxies, Log: a.log,

@@ -10,6 +10,7 @@
 package console
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -45,6 +46,8 @@ const (
 // otherwise.
 type Options struct {
 	DB *store.DB
+	// Reading is page.Options.Reading.
+	Reading func(ctx context.Context, known bool, account string) (leave func(), err error)
 	// Keys is this node's key cache; it is told of every change.
 	Keys *account.Keys
 	// Passwords hashes those of users, and Entrance judges sign-ins by them.
@@ -87,8 +90,8 @@ func New(o Options) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return page.New(page.Options{DB: o.DB, Entrance: o.Entrance, AdminToken: o.AdminToken, PublicURL: o.PublicURL, Apart: o.Side == Operators,
-		MediaURL: o.MediaURL, TrustedProxies: o.TrustedProxies, Log: o.Log, Observe: o.Observe}, o.sections()...)
+	return page.New(page.Options{DB: o.DB, Reading: o.Reading, Entrance: o.Entrance, AdminToken: o.AdminToken, PublicURL: o.PublicURL,
+		Apart: o.Side == Operators, MediaURL: o.MediaURL, TrustedProxies: o.TrustedProxies, Log: o.Log, Observe: o.Observe}, o.sections()...)
 }
 
 // sections are those of the options' side.

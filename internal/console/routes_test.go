@@ -396,3 +396,21 @@ func checkAnswer(t *testing.T, what string, got consoletest.Answer) {
 		t.Errorf("%s: has no title of its own, or not one h1: %s", what, body)
 	}
 }
+
+// TestSlashAtTheEnd: an address with a slash at its end leads to the page without, and
+// nowhere else.
+func TestSlashAtTheEnd(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Operator()
+		for path, want := range map[string]string{
+			"/console/": "/console", "/console/operator/": "/console/operator",
+			"/console/keys//": "/console/keys", "/console/nothing/": "/console/nothing",
+		} {
+			if got := b.Get(path); got.Code != http.StatusPermanentRedirect || got.Header().Get("Location") != want {
+				t.Errorf("%s: %d to %q", path, got.Code, got.Header().Get("Location"))
+			}
+		}
+		b.Get("/console/nothing").Want(t, http.StatusNotFound, "There is no such page")
+	})
+}

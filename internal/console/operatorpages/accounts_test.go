@@ -92,6 +92,12 @@ func TestTakingBackAsksAgain(t *testing.T) {
 			t.Fatal("taken back")
 		}
 		b.Post(path+"/credit", "usd", "-3", "once", once, "sure", "yes", "secret", consoletest.AdminToken).Want(t, http.StatusSeeOther)
+		other := b.Post(path+"/credit", "usd", "-4", "once", once, "sure", "yes", "secret", consoletest.AdminToken) // the browser went back
+		other.Want(t, http.StatusUnprocessableEntity, "This form was sent before with other values", "$4.00")
+		if body := other.Body.String(); strings.Contains(body, `value="`+once+`"`) {
+			t.Errorf("the form cannot be sent again: %s", body)
+		}
+		b.Post(path+"/credit", "usd", "-3", "once", strings.Repeat("x", 65), "sure", "yes").Want(t, http.StatusUnprocessableEntity, "incomplete")
 		if balance(s, id) != 7*money.USD {
 			t.Error("not taken back")
 		}

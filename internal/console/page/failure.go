@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"strings"
 
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
@@ -31,6 +32,10 @@ type failure struct {
 // refuse shows an error as a page.
 func (d *door) refuse(x *httpapi.Exchange, f *fault.Error) {
 	x.Header().Del("WWW-Authenticate")
+	if path := x.Request.URL.Path; x.Endpoint() == "unknown" && x.Request.Method == http.MethodGet && strings.HasSuffix(path, "/") {
+		http.Redirect(x, x.Request, strings.TrimRight(path, "/"), http.StatusPermanentRedirect) // as people and proxies write addresses
+		return
+	}
 	shown := failure{Title: "This did not work", Text: f.Message, Request: x.ID}
 	switch {
 	case f.Code == fault.NotFound:

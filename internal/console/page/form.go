@@ -1,7 +1,9 @@
 package page
 
 import (
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -80,8 +82,12 @@ func fill(f *part.FormField, sent []string) {
 }
 
 // Refused puts a fault that its sender can mend into the form, and takes the
-// passwords out of it. Any other error is returned: the whole page fails.
+// passwords out of it. Any other error is returned: the whole page fails. A form whose
+// once-value is used up gets another one.
 func Refused(form *part.Inputs, err error) error {
+	if errors.Is(err, errSentBefore) {
+		form.Field("once").Value = rand.Text()
+	}
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Status() >= http.StatusInternalServerError || f.Code == fault.NotFound {
 		return err
@@ -100,26 +106,52 @@ func plain(s string) bool {
 // onceWindow is how long a form that was sent again does nothing.
 const onceWindow = 24 * time.Hour
 
+// Bounds of a once-value, bytes: those of the forms are rand.Text.
+const (
+	minOnce = 16
+	maxOnce = 64
+)
+
+// errSentBefore is a form that has a used once-value and other values than were sent with
+// it: a browser went back to it, or it stands in two tabs.
+var errSentBefore = fault.New(fault.InvalidRequest,
+	"This form was sent before with other values, and what it did then stands. Look at that first; to do this too, send it again.")
+
 // Once is the once-value of a form, its field `once`. What is saved for it is the id
-// of what the form made; what tells forms of several kinds apart. Browsers fill
-// forms in anew that they send again, so the value and who sends it are what is the
-// same then.
+// of what the form made; what tells forms of several kinds apart, and what their fields
+// hold tells one from the next: all but passwords, and the confirmation.
 func (v *Visit) Once(form *part.Inputs, what string) (repeat.Once, error) {
 	value := form.Field("once").Value
-	if len(value) < 16 {
+	if len(value) < minOnce || len(value) > maxOnce {
 		return repeat.Once{}, fault.New(fault.InvalidRequest, "This form is incomplete. Reload the page and send it again.")
 	}
 	by := v.Account()
 	if v.side.Kind == account.OperatorSession {
 		by = "operator"
 	}
-	return repeat.Once{Scope: "console " + by, Key: value, Fingerprint: []byte(what), Window: onceWindow}, nil
+	said := fmt.Appendf(nil, "%q", what)
+	for _, f := range form.Fields {
+		if f.Name == "once" || f.Name == "sure" || f.Kind == "password" {
+			continue
+		}
+		said = fmt.Appendf(said, " %q %q", f.Name, f.Value)
+		for _, o := range f.Options {
+			if o.On {
+				said = fmt.Appendf(said, " %q", o.Value)
+			}
+		}
+	}
+	return repeat.Once{Scope: "console " + by, Key: value, Fingerprint: said, Window: onceWindow}, nil
 }
 
 // OnceTx does what a form asks for, unless the same form has done it before: then
-// it returns what was made then.
+// it returns what was made then. A form that asked for something else with the same
+// once-value is refused (Refused).
 func OnceTx(tx *store.Tx, once repeat.Once, act func() (made string, err error)) (made string, again bool, err error) {
 	saved, err := repeat.AnswerTx(tx, once)
+	if errors.Is(err, repeat.ErrOtherBody) {
+		err = errSentBefore
+	}
 	if err != nil || saved != nil {
 		return string(saved), saved != nil, err
 	}

@@ -100,7 +100,7 @@ func (c CSV) send(v *Visit) error {
 	for titled, more := true, true; more; titled = false {
 		var t part.DataTable
 		var err error
-		if t, more, err = c.Next(); err != nil {
+		if t, more, err = c.next(v); err != nil {
 			if titled {
 				return err
 			}
@@ -115,6 +115,15 @@ func (c CSV) send(v *Visit) error {
 		}
 	}
 	return nil
+}
+
+// next reads the next part within the time of a page: however slowly its reader takes
+// the parts before, it has all of it.
+func (c CSV) next(v *Visit) (t part.DataTable, more bool, err error) {
+	ctx, done := v.Outliving(visitTimeout)
+	defer done()
+	v.ctx = ctx
+	return c.Next()
 }
 
 // Sent is an answer that was written already.

@@ -14,6 +14,7 @@
 package page
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -54,6 +55,9 @@ type Options struct {
 	MediaURL string
 	// TrustedProxies are believed where they say whom they forward for.
 	TrustedProxies []netip.Prefix
+	// Reading waits for a place among the pages that read the database, and returns what
+	// gives it back; a visitor who is not known yet has no account. nil: none waits.
+	Reading func(ctx context.Context, known bool, account string) (leave func(), err error)
 	// Log gets the causes of 503 answers.
 	Log *slog.Logger
 	// Observe is told of every answered request; nil: nobody is.

@@ -40,8 +40,17 @@ func (v *Visit) Address() netip.Addr {
 	return httpapi.ClientAddress(v.Request, v.door.TrustedProxies)
 }
 
-// View runs read on one snapshot.
-func (v *Visit) View(read func(tx *store.Tx) error) error { return v.door.DB.View(v.ctx, read) }
+// View runs read on one snapshot. It waits for a place, so never within another View.
+func (v *Visit) View(read func(tx *store.Tx) error) error {
+	if v.door.Reading != nil {
+		leave, err := v.door.Reading(v.ctx, v.Session.ID != "", v.Account())
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	return v.door.DB.View(v.ctx, read)
+}
 
 // Part runs read, which reads the part of a page that a word names, on a snapshot of its
 // own: where it fails, what Part returns stands in the part's place, and the rest stands
