@@ -208,8 +208,8 @@ func readFirst(path string, providers map[string]catalog.Provider) (*catalog.Doc
 func operatorWords(s *Settings, base string) string {
 	switch {
 	case s.AdminToken == "":
-		return "To run it (customers, credit, lines, prices), start it with a token of your choice,\nand open " + base + console.Base +
-			"/operator:\n\n  TOLLGATE_ADMIN_TOKEN=" + rand.Text() + " tollgate serve"
+		return "To run it (customers, credit, lines, prices), start it again as you did, with a token of your choice,\nand open " +
+			base + console.Base + "/operator:\n\n  TOLLGATE_ADMIN_TOKEN=" + rand.Text() + " tollgate serve"
 	case s.AdminListen != "":
 		return "To run it: " + console.Base + "/operator at " + s.AdminListen + ", with the admin_token."
 	}

@@ -115,7 +115,7 @@ func (p *requestPage) receipt(f foundRequest) {
 	}
 	p.Stats = part.FigureRow{{Label: "Charged", Value: part.Money{Amount: r.Cost}, Note: takenOf(r)},
 		{Label: "Held", Value: part.Money{Amount: r.Held}, Note: part.Text{Text: part.USD(r.Held-r.Cost) + " given back"}},
-		{Label: "First byte", Value: part.Took{MS: r.FirstByteMS}}, {Label: "Took", Value: part.Took{MS: r.DurationMS}}}
+		{Label: "First byte", Value: firstByte(r.FirstByteMS)}, {Label: "Took", Value: part.Took{MS: r.DurationMS}}}
 	p.Facts = part.Facts{{Name: "Came", Value: part.Moment{MS: r.CreatedMS}}, {Name: "Outcome", Value: outcomeWords[r.Outcome]}}
 	add := func(name string, value any) { p.Facts = append(p.Facts, part.Fact{Name: name, Value: value}) }
 	if r.Account != "" {

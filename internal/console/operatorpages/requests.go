@@ -127,7 +127,15 @@ func attemptsTable(raw json.RawMessage) part.DataTable {
 		}
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{lineLink(a.Line), answer,
 			part.Text{Text: part.Dashed(a.Cause + show.StateWords(a.Skipped))},
-			part.Took{MS: a.FirstByteMS}, part.Took{MS: a.DurationMS}, known(a.LineCost)}})
+			firstByte(a.FirstByteMS), part.Took{MS: a.DurationMS}, known(a.LineCost)}})
 	}
 	return t
+}
+
+// firstByte is how long an answer took to begin; one that never did has a dash.
+func firstByte(ms int64) any {
+	if ms == 0 {
+		return part.Text{Text: part.Dashed("")}
+	}
+	return part.Took{MS: ms}
 }

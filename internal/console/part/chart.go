@@ -88,8 +88,8 @@ func (c Chart) top() int64 {
 func (c Chart) Scale() []string {
 	top := c.top()
 	half := c.Shown(top / 2)
-	if top < 2 || c.Unit == InCount && top%2 == 1 {
-		half = ""
+	if top < 2 || c.Unit == InCount && top%2 == 1 || c.Unit == InUSD && top/2 > int64(cent) && top/2%int64(cent) != 0 {
+		half = "" // it would be rounded, and stand at another place
 	}
 	return []string{c.Shown(top), half, c.Shown(0)}
 }

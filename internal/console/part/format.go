@@ -8,6 +8,9 @@ import (
 	"tollgate/internal/money"
 )
 
+// cent is the smallest amount that is written as cents.
+const cent = money.USD / 100
+
 // USD writes an amount for people: two decimals from a cent up, below it up to
 // six significant digits. It is rounded; the exact value belongs beside it.
 func USD(a money.Amount) string {
@@ -18,7 +21,6 @@ func USD(a money.Amount) string {
 	if a == 0 {
 		return "$0"
 	}
-	const cent = money.USD / 100
 	if a < cent {
 		text := a.String()
 		digits := strings.TrimLeft(text, "0.")
