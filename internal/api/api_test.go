@@ -191,7 +191,9 @@ func (d *desk) send(method, path, body string, headers ...string) answered {
 // do sends a request and reads the whole answer.
 func (d *desk) do(r *http.Request) answered {
 	d.t.Helper()
-	client := http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	client := http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 30 * time.Second}
+	// Not at once: where the connection stays, the server reads the rest of a body that it has refused.
+	defer client.CloseIdleConnections()
 	answer, err := client.Do(r)
 	if err != nil {
 		d.t.Fatal(err)

@@ -435,6 +435,8 @@ func TestBodiesCountWhileReferencesAreFetched(t *testing.T) {
 	d, h := newDesk(t, onSQLite(t), func(o *api.Options) { o.MaxBody, o.BodyMemory = largest, 1 }), newHost(t)
 	_, secret := d.key(account.KeySettings{})
 	asked, goOn := make(chan struct{}), make(chan struct{})
+	answer := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(answer) // the servers wait for it, also where the test has failed
 	h.before = func(*http.Request) { close(asked); <-goOn }
 	large := strings.Repeat(" ", 150<<10)
 	var slow answered
@@ -445,7 +447,7 @@ func TestBodiesCountWhileReferencesAreFetched(t *testing.T) {
 	<-asked
 	d.send("POST", generations, hat+large, as(secret)...).refused(t, 503, "service_unavailable")
 	d.send("POST", generations, hat, as(secret)...).accepted(t)
-	close(goOn)
+	answer()
 	waiting.Wait()
 	slow.accepted(t)
 	// Its memory comes back once it is answered, which is a moment after the client knows.
