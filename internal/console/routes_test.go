@@ -406,6 +406,7 @@ func TestSlashAtTheEnd(t *testing.T) {
 		for path, want := range map[string]string{
 			"/console/": "/console", "/console/operator/": "/console/operator",
 			"/console/keys//": "/console/keys", "/console/nothing/": "/console/nothing",
+			"/console/sign-in/?next=%2Fconsole%2Fkeys": "/console/sign-in?next=%2Fconsole%2Fkeys", "/console/a%0Ab/": "/console/a%0Ab",
 		} {
 			if got := b.Get(path); got.Code != http.StatusPermanentRedirect || got.Header().Get("Location") != want {
 				t.Errorf("%s: %d to %q", path, got.Code, got.Header().Get("Location"))

@@ -32,8 +32,9 @@ type failure struct {
 // refuse shows an error as a page.
 func (d *door) refuse(x *httpapi.Exchange, f *fault.Error) {
 	x.Header().Del("WWW-Authenticate")
-	if path := x.Request.URL.Path; x.Endpoint() == "unknown" && x.Request.Method == http.MethodGet && strings.HasSuffix(path, "/") {
-		http.Redirect(x, x.Request, strings.TrimRight(path, "/"), http.StatusPermanentRedirect) // as people and proxies write addresses
+	if to := *x.Request.URL; x.Endpoint() == "unknown" && x.Request.Method == http.MethodGet && strings.HasSuffix(to.Path, "/") {
+		to.Path, to.RawPath = strings.TrimRight(to.Path, "/"), ""
+		http.Redirect(x, x.Request, to.RequestURI(), http.StatusPermanentRedirect) // as people and proxies write addresses
 		return
 	}
 	shown := failure{Title: "This did not work", Text: f.Message, Request: x.ID}

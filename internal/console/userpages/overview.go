@@ -69,12 +69,11 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 		shown.More = moreUsage()
 		shown.Missing = v.Part("chart of charges", func(tx *store.Tx) error {
 			spent, _, err := show.MonthTx(tx, v.Account())
-			shown.Spent = &spent
+			if err == nil {
+				shown.Spent = &spent
+			}
 			return err
 		})
-		if shown.Missing != nil {
-			shown.Spent = nil
-		}
 	}
 	return page.Whole{Name: "overview", Title: "Overview", Main: shown, Notices: notices}, nil
 }
