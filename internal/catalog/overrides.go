@@ -216,8 +216,8 @@ func asResponses(l *LineSpec, provided []wire.Form, known map[string]*Model) boo
 
 // omits are the fields that a line never gets, the default of its host where
 // the operator has not said it: Mistral refuses what it does not know.
-func omits(spec *LineSpec, base string) []string {
-	if spec.Omit == nil && vendor.TakesNoStreamOptions(base) {
+func omits(spec *LineSpec, host vendor.Host) []string {
+	if spec.Omit == nil && host.TakesNoStreamOptions() {
 		return []string{"stream_options"}
 	}
 	return spec.Omit

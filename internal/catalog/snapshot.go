@@ -37,8 +37,8 @@ type Line struct {
 	// can. It names variables, never values.
 	Out string
 
-	origin    string         // see Origin
-	asSent    bool           // its host obeys a limit in either field
+	origin    string // see Origin
+	host      vendor.Host
 	secret    func() secrets // a function, so that printing a line cannot show it
 	fixed     map[string]json.RawMessage
 	omits     []string
@@ -117,7 +117,7 @@ func (l *Line) ReadsLimit(m *Model) LimitField {
 	switch {
 	case l.LimitField != "":
 		return l.LimitField
-	case !l.asSent:
+	case !l.host.ObeysBothLimits():
 		return LimitMaxTokens
 	case m.Reasoning:
 		return LimitMaxCompletionTokens
@@ -223,7 +223,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 		l.BaseURL = provider.DefaultBaseURL
 	}
 	l.origin = l.Provider + "\n" + l.BaseURL + "\n" + spec.oldestKey()
-	l.asSent = vendor.ObeysBothLimits(l.BaseURL)
+	l.host = vendor.HostOf(l.BaseURL)
 	l.Forms = slices.DeleteFunc(slices.Clone(spec.Forms), func(f wire.Form) bool { return !slices.Contains(provider.Forms, f) })
 	if len(l.Forms) == 0 {
 		l.Forms = slices.Clone(provider.Forms)
@@ -236,7 +236,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 		}
 		l.sentences = append(l.sentences, re)
 	}
-	l.fixed, l.omits = values(spec.Set), omits(&spec, l.BaseURL)
+	l.fixed, l.omits = values(spec.Set), omits(&spec, l.host)
 	var own secrets
 	switch {
 	case spec.oldestKey() != "":
@@ -326,8 +326,8 @@ func (s *Snapshot) HeldLimit(m *Model, form wire.Form, limit int64) int64 {
 	return limit
 }
 
-// IsOpenAI tells whether the line's host is OpenAI's or Azure's.
-func (l *Line) IsOpenAI() bool { return l.asSent }
+// Host is the host of the line's base address.
+func (l *Line) Host() vendor.Host { return l.host }
 
 // Origin tells the account that the line has at its provider from others, without
 // its credential.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"tollgate/internal/catalog/vendor"
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/trace"
@@ -111,13 +110,13 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 func (x *exchange) translation(on *line.Candidate) wire.Translation {
 	_, limit := x.Model.OutputLimit(x.asked.Limit)
 	var noThinking wire.Member
-	if member := vendor.NoThinking(on.Line.BaseURL); x.Model.Reasoning && !on.Refuses(member.Name) {
+	if member := on.Line.Host().NoThinking(); x.Model.Reasoning && !on.Refuses(member.Name) {
 		noThinking = member
 	}
 	return wire.Translation{
 		Edits: wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true,
-			SystemOnly: vendor.KnowsSystemOnly(on.Line.BaseURL, on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking},
-		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.IsOpenAI(),
+			SystemOnly: on.Line.Host().KnowsSystemOnly(on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking},
+		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.Host().ObeysBothLimits(),
 		NoEncrypted: on.Refuses(includeField), NoSummary: on.Refuses(summaryField),
 	}
 }

@@ -11,23 +11,35 @@ import (
 	"tollgate/internal/wire"
 )
 
+// Host is the host of a line's base address. The zero value is one that nobody knows.
+type Host string
+
+// HostOf returns the host of a base address; the zero value for what is no address.
+func HostOf(base string) Host {
+	u, err := url.Parse(base)
+	if err != nil {
+		return ""
+	}
+	return Host("." + strings.TrimSuffix(strings.ToLower(u.Hostname()), "."))
+}
+
 // ObeysBothLimits reports whether the host is OpenAI's or Azure's, which obey a
 // limit on output tokens in either of its fields.
-func ObeysBothLimits(base string) bool {
-	return isHostOf(base, "openai.com", "azure.com", "azure.us", "azure.cn")
+func (h Host) ObeysBothLimits() bool {
+	return h.within("openai.com", "azure.com", "azure.us", "azure.cn")
 }
 
 // TakesNoStreamOptions reports whether the host refuses `stream_options`.
-func TakesNoStreamOptions(base string) bool { return isHostOf(base, "api.mistral.ai") }
+func (h Host) TakesNoStreamOptions() bool { return h.within("api.mistral.ai") }
 
 // KnowsSystemOnly reports whether the host is one of those that know no role
 // developer in chat completions, for a model by the host's own id.
-func KnowsSystemOnly(base, model string) bool {
+func (h Host) KnowsSystemOnly(model string) bool {
 	switch {
-	case isHostOf(base, "openrouter.ai"): // it hands the role on
+	case h.within("openrouter.ai"): // it hands the role on
 		return !strings.HasPrefix(model, "openai/") && !strings.HasPrefix(model, "anthropic/")
 	}
-	return isHostOf(base,
+	return h.within(
 		"x.ai", "mistral.ai", "deepseek.com", "together.ai", "together.xyz", "fireworks.ai", "cerebras.ai",
 		"moonshot.ai", "moonshot.cn", "z.ai", "bigmodel.cn", "aliyuncs.com", "minimax.io", "minimaxi.com", "nvidia.com",
 		"sambanova.ai", "nebius.com", "huggingface.co", "volces.com", "bytepluses.com")
@@ -36,22 +48,20 @@ func KnowsSystemOnly(base, model string) bool {
 // NoThinking returns the member of a body of chat completions by which the
 // host keeps a model that thinks from it; none where nobody knows one. Those hosts
 // refuse a forced tool to a model that thinks. Zhipu refuses it to any model.
-func NoThinking(base string) wire.Member {
+func (h Host) NoThinking() wire.Member {
 	switch {
-	case isHostOf(base, "deepseek.com", "moonshot.ai", "moonshot.cn"):
+	case h.within("deepseek.com", "moonshot.ai", "moonshot.cn"):
 		return wire.Member{Name: "thinking", Value: `{"type":"disabled"}`}
-	case isHostOf(base, "aliyuncs.com"):
+	case h.within("aliyuncs.com"):
 		return wire.Member{Name: "enable_thinking", Value: "false"}
 	}
 	return wire.Member{}
 }
 
-// isHostOf tells whether a base address is within one of the domains.
-func isHostOf(base string, domains ...string) bool {
-	u, err := url.Parse(base)
-	if err != nil {
-		return false
-	}
-	host := "." + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	return slices.ContainsFunc(domains, func(domain string) bool { return strings.HasSuffix(host, "."+domain) })
+// within tells whether the host is in one of the domains.
+func (h Host) within(domains ...string) bool {
+	return slices.ContainsFunc(domains, func(domain string) bool {
+		rest, ok := strings.CutSuffix(string(h), domain)
+		return ok && strings.HasSuffix(rest, ".")
+	})
 }

@@ -14,12 +14,12 @@ func TestHostsThatKnowNoDeveloper(t *testing.T) {
 		"https://api.cohere.ai/compatibility/v1": false, "http://localhost:8000/v1": false, "https://matrix.ai/v1": false,
 		"https://x.ai.example.com/v1": false, "%": false,
 	} {
-		if got := KnowsSystemOnly(base, "m"); got != want {
+		if got := HostOf(base).KnowsSystemOnly("m"); got != want {
 			t.Errorf("%s: %t", base, got)
 		}
 	}
 	for model, want := range map[string]bool{"openai/gpt-6-sol": false, "anthropic/claude-opus-5-5": false, "deepseek/deepseek-v4": true} {
-		if got := KnowsSystemOnly("https://openrouter.ai/api/v1", model); got != want {
+		if got := HostOf("https://openrouter.ai/api/v1").KnowsSystemOnly(model); got != want {
 			t.Errorf("OpenRouter, %s: %t", model, got)
 		}
 	}
@@ -32,7 +32,7 @@ func TestHostsThatCanKeepAModelFromThinking(t *testing.T) {
 		"https://dashscope.aliyuncs.com/compatible-mode/v1": "enable_thinking", "https://api.z.ai/api/paas/v4": "",
 		"https://api.openai.com/v1": "", "http://localhost:8000/v1": "",
 	} {
-		if got := NoThinking(base); got.Name != want || (got.Value == "") != (want == "") {
+		if got := HostOf(base).NoThinking(); got.Name != want || (got.Value == "") != (want == "") {
 			t.Errorf("%s: %v", base, got)
 		}
 	}
