@@ -49,7 +49,7 @@ func TestWholeAnswer(t *testing.T) {
 		t.Errorf("admission %+v, want amount %s", a, want)
 	}
 	sent := tr.provider.calls[0]
-	if string(sent.Body) != strings.Replace(ask, "swift-1", "vendor-model", 1) || sent.IdempotencyKey != "req_1-1" || sent.Stream {
+	if string(sent.Body.Bytes()) != strings.Replace(ask, "swift-1", "vendor-model", 1) || sent.IdempotencyKey != "req_1-1" || sent.Stream {
 		t.Errorf("sent %s, %+v", sent.Body, sent)
 	}
 }
@@ -226,7 +226,7 @@ func TestRequestBodies(t *testing.T) {
 			if out := tr.run(test.in); out.err != nil || out.cut {
 				t.Fatalf("%+v", out)
 			}
-			if got := string(tr.provider.calls[0].Body); got != test.want {
+			if got := string(tr.provider.calls[0].Body.Bytes()); got != test.want {
 				t.Errorf("sent %s\nwant %s", got, test.want)
 			}
 			if got := tr.books.amounts[0].Amount.String(); got != test.amount {

@@ -19,6 +19,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/rawjson"
 
 	"go.uber.org/goleak"
 )
@@ -95,7 +96,7 @@ type provider struct {
 func (p *provider) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.Body = bytes.Clone(c.Body)
+	c.Body = rawjson.Pieces{bytes.Clone(c.Body.Bytes())}
 	p.calls = append(p.calls, c)
 	if len(p.replies) == 0 {
 		p.t.Error("a call that the script has no reply for")

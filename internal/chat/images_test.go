@@ -111,7 +111,7 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 				if out.err != nil {
 					t.Fatal(out.err)
 				}
-				if sent := string(tr.provider.calls[0].Body); strings.Count(sent, `"inlineData"`) != c.images+1 {
+				if sent := string(tr.provider.calls[0].Body.Bytes()); strings.Count(sent, `"inlineData"`) != c.images+1 {
 					t.Errorf("sent %s", sent)
 				}
 			})
@@ -138,7 +138,7 @@ type tallier struct {
 
 // CountTokens implements chatcall.TokenCounter.
 func (c *tallier) CountTokens(_ context.Context, call chatcall.Call) (int64, error) {
-	c.asked = append(c.asked, string(call.Body))
+	c.asked = append(c.asked, string(call.Body.Bytes()))
 	return 777, nil
 }
 

@@ -41,7 +41,7 @@ func (x *exchange) askWithout(ctx context.Context, on *line.Attempt, pair wire.P
 		switch {
 		case failed != nil:
 			return nil, line.Untranslatable{Err: failed}
-		case bytes.Equal(body, call.Body):
+		case bytes.Equal(body.Bytes(), call.Body.Bytes()):
 			return nil, err // it was not there
 		}
 		call.Body = body

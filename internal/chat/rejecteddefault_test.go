@@ -167,7 +167,7 @@ func TestWhatAModelRefusesIsKept(t *testing.T) {
 			for i, call := range calls {
 				ids[call.IdempotencyKey] = true
 				for n, field := range c.refused {
-					if strings.Contains(string(call.Body), field[1]) != (i <= n) {
+					if strings.Contains(string(call.Body.Bytes()), field[1]) != (i <= n) {
 						t.Errorf("call %d, %s: %s", i, field[0], call.Body)
 					}
 				}
@@ -211,7 +211,7 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 		t.Fatal(out.err)
 	}
 	for i, has := range []bool{true, false, true} {
-		if sent := string(tr.provider.calls[i].Body); strings.Contains(sent, encrypted) != has || !strings.Contains(sent, `"include"`) {
+		if sent := string(tr.provider.calls[i].Body.Bytes()); strings.Contains(sent, encrypted) != has || !strings.Contains(sent, `"include"`) {
 			t.Errorf("call %d: %s", i, sent)
 		}
 	}
@@ -264,7 +264,7 @@ lines: [{id: only, provider: script, base_url: "https://api.moonshot.ai/v1", mod
 				t.Fatalf("%d calls", len(tr.provider.calls))
 			}
 			for i, sent := range tr.provider.calls {
-				if strings.Contains(string(sent.Body), `"thinking":{"type":"disabled"}`) != c.calm[i] {
+				if strings.Contains(string(sent.Body.Bytes()), `"thinking":{"type":"disabled"}`) != c.calm[i] {
 					t.Errorf("call %d: %s", i, sent.Body)
 				}
 			}

@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // vendor is a provider that answers by what is asked, and remembers its calls.
@@ -52,10 +53,10 @@ func (b branch) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, er
 	b.vendor.mu.Lock()
 	defer b.vendor.mu.Unlock()
 	call := fmt.Sprintf("%s %s %s", b.line, c.Model, c.Form)
-	if strings.Contains(string(c.Body), "ping") {
+	if strings.Contains(string(c.Body.Bytes()), "ping") {
 		call += " probe"
 	}
-	if strings.Contains(string(c.Body), `"tools"`) {
+	if strings.Contains(string(c.Body.Bytes()), `"tools"`) {
 		call += " tools"
 	}
 	b.vendor.calls = append(b.vendor.calls, call)
@@ -97,7 +98,7 @@ func send(l *line.Lines, r line.RoutingRequest) error {
 		if r.Tools {
 			body = `{"tools":[]}`
 		}
-		answer, err := on.Chat(ctx, chatcall.Call{Form: on.Form, Model: on.ProviderModel, Body: []byte(body)})
+		answer, err := on.Chat(ctx, chatcall.Call{Form: on.Form, Model: on.ProviderModel, Body: rawjson.Pieces{[]byte(body)}})
 		if err != nil {
 			return err
 		}
@@ -507,7 +508,7 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 	ln.Forms = []wire.Form{wire.FormChat, wire.FormMessages}
 	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
 		v.set(func(_, _ string, c chatcall.Call) *upstream.Failure {
-			if c.Form == wire.FormChat && strings.Contains(string(c.Body), `"tools"`) {
+			if c.Form == wire.FormChat && strings.Contains(string(c.Body.Bytes()), `"tools"`) {
 				return said(400, toolsElsewhere)
 			}
 			return nil

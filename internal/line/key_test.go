@@ -79,7 +79,7 @@ type desk struct {
 
 func (d desk) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	what := ""
-	if strings.Contains(string(c.Body), "ping") {
+	if strings.Contains(string(c.Body.Bytes()), "ping") {
 		what = ":probe"
 	}
 	if err := d.office.asked(d.key, what); err != nil {

@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Bounds of a probe.
@@ -242,7 +243,7 @@ func (p *prober) askOnce(ctx context.Context, entry *routingEntry, k *lineKey, p
 	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait),
 		fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
 	defer cancel()
-	answer, err := k.adapter.Chat(ctx, chatcall.Call{Form: part.Form, Model: ln.Models[m.ID], Body: body})
+	answer, err := k.adapter.Chat(ctx, chatcall.Call{Form: part.Form, Model: ln.Models[m.ID], Body: rawjson.Pieces{body}})
 	if err == nil {
 		defer answer.Body.Close() // the answer was read, or is of no use
 		var raw []byte

@@ -58,7 +58,7 @@ func (p place) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, err
 	p.site.mu.Lock()
 	defer p.site.mu.Unlock()
 	name := p.line
-	if strings.Contains(string(c.Body), "ping") {
+	if strings.Contains(string(c.Body.Bytes()), "ping") {
 		name += ":probe"
 	}
 	p.site.calls = append(p.site.calls, name)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 )
 
@@ -10,7 +11,7 @@ type Request interface {
 	// Asking returns what the request asks for.
 	Asking() *Asked
 	// Body returns the bytes for a line of the same form.
-	Body(e Edits) []byte
+	Body(e Edits) rawjson.Pieces
 	// Direct is how the request meets a line of the same form.
 	Direct(id Identity) Pair
 	// Prompt is our own count of the prompt's tokens, with so many for an image.
@@ -25,7 +26,7 @@ type Request interface {
 type Pair interface {
 	// Body is the request for the line. Its error is a *fault.Error: the line's
 	// form cannot express the request.
-	Body(t Translation) ([]byte, error)
+	Body(t Translation) (rawjson.Pieces, error)
 	// Events makes the meter of the line's stream and the writer of the client's.
 	Events() (Meter, Writer)
 	// Read reads a whole answer of the line; ErrMalformed when it is no JSON

@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 
 	"go.uber.org/goleak"
@@ -41,7 +42,7 @@ func open(t *testing.T, p *fakeprovider.Server) *anthropic.Adapter {
 func call(stream bool) chatcall.Call {
 	return chatcall.Call{
 		Form: wire.FormMessages, Stream: stream, IdempotencyKey: "att_1",
-		Body:   []byte("{\"model\":\"vendor-model\",  \"odd\" : \"\\u00e9\" }"),
+		Body:   rawjson.Pieces{[]byte("{\"model\":\"vendor-model\",  \"odd\" : \"\\u00e9\" }")},
 		Header: http.Header{},
 	}
 }
@@ -82,7 +83,7 @@ func TestRequest(t *testing.T) {
 				t.Errorf("answer.Stream = %t, ContentType = %q", answer.Stream, answer.ContentType)
 			}
 			got := p.Requests()[0]
-			if got.Method != http.MethodPost || got.Path != "/v1/messages" || string(got.Body) != string(c.Body) {
+			if got.Method != http.MethodPost || got.Path != "/v1/messages" || string(got.Body) != string(c.Body.Bytes()) {
 				t.Errorf("%s %s %q", got.Method, got.Path, got.Body)
 			}
 			want := map[string]string{
@@ -280,7 +281,7 @@ func TestCountTokens(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	got := p.Requests()[0]
-	if got.Path != "/v1/messages/count_tokens" || string(got.Body) != string(c.Body) || got.Header.Get("Anthropic-Beta") != "a" ||
+	if got.Path != "/v1/messages/count_tokens" || string(got.Body) != string(c.Body.Bytes()) || got.Header.Get("Anthropic-Beta") != "a" ||
 		got.Header.Get("Anthropic-Version") != "2023-06-01" || got.Header.Get("X-Api-Key") != key ||
 		got.Header.Get("Accept") != "application/json" {
 		t.Errorf("sent %s %q %v", got.Path, got.Body, got.Header)

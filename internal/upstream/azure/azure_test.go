@@ -24,6 +24,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,7 +34,7 @@ const key = "azure-credential-0123456789"
 func call(form wire.Form, stream bool) chatcall.Call {
 	return chatcall.Call{
 		Form: form, Stream: stream, Model: "deployment", IdempotencyKey: "att_1",
-		Body:   []byte(`{"model":"deployment",  "odd" : "\u00e9" }`),
+		Body:   rawjson.Pieces{[]byte(`{"model":"deployment",  "odd" : "\u00e9" }`)},
 		Header: http.Header{"Anthropic-Beta": {"flag"}, "X-Client": {"secret"}},
 	}
 }
@@ -125,7 +126,7 @@ func TestKey(t *testing.T) {
 		}
 		r := l.provider.Requests()[0]
 		if r.URI != want.path || r.Header.Get(want.header) != key || r.Header.Get("Authorization") != "" ||
-			string(r.Body) != string(call(form, false).Body) {
+			string(r.Body) != string(call(form, false).Body.Bytes()) {
 			t.Errorf("%s: %s %v %s", form, r.URI, r.Header, r.Body)
 		}
 		if r.Header.Get("X-Client") != "" || (r.Header.Get("Anthropic-Beta") == "flag") != (form == wire.FormMessages) {

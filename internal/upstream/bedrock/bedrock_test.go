@@ -23,6 +23,7 @@ import (
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,7 +33,7 @@ const key = "bedrock-credential-0123456789"
 func call(form wire.Form, stream bool) chatcall.Call {
 	return chatcall.Call{
 		Form: form, Stream: stream, Model: "openai.gpt-6-sol", IdempotencyKey: "att_1",
-		Body:   []byte(`{"model":"openai.gpt-6-sol",  "odd" : "\u00e9" }`),
+		Body:   rawjson.Pieces{[]byte(`{"model":"openai.gpt-6-sol",  "odd" : "\u00e9" }`)},
 		Header: http.Header{"Anthropic-Beta": {"flag"}, "X-Client": {"secret"}},
 	}
 }
@@ -95,7 +96,7 @@ func (l *line) ask(t *testing.T, form wire.Form, stream bool) error {
 	t.Helper()
 	c := call(form, stream)
 	if stream {
-		c.Body = []byte(`{"model":"openai.gpt-6-sol","stream":true}`)
+		c.Body = rawjson.Pieces{[]byte(`{"model":"openai.gpt-6-sol","stream":true}`)}
 	}
 	answer, err := l.Chat(t.Context(), c)
 	if err != nil {
@@ -119,7 +120,7 @@ func TestKey(t *testing.T) {
 			continue
 		}
 		r := l.provider.Requests()[0]
-		if r.URI != path || r.Header.Get("Authorization") != "Bearer "+key || string(r.Body) != string(call(form, false).Body) ||
+		if r.URI != path || r.Header.Get("Authorization") != "Bearer "+key || string(r.Body) != string(call(form, false).Body.Bytes()) ||
 			r.Header.Get("X-Client") != "" {
 			t.Errorf("%s: %s %v %s", form, r.URI, r.Header, r.Body)
 		}

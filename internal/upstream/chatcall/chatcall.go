@@ -18,6 +18,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Call is one request for a provider, ready to be sent.
@@ -31,7 +32,7 @@ type Call struct {
 	Stream bool
 	// Body is sent as it is. The adapter only reads it, and it must not change
 	// until the answer's body is closed.
-	Body []byte
+	Body rawjson.Pieces
 	// Header holds headers of the client that may travel (`anthropic-version`,
 	// `anthropic-beta`); adapters that do not know them leave them out.
 	Header http.Header

@@ -264,10 +264,10 @@ func (l *Client) request(ctx context.Context, p Post) *http.Request {
 		ProtoMajor:    1,
 		ProtoMinor:    1,
 		Header:        header,
-		Body:          io.NopCloser(bytes.NewReader(p.Call.Body)),
-		ContentLength: int64(len(p.Call.Body)),
+		Body:          io.NopCloser(p.Call.Body.Reader()),
+		ContentLength: int64(p.Call.Body.Len()),
 		GetBody: func() (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(p.Call.Body)), nil
+			return io.NopCloser(p.Call.Body.Reader()), nil
 		},
 	}
 	return req.WithContext(ctx)

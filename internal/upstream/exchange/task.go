@@ -83,7 +83,7 @@ func (r *Reply) Unknown() bool {
 // upstream.Unread.
 func (l *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
 	if r.Body != nil && (r.ContentType == "" || r.ContentType == "application/json") {
-		r.Body = rawjson.Override[json.RawMessage](r.Body, nil, l.omit)
+		r.Body = rawjson.Override[json.RawMessage](rawjson.Pieces{r.Body}, nil, l.omit).Bytes()
 	}
 	reply, err := l.do(ctx, r)
 	if own := (unread{}); errors.As(err, &own) {

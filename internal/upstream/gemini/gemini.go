@@ -24,6 +24,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -101,7 +102,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	post.Call.Body = question(c, a.resource(c.Model))
+	post.Call.Body = rawjson.Pieces{question(c, a.resource(c.Model))}
 	said, err := a.line.Ask(ctx, post, maxCount)
 	if err != nil {
 		return 0, err
@@ -119,7 +120,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 // has to name the model again.
 func question(c chatcall.Call, name string) []byte {
 	model, _ := json.Marshal(name) // a string: cannot fail
-	body := bytes.TrimSpace(c.Body)
+	body := bytes.TrimSpace(c.Body.Bytes())
 	out := append([]byte(`{"generateContentRequest":{"model":`), model...)
 	if rest := bytes.TrimSpace(bytes.TrimPrefix(body, []byte("{"))); !bytes.HasPrefix(rest, []byte("}")) {
 		out = append(out, ',')

@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/gemini"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +40,7 @@ func open(t *testing.T, p *fakeprovider.Server) *gemini.Adapter {
 func call(stream bool) chatcall.Call {
 	return chatcall.Call{
 		Form: wire.FormGemini, Model: "gemini-3-flash", Stream: stream, IdempotencyKey: "att_1",
-		Body:   []byte(` {"contents":[ ],  "odd" : "\u00e9" } `),
+		Body:   rawjson.Pieces{[]byte(` {"contents":[ ],  "odd" : "\u00e9" } `)},
 		Header: http.Header{"Anthropic-Beta": {"flag"}},
 	}
 }
@@ -78,7 +79,7 @@ func TestRequest(t *testing.T) {
 				t.Errorf("answer.Stream = %t, ContentType = %q", answer.Stream, answer.ContentType)
 			}
 			got := p.Requests()[0]
-			if got.Method != http.MethodPost || got.URI != tt.uri || string(got.Body) != string(c.Body) {
+			if got.Method != http.MethodPost || got.URI != tt.uri || string(got.Body) != string(c.Body.Bytes()) {
 				t.Errorf("%s %s %s", got.Method, got.URI, got.Body)
 			}
 			for name, value := range map[string]string{"X-Goog-Api-Key": key, "Accept": accept, "Content-Type": "application/json",
@@ -150,7 +151,7 @@ func TestCountTokens(t *testing.T) {
 			t.Parallel()
 			p := fakeprovider.New(t, fakeprovider.Reply{Body: `{"totalTokens":31,"promptTokensDetails":[]}`})
 			c := call(true)
-			c.Body = []byte(tt.body)
+			c.Body = rawjson.Pieces{[]byte(tt.body)}
 			n, err := open(t, p).CountTokens(t.Context(), c)
 			if err != nil || n != 31 {
 				t.Errorf("%d, %v", n, err)

@@ -19,6 +19,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,7 +47,7 @@ func openWith(t *testing.T, p *fakeprovider.Server, transport http.RoundTripper)
 func call(stream bool) chatcall.Call {
 	return chatcall.Call{
 		Form: wire.FormChat, Stream: stream, IdempotencyKey: "att_1",
-		Body:   []byte("{\"model\":\"vendor-model\",  \"odd\" : \"\\u00e9\" }"),
+		Body:   rawjson.Pieces{[]byte("{\"model\":\"vendor-model\",  \"odd\" : \"\\u00e9\" }")},
 		Header: http.Header{"Anthropic-Beta": {"flag"}, "X-Client": {"secret"}},
 	}
 }
@@ -74,7 +75,7 @@ func TestRequest(t *testing.T) {
 		if got.Method != http.MethodPost || got.Path != "/v1/chat/completions" {
 			t.Errorf("%s %s", got.Method, got.Path)
 		}
-		if string(got.Body) != string(call(stream).Body) {
+		if string(got.Body) != string(call(stream).Body.Bytes()) {
 			t.Errorf("body %q was not passed on as it is", got.Body)
 		}
 		want := map[string]string{

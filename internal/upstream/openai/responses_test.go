@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/openai"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // TestForms: each form has its path, and what is not spoken is not sent.
@@ -21,7 +22,7 @@ func TestForms(t *testing.T) {
 	}
 	for _, form := range openai.Info().Forms {
 		p := fakeprovider.New(t, fakeprovider.Reply{Body: `{"status":"completed"}`})
-		answer, err := open(t, p).Chat(t.Context(), chatcall.Call{Form: form, Body: []byte(`{}`)})
+		answer, err := open(t, p).Chat(t.Context(), chatcall.Call{Form: form, Body: rawjson.Pieces{[]byte(`{}`)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +32,7 @@ func TestForms(t *testing.T) {
 		}
 	}
 	p := fakeprovider.New(t)
-	_, err := open(t, p).Chat(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: []byte(`{}`)})
+	_, err := open(t, p).Chat(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: rawjson.Pieces{[]byte(`{}`)}})
 	if f := conformance.ChatFailure(t, err); f.Code != fault.UpstreamUnavailable || len(p.Requests()) > 0 {
 		t.Errorf("%v after %d requests", f, len(p.Requests()))
 	}
@@ -46,7 +47,7 @@ func TestResponsesKeepTheConnection(t *testing.T) {
 	p := fakeprovider.New(t, reply, reply)
 	a := open(t, p)
 	for range 2 {
-		answer, err := a.Chat(t.Context(), chatcall.Call{Form: wire.FormResponses, Stream: true, Body: []byte(`{}`)})
+		answer, err := a.Chat(t.Context(), chatcall.Call{Form: wire.FormResponses, Stream: true, Body: rawjson.Pieces{[]byte(`{}`)}})
 		if err != nil {
 			t.Fatal(err)
 		}

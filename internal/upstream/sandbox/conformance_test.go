@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/sandbox"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // TestConformance: the sandbox speaks no HTTP, so it plays the troubles itself.
@@ -22,7 +23,7 @@ func TestConformance(t *testing.T) {
 			if form == wire.FormResponses {
 				body = `{"model":"m","input":"hello"}`
 			}
-			return chatcall.Call{Body: []byte(body), IdempotencyKey: "att_1"}
+			return chatcall.Call{Body: rawjson.Pieces{[]byte(body)}, IdempotencyKey: "att_1"}
 		},
 		Plays: map[conformance.Trouble]map[string]any{
 			conformance.Stalls: fail("timeout"), conformance.Resets: fail("connection"), conformance.Breaks: {"break_after": 2},

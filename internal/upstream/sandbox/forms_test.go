@@ -18,6 +18,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/sandbox"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 var update = flag.Bool("update", false, "write the answers of testdata anew")
@@ -62,7 +63,7 @@ func answerTo(t *testing.T, form wire.Form, name, body string) string {
 	t.Helper()
 	switch name {
 	case "tokens":
-		n, err := open(t, nil).CountTokens(t.Context(), chatcall.Call{Form: form, Body: []byte(body)})
+		n, err := open(t, nil).CountTokens(t.Context(), chatcall.Call{Form: form, Body: rawjson.Pieces{[]byte(body)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +317,7 @@ func TestCache(t *testing.T) {
 		if b := streamed(t, wire.FormMessages, readForm(t, wire.FormMessages, nil, true, body)); a != b {
 			t.Errorf("%s: streamed %+v\nplain %+v", name, b, a)
 		}
-		n, err := open(t, nil).CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: []byte(body)})
+		n, err := open(t, nil).CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: rawjson.Pieces{[]byte(body)}})
 		if err != nil || n != tt.prompt {
 			t.Errorf("%s: counted %d, %v", name, n, err)
 		}
@@ -331,7 +332,8 @@ func TestCountTokens(t *testing.T) {
 		`{"messages":[{"role":"user","content":"hello there"}]}`:                                                     6,
 		`{"system":"be brief","messages":[{"role":"user","content":[{"type":"image"},{"type":"text","text":"x"}]}]}`: 96,
 	} {
-		if n, err := counter.CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: []byte(body)}); err != nil || n != want {
+		c := chatcall.Call{Form: wire.FormMessages, Body: rawjson.Pieces{[]byte(body)}}
+		if n, err := counter.CountTokens(t.Context(), c); err != nil || n != want {
 			t.Errorf("%s: %d, %v", body, n, err)
 		}
 	}
@@ -344,7 +346,7 @@ func TestCountTokens(t *testing.T) {
 		{wire.FormMessages, `{`, 400},
 		{wire.FormChat, hello, 0},
 	} {
-		_, err := counter.CountTokens(t.Context(), chatcall.Call{Form: c.form, Body: []byte(c.body)})
+		_, err := counter.CountTokens(t.Context(), chatcall.Call{Form: c.form, Body: rawjson.Pieces{[]byte(c.body)}})
 		var f *upstream.Failure
 		switch {
 		case !errors.As(err, &f):
@@ -374,7 +376,7 @@ func TestFailRateCountsEveryForm(t *testing.T) {
 				answer.Body.Close()
 			}
 		}
-		if _, err := a.CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: []byte(hello)}); err != nil {
+		if _, err := a.CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: rawjson.Pieces{[]byte(hello)}}); err != nil {
 			failed++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 func TestRefusals(t *testing.T) {
@@ -35,7 +36,7 @@ func TestRefusals(t *testing.T) {
 				checkRefusal(t, kind, form.form, err, tt.code, tt.health)
 			}
 		}
-		count := chatcall.Call{Form: wire.FormMessages, Body: []byte(hello)}
+		count := chatcall.Call{Form: wire.FormMessages, Body: rawjson.Pieces{[]byte(hello)}}
 		_, err := open(t, map[string]any{"fail": kind}).CountTokens(t.Context(), count)
 		checkRefusal(t, kind, wire.FormMessages, err, tt.code, tt.health)
 	}

@@ -76,7 +76,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 		return nil, unspoken(c.Form)
 	}
 	c.Body = rawjson.Override(c.Body, a.set, a.omit)
-	r, problem := readRequest(c.Form, c.Body)
+	r, problem := readRequest(c.Form, c.Body.Bytes())
 	o, f := a.begin(ctx, c, r.ask)
 	if f != nil {
 		return nil, f
@@ -104,7 +104,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 		return 0, unspoken(c.Form)
 	}
 	c.Body = rawjson.Override[json.RawMessage](c.Body, nil, a.omit)
-	r, problem := readPrompt(c.Body)
+	r, problem := readPrompt(c.Body.Bytes())
 	o, f := a.begin(ctx, c, r.ask)
 	if f != nil {
 		return 0, f
@@ -149,7 +149,7 @@ func fails(n int64, rate float64) bool {
 func answerID(c chatcall.Call) string {
 	h := sha256.New()
 	_, _ = io.WriteString(h, c.IdempotencyKey) // a hash never fails
-	_, _ = h.Write(c.Body)
+	_, _ = h.Write(c.Body.Bytes())
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 

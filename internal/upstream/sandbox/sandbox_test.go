@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/sandbox"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +39,7 @@ func chat(ctx context.Context, a *sandbox.Adapter, stream bool, body string) (*c
 }
 
 func call(ctx context.Context, a *sandbox.Adapter, form wire.Form, stream bool, body string) (*chatcall.Response, error) {
-	return a.Chat(ctx, chatcall.Call{Form: form, Stream: stream, Body: []byte(body), IdempotencyKey: "att_1"})
+	return a.Chat(ctx, chatcall.Call{Form: form, Stream: stream, Body: rawjson.Pieces{[]byte(body)}, IdempotencyKey: "att_1"})
 }
 
 // read returns the whole answer to a request of the chat form.
@@ -403,7 +404,8 @@ func FuzzRequest(f *testing.F) {
 		}
 		spoken := forms[int(form)%len(forms)].form
 		var failure *upstream.Failure
-		if _, err := a.CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: body}); err != nil && !errors.As(err, &failure) {
+		c := chatcall.Call{Form: wire.FormMessages, Body: rawjson.Pieces{body}}
+		if _, err := a.CountTokens(t.Context(), c); err != nil && !errors.As(err, &failure) {
 			t.Fatalf("%T", err)
 		}
 		answer, err := call(t.Context(), a, spoken, stream, string(body))

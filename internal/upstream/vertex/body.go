@@ -15,8 +15,8 @@ const claudeVersion = "vertex-2023-10-16"
 
 // claudeBody puts a messages request as rawPredict takes it: with the version,
 // and without the model, which the address names; with it where model says it.
-func claudeBody(body []byte, model string) ([]byte, *upstream.Failure) {
-	doc, err := rawjson.Open(body)
+func claudeBody(body rawjson.Pieces, model string) (rawjson.Pieces, *upstream.Failure) {
+	doc, err := rawjson.Open(body.Bytes())
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -33,9 +33,10 @@ func claudeBody(body []byte, model string) ([]byte, *upstream.Failure) {
 
 // geminiBody leaves the ids of calls and their results out: Vertex AI refuses
 // them as unknown fields. A result is its call's by its name and place.
-func geminiBody(body []byte) ([]byte, *upstream.Failure) {
+func geminiBody(text rawjson.Pieces) (rawjson.Pieces, *upstream.Failure) {
+	body := text.Bytes()
 	if !bytes.Contains(body, []byte(`"function`)) {
-		return body, nil
+		return text, nil
 	}
 	doc, err := rawjson.Open(body)
 	if err != nil {
@@ -59,7 +60,7 @@ func withoutID(part []byte) []byte {
 		}
 		edits := rawjson.Edits{Doc: doc}
 		edits.Drop("id")
-		return edits.Body()
+		return edits.Body().Bytes()
 	}, "functionCall", "functionResponse")
 }
 
@@ -93,11 +94,12 @@ func eachMember(object []byte, edit func([]byte) []byte, names ...string) []byte
 
 // geminiQuestion is what of a request is asked for its number of tokens:
 // Vertex AI takes no more than counts.
-func geminiQuestion(body []byte) ([]byte, *upstream.Failure) {
-	body, f := geminiBody(body)
+func geminiQuestion(text rawjson.Pieces) (rawjson.Pieces, *upstream.Failure) {
+	text, f := geminiBody(text)
 	if f != nil {
 		return nil, f
 	}
+	body := text.Bytes()
 	out := []byte{'{'}
 	for _, name := range []string{"contents", "systemInstruction", "tools", "generationConfig"} {
 		if value := rawjson.Field(body, name); value != nil {
@@ -107,7 +109,7 @@ func geminiQuestion(body []byte) ([]byte, *upstream.Failure) {
 			out = rawjson.Put(out, `"`+name+`":`, value, "")
 		}
 	}
-	return append(out, '}'), nil
+	return rawjson.Pieces{append(out, '}')}, nil
 }
 
 // unreadable is the failure of a body of ours that cannot be edited.

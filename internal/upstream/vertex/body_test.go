@@ -22,30 +22,30 @@ func FuzzBodies(f *testing.F) {
 		if _, err := rawjson.Open(body); err != nil {
 			return
 		}
-		claude, failure := claudeBody(body, "")
+		claude, failure := claudeBody(rawjson.Pieces{body}, "")
 		if failure != nil {
 			t.Fatal(failure)
 		}
-		want, got := decoded(t, body), decoded(t, claude)
+		want, got := decoded(t, body), decoded(t, claude.Bytes())
 		delete(want, "model")
 		want["anthropic_version"] = claudeVersion
 		if !reflect.DeepEqual(want, got) {
 			t.Errorf("%s became %s", body, claude)
 		}
-		gemini, failure := geminiBody(body)
+		gemini, failure := geminiBody(rawjson.Pieces{body})
 		if failure != nil {
 			t.Fatal(failure)
 		}
-		want, got = decoded(t, body), decoded(t, gemini)
+		want, got = decoded(t, body), decoded(t, gemini.Bytes())
 		forgetIDs(want["contents"])
-		if !reflect.DeepEqual(want, got) && string(gemini) != string(body) {
+		if !reflect.DeepEqual(want, got) && string(gemini.Bytes()) != string(body) {
 			t.Errorf("%s became %s", body, gemini)
 		}
-		asked, failure := geminiQuestion(body)
+		asked, failure := geminiQuestion(rawjson.Pieces{body})
 		if failure != nil {
 			t.Fatal(failure)
 		}
-		decoded(t, asked)
+		decoded(t, asked.Bytes())
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/vertex"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,10 +31,11 @@ const key = "vertex-credential-0123456789"
 
 func call(form wire.Form, stream bool) chatcall.Call {
 	c := chatcall.Call{Form: form, Stream: stream, Model: "gemini-3-flash", IdempotencyKey: "att_1",
-		Body: []byte(` {"contents":[ ],  "odd" : "\u00e9" } `), Header: http.Header{"Anthropic-Beta": {"flag"}, "X-Client": {"secret"}}}
+		Body:   rawjson.Pieces{[]byte(` {"contents":[ ],  "odd" : "\u00e9" } `)},
+		Header: http.Header{"Anthropic-Beta": {"flag"}, "X-Client": {"secret"}}}
 	if form == wire.FormMessages {
 		c.Model = "claude-sonnet-4-5@20250929"
-		c.Body = []byte(`{"model":"claude-sonnet-4-5@20250929", "max_tokens": 9,"odd" : "\u00e9" }`)
+		c.Body = rawjson.Pieces{[]byte(`{"model":"claude-sonnet-4-5@20250929", "max_tokens": 9,"odd" : "\u00e9" }`)}
 	}
 	return c
 }
@@ -108,10 +110,10 @@ func TestRequests(t *testing.T) {
 		uri, say string
 	}{
 		"express": {nil, wire.FormGemini, false, "/v1/publishers/google/models/gemini-3-flash:generateContent",
-			string(call(wire.FormGemini, false).Body)},
+			string(call(wire.FormGemini, false).Body.Bytes())},
 		"gemini": {project, wire.FormGemini, true,
 			"/v1/projects/a-project/locations/europe-west1/publishers/google/models/gemini-3-flash:streamGenerateContent?alt=sse",
-			string(call(wire.FormGemini, true).Body)},
+			string(call(wire.FormGemini, true).Body.Bytes())},
 		"claude": {project, wire.FormMessages, false,
 			"/v1/projects/a-project/locations/europe-west1/publishers/anthropic/models/claude-sonnet-4-5@20250929:rawPredict", claude},
 		"claude, streamed": {map[string]any{"project": "a-project"}, wire.FormMessages, true,
@@ -141,7 +143,7 @@ func TestIDsOfCalls(t *testing.T) {
 	const said = `{"contents":[{"role":"model","parts":[{"text":"\"id\""},{"functionCall":{ID1"name":"f","args":{"id":7}},"odd":1}]},` +
 		`{"role":"user","parts":[{"functionResponse":{"name":"f"ID2,"response":{"id":8}}}]}],` +
 		`"tools":[{"functionDeclarations":[{"name":"f"}]}]}`
-	c.Body = []byte(strings.NewReplacer("ID1", `"id":"c1",`, "ID2", `,"id":"c1"`).Replace(said))
+	c.Body = rawjson.Pieces{[]byte(strings.NewReplacer("ID1", `"id":"c1",`, "ID2", `,"id":"c1"`).Replace(said))}
 	if err := l.ask(t, c); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +158,7 @@ func TestCountTokens(t *testing.T) {
 	t.Parallel()
 	l := open(t, always(key), nil)
 	c := call(wire.FormGemini, false)
-	c.Body = []byte(`{"contents":[{"parts":[]}],"safetySettings":[],"systemInstruction":{"parts":[]}}`)
+	c.Body = rawjson.Pieces{[]byte(`{"contents":[{"parts":[]}],"safetySettings":[],"systemInstruction":{"parts":[]}}`)}
 	if n, err := l.CountTokens(t.Context(), c); n != 31 || err != nil {
 		t.Errorf("gemini: %d, %v", n, err)
 	}

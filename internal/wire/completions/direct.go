@@ -2,6 +2,7 @@ package completions
 
 import (
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // direct passes requests and answers of the form through.
@@ -25,7 +26,7 @@ func (r direct) Render(a wire.Answer, _ []byte, _ wire.Usage) ([3][]byte, error)
 }
 
 // Body implements Pair.
-func (r direct) Body(t wire.Translation) ([]byte, error) {
+func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if _, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort"); err != nil {
 		return nil, err
 	}

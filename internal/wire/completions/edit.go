@@ -12,7 +12,7 @@ import (
 // false: nothing is kept at the provider; what a line of responses has sealed is
 // left out. Call Check first. The result is the
 // client's body itself when nothing changes; nobody may write to it.
-func (r *Request) Body(e wire.Edits) []byte {
+func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	d := r.Doc
 	edits := rawjson.Edits{Doc: d}
 	edits.SetText("model", e.Model)

@@ -82,7 +82,7 @@ func TestBodyEditsOwnedFieldsOnly(t *testing.T) {
 			if err := r.Check(); err != nil {
 				t.Fatal(err)
 			}
-			if got := string(r.Body(test.edits)); got != test.want {
+			if got := string(r.Body(test.edits).Bytes()); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			if string(in) != test.in {
@@ -113,7 +113,7 @@ func FuzzBody(f *testing.F) {
 			t.Fatalf("bad figures %+v", r)
 		}
 		edits := wire.Edits{Model: "vendor \"1\"", Limit: 5, LimitField: "max_tokens", AskUsage: true}
-		edited := r.Body(edits)
+		edited := r.Body(edits).Bytes()
 		again, err := Open(edited)
 		if err != nil {
 			t.Fatalf("edited body %s: %v", edited, err)
@@ -128,7 +128,7 @@ func FuzzBody(f *testing.F) {
 			edits.Limit); again.Limit != want || again.LimitParam != edits.LimitField || len(wiretest.LimitsIn(edited)) != 1 {
 			t.Fatalf("not one limit of %d in %s", want, edited)
 		}
-		if twice := again.Body(edits); !bytes.Equal(twice, edited) {
+		if twice := again.Body(edits).Bytes(); !bytes.Equal(twice, edited) {
 			t.Fatalf("editing twice gives %s, once %s", twice, edited)
 		}
 		if before, after := wiretest.Rest(t, body), wiretest.Rest(t, edited); !reflect.DeepEqual(before, after) {

@@ -25,7 +25,7 @@ func (r direct) Render(a wire.Answer, _ []byte, _ wire.Usage) ([3][]byte, error)
 }
 
 // Body implements Pair.
-func (r direct) Body(t wire.Translation) ([]byte, error) {
+func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if _, err := t.Effort(rawjson.Field(r.Doc.Raw("output_config"), "effort"), "output_config.effort"); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // responses has sealed, which no other takes, and an end user whose name is an
 // e-mail address, which providers refuse. The result is the client's body itself
 // when nothing changes; nobody may write to it.
-func (r *Request) Body(e wire.Edits) []byte {
+func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", e.Model)
 	r.Unsealed(&edits, "content", true)
@@ -42,7 +42,7 @@ func (r *Request) hideUser(edits *rawjson.Edits) {
 
 // CountBody is Body for a line that only counts tokens: without the members
 // that requests have and counts refuse. None of them is part of the prompt.
-func (r *Request) CountBody(e wire.Edits) []byte {
+func (r *Request) CountBody(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	r.Unsealed(&edits, "content", true)
 	if r.Doc.Find("model") != nil {

@@ -143,7 +143,7 @@ func askMessages(t *testing.T, body []byte) map[string]string {
 	asked := r.Asked
 	asked.Conversation = 0
 	return map[string]string{
-		"sent":  string(r.Body(wire.Edits{Model: "vendor-model"})),
+		"sent":  string(r.Body(wire.Edits{Model: "vendor-model"}).Bytes()),
 		"asked": strings.ReplaceAll(fmt.Sprintf("%+v", asked), " ", "\n") + "\n",
 	}
 }

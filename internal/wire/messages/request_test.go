@@ -314,7 +314,7 @@ func TestMessagesBody(t *testing.T) {
 		body := []byte(in)
 		r := openMessages(t, in)
 		r.Doc.Body = body
-		if got := string(r.Body(wire.Edits{Model: `v"<`, Limit: 5, LimitField: "max_tokens", AskUsage: true})); got != want {
+		if got := string(r.Body(wire.Edits{Model: `v"<`, Limit: 5, LimitField: "max_tokens", AskUsage: true}).Bytes()); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 		if string(body) != in {
@@ -345,7 +345,7 @@ func FuzzMessagesBody(f *testing.F) {
 		}
 		r.Prompt(&wire.Counter{}, 5)
 		edits := wire.Edits{Model: "vendor \"1\""}
-		edited := r.Body(edits)
+		edited := r.Body(edits).Bytes()
 		again, err := Open(edited)
 		if err != nil {
 			t.Fatalf("edited body %s: %v", edited, err)
@@ -356,7 +356,7 @@ func FuzzMessagesBody(f *testing.F) {
 		if model, _ := again.Model(); model != edits.Model || again.Limit != r.Limit {
 			t.Fatalf("edits are missing in %s", edited)
 		}
-		if twice := again.Body(edits); !bytes.Equal(twice, edited) {
+		if twice := again.Body(edits).Bytes(); !bytes.Equal(twice, edited) {
 			t.Fatalf("editing twice gives %s, once %s", twice, edited)
 		}
 		before, after := wiretest.Rest(t, body), wiretest.Rest(t, edited)
@@ -386,7 +386,7 @@ func TestMessagesCountBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(r.CountBody(wire.Edits{Model: "b"})); got != want {
+		if got := string(r.CountBody(wire.Edits{Model: "b"}).Bytes()); got != want {
 			t.Errorf("%s\nbecomes %s\nwant    %s", body, got, want)
 		}
 	}
@@ -411,7 +411,7 @@ func TestNoAddressOfAnEndUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(r.Body(wire.Edits{Model: "v"})); got != `{"model":"v", "metadata":`+want+` ,"max_tokens":5}` {
+		if got := string(r.Body(wire.Edits{Model: "v"}).Bytes()); got != `{"model":"v", "metadata":`+want+` ,"max_tokens":5}` {
 			t.Errorf("%s: %s", metadata, got)
 		}
 	}
@@ -431,7 +431,7 @@ func FuzzMessagesCountBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		got, err := Open(r.CountBody(wire.Edits{Model: "b"}))
+		got, err := Open(r.CountBody(wire.Edits{Model: "b"}).Bytes())
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}

@@ -38,8 +38,9 @@ func (m *Edits) SetText(name, text string) {
 	}
 }
 
-// Body returns the body with the edits: itself where there are none.
-func (m *Edits) Body() []byte {
+// Body returns the body with the edits: itself where there are none. It shares what
+// they leave as it is.
+func (m *Edits) Body() Pieces {
 	d := m.Doc
 	behind, kept := d.from+1, len(m.dropped) == 0 && len(d.Members) > 0
 	if len(m.dropped) > 0 {
@@ -54,7 +55,7 @@ func (m *Edits) Body() []byte {
 		}
 		m.Splices = append(m.Splices, Splice{behind, behind, text})
 	}
-	return Spliced(d.Body, m.Splices)
+	return pieces(d.Body, m.Splices)
 }
 
 // leaveOut takes out the dropped members, each with the comma before it, or, as
@@ -80,21 +81,16 @@ func (m *Edits) leaveOut() (behind int, kept bool) {
 }
 
 // Spliced returns body with the edits, which do not overlap.
-func Spliced(body []byte, edits []Splice) []byte {
-	if len(edits) == 0 {
-		return body
-	}
+func Spliced(body []byte, edits []Splice) []byte { return pieces(body, edits).Bytes() }
+
+// pieces is body with the edits, which do not overlap, in pieces.
+func pieces(body []byte, edits []Splice) Pieces {
 	slices.SortStableFunc(edits, func(a, b Splice) int { return a.From - b.From })
-	size := len(body)
-	for _, e := range edits {
-		size += len(e.Text) - (e.To - e.From)
-	}
-	out := make([]byte, 0, size)
+	out := make(Pieces, 0, 2*len(edits)+1)
 	at := 0
 	for _, e := range edits {
-		out = append(out, body[at:e.From]...)
-		out = append(out, e.Text...)
+		out = append(out, body[at:e.From], e.Text)
 		at = e.To
 	}
-	return append(out, body[at:]...)
+	return append(out, body[at:])
 }

@@ -8,12 +8,16 @@ import (
 
 // Override gives members of a valid JSON object fixed values, where they stand or
 // else behind the others, and leaves out those named in omit. A name of another
-// case counts as the same, as it does at servers that fold it. The result is body
+// case counts as the same, as it does at servers that fold it. The result is the text
 // itself where nothing changes, and where it is no object.
-func Override[V ~[]byte](body []byte, set map[string]V, omit []string) []byte {
+func Override[V ~[]byte](text Pieces, set map[string]V, omit []string) Pieces {
+	if len(set) == 0 && len(omit) == 0 {
+		return text
+	}
+	body := text.Bytes()
 	from := SkipSpace(body, 0)
-	if len(set) == 0 && len(omit) == 0 || from >= len(body) || body[from] != '{' {
-		return body
+	if from >= len(body) || body[from] != '{' {
+		return text
 	}
 	doc := &RequestBody{Body: body, from: from}
 	edits := Edits{Doc: doc}

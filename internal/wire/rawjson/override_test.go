@@ -28,7 +28,7 @@ func TestOverride(t *testing.T) {
 		{body: `[1]`, omit: []string{"b"}, want: `[1]`},
 		{body: ``, omit: []string{"b"}, want: ``},
 	} {
-		got := string(Override([]byte(test.body), test.set, test.omit))
+		got := string(Override(Pieces{[]byte(test.body)}, test.set, test.omit).Bytes())
 		if got != test.want || test.body != "" && !json.Valid([]byte(got)) {
 			t.Errorf("%s with %s without %s: %s; want %s", test.body, test.set, test.omit, got, test.want)
 		}

@@ -17,12 +17,12 @@ const encryptedReasoning = `"reasoning.encrypted_content"`
 // sent as false, also where the client left it out: providers keep answers
 // otherwise. Call Check first. The result is the client's body itself when
 // nothing changes; nobody may write to it.
-func (r *Request) Body(e wire.Edits) []byte { return r.bodyFor(wire.Translation{Edits: e}) }
+func (r *Request) Body(e wire.Edits) rawjson.Pieces { return r.bodyFor(wire.Translation{Edits: e}) }
 
 // bodyFor is Body for a model of which more is known. One that thinks is asked for
 // its encrypted reasoning. Items lose the ids that name them at a provider: since
 // nothing was stored, it does not know them.
-func (r *Request) bodyFor(t wire.Translation) []byte {
+func (r *Request) bodyFor(t wire.Translation) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", t.Model)
 	r.SetLimit(&edits, outputLimit, cmp.Or(r.Limit, t.Limit))

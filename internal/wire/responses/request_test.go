@@ -237,7 +237,7 @@ func TestResponsesBody(t *testing.T) {
 		`{"input":"x","store":"no","stream":true}`: `{"input":"x","store":false,"stream":true,"model":"vendor","max_output_tokens":7}`,
 	} {
 		r := askResponses(t, body)
-		if got := string(r.Body(edits)); got != want {
+		if got := string(r.Body(edits).Bytes()); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", body, got, want)
 		}
 	}
@@ -283,7 +283,7 @@ func FuzzResponsesRequest(f *testing.F) {
 		if err != nil || r.Check() != nil {
 			return
 		}
-		if sent := r.Body(wire.Edits{Model: "vendor", Limit: 5}); !json.Valid(sent) {
+		if sent := r.Body(wire.Edits{Model: "vendor", Limit: 5}).Bytes(); !json.Valid(sent) {
 			t.Fatalf("sent %s", sent)
 		}
 		if tokens := r.Prompt(&wire.Counter{}, 100); tokens < 1 {
@@ -325,7 +325,7 @@ func TestItemsWithoutWhatNobodyStored(t *testing.T) {
 	} {
 		r := askResponses(t, c.body)
 		got, err := r.Direct(wire.Identity{}).Body(wire.Translation{Reasoning: c.reasoning, NoEncrypted: c.plain})
-		if err != nil || strings.Replace(string(got), `,"model":""`, "", 1) != c.want {
+		if err != nil || strings.Replace(string(got.Bytes()), `,"model":""`, "", 1) != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.body, got, c.want)
 		}
 	}

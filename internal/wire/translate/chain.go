@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 )
 
@@ -77,12 +78,12 @@ func byChat(first wire.Pair, client, line wire.Form, id wire.Identity) wire.Pair
 }
 
 // Body implements Pair.
-func (s chained) Body(t wire.Translation) ([]byte, error) {
+func (s chained) Body(t wire.Translation) (rawjson.Pieces, error) {
 	raw, err := s.Pair.Body(t)
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.fromChat(raw, t)
+	out, err := s.fromChat(raw.Bytes(), t)
 	if err != nil {
 		return nil, s.refused(err)
 	}
@@ -90,7 +91,7 @@ func (s chained) Body(t wire.Translation) ([]byte, error) {
 }
 
 // fromChat puts a body of chat completions into the line's form.
-func (s chained) fromChat(raw []byte, t wire.Translation) ([]byte, error) {
+func (s chained) fromChat(raw []byte, t wire.Translation) (rawjson.Pieces, error) {
 	r, err := completions.Open(raw)
 	if err != nil {
 		return nil, err

@@ -98,8 +98,8 @@ func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 	for line, answers := range lineAnswers() {
 		t.Run(string(line), func(t *testing.T) {
 			t.Parallel()
-			body, err := New(pairtest.Chat(t, withCustomTool), line, pairtest.Someone()).
-				Body(wire.Translation{Edits: wire.Edits{Model: "v"}, MaxOutput: 99})
+			body, err := pairtest.Body(New(pairtest.Chat(t, withCustomTool), line, pairtest.Someone()),
+				wire.Translation{Edits: wire.Edits{Model: "v"}, MaxOutput: 99})
 			if err != nil || !json.Valid(body) {
 				t.Fatalf("%s: %v", body, err)
 			}
@@ -191,7 +191,7 @@ func callsOf(t *testing.T, stream []byte) []seenCall {
 func TestCustomToolsOfHostsThatHaveThem(t *testing.T) {
 	t.Parallel()
 	pair := New(pairtest.Chat(t, withCustomTool), wire.FormChat, pairtest.Someone())
-	body, err := pair.Body(wire.Translation{Edits: wire.Edits{Model: "m"}, OpenAI: true})
+	body, err := pairtest.Body(pair, wire.Translation{Edits: wire.Edits{Model: "m"}, OpenAI: true})
 	if err != nil || strings.Contains(string(body), "The input of the tool") || !strings.Contains(string(body), `"type":"custom"`) {
 		t.Fatalf("%s: %v", body, err)
 	}
@@ -206,7 +206,7 @@ func TestCustomToolsOfHostsThatHaveThem(t *testing.T) {
 	if raw := bytes.Join(pieces[:], nil); err != nil || !strings.Contains(string(raw), `"input":"{\"input\":1}"`) {
 		t.Errorf("%s: %v", raw, err)
 	}
-	body, err = New(pairtest.Chat(t, withCustomTool), wire.FormResponses, pairtest.Someone()).Body(
+	body, err = pairtest.Body(New(pairtest.Chat(t, withCustomTool), wire.FormResponses, pairtest.Someone()),
 		wire.Translation{Edits: wire.Edits{Model: "m"}, OpenAI: true})
 	if err != nil || !strings.Contains(string(body), `"type":"custom"`) || !strings.Contains(string(body), "custom_tool_call") {
 		t.Errorf("%s: %v", body, err)
@@ -223,7 +223,7 @@ func TestChoicesOfCustomTools(t *testing.T) {
 			`{"type":"function","function":{"name":"patch"}},{"type":"function","function":{"name":"f"}}]}}`,
 	} {
 		asked := strings.Replace(withCustomTool, `{"type":"custom","custom":{"name":"patch"}}}`, choice+"}", 1)
-		body, err := New(pairtest.Chat(t, asked), wire.FormChat, pairtest.Someone()).Body(wire.Translation{})
+		body, err := pairtest.Body(New(pairtest.Chat(t, asked), wire.FormChat, pairtest.Someone()), wire.Translation{})
 		if err != nil || !strings.Contains(string(body), want) {
 			t.Errorf("%s: %v", body, err)
 		}

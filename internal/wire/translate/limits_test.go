@@ -36,19 +36,19 @@ func TestOneLimitGoesToALine(t *testing.T) {
 		body  func() ([]byte, error)
 		field string
 	}{
-		"chat":             {func() ([]byte, error) { return chat.Body(edits), nil }, "max_completion_tokens"},
-		"messages":         {func() ([]byte, error) { return messages.Body(edits), nil }, "max_tokens"},
-		"responses":        {func() ([]byte, error) { return responses.Body(edits), nil }, "max_output_tokens"},
-		"chat to messages": {func() ([]byte, error) { return chatmessages.ToMessages(chat, wire.Identity{}).Body(in) }, "max_tokens"},
-		"messages to chat": {func() ([]byte, error) { return chatmessages.ToChat(messages, wire.Identity{}).Body(in) },
+		"chat":             {func() ([]byte, error) { return chat.Body(edits).Bytes(), nil }, "max_completion_tokens"},
+		"messages":         {func() ([]byte, error) { return messages.Body(edits).Bytes(), nil }, "max_tokens"},
+		"responses":        {func() ([]byte, error) { return responses.Body(edits).Bytes(), nil }, "max_output_tokens"},
+		"chat to messages": {func() ([]byte, error) { return pairtest.Body(chatmessages.ToMessages(chat, wire.Identity{}), in) }, "max_tokens"},
+		"messages to chat": {func() ([]byte, error) { return pairtest.Body(chatmessages.ToChat(messages, wire.Identity{}), in) },
 			"max_completion_tokens"},
-		"responses to chat": {func() ([]byte, error) { return responseschat.New(responses, wire.Identity{}).Body(in) },
+		"responses to chat": {func() ([]byte, error) { return pairtest.Body(responseschat.New(responses, wire.Identity{}), in) },
 			"max_completion_tokens"},
-		"chat to responses": {func() ([]byte, error) { return New(chat, wire.FormResponses, wire.Identity{}).Body(in) },
+		"chat to responses": {func() ([]byte, error) { return pairtest.Body(New(chat, wire.FormResponses, wire.Identity{}), in) },
 			"max_output_tokens"},
-		"messages to responses": {func() ([]byte, error) { return New(messages, wire.FormResponses, wire.Identity{}).Body(in) },
+		"messages to responses": {func() ([]byte, error) { return pairtest.Body(New(messages, wire.FormResponses, wire.Identity{}), in) },
 			"max_output_tokens"},
-		"a count has no limit": {func() ([]byte, error) { return messages.CountBody(edits), nil }, ""},
+		"a count has no limit": {func() ([]byte, error) { return messages.CountBody(edits).Bytes(), nil }, ""},
 	} {
 		sent, err := of.body()
 		if err != nil {
@@ -62,7 +62,7 @@ func TestOneLimitGoesToALine(t *testing.T) {
 			t.Errorf("%s: %s", name, sent)
 		}
 	}
-	gemini, err := chatgemini.New(chat, wire.Identity{}).Body(in)
+	gemini, err := pairtest.Body(chatgemini.New(chat, wire.Identity{}), in)
 	if err != nil || !strings.Contains(string(gemini), `"maxOutputTokens":40`) {
 		t.Errorf("%s, %v", gemini, err)
 	}

@@ -130,7 +130,7 @@ func TestMixedHistoriesAreMendedForResponses(t *testing.T) {
 			list := pairtest.Mixed(r, pieces, 12)
 			itemsOf := func(list []string) string {
 				body := `{"model":"m","max_tokens":9,"messages":[` + strings.Join(list, ",") + `]}`
-				out, err := onResponses(t, body, isChat).Body(in)
+				out, err := pairtest.Body(onResponses(t, body, isChat), in)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -207,12 +207,12 @@ func FuzzToResponses(f *testing.F) {
 		for _, r := range asked {
 			for _, words := range []string{"", "reasoning openai"} {
 				pair := New(r, wire.FormResponses, fromResponses())
-				out, err := pair.Body(toResponses(words))
+				out, err := pairtest.Body(pair, toResponses(words))
 				if err != nil {
 					wiretest.CodeOf(t, err)
 					continue
 				}
-				if again, _ := pair.Body(toResponses(words)); string(again) != string(out) {
+				if again, _ := pairtest.Body(pair, toResponses(words)); string(again) != string(out) {
 					t.Fatalf("%s and %s", out, again)
 				}
 				if _, err := responses.Open(out); err != nil {

@@ -76,7 +76,7 @@ func TestResponsesScenarios(t *testing.T) {
 // responsesLineGets is the request as the line gets it, or the refusal.
 func responsesLineGets(t *testing.T, pair wire.Pair, in wire.Translation) string {
 	t.Helper()
-	body, err := pair.Body(in)
+	body, err := pairtest.Body(pair, in)
 	if err != nil {
 		code, param := wiretest.CodeOf(t, err)
 		return fmt.Sprintf("%s %s", code, param)

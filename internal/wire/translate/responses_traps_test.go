@@ -17,7 +17,7 @@ import (
 func forResponses(t *testing.T, chat bool, members, words, name string) string {
 	t.Helper()
 	body := `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"u"}]` + members + `}`
-	out, err := onResponses(t, body, chat).Body(toResponses(words))
+	out, err := pairtest.Body(onResponses(t, body, chat), toResponses(words))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestResponsesRefuse(t *testing.T) {
 		{false, said(`{"role":"user","content":[{"type":"video"}]}`), "messages[0].content[0].type"},
 		{false, said(`{"role":"assistant","content":[{"type":"tool_use","id":"","name":"f"}]}`), "messages[0].content[0]"},
 	} {
-		_, err := onResponses(t, c.body, c.chat).Body(toResponses("reasoning"))
+		_, err := pairtest.Body(onResponses(t, c.body, c.chat), toResponses("reasoning"))
 		if code, param := wiretest.CodeOf(t, err); code != "invalid_request" || param != c.want {
 			t.Errorf("%s: %s %q, want %q", c.body, code, param, c.want)
 		}
@@ -151,7 +151,7 @@ func TestTrapNamesAndIDsThatTheLineRefuses(t *testing.T) {
 		`{"role":"tool","tool_call_id":"` + id + `","content":"r"}],` +
 		`"tools":[{"type":"function","function":{"name":"` + long + `"}}]}`
 	pair := onResponses(t, body, true)
-	out, err := pair.Body(toResponses(""))
+	out, err := pairtest.Body(pair, toResponses(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestTrapArgumentsReachTheLineAsTheyAre(t *testing.T) {
 		false: `{"max_tokens":9,"messages":[{"role":"user","content":"u"},` +
 			`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":` + odd + `}]}]}`,
 	} {
-		out, err := onResponses(t, body, chat).Body(toResponses(""))
+		out, err := pairtest.Body(onResponses(t, body, chat), toResponses(""))
 		if err != nil || !strings.Contains(string(out), `"arguments":`+string(text)) {
 			t.Errorf("chat %v: %v: %s", chat, err, out)
 		}
@@ -224,7 +224,7 @@ func TestTrapSealsHoldTheirOrigin(t *testing.T) {
 			want bool
 		}{{fromResponses(), true}, {other, false}} {
 			pair := New(chatAskedOr(t, body, chat), wire.FormResponses, c.id)
-			out, err := pair.Body(toResponses("reasoning"))
+			out, err := pairtest.Body(pair, toResponses("reasoning"))
 			if err != nil || strings.Contains(string(out), `"encrypted_content":"E"`) != c.want || strings.Contains(string(out), "tg1.") {
 				t.Errorf("chat %v, %q: %v: %s", chat, c.id.Origin, err, out)
 			}
@@ -252,7 +252,7 @@ func TestTrapSealsDoNotReachOtherForms(t *testing.T) {
 			`{"type":"redacted_thinking","data":"` + sealed("E") + `"}]},{"role":"user","content":"v"}]}`,
 	} {
 		for _, line := range []wire.Form{wire.FormChat, wire.FormMessages, wire.FormGemini} {
-			out, err := New(chatAskedOr(t, body, chat), line, fromResponses()).Body(toResponses("reasoning"))
+			out, err := pairtest.Body(New(chatAskedOr(t, body, chat), line, fromResponses()), toResponses("reasoning"))
 			if err != nil || strings.Contains(string(out), "tg1.") || !json.Valid(out) || !strings.Contains(string(out), `"v"`) {
 				t.Errorf("chat %v on %s: %v: %s", chat, line, err, out)
 			}

@@ -95,7 +95,7 @@ func TestSignaturesOfThoughtsComeBack(t *testing.T) {
 				"chat":      {wire.FormChat, elsewhere, false},
 			} {
 				next := request(history(client, raw))
-				body, err := New(next, want.form, want.id).Body(wire.Translation{Edits: wire.Edits{Model: "gemini-3-pro"}, MaxOutput: 99,
+				body, err := pairtest.Body(New(next, want.form, want.id), wire.Translation{Edits: wire.Edits{Model: "gemini-3-pro"}, MaxOutput: 99,
 					Reasoning: true})
 				if err != nil || !json.Valid(body) {
 					t.Fatalf("%s, %s, %s: %s, %v", client, what, line, body, err)

@@ -59,7 +59,7 @@ func TestEffortsThatAModelTakes(t *testing.T) {
 	for _, asked := range []string{"medium", "high", "xhigh"} {
 		for client, r := range asksAll(t, asked, "") {
 			for line, want := range sent {
-				body, err := New(r, line, pairtest.Someone()).Body(in)
+				body, err := pairtest.Body(New(r, line, pairtest.Someone()), in)
 				if err != nil || !json.Valid(body) || !strings.Contains(string(body), want) {
 					t.Errorf("%s on %s, %s: %s, %v", client, line, asked, body, err)
 				}
@@ -69,7 +69,7 @@ func TestEffortsThatAModelTakes(t *testing.T) {
 	for client, r := range asksAll(t, "much", "") {
 		for line := range sent {
 			var f *fault.Error
-			_, err := New(r, line, pairtest.Someone()).Body(in)
+			_, err := pairtest.Body(New(r, line, pairtest.Someone()), in)
 			if !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != fields[client] {
 				t.Errorf("%s on %s: %v", client, line, err)
 			}
@@ -77,7 +77,7 @@ func TestEffortsThatAModelTakes(t *testing.T) {
 		if client == wire.FormMessages {
 			continue // its own words are all that it knows
 		}
-		if body, err := New(r, client, pairtest.Someone()).Body(wire.Translation{Edits: wire.Edits{Model: "v"}}); err != nil {
+		if body, err := pairtest.Body(New(r, client, pairtest.Someone()), wire.Translation{Edits: wire.Edits{Model: "v"}}); err != nil {
 			t.Errorf("%s, of a model of which nothing is known: %s, %v", client, body, err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestForcedToolsStayForced(t *testing.T) {
 		Reasoning: true}
 	for _, choice := range []string{"required", "named", "allowed", "auto"} {
 		for client, r := range asksAll(t, "low", choice) {
-			body, err := New(r, wire.FormChat, pairtest.Someone()).Body(in)
+			body, err := pairtest.Body(New(r, wire.FormChat, pairtest.Someone()), in)
 			var sent struct {
 				Thinking map[string]string `json:"thinking"`
 				Effort   string            `json:"reasoning_effort"`
@@ -109,7 +109,7 @@ func TestForcedToolsStayForced(t *testing.T) {
 	own := pairtest.Chat(t, `{"model":"m","messages":[{"role":"user","content":"x"}],"thinking":{"type":"enabled"},`+
 		`"tools":[{"type":"function",`+
 		`"function":{"name":"f"}}],"tool_choice":"required"}`)
-	body, err := New(own, wire.FormChat, pairtest.Someone()).Body(in)
+	body, err := pairtest.Body(New(own, wire.FormChat, pairtest.Someone()), in)
 	if err != nil || strings.Contains(string(body), "enabled") || !json.Valid(body) {
 		t.Errorf("%s, %v", body, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/pairtest"
 
 	"golang.org/x/tools/txtar"
 )
@@ -104,7 +105,7 @@ func playGemini(t *testing.T, given map[string][]byte) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	sent, err := New(r, wire.Identity{}).Body(translation)
+	sent, err := pairtest.Body(New(r, wire.Identity{}), translation)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // FuzzGeminiStream: whatever a provider sends, the meter and the writer end,
@@ -126,7 +127,7 @@ func FuzzAsGemini(f *testing.F) {
 		if err != nil || r.Check() != nil {
 			return
 		}
-		out, err := New(r, wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: model, Limit: 7}, Reasoning: true})
+		out, err := pairtest.Body(New(r, wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: model, Limit: 7}, Reasoning: true})
 		if err != nil {
 			var e *fault.Error
 			if !errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param == "" || e.Message == "" {

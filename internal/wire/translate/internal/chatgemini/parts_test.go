@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // A signature reaches the client where Google's own chat form has it, and comes
@@ -161,7 +162,7 @@ func TestGeminiTrapSound(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err = r.Check(); err == nil {
-				_, err = New(r, wire.Identity{}).Body(wire.Translation{})
+				_, err = pairtest.Body(New(r, wire.Identity{}), wire.Translation{})
 			}
 			var f *fault.Error
 			if !errors.As(err, &f) || f.Code != fault.InvalidRequest || !strings.HasPrefix(f.Param, "messages[0].content[0].") ||

@@ -15,7 +15,7 @@ import (
 // stands in the address there, not in the body. Call Check first. What that
 // form cannot do is refused with invalid_request and the path of the field;
 // what only shades an answer (`logit_bias`, `verbosity`, `user`) is left out.
-func (r chatOnGemini) Body(t wire.Translation) ([]byte, error) {
+func (r chatOnGemini) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if err := r.refuseForGemini(); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (r chatOnGemini) Body(t wire.Translation) ([]byte, error) {
 	if r.ServiceTier != "" {
 		body.add("serviceTier", string(rawjson.Quote(r.ServiceTier)))
 	}
-	return body.object(), nil
+	return rawjson.Pieces{body.object()}, nil
 }
 
 // conversation puts the messages into the form. Images by address that somebody

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // geminiSent is a request of the Gemini form as a strict server reads it.
@@ -56,7 +57,7 @@ func toGemini(t testing.TB, body string, translation wire.Translation) ([]byte, 
 	if err := r.Check(); err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	return New(r, wire.Identity{}).Body(translation)
+	return pairtest.Body(New(r, wire.Identity{}), translation)
 }
 
 // sendGemini translates messages, and further members that begin with a comma.

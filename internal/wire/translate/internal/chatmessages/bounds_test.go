@@ -36,15 +36,15 @@ func TestTrapInputDoesNotIncludeTheCache(t *testing.T) {
 func TestTurnsOfTooManyCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	calls := func(call string) string { return strings.TrimSuffix(strings.Repeat(call+",", maxTurnCalls+1), ",") }
-	_, err := ToMessages(pairtest.Chat(t,
+	_, err := pairtest.Body(ToMessages(pairtest.Chat(t,
 		wiretest.AskingMessages(`[{"role":"assistant","tool_calls":[`+calls(`{"function":{"name":"f"}}`)+`]}]`)),
-		wire.Identity{}).Body(translation("v", false))
+		wire.Identity{}), translation("v", false))
 	if code, param := wiretest.CodeOf(t, err); code != fault.InvalidRequest || param != "messages[0].tool_calls[256].function" {
 		t.Errorf("%s %s", code, param)
 	}
-	_, err = ToChat(pairtest.Messages(t,
+	_, err = pairtest.Body(ToChat(pairtest.Messages(t,
 		nativeAsk(`[{"role":"assistant","content":[`+calls(`{"type":"tool_use","id":"a","name":"f"}`)+`]}]`, ``)),
-		wire.Identity{}).Body(wire.Translation{})
+		wire.Identity{}), wire.Translation{})
 	if code, param := wiretest.CodeOf(t, err); code != fault.InvalidRequest || param != "messages[0].content[256]" {
 		t.Errorf("%s %s", code, param)
 	}

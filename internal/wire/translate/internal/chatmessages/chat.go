@@ -20,7 +20,7 @@ const maxStops = 4
 // that would change what the answer is, or what it costs, the error is a
 // *fault.Error with the field. A stream always asks for its usage. Call Check
 // first.
-func (r messagesOnChat) Body(t wire.Translation) ([]byte, error) {
+func (r messagesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if err := piece.Untranslated(r.Asking()); err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (r messagesOnChat) Body(t wire.Translation) ([]byte, error) {
 	if r.Stream {
 		out = append(out, `,"stream":true,"stream_options":{"include_usage":true}`...)
 	}
-	return append(out, '}'), nil
+	return rawjson.Pieces{append(out, '}')}, nil
 }
 
 // longestUser is the longest name of an end user that all providers take, with

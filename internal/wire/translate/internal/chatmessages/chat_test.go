@@ -17,7 +17,7 @@ import (
 // result, one a line.
 func asChat(t *testing.T, body string, in wire.Translation, names ...string) string {
 	t.Helper()
-	out, err := ToChat(pairtest.Messages(t, body), wire.Identity{}).Body(in)
+	out, err := pairtest.Body(ToChat(pairtest.Messages(t, body), wire.Identity{}), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestMessagesAsChatRefuses(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			out, err := ToChat(pairtest.Messages(t, body), wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "v"}})
+			out, err := pairtest.Body(ToChat(pairtest.Messages(t, body), wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "v"}})
 			if code, at := wiretest.CodeOf(t, err); code != fault.InvalidRequest || at != param {
 				t.Errorf("%s %s for %s", code, at, out)
 			}

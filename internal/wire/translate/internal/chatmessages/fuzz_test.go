@@ -75,12 +75,12 @@ func FuzzAsMessages(f *testing.F) {
 		}
 		for _, in := range []wire.Translation{translation("claude-opus-5-5", true), translation("claude-haiku-4-5", true),
 			translation("vendor", false)} {
-			out, err := ToMessages(r, wire.Identity{}).Body(in)
+			out, err := pairtest.Body(ToMessages(r, wire.Identity{}), in)
 			if err != nil {
 				wiretest.CodeOf(t, err)
 				continue
 			}
-			if again, _ := ToMessages(r, wire.Identity{}).Body(in); !bytes.Equal(again, out) {
+			if again, _ := pairtest.Body(ToMessages(r, wire.Identity{}), in); !bytes.Equal(again, out) {
 				t.Fatalf("%s and %s", out, again)
 			}
 			native, err := messages.Open(out)
@@ -93,7 +93,7 @@ func FuzzAsMessages(f *testing.F) {
 			if err := soundTurns(out); err != "" {
 				t.Fatalf("%s: %s of %s", err, out, body)
 			}
-			if back, err := ToChat(native, wire.Identity{}).Body(in); err != nil || !json.Valid(back) {
+			if back, err := pairtest.Body(ToChat(native, wire.Identity{}), in); err != nil || !json.Valid(back) {
 				t.Fatalf("%v: %s of %s", err, back, out)
 			}
 		}
@@ -158,12 +158,12 @@ func FuzzAsChat(f *testing.F) {
 		}
 		for _, in := range []wire.Translation{{Edits: wire.Edits{Model: "v", LimitField: "max_completion_tokens"},
 			Reasoning: true}, {Edits: wire.Edits{Model: "v"}}} {
-			out, err := ToChat(r, wire.Identity{}).Body(in)
+			out, err := pairtest.Body(ToChat(r, wire.Identity{}), in)
 			if err != nil {
 				wiretest.CodeOf(t, err)
 				continue
 			}
-			if again, _ := ToChat(r, wire.Identity{}).Body(in); !bytes.Equal(again, out) {
+			if again, _ := pairtest.Body(ToChat(r, wire.Identity{}), in); !bytes.Equal(again, out) {
 				t.Fatalf("%s and %s", out, again)
 			}
 			chat, err := completions.Open(out)

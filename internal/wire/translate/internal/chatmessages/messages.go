@@ -32,7 +32,7 @@ const (
 // answered with "(no result)", empty texts are left out. Fields without a
 // counterpart are dropped; where that would change what the answer is, or what
 // it costs, the error is a *fault.Error with the field. Call Check first.
-func (r chatOnMessages) Body(t wire.Translation) ([]byte, error) {
+func (r chatOnMessages) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if r.N > 1 {
 		return nil, cannot("n", "This model gives one answer a request: leave `n` out or send 1.")
 	}
@@ -66,7 +66,8 @@ func (r chatOnMessages) Body(t wire.Translation) ([]byte, error) {
 	if len(tools.list) == 0 {
 		tools.recall(h.names)
 	}
-	return r.assemble(t, limit, tools, &h, thought, format)
+	out, err := r.assemble(t, limit, tools, &h, thought, format)
+	return rawjson.Pieces{out}, err
 }
 
 // messagesLimit is the limit on output tokens, which the form demands.

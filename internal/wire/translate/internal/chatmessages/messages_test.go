@@ -20,7 +20,7 @@ func translation(model string, reasoning bool) wire.Translation {
 // result, one a line.
 func asMessages(t *testing.T, body string, in wire.Translation, names ...string) string {
 	t.Helper()
-	out, err := ToMessages(pairtest.Chat(t, body), wire.Identity{}).Body(in)
+	out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body), wire.Identity{}), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestChatAsMessagesRefuses(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			out, err := ToMessages(pairtest.Chat(t, body), wire.Identity{}).Body(translation("vendor", true))
+			out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body), wire.Identity{}), translation("vendor", true))
 			if code, at := wiretest.CodeOf(t, err); code != fault.InvalidRequest || at != param {
 				t.Errorf("%s %s for %s", code, at, out)
 			}
@@ -312,11 +312,12 @@ func TestChatAsMessagesBeginsAlike(t *testing.T) {
 	var before []byte
 	for n := 2; n <= len(turns); n++ {
 		body := wiretest.AskingMessages(`[` + strings.Join(turns[:n], ",") + `]`)
-		out, err := ToMessages(pairtest.Chat(t, body), wire.Identity{}).Body(translation("vendor", false))
+		out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body), wire.Identity{}), translation("vendor", false))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, _ := ToMessages(pairtest.Chat(t, body), wire.Identity{}).Body(translation("vendor", false)); !bytes.Equal(again, out) {
+		again, _ := pairtest.Body(ToMessages(pairtest.Chat(t, body), wire.Identity{}), translation("vendor", false))
+		if !bytes.Equal(again, out) {
 			t.Errorf("the same request gives %s and %s", out, again)
 		}
 		start := bytes.Index(out, []byte(`"system"`))

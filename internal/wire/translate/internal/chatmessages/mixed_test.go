@@ -117,15 +117,15 @@ func TestMixedChatHistoriesAreMended(t *testing.T) {
 	}
 	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
 		body := wiretest.AskingMessages(`[` + strings.Join(append(pairtest.Mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",") + `]`)
-		out, err := ToMessages(pairtest.Chat(t, body),
-			wire.Identity{}).Body(translation([]string{"claude-opus-5-5", "vendor"}[r.IntN(2)], r.IntN(2) == 0))
+		out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body),
+			wire.Identity{}), translation([]string{"claude-opus-5-5", "vendor"}[r.IntN(2)], r.IntN(2) == 0))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if wrong := soundTurns(out); wrong != "" {
 			t.Errorf("%s in\n%s\nof\n%s", wrong, out, body)
 		}
-		back, err := ToChat(pairtest.Messages(t, string(out)), wire.Identity{}).Body(wire.Translation{})
+		back, err := pairtest.Body(ToChat(pairtest.Messages(t, string(out)), wire.Identity{}), wire.Translation{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestMixedMessagesHistoriesAreMended(t *testing.T) {
 	}
 	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
 		body := nativeAsk(`[`+strings.Join(append(pairtest.Mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",")+`]`, ``)
-		out, err := ToChat(pairtest.Messages(t, body), wire.Identity{}).Body(wire.Translation{Reasoning: r.IntN(2) == 0})
+		out, err := pairtest.Body(ToChat(pairtest.Messages(t, body), wire.Identity{}), wire.Translation{Reasoning: r.IntN(2) == 0})
 		if err != nil {
 			t.Fatal(err)
 		}

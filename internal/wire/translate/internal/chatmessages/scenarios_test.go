@@ -45,9 +45,9 @@ func lineGets(t *testing.T, request string, chat, reasoning bool) string {
 	var body []byte
 	var err error
 	if chat {
-		body, err = ToMessages(pairtest.Chat(t, request), wire.Identity{}).Body(in)
+		body, err = pairtest.Body(ToMessages(pairtest.Chat(t, request), wire.Identity{}), in)
 	} else {
-		body, err = ToChat(pairtest.Messages(t, request), wire.Identity{}).Body(in)
+		body, err = pairtest.Body(ToChat(pairtest.Messages(t, request), wire.Identity{}), in)
 	}
 	if err != nil {
 		code, param := wiretest.CodeOf(t, err)

@@ -16,7 +16,7 @@ import (
 // answer (`seed`, penalties, `logit_bias`) is left out, and so is what a model
 // that thinks does not take. What such a model thinks is asked for in summary: the
 // answer has a place for it. Call Check first.
-func (r chatOnResponses) Body(t wire.Translation) ([]byte, error) {
+func (r chatOnResponses) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if err := r.refuse(t); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (r chatOnResponses) Body(t wire.Translation) ([]byte, error) {
 	out = item.AppendFormat(out, format, r.Doc.Raw("verbosity"))
 	out = item.AppendReasoning(out, t, effort, effort != "none", r.asksLogprobs())
 	out = r.appendNames(out, t)
-	return item.AppendEnd(out, t, r.Stream), nil
+	return rawjson.Pieces{item.AppendEnd(out, t, r.Stream)}, nil
 }
 
 // refuse refuses what changes an answer or its price and has no counterpart.

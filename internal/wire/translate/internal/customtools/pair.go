@@ -67,7 +67,7 @@ type customTools struct {
 }
 
 // Body implements Pair. OpenAI's hosts have custom tools.
-func (c customTools) Body(t wire.Translation) ([]byte, error) {
+func (c customTools) Body(t wire.Translation) (rawjson.Pieces, error) {
 	switch {
 	case c.native != nil && t.OpenAI:
 		return c.native.Body(t)

@@ -28,7 +28,7 @@ func withFunctions(r *completions.Request) []byte {
 			}
 		}
 	}
-	return edits.Body()
+	return edits.Body().Bytes()
 }
 
 // functionOf returns the function that stands for a tool; nil where it is no custom

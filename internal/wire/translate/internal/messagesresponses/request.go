@@ -21,7 +21,7 @@ const (
 // bytes, and a request that continues another begins with the same items. Fields
 // without a counterpart are dropped; where that would change what the answer is,
 // or what it costs, the error is a *fault.Error with the field. Call Check first.
-func (r messagesOnResponses) Body(t wire.Translation) ([]byte, error) {
+func (r messagesOnResponses) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if err := piece.Untranslated(r.Asking()); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (r messagesOnResponses) Body(t wire.Translation) ([]byte, error) {
 	user := rawjson.Unquote(rawjson.Field(r.Doc.Raw("metadata"), "user_id"))
 	out = item.AppendName(out, "safety_identifier", user)
 	out = item.AppendName(out, "prompt_cache_key", sessionOf(user))
-	return item.AppendEnd(out, t, r.Stream), nil
+	return rawjson.Pieces{item.AppendEnd(out, t, r.Stream)}, nil
 }
 
 // sessionOf returns the session that a user's id names, as coding agents have it:

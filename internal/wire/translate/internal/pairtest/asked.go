@@ -68,3 +68,9 @@ func Someone() wire.Identity {
 func Billed() wire.Usage {
 	return wire.Usage{Prompt: 100, Cached: 60, CacheWrite: 20, CacheWrite1h: 5, Completion: 30, Reasoning: 10}
 }
+
+// Body is the pair's body for the line in one piece.
+func Body(pair wire.Pair, t wire.Translation) ([]byte, error) {
+	text, err := pair.Body(t)
+	return text.Bytes(), err
+}

@@ -18,7 +18,7 @@ import (
 // of a cache that is not there, reasoning of earlier answers (no chat line
 // takes it back, but for what it signed), `include`, and `metadata` (which goes with stored answers
 // only). Call Check first.
-func (r responsesOnChat) Body(t wire.Translation) ([]byte, error) {
+func (r responsesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
 	d := r.Doc
 	if err := refusedByChat(d); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (r responsesOnChat) Body(t wire.Translation) ([]byte, error) {
 			out = rawjson.AppendMember(out, "stream_options", `{"include_usage":true}`)
 		}
 	}
-	return append(out, '}'), nil
+	return rawjson.Pieces{append(out, '}')}, nil
 }
 
 // notOnChat refuses a field that no chat line can serve.

@@ -54,7 +54,7 @@ func TestResponsesAsChatRefuses(t *testing.T) {
 		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c",` +
 			`"output":[{"type":"input_file","file_url":"u"}]}]}`: "invalid_request input[1].output[0].file_url",
 	} {
-		if got := wiretest.FaultOf(t, second(New(pairtest.Responses(t, body), wire.Identity{}).Body(wire.Translation{}))); got != want {
+		if got := wiretest.FaultOf(t, second(pairtest.Body(New(pairtest.Responses(t, body), wire.Identity{}), wire.Translation{}))); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
@@ -126,7 +126,7 @@ func TestResponsesAsChat(t *testing.T) {
 			`{"id":"d","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
 			`{"role":"tool","tool_call_id":"d","content":"3"},{"role":"tool","tool_call_id":"d","content":"4"}],"max_tokens":9}`,
 	} {
-		got, err := New(pairtest.Responses(t, body), wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor",
+		got, err := pairtest.Body(New(pairtest.Responses(t, body), wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "vendor",
 			Limit: 50, LimitField: "max_tokens"}})
 		if err != nil || string(got) != want {
 			t.Errorf("%s, %v\ngot  %s\nwant %s", body, err, got, want)
@@ -155,7 +155,7 @@ func FuzzResponsesAsChat(f *testing.F) {
 		if err != nil || r.Check() != nil {
 			return
 		}
-		chat, err := New(r, wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor", AskUsage: true}})
+		chat, err := pairtest.Body(New(r, wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "vendor", AskUsage: true}})
 		if err != nil {
 			wiretest.FaultOf(t, err)
 			return

@@ -95,7 +95,8 @@ func playResponsesOnChat(t *testing.T, file string) {
 		}
 	}
 	r := pairtest.Responses(t, string(parts["request"].Data))
-	chat, err := New(r, wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor", LimitField: "max_tokens", AskUsage: true}})
+	chat, err := pairtest.Body(New(r, wire.Identity{}),
+		wire.Translation{Edits: wire.Edits{Model: "vendor", LimitField: "max_tokens", AskUsage: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

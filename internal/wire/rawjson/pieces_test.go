@@ -1,0 +1,41 @@
+package rawjson
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestPieces: an edited body is sent as its bytes say, as often as it is read, shares
+// what was left, and lies in memory as net/http wants it while it is short.
+func TestPieces(t *testing.T) {
+	t.Parallel()
+	for _, long := range []int{0, 10, maxJoined, 3 * maxJoined} {
+		body := []byte(`{"model":"mine","text":"` + strings.Repeat("x", long) + `"}`)
+		doc, err := Open(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edits := Edits{Doc: doc}
+		edits.SetText("model", "theirs")
+		edits.Set("store", []byte("false"))
+		got := edits.Body()
+		want := `{"model":"theirs","text":"` + strings.Repeat("x", long) + `","store":false}`
+		for range 2 {
+			sent, err := io.ReadAll(got.Reader())
+			if err != nil || string(sent) != want || string(got.Bytes()) != want || got.Len() != len(want) {
+				t.Errorf("%d: %d bytes, %d, %d, want %d: %v", long, len(sent), len(got.Bytes()), got.Len(), len(want), err)
+			}
+		}
+		if _, joined := got.Reader().(*bytes.Reader); joined != (len(want) <= maxJoined) {
+			t.Errorf("%d: joined: %t", long, joined)
+		}
+		if shares := &got[2][0] == &body[len(`{"model":"mine"`)]; !shares {
+			t.Errorf("%d: what was left is copied", long)
+		}
+	}
+	if p := (Pieces)(nil); p.Len() != 0 || len(p.Bytes()) != 0 {
+		t.Error("no pieces are no empty text")
+	}
+}
