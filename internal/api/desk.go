@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"tollgate/internal/account"
@@ -70,6 +72,24 @@ func (d *desk) attend(x *exchange, fresh bool, handle func(*exchange) error) err
 	return err
 }
 
+// noKey is the refusal of a request without a key. What stands in the headers may be one
+// all the same, and is not repeated.
+func noKey(h http.Header, native bool) error {
+	sent := strings.Fields(h.Get("Authorization"))
+	switch {
+	case len(sent) == 1 && !strings.EqualFold(sent[0], "Bearer"):
+		return fault.New(fault.MissingAPIKey,
+			"The header `Authorization` has no scheme: the word Bearer and a space belong before the key. "+
+				"Send `Authorization: Bearer <API_KEY>`.")
+	case len(sent) > 1 && !strings.EqualFold(sent[0], "Bearer"):
+		return fault.New(fault.MissingAPIKey,
+			"The header `Authorization` has another scheme than Bearer. Send `Authorization: Bearer <API_KEY>`.")
+	case native:
+		return fault.New(fault.MissingAPIKey, "No API key was sent. Send it in the header `x-api-key: <API_KEY>`.")
+	}
+	return fault.New(fault.MissingAPIKey, "No API key was sent. Send it in the header `Authorization: Bearer <API_KEY>`.")
+}
+
 // identify finds out whose key the request carries and whether it may be used
 // from where the request comes. Without fresh it may go by what is remembered
 // of the key: that is for requests that go through admission, which checks the
@@ -83,12 +103,8 @@ func (d *desk) identify(x *exchange, fresh bool) error {
 	if native {
 		secret = nativeKey(x.Request.Header)
 	}
-	switch {
-	case secret == "" && native:
-		return fault.New(fault.MissingAPIKey, "No API key was sent. Send it in the header `x-api-key: <API_KEY>`.")
-	case secret == "":
-		return fault.New(fault.MissingAPIKey,
-			"No API key was sent. Send it in the header `Authorization: Bearer <API_KEY>`.")
+	if secret == "" {
+		return noKey(x.Request.Header, native)
 	}
 	ctx, done := x.Outliving(readTimeout)
 	defer done()

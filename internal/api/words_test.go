@@ -31,3 +31,35 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// TestKeyWithoutItsScheme: who sends a key in a way in which it is not read is told what
+// is wrong with it, and no answer repeats what may be a key.
+func TestKeyWithoutItsScheme(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	for _, c := range []struct{ path, authorization, says string }{
+		{"/v1/models", "", "No API key was sent"},
+		{"/v1/models", "Bearer ", "No API key was sent"},
+		{"/v1/models", secret, "has no scheme"},
+		{"/v1/models", "Basic " + secret, "another scheme than Bearer"},
+		{"/v1/models", secret + " " + secret, "another scheme than Bearer"},
+		{"/native/v1/models", secret, "has no scheme"},
+		{"/native/v1/models", "", "x-api-key"},
+	} {
+		headers := []string{}
+		if c.authorization != "" {
+			headers = append(headers, "Authorization", c.authorization)
+		}
+		got := d.send("GET", c.path, "", headers...)
+		if strings.HasPrefix(c.path, "/v1") {
+			got.refused(t, 401, "missing_api_key")
+		}
+		if body := string(got.body); got.status != 401 || !strings.Contains(body, c.says) || strings.Contains(body, secret) {
+			t.Errorf("%s with %q: %d %s; want %q", c.path, c.authorization, got.status, body, c.says)
+		}
+	}
+	if got := d.send("GET", "/native/v1/models", "", "Authorization", secret, "x-api-key", secret); got.status != 200 {
+		t.Errorf("x-api-key beside it: %d %s", got.status, got.body)
+	}
+}
