@@ -123,13 +123,7 @@ func (db *DB) LockFile() (release func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	f := db.file
-	// A file beside it too, for systems that have no other lock, and for versions
-	// that know no other.
-	beside, err := os.OpenFile(f.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the lock file: %w", err)
-	}
-	err = unix.Flock(int(beside.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	beside, made, err := lockBeside(f.path + ".lock")
 	if err == nil {
 		err = lockServing(f.fd)
 	}
@@ -137,13 +131,54 @@ func (db *DB) LockFile() (release func() error, err error) {
 		if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EACCES) {
 			err = ErrServed
 		}
-		return nil, errors.Join(fmt.Errorf("%s: %w", f.path, err), beside.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", f.path, err), letGo(beside, made))
 	}
 	f.serving.Store(true)
 	return func() error {
 		f.serving.Store(false)
-		return errors.Join(unlockServing(f.fd), beside.Close())
+		return errors.Join(unlockServing(f.fd), letGo(beside, made))
 	}, nil
+}
+
+// lockBeside locks a file beside the database, which is there too for systems that have
+// no other lock, and for versions that know no other. made tells whether it was not there
+// before. An error may come with the file, which is to be let go then too.
+func lockBeside(path string) (beside *os.File, made bool, err error) {
+	for {
+		beside, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if made = err == nil; errors.Is(err, fs.ErrExist) {
+			beside, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("open the lock file: %w", err)
+		}
+		if err := unix.Flock(int(beside.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			return beside, false, err // whoever has the lock has the file
+		}
+		// Who had the lock before may have taken the file away since it was opened here.
+		opened, err := beside.Stat()
+		if err != nil {
+			return beside, false, err
+		}
+		if named, err := os.Stat(path); err == nil && os.SameFile(opened, named) {
+			return beside, made, nil
+		}
+		if err := beside.Close(); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// letGo ends the lock on a file beside the database. One that was made for it is taken
+// away before, so that nobody has a lock on it who is not told.
+func letGo(beside *os.File, made bool) (err error) {
+	if beside == nil {
+		return nil
+	}
+	if made {
+		err = os.Remove(beside.Name())
+	}
+	return errors.Join(err, beside.Close())
 }
 
 // Served tells whether a process serves this SQLite file, be it this one. For a

@@ -45,6 +45,46 @@ func TestOneProcessServesAFile(t *testing.T) {
 	}
 }
 
+// TestLockLeavesNoFile: whoever had to make the file of the lock takes it away again, so
+// that an audit of a backup leaves the backup alone; one that was there stays.
+func TestLockLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	db := storetest.Open(t, url, store.Options{})
+	beside := strings.TrimPrefix(url, "sqlite:") + ".lock"
+	there := func() bool {
+		_, err := os.Stat(beside)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	lock := func() {
+		t.Helper()
+		release, err := db.LockFile()
+		if err != nil || !there() {
+			t.Fatalf("lock: %v, its file is there: %v", err, there())
+		}
+		if err := release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if there() {
+		t.Fatal("a file of the lock before there is one")
+	}
+	lock()
+	if there() {
+		t.Error("the file of the lock is left")
+	}
+	if err := os.WriteFile(beside, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock()
+	if !there() {
+		t.Error("the file of a service is gone")
+	}
+}
+
 // otherName makes another name of a database file in a folder of its own.
 func otherName(t *testing.T, url string, link func(path, other string) error) string {
 	t.Helper()
