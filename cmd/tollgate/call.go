@@ -33,6 +33,18 @@ func path(parts ...string) string {
 	return out.String()
 }
 
+// checkIDs refuses ids of the command line that are no segment of a path, of which the
+// operator API would say that there is no such endpoint.
+func checkIDs(path string) error {
+	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		id, err := url.PathUnescape(part)
+		if err != nil || id == "" || id == "." || id == ".." || strings.Contains(id, "/") {
+			return usageError{fmt.Errorf("%q is no id", id)}
+		}
+	}
+	return nil
+}
+
 // paging are the flags of every list.
 type paging struct {
 	Limit int    `help:"Most entries to list." default:"100"`
@@ -65,14 +77,18 @@ type call struct {
 	body         fields // nil: none
 	once         string // the Idempotency-Key; empty: none
 	view         view
-	service      bool // is for the running service, not for the database
-	asIs         bool // the answer is printed as it comes
+	service      bool  // is for the running service, not for the database
+	asIs         bool  // the answer is printed as it comes
+	unknown      error // what is said of a 404; nil: what the API says
 }
 
 // call sends a request to the operator API inside this process, on the database
 // of the settings, so that commands and API are one code path; or to that of the
 // running service. It prints the answer, or returns the refusal's message.
 func (p *process) call(c call) error {
+	if err := checkIDs(c.path); err != nil {
+		return err
+	}
 	settings, err := p.settings()
 	if err != nil {
 		return err
@@ -90,7 +106,10 @@ func (p *process) call(c call) error {
 	if err != nil {
 		return err
 	}
-	if answer.Status >= http.StatusBadRequest {
+	switch {
+	case answer.Status == http.StatusNotFound && c.unknown != nil:
+		return c.unknown
+	case answer.Status >= http.StatusBadRequest:
 		return refusal(answer)
 	}
 	if c.asIs {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 )
@@ -18,7 +19,7 @@ type lineDrain struct {
 
 // Run takes a line out of use on all nodes.
 func (c *lineDrain) Run(p *process) error {
-	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, "drain"), view: linesView()})
+	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, "drain"), view: linesView(), unknown: noLine(c.Line)})
 }
 
 type lineResume struct {
@@ -27,5 +28,10 @@ type lineResume struct {
 
 // Run brings a line back on all nodes.
 func (c *lineResume) Run(p *process) error {
-	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, "resume"), view: linesView()})
+	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, "resume"), view: linesView(), unknown: noLine(c.Line)})
+}
+
+// noLine says that there is no such line, and which command lists those that there are.
+func noLine(id string) error {
+	return fmt.Errorf("there is no line %q in the current catalog: `tollgate line list` lists its lines (not_found)", id)
 }
