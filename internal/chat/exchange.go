@@ -32,6 +32,7 @@ type exchange struct {
 	attempts []line.AttemptRecord
 	tried    int
 	traced   *trace.Span                  // of the last attempt
+	named    bool                         // traced knows which model answers
 	fetched  map[string]wire.FetchedImage // by address
 
 	// What the good attempt left. One of whole and stream is set.

@@ -152,6 +152,9 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	case f.Err != nil:
 		return false, reported(x.on, f.Err)
 	}
+	if !s.token {
+		x.traceNames(e.Data)
+	}
 	s.token = s.token || f.Token
 	if f.Finished && s.held < 0 {
 		s.held = len(s.out)

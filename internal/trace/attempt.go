@@ -82,6 +82,20 @@ func (s *Span) Began(took time.Duration) {
 	s.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(took.Seconds()))
 }
 
+// Named notes what an answer says of itself: which model it is of, and its id; empty: it
+// does not say so.
+func (s *Span) Named(model, id string) {
+	if s == nil {
+		return
+	}
+	if model != "" {
+		s.span.SetAttributes(semconv.GenAIResponseModel(model))
+	}
+	if id != "" {
+		s.span.SetAttributes(semconv.GenAIResponseID(id))
+	}
+}
+
 // Usage notes the tokens of an answer; cached ones are of the prompt.
 func (s *Span) Usage(prompt, cached, completion int64) {
 	if s == nil {

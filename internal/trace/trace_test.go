@@ -83,6 +83,8 @@ func TestSpansReachACollector(t *testing.T) {
 	})
 	second.Status(200)
 	second.Began(1500 * time.Millisecond)
+	second.Named("gemini-9-001", "answer-1")
+	second.Named("", "")
 	second.Over()
 	second.Usage(100, 40, 7)
 	second.End()
@@ -107,6 +109,7 @@ func TestSpansReachACollector(t *testing.T) {
 		{"chat gemini-9", "client", false, map[string]any{"gen_ai.operation.name": "chat", "gen_ai.provider.name": "gcp.vertex_ai",
 			"gen_ai.request.model": "gemini-9", "gen_ai.request.stream": true, "server.address": "127.0.0.1", "server.port": int64(8000),
 			"tollgate.line": "second", "http.response.status_code": int64(200), "gen_ai.response.time_to_first_chunk": 1.5,
+			"gen_ai.response.model": "gemini-9-001", "gen_ai.response.id": "answer-1",
 			"gen_ai.usage.input_tokens": int64(100), "gen_ai.usage.cache_read.input_tokens": int64(40), "gen_ai.usage.output_tokens": int64(7)}},
 	}
 	spans := c.Spans()

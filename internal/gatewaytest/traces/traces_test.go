@@ -161,7 +161,8 @@ func checkAttempts(t *testing.T, spans []fakecollector.Span, job string) {
 		case "second":
 			if s.Failed || a["gen_ai.operation.name"] != "chat" || a["gen_ai.provider.name"] != "openai" || a["server.address"] != "127.0.0.1" ||
 				a["gen_ai.usage.input_tokens"] != int64(1000) || a["gen_ai.usage.output_tokens"] != int64(500) ||
-				a["gen_ai.response.time_to_first_chunk"] == nil {
+				a["gen_ai.response.time_to_first_chunk"] == nil ||
+				a["gen_ai.response.model"] != "vendor-model" || a["gen_ai.response.id"] != "chatcmpl-fake" {
 				t.Errorf("span %+v", s)
 			}
 		case "studio":
