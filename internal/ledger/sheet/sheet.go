@@ -8,14 +8,25 @@ import (
 	"strings"
 )
 
-// Cell is a text as a cell of CSV: one that a spreadsheet would take for a formula gets a
-// ' in front. A number is what it is.
+// signs begin a formula, or are passed over before one.
+const signs = "=+-@\t\r"
+
+// Cell is a text as a cell of CSV: what a spreadsheet would take for a formula gets a '
+// in front. Where a comma is the decimal sign a spreadsheet parts cells at semicolons, and
+// sees no quotes that begin within a cell, so what stands behind a semicolon, a tab or the
+// end of a line may be a cell too. A number is what it is.
 func Cell(text string) string {
-	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return text
-	}
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
 		return text
 	}
-	return "'" + text
+	var guarded strings.Builder
+	begins := true
+	for _, r := range text {
+		if begins && strings.ContainsRune(signs, r) {
+			guarded.WriteByte('\'')
+		}
+		guarded.WriteRune(r)
+		begins = strings.ContainsRune(";\t\r\n", r)
+	}
+	return guarded.String()
 }

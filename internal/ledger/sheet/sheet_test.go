@@ -6,7 +6,7 @@ func TestNoCellIsAFormula(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"": "", "Acme": "Acme", "-2.5": "-2.5", "+1": "+1", "=1+1": "'=1+1", "+1+1": "'+1+1", "-cmd": "'-cmd", "@sum": "'@sum", "\tx": "'\tx",
-		"a=b": "a=b",
+		"a=b": "a=b", "x;=1+1": "x;'=1+1", "x;-2": "x;'-2", "x\n=1+1": "x\n'=1+1", "x\t@sum": "x\t'@sum", ";;=1": ";;'=1", "a; b": "a; b",
 	} {
 		if got := Cell(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
