@@ -34,7 +34,8 @@ const (
 
 // judgedAtOnce is how many attempts may be judged or wait for it: two are
 // hashed at a time (Passwords). Of an address they are so many; its others wait, so that
-// nobody keeps everybody else out.
+// nobody keeps everybody else out. The operator's token, which nothing is hashed for, has
+// as many of its own, so that no number of addresses keeps its operator out.
 const (
 	judgedAtOnce      = 22
 	judgedFromAddress = 4
@@ -51,7 +52,8 @@ type Entrance struct {
 	passwords *Passwords
 	log       *slog.Logger
 	nobody    string        // what an unknown email is compared with: no password has this hash
-	judged    chan struct{} // a slot for each attempt
+	judged    chan struct{} // a slot for each attempt at what users know
+	tokens    chan struct{} // a slot for each attempt at the operator's token
 	from      *limit.Places[netip.Prefix]
 }
 
@@ -67,7 +69,7 @@ func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance
 	nobody := fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version,
 		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
 	return &Entrance{db: db, passwords: passwords, log: log, nobody: nobody, judged: make(chan struct{}, judgedAtOnce),
-		from: limit.NewPlaces[netip.Prefix](judgedFromAddress)}
+		tokens: make(chan struct{}, judgedAtOnce), from: limit.NewPlaces[netip.Prefix](judgedFromAddress)}
 }
 
 // Password returns the user whom an email and a password belong to. It takes the
@@ -109,7 +111,7 @@ func (e *Entrance) Confirm(ctx context.Context, user User, password string, from
 func (e *Entrance) Token(ctx context.Context, right bool, from netip.Addr) error {
 	s := addressOf(from, attemptsOfOperator)
 	s.name = "operator " + s.name
-	return e.judge(ctx, from, []subject{s}, func() (bool, error) { return right, nil })
+	return e.judgeIn(ctx, e.tokens, from, []subject{s}, func() (bool, error) { return right, nil })
 }
 
 // find returns a user by email with the hash to compare a password with; an
@@ -146,6 +148,11 @@ func addressOf(from netip.Addr, most int) subject {
 // number of attempts at the same time is judged beyond the limit, and taken back
 // if it was good.
 func (e *Entrance) judge(ctx context.Context, from netip.Addr, by []subject, right func() (bool, error)) error {
+	return e.judgeIn(ctx, e.judged, from, by, right)
+}
+
+// judgeIn is judge with the slots that the attempt may take one of.
+func (e *Entrance) judgeIn(ctx context.Context, slots chan struct{}, from netip.Addr, by []subject, right func() (bool, error)) error {
 	busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
 	busy.RetryAfter = 5 * time.Second
 	leave, err := e.from.Enter(ctx, limit.Network(from))
@@ -154,8 +161,8 @@ func (e *Entrance) judge(ctx context.Context, from netip.Addr, by []subject, rig
 	}
 	defer leave()
 	select {
-	case e.judged <- struct{}{}:
-		defer func() { <-e.judged }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	default:
 		return busy
 	}

@@ -315,3 +315,25 @@ func TestSignInsTx(t *testing.T) {
 		}
 	})
 }
+
+// TestOperatorGetsInBesideACrowd: while every place of those who sign in with a password
+// is taken, the operator's token is judged.
+func TestOperatorGetsInBesideACrowd(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := NewEntrance(db, NewPasswords(), nil)
+		for range judgedAtOnce {
+			e.judged <- struct{}{}
+		}
+		from := netip.MustParseAddr("192.0.2.7")
+		if _, err := e.Password(t.Context(), "ada@example.com", "right horse", from); fault.Of(err).Code != fault.ServiceUnavailable {
+			t.Errorf("a password is judged: %v", err)
+		}
+		if err := e.Token(t.Context(), true, from); err != nil {
+			t.Errorf("the token is not judged: %v", err)
+		}
+		if err := e.Token(t.Context(), false, from); !errors.Is(err, ErrWrongSignIn) {
+			t.Errorf("a wrong token: %v", err)
+		}
+	})
+}
