@@ -1,0 +1,33 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"tollgate/internal/console/part"
+	"tollgate/internal/httpapi"
+)
+
+// TestHeadOfAFileReadsOnePart: who asks for the head of a download makes nobody read all
+// of it.
+func TestHeadOfAFileReadsOnePart(t *testing.T) {
+	t.Parallel()
+	for method, want := range map[string]int{http.MethodGet: 3, http.MethodHead: 1} {
+		w, parts := httptest.NewRecorder(), 0
+		r := httptest.NewRequestWithContext(context.Background(), method, "/console/requests/table", nil)
+		v := &Visit{Exchange: &httpapi.Exchange{ResponseWriter: w, Request: r}}
+		err := CSV{Name: "requests", Next: func() (part.DataTable, bool, error) {
+			parts++
+			return part.DataTable{Columns: []part.Column{{Title: "Model"}}}, parts < 3, nil
+		}}.send(v)
+		if err != nil || parts != want || w.Header().Get("Content-Type") != "text/csv; charset=utf-8" ||
+			w.Header().Get("Content-Disposition") != `attachment; filename="requests.csv"` {
+			t.Errorf("%s: %d parts, %v, %v", method, parts, w.Header(), err)
+		}
+		if empty := w.Body.Len() == 0; empty != (method == http.MethodHead) {
+			t.Errorf("%s: %q", method, w.Body)
+		}
+	}
+}
