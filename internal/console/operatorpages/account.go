@@ -214,7 +214,7 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 			part.Requests(u.Today.Requests), part.Thousands(u.Today.Failed), part.USD(u.Today.Cost))}},
 		{Name: "In all", Value: part.Text{Text: part.Requests(u.Total.Requests) + ", " + part.USD(u.Total.Cost)}}}
 	credit, change, note := creditForm(a.ID, rand.Text()), accountForm(a), noteForm(a)
-	credit.Field("usd").Value, credit.Field("note").Value = v.Query("usd"), v.Query("note")
+	credit.Field("usd").Value, credit.Field("note").Value = v.Filled("usd"), v.Filled("note")
 	if forms.credit != nil {
 		credit = *forms.credit
 	}

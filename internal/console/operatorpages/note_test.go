@@ -32,3 +32,22 @@ func TestNoteOfAnAccount(t *testing.T) {
 		b.Get(path+"?view=log").Want(t, http.StatusOK, "first → none")
 	})
 }
+
+// TestForeignLinkFillsInNothing: the form of a credit is filled in by links of the console
+// alone.
+func TestForeignLinkFillsInNothing(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Operator()
+		path := "/console/operator/accounts/" + s.Accounts["ada"].ID + "?usd=4321&note=invoice+9"
+		b.Get(path).Want(t, http.StatusOK, `value="4321"`, `value="invoice 9"`)
+		for _, site := range []string{"cross-site", "same-site", "none", ""} {
+			b.Headers["Sec-Fetch-Site"] = site
+			got := b.Get(path)
+			got.Want(t, http.StatusOK, "Credit")
+			if strings.Contains(got.Body.String(), "4321") || strings.Contains(got.Body.String(), "invoice 9") {
+				t.Errorf("%q fills in the form", site)
+			}
+		}
+	})
+}

@@ -78,6 +78,17 @@ func (v *Visit) Query(name string) string {
 	return value
 }
 
+// Filled is what a link has filled in of a form: a parameter of the page's address, but
+// nothing where the reader comes from elsewhere than a page of this console. A link of
+// somebody else's, in a mail too, must fill in no form. A browser that does not say where
+// its reader comes from (without TLS) leaves the form as empty.
+func (v *Visit) Filled(name string) string {
+	if v.Request.Header.Get("Sec-Fetch-Site") != "same-origin" {
+		return ""
+	}
+	return v.Query(name)
+}
+
 // Confirm opens a dialog that the page's address asks for.
 func (v *Visit) Confirm(c part.Confirm) part.Confirm {
 	c.Open = v.Query("confirm") == c.ID
