@@ -227,7 +227,10 @@ func TestHalfway(t *testing.T) {
 		for _, kind := range []SessionKind{UserSession, OperatorSession, OperatorSession.Halfway()} {
 			wantNobody(t, db, kind, value, "", "halfway as "+string(kind))
 		}
-		if list := update(t, db, func(tx *store.Tx) ([]ConsoleSession, error) { return ListSessionsTx(tx, u.ID) }); len(list) != 0 {
+		if list := update(t, db, func(tx *store.Tx) ([]ConsoleSession, error) {
+			list, _, err := ListSessionsTx(tx, u.ID, "", 10)
+			return list, err
+		}); len(list) != 0 {
 			t.Errorf("it is in the list: %+v", list)
 		}
 		operators := update(t, db, func(tx *store.Tx) (string, error) {

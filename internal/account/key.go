@@ -157,13 +157,26 @@ const keysPage = `SELECT ` + keyColumns + ` FROM api_key WHERE account = $1 AND 
 // the order of their creation, beginning behind the identifier after, and
 // whether more follow.
 func ListKeysTx(tx *store.Tx, account, after string, limit int) ([]Key, bool, error) {
+	return listKeysTx(tx, limit, account, keysPage, account, after, limit+1)
+}
+
+const newestKeys = `SELECT ` + keyColumns + ` FROM api_key WHERE account = $1 AND deleted = 0 ORDER BY id DESC LIMIT $2`
+
+// NewestKeysTx returns up to limit keys of an account, deleted ones excepted, newest
+// first, and whether there are older ones.
+func NewestKeysTx(tx *store.Tx, account string, limit int) ([]Key, bool, error) {
+	return listKeysTx(tx, limit, account, newestKeys, account, limit+1)
+}
+
+// listKeysTx reads up to limit keys of an account with a query that asks for one more.
+func listKeysTx(tx *store.Tx, limit int, account, query string, args ...any) ([]Key, bool, error) {
 	if _, err := GetTx(tx, account); err != nil {
 		return nil, false, err
 	}
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
 	}
-	rows, err := tx.Query(keysPage, account, after, limit+1)
+	rows, err := tx.Query(query, args...)
 	if err != nil {
 		return nil, false, fmt.Errorf("list keys: %w", err)
 	}

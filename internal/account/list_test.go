@@ -34,6 +34,7 @@ func TestListsWalkIndexes(t *testing.T) {
 			}
 			storetest.WalksIndex(t, tx, "accounts", accountsPage, "a5", 51)
 			storetest.WalksIndex(t, tx, "keys", keysPage, "a0", "", 51)
+			storetest.WalksIndex(t, tx, "newest keys", newestKeys, "a0", 51)
 			storetest.WalksIndex(t, tx, "users", usersPage, "a0", "", 51)
 			storetest.WalksIndex(t, tx, "newest codes", newestCodes, 51)
 			storetest.WalksIndex(t, tx, "codes", codesPage, "c5", 51)

@@ -162,35 +162,32 @@ func SeenTx(tx *store.Tx, session string) error {
 	return nil
 }
 
-// maxSessions bounds a list of sessions.
-const maxSessions = 100
-
-// ListSessionsTx returns the sessions of a user that have not ended, newest
-// first, 100 at most; with no user, those by the operator's token.
-func ListSessionsTx(tx *store.Tx, user string) ([]ConsoleSession, error) {
+// ListSessionsTx returns up to limit sessions of a user that have not ended, newest
+// first, beginning behind the identifier after (empty: with the newest), and whether
+// more follow; with no user, those by the operator's token.
+func ListSessionsTx(tx *store.Tx, user, after string, limit int) ([]ConsoleSession, bool, error) {
 	now, err := tx.NowMS()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	rows, err := tx.Query(`SELECT id, kind, address, agent, created_ms, seen_ms FROM account_session
-		WHERE member = $1 AND kind IN ($2, $3) ORDER BY id DESC LIMIT $4`, user, string(UserSession), string(OperatorSession), maxSessions)
+		WHERE member = $1 AND ($2 = '' OR id < $2) AND (kind = $3 AND seen_ms > $4 AND created_ms > $5
+			OR kind = $6 AND seen_ms > $7 AND created_ms > $8)
+		ORDER BY id DESC LIMIT $9`, user, after,
+		string(UserSession), now-userIdle.Milliseconds(), now-userMost.Milliseconds(),
+		string(OperatorSession), now-operatorIdle.Milliseconds(), now-operatorMost.Milliseconds(), limit+1)
 	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
+		return nil, false, fmt.Errorf("list sessions: %w", err)
 	}
 	list, err := collect(rows, func(scan func(...any) error) (s ConsoleSession, err error) {
 		err = scan(&s.ID, &s.Kind, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS)
 		return s, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
+		return nil, false, fmt.Errorf("list sessions: %w", err)
 	}
-	var open []ConsoleSession
-	for _, s := range list {
-		if !s.ended(now) {
-			open = append(open, s)
-		}
-	}
-	return open, nil
+	list, more := page(list, limit)
+	return list, more, nil
 }
 
 // EndSessionTx ends one session of a user; one that is none of his is not found.

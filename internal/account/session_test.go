@@ -125,7 +125,10 @@ func TestSessionLife(t *testing.T) {
 
 		other, mine := open(user), open(user)
 		var list []ConsoleSession
-		if err := db.View(t.Context(), func(tx *store.Tx) (err error) { list, err = ListSessionsTx(tx, u.ID); return err }); err != nil {
+		if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
+			list, _, err = ListSessionsTx(tx, u.ID, "", 10)
+			return err
+		}); err != nil {
 			t.Fatal(err)
 		}
 		s, _, _ = signedIn(t, db, UserSession, other, "")

@@ -21,8 +21,8 @@ func (c *console) listSessions(v *page.Visit) (page.Outgoing, error) {
 	}
 	shown := sessionsPage{Me: part.Facts{{Name: "Signed in by", Value: by}, {Name: "Since", Value: part.Moment{MS: v.Session.CreatedMS}}}}
 	if err := v.View(func(tx *store.Tx) error {
-		list, err := account.ListSessionsTx(tx, v.Session.User.ID)
-		shown.Sessions = show.SessionsOf(v, list, "/operator/sessions")
+		var err error
+		shown.Sessions, err = show.SessionsTx(tx, v, "/operator/sessions", "/operator/sessions")
 		return err
 	}); err != nil {
 		return nil, err

@@ -12,15 +12,21 @@ const Rows = 50
 // Pager leads from one page of a list to the next, with the filters kept: last is
 // the id of the last row, which the next page begins after.
 func (v *Visit) Pager(path string, more bool, last string) part.Pager {
+	return v.PagerBy("after", path, more, last)
+}
+
+// PagerBy is Pager for a page with several lists, each of which has a parameter of its
+// own in the page's address.
+func (v *Visit) PagerBy(name, path string, more bool, last string) part.Pager {
 	values := v.Request.URL.Query()
 	values.Del("done")
 	var p part.Pager
-	if values.Get("after") != "" {
-		values.Del("after")
+	if values.Get(name) != "" {
+		values.Del(name)
 		p.First = AddressOf(path, values)
 	}
 	if more {
-		values.Set("after", last)
+		values.Set(name, last)
 		p.Next = AddressOf(path, values)
 	}
 	return p

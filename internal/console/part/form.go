@@ -38,6 +38,7 @@ type FormField struct {
 type Option struct {
 	Value, Label string
 	On           bool
+	Off          bool // cannot be chosen: it says something about the others
 }
 
 // ID is the field's on the page.

@@ -4,16 +4,33 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/store"
 )
 
 // SessionList are the browsers that are signed in.
 type SessionList struct {
 	Table part.DataTable
+	Pager part.Pager
 	All   part.Confirm
 }
 
-// SessionsOf shows sessions, with what ends them: the acts below path.
-func SessionsOf(v *page.Visit, list []account.ConsoleSession, path string) SessionList {
+// sessionsAfter is the parameter of an address that says where the list begins.
+const sessionsAfter = "sessions"
+
+// SessionsTx shows the visitor's sessions on a page that stands at path, with what ends
+// them: the acts below acts.
+func SessionsTx(tx *store.Tx, v *page.Visit, path, acts string) (SessionList, error) {
+	list, more, err := account.ListSessionsTx(tx, v.Session.User.ID, v.Query(sessionsAfter), page.Rows)
+	if err != nil {
+		return SessionList{}, err
+	}
+	s := sessionsOf(v, list, acts)
+	s.Pager = v.PagerBy(sessionsAfter, path, more, page.Last(list, func(one account.ConsoleSession) string { return one.ID }))
+	return s, nil
+}
+
+// sessionsOf shows sessions, with what ends them: the acts below path.
+func sessionsOf(v *page.Visit, list []account.ConsoleSession, path string) SessionList {
 	s := SessionList{Table: part.DataTable{Caption: "Signed in", Columns: []part.Column{
 		{Title: "Browser"}, {Title: "For"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Since"}, {Title: "Change"}}}}
 	for _, one := range list {

@@ -18,7 +18,11 @@ type findPage struct {
 	Asked   string
 	Keys    part.DataTable
 	Models  part.DataTable
+	Looked  int // the newest keys, which alone were looked through; 0: all of them
 }
+
+// maxLooked bounds the keys whose names and hints are looked through.
+const maxLooked = 1000
 
 // find leads from any id, a key's name or hint, or a model to its page.
 func (c *console) find(v *page.Visit) (page.Outgoing, error) {
@@ -34,7 +38,11 @@ func (c *console) find(v *page.Visit) (page.Outgoing, error) {
 	}
 	var keys []account.Key
 	if err := v.View(func(tx *store.Tx) error {
-		all, _, err := account.ListKeysTx(tx, v.Account(), "", maxKeys)
+		all, more, err := account.NewestKeysTx(tx, v.Account(), maxLooked)
+		shown.Looked = maxLooked
+		if !more {
+			shown.Looked = 0
+		}
 		for _, k := range all {
 			if matches(k.Name, q) || strings.EqualFold(k.Hint, strings.ReplaceAll(q, "…", "...")) {
 				keys = append(keys, k)

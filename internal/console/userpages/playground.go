@@ -3,6 +3,7 @@ package userpages
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
 	"tollgate/internal/job/gallery"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
@@ -51,10 +53,14 @@ type tried struct {
 // maxKeys bounds the keys that can be chosen.
 const maxKeys = 200
 
+// olderKeys stands behind the keys that can be chosen where there are more.
+var olderKeys = fmt.Sprintf("the newest %d; older ones have their pages under Keys", maxKeys)
+
 func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 	shown := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: c.PublicURL, Files: "image/png,image/jpeg,image/webp,image/gif"}
 	model, key, prompt := v.Query("model"), v.Query("key"), v.Query("prompt")
 	var keys []account.Key
+	var more bool
 	if err := v.View(func(tx *store.Tx) (err error) {
 		if again := v.Query("again"); again != "" {
 			e, err := gallery.ExhibitTx(tx, v.Account(), again)
@@ -65,7 +71,16 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 				shown.Kind, model, key, prompt = catalog.Kind(e.Kind), e.Model, e.Key, e.Prompt
 			}
 		}
-		keys, _, err = account.ListKeysTx(tx, v.Account(), "", maxKeys)
+		keys, more, err = account.NewestKeysTx(tx, v.Account(), maxKeys)
+		if err != nil || !more || slices.ContainsFunc(keys, func(k account.Key) bool { return k.ID == key }) {
+			return err
+		}
+		older, err := account.OwnKeyTx(tx, v.Account(), key)
+		if err == nil {
+			keys = append(keys, older)
+		} else if fault.Of(err).Code == fault.NotFound {
+			err = nil
+		}
 		return err
 	}); err != nil {
 		return nil, err
@@ -87,6 +102,9 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 	shown.Kinds.Label = "What to make"
 	if err := c.choices(&shown, keys, model, key); err != nil {
 		return nil, err
+	}
+	if more {
+		shown.Key.Options = append(shown.Key.Options, part.Option{Label: olderKeys, Off: true})
 	}
 	shown.Prompt = part.FormField{Name: "prompt", Label: "Message", Kind: part.Area, Value: prompt}
 	if !shown.Chat {

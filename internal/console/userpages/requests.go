@@ -161,15 +161,19 @@ func (c *console) modelOptions(chosen string) []part.Option {
 	return show.Chosen(options, chosen)
 }
 
-// keyOptionsTx are the keys of an account by what they are called; one that was chosen
-// and is gone stays a choice.
+// keyOptionsTx are the newest keys of an account by what they are called; an older one,
+// or one that is gone, is a choice where it was chosen.
 func keyOptionsTx(tx *store.Tx, of, chosen string) ([]part.Option, error) {
-	keys, _, err := account.ListKeysTx(tx, of, "", maxKeys)
+	keys, more, err := account.NewestKeysTx(tx, of, maxKeys)
 	options := []part.Option{{Label: "All"}}
 	for _, k := range keys {
 		options = append(options, part.Option{Value: k.ID, Label: show.KeyName(k)})
 	}
-	return show.Chosen(options, chosen), err
+	options = show.Chosen(options, chosen)
+	if more {
+		options = append(options, part.Option{Label: olderKeys, Off: true})
+	}
+	return options, err
 }
 
 func statusOptions(chosen int) []part.Option {

@@ -20,6 +20,7 @@ type settingsPage struct {
 	Factor   part.Badge
 	Sessions show.SessionList
 	Users    part.DataTable
+	Pager    part.Pager // of the users
 	NewUser  part.Inputs
 }
 
@@ -29,9 +30,6 @@ type invitationPage struct {
 	Link part.Copying
 	Text part.Snippets
 }
-
-// maxTeam bounds the users that the page shows.
-const maxTeam = 100
 
 func passwordForm() part.Inputs {
 	return part.Inputs{Action: page.Base + "/settings/password", Submit: "Change password", Fields: []part.FormField{
@@ -64,16 +62,15 @@ func (c *console) settingsWith(v *page.Visit, password, newUser part.Inputs, sta
 			return err
 		}
 		shown.Factor = show.Factor(u)
-		list, err := account.ListSessionsTx(tx, v.Session.User.ID)
-		if err != nil {
+		if shown.Sessions, err = show.SessionsTx(tx, v, "/settings", "/settings/sessions"); err != nil {
 			return err
 		}
-		shown.Sessions = show.SessionsOf(v, list, "/settings/sessions")
-		users, _, err := account.ListUsersTx(tx, v.Account(), "", maxTeam)
+		users, more, err := account.ListUsersTx(tx, v.Account(), v.Query("after"), page.Rows)
 		if err != nil {
 			return err
 		}
 		shown.team(v, users)
+		shown.Pager = v.Pager("/settings", more, page.Last(users, func(u account.User) string { return u.ID }))
 		return nil
 	}); err != nil {
 		return nil, err

@@ -1,12 +1,16 @@
 package userpages_test
 
 import (
+	"fmt"
+	"html"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/console/page"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
@@ -35,7 +39,7 @@ func TestPasswordAndSessions(t *testing.T) {
 
 		var list []account.ConsoleSession
 		s.Update(func(tx *store.Tx) (err error) {
-			list, err = account.ListSessionsTx(tx, s.Users["ada@example.com"].ID)
+			list, _, err = account.ListSessionsTx(tx, s.Users["ada@example.com"].ID, "", 10)
 			return err
 		})
 		if len(list) != 2 {
@@ -102,5 +106,89 @@ func TestColleagueIsInvited(t *testing.T) {
 		dan := s.Browser()
 		dan.Post("/console/link/password", "link", token, "password", "my own horse").Want(t, http.StatusSeeOther, "/console")
 		dan.Get("/console/settings").Want(t, http.StatusOK, "dan@example.com", "ada@example.com")
+	})
+}
+
+// TestEverySessionAndUserIsListed: what one page has no room for stands on the next.
+func TestEverySessionAndUserIsListed(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		const many = 2*page.Rows + 10
+		s.Update(func(tx *store.Tx) error {
+			for i := range many {
+				if _, _, err := account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: s.Users["ada@example.com"].ID,
+					Address: fmt.Sprintf("198.51.100.%d", i), Agent: "Test browser"}); err != nil {
+					return err
+				}
+			}
+			_, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
+				WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 109)
+				SELECT 'user_z' || CAST(1000 + i AS TEXT), CAST($1 AS TEXT), 'user' || CAST(i AS TEXT) || '@example.com', '', 0, 0, 0 FROM n`,
+				s.Accounts["ada"].ID)
+			return err
+		})
+		b := s.SignedIn("ada@example.com")
+		sessions, users := map[string]bool{}, map[string]bool{}
+		for _, name := range []string{"sessions", "after"} {
+			next := regexp.MustCompile(`href="(/console/settings\?` + name + `=[^"&]+)"`)
+			for at := "/console/settings"; at != ""; {
+				body := b.Get(at).Body.String()
+				for _, found := range regexp.MustCompile(`198\.51\.100\.\d+`).FindAllString(body, -1) {
+					sessions[found] = true
+				}
+				for _, found := range regexp.MustCompile(`>(user\d+@example\.com)<`).FindAllStringSubmatch(body, -1) {
+					users[found[1]] = true
+				}
+				_, rest, _ := strings.Cut(at, name+"=")
+				at = ""
+				for _, link := range next.FindAllStringSubmatch(body, -1) {
+					if !strings.HasSuffix(link[1], "="+rest) {
+						at = html.UnescapeString(link[1])
+					}
+				}
+			}
+		}
+		if len(sessions) != many || len(users) != 109 {
+			t.Errorf("%d sessions and %d users are listed", len(sessions), len(users))
+		}
+	})
+}
+
+// TestNewestKeysCanBeChosen: where there are more keys than a list has room for, it has
+// the newest, says that there are others, and keeps the one that was chosen.
+func TestNewestKeysCanBeChosen(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		var oldest, newest account.Key
+		s.Update(func(tx *store.Tx) error {
+			for i := range 201 {
+				k, _, err := account.CreateKeyTx(tx, s.Accounts["ada"].ID, account.KeySettings{Name: fmt.Sprintf("key-%d", i)})
+				if err != nil {
+					return err
+				}
+				if i == 0 {
+					oldest = k
+				}
+				newest = k
+				// Identifiers of one millisecond are in no order.
+				if err := tx.QueryRow(`SELECT id FROM api_key WHERE account = $1 ORDER BY id LIMIT 1`, k.Account).Scan(&oldest.ID); err != nil {
+					return err
+				}
+				if err := tx.QueryRow(`SELECT id FROM api_key WHERE account = $1 ORDER BY id DESC LIMIT 1`, k.Account).Scan(&newest.ID); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		b := s.SignedIn("ada@example.com")
+		for _, path := range []string{"/console/requests", "/console/usage", "/console/playground"} {
+			got := b.Get(path)
+			got.Want(t, http.StatusOK, `value="`+newest.ID+`"`, "the newest 200; older ones")
+			if strings.Contains(got.Body.String(), `value="`+oldest.ID+`"`) {
+				t.Errorf("%s has the oldest key", path)
+			}
+			b.Get(path+"?key="+oldest.ID).Want(t, http.StatusOK, `value="`+oldest.ID+`" selected`)
+		}
+		b.Get("/console/find?q=key-200").Want(t, http.StatusSeeOther)
 	})
 }
