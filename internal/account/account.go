@@ -65,29 +65,20 @@ type Opening struct {
 }
 
 // Check brings the texts of an opening in canonical form, or says what is
-// wrong with it. CreateTx does the same.
-func (o *Opening) Check() (err error) {
-	if o.Name, err = checkName("name", o.Name); err != nil {
-		return err
-	}
+// wrong with it: of each field a fault, joined. CreateTx does the same.
+func (o *Opening) Check() error {
+	var name, email, factor error
+	o.Name, name = checkName("name", o.Name)
 	if o.Email != "" {
-		if o.Email, err = ParseEmail(o.Email); err != nil {
-			return err
-		}
-	}
-	if o.PasswordHash != "" && o.Email == "" {
-		return fault.At(fault.InvalidRequest, "email",
+		o.Email, email = ParseEmail(o.Email)
+	} else if o.PasswordHash != "" {
+		email = fault.At(fault.InvalidRequest, "email",
 			"A password needs an email: the two together are the console sign-in. Send both or neither.")
 	}
 	if o.Factor != nil {
-		if err := checkFactor(*o.Factor); err != nil {
-			return err
-		}
+		factor = checkFactor(*o.Factor)
 	}
-	if err := checkPrices(o.Prices); err != nil {
-		return err
-	}
-	return checkFloor(o.Floor)
+	return errors.Join(name, email, factor, checkPrices(o.Prices), checkFloor(o.Floor))
 }
 
 // CreateTx opens an account with a balance of zero and, with a password, its
@@ -191,33 +182,49 @@ type Patch struct {
 	Prices   *map[string]money.Factor // all of them
 }
 
+// Check brings the texts of a patch in canonical form, or says what is wrong with it: of
+// each field a fault, joined. ChangeTx does the same.
+func (c *Patch) Check() error {
+	var faults [5]error
+	if c.Name != nil {
+		var name string
+		name, faults[0] = checkName("name", *c.Name)
+		c.Name = &name
+	}
+	if c.Note != nil {
+		var note string
+		note, faults[1] = checkNote(*c.Note)
+		c.Note = &note
+	}
+	if c.Floor != nil {
+		faults[2] = checkFloor(*c.Floor)
+	}
+	if c.Factor != nil {
+		faults[3] = checkFactor(*c.Factor)
+	}
+	if c.Prices != nil {
+		faults[4] = checkPrices(*c.Prices)
+	}
+	return errors.Join(faults[:]...)
+}
+
 // ChangeTx changes an account and returns it as it is now. Disabling it stops
 // all its keys: tell the key cache with Keys.ForgetAccount after the commit. What
 // is admitted after a change of its prices is billed by the new ones, on all nodes.
 func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
-	if c.Floor != nil {
-		if err := checkFloor(*c.Floor); err != nil {
-			return Account{}, err
-		}
+	if err := c.Check(); err != nil {
+		return Account{}, err
 	}
 	if _, err := GetTx(tx, account); err != nil {
 		return Account{}, err
 	}
 	if c.Name != nil {
-		name, err := checkName("name", *c.Name)
-		if err != nil {
-			return Account{}, err
-		}
-		if _, err := tx.Exec(`UPDATE account SET name = $1 WHERE id = $2`, name, account); err != nil {
+		if _, err := tx.Exec(`UPDATE account SET name = $1 WHERE id = $2`, *c.Name, account); err != nil {
 			return Account{}, fmt.Errorf("rename account: %w", err)
 		}
 	}
 	if c.Note != nil {
-		note, err := checkNote(*c.Note)
-		if err != nil {
-			return Account{}, err
-		}
-		if _, err := tx.Exec(`UPDATE account SET note = $1 WHERE id = $2`, note, account); err != nil {
+		if _, err := tx.Exec(`UPDATE account SET note = $1 WHERE id = $2`, *c.Note, account); err != nil {
 			return Account{}, fmt.Errorf("note about account: %w", err)
 		}
 	}
@@ -239,17 +246,11 @@ func (c *Patch) changePricesTx(tx *store.Tx, account string) error {
 		return nil
 	}
 	if c.Factor != nil {
-		if err := checkFactor(*c.Factor); err != nil {
-			return err
-		}
 		if _, err := tx.Exec(`UPDATE account SET price_factor = $1 WHERE id = $2`, int64(*c.Factor), account); err != nil {
 			return fmt.Errorf("change the price factor: %w", err)
 		}
 	}
 	if c.Prices != nil {
-		if err := checkPrices(*c.Prices); err != nil {
-			return err
-		}
 		if _, err := tx.Exec(`UPDATE account SET prices = $1 WHERE id = $2`, pricesText(*c.Prices), account); err != nil {
 			return fmt.Errorf("change the prices: %w", err)
 		}

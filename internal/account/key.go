@@ -48,29 +48,31 @@ type keyFacts struct {
 	limits ledger.KeyLimits
 }
 
+// Check says what is wrong with settings: of each field a fault, joined. What makes or
+// changes a key does the same.
+func (s KeySettings) Check() error {
+	_, err := s.check()
+	return err
+}
+
 // check decides whether settings are allowed and brings them in canonical form.
 func (s KeySettings) check() (f keyFacts, err error) {
-	if f.name, err = checkLabel("name", s.Name); err != nil {
-		return f, err
-	}
-	if f.models, err = ParseAllowedModels(s.AllowedModels); err != nil {
-		return f, err
-	}
-	if f.ips, err = ParseAllowedIPs(s.AllowedIPs); err != nil {
-		return f, err
-	}
+	var name, models, ips, rpm, daily, total error
+	f.name, name = checkLabel("name", s.Name)
+	f.models, models = ParseAllowedModels(s.AllowedModels)
+	f.ips, ips = ParseAllowedIPs(s.AllowedIPs)
 	if s.RPM != nil && (*s.RPM < 1 || *s.RPM > maxRPM) {
-		return f, fault.At(fault.InvalidRequest, "rpm",
+		rpm = fault.At(fault.InvalidRequest, "rpm",
 			"rpm must be a whole number from 1 to %d, or null for no limit. To stop a key, disable it.", maxRPM)
 	}
 	if s.DailyBudget != nil && *s.DailyBudget < 0 {
-		return f, fault.At(fault.InvalidRequest, "daily_budget_usd", "daily_budget_usd must not be negative; null means no limit.")
+		daily = fault.At(fault.InvalidRequest, "daily_budget_usd", "daily_budget_usd must not be negative; null means no limit.")
 	}
 	if s.TotalLimit != nil && *s.TotalLimit < 0 {
-		return f, fault.At(fault.InvalidRequest, "total_limit_usd", "total_limit_usd must not be negative; null means no limit.")
+		total = fault.At(fault.InvalidRequest, "total_limit_usd", "total_limit_usd must not be negative; null means no limit.")
 	}
 	f.limits = ledger.KeyLimits{RPM: s.RPM, DailyBudget: s.DailyBudget, TotalLimit: s.TotalLimit, Disabled: s.Disabled}
-	return f, nil
+	return f, errors.Join(name, models, ips, rpm, daily, total)
 }
 
 // settings returns what is set about a key now.

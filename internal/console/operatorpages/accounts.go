@@ -135,14 +135,11 @@ func (c *console) creditAccount(v *page.Visit) (page.Outgoing, error) {
 	low := false
 	credit := func() error {
 		usd, err := dollars(&form, "usd")
-		if err != nil {
-			return err
-		}
 		given.Note = form.Field("note").Value
 		if usd != nil {
 			given.USD = *usd
 		}
-		if err := given.Check(); err != nil {
+		if err := errors.Join(err, given.Check()); err != nil {
 			return err
 		}
 		once, err := v.Once(&form, "credit "+v.PathID())
@@ -240,13 +237,14 @@ func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
 	change := func() error {
 		name := form.Field("name").Value
 		floor, err := dollars(&form, "overdraft_floor_usd")
-		if err != nil {
-			return err
-		}
 		if floor == nil {
 			floor = new(money.Amount)
 		}
-		return c.patchAccount(v, account.Patch{Name: &name, Floor: floor})
+		patch := account.Patch{Name: &name, Floor: floor}
+		if err := errors.Join(err, patch.Check()); err != nil {
+			return err
+		}
+		return c.patchAccount(v, patch)
 	}
 	if err := change(); err != nil {
 		if err := page.Refused(&form, err); err != nil {

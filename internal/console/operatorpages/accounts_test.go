@@ -13,6 +13,43 @@ import (
 	"tollgate/internal/store"
 )
 
+// TestFormSaysAllThatIsWrong: the faults of all fields stand beside them at once, so that
+// nobody mends one to be told of the next.
+func TestFormSaysAllThatIsWrong(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Operator()
+		wrong := func(path string, fields []string, want ...string) {
+			t.Helper()
+			got := b.Post(path, fields...)
+			got.Want(t, http.StatusUnprocessableEntity)
+			for _, name := range want {
+				if n := strings.Count(got.Body.String(), `-`+name+`-wrong"`); n == 0 {
+					t.Errorf("%s: nothing is beside %s: %s", path, name, got.Body)
+				}
+			}
+			if n := strings.Count(got.Body.String(), `aria-invalid`); n != len(want) {
+				t.Errorf("%s: %d fields are wrong, want %d", path, n, len(want))
+			}
+		}
+		wrong("/console/operator/accounts/new", []string{"name", "", "email", "nobody", "password", "short", "usd", "much",
+			"note", strings.Repeat("x", 501), "overdraft_floor_usd", "5", "price_factor", "many",
+			"once", b.Get("/console/operator/accounts/new").Once(t)},
+			"name", "email", "password", "usd", "note", "overdraft_floor_usd", "price_factor")
+		wrong("/console/operator/codes/new", []string{"usd", "much", "count", "few", "expires", "soon", "as", "page",
+			"secret", consoletest.AdminToken, "once", b.Get("/console/operator/codes/new").Once(t)}, "usd", "count", "expires")
+		path := "/console/operator/accounts/" + s.Accounts["ada"].ID
+		wrong(path+"/credit", []string{"usd", "much", "note", strings.Repeat("x", 501), "once", formOf(t, b.Get(path), path+"/credit")["once"]},
+			"usd", "note")
+		wrong(path+"/prices", []string{"price_factor", "many", "prices", "swift-1"}, "price_factor", "prices")
+		wrong(path, []string{"name", "", "overdraft_floor_usd", "5"}, "name", "overdraft_floor_usd")
+		wrong(path+"/users", []string{"email", "nobody", "password", "short"}, "email", "password")
+		wrong("/console/operator/keys/"+s.Key("ada", "ci").ID, []string{"name", strings.Repeat("x", 201), "rpm", "fast",
+			"daily_budget_usd", "much", "total_limit_usd", "-1", "allowed_ips", "here"},
+			"name", "rpm", "daily_budget_usd", "total_limit_usd", "allowed_ips")
+	})
+}
+
 // TestFirstCustomer goes from no account to one that has credit and a key, with
 // the text to send, without a word from elsewhere.
 func TestFirstCustomer(t *testing.T) {

@@ -2,6 +2,7 @@ package operatorpages
 
 import (
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -127,28 +128,27 @@ func (c *console) newCodes(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "newcodes", Title: "Create codes", Main: newCodesPage{newCodesForm(v, rand.Text())}}, nil
 }
 
-// codesAsked reads what codes are asked for. Their values are checked where they are
-// made.
+// codesAsked reads what codes are asked for; what is wrong with it is joined. Their values
+// are checked where they are made.
 func codesAsked(form *part.Inputs) (account.NewCodes, error) {
 	var n account.NewCodes
-	usd, err := dollars(form, "usd")
-	if err != nil {
-		return n, err
-	}
+	var wrongCount, wrongDay error
+	usd, wrongValue := dollars(form, "usd")
 	if usd != nil {
 		n.Value = *usd
 	}
+	var err error
 	if n.Count, err = strconv.ParseInt(strings.TrimSpace(form.Field("count").Value), 10, 64); err != nil {
-		return n, fault.At(fault.InvalidRequest, "count", "How many is a whole number from 1 to 1,000.")
+		wrongCount = fault.At(fault.InvalidRequest, "count", "How many is a whole number from 1 to 1,000.")
 	}
 	if text := strings.TrimSpace(form.Field("expires").Value); text != "" {
 		last, err := time.Parse(time.DateOnly, text)
 		if err != nil || last.Year() < 1970 || last.Year() > 9998 {
-			return n, fault.At(fault.InvalidRequest, "expires", "The last day is a day such as 2027-12-31.")
+			wrongDay = fault.At(fault.InvalidRequest, "expires", "The last day is a day such as 2027-12-31.")
 		}
 		n.ExpiresMS = last.AddDate(0, 0, 1).UnixMilli()
 	}
-	return n, nil
+	return n, errors.Join(wrongValue, wrongCount, wrongDay)
 }
 
 // createCodes makes codes and shows their texts in this very answer.

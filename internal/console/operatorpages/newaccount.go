@@ -2,6 +2,7 @@ package operatorpages
 
 import (
 	"crypto/rand"
+	"errors"
 	"net/http"
 
 	"tollgate/internal/account"
@@ -101,30 +102,29 @@ func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again
 	return made, again, err
 }
 
-// readCustomer is what the form asks for.
+// readCustomer is what the form asks for. What is wrong with it is joined.
 func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, err error) {
 	n.opening = account.Opening{Name: form.Field("name").Value, Email: form.Field("email").Value}
-	floor, err := dollars(form, "overdraft_floor_usd")
-	if err != nil {
-		return n, err
-	}
+	floor, wrongFloor := dollars(form, "overdraft_floor_usd")
 	if floor != nil {
 		n.opening.Floor = *floor
 	}
-	if n.credit, err = firstCredit(form); err != nil {
-		return n, err
+	var wrongCredit, wrongPassword error
+	n.credit, wrongCredit = firstCredit(form)
+	factor, wrongFactor := factorOf(form)
+	if wrongFactor == nil {
+		n.opening.Factor = &factor
 	}
-	factor, err := factorOf(form)
-	if err != nil {
-		return n, err
+	password := form.Field("password").Value
+	if password != "" {
+		wrongPassword = account.CheckPassword(password)
 	}
-	n.opening.Factor = &factor
-	if err := n.opening.Check(); err != nil { // before the work of hashing
-		return n, err
+	if err := errors.Join(n.opening.Check(), wrongPassword, wrongCredit, wrongFloor, wrongFactor); err != nil {
+		return n, err // before the work of hashing
 	}
 	n.key = form.Field("key").On
 	n.invite = form.Field("invite").On && n.opening.Email != ""
-	if password := form.Field("password").Value; password != "" {
+	if password != "" {
 		n.invite = false
 		n.opening.PasswordHash, err = c.Passwords.Hash(v.Context(), password)
 	}
@@ -134,15 +134,18 @@ func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, er
 // firstCredit is what the form gives the account to begin with.
 func firstCredit(form *part.Inputs) (given operator.Credit, err error) {
 	usd, err := dollars(form, "usd")
-	if err != nil || usd == nil || *usd == 0 {
-		return given, err
+	if err == nil && (usd == nil || *usd == 0) {
+		return given, nil
 	}
-	if *usd < 0 {
-		return given, fault.At(fault.InvalidRequest, "usd", "usd is an amount above 0: there is nothing to take back yet.")
+	given.Note = form.Field("note").Value
+	switch {
+	case err != nil:
+	case *usd < 0:
+		err = fault.At(fault.InvalidRequest, "usd", "usd is an amount above 0: there is nothing to take back yet.")
+	default:
+		given.USD = *usd
 	}
-	given = operator.Credit{USD: *usd, Note: form.Field("note").Value}
-	err = given.Check()
-	return given, err
+	return given, errors.Join(err, given.Check()) // which says of the amount what err has said better
 }
 
 func (c *console) createTx(tx *store.Tx, by operator.Actor, n *customer) (err error) {

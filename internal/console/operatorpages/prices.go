@@ -1,6 +1,7 @@
 package operatorpages
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -53,10 +54,7 @@ func factorOf(form *part.Inputs) (money.Factor, error) {
 // pricesOf reads the form: a factor, of which nothing means 1, and a model and its
 // factor a line.
 func pricesOf(form *part.Inputs) (p account.Patch, err error) {
-	factor, err := factorOf(form)
-	if err != nil {
-		return p, err
-	}
+	factor, wrong := factorOf(form)
 	models := map[string]money.Factor{}
 	for line := range strings.Lines(form.Field("prices").Value) {
 		words := strings.Fields(line)
@@ -68,10 +66,10 @@ func pricesOf(form *part.Inputs) (p account.Patch, err error) {
 			own, err = money.ParseFactor(words[1])
 		}
 		if _, twice := models[id]; twice || len(words) != 2 || err != nil {
-			return p, fault.At(fault.InvalidRequest, "prices", "Write one model and its factor a line, each model once: not %q.",
-				strings.TrimSpace(line))
+			return p, errors.Join(wrong, fault.At(fault.InvalidRequest, "prices",
+				"Write one model and its factor a line, each model once: not %q.", strings.TrimSpace(line)))
 		}
 		models[id] = own
 	}
-	return account.Patch{Factor: &factor, Prices: &models}, nil
+	return account.Patch{Factor: &factor, Prices: &models}, wrong
 }

@@ -81,20 +81,42 @@ func fill(f *part.FormField, sent []string) {
 	}
 }
 
-// Refused puts a fault that its sender can mend into the form, and takes the
-// passwords out of it. Any other error is returned: the whole page fails. A form whose
-// once-value is used up gets another one.
+// Refused puts the faults that its sender can mend into the form, each beside its field,
+// and takes the passwords out of it: an error may join many. One that joins any other is
+// returned: the whole page fails. A form whose once-value is used up gets another one.
 func Refused(form *part.Inputs, err error) error {
 	if errors.Is(err, errSentBefore) {
 		form.Field("once").Value = rand.Text()
 	}
-	var f *fault.Error
-	if !errors.As(err, &f) || f.Status() >= http.StatusInternalServerError || f.Code == fault.NotFound {
+	faults, whole := faultsOf(err)
+	if !whole {
 		return err
 	}
-	form.Refuse(f.Param, f.Message)
+	for _, f := range faults {
+		form.Refuse(f.Param, f.Message)
+	}
 	form.Forget()
 	return nil
+}
+
+// faultsOf are the faults that an error joins, and whether they are all of it and can be
+// mended by who sent the form.
+func faultsOf(err error) (faults []*fault.Error, whole bool) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			more, whole := faultsOf(one)
+			if !whole {
+				return nil, false
+			}
+			faults = append(faults, more...)
+		}
+		return faults, len(faults) > 0
+	}
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Status() >= http.StatusInternalServerError || f.Code == fault.NotFound {
+		return nil, false
+	}
+	return []*fault.Error{f}, true
 }
 
 // plain tells whether a text from outside can be part of anything that is

@@ -1,6 +1,7 @@
 package part
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -93,11 +94,15 @@ func (f *Inputs) Field(name string) *FormField {
 }
 
 // Refuse says what is wrong with a field, or with the whole form where it has
-// no such field.
+// no such field. What was said of it first stands.
 func (f *Inputs) Refuse(name, message string) {
+	name, _, _ = strings.Cut(name, "[") // of a list, it is one field here
 	field := f.Field(name)
 	if field == nil || field.Kind == Unshown {
-		f.Whole = message
+		f.Whole = cmp.Or(f.Whole, message)
+		return
+	}
+	if field.Wrong != "" {
 		return
 	}
 	// The rooms name a field as the APIs do; here it has a label.

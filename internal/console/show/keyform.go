@@ -1,6 +1,7 @@
 package show
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
@@ -59,16 +60,19 @@ func FillKeyForm(f *part.Inputs, k account.Key) {
 	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")
 }
 
-// ReadKeyForm reads a form's settings; what is wrong names its field.
+// ReadKeyForm reads a form's settings. What is wrong with them is joined, and names its
+// fields.
 func ReadKeyForm(f *part.Inputs, s *account.KeySettings) error {
 	s.Name = f.Field("name").Value
 	s.RPM, s.DailyBudget, s.TotalLimit, s.AllowedModels, s.AllowedIPs = nil, nil, nil, nil, nil
+	var faults []error
 	if text := strings.TrimSpace(f.Field("rpm").Value); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			return fault.At(fault.InvalidRequest, "rpm", "Requests per minute is a whole number from 1, or empty for no limit.")
+			faults = append(faults, fault.At(fault.InvalidRequest, "rpm", "Requests per minute is a whole number from 1, or empty for no limit."))
+		} else {
+			s.RPM = &n
 		}
-		s.RPM = &n
 	}
 	for name, amount := range map[string]**money.Amount{"daily_budget_usd": &s.DailyBudget, "total_limit_usd": &s.TotalLimit} {
 		text := strings.TrimPrefix(strings.TrimSpace(f.Field(name).Value), "$")
@@ -77,8 +81,9 @@ func ReadKeyForm(f *part.Inputs, s *account.KeySettings) error {
 		}
 		value, err := money.Parse(strings.TrimSpace(text))
 		if err != nil || value < 0 {
-			return fault.At(fault.InvalidRequest, name,
-				"%s is an amount of US dollars, for example 5 or 0.25, or empty for no limit.", f.Field(name).Label)
+			faults = append(faults, fault.At(fault.InvalidRequest, name,
+				"%s is an amount of US dollars, for example 5 or 0.25, or empty for no limit.", f.Field(name).Label))
+			continue
 		}
 		*amount = &value
 	}
@@ -88,5 +93,5 @@ func ReadKeyForm(f *part.Inputs, s *account.KeySettings) error {
 		}
 	}
 	s.AllowedIPs = append(s.AllowedIPs, strings.Fields(f.Field("allowed_ips").Value)...)
-	return nil
+	return errors.Join(append(faults, s.Check())...)
 }

@@ -1,6 +1,8 @@
 package show
 
 import (
+	"errors"
+
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
@@ -16,15 +18,15 @@ func NewUserFields() []part.FormField {
 }
 
 // NewUser is what NewUserFields were filled in with; without a password the user needs
-// a link. Errors are those of ParseEmail and Hash.
+// a link. Errors are those of ParseEmail and Hash, joined.
 func NewUser(v *page.Visit, form *part.Inputs, passwords *account.Passwords) (account.SignIn, error) {
 	email, err := account.ParseEmail(form.Field("email").Value)
-	if err != nil {
-		return account.SignIn{}, err
-	}
 	password := form.Field("password").Value
-	if password == "" {
-		return account.SignIn{Email: email}, nil
+	if err != nil && password != "" {
+		err = errors.Join(err, account.CheckPassword(password))
+	}
+	if err != nil || password == "" {
+		return account.SignIn{Email: email}, err
 	}
 	hash, err := passwords.Hash(v.Context(), password)
 	return account.SignIn{Email: email, PasswordHash: hash}, err

@@ -123,10 +123,7 @@ func (c *console) changePassword(v *page.Visit) (page.Outgoing, error) {
 		}
 		return c.settingsWith(v, form, newUserForm(), http.StatusUnprocessableEntity)
 	}
-	if err := account.CheckPassword(next); err != nil {
-		return again(err)
-	}
-	if err := c.confirmPassword(v, "current", current); err != nil {
+	if err := errors.Join(c.confirmPassword(v, "current", current), account.CheckPassword(next)); err != nil {
 		return again(err)
 	}
 	hash, err := c.Passwords.Hash(v.Context(), next)
