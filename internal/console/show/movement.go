@@ -1,6 +1,8 @@
 package show
 
 import (
+	"strings"
+
 	"tollgate/internal/console/part"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/movement"
@@ -14,6 +16,15 @@ var movementWords = map[string]part.Badge{
 	"charges":           {Word: "charges of a month"},
 }
 
+// Note is that of a credit as people read it: of a redeemed code, whose note the books
+// keep as the word and the code's id, it says the code once.
+func Note(note string) string {
+	if id, ok := strings.CutPrefix(note, "code "); ok && strings.HasPrefix(id, "code_") {
+		return "redeemed " + id
+	}
+	return note
+}
+
 // Movements lists what moved an account's money. What it was for leads to its page
 // below an address: that of a side.
 func Movements(list []movement.Entry, side string) part.DataTable {
@@ -25,7 +36,7 @@ func Movements(list []movement.Entry, side string) part.DataTable {
 		if !known {
 			kind = part.Badge{Word: e.Kind}
 		}
-		var what any = part.Text{Text: e.Note}
+		var what any = part.Text{Text: Note(e.Note)}
 		switch {
 		case e.Job != "":
 			what = part.Ident{ID: e.Job, Cut: true, Href: side + "/jobs/" + e.Job}

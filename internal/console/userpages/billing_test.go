@@ -27,7 +27,7 @@ func TestBilling(t *testing.T) {
 		ada.Post("/console/billing/redeem", "code", "no<b>code").Want(t, http.StatusUnprocessableEntity, "There is no such code.",
 			`value="no&lt;b&gt;code"`)
 		ada.Post("/console/billing/redeem", "code", strings.ToLower(texts[0])).Want(t, http.StatusSeeOther, "done=redeemed")
-		ada.Get("/console/billing?done=redeemed").Want(t, http.StatusOK, "The code is redeemed", "$15.00", "code code_")
+		ada.Get("/console/billing?done=redeemed").Want(t, http.StatusOK, "The code is redeemed", "$15.00", "redeemed code_")
 		ada.Post("/console/billing/redeem", "code", texts[0]).Want(t, http.StatusUnprocessableEntity, "You redeemed this code already")
 		bob.Post("/console/billing/redeem", "code", texts[0]).Want(t, http.StatusUnprocessableEntity, "was redeemed already")
 		bob.Get("/console/billing").Want(t, http.StatusOK, "$10.00")
@@ -80,6 +80,7 @@ func TestStatements(t *testing.T) {
 		month, before := now.Format("2006-01"), now.AddDate(0, 0, -now.Day()).Format("2006-01")
 		s.Spent("ada", 0, spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 3, Charged: 2 * money.USD}})
 		s.Spent("ada", 0, spending.Spent{Model: "=reel", Sums: spending.Sums{Requests: 1, Charged: money.USD}})
+		s.Spent("ada", 0, spending.Spent{Model: "failing", Sums: spending.Sums{Requests: 2, Failed: 2}})
 		s.Spent("ada", int64(now.Day()), spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 5, Charged: 4 * money.USD}})
 		s.Update(func(tx *store.Tx) error {
 			if _, err := ledger.CreditTx(tx, s.Accounts["ada"].ID, -money.USD/2, "by mistake"); err != nil {
@@ -96,7 +97,10 @@ func TestStatements(t *testing.T) {
 			"$9.50")
 		got := ada.Get("/console/billing/statements/" + month + "/table")
 		got.Want(t, http.StatusOK, "What,For,Requests,Amount\nOpening balance,"+month+"-01,,3\n", ",invoice 1,,10\n", ",by mistake,,-0.5\n",
-			"Charges,swift-1,3,-2\nCharges,'=reel,1,-1\nClosing balance,", ",,9.5\n")
+			"Charges,swift-1,3,-2\nCharges,'=reel,1,-1\nClosing balance,\""+time.Now().UTC().Format("2006-01-02")+", so far\",,9.5\n")
+		if body := got.Body.String(); strings.Contains(body, "failing") {
+			t.Errorf("a model whose requests failed has moved no money: %s", body)
+		}
 		ada.Get("/console/billing/statements/"+before).Want(t, http.StatusOK, "$7.00", "-$4.00", "$3.00")
 		for _, none := range []string{"1999-01", "2999-01", "soon"} {
 			ada.Get("/console/billing/statements/"+none).Want(t, http.StatusNotFound, "no statement of this month")

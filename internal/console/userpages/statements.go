@@ -41,6 +41,8 @@ type statement struct {
 	takenBack money.Amount // zero or less
 	charges   money.Amount
 	closing   money.Amount
+	running   bool      // the month has not ended
+	until     time.Time // the last day that it tells of
 }
 
 const (
@@ -59,7 +61,11 @@ func statements(balance money.Amount, given []movement.Given, charged map[int64]
 	since, now := time.UnixMilli(sinceMS).UTC(), time.UnixMilli(nowMS).UTC()
 	var list []statement
 	for month := firstOf(now); !month.Before(firstOf(since)) && len(list) < shownStatements; month = month.AddDate(0, -1, 0) {
-		list = append(list, statement{first: month})
+		s := statement{first: month, until: month.AddDate(0, 1, -1)}
+		if len(list) == 0 {
+			s.until, s.running = now, true
+		}
+		list = append(list, s)
 	}
 	at := func(day int64) *statement {
 		first := firstOf(time.Unix(day*24*60*60, 0).UTC())
@@ -159,8 +165,8 @@ func statementOf(v *page.Visit) (shown statementPage, err error) {
 		shown = statementPage{Month: s.first.Format("January 2006"), Running: i == 0,
 			CSV: page.Base + "/billing/statements/" + v.PathID() + "/table"}
 		shown.Whose = part.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: part.Ident{ID: a.ID}},
-			{Name: "Days", Value: part.Text{Text: s.first.Format("2 January 2006") + " to " + s.end().AddDate(0, 0, -1).Format("2 January 2006") +
-				", UTC"}}}
+			{Name: "Days", Value: part.Text{Text: s.first.Format("2 January 2006") + " to " + s.until.Format("2 January 2006") +
+				", UTC" + s.soFar()}}}
 		shown.Figures = part.FigureRow{{Label: "Opening balance", Value: part.Money{Amount: s.opening}},
 			{Label: "Credits", Value: part.Money{Amount: s.credits + s.takenBack}}, {Label: "Charges", Value: part.Money{Amount: -s.charges}},
 			{Label: "Closing balance", Value: part.Money{Amount: s.closing}}}
@@ -168,6 +174,14 @@ func statementOf(v *page.Visit) (shown statementPage, err error) {
 		return err
 	})
 	return shown, err
+}
+
+// soFar says that a month has not ended.
+func (s statement) soFar() string {
+	if s.running {
+		return ", so far"
+	}
+	return ""
 }
 
 func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
@@ -198,7 +212,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 		if e.Amount < 0 {
 			what = "Taken back"
 		}
-		add(what+", "+time.UnixMilli(e.CreatedMS).UTC().Format(time.DateOnly), e.Note, "", e.Amount)
+		add(what+", "+time.UnixMilli(e.CreatedMS).UTC().Format(time.DateOnly), show.Note(e.Note), "", e.Amount)
 	}
 	models, err := spending.ReadTx(tx, spending.Query{Account: of, Since: books.DayOf(s.first.UnixMilli()),
 		Until: books.DayOf(s.end().UnixMilli()),
@@ -208,9 +222,12 @@ func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 	}
 	slices.SortStableFunc(models, func(a, b spending.Spent) int { return cmp.Compare(b.Charged, a.Charged) })
 	for _, m := range models {
+		if m.Charged == 0 {
+			continue // it moved no money
+		}
 		add("Charges", m.Model, part.Count{N: m.Requests}, -m.Charged)
 	}
-	t.Foot = []any{"Closing balance", s.end().AddDate(0, 0, -1).Format(time.DateOnly), "", part.Money{Amount: s.closing}}
+	t.Foot = []any{"Closing balance", s.until.Format(time.DateOnly) + s.soFar(), "", part.Money{Amount: s.closing}}
 	return t, nil
 }
 
