@@ -3,6 +3,7 @@ package operatorpages
 import (
 	"cmp"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,8 +17,10 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/holding"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
+	"tollgate/internal/line/health"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
@@ -54,12 +57,40 @@ const (
 	shownTroubles = 20
 )
 
+// Of the newest requests of the last minutes so many, and such a share in percent, have to
+// end with an error of the service (5xx) to be a trouble, long before a line's circuit opens.
+const (
+	lately       = 10 * time.Minute
+	looksAt      = 200
+	fewFail      = 2
+	percentFails = 5
+)
+
+// recent is what became of the newest requests of the last minutes.
+type recent struct{ requests, failed int64 }
+
+// recentTx reads them.
+func recentTx(tx *store.Tx, nowMS int64) (r recent, err error) {
+	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - lately.Milliseconds(), Limit: looksAt})
+	for _, one := range found.Receipts {
+		n := max(1, one.StandsFor)
+		if r.requests += n; one.Status >= http.StatusInternalServerError {
+			r.failed += n
+		}
+	}
+	return r, err
+}
+
+// fail tells whether so many have failed that somebody should look.
+func (r recent) fail() bool { return r.failed >= fewFail && r.failed*100 >= percentFails*r.requests }
+
 // wellbeing is what the page of it is made of.
 type wellbeing struct {
 	nowMS    int64
 	writable error
 	nodes    node.Members
 	lines    []line.Joined
+	recent   recent
 	load     job.Load
 	failing  []webhook.Failing
 	audits   []operator.AuditOutcome
@@ -178,6 +209,9 @@ func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 			return err
 		}
 		w.lines = line.Join(reports)
+		if w.recent, err = recentTx(tx, w.nowMS); err != nil {
+			return err
+		}
 		if w.load, err = job.LoadTx(tx); err != nil {
 			return err
 		}
@@ -267,9 +301,19 @@ func (w wellbeing) troubles() []part.Notice {
 		add(part.Bad, "The database takes no writes.", "Nothing is admitted until it does. "+w.writable.Error(), "/operator/books", "Books")
 	}
 	for _, l := range w.lines {
-		if out := outOf(l.Status); out {
+		if outOf(l.Status) || l.State == health.StateHalfOpen {
 			add(part.Bad, "Line "+l.Line+": "+show.StateWords(l.State)+".", whyOut(l.Status), "/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
+	}
+	for _, l := range w.lines {
+		for _, out := range l.ModelsOut {
+			add(part.Warn, "Line "+l.Line+" is not asked for "+out.Model+".", out.Cause, "/operator/lines/"+url.PathEscape(l.Line), "Line")
+		}
+	}
+	if w.recent.fail() {
+		add(part.Bad, part.Thousands(w.recent.failed)+" of "+part.Requests(w.recent.requests)+" failed in the last 10 minutes.",
+			"They ended with an error of the service (5xx), for which their users were not to blame. The newest say why.",
+			"/operator/requests", "Requests")
 	}
 	for epoch, lives := range w.nodes {
 		if !lives {
@@ -327,7 +371,7 @@ func (w wellbeing) stats() part.FigureRow {
 		{Label: "Jobs waiting", Value: note(upTo(w.load.Waiting)), Note: note(queue + ", " + upTo(w.load.Running) + " run")},
 		{Label: "Nodes", Value: note(strconv.Itoa(living) + " of " + strconv.Itoa(len(w.nodes))),
 			Note: note("alive, of those of the last day")},
-		{Label: "Books", Value: books, Note: when},
+		{Label: "Books", Value: part.Link{Href: page.Base + "/operator/books", Text: books.Text}, Note: when},
 	}
 }
 

@@ -51,6 +51,29 @@ func TestIsAllWell(t *testing.T) {
 	})
 }
 
+// TestFailingRequestsAreNotWell: where requests of the last minutes fail at a rate that
+// users feel, the first page says so, long before a line is out; refusals that a request
+// brought upon itself do not count.
+func TestFailingRequestsAreNotWell(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Operator()
+		b.Get("/console/operator/lines")
+		for range 8 {
+			s.Request("ada", 200, "")
+		}
+		s.Request("ada", 400, "invalid_request")
+		s.Request("ada", 502, "upstream_error")
+		b.Get("/console/operator").Want(t, http.StatusOK, "All is well", `href="/console/operator/books">not run yet</a>`)
+		s.Request("ada", 503, "no_line_available")
+		b.Get("/console/operator").Want(t, http.StatusOK, "1 thing needs you", "2 of 11 requests failed in the last 10 minutes")
+		for range 30 {
+			s.Request("ada", 200, "")
+		}
+		b.Get("/console/operator").Want(t, http.StatusOK, "All is well") // 2 of 41: one in twenty is not reached
+	})
+}
+
 // TestFirstPageChanges: what changes by itself has an address of its own, the charts
 // of the month in it, and how the database does.
 func TestFirstPageChanges(t *testing.T) {

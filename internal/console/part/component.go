@@ -125,6 +125,8 @@ func (f Figure) Long() bool {
 		shown = v.Shown()
 	case Text:
 		shown = v.Text
+	case Link:
+		shown = v.Text
 	case string:
 		shown = v
 	}
