@@ -213,7 +213,8 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		DB: db, Reading: reading.New().Enter, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
 		Providers: providers, Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, Writable: books.Writable,
 		Media: files, ServeAs: public.ServeAs,
-		AdminToken: a.token, PublicURL: a.Base(), MediaURL: a.mediaBase(), TrustedProxies: s.TrustedProxies, Log: a.log,
+		AdminToken: a.token, PublicURL: a.Base(), NoPublicURL: s.PublicURL == "", MediaURL: a.mediaBase(),
+		TrustedProxies: s.TrustedProxies, Log: a.log,
 	}
 	if err := a.openFronts(served, pages); err != nil {
 		return nil, err

@@ -73,6 +73,8 @@ type Options struct {
 	// PublicURL is the base address that users see. If it is https, cookies are
 	// for https alone.
 	PublicURL string
+	// NoPublicURL tells that no setting says so: it is that of the listen address then.
+	NoPublicURL bool
 	// MediaURL is the base address of result files.
 	MediaURL string
 	// TrustedProxies are believed where they say whom they forward for.
@@ -103,7 +105,8 @@ func (o Options) sections() (all []page.Section) {
 	if o.Side != Users {
 		all = append(all, operatorpages.Section(operatorpages.Options{DB: o.DB, Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance,
 			Catalog: o.Catalog, Providers: o.Providers, Lines: o.Lines, Jobs: o.Jobs, Webhooks: o.Webhooks, Audits: o.Audits,
-			Writable: o.Writable, AdminToken: o.AdminToken, PublicURL: o.PublicURL, Log: o.Log}))
+			Writable: o.Writable, AdminToken: o.AdminToken, PublicURL: o.PublicURL, NoPublicURL: o.NoPublicURL,
+			Log: o.Log}))
 	}
 	return all
 }

@@ -41,6 +41,7 @@ type accountPage struct {
 	None    string // where the list is empty
 	Pager   part.Pager
 	Welcome *part.Snippets
+	Unset   *part.Notice // public_url is not set: the text would lead nowhere
 }
 
 // accountForms are forms of the page that were refused.
@@ -230,7 +231,7 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 	}
 	p.Credit, p.Change, p.Prices, p.Note = &credit, &change, &prices, &note
 	welcome := c.welcome(a, nil, "")
-	p.Welcome = &welcome
+	p.Welcome, p.Unset = &welcome, c.unset()
 	return nil
 }
 

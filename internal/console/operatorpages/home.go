@@ -48,6 +48,7 @@ type nowPart struct {
 	Lines    part.DataTable
 	Margins  part.DataTable
 	First    part.FirstSteps // to the first paying customer
+	Unset    *part.Notice    // a setting that customers would notice
 }
 
 // A receiver that fails for longer, and a queue that waits for longer, is a trouble.
@@ -272,7 +273,7 @@ func (c *console) now(v *page.Visit) (nowPart, error) {
 	} else if n > 1 {
 		shown.Said = strconv.Itoa(n) + " things need you"
 	}
-	shown.First = w.begun.steps()
+	shown.First, shown.Unset = w.begun.steps(), c.unset()
 	return shown, nil
 }
 

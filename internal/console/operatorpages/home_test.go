@@ -74,6 +74,28 @@ func TestFailingRequestsAreNotWell(t *testing.T) {
 	})
 }
 
+// TestUnsetPublicURL: while nobody has set public_url the operator reads so, and what
+// customers would be told, on the first page and beside each text to send; texts name the
+// service.
+func TestUnsetPublicURL(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, path := s.Operator(), "/console/operator/accounts/"+s.Accounts["ada"].ID
+		const unset = "The setting public_url is not set."
+		for _, page := range []string{"/console/operator", path} {
+			if body := b.Get(page).Body.String(); strings.Contains(body, unset) {
+				t.Errorf("%s: it is set: %s", page, body)
+			}
+		}
+		b.Get(path).Want(t, http.StatusOK, "your account ada is ready at console.example.")
+		b.Handler = s.Console(func(o *console.Options) { o.NoPublicURL = true })
+		b.Get("/console/operator").Want(t, http.StatusOK, unset, "name "+consoletest.PublicURL+", which may lead nowhere")
+		b.Get(path).Want(t, http.StatusOK, unset)
+		b.Post(path+"/users", "email", "eve@example.com", "password", "").Want(t, http.StatusOK, unset,
+			"set your password for the console of console.example")
+	})
+}
+
 // TestFirstPageChanges: what changes by itself has an address of its own, the charts
 // of the month in it, and how the database does.
 func TestFirstPageChanges(t *testing.T) {

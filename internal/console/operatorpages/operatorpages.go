@@ -54,8 +54,10 @@ type Options struct {
 	Writable func() error
 	// AdminToken confirms who has signed in with it; none: nobody has.
 	AdminToken *httpapi.OperatorToken
-	// PublicURL is the base address that users see.
-	PublicURL string
+	// PublicURL is the base address that users see, and NoPublicURL tells that nobody has
+	// set it: it is this machine's then.
+	PublicURL   string
+	NoPublicURL bool
 	// Log is told what this node could not do at once.
 	Log *slog.Logger
 }

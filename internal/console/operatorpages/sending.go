@@ -20,12 +20,14 @@ type sendingPage struct {
 	Given string         // what the account was credited with; empty: nothing
 	To    string         // whom the text is for
 	Text  part.Snippets
-	Back  string // the account's page
+	Unset *part.Notice // public_url is not set: the text would lead nowhere
+	Back  string       // the account's page
 }
 
 // sending is the page of what was made for an account, either of it may be missing.
 func (c *console) sending(title string, a account.Account, link *operator.SentLink, secret string, given operator.Credit) page.Outgoing {
-	shown := sendingPage{Title: title, To: a.Name, Text: c.welcome(a, link, secret), Back: page.Base + "/operator/accounts/" + a.ID}
+	shown := sendingPage{Title: title, To: a.Name, Text: c.welcome(a, link, secret), Unset: c.unset(),
+		Back: page.Base + "/operator/accounts/" + a.ID}
 	if given.USD > 0 {
 		shown.Given = part.USD(given.USD)
 	}
@@ -42,6 +44,17 @@ func (c *console) sending(title string, a account.Account, link *operator.SentLi
 	return page.Whole{Name: "sending", Title: title, Main: shown}
 }
 
+// unset says that nobody has set public_url, and what customers would be told; nil: it is
+// set.
+func (c *console) unset() *part.Notice {
+	if !c.NoPublicURL {
+		return nil
+	}
+	return &part.Notice{Tone: part.Warn, Title: "The setting public_url is not set.",
+		Text: "Links, programs to copy and texts for customers name " + c.PublicURL + ", which may lead nowhere from where they are. " +
+			"Set it to the address that they reach, such as https://ai.example.com, before you send them anything."}
+}
+
 // welcome is what an operator sends to a customer: where the API is, how to sign in,
 // with a key's secret or a place for it, and a request to try.
 func (c *console) welcome(a account.Account, link *operator.SentLink, secret string) part.Snippets {
@@ -53,7 +66,7 @@ func (c *console) welcome(a account.Account, link *operator.SentLink, secret str
 	default:
 		shown = "it comes apart from this"
 	}
-	paragraphs := []string{"Hello,", "your account " + a.Name + " is ready.",
+	paragraphs := []string{"Hello,", "your account " + a.Name + " is ready at " + show.Host(c.PublicURL) + ".",
 		fmt.Sprintf("Address of the API: %s/v1\nYour key: %s", c.PublicURL, shown)}
 	switch {
 	case link != nil:
@@ -73,6 +86,6 @@ func (c *console) welcome(a account.Account, link *operator.SentLink, secret str
 func (c *console) sendLink(l operator.SentLink) page.Outgoing {
 	title := "Link for " + l.User.Email
 	return page.Whole{Name: "sending", Title: title, Main: sendingPage{Title: title, What: "this link", To: l.User.Email,
-		Once: []part.Copying{show.LinkToCopy(l)}, Text: show.LinkLetter(c.PublicURL, l),
+		Once: []part.Copying{show.LinkToCopy(l)}, Text: show.LinkLetter(c.PublicURL, l), Unset: c.unset(),
 		Back: page.Base + "/operator/accounts/" + l.User.Account + "?view=users"}}
 }

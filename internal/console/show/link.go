@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"net/url"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -14,11 +15,19 @@ func LinkToCopy(l operator.SentLink) part.Copying {
 	return part.Copying{ID: "link", Label: "Link, good once until " + part.UTC(l.ExpiresMS) + " UTC", Value: l.Address}
 }
 
+// Host is what a base address calls its service: the name of its host.
+func Host(base string) string {
+	if u, err := url.Parse(base); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return base
+}
+
 // LinkText tells a user what to do with a link, at a base address.
 func LinkText(base string, l operator.SentLink) string {
-	does := "set your password for the console"
+	does := "set your password for the console of " + Host(base)
 	if l.Kind == account.Reset {
-		does = "set a new password for the console"
+		does = "set a new password for the console of " + Host(base)
 	}
 	return fmt.Sprintf("With this link you %s. It is good once, until %s UTC:\n%s\n\nLater you sign in at %s%s as %s.",
 		does, part.UTC(l.ExpiresMS), l.Address, base, page.Base, l.User.Email)
