@@ -77,8 +77,9 @@ func (c *Credit) Check() error {
 		return errors.Join(usd, fault.At(fault.InvalidRequest, "note", "note must be one line of at most %d characters.", maxNote))
 	}
 	if account.NamesCode(c.Note) {
-		return errors.Join(usd, fault.At(fault.InvalidRequest, "note", "note begins as those of redeemed codes do, and the audit would miss the code. "+
-			"Write it otherwise, for example: in place of %s", strings.Fields(c.Note)[1]))
+		return errors.Join(usd, fault.At(fault.InvalidRequest, "note",
+			"note begins as those of redeemed codes do, and the audit would miss the code. "+
+				"Write it otherwise, for example: in place of %s", strings.Fields(c.Note)[1]))
 	}
 	return usd
 }

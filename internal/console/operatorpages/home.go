@@ -3,7 +3,6 @@ package operatorpages
 import (
 	"cmp"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/holding"
-	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
 	"tollgate/internal/line/health"
@@ -58,40 +56,13 @@ const (
 	shownTroubles = 20
 )
 
-// Of the newest requests of the last minutes so many, and such a share in percent, have to
-// end with an error of the service (5xx) to be a trouble, long before a line's circuit opens.
-const (
-	lately       = 10 * time.Minute
-	looksAt      = 200
-	fewFail      = 2
-	percentFails = 5
-)
-
-// recent is what became of the newest requests of the last minutes.
-type recent struct{ requests, failed int64 }
-
-// recentTx reads them.
-func recentTx(tx *store.Tx, nowMS int64) (r recent, err error) {
-	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - lately.Milliseconds(), Limit: looksAt})
-	for _, one := range found.Receipts {
-		n := max(1, one.StandsFor)
-		if r.requests += n; one.Status >= http.StatusInternalServerError {
-			r.failed += n
-		}
-	}
-	return r, err
-}
-
-// fail tells whether so many have failed that somebody should look.
-func (r recent) fail() bool { return r.failed >= fewFail && r.failed*100 >= percentFails*r.requests }
-
 // wellbeing is what the page of it is made of.
 type wellbeing struct {
 	nowMS    int64
 	writable error
 	nodes    node.Members
 	lines    []line.Joined
-	recent   recent
+	recent   show.Recent
 	load     job.Load
 	failing  []webhook.Failing
 	audits   []operator.AuditOutcome
@@ -210,7 +181,7 @@ func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 			return err
 		}
 		w.lines = line.Join(reports)
-		if w.recent, err = recentTx(tx, w.nowMS); err != nil {
+		if w.recent, err = show.RecentTx(tx, w.nowMS); err != nil {
 			return err
 		}
 		if w.load, err = job.LoadTx(tx); err != nil {
@@ -311,8 +282,8 @@ func (w wellbeing) troubles() []part.Notice {
 			add(part.Warn, "Line "+l.Line+" is not asked for "+out.Model+".", out.Cause, "/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
-	if w.recent.fail() {
-		add(part.Bad, part.Thousands(w.recent.failed)+" of "+part.Requests(w.recent.requests)+" failed in the last 10 minutes.",
+	if w.recent.Fail() {
+		add(part.Bad, part.Thousands(w.recent.Failed)+" of "+part.Requests(w.recent.Requests)+" failed in the last 10 minutes.",
 			"They ended with an error of the service (5xx), for which their users were not to blame. The newest say why.",
 			"/operator/requests", "Requests")
 	}

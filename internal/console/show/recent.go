@@ -1,0 +1,36 @@
+package show
+
+import (
+	"net/http"
+	"time"
+
+	"tollgate/internal/ledger/requestlog"
+	"tollgate/internal/store"
+)
+
+// Of the newest requests of the last minutes so many, and such a share in percent, have to
+// end with an error of the service (5xx) to be a trouble, long before a line's circuit opens.
+const (
+	lately       = 10 * time.Minute
+	looksAt      = 200
+	fewFail      = 2
+	percentFails = 5
+)
+
+// Recent is what became of the newest requests of the last minutes.
+type Recent struct{ Requests, Failed int64 }
+
+// RecentTx reads them.
+func RecentTx(tx *store.Tx, nowMS int64) (r Recent, err error) {
+	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - lately.Milliseconds(), Limit: looksAt})
+	for _, one := range found.Receipts {
+		n := max(1, one.StandsFor)
+		if r.Requests += n; one.Status >= http.StatusInternalServerError {
+			r.Failed += n
+		}
+	}
+	return r, err
+}
+
+// Fail tells whether so many have failed that somebody should look.
+func (r Recent) Fail() bool { return r.Failed >= fewFail && r.Failed*100 >= percentFails*r.Requests }
