@@ -272,8 +272,10 @@ func (w wellbeing) troubles() []part.Notice {
 	if w.writable != nil {
 		add(part.Bad, "The database takes no writes.", "Nothing is admitted until it does. "+w.writable.Error(), "/operator/books", "Books")
 	}
+	told := false // of what requests fail by
 	for _, l := range w.lines {
 		if outOf(l.Status) || l.State == health.StateHalfOpen {
+			told = true
 			add(part.Bad, "Line "+l.Line+": "+show.StateWords(l.State)+".", whyOut(l.Status), "/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
@@ -282,7 +284,7 @@ func (w wellbeing) troubles() []part.Notice {
 			add(part.Warn, "Line "+l.Line+" is not asked for "+out.Model+".", out.Cause, "/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
-	if w.recent.Fail() {
+	if w.recent.Fail() && !told {
 		add(part.Bad, part.Thousands(w.recent.Failed)+" of "+part.Requests(w.recent.Requests)+" failed in the last 10 minutes.",
 			"They ended with an error of the service (5xx), for which their users were not to blame. The newest say why.",
 			"/operator/requests", "Requests")

@@ -50,7 +50,7 @@ var eventWords = map[string]string{
 
 func webhookForm() part.Inputs {
 	f := part.Inputs{Action: page.Base + "/webhooks", Submit: "Save", Fields: []part.FormField{
-		{Name: "url", Label: "Address", Kind: "url", Hint: "A public https address of yours. Empty: nothing is sent."},
+		{Name: "url", Label: "Address", Kind: "url", Hint: "A public address of yours, https:// or http://. Empty: nothing is sent."},
 		{Name: "events", Label: "Events", Kind: part.Checks,
 			Hint: "A test is sent whatever is chosen, and a job with a callback_url tells that alone."},
 		{Name: "balance_low_credits", Label: "Low balance", After: "credits", Numeric: true,
