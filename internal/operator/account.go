@@ -67,21 +67,20 @@ type Credit struct {
 // Check brings the note in its canonical form, or says what is wrong, joined: the fields
 // are usd and note.
 func (c *Credit) Check() error {
-	var usd error
+	var usd, note error
 	if c.USD == 0 {
 		usd = fault.At(fault.InvalidRequest, "usd",
 			"usd is required and must not be zero: the US dollars to give, or negative to take back.")
 	}
 	c.Note = strings.TrimSpace(c.Note)
-	if utf8.RuneCountInString(c.Note) > maxNote || !utf8.ValidString(c.Note) || strings.ContainsFunc(c.Note, unicode.IsControl) {
-		return errors.Join(usd, fault.At(fault.InvalidRequest, "note", "note must be one line of at most %d characters.", maxNote))
+	switch {
+	case utf8.RuneCountInString(c.Note) > maxNote || !utf8.ValidString(c.Note) || strings.ContainsFunc(c.Note, unicode.IsControl):
+		note = fault.At(fault.InvalidRequest, "note", "note must be one line of at most %d characters.", maxNote)
+	case account.NamesCode(c.Note):
+		note = fault.At(fault.InvalidRequest, "note", "note begins as those of redeemed codes do, and the audit would miss the code. "+
+			"Write it otherwise, for example: in place of %s", strings.Fields(c.Note)[1])
 	}
-	if account.NamesCode(c.Note) {
-		return errors.Join(usd, fault.At(fault.InvalidRequest, "note",
-			"note begins as those of redeemed codes do, and the audit would miss the code. "+
-				"Write it otherwise, for example: in place of %s", strings.Fields(c.Note)[1]))
-	}
-	return usd
+	return errors.Join(usd, note)
 }
 
 // CreditTx moves a credit that Check has passed and returns the balance after it.

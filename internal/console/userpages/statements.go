@@ -162,7 +162,7 @@ func statementOf(v *page.Visit) (shown statementPage, err error) {
 			return fault.New(fault.NotFound, "There is no statement of this month.")
 		}
 		s := list[i]
-		shown = statementPage{Month: s.first.Format("January 2006"), Running: i == 0,
+		shown = statementPage{Month: s.first.Format("January 2006"), Running: s.running,
 			CSV: page.Base + "/billing/statements/" + v.PathID() + "/table"}
 		shown.Whose = part.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: part.Ident{ID: a.ID}},
 			{Name: "Days", Value: part.Text{Text: s.first.Format("2 January 2006") + " to " + s.until.Format("2 January 2006") +

@@ -75,8 +75,9 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	if !slices.Contains(Info().Forms, c.Form) {
 		return nil, unspoken(c.Form)
 	}
-	c.Body = rawjson.Override(c.Body, a.set, a.omit)
-	r, problem := readRequest(c.Form, c.Body.Bytes())
+	body := rawjson.Override(c.Body, a.set, a.omit).Bytes()
+	c.Body = rawjson.Pieces{body} // which answerID reads again
+	r, problem := readRequest(c.Form, body)
 	o, f := a.begin(ctx, c, r.ask)
 	if f != nil {
 		return nil, f
