@@ -57,9 +57,14 @@ func newFront(s surfaces) *front {
 	if s.media != nil {
 		s.media = httpapi.Wrap(o, "/media", s.media)
 	}
+	o.Refuse = func(x *httpapi.Exchange, bad *fault.Error) {
+		if !httpapi.LedOn(x) {
+			bad.Write(x)
+		}
+	}
 	f := &front{own: httpapi.New(o, s.routes()), public: s.api != nil}
 	if s.api == nil {
-		s.api = httpapi.New(o, nil)
+		s.api = httpapi.New(httpapi.Options{Log: s.log}, nil)
 	}
 	f.surfaces = s
 	return f
@@ -114,7 +119,7 @@ func (s surfaces) hasAdmin() bool { return s.admin != nil && s.token.IsSet() }
 // ServeHTTP chooses by path.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
-	case f.hasOwn(path):
+	case f.hasOwn(path) || f.hasPage(strings.TrimRight(path, "/")):
 		f.own.ServeHTTP(w, r)
 	case f.media != nil && strings.HasPrefix(path, "/media/"):
 		f.media.ServeHTTP(w, r)
@@ -136,9 +141,21 @@ func (f *front) hasOwn(path string) bool {
 		return f.console != nil
 	case "/metrics":
 		return f.token.IsSet()
-	case contract.CallersSource, contract.CallersPage:
+	case contract.CallersSource:
 		return f.public && f.pages != nil
-	case contract.OperatorsSource, contract.OperatorsPage:
+	case contract.OperatorsSource:
+		return f.hasAdmin() && f.pages != nil
+	}
+	return f.hasPage(path)
+}
+
+// hasPage tells whether a path is a page for people of the process's own at this address:
+// with slashes at its end it leads there.
+func (f *front) hasPage(path string) bool {
+	switch path {
+	case contract.CallersPage:
+		return f.public && f.pages != nil
+	case contract.OperatorsPage:
 		return f.hasAdmin() && f.pages != nil
 	}
 	return false

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,6 +208,51 @@ func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 		}
 		if page && (strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "style=")) {
 			t.Errorf("%s, %s: something inline", c.name, c.path)
+		}
+	}
+}
+
+// TestPagesEndWithoutSlash: the address of a page with a slash at its end leads to the page,
+// on the addresses that have it, and nowhere else.
+func TestPagesEndWithoutSlash(t *testing.T) {
+	t.Parallel()
+	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name }, fault.Told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := surfaces{api: named("api"), admin: named("admin"), console: named("console"), pages: pages,
+		token: httpapi.NewOperatorToken("secret"), log: slog.New(slog.DiscardHandler)}
+	public, private := whole.parted()
+	for _, c := range []struct {
+		name         string
+		of           surfaces
+		method, path string
+		status       int
+		want         string // where it leads, or what is answered
+	}{
+		{"whole", whole, "GET", "/docs/", 308, "/docs"},
+		{"whole", whole, "HEAD", "/docs/", 308, "/docs"},
+		{"whole", whole, "GET", "/docs//", 308, "/docs"},
+		{"whole", whole, "GET", "/docs/?x=1", 308, "/docs?x=1"},
+		{"whole", whole, "GET", "/admin/docs/", 308, "/admin/docs"},
+		{"whole", whole, "GET", "/docs/else", 200, "api"}, // an unknown path
+		{"whole", whole, "GET", "//docs/", 200, "api"},
+		{"whole", whole, "POST", "/docs/", 404, "not_found"},
+		{"whole", whole, "GET", "/openapi.json/", 200, "api"}, // no page
+		{"public", public, "GET", "/docs/", 308, "/docs"},
+		{"public", public, "GET", "/admin/docs/", 200, "api"},
+		{"private", private, "GET", "/docs/", 404, "not_found"},
+		{"private", private, "GET", "/admin/docs/", 308, "/admin/docs"},
+	} {
+		got := ask(newFront(c.of), c.method, c.path)
+		if got.Code != c.status {
+			t.Errorf("%s, %s %s: %d %s, want %d", c.name, c.method, c.path, got.Code, got.Body, c.status)
+		}
+		if told := cmp.Or(got.Header().Get("Location"), got.Body.String()); told != c.want && !strings.Contains(told, `"code":"`+c.want) {
+			t.Errorf("%s, %s %s: %q, want %q", c.name, c.method, c.path, told, c.want)
+		}
+		if c.status != 200 && got.Header().Get("X-Request-Id") == "" {
+			t.Errorf("%s, %s %s carries no request id", c.name, c.method, c.path)
 		}
 	}
 }

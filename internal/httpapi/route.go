@@ -88,6 +88,20 @@ func (m router) serve(x *Exchange) error {
 	return x.err
 }
 
+// LedOn leads who reads a path that has no route, and slashes at its end, to the same
+// path without them, as people and proxies write the addresses of pages. False: it is
+// none of these, and nothing was written.
+func LedOn(x *Exchange) bool {
+	to := *x.Request.URL
+	reads := x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
+	if x.endpoint != unknownEndpoint || !reads || !strings.HasSuffix(to.Path, "/") {
+		return false
+	}
+	to.Path, to.RawPath = strings.TrimRight(to.Path, "/"), ""
+	http.Redirect(x, x.Request, to.RequestURI(), http.StatusPermanentRedirect)
+	return true
+}
+
 // answering is a handler of the mux, which knows only writers: x is the writer.
 type answering func(*Exchange) error
 

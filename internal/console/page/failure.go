@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
-	"strings"
 
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
@@ -32,9 +31,7 @@ type failure struct {
 // refuse shows an error as a page.
 func (d *door) refuse(x *httpapi.Exchange, f *fault.Error) {
 	x.Header().Del("WWW-Authenticate")
-	if to := *x.Request.URL; x.Endpoint() == "unknown" && x.Request.Method == http.MethodGet && strings.HasSuffix(to.Path, "/") {
-		to.Path, to.RawPath = strings.TrimRight(to.Path, "/"), ""
-		http.Redirect(x, x.Request, to.RequestURI(), http.StatusPermanentRedirect) // as people and proxies write addresses
+	if httpapi.LedOn(x) {
 		return
 	}
 	shown := failure{Title: "This did not work", Text: f.Message, Request: x.ID}
