@@ -22,6 +22,8 @@ func TestListsWalkIndexes(t *testing.T) {
 				`SELECT 'u' || CAST(i AS TEXT), ` + owner + `, CAST(i AS TEXT), '', 0, 0, 0 FROM n`,
 			`INSERT INTO account_code (hash, id, batch, hint, usd_nano, created_ms, expires_ms, account, redeemed_ms, voided_ms)` + numbers +
 				`SELECT CAST(i AS TEXT), 'c' || CAST(i AS TEXT), '', '', 1, 0, 0, '', 0, 0 FROM n`,
+			`INSERT INTO account_session (hash, id, kind, member, token, address, agent, created_ms, seen_ms)` + numbers +
+				`SELECT CAST(i AS TEXT), 's' || CAST(i AS TEXT), 'user', ` + owner + `, '', '', '', i, i FROM n`,
 			`ANALYZE`,
 		} {
 			if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(text); return err }); err != nil {
@@ -40,6 +42,9 @@ func TestListsWalkIndexes(t *testing.T) {
 			storetest.WalksIndex(t, tx, "codes", codesPage, "c5", 51)
 			storetest.WalksIndex(t, tx, "accounts that hold a text", accountsHolding, "a5", "%x%", "x", 51)
 			storetest.WalksIndex(t, tx, "keys by their hint", keysByHint, "h", "k5", 51)
+			for name, member := range map[string]string{"sessions": "a0", "sessions by the operator's token": ""} {
+				storetest.WalksIndex(t, tx, name, sessionsPage, member, "s5", "user", 0, 0, "operator", 0, 0, 51)
+			}
 			return nil
 		})
 		if err != nil {

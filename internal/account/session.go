@@ -162,6 +162,11 @@ func SeenTx(tx *store.Tx, session string) error {
 	return nil
 }
 
+const sessionsPage = `SELECT id, kind, address, agent, created_ms, seen_ms FROM account_session
+	WHERE member = $1 AND ($2 = '' OR id < $2) AND (kind = $3 AND seen_ms > $4 AND created_ms > $5
+		OR kind = $6 AND seen_ms > $7 AND created_ms > $8)
+	ORDER BY id DESC LIMIT $9`
+
 // ListSessionsTx returns up to limit sessions of a user that have not ended, newest
 // first, beginning behind the identifier after (empty: with the newest), and whether
 // more follow; with no user, those by the operator's token.
@@ -170,10 +175,10 @@ func ListSessionsTx(tx *store.Tx, user, after string, limit int) ([]ConsoleSessi
 	if err != nil {
 		return nil, false, err
 	}
-	rows, err := tx.Query(`SELECT id, kind, address, agent, created_ms, seen_ms FROM account_session
-		WHERE member = $1 AND ($2 = '' OR id < $2) AND (kind = $3 AND seen_ms > $4 AND created_ms > $5
-			OR kind = $6 AND seen_ms > $7 AND created_ms > $8)
-		ORDER BY id DESC LIMIT $9`, user, after,
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
+	}
+	rows, err := tx.Query(sessionsPage, user, after,
 		string(UserSession), now-userIdle.Milliseconds(), now-userMost.Milliseconds(),
 		string(OperatorSession), now-operatorIdle.Milliseconds(), now-operatorMost.Milliseconds(), limit+1)
 	if err != nil {
