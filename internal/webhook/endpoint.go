@@ -87,24 +87,26 @@ func endpointTx(tx *store.Tx, account string) (e Endpoint, err error) {
 
 // PutEndpointTx changes where an account, which must exist, receives its events
 // and which. The secret stays. What is on its way goes where it was going. A
-// *fault.Error says what is wrong with an address or a type, at url or events.
+// *fault.Error says what is wrong with an address or a type, at url or events; where both
+// are, the error joins one for each.
 func (w *Webhooks) PutEndpointTx(tx *store.Tx, account string, e Endpoint) (Endpoint, error) {
 	receiver := ""
+	var badURL error
 	if e.URL != "" {
-		u, err := w.opts.Guard.Check(e.URL)
-		if err != nil {
-			return Endpoint{}, fault.At(fault.InvalidRequest, "url", "%s", egress.Explain(err))
+		if u, err := w.opts.Guard.Check(e.URL); err != nil {
+			badURL = fault.At(fault.InvalidRequest, "url", "%s", egress.Explain(err))
+		} else {
+			receiver = receiverOf(account, u)
 		}
-		receiver = receiverOf(account, u)
 	}
-	chosen, err := checkEvents(e.Events)
-	if err != nil {
+	chosen, badEvents := checkEvents(e.Events)
+	if err := errors.Join(badURL, badEvents); err != nil {
 		return Endpoint{}, err
 	}
 	if err := OpenTx(tx, account); err != nil {
 		return Endpoint{}, err
 	}
-	_, err = tx.Exec(`UPDATE webhook_endpoint SET url = $1, receiver = $2, events = $3 WHERE account = $4`,
+	_, err := tx.Exec(`UPDATE webhook_endpoint SET url = $1, receiver = $2, events = $3 WHERE account = $4`,
 		e.URL, receiver, " "+strings.Join(chosen, " ")+" ", account)
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("change a webhook endpoint: %w", err)

@@ -381,6 +381,10 @@ func TestEndpointsAreChecked(t *testing.T) {
 				t.Errorf("%+v: %v", c.e, err)
 			}
 		}
+		_, err := put(Endpoint{URL: "ftp://example.com/", Events: []string{"image.started"}})
+		if said := fmt.Sprint(err); strings.Count(said, "invalid_request") != 2 || !strings.Contains(said, "The types are") {
+			t.Errorf("a bad address and a bad type: %v", err)
+		}
 		if in.count("webhook_endpoint") != 0 {
 			t.Error("a refused change left something")
 		}

@@ -162,47 +162,51 @@ func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
 	if err := v.Read(&form); err != nil {
 		return nil, err
 	}
-	save := func() error {
-		e := webhook.Endpoint{URL: strings.TrimSpace(form.Field("url").Value)}
-		for _, o := range form.Field("events").Options {
-			if o.On {
-				e.Events = append(e.Events, o.Value)
-			}
+	e := webhook.Endpoint{URL: strings.TrimSpace(form.Field("url").Value)}
+	for _, o := range form.Field("events").Options {
+		if o.On {
+			e.Events = append(e.Events, o.Value)
 		}
-		var low *money.Amount
-		if text := strings.TrimSpace(form.Field("balance_low_credits").Value); text != "" {
-			level, err := money.ParseCredits(text)
-			if err != nil || level < 0 {
-				return fault.At(fault.InvalidRequest, "balance_low_credits",
-					"Low balance is a number of credits, for example 500, or empty.")
-			}
-			low = &level
-		}
-		return v.Update(func(tx *store.Tx) error {
+	}
+	low, badLow := lowLevel(form.Field("balance_low_credits").Value)
+	save := func(tx *store.Tx) error {
+		if badLow == nil {
 			if err := ledger.SetLowTx(tx, v.Account(), low); err != nil {
 				return err
 			}
-			before, err := webhook.KnownEndpointTx(tx, v.Account())
-			if err != nil {
-				return err
-			}
-			// What the page does not ask for stays as the API has set it.
-			for _, name := range before.Events {
-				if eventWords[name] == "" {
-					e.Events = append(e.Events, name)
-				}
-			}
-			_, err = c.Webhooks.PutEndpointTx(tx, v.Account(), e)
+		}
+		before, err := webhook.KnownEndpointTx(tx, v.Account())
+		if err != nil {
 			return err
-		})
+		}
+		// What the page does not ask for stays as the API has set it.
+		for _, name := range before.Events {
+			if eventWords[name] == "" {
+				e.Events = append(e.Events, name)
+			}
+		}
+		_, err = c.Webhooks.PutEndpointTx(tx, v.Account(), e)
+		return errors.Join(badLow, err) // either takes all of it back
 	}
-	if err := save(); err != nil {
+	if err := v.Update(save); err != nil {
 		if err := page.Refused(&form, err); err != nil {
 			return nil, err
 		}
 		return c.webhooksWith(v, form, nil, http.StatusUnprocessableEntity)
 	}
 	return page.To("/webhooks", "saved"), nil
+}
+
+// lowLevel is the balance below which balance.low is sent; nil: it never is.
+func lowLevel(text string) (*money.Amount, error) {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil, nil
+	}
+	level, err := money.ParseCredits(text)
+	if err != nil || level < 0 {
+		return nil, fault.At(fault.InvalidRequest, "balance_low_credits", "Low balance is a number of credits, for example 500, or empty.")
+	}
+	return &level, nil
 }
 
 // showSecret shows the signing secret in the answer to a form, and in no address.
