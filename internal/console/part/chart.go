@@ -1,6 +1,7 @@
 package part
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,7 @@ type ChartSeries struct {
 const (
 	chartWidth, chartHeight = 1000, 200
 	maxLabels               = 10
+	wideColumns             = 7 // up to so many are as wide as their labels on a phone
 )
 
 // Shown is a value as it is read.
@@ -94,14 +96,52 @@ func (c Chart) Scale() []string {
 	return []string{c.Shown(top), half, c.Shown(0)}
 }
 
-// Labels are those of the axis: all buckets where there are few, else some.
-func (c Chart) Labels() []string {
-	every := (len(c.Buckets) + maxLabels - 1) / maxLabels
-	var labels []string
-	for i := 0; i < len(c.Buckets); i += max(every, 1) {
-		labels = append(labels, c.Buckets[i])
+// AxisLabel names a column below it.
+type AxisLabel struct {
+	X, Anchor string
+	Text      string
+	Class     string // where there is room for it; empty: everywhere
+}
+
+// Labels are those of the axis: all columns where there are few, else some, the first and
+// the last of them always. The outermost of many begin and end with the drawing, since
+// their columns are narrower than they are.
+func (c Chart) Labels() []AxisLabel {
+	n := len(c.Buckets)
+	columns := labelled(n)
+	labels := make([]AxisLabel, len(columns))
+	middle := 0 // the label that is nearest to the middle
+	for i, column := range columns {
+		labels[i] = AxisLabel{Text: c.Buckets[column], Anchor: "middle", X: coordinate(100*(float64(column)+0.5)/float64(n)) + "%"}
+		if i > 0 && i < len(columns)-1 {
+			labels[i].Class = "more"
+			if middle == 0 || max(2*column, n)-min(2*column, n) < max(2*columns[middle], n)-min(2*columns[middle], n) {
+				middle = i
+			}
+		}
+	}
+	if middle > 0 {
+		labels[middle].Class = "mid"
+	}
+	if n > wideColumns {
+		labels[0].X, labels[0].Anchor = "0%", "start"
+		labels[len(labels)-1].X, labels[len(labels)-1].Anchor = "100%", "end"
 	}
 	return labels
+}
+
+// labelled are the columns of n that have a label: the last, and those before it at the
+// same distance; the first, and none so near to it that they would meet.
+func labelled(n int) (columns []int) {
+	step := max(1, (n-1+maxLabels-2)/(maxLabels-1))
+	for column := n - 1; column >= step; column -= step {
+		columns = append(columns, column)
+	}
+	if n > 0 {
+		columns = append(columns, 0)
+	}
+	slices.Reverse(columns)
+	return columns
 }
 
 // Drawn is one series as a path.

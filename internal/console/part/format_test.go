@@ -2,6 +2,7 @@ package part
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -105,7 +106,48 @@ func TestChartsFit(t *testing.T) {
 	if err := parsed(`{{range .}}<path d="{{.Path}}"/>{{end}}`).RenderAlone(&b, "kit", big.Drawing()); err != nil || b.Len() > 15_000 {
 		t.Errorf("60 columns of 6 are %d bytes, %v", b.Len(), err)
 	}
-	if n := len(big.Labels()); n > maxLabels {
-		t.Errorf("%d labels", n)
+}
+
+// TestAxis: the first and the last column have a label everywhere, and labels stand so far
+// from each other that none covers another.
+func TestAxis(t *testing.T) {
+	t.Parallel()
+	for n := range 120 {
+		c := Chart{}
+		for i := range n {
+			c.Buckets = append(c.Buckets, strconv.Itoa(i))
+		}
+		labels := c.Labels()
+		if n == 0 {
+			if len(labels) > 0 {
+				t.Errorf("no column has labels: %v", labels)
+			}
+			continue
+		}
+		first, last := labels[0], labels[len(labels)-1]
+		if first.Text != "0" || last.Text != strconv.Itoa(n-1) || first.Class+last.Class != "" || len(labels) > maxLabels ||
+			len(labels) < min(n, maxLabels/2) {
+			t.Errorf("%d columns: %v", n, labels)
+		}
+		narrow := map[string]float64{"": 0.5, "mid": 0.29, "more": 0.1} // shares of the width, where labels of the class are shown
+		before := map[string]float64{}
+		for i, l := range labels {
+			x, err := strconv.ParseFloat(strings.TrimSuffix(l.X, "%"), 64)
+			if err != nil || x < 0 || x > 100 {
+				t.Errorf("%d columns: %v", n, l)
+			}
+			if outer := i == 0 || i == len(labels)-1; (l.Anchor == "middle") != (n <= wideColumns || !outer) {
+				t.Errorf("%d columns: %v", n, l)
+			}
+			for class, least := range narrow {
+				if l.Class != "" && l.Class != class && class != "more" {
+					continue
+				}
+				if was, there := before[class]; there && n > wideColumns && x-was < 100*least {
+					t.Errorf("%d columns: %v is %f behind the one before", n, l, x-was)
+				}
+				before[class] = x
+			}
+		}
 	}
 }
