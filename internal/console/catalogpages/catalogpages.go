@@ -166,13 +166,6 @@ func modelsTable(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
 		for _, l := range now.Lines(m.ID) {
 			lines = append(lines, l.ID)
 		}
-		acts := part.Group{}
-		for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
-			if state != m.State {
-				acts = append(acts, part.Act{Action: page.Base + "/operator/catalog/models/" + url.PathEscape(m.ID) + "/" + string(state),
-					Word: show.StateWords(string(state)), About: m.ID})
-			}
-		}
 		var from any = part.Text{Text: part.Words(lines)}
 		switch {
 		case len(lines) == 0 && m.State == catalog.StateOpen: // its users get errors
@@ -180,9 +173,29 @@ func modelsTable(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
 		case len(lines) == 0:
 			from = part.Text{Text: "none", Muted: true}
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelState(m.State), show.ShortPrice(m, 0), from, acts}})
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelState(m.State), show.ShortPrice(m, 0), from,
+			switches(m)}})
 	}
 	return t
+}
+
+// switches are the states that a model can be given: to be open, and of an open one to be
+// in maintenance, is what is usual.
+func switches(m *catalog.Model) part.Acts {
+	acts := part.Acts{Word: "Other", About: "states of " + m.ID}
+	for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
+		if state == m.State {
+			continue
+		}
+		act := part.Act{Action: page.Base + "/operator/catalog/models/" + url.PathEscape(m.ID) + "/" + string(state),
+			Word: show.StateWords(string(state)), About: m.ID}
+		if acts.Usual.Action == "" {
+			acts.Usual = act
+		} else {
+			acts.Others = append(acts.Others, act)
+		}
+	}
+	return acts
 }
 
 func historyTable(history []catalog.Revision, current int64, by map[string]operator.Actor) part.DataTable {

@@ -123,3 +123,29 @@ func TestLongCatalogs(t *testing.T) {
 		got.Want(t, http.StatusOK, "there is nothing to apply")
 	})
 }
+
+// TestModelStatesAreFolded: of each model the usual change is a button, and the others
+// stand behind a word.
+func TestModelStatesAreFolded(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		page := s.Operator().Get("/console/operator/catalog").Body.String()
+		for _, m := range s.Options.Catalog.Current().Models() {
+			usual := map[catalog.ModelState]catalog.ModelState{catalog.StateOpen: catalog.StateMaintenance}[m.State]
+			if usual == "" {
+				usual = catalog.StateOpen
+			}
+			path := "/console/operator/catalog/models/" + url.PathEscape(m.ID) + "/"
+			at, fold := strings.Index(page, path+string(usual)), strings.Index(page, `Other<span class="hidden"> states of `+m.ID+"<")
+			if at < 0 || fold < at {
+				t.Errorf("%s: %s is at %d, the others are behind %d", m.ID, usual, at, fold)
+			}
+			for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
+				at := strings.Index(page, `action="`+path+string(state)+`"`)
+				if state == m.State && at >= 0 || state != m.State && state != usual && at < fold {
+					t.Errorf("%s is %s, and can be made %s at %d", m.ID, m.State, state, at)
+				}
+			}
+		}
+	})
+}

@@ -261,6 +261,15 @@ type Act struct {
 	About  string // what it is about, for who does not see its place
 }
 
+// Acts are what can be done at once about one thing: the usual one, and others behind a
+// word.
+type Acts struct {
+	Usual  Act
+	Word   string // what the others are, with About
+	About  string
+	Others []Act
+}
+
 // Group are components beside each other.
 type Group []any
 
