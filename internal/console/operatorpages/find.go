@@ -9,7 +9,6 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
-	"tollgate/internal/console/show"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
 )
@@ -139,7 +138,7 @@ func (p *findPage) lookTx(tx *store.Tx, v *page.Visit, q string) (target string,
 	p.Keys = part.DataTable{Caption: "Keys", Columns: []part.Column{{Title: "Key"}, {Title: "Name"}, {Title: "Account"}}}
 	for _, k := range keys {
 		p.Keys.Rows = append(p.Keys.Rows, part.DataRow{Href: page.Base + keyPath(k.ID),
-			Cells: []any{part.Text{Text: k.Hint, Mono: true}, show.KeyName(k), owner(names, k.Account)}})
+			Cells: []any{part.Text{Text: k.Hint, Mono: true}, part.Dashed(k.Name), owner(names, k.Account)}})
 	}
 	return "", err
 }

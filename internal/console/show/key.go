@@ -13,7 +13,11 @@ func Keys(list []account.Key) part.DataTable {
 		{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits", Fold: true}, {Title: "Today", Right: true, Fold: true},
 		{Title: "Total", Right: true, Fold: true}, {Title: "Last use", Fold: true}}}
 	for _, k := range list {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{KeyName(k), part.Ident{ID: k.Hint, Cut: true}, KeyState(k), keyLimits(k),
+		var hint any = part.Ident{ID: k.Hint, Cut: true}
+		if k.Name == "" {
+			hint = "" // it is what the key is called
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{KeyName(k), hint, KeyState(k), keyLimits(k),
 			part.Money{Amount: k.Ledger.SpentToday}, part.Money{Amount: k.Ledger.Spent}, part.Moment{MS: k.Ledger.LastUsedMS}}})
 	}
 	return t

@@ -121,3 +121,24 @@ func TestLongListsHavePages(t *testing.T) {
 		}
 	})
 }
+
+// TestNamelessKeysAreNamedOnce: a key without a name stands in the list by its hint, once.
+func TestNamelessKeysAreNamedOnce(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		for name, times := range map[string]int{"": 1, "backend": 1} {
+			k := s.Key("ada", name)
+			for path, b := range map[string]*consoletest.Browser{"/console/keys": s.SignedIn("ada@example.com"),
+				"/console/operator/accounts/" + k.Account + "?view=keys": s.Operator()} {
+				page := b.Get(path)
+				page.Want(t, http.StatusOK, k.ID)
+				row := page.Body.String()[strings.Index(page.Body.String(), k.ID):]
+				row, _, _ = strings.Cut(row, "</tr>")
+				shown := regexp.MustCompile(`>sk-[^<]+<`).FindAllString(row, -1)
+				if len(shown) != times || name != "" && !strings.Contains(row, ">"+name+"<") {
+					t.Errorf("%s has the key %q as %s", path, name, row)
+				}
+			}
+		}
+	})
+}
