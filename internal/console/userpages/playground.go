@@ -11,7 +11,6 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
-	"tollgate/internal/fault"
 	"tollgate/internal/job/gallery"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
@@ -71,16 +70,7 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 				shown.Kind, model, key, prompt = catalog.Kind(e.Kind), e.Model, e.Key, e.Prompt
 			}
 		}
-		keys, more, err = account.NewestKeysTx(tx, v.Account(), maxKeys)
-		if err != nil || !more || slices.ContainsFunc(keys, func(k account.Key) bool { return k.ID == key }) {
-			return err
-		}
-		older, err := account.OwnKeyTx(tx, v.Account(), key)
-		if err == nil {
-			keys = append(keys, older)
-		} else if fault.Of(err).Code == fault.NotFound {
-			err = nil
-		}
+		keys, more, err = chosenKeysTx(tx, v.Account(), key)
 		return err
 	}); err != nil {
 		return nil, err

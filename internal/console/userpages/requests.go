@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -161,10 +162,27 @@ func (c *console) modelOptions(chosen string) []part.Option {
 	return show.Chosen(options, chosen)
 }
 
+// chosenKeysTx are the newest keys of an account, and whether it has others; an older one
+// stands behind them where it was chosen.
+func chosenKeysTx(tx *store.Tx, of, chosen string) ([]account.Key, bool, error) {
+	keys, more, err := account.NewestKeysTx(tx, of, maxKeys)
+	if err != nil || !more || chosen == "" || slices.ContainsFunc(keys, func(k account.Key) bool { return k.ID == chosen }) {
+		return keys, more, err
+	}
+	older, err := account.OwnKeyTx(tx, of, chosen)
+	switch {
+	case err == nil:
+		keys = append(keys, older)
+	case account.IsUnknown(err):
+		err = nil
+	}
+	return keys, more, err
+}
+
 // keyOptionsTx are the newest keys of an account by what they are called; an older one,
 // or one that is gone, is a choice where it was chosen.
 func keyOptionsTx(tx *store.Tx, of, chosen string) ([]part.Option, error) {
-	keys, more, err := account.NewestKeysTx(tx, of, maxKeys)
+	keys, more, err := chosenKeysTx(tx, of, chosen)
 	options := []part.Option{{Label: "All"}}
 	for _, k := range keys {
 		options = append(options, part.Option{Value: k.ID, Label: show.KeyName(k)})

@@ -93,3 +93,25 @@ func TestPartThatFails(t *testing.T) {
 		ada.Get("/console").Want(t, http.StatusOK, "The chart of charges cannot be shown at this moment", "Try again", "Balance", "7 days")
 	})
 }
+
+// TestOldKeysAreChosenByName: a key that is older than those that stand as choices is
+// called by its name where it was chosen; another account's never is.
+func TestOldKeysAreChosenByName(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		oldest, foreign := s.Key("ada", "the oldest of all"), s.Key("bob", "nobody's business")
+		for range 200 {
+			s.Key("ada", "many")
+		}
+		b := s.SignedIn("ada@example.com")
+		for _, path := range []string{"/console/usage", "/console/requests", "/console/playground"} {
+			if strings.Contains(b.Get(path).Body.String(), oldest.Name) {
+				t.Errorf("%s has all keys as choices", path)
+			}
+			b.Get(path+"?key="+oldest.ID).Want(t, http.StatusOK, `<option value="`+oldest.ID+`" selected>`+oldest.Name)
+			if strings.Contains(b.Get(path+"?key="+foreign.ID).Body.String(), "s business") {
+				t.Errorf("%s names another's key", path)
+			}
+		}
+	})
+}
