@@ -121,7 +121,7 @@ var floors = map[string][][]string{
 		{"internal/console/part", "internal/console/static"},
 		{"internal/console/page"},
 		{"internal/console/show"},
-		{"internal/console/userpages", "internal/console/catalogpages"},
+		{"internal/console/userpages", "internal/console/catalogpages", "internal/console/filter"},
 		{"internal/console/operatorpages"},
 		{"internal/console"},
 		{"internal/console/consoletest"},

@@ -104,7 +104,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 	}
 	shown := accountPage{Name: a.Name, State: accountBadge(a), Tabs: part.Tabs{Label: "Of this account"}}
 	for _, name := range accountViews() {
-		tab := part.Tab{Href: page.Base + path + "?view=" + name, Text: title(name), Current: name == view}
+		tab := part.Tab{Href: page.Base + path + "?view=" + name, Text: part.Title(name), Current: name == view}
 		if name == "" {
 			tab.Href, tab.Text = page.Base+path, "Overview"
 		}

@@ -31,6 +31,15 @@ type creditPage struct {
 	Form  part.Inputs
 }
 
+// searchFilter looks for accounts, and on one page for anything.
+func searchFilter(path, q string) part.Filters {
+	f := part.Filters{Action: page.Base + path, Fields: []part.FormField{{Name: "q", Label: "Name, email or id", Value: q}}}
+	if q != "" {
+		f.Clear = page.Base + path
+	}
+	return f
+}
+
 func (c *console) listAccounts(v *page.Visit) (page.Outgoing, error) {
 	q := strings.TrimSpace(v.Query("q"))
 	shown := accountsPage{Filters: searchFilter("/operator/accounts", q)}

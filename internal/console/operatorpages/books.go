@@ -123,7 +123,7 @@ func (p *booksPart) lastRun(o operator.AuditOutcome) {
 	}
 	p.Last = &facts
 	for _, what := range slices.Sorted(maps.Keys(o.Findings.Checked)) {
-		p.Checked = append(p.Checked, part.Fact{Name: title(show.StateWords(what)), Value: part.Count{N: o.Findings.Checked[what]}})
+		p.Checked = append(p.Checked, part.Fact{Name: part.Title(show.StateWords(what)), Value: part.Count{N: o.Findings.Checked[what]}})
 	}
 	p.Differences = part.DataTable{Caption: "Differences", Columns: []part.Column{{Title: "What"}, {Title: "Recorded", Right: true},
 		{Title: "Computed", Right: true}, {Title: "Of"}}}

@@ -3,6 +3,7 @@ package operatorpages
 import (
 	"slices"
 
+	"tollgate/internal/console/filter"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
@@ -27,7 +28,7 @@ var deliveryStates = []struct{ state, word string }{
 func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 	const path = "/operator/deliveries"
 	var shown deliveriesPage
-	f := webhook.DeliveryFilter{Account: v.Query("account"), State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
+	f := webhook.DeliveryFilter{State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
 	shown.Tabs.Label = "State"
 	for _, one := range deliveryStates {
 		values := v.Request.URL.Query()
@@ -39,12 +40,17 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of deliveries.", fault.Shown(f.State))
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		if shown.Filters, err = c.filtersTx(tx, v, path, nil, "account"); err != nil {
+		var of filter.Meant
+		if shown.Filters, of, err = (filter.Chooser{Path: path, Names: []string{"account"}}).ReadTx(tx, v); err != nil {
 			return err
 		}
 		if f.State != "" {
 			shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "state", Kind: part.Unshown, Value: f.State})
 		}
+		if shown.Filters.Wrong() {
+			return nil
+		}
+		f.Account = of.Account
 		list, more, err := c.Webhooks.LogTx(tx, f)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"tollgate/internal/account"
+	"tollgate/internal/console/filter"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
@@ -109,15 +110,18 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of jobs.", status)
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		if shown.Filters, err = c.filtersTx(tx, v, path, jobCodes(), "account", "key", "model", "line", "code", "since", "until"); err != nil {
+		form := filter.Chooser{Path: path, Codes: filter.JobCodes(), Catalog: c.Catalog.Current(),
+			Names: []string{"account", "key", "model", "line", "code", "since", "until"}}
+		var of filter.Meant
+		if shown.Filters, of, err = form.ReadTx(tx, v); err != nil {
 			return err
 		}
 		if status != "" {
 			shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "status", Kind: part.Unshown, Value: status})
 		}
-		f, none, err := chosenTx(tx, v, &shown.Filters)
-		if err != nil || none {
-			return err
+		f, fine := filter.Selection(v, &shown.Filters, of)
+		if !fine {
+			return nil
 		}
 		found, more, err := job.ListTx(tx, job.Filter{Account: f.Account, Key: f.Key, Code: f.Code, Model: f.Model, Line: f.Line,
 			SinceMS: f.SinceMS, UntilMS: f.UntilMS, Status: status, After: f.After, Limit: f.Limit})
@@ -192,7 +196,7 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 		shown.Facts = append(shown.Facts, part.Fact{Name: "Usage above the hold", Value: part.Money{Amount: r.Over}})
 	}
 	for _, s := range r.Steps {
-		stage := part.Stage{Word: title(show.StateWords(s.Name)), At: part.Moment{MS: s.At}}
+		stage := part.Stage{Word: part.Title(show.StateWords(s.Name)), At: part.Moment{MS: s.At}}
 		if word, ok := show.JobStep(s.Name); ok {
 			stage.Word = word
 		}

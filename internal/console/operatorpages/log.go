@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tollgate/internal/console/filter"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
@@ -31,14 +32,18 @@ func (c *console) showLog(v *page.Visit) (page.Outgoing, error) {
 		act.Options = append(act.Options, part.Option{Value: one, Label: actWords(one), On: one == v.Query("act")})
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		if shown.Filters, err = c.filtersTx(tx, v, path, nil, "account", "object"); err != nil {
+		var of filter.Meant
+		if shown.Filters, of, err = (filter.Chooser{Path: path, Names: []string{"account", "object"}}).ReadTx(tx, v); err != nil {
 			return err
 		}
 		shown.Filters.Fields = append([]part.FormField{act}, shown.Filters.Fields...)
 		if v.Query("act") != "" {
 			shown.Filters.Clear = page.Base + path
 		}
-		list, more, err := operator.LogTx(tx, operator.LogFilter{Act: v.Query("act"), Object: v.Query("object"), Account: v.Query("account"),
+		if shown.Filters.Wrong() {
+			return nil
+		}
+		list, more, err := operator.LogTx(tx, operator.LogFilter{Act: v.Query("act"), Object: v.Query("object"), Account: of.Account,
 			After: v.Query("after"), Limit: page.Rows})
 		if err != nil {
 			return err

@@ -1,10 +1,12 @@
 package operatorpages
 
 import (
+	"tollgate/internal/console/filter"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
 	"tollgate/internal/ledger/spending"
+	"tollgate/internal/store"
 )
 
 // usagePage is what the service earns, with whom and on what.
@@ -14,13 +16,29 @@ type usagePage struct {
 }
 
 // usageOfAll is the usage of all accounts.
-func usageOfAll() show.UsageSide {
-	return show.UsageSide{Path: "/operator/usage", Parts: []spending.By{spending.ByAccount, spending.ByModel, spending.ByLine,
-		spending.ByKey, spending.ByEndpoint, spending.ByDay}}
+func (c *console) usageOfAll() show.UsageSide {
+	return show.UsageSide{Path: "/operator/usage", Field: c.usageFieldTx, Parts: []spending.By{spending.ByAccount, spending.ByModel,
+		spending.ByLine, spending.ByKey, spending.ByEndpoint, spending.ByDay}}
+}
+
+// usageFieldTx is how one of a part of the usage of all accounts is chosen.
+func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f part.FormField, id string, err error) {
+	switch by {
+	case spending.ByAccount:
+		return filter.AccountTx(tx, value)
+	case spending.ByKey:
+		return filter.KeyTx(tx, value)
+	case spending.ByLine:
+		return filter.Line(c.Catalog.Current(), value), value, nil
+	case spending.ByModel:
+		return filter.Model(c.Catalog.Current(), value), value, nil
+	}
+	return part.FormField{Name: string(by), Label: show.PartWord(by), Kind: part.Choice,
+		Options: show.EndpointOptions(c.Catalog.Current(), value)}, value, nil
 }
 
 func (c *console) usage(v *page.Visit) (page.Outgoing, error) {
-	u, err := usageOfAll().Of(v)
+	u, err := c.usageOfAll().Of(v)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +46,7 @@ func (c *console) usage(v *page.Visit) (page.Outgoing, error) {
 }
 
 func (c *console) downloadUsage(v *page.Visit) (page.Outgoing, error) {
-	return usageOfAll().Download(v)
+	return c.usageOfAll().Download(v)
 }
 
 // earned are the figures of what some requests came to; when says of which days, as

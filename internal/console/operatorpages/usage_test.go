@@ -1,13 +1,16 @@
 package operatorpages_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
+	"tollgate/internal/store"
 )
 
 // TestUsage: what is earned, over all accounts, with whom, on which line.
@@ -32,5 +35,69 @@ func TestUsage(t *testing.T) {
 		}
 		o.Get("/console/operator/usage/table?by=line").Want(t, http.StatusOK, "line,requests,",
 			"\nloss,1,0,0,0,0,0,0,0,0,1,3,1,-2\n")
+	})
+}
+
+// TestUsageIsChosenByName: parts of the usage are chosen from what there is; of many
+// accounts one is looked for by its name, and those that have it are proposed.
+func TestUsageIsChosenByName(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		o, ada := s.Operator(), s.Accounts["ada"].ID
+		key := s.Key("ada", "backend")
+		s.Spent("ada", 1, spending.Spent{Key: key.ID, Model: "sandbox-chat", Line: "sandbox", Endpoint: "/v1/responses",
+			Sums: spending.Sums{Requests: 4, Charged: 4 * money.USD}})
+		s.Spent("bob", 1, spending.Spent{Model: "sandbox-chat", Sums: spending.Sums{Requests: 1, Charged: 7 * money.USD}})
+		s.Request("ada", http.StatusOK, "")
+		o.Get("/console/operator/usage").Want(t, http.StatusOK, `<option value="`+ada+`">ada</option>`, `<option value="sandbox-chat">`,
+			`<option value="sandbox">`, `<option value="/v1/responses">`, "Key (hint or id)")
+		only := func(address, of string) {
+			t.Helper()
+			page := o.Get("/console/operator/usage?by=account&" + address)
+			page.Want(t, http.StatusOK, of, "Clear filters")
+			if strings.Contains(page.Body.String(), "$11.00") {
+				t.Errorf("%s chooses nothing", address)
+			}
+		}
+		only("account="+ada, "$4.00")
+		only("account=ADA@example", "$4.00")
+		only("key="+key.Hint, "$4.00")
+		only("key=none", "No single key has this hint.")
+		only("line=sandbox", "$4.00")
+		only("endpoint=/v1/images/edits", "Nothing matches these filters")
+		only("account=nobody", "No account has this in its name, email or id.")
+		only("account=example.com", "Several accounts have this.")
+		o.Get("/console/operator/usage?by=account").Want(t, http.StatusOK, "$11.00")
+		o.Get("/console/operator/usage/table?account=nobody").Want(t, http.StatusBadRequest, "No account has this")
+		o.Get("/console/operator/usage/table?by=model&account=bob").Want(t, http.StatusOK, "\nsandbox-chat,1,")
+
+		s.Update(func(tx *store.Tx) error {
+			for i := range 100 {
+				if _, err := account.CreateTx(tx, account.Opening{Name: fmt.Sprintf("tenant-%02d", i)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for _, path := range []string{"usage", "requests", "jobs", "deliveries", "log"} {
+			page := "/console/operator/" + path
+			got := o.Get(page)
+			got.Want(t, http.StatusOK, "Account (name or id)")
+			if strings.Contains(got.Body.String(), `<option value="acct_`) {
+				t.Errorf("%s lists all accounts", path)
+			}
+			o.Get(page+"?account=nobody").Want(t, http.StatusOK, "No account has this in its name, email or id.")
+			o.Get(page+"?account=tenant-1").Want(t, http.StatusOK, "Several accounts have this. Choose one.",
+				">tenant-10</option>", ">tenant-19</option>")
+			if path != "deliveries" { // which has one field alone
+				o.Get(page+"?account=tenant-1").Want(t, http.StatusOK, `<details class="folder" open>`)
+			}
+			if path == "usage" || path == "requests" {
+				o.Get(page+"?account=ada").Want(t, http.StatusOK, ">ada<", `value="ada"`)
+			}
+			if page := o.Get(page + "?account=tenant-07").Body.String(); strings.Contains(page, "Several") || strings.Contains(page, "No account") {
+				t.Errorf("%s does not find an account by its name", path)
+			}
+		}
 	})
 }

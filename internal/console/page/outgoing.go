@@ -110,7 +110,7 @@ func (c CSV) send(v *Visit) error {
 			v.Header().Set("Content-Type", "text/csv; charset=utf-8")
 			v.Header().Set("Content-Disposition", `attachment; filename="`+c.Name+`.csv"`)
 		}
-		if v.Request.Method == http.MethodHead {
+		if v.Heads() {
 			return nil // the first part has told whether there is a file: the others are for those who read it
 		}
 		if err := t.CSV(v, titled); err != nil {

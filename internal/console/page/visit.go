@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"path"
@@ -77,6 +78,10 @@ func (v *Visit) Query(name string) string {
 	}
 	return value
 }
+
+// Heads tells whether the visitor asks for the head of an answer alone, so that what
+// stands in its body needs not be read.
+func (v *Visit) Heads() bool { return v.Request.Method == http.MethodHead }
 
 // Filled is what a link has filled in of a form: a parameter of the page's address, but
 // nothing where the reader comes from elsewhere than a page of this console. A link of

@@ -136,6 +136,14 @@ func Requests(n int64) string {
 	return Thousands(n) + " requests"
 }
 
+// Title is a word at a beginning.
+func Title(word string) string {
+	if word == "" {
+		return ""
+	}
+	return strings.ToUpper(word[:1]) + word[1:]
+}
+
 // Dashed is a text, and a dash where there is none.
 func Dashed(text string) string {
 	if text == "" {

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"math"
 	"net/url"
 	"slices"
@@ -9,8 +10,11 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/fault"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/store"
 )
@@ -21,8 +25,9 @@ type UsageSide struct {
 	Account string        // whose usage it is; empty: that of all accounts, with lines and what they take
 	Parts   []spending.By // by what it can be grouped, the first where nothing is chosen
 	Days    string        // below page.Base, what the requests of a UTC day have before it; empty: no page has them
-	// Options are what can be chosen of a part; nil: it is typed in.
-	Options func(tx *store.Tx, by spending.By, chosen string) ([]part.Option, error)
+	// Field is how one of a part is chosen, where the address has a value, and the id that
+	// this means. What is wrong with the value stands in the field, and nothing is chosen.
+	Field func(tx *store.Tx, by spending.By, value string) (f part.FormField, id string, err error)
 }
 
 // Usage is what requests came to in a span of days, as a page shows it.
@@ -56,6 +61,24 @@ var usageWords = map[spending.By][2]string{
 	spending.ByAccount: {"Account", "Accounts"}, spending.ByLine: {"Line", "Lines"}, spending.ByDay: {"Day (UTC)", "Days"},
 }
 
+// PartWord is what one of a part is called.
+func PartWord(by spending.By) string { return usageWords[by][0] }
+
+// EndpointOptions are the endpoints of a catalog's models as choices; one that was chosen
+// and is none of them stays a choice.
+func EndpointOptions(s *catalog.Snapshot, chosen string) []part.Option {
+	options, listed := []part.Option{{Label: "All"}}, map[string]bool{}
+	for _, m := range s.Models() {
+		for _, path := range offer.Endpoints(m) {
+			if !listed[path] {
+				options = append(options, part.Option{Value: path, Label: path})
+			}
+			listed[path] = true
+		}
+	}
+	return Chosen(options, chosen)
+}
+
 // asked is what an address asks for.
 type asked struct {
 	UsageSide
@@ -63,11 +86,18 @@ type asked struct {
 	by     spending.By
 	query  spending.Query
 	values url.Values // of the address, without what the page does not know
+	fields []part.FormField
+	wrong  string    // with what it chooses; empty: nothing
+	days   [2]string // the first and the last
 	nowMS  int64
 }
 
-// ask reads an address. What it names and is not there is the first choice.
-func (s UsageSide) ask(v *page.Visit, nowMS int64) (asked, error) {
+// askTx reads an address. What it names and is not there is the first choice.
+func (s UsageSide) askTx(tx *store.Tx, v *page.Visit) (asked, error) {
+	nowMS, err := tx.NowMS()
+	if err != nil {
+		return asked{}, err
+	}
 	a := asked{UsageSide: s, by: s.Parts[0], values: url.Values{}, nowMS: nowMS}
 	for _, name := range append([]string{"span", "by"}, s.filters()...) {
 		if value := v.Query(name); value != "" {
@@ -78,15 +108,16 @@ func (s UsageSide) ask(v *page.Visit, nowMS int64) (asked, error) {
 		a.by = by
 	}
 	span, since, until := spanOf(a.values.Get("span"), nowMS)
-	a.span = span
-	fixed := map[string]string{"since": since, "until": until, "group_by": ""}
-	var err error
-	a.query, err = spending.Ask(func(name string) string {
-		if value, ours := fixed[name]; ours {
-			return value
+	a.span, a.days = span, [2]string{since, until}
+	meant := map[string]string{"since": since, "until": until}
+	for _, name := range s.filters() {
+		field, id, err := s.Field(tx, spending.By(name), a.values.Get(name))
+		if err != nil {
+			return a, err
 		}
-		return a.values.Get(name)
-	}, s.Parts, nowMS)
+		meant[name], a.fields, a.wrong = id, append(a.fields, field), cmp.Or(a.wrong, field.Wrong)
+	}
+	a.query, err = spending.Ask(func(name string) string { return meant[name] }, s.Parts, nowMS)
 	if s.Account != "" {
 		a.query.Account = s.Account
 	}
@@ -136,13 +167,13 @@ func (a asked) link(below string, change ...string) string {
 // Of reads what a visit asks for.
 func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
 	err = v.View(func(tx *store.Tx) error {
-		nowMS, err := tx.NowMS()
+		a, err := s.askTx(tx, v)
 		if err != nil {
 			return err
 		}
-		a, err := s.ask(v, nowMS)
-		if err != nil {
-			return err
+		if a.wrong != "" {
+			u = Usage{Spans: a.spans(), Filters: a.filterForm(), Empty: page.NoneMatch(a.Path, "Clear filters")}
+			return nil
 		}
 		g, err := gridTx(tx, a.query, a.by)
 		if err != nil {
@@ -153,11 +184,11 @@ func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
 			return err
 		}
 		u = a.usage(g, names)
-		u.Filters, err = a.filterFormTx(tx)
+		u.Filters = a.filterForm()
 		if u.Empty != nil && u.Filters.Clear != "" {
 			u.Empty = page.NoneMatch(a.Path, "Clear filters")
 		}
-		return err
+		return nil
 	})
 	return u, err
 }
@@ -223,30 +254,17 @@ func (a asked) groups() part.Tabs {
 	return tabs
 }
 
-func (a asked) filterFormTx(tx *store.Tx) (part.Filters, error) {
-	f := part.Filters{Action: page.Base + a.Path, Fields: []part.FormField{
+func (a asked) filterForm() part.Filters {
+	f := part.Filters{Action: page.Base + a.Path, Fields: append([]part.FormField{
 		{Name: "span", Label: "Span", Kind: part.Choice, Options: a.spanChoices()},
 		{Name: "by", Kind: part.Unshown, Value: string(a.by)},
-	}}
+	}, a.fields...)}
 	for _, name := range a.filters() {
-		label := usageWords[spending.By(name)][0]
-		if name == string(spending.ByKey) || name == string(spending.ByAccount) {
-			label += " id"
-		}
-		field := part.FormField{Name: name, Label: label, Value: a.values.Get(name)}
-		if a.UsageSide.Options != nil {
-			options, err := a.UsageSide.Options(tx, spending.By(name), field.Value)
-			if err != nil {
-				return f, err
-			}
-			field.Label, field.Kind, field.Options = usageWords[spending.By(name)][0], part.Choice, options
-		}
-		f.Fields = append(f.Fields, field)
 		if a.values.Get(name) != "" {
 			f.Clear = page.AddressOf(a.Path, url.Values{"span": {a.span}, "by": {string(a.by)}})
 		}
 	}
-	return f, nil
+	return f
 }
 
 // usageColumn is a column of the table, and what stands in it.
@@ -369,14 +387,17 @@ func partName(name string, names map[string]string) string {
 // Download is the report that a visit asks for as a file.
 func (s UsageSide) Download(v *page.Visit) (page.Outgoing, error) {
 	var report spending.Breakdown
+	name := ""
 	if err := v.View(func(tx *store.Tx) error {
-		nowMS, err := tx.NowMS()
+		a, err := s.askTx(tx, v)
 		if err != nil {
 			return err
 		}
-		a, err := s.ask(v, nowMS)
-		if err != nil {
-			return err
+		if a.wrong != "" {
+			return fault.New(fault.InvalidRequest, "%s", a.wrong)
+		}
+		if name = strings.Join([]string{"usage", a.days[0], a.days[1]}, "-"); v.Heads() {
+			return nil
 		}
 		a.query.By = []spending.By{a.by}
 		if v.Query("daily") != "" {
@@ -401,6 +422,5 @@ func (s UsageSide) Download(v *page.Visit) (page.Outgoing, error) {
 		}
 		t.Rows = append(t.Rows, part.DataRow{Cells: cells})
 	}
-	name := strings.Join([]string{"usage", report.Since, report.Until}, "-")
 	return page.CSV{Name: name, Next: func() (part.DataTable, bool, error) { return t, false, nil }}, nil
 }

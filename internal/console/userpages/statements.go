@@ -157,11 +157,10 @@ func statementOf(v *page.Visit) (shown statementPage, err error) {
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(list, func(s statement) bool { return s.first.Format(show.MonthForm) == v.PathID() })
-		if i < 0 {
-			return fault.New(fault.NotFound, "There is no statement of this month.")
+		s, err := ofMonth(list, v.PathID())
+		if err != nil {
+			return err
 		}
-		s := list[i]
 		shown = statementPage{Month: s.first.Format("January 2006"), Running: s.running,
 			CSV: page.Base + "/billing/statements/" + v.PathID() + "/table"}
 		shown.Whose = part.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: part.Ident{ID: a.ID}},
@@ -174,6 +173,15 @@ func statementOf(v *page.Visit) (shown statementPage, err error) {
 		return err
 	})
 	return shown, err
+}
+
+// ofMonth is the statement of a month, such as 2026-05.
+func ofMonth(list []statement, month string) (statement, error) {
+	i := slices.IndexFunc(list, func(s statement) bool { return s.first.Format(show.MonthForm) == month })
+	if i < 0 {
+		return statement{}, fault.New(fault.NotFound, "There is no statement of this month.")
+	}
+	return list[i], nil
 }
 
 // soFar says that a month has not ended.
@@ -241,10 +249,31 @@ func (c *console) showStatement(v *page.Visit) (page.Outgoing, error) {
 
 // downloadStatement gives a statement as CSV, its closing balance as the last row.
 func (c *console) downloadStatement(v *page.Visit) (page.Outgoing, error) {
-	shown, err := statementOf(v)
+	var shown statementPage
+	var err error
+	if v.Heads() {
+		err = exists(v)
+	} else if shown, err = statementOf(v); err == nil {
+		shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Cells: shown.Table.Foot})
+	}
 	if err != nil {
 		return nil, err
 	}
-	shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Cells: shown.Table.Foot})
 	return page.CSV{Name: "statement-" + v.PathID(), Next: func() (part.DataTable, bool, error) { return shown.Table, false, nil }}, nil
+}
+
+// exists refuses the month of the path where it has no statement, and reads none.
+func exists(v *page.Visit) error {
+	return v.View(func(tx *store.Tx) error {
+		a, err := account.GetTx(tx, v.Account())
+		if err != nil {
+			return err
+		}
+		nowMS, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		_, err = ofMonth(statements(0, nil, nil, a.CreatedMS, nowMS), v.PathID())
+		return err
+	})
 }

@@ -1,7 +1,6 @@
 package userpages
 
 import (
-	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
@@ -17,29 +16,23 @@ type usagePage struct {
 
 // usageOf is the usage of a visitor's account.
 func (c *console) usageOf(v *page.Visit) show.UsageSide {
-	return show.UsageSide{Path: "/usage", Account: v.Account(), Days: "/requests?span=", Options: c.usageOptions(v.Account()),
+	return show.UsageSide{Path: "/usage", Account: v.Account(), Days: "/requests?span=", Field: c.usageField(v.Account()),
 		Parts: []spending.By{spending.ByModel, spending.ByKey, spending.ByEndpoint, spending.ByDay}}
 }
 
-// usageOptions are what usage of an account can be chosen by.
-func (c *console) usageOptions(of string) func(*store.Tx, spending.By, string) ([]part.Option, error) {
-	return func(tx *store.Tx, by spending.By, chosen string) ([]part.Option, error) {
+// usageField is how one of a part of an account's usage is chosen.
+func (c *console) usageField(of string) func(*store.Tx, spending.By, string) (part.FormField, string, error) {
+	return func(tx *store.Tx, by spending.By, value string) (f part.FormField, id string, err error) {
+		f = part.FormField{Name: string(by), Label: show.PartWord(by), Kind: part.Choice}
 		switch by {
 		case spending.ByKey:
-			return keyOptionsTx(tx, of, chosen)
+			f.Options, err = keyOptionsTx(tx, of, value)
 		case spending.ByModel:
-			return c.modelOptions(chosen), nil
+			f.Options = c.modelOptions(value)
+		default:
+			f.Options = show.EndpointOptions(c.Catalog.Current(), value)
 		}
-		options, listed := []part.Option{{Label: "All"}}, map[string]bool{}
-		for _, m := range c.Catalog.Current().Models() {
-			for _, path := range offer.Endpoints(m) {
-				if !listed[path] {
-					options = append(options, part.Option{Value: path, Label: path})
-				}
-				listed[path] = true
-			}
-		}
-		return show.Chosen(options, chosen), nil
+		return f, value, err
 	}
 }
 

@@ -94,6 +94,48 @@ func TestPartThatFails(t *testing.T) {
 	})
 }
 
+// TestHeadsOfTablesReadNone: who asks for the head of a table has nobody read it, and hears
+// of one that is not there.
+func TestHeadsOfTablesReadNone(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		month := time.Now().UTC().Format("2006-01")
+		tables := map[*consoletest.Browser][]string{
+			s.SignedIn("ada@example.com"): {"/console/usage/table", "/console/billing/statements/" + month + "/table"},
+			s.Operator():                  {"/console/operator/usage/table"},
+		}
+		heads := map[string]http.Header{}
+		for b, paths := range tables {
+			for _, path := range paths {
+				got := b.Get(path)
+				got.Want(t, http.StatusOK, "equests,")
+				heads[path] = got.Header()
+			}
+		}
+		s.Update(func(tx *store.Tx) error {
+			_, err := tx.Exec(`ALTER TABLE ledger_series RENAME TO lost`)
+			return err
+		})
+		for b, paths := range tables {
+			for _, path := range paths {
+				b.Get(path).Want(t, http.StatusServiceUnavailable)
+				got := b.Do(http.MethodHead, path, "")
+				got.Want(t, http.StatusOK)
+				for _, name := range []string{"Content-Type", "Content-Disposition"} {
+					if got.Header().Get(name) != heads[path].Get(name) {
+						t.Errorf("%s: the head says %q, and the table %q", path, got.Header().Get(name), heads[path].Get(name))
+					}
+				}
+				if got.Body.Len() > 0 {
+					t.Errorf("%s: the head has %s", path, got.Body)
+				}
+			}
+			b.Do(http.MethodHead, "/console/billing/statements/1999-01/table", "").Want(t, map[bool]int{
+				true: http.StatusNotFound, false: http.StatusSeeOther}[len(paths) == 2])
+		}
+	})
+}
+
 // TestOldKeysAreChosenByName: a key that is older than those that stand as choices is
 // called by its name where it was chosen; another account's never is.
 func TestOldKeysAreChosenByName(t *testing.T) {
