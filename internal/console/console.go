@@ -23,6 +23,7 @@ import (
 	"tollgate/internal/console/userpages"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
+	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -93,14 +94,16 @@ func New(o Options) (http.Handler, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return page.New(page.Options{DB: o.DB, Reading: o.Reading, Entrance: o.Entrance, AdminToken: o.AdminToken, PublicURL: o.PublicURL,
-		Apart: o.Side == Operators, MediaURL: o.MediaURL, TrustedProxies: o.TrustedProxies, Log: o.Log, Observe: o.Observe}, o.sections()...)
+		NoPublicURL: o.NoPublicURL, Apart: o.Side == Operators, MediaURL: o.MediaURL, TrustedProxies: o.TrustedProxies, Log: o.Log,
+		Observe: o.Observe}, o.sections()...)
 }
 
 // sections are those of the options' side.
 func (o Options) sections() (all []page.Section) {
 	if o.Side != Operators {
 		all = append(all, userpages.Section(userpages.Options{Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance, Catalog: o.Catalog,
-			Jobs: o.Jobs, Webhooks: o.Webhooks, Media: o.Media, ServeAs: o.ServeAs, PublicURL: o.PublicURL}))
+			Lines: func() []line.Status { return o.Lines.Statuses() },
+			Jobs:  o.Jobs, Webhooks: o.Webhooks, Media: o.Media, ServeAs: o.ServeAs, PublicURL: o.PublicURL}))
 	}
 	if o.Side != Users {
 		all = append(all, operatorpages.Section(operatorpages.Options{DB: o.DB, Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance,

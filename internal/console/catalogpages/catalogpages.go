@@ -173,7 +173,7 @@ func modelsTable(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
 		case len(lines) == 0:
 			from = part.Text{Text: "none", Muted: true}
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelState(m.State), show.ShortPrice(m, 0), from,
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelStanding(now, m), show.ShortPrice(m, 0), from,
 			switches(m)}})
 	}
 	return t

@@ -6,6 +6,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/store"
@@ -21,9 +22,6 @@ type beginnings struct {
 	key      bool
 	asked    bool
 }
-
-// sandboxProvider is that of lines which only play.
-const sandboxProvider = "sandbox"
 
 // firstAccounts is up to how many accounts are looked at for the first customer.
 const firstAccounts = 5
@@ -41,7 +39,7 @@ func (c *console) beginningsTx(tx *store.Tx) (b beginnings, err error) {
 
 func (c *console) lookAtBeginningsTx(tx *store.Tx) (b beginnings, err error) {
 	for _, l := range c.Catalog.Current().AllLines() {
-		b.line = b.line || l.Provider != sandboxProvider
+		b.line = b.line || !show.Plays(l)
 	}
 	list, more, err := account.ListTx(tx, "", firstAccounts)
 	if err != nil || more {

@@ -74,12 +74,17 @@ func (c *console) welcome(a account.Account, link *operator.SentLink, secret str
 	case a.Email != "":
 		paragraphs = append(paragraphs, fmt.Sprintf("Console: %s%s (sign in as %s)", c.PublicURL, page.Base, a.Email))
 	}
-	if codes := show.KeySnippets(c.PublicURL, c.Catalog.Current(), secret); len(codes) > 0 {
+	if codes := show.KeySnippets(c.PublicURL, c.offer(), nil, secret); len(codes) > 0 {
 		paragraphs = append(paragraphs, "Try it:", codes[0].Text)
 	}
 	paragraphs = append(paragraphs, "Any client of OpenAI's interface works with this address and key.")
 	return part.Snippets{ID: "welcome", Tabs: []part.Snippet{{Name: "Welcome text", Text: strings.Join(paragraphs, "\n\n") + "\n",
 		Prose: true}}}
+}
+
+// offer is what is sold, and how its lines do here.
+func (c *console) offer() show.Offer {
+	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
 }
 
 // sendLink shows a link for a user, this once.

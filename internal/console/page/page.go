@@ -49,6 +49,8 @@ type Options struct {
 	// PublicURL is the base address that users see. If it is https, cookies are
 	// for https alone.
 	PublicURL string
+	// NoPublicURL tells that nobody has set it: it is that of the listen address then.
+	NoPublicURL bool
 	// Apart tells that the pages are at another address than the public one.
 	Apart bool
 	// MediaURL is the base address of result files.

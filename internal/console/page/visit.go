@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -39,6 +40,32 @@ func (v *Visit) Account() string { return v.Session.User.Account }
 // Address is where the visitor comes from.
 func (v *Visit) Address() netip.Addr {
 	return httpapi.ClientAddress(v.Request, v.door.TrustedProxies)
+}
+
+// PublicURL is the base address that users see. While nobody has set it, that by which
+// the visitor has come leads here, and the listen address may lead nowhere from where he
+// is. A browser says where its reader comes from (Sec-Fetch-Site) to what it trusts alone:
+// to https, whoever ends that, and to the machine itself.
+func (v *Visit) PublicURL() string {
+	host := v.Request.Host
+	if !v.door.NoPublicURL || !hostPort.MatchString(host) {
+		return v.door.PublicURL
+	}
+	u := url.URL{Scheme: "http", Host: host}
+	if v.Request.TLS != nil || v.Request.Header.Get("Sec-Fetch-Site") != "" && !isLoopback(u.Hostname()) {
+		u.Scheme = "https"
+	}
+	return u.String()
+}
+
+// hostPort is a name or an address, with a port or without.
+var hostPort = regexp.MustCompile(`^([0-9A-Za-z_-]+(\.[0-9A-Za-z_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+
+// isLoopback tells whether a host is the machine itself.
+func isLoopback(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 // View runs read on one snapshot. It waits for a place, so never within another View.

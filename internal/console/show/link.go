@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"net/url"
+	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -15,12 +16,13 @@ func LinkToCopy(l operator.SentLink) part.Copying {
 	return part.Copying{ID: "link", Label: "Link, good once until " + part.UTC(l.ExpiresMS) + " UTC", Value: l.Address}
 }
 
-// Host is what a base address calls its service: the name of its host.
+// Host is what a base address calls its service, in sentences and in authenticator apps,
+// whose names take no colon: the name of its host.
 func Host(base string) string {
-	if u, err := url.Parse(base); err == nil && u.Host != "" {
-		return u.Host
+	if u, err := url.Parse(base); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), ":") {
+		return u.Hostname()
 	}
-	return base
+	return "tollgate"
 }
 
 // LinkText tells a user what to do with a link, at a base address.

@@ -2,7 +2,6 @@ package show
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"tollgate/internal/catalog"
@@ -21,35 +20,41 @@ const (
 )
 
 // KeySnippets are the ways to use a key: programs and coding agents, ready to
-// copy, at a base address, against models of the catalog that speak their form. The secret stands
-// in them where it is shown; empty: a place for it does.
-func KeySnippets(base string, snapshot *catalog.Snapshot, secret string) []part.Snippet {
+// copy, at a base address, against models that speak their form. They are of an offer, and
+// of those that the key allows; allowed empty: all. The secret stands in them where it is
+// shown; empty: a place for it does.
+func KeySnippets(base string, of Offer, allowed []string, secret string) []part.Snippet {
 	if secret == "" {
 		secret = place
 	}
-	of := func(form wire.Form) (c call, there bool) {
-		m := firstModel(snapshot, form)
-		return call{base, secret, m, hello}, m != ""
+	first := func(fits func(*catalog.Model) bool) *catalog.Model {
+		return of.First(func(m *catalog.Model) bool {
+			return Allows(allowed, m) && fits(m)
+		})
 	}
 	var codes []part.Snippet
-	if c, there := of(wire.FormChat); there {
-		codes = append(codes, c.chat()...)
+	add := func(form wire.Form, ways func(call) []part.Snippet) {
+		if m := first(func(m *catalog.Model) bool { return m.Speaks(form) }); m != nil {
+			codes = append(codes, ways(call{base, secret, m.ID, hello})...)
+		}
 	}
-	if c, there := of(wire.FormMessages); there {
-		codes = append(codes, c.messagesAgent())
-	}
-	if c, there := of(wire.FormResponses); there {
-		codes = append(codes, c.responsesAgent())
-	}
-	if c, there := of(wire.FormChat); there {
-		codes = append(codes, c.chatAgent())
+	add(wire.FormChat, call.chat)
+	add(wire.FormMessages, func(c call) []part.Snippet { return []part.Snippet{c.messagesAgent()} })
+	add(wire.FormResponses, func(c call) []part.Snippet { return []part.Snippet{c.responsesAgent()} })
+	add(wire.FormChat, func(c call) []part.Snippet { return []part.Snippet{c.chatAgent()} })
+	if m := first(func(*catalog.Model) bool { return true }); m != nil && len(codes) == 0 { // images or video alone
+		return modelSnippets(base, secret, m)
 	}
 	return codes
 }
 
 // ModelSnippets are the ways to use a model at a base address.
 func ModelSnippets(base string, m *catalog.Model) []part.Snippet {
-	c := call{base, place, m.ID, hello}
+	return modelSnippets(base, place, m)
+}
+
+func modelSnippets(base, secret string, m *catalog.Model) []part.Snippet {
+	c := call{base, secret, m.ID, hello}
 	if m.Kind != catalog.KindChat {
 		c.prompt = scene
 		return c.job(string(m.Kind))
@@ -358,24 +363,4 @@ func (c call) chatAgent() part.Snippet {
 Base URL:      %s/v1
 API Key:       %s
 Model ID:      %s`, c.base, c.secret, c.model)}
-}
-
-// sandboxProvider is that of lines which only play.
-const sandboxProvider = "sandbox"
-
-// firstModel names the first open model that answers in a form: one with a line that does
-// more than play, if there is one. Empty: none does.
-func firstModel(s *catalog.Snapshot, form wire.Form) (first string) {
-	for _, m := range s.Models() {
-		if m.State != catalog.StateOpen || !m.Speaks(form) {
-			continue
-		}
-		if slices.ContainsFunc(s.Lines(m.ID), func(l *catalog.Line) bool { return l.Provider != sandboxProvider }) {
-			return m.ID
-		}
-		if first == "" {
-			first = m.ID
-		}
-	}
-	return first
 }

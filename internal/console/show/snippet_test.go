@@ -7,33 +7,70 @@ import (
 	"tollgate/internal/app"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/show"
+	"tollgate/internal/line"
+	"tollgate/internal/line/health"
 )
 
-// TestSnippetsUseWhatIsSold: ways to use a key name a model that has a line of its own,
-// and one that only plays where there is no other.
-func TestSnippetsUseWhatIsSold(t *testing.T) {
+// TestSnippetsUseWhatAnswers: ways to use a key name a model that can answer now, one of a
+// provider's before one that only plays, and of those that the key allows.
+func TestSnippetsUseWhatAnswers(t *testing.T) {
 	t.Parallel()
-	const model = `  - {id: MODEL, kind: chat, forms: [chat, responses, messages], context_window: 1000, max_output_tokens: 100,
-      price: {input: 1, output: 1}}
-`
-	const lines = `lines:
+	const text = `models:
+  - {id: nowhere, MODEL}
+  - {id: closed, state: maintenance, MODEL}
+  - {id: plays, MODEL}
+  - {id: first, MODEL}
+  - {id: second, MODEL}
+  - {id: unset, MODEL}
+lines:
   - {id: sandbox, provider: sandbox, models: {plays: sandbox-chat}}
+  - {id: one, provider: openai, api_key: "${SET}", models: {first: x, closed: x}}
+  - {id: two, provider: openai, api_key: "${SET}", models: {second: x}}
+  - {id: off, provider: openai, api_key: "${UNSET}", models: {unset: x}}
 `
-	for catalogue, want := range map[string]string{
-		strings.ReplaceAll(model, "MODEL", "plays") + lines: "plays",
-		strings.ReplaceAll(model, "MODEL", "plays") + strings.ReplaceAll(model, "MODEL", "nowhere") +
-			strings.ReplaceAll(model, "MODEL", "sold") + lines +
-			"  - {id: main, provider: openai, api_key: \"${X}\", models: {sold: x}}\n": "sold",
-	} {
-		doc, _, err := catalog.Parse([]byte("models:\n"+catalogue), app.Providers())
-		if err != nil {
-			t.Fatal(err)
+	doc, _, err := catalog.Parse([]byte(strings.ReplaceAll(text, "MODEL", "kind: chat, forms: [chat, responses, messages], "+
+		"context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}")), app.Providers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot := catalog.NewSnapshot(1, doc, app.Providers(), func(name string) (string, bool) {
+		return strings.TrimPrefix(name, "UNSET"), name == "SET"
+	})
+	out := health.PartsOut{ModelsOut: []health.PartOut{{Model: "first"}}}
+	states := func(lineAndState ...string) (all []line.Status) {
+		for i := 0; i < len(lineAndState); i += 2 {
+			all = append(all, line.Status{Line: lineAndState[i], State: lineAndState[i+1]})
 		}
-		snapshot := catalog.NewSnapshot(1, doc, app.Providers(), func(string) (string, bool) { return "", false })
-		for _, s := range show.KeySnippets("https://gate.example", snapshot, "") {
-			if !strings.Contains(s.Text, want) {
-				t.Errorf("%s does not use %s: %s", s.Name, want, s.Text)
+		return all
+	}
+	for name, c := range map[string]struct {
+		lines   []line.Status
+		allowed []string
+		want    string
+	}{
+		"all is well":              {nil, nil, "first"},
+		"a line is out":            {states("one", health.StateCircuitOpen), nil, "second"},
+		"a line is drained":        {states("one", "drained"), nil, "second"},
+		"a line cools":             {states("one", health.StateCooling), nil, "first"},
+		"a model is out":           {[]line.Status{{Line: "one", State: health.StateInService, PartsOut: out}}, nil, "second"},
+		"all lines are out":        {states("one", health.StateCircuitOpen, "two", health.StateCircuitOpen), nil, "first"},
+		"no line may be used":      {states("one", "drained", "two", health.StateCredentialsOut), nil, "plays"},
+		"nothing may":              {states("one", "drained", "two", "drained", "sandbox", "drained"), nil, "nowhere"},
+		"the key allows one":       {nil, []string{"second"}, "second"},
+		"the key allows one alone": {nil, []string{"plays"}, "plays"},
+		"the key allows one unset": {nil, []string{"unset", "plays"}, "plays"},
+	} {
+		codes := show.KeySnippets("https://gate.example", show.Offer{Catalog: snapshot, Lines: c.lines}, c.allowed, "")
+		if len(codes) < 7 {
+			t.Errorf("%s: %d ways", name, len(codes))
+		}
+		for _, s := range codes {
+			if !strings.Contains(s.Text, c.want) {
+				t.Errorf("%s: %s does not use %s: %s", name, s.Name, c.want, s.Text)
 			}
 		}
+	}
+	if codes := show.KeySnippets("https://gate.example", show.Offer{Catalog: snapshot}, []string{"closed"}, ""); len(codes) > 0 {
+		t.Errorf("a model that is not open is named: %s", codes[0].Text)
 	}
 }

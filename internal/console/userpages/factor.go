@@ -138,19 +138,15 @@ func (c *console) beginFactor(v *page.Visit) (page.Outgoing, error) {
 		return c.factorWith(v, factorPage{Begin: &form}, http.StatusUnprocessableEntity)
 	}
 	return c.factorWith(v, factorPage{Setup: &factorSetup{
-		QR:      part.QR{Label: "QR code of the secret", Text: c.authenticatorAddress(v.Session.User.Email, secret)},
+		QR:      part.QR{Label: "QR code of the secret", Text: authenticatorAddress(show.Host(v.PublicURL()), v.Session.User.Email, secret)},
 		Secret:  part.Copying{ID: "secret", Label: "Secret, not shown again", Value: secret},
 		Confirm: confirmFactorForm(),
 	}}, 0)
 }
 
-// authenticatorAddress is what apps read from a QR code. They show the issuer, the
-// console's host, beside the email.
-func (c *console) authenticatorAddress(email, secret string) string {
-	issuer := "tollgate"
-	if u, err := url.Parse(c.PublicURL); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), ":") {
-		issuer = u.Hostname()
-	}
+// authenticatorAddress is what apps read from a QR code. They show the issuer beside the
+// email.
+func authenticatorAddress(issuer, email, secret string) string {
 	return "otpauth://totp/" + url.PathEscape(issuer) + ":" + url.PathEscape(email) +
 		"?secret=" + secret + "&issuer=" + url.QueryEscape(issuer)
 }

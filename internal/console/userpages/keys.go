@@ -142,7 +142,7 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 		}
 		return page.Whole{Name: "newkey", Title: "Create a key", Main: newKeyPage{form}, Status: http.StatusUnprocessableEntity}, nil
 	}
-	shown := createdKeyPage{Key: k, Codes: c.waysToUse(secret), Arrival: arrivalOf(k, nil)}
+	shown := createdKeyPage{Key: k, Codes: c.waysToUse(v, k, secret), Arrival: arrivalOf(k, nil)}
 	if secret != "" {
 		shown.Secret = &part.Copying{ID: "secret", Label: "Your new key", Value: secret}
 	}
@@ -150,8 +150,13 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 }
 
 // waysToUse are those of a key; its secret stands in them where it is shown.
-func (c *console) waysToUse(secret string) part.Snippets {
-	return part.Snippets{ID: "try", Tabs: show.KeySnippets(c.PublicURL, c.Catalog.Current(), secret)}
+func (c *console) waysToUse(v *page.Visit, k account.Key, secret string) part.Snippets {
+	return part.Snippets{ID: "try", Tabs: show.KeySnippets(v.PublicURL(), c.offer(), k.AllowedModels, secret)}
+}
+
+// offer is what is sold, and how its lines do here.
+func (c *console) offer() show.Offer {
+	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines()}
 }
 
 // arrivalOf says what has become of a key's first request: it has ended when its log has
@@ -209,7 +214,7 @@ func (c *console) showKey(v *page.Visit) (page.Outgoing, error) {
 // refused.
 func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDeleted string, status int) page.Outgoing {
 	path := page.Base + "/keys/" + k.ID
-	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Form: form, Codes: c.waysToUse("")}
+	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Form: form, Codes: c.waysToUse(v, k, "")}
 	shown.Stats = show.KeyFigures(k)
 	shown.Facts = show.KeyFacts(k)
 	shown.Uses = part.Tabs{Label: "What it was used for", Items: []part.Tab{

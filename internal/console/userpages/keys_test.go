@@ -2,11 +2,13 @@ package userpages_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 
 	"tollgate/internal/account"
+	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -27,7 +29,7 @@ func TestKeyLife(t *testing.T) {
 			`value="back&lt;b&gt;end"`, `value="sandbox-chat" checked`, "192.0.2.0/24")
 
 		got := b.Post("/console/keys/new", fields...)
-		got.Want(t, http.StatusOK, "Copy this key now.", "curl ", "Claude Code", "Codex", "Cline", consoletest.PublicURL+"/v1")
+		got.Want(t, http.StatusOK, "Copy this key now.", "curl ", "Codex", "Cline", consoletest.PublicURL+"/v1")
 		shown := got.Secrets()
 		if len(shown) < 7 {
 			t.Errorf("the value is shown %d times", len(shown))
@@ -122,6 +124,24 @@ func TestLongListsHavePages(t *testing.T) {
 	})
 }
 
+// TestKeysAreUsedWithWhatTheyAllow: ways to use a key name models that it is allowed.
+func TestKeysAreUsedWithWhatTheyAllow(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "any")
+		path := "/console/keys/" + k.ID
+		b.Get(path).Want(t, http.StatusOK, "Claude Code", "&#34;model&#34;: &#34;sandbox-chat&#34;")
+		for model, want := range map[string]string{"sandbox-free": "/v1/chat/completions", "sandbox-video": "/v1/videos/generations"} {
+			b.Post(path, "name", "any", "allowed_models", model).Want(t, http.StatusSeeOther)
+			page := b.Get(path)
+			page.Want(t, http.StatusOK, want, "&#34;model&#34;: &#34;"+model+"&#34;")
+			if strings.Contains(page.Body.String(), "&#34;model&#34;: &#34;sandbox-chat&#34;") {
+				t.Errorf("a key for %s alone is shown with another model", model)
+			}
+		}
+	})
+}
+
 // TestNamelessKeysAreNamedOnce: a key without a name stands in the list by its hint, once.
 func TestNamelessKeysAreNamedOnce(t *testing.T) {
 	t.Parallel()
@@ -138,6 +158,45 @@ func TestNamelessKeysAreNamedOnce(t *testing.T) {
 				if len(shown) != times || name != "" && !strings.Contains(row, ">"+name+"<") {
 					t.Errorf("%s has the key %q as %s", path, name, row)
 				}
+			}
+		}
+	})
+}
+
+// TestPublicAddress: what programs are to call is the address that is set; while none is,
+// that by which the reader has come, with https where his browser says so.
+func TestPublicAddress(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "any")
+		request := s.Request("ada", http.StatusOK, "")
+		unset := s.Console(func(o *console.Options) { o.NoPublicURL, o.PublicURL = true, "http://127.0.0.1:8080" })
+		for _, c := range []struct {
+			handler    http.Handler
+			host, site string
+			want       string
+		}{
+			{b.Handler, "10.1.2.3:8080", "", consoletest.PublicURL},
+			{unset, "10.1.2.3:8080", "", "http://10.1.2.3:8080"},
+			{unset, "ai.example.com", "none", "https://ai.example.com"},
+			{unset, "ai.example.com:8443", "same-origin", "https://ai.example.com:8443"},
+			{unset, "localhost:8080", "none", "http://localhost:8080"},
+			{unset, "127.0.0.1:8080", "none", "http://127.0.0.1:8080"},
+			{unset, "[::1]:8080", "none", "http://[::1]:8080"},
+			{unset, `a"b$(id)`, "", "http://127.0.0.1:8080"},
+			{unset, "", "", "http://127.0.0.1:8080"},
+		} {
+			for path, below := range map[string]string{"/console/keys/" + k.ID: "/v1", "/console/models?id=sandbox-chat": "/v1",
+				"/console/playground": `"`, "/console/requests/" + request: "/v1"} {
+				r := httptest.NewRequest(http.MethodGet, path, nil)
+				r.Host = c.host
+				r.AddCookie(b.Cookies["tollgate"])
+				if c.site != "" {
+					r.Header.Set("Sec-Fetch-Site", c.site)
+				}
+				w := httptest.NewRecorder()
+				c.handler.ServeHTTP(w, r)
+				consoletest.Answer{ResponseRecorder: w}.Want(t, http.StatusOK, c.want+below)
 			}
 		}
 	})

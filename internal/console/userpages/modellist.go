@@ -32,7 +32,7 @@ const fewModels = 12
 // modelPage is one model: what it can do and what it costs.
 type modelPage struct {
 	ID     string
-	State  part.Badge
+	State  part.Group
 	Try    *part.Link // in the playground; nil: it is not open
 	Facts  part.Facts
 	Prices part.DataTable
@@ -54,7 +54,7 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 		if !ok || m.State == catalog.StateRetired {
 			return nil, fault.New(fault.NotFound, "There is no model with this id. It may have been retired.")
 		}
-		return c.showModel(m, prices.Of(m.ID)), nil
+		return c.showModel(v, m, prices.Of(m.ID)), nil
 	}
 	kind, name := v.Query("kind"), strings.TrimSpace(v.Query("name"))
 	there := 0
@@ -68,7 +68,7 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 			continue
 		}
 		shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Href: modelPath(m), Cells: []any{
-			m.ID, string(m.Kind), show.ModelState(m.State), show.ShortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
+			m.ID, string(m.Kind), show.ModelStanding(snapshot, m), show.ShortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
 	}
 	shown.Tabs = part.Tabs{Label: "Kinds", Items: []part.Tab{{Href: page.Base + "/models", Text: "All", Current: kind == ""}}}
 	for _, k := range []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo} {
@@ -121,9 +121,9 @@ func durations(m *catalog.Model) string {
 	return "any length"
 }
 
-func (c *console) showModel(m *catalog.Model, by money.Factor) page.Outgoing {
-	shown := modelPage{ID: m.ID, State: show.ModelState(m.State), Prices: pricesOf(m, by),
-		Codes: part.Snippets{ID: "use", Tabs: show.ModelSnippets(c.PublicURL, m)}}
+func (c *console) showModel(v *page.Visit, m *catalog.Model, by money.Factor) page.Outgoing {
+	shown := modelPage{ID: m.ID, State: show.ModelStanding(c.Catalog.Current(), m), Prices: pricesOf(m, by),
+		Codes: part.Snippets{ID: "use", Tabs: show.ModelSnippets(v.PublicURL(), m)}}
 	if m.State == catalog.StateOpen {
 		shown.Try = &part.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
 			Button: true, Main: true}
@@ -133,6 +133,9 @@ func (c *console) showModel(m *catalog.Model, by money.Factor) page.Outgoing {
 		if value != "" {
 			shown.Facts = append(shown.Facts, part.Fact{Name: name, Value: value})
 		}
+	}
+	if show.OnlyPlays(c.Catalog.Current(), m.ID) {
+		add("Sandbox", show.Sandbox)
 	}
 	if m.FreeDailyRequests > 0 {
 		add("Free", part.Thousands(m.FreeDailyRequests)+" requests of your account a UTC day")

@@ -3,6 +3,7 @@ package userpages_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,5 +74,74 @@ func TestModelsShowWhatTheAccountPays(t *testing.T) {
 		b.Get("/console/models").Want(t, http.StatusOK, input+" in", second+" per second")
 		b.Get("/console/models?id=sandbox-chat").Want(t, http.StatusOK, input+"<")
 		b.Get("/console/models?id=sandbox-video").Want(t, http.StatusOK, second+"<")
+	})
+}
+
+// withReal adds a model of a provider's to the scene's catalog, and one that both it and
+// the sandbox have.
+func withReal(t *testing.T, s *consoletest.Scene) {
+	t.Helper()
+	const models = `models:
+  - {id: sold, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}
+  - {id: both, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}
+`
+	const lines = `lines:
+  - {id: main, provider: openai, api_key: "${SET}", models: {sold: x, both: x}}
+  - {id: second, provider: sandbox, models: {both: sandbox-chat}}
+`
+	var text string
+	s.Update(func(tx *store.Tx) error {
+		doc, _, err := catalog.CurrentTx(tx)
+		if err == nil {
+			text = string(doc.YAML())
+		}
+		return err
+	})
+	text = regexp.MustCompile(`(?m)^models:\n`).ReplaceAllLiteralString(text, models)
+	text = regexp.MustCompile(`(?m)^lines:\n`).ReplaceAllLiteralString(text, lines)
+	doc, _, err := catalog.Parse([]byte(text), s.Options.Providers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Update(func(tx *store.Tx) error { _, err := catalog.ApplyTx(tx, doc); return err })
+	if err := s.Options.Catalog.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSandboxIsMarked: models that only play say so where they stand beside others.
+func TestSandboxIsMarked(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		withReal(t, s)
+		free := s.Key("ada", "any")
+		b, o := s.SignedIn("ada@example.com"), s.Operator()
+		const badge = `title="Made-up answers: no provider is asked.">sandbox</span>`
+		for path, b := range map[string]*consoletest.Browser{"/console/models": b, "/console/operator/catalog": o} {
+			page := b.Get(path).Body.String()
+			for id, plays := range map[string]bool{"sandbox-chat": true, "sold": false, "both": false} {
+				_, row, found := strings.Cut(page, ">"+id+"<")
+				if row, _, _ = strings.Cut(row, "</tr>"); !found || strings.Contains(row, badge) != plays {
+					t.Errorf("%s: %s is said to play: %v: %s", path, id, !plays, row)
+				}
+			}
+		}
+		b.Get("/console/models?id=sandbox-chat").Want(t, http.StatusOK, badge, "<dt>Sandbox</dt>")
+		if page := b.Get("/console/models?id=sold").Body.String(); strings.Contains(page, "Made-up") {
+			t.Errorf("a model of a provider's is said to play: %s", page)
+		}
+		b.Get("/console/playground").Want(t, http.StatusOK, ">sandbox-chat (sandbox)</option>", ">sold</option>")
+		plain := s.Key("ada", "plain")
+		s.Update(func(tx *store.Tx) error {
+			_, err := account.ChangeKeyTx(tx, plain.ID, func(k *account.KeySettings) error {
+				k.AllowedModels = []string{"sandbox-free"}
+				return nil
+			})
+			return err
+		})
+		for address, want := range map[string]string{"": "sandbox-free", "?key=" + free.ID: "both", "?kind=image": "sandbox-image",
+			"?model=sandbox-reasoner&key=" + plain.ID: "sandbox-reasoner"} {
+			b.Get("/console/playground"+address).Want(t, http.StatusOK, `<option value="`+want+`" selected>`)
+		}
 	})
 }

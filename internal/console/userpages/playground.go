@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
+	"tollgate/internal/console/show"
 	"tollgate/internal/job/gallery"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
@@ -56,7 +57,7 @@ const maxKeys = 200
 var olderKeys = fmt.Sprintf("the newest %d; older ones have their pages under Keys", maxKeys)
 
 func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
-	shown := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: c.PublicURL, Files: "image/png,image/jpeg,image/webp,image/gif"}
+	shown := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: v.PublicURL(), Files: "image/png,image/jpeg,image/webp,image/gif"}
 	model, key, prompt := v.Query("model"), v.Query("key"), v.Query("prompt")
 	var keys []account.Key
 	var more bool
@@ -130,22 +131,41 @@ func samplePrompts(kinds ...catalog.Kind) part.Tabs {
 func (c *console) choices(shown *playgroundPage, keys []account.Key, model, key string) error {
 	shown.Model = part.FormField{Name: "model", Label: "Model", Kind: part.Choice}
 	shown.Key = part.FormField{Name: "key", Label: "Paid with the key", Kind: part.Choice}
+	var allowed []string // of the key that is chosen
+	for _, k := range keys {
+		if k.Ledger.Limits.Disabled {
+			continue
+		}
+		label := k.Hint
+		if k.Name != "" {
+			label = k.Name + " " + k.Hint
+		}
+		if len(shown.Key.Options) == 0 || k.ID == key {
+			allowed = k.AllowedModels
+		}
+		shown.Key.Options = append(shown.Key.Options, part.Option{Value: k.ID, Label: label, On: k.ID == key})
+	}
 	var models []tried
-	for _, m := range c.Catalog.Current().Models() {
-		if m.Kind != shown.Kind || m.State != catalog.StateOpen {
+	now := c.offer()
+	fits := func(m *catalog.Model) bool { return m.Kind == shown.Kind && m.State == catalog.StateOpen }
+	if m, ok := now.Catalog.Model(model); !ok || !fits(m) {
+		if m = now.First(func(m *catalog.Model) bool { return fits(m) && show.Allows(allowed, m) }); m == nil {
+			m = now.First(fits)
+		}
+		if m != nil {
+			model = m.ID
+		}
+	}
+	for _, m := range now.Catalog.Models() {
+		if !fits(m) {
 			continue
 		}
 		models = append(models, triedOf(m))
-		shown.Model.Options = append(shown.Model.Options, part.Option{Value: m.ID, Label: m.ID, On: m.ID == model})
-	}
-	for _, k := range keys {
-		if !k.Ledger.Limits.Disabled {
-			label := k.Hint
-			if k.Name != "" {
-				label = k.Name + " " + k.Hint
-			}
-			shown.Key.Options = append(shown.Key.Options, part.Option{Value: k.ID, Label: label, On: k.ID == key})
+		label := m.ID
+		if show.OnlyPlays(now.Catalog, m.ID) {
+			label += " (sandbox)"
 		}
+		shown.Model.Options = append(shown.Model.Options, part.Option{Value: m.ID, Label: label, On: m.ID == model})
 	}
 	switch {
 	case len(models) == 0:

@@ -51,7 +51,7 @@ func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
 	}
 	shown := requestPage{State: show.Status(r.Status, r.Code), Receipt: show.Bill(r, model), Timeline: timelineOf(r), Times: timesOf(r),
 		Copy:  part.Copying{ID: "request", Label: "Request id", Value: r.ID},
-		Codes: part.Snippets{ID: "code", Tabs: show.CallSnippets(c.PublicURL, r.Endpoint, r.Model, notKept)}}
+		Codes: part.Snippets{ID: "code", Tabs: show.CallSnippets(v.PublicURL(), r.Endpoint, r.Model, notKept)}}
 	shown.Meaning = meaningOf(r)
 	shown.Facts = factsOf(r, key)
 	return page.Whole{Name: "request", Title: "Request " + r.ID, Main: shown}, nil

@@ -20,6 +20,7 @@ import (
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/job"
+	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/webhook"
 )
@@ -36,13 +37,15 @@ type Options struct {
 	Entrance  *account.Entrance
 	// Catalog is this node's watcher.
 	Catalog *catalog.Watcher
+	// Lines tells how the lines do on this node.
+	Lines func() []line.Status
 	// Jobs, Webhooks and Media are those of this node.
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
 	Media    *media.Store
 	// ServeAs answers a request to the API with a key of an account (api.Door).
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
-	// PublicURL is the base address that users see.
+	// PublicURL is the base address that users see; pages name that of Visit.PublicURL.
 	PublicURL string
 }
 

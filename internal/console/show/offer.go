@@ -1,0 +1,103 @@
+package show
+
+import (
+	"slices"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/part"
+	"tollgate/internal/line"
+	"tollgate/internal/line/health"
+)
+
+// Offer is what is sold, and how its lines do on this node.
+type Offer struct {
+	Catalog *catalog.Snapshot
+	Lines   []line.Status
+}
+
+// How much can be expected of a model, from nothing. A line of a provider's that is out for
+// a while comes before one that plays: nobody is to take what that makes up for the service.
+const (
+	answersNever = iota // no line of it is asked until somebody does something about it
+	playsLater
+	playsNow
+	answersLater
+	answersNow
+)
+
+// First is the first open model that fits and of which most can be expected now; nil: none
+// fits.
+func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
+	best := -1
+	for _, m := range o.Catalog.Models() {
+		if m.State != catalog.StateOpen || !fits(m) {
+			continue
+		}
+		if expected := o.expected(m); expected > best {
+			first, best = m, expected
+		}
+	}
+	return first
+}
+
+// expected is what the best of a model's lines promises.
+func (o Offer) expected(m *catalog.Model) int {
+	most := answersNever
+	for _, l := range o.Catalog.Lines(m.ID) {
+		expected := o.ofLine(l, m.ID)
+		if expected != answersNever && Plays(l) {
+			expected -= answersLater - playsLater
+		}
+		most = max(most, expected)
+	}
+	return most
+}
+
+func (o Offer) ofLine(l *catalog.Line, model string) int {
+	if l.Out != "" {
+		return answersNever
+	}
+	i := slices.IndexFunc(o.Lines, func(s line.Status) bool { return s.Line == l.ID })
+	if i < 0 {
+		return answersNow // nothing is held against it
+	}
+	switch s := o.Lines[i]; s.State {
+	case health.StateInService, health.StateHalfOpen, health.StateCooling:
+		if slices.ContainsFunc(s.ModelsOut, func(p health.PartOut) bool { return p.Model == model }) {
+			return answersLater
+		}
+		return answersNow
+	case health.StateCircuitOpen:
+		return answersLater
+	}
+	return answersNever
+}
+
+// Allows tells whether the models that a key allows, none being all, have a model among them.
+func Allows(allowed []string, m *catalog.Model) bool {
+	return len(allowed) == 0 || slices.Contains(allowed, m.ID)
+}
+
+// sandboxProvider is that of lines which only play.
+const sandboxProvider = "sandbox"
+
+// Plays tells whether a line only plays: what it answers is made up.
+func Plays(l *catalog.Line) bool { return l.Provider == sandboxProvider }
+
+// OnlyPlays tells whether all lines of a model do, of which it has some.
+func OnlyPlays(s *catalog.Snapshot, model string) bool {
+	lines := s.Lines(model)
+	return len(lines) > 0 && !slices.ContainsFunc(lines, func(l *catalog.Line) bool { return !Plays(l) })
+}
+
+// Sandbox says in full what OnlyPlays says of a model.
+const Sandbox = "Made-up answers: no provider is asked."
+
+// ModelStanding is whether a model is open, and whether it only plays.
+func ModelStanding(s *catalog.Snapshot, m *catalog.Model) part.Group {
+	standing := part.Group{ModelState(m.State)}
+	if OnlyPlays(s, m.ID) {
+		standing = append(standing, part.Badge{Word: "sandbox", Title: Sandbox})
+	}
+	return standing
+}
