@@ -103,7 +103,7 @@ func (o Options) sections() (all []page.Section) {
 	if o.Side != Operators {
 		all = append(all, userpages.Section(userpages.Options{Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance, Catalog: o.Catalog,
 			Lines: func() []line.Status { return o.Lines.Statuses() },
-			Jobs:  o.Jobs, Webhooks: o.Webhooks, Media: o.Media, ServeAs: o.ServeAs, PublicURL: o.PublicURL}))
+			Jobs:  o.Jobs, Webhooks: o.Webhooks, Media: o.Media, ServeAs: o.ServeAs}))
 	}
 	if o.Side != Users {
 		all = append(all, operatorpages.Section(operatorpages.Options{DB: o.DB, Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance,

@@ -199,5 +199,8 @@ func TestPublicAddress(t *testing.T) {
 				consoletest.Answer{ResponseRecorder: w}.Want(t, http.StatusOK, c.want+below)
 			}
 		}
+		b.Handler = unset
+		b.Post("/console/settings/users", "email", "carl@example.com", "password", "").Want(t, http.StatusOK,
+			"https://console.example/console/link#", "Later you sign in at https://console.example/console as carl@example.com")
 	})
 }

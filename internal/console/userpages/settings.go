@@ -201,7 +201,7 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 				return err
 			}
 			l, token, err := account.MakeLinkTx(tx, u.ID)
-			link = new(operator.LinkAt(c.PublicURL, l, token))
+			link = new(operator.LinkAt(v.PublicURL(), l, token))
 			return err
 		})
 	}
@@ -213,7 +213,7 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 	}
 	if link != nil {
 		return page.Whole{Name: "invitation", Title: "User added", Main: invitationPage{User: link.User.Email,
-			Link: show.LinkToCopy(*link), Text: show.LinkLetter(c.PublicURL, *link)}}, nil
+			Link: show.LinkToCopy(*link), Text: show.LinkLetter(v.PublicURL(), *link)}}, nil
 	}
 	return page.To("/settings", "added"), nil
 }

@@ -45,8 +45,6 @@ type Options struct {
 	Media    *media.Store
 	// ServeAs answers a request to the API with a key of an account (api.Door).
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
-	// PublicURL is the base address that users see; pages name that of Visit.PublicURL.
-	PublicURL string
 }
 
 // console answers the pages.
