@@ -10,6 +10,9 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // openTerminal makes a terminal: the person's side and the command's.
@@ -65,7 +68,18 @@ func TestTerminal(t *testing.T) {
 	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	id, _ := must(t, dir, "account", "create", "--name", "Söhne \u202e", "--email", "a@example.com")["id"].(string)
+	id, _ := must(t, dir, "account", "create", "--name", "Söhne", "--email", "a@example.com")["id"].(string)
+	// A former version took any name.
+	db := storetest.Open(t, "sqlite:"+filepath.Join(dir, "data", "tollgate.db"), store.Options{})
+	if err := db.Update(t.Context(), func(tx *store.Tx) error {
+		changed, err := tx.Exec(`UPDATE account SET name = $1 WHERE id = $2`, "Söhne \u202e", id)
+		if changed != 1 {
+			t.Errorf("%d rows changed", changed)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	must(t, dir, "account", "create", "--name", "b")
 	must(t, dir, "account", "credit", id, "12.5")
 	must(t, dir, "account", "credit", id, "0.0125", "--note", strings.Repeat("long ", 30))

@@ -68,7 +68,7 @@ type Opening struct {
 // wrong with it: of each field a fault, joined. CreateTx does the same.
 func (o *Opening) Check() error {
 	var name, email, factor error
-	o.Name, name = checkName("name", o.Name)
+	o.Name, name = checkName("name", o.Name, "")
 	if o.Email != "" {
 		o.Email, email = ParseEmail(o.Email)
 	} else if o.PasswordHash != "" {
@@ -182,18 +182,18 @@ type Patch struct {
 	Prices   *map[string]money.Factor // all of them
 }
 
-// Check brings the texts of a patch in canonical form, or says what is wrong with it: of
-// each field a fault, joined. ChangeTx does the same.
-func (c *Patch) Check() error {
+// Check brings the texts of a patch of an account in canonical form, or says what is wrong
+// with it: of each field a fault, joined. ChangeTx does the same.
+func (c *Patch) Check(a Account) error {
 	var faults [5]error
 	if c.Name != nil {
 		var name string
-		name, faults[0] = checkName("name", *c.Name)
+		name, faults[0] = checkName("name", *c.Name, a.Name)
 		c.Name = &name
 	}
 	if c.Note != nil {
 		var note string
-		note, faults[1] = checkNote(*c.Note)
+		note, faults[1] = checkNote(*c.Note, a.Note)
 		c.Note = &note
 	}
 	if c.Floor != nil {
@@ -212,10 +212,11 @@ func (c *Patch) Check() error {
 // all its keys: tell the key cache with Keys.ForgetAccount after the commit. What
 // is admitted after a change of its prices is billed by the new ones, on all nodes.
 func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
-	if err := c.Check(); err != nil {
+	a, err := GetTx(tx, account)
+	if err != nil {
 		return Account{}, err
 	}
-	if _, err := GetTx(tx, account); err != nil {
+	if err := c.Check(a); err != nil {
 		return Account{}, err
 	}
 	if c.Name != nil {

@@ -77,7 +77,7 @@ func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance
 // time to wait after too many failures, before anything is hashed; 503 where too
 // many wait.
 func (e *Entrance) Password(ctx context.Context, email, password string, from netip.Addr) (User, error) {
-	if canonical, err := ParseEmail(email); err == nil {
+	if canonical, err := readEmail(email); err == nil {
 		email = canonical
 	}
 	var user User

@@ -38,6 +38,8 @@ type KeySettings struct {
 	TotalLimit    *money.Amount // over the key's life, not negative; nil: no limit
 	AllowedModels []string      // nil: all; see ParseAllowedModels
 	AllowedIPs    []string      // nil: all; see ParseAllowedIPs
+
+	was string // the name that the key has already
 }
 
 // keyFacts is a key's checked settings.
@@ -58,7 +60,7 @@ func (s KeySettings) Check() error {
 // check decides whether settings are allowed and brings them in canonical form.
 func (s KeySettings) check() (f keyFacts, err error) {
 	var name, models, ips, rpm, daily, total error
-	f.name, name = checkLabel("name", s.Name)
+	f.name, name = checkLabel("name", s.Name, s.was)
 	f.models, models = ParseAllowedModels(s.AllowedModels)
 	f.ips, ips = ParseAllowedIPs(s.AllowedIPs)
 	if s.RPM != nil && (*s.RPM < 1 || *s.RPM > maxRPM) {
@@ -79,7 +81,7 @@ func (s KeySettings) check() (f keyFacts, err error) {
 func (k Key) settings() KeySettings {
 	l := k.Ledger.Limits
 	return KeySettings{Name: k.Name, Disabled: l.Disabled, RPM: l.RPM, DailyBudget: l.DailyBudget, TotalLimit: l.TotalLimit,
-		AllowedModels: k.AllowedModels, AllowedIPs: ShowIPs(k.AllowedIPs)}
+		AllowedModels: k.AllowedModels, AllowedIPs: ShowIPs(k.AllowedIPs), was: k.Name}
 }
 
 // CreateKeyTx makes a key for an account and returns it with its secret, which

@@ -16,17 +16,18 @@ const (
 	maxEmail = 254  // bytes of an address (RFC 5321, path length)
 )
 
-// checkName returns a required name without surrounding blanks.
-func checkName(param, name string) (string, error) {
-	name, err := checkLabel(param, name)
+// checkName returns a required name without surrounding blanks. was: as checkLabel.
+func checkName(param, name, was string) (string, error) {
+	name, err := checkLabel(param, name, was)
 	if err == nil && name == "" {
 		err = fault.At(fault.InvalidRequest, param, "%s is required: give it a name that people recognise.", param)
 	}
 	return name, err
 }
 
-// checkLabel returns a name that may be empty, without surrounding blanks.
-func checkLabel(param, name string) (string, error) {
+// checkLabel returns a name that may be empty, without surrounding blanks. One that is
+// stored already (was) may have unseen characters, which former versions took.
+func checkLabel(param, name, was string) (string, error) {
 	name = strings.TrimSpace(name)
 	if utf8.RuneCountInString(name) > maxName {
 		return "", fault.At(fault.InvalidRequest, param, "%s must have at most %d characters.", param, maxName)
@@ -34,23 +35,62 @@ func checkLabel(param, name string) (string, error) {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return "", fault.At(fault.InvalidRequest, param, "%s must be one line of text without control characters.", param)
 	}
-	return name, nil
+	if name == was {
+		return name, nil
+	}
+	return name, CheckSeen(param, name)
 }
 
 // checkNote returns a text of several lines, which may be empty, without
-// surrounding blanks.
-func checkNote(note string) (string, error) {
+// surrounding blanks. was: as checkLabel.
+func checkNote(note, was string) (string, error) {
 	note = strings.TrimSpace(strings.ReplaceAll(note, "\r\n", "\n"))
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 	if utf8.RuneCountInString(note) > maxNote || !utf8.ValidString(note) || strings.ContainsFunc(note, control) {
 		return "", fault.At(fault.InvalidRequest, "note", "note must have at most %d characters, without control characters.", maxNote)
 	}
-	return note, nil
+	if note == was {
+		return note, nil
+	}
+	return note, CheckSeen("note", note)
+}
+
+// Unseen tells whether a character shows nothing and changes how others are read: it turns
+// their direction, ends their line or hides between them. The two that join and part the
+// letters of scripts, and the pictures of emoji, are none.
+func Unseen(r rune) bool {
+	const parts, joins = '\u200c', '\u200d'
+	return r != parts && r != joins && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// CheckSeen refuses a text that people read where it has an unseen character, with which
+// it can look like another one.
+func CheckSeen(param, text string) error {
+	at := strings.IndexFunc(text, Unseen)
+	if at < 0 {
+		return nil
+	}
+	r, _ := utf8.DecodeRuneInString(text[at:])
+	return fault.At(fault.InvalidRequest, param, "%s has a character that nobody sees (%U), with which a text can look like another one. "+
+		"Delete it, or type the text by hand: pasting may bring it along.", param, r)
 }
 
 // ParseEmail returns the canonical form of an email address: a bare
 // `local@domain`, in lower case. It does not ask whether mail arrives there.
 func ParseEmail(text string) (string, error) {
+	email, err := readEmail(text)
+	if err == nil {
+		err = CheckSeen("email", email)
+	}
+	if err != nil {
+		return "", err
+	}
+	return email, nil
+}
+
+// readEmail is ParseEmail of what is compared with addresses that are stored: former
+// versions took unseen characters.
+func readEmail(text string) (string, error) {
 	bad := fault.At(fault.InvalidRequest, "email", "email must be a plain address like name@example.com, at most %d bytes.", maxEmail)
 	text = strings.ToLower(strings.TrimSpace(text))
 	if len(text) > maxEmail || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {

@@ -1,10 +1,15 @@
 package account
 
 import (
+	"maps"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 func TestParseEmail(t *testing.T) {
@@ -25,6 +30,10 @@ func TestParseEmail(t *testing.T) {
 		{"ada@.example.com", ""},
 		{"ada@[192.0.2.1]", ""},
 		{"ada\x00@example.com", ""},
+		{"ada\u202e@example.com", ""},
+		{"a\u00adda@example.com", ""},
+		{"ada@exam\u200bple.com", ""},
+		{"ada@example.com\ufeff", ""},
 		{strings.Repeat("a", 65) + "@example.com", ""},
 		{"a@" + strings.Repeat("b", 260), ""},
 	}
@@ -52,6 +61,133 @@ func FuzzParseEmail(f *testing.F) {
 		}
 		if strings.ContainsAny(got, "\x00\r\n ") {
 			t.Errorf("%q became %q", text, got)
+		}
+	})
+}
+
+// TestUnseenCharacters: what turns, parts or hides is refused wherever people name a
+// thing; what scripts and emoji need is not.
+func TestUnseenCharacters(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		text   string
+		unseen string // as the refusal names it; empty: the text is good
+	}{
+		{"Ada & Søn, Łódź 東京 \u0645\u0631\u062d\u0628\u0627 \u05e9\u05dc\u05d5\u05dd", ""},
+		{"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", ""}, // Persian, with a ZWNJ
+		{"\u0915\u094d\u200d\u0937", ""},                         // Hindi, with a ZWJ
+		{"\U0001f469\u200d\U0001f4bb \u2764\ufe0f", ""},          // emoji
+		{"a\u00a0b\u3000c", ""},                                  // blanks that are seen
+		{"safe\u202egpj.exe", "U+202E"},                          // right-to-left override
+		{"a\u202ab\u202c", "U+202A"},                             // left-to-right embedding
+		{"a\u2066b\u2069", "U+2066"},                             // isolates
+		{"a\u200fb", "U+200F"},                                   // right-to-left mark
+		{"a\u061cb", "U+061C"},                                   // Arabic letter mark
+		{"a\u200bb", "U+200B"},                                   // zero-width space
+		{"a\u2060b", "U+2060"},                                   // word joiner
+		{"\ufeffa", "U+FEFF"},                                    // byte order mark
+		{"a\u00adb", "U+00AD"},                                   // soft hyphen
+		{"a\U000e0041b", "U+E0041"},                              // tag
+		{"a\u2028b", "U+2028"},                                   // line separator
+		{"a\u2029b", "U+2029"},                                   // paragraph separator
+		{"\u0645\u200c\u0645\u2067", "U+2067"},                   // not the first that is no letter
+	}
+	for _, test := range tests {
+		label := func(check func() error, param string) {
+			t.Helper()
+			err := check()
+			if test.unseen == "" {
+				if err != nil {
+					t.Errorf("%q: %v", test.text, err)
+				}
+				return
+			}
+			wantFault(t, err, fault.InvalidRequest, param)
+			if !strings.Contains(fault.Of(err).Message, "("+test.unseen+")") || !strings.Contains(fault.Of(err).Message, "Delete it") {
+				t.Errorf("%q: it says %s", test.text, fault.Of(err).Message)
+			}
+		}
+		label(func() error { return (&Opening{Name: test.text}).Check() }, "name")
+		label(func() error { return (&Patch{Name: &test.text}).Check(Account{}) }, "name")
+		label(func() error { return KeySettings{Name: test.text}.Check() }, "name")
+		note := "first\n" + test.text + "\tlast"
+		label(func() error { return (&Patch{Note: &note}).Check(Account{}) }, "note")
+	}
+}
+
+// TestUnseenCharactersOfFormerVersions: rows that have them are read, listed and changed
+// in all else.
+func TestUnseenCharactersOfFormerVersions(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const name, note, email = "safe\u202egpj", "a\u200bb\nc", "ada\u200b@example.com"
+		passwords := NewPasswords()
+		hash, err := passwords.Hash(t.Context(), "right horse")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
+		k := createKey(t, db, a.ID, KeySettings{Name: "k"})
+		last := createKey(t, db, a.ID, KeySettings{Name: "last"})
+		u := update(t, db, func(tx *store.Tx) (User, error) {
+			u, err := CreateUserTx(tx, a.ID, SignIn{Email: "ada@example.com", PasswordHash: hash})
+			for text, args := range map[string][]any{
+				`UPDATE account SET name = $1, note = $2, email = $3 WHERE id = $4`: {name, note, email, a.ID},
+				`UPDATE api_key SET name = $1 WHERE id = $2`:                        {name, k.ID},
+				`UPDATE account_user SET email = $1 WHERE id = $2`:                  {email, u.ID},
+			} {
+				if _, err := tx.Exec(text, args...); err != nil {
+					return u, err
+				}
+			}
+			return u, err
+		})
+		first, more := listAccounts(t, db, "", 1)
+		rest, _ := listAccounts(t, db, first[0].ID, 1)
+		names := map[string]string{first[0].ID: first[0].Name, rest[0].ID: rest[0].Name}
+		if !more || !maps.Equal(names, map[string]string{a.ID: name, b.ID: "b"}) {
+			t.Errorf("listed %+v, then %+v", first, rest)
+		}
+		keys := update(t, db, func(tx *store.Tx) ([]Key, error) { list, _, err := ListKeysTx(tx, a.ID, "", 10); return list, err })
+		names = map[string]string{}
+		for _, key := range keys {
+			names[key.ID] = key.Name
+		}
+		if !maps.Equal(names, map[string]string{k.ID: name, last.ID: "last"}) {
+			t.Errorf("listed %+v", keys)
+		}
+
+		// What is sent back as it was, as a form does, is no change.
+		floor := -money.USD
+		changed := update(t, db, func(tx *store.Tx) (Account, error) {
+			return ChangeTx(tx, a.ID, Patch{Name: ptr(name), Note: ptr(note), Floor: &floor, Disabled: ptr(false)})
+		})
+		if changed.Name != name || changed.Note != note || changed.Money.Floor != floor {
+			t.Errorf("changed to %+v", changed)
+		}
+		off := update(t, db, func(tx *store.Tx) (Key, error) {
+			return ChangeKeyTx(tx, k.ID, func(s *KeySettings) error {
+				s.Disabled = true
+				return s.Check()
+			})
+		})
+		if !off.Ledger.Limits.Disabled || off.Name != name {
+			t.Errorf("changed to %+v", off)
+		}
+		_, err = try(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Name: ptr(name)}) })
+		wantFault(t, err, fault.InvalidRequest, "name")
+		_, err = try(t, db, func(tx *store.Tx) (Key, error) {
+			return ChangeKeyTx(tx, k.ID, func(s *KeySettings) error { s.Name = "other\u202e"; return nil })
+		})
+		wantFault(t, err, fault.InvalidRequest, "name")
+
+		e, from := NewEntrance(db, passwords, nil), netip.MustParseAddr("192.0.2.1")
+		if got, err := e.Password(t.Context(), " ADA\u200b@example.com", "right horse", from); err != nil || got.ID != u.ID {
+			t.Errorf("signed in as %+v, %v", got, err)
+		}
+		barred := update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, UserChange{Disabled: ptr(true)}) })
+		if barred.Email != email || !barred.Disabled {
+			t.Errorf("changed to %+v", barred)
 		}
 	})
 }

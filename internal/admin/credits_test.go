@@ -99,8 +99,9 @@ func TestCreditFaults(t *testing.T) {
 			`{}`: "usd", `{"usd":null}`: "usd", `{"usd":0}`: "usd", `{"usd":"-0.0"}`: "usd", `{"usd":"five"}`: "usd", `{"usd":true}`: "usd",
 			`{"usd":1e-10}`: "usd", `{"usd":1e99}`: "usd", `{"usd":1000000001}`: "usd", `{"usd":"0x10"}`: "usd", `{"usd":"1_0"}`: "usd",
 			`{"usd":1,"note":" code code_019a"}`: "note", `{"usd":1,"note":5}`: "note",
-			`{"usd":1,"note":"a\nb"}`: "note", `{"usd":1,"note":"` + strings.Repeat("x", 501) + `"}`: "note",
-			`{"usd":1,"amount":1}`: "amount",
+			`{"usd":1,"note":"a\nb"}`: "note", `{"usd":1,"note":"paid\u202e1043"}`: "note", `{"usd":1,"note":"a\u2028b"}`: "note",
+			`{"usd":1,"note":"` + strings.Repeat("x", 501) + `"}`: "note",
+			`{"usd":1,"amount":1}`:                                "amount",
 		} {
 			o.do("POST", "/accounts/"+id+"/credits", body).wantFault(fault.InvalidRequest, param)
 		}

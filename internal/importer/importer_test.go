@@ -237,6 +237,21 @@ func TestLimitsOfLiteLLM(t *testing.T) {
 	}
 }
 
+// TestNamesAreWhatIsSeenOfThem: names of a source lose the characters that nobody sees,
+// which accounts and keys do not take.
+func TestNamesAreWhatIsSeenOfThem(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"safe\u202egpj": "safegpj", "\ufeffAda\u200b": "Ada", "a\u2028b\tc": "a b c",
+		"\u0915\u094d\u200d\u0937": "\u0915\u094d\u200d\u0937", "\u200b": "user 7",
+	} {
+		name := nameOr(text, "", "7")
+		if err := (&account.Opening{Name: name}).Check(); name != want || err != nil {
+			t.Errorf("%q became %q, %v", text, name, err)
+		}
+	}
+}
+
 // TestRepetitionsMakeNothingTwice, on both databases: the books stay clean, what is new
 // in the source is added, and the balance of who was there is not touched.
 func TestRepetitionsMakeNothingTwice(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"tollgate/internal/account"
 	"tollgate/internal/store"
 )
 
@@ -136,11 +137,14 @@ func nameOf(source string) string {
 	return filepath.Base(source)
 }
 
-// oneLine makes one line of a text.
+// oneLine makes one line of a text, of what is seen of it.
 func oneLine(text string) string {
 	clean := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		switch {
+		case unicode.IsControl(r), unicode.IsSpace(r):
 			return ' '
+		case account.Unseen(r):
+			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))

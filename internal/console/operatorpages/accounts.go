@@ -250,7 +250,7 @@ func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
 			floor = new(money.Amount)
 		}
 		patch := account.Patch{Name: &name, Floor: floor}
-		if err := errors.Join(err, patch.Check()); err != nil {
+		if err := errors.Join(err, patch.Check(a)); err != nil {
 			return err
 		}
 		return c.patchAccount(v, patch)

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/store"
 )
 
 // TestNoteOfAnAccount: operators keep it, the log says who did, and its users do not
@@ -30,6 +31,29 @@ func TestNoteOfAnAccount(t *testing.T) {
 		}
 		b.Post(path+"/note", "note", "").Want(t, http.StatusSeeOther)
 		b.Get(path+"?view=log").Want(t, http.StatusOK, "first → none")
+	})
+}
+
+// TestAccountWithUnseenCharacters: the forms of an account that has them from a former
+// version change the rest of it, and bring in no more.
+func TestAccountWithUnseenCharacters(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		const name, note = "a\u200bda", "safe\u202egpj\nend"
+		b, id := s.Operator(), s.Accounts["ada"].ID
+		path := "/console/operator/accounts/" + id
+		b.Post(path, "name", name, "overdraft_floor_usd", "0").Want(t, http.StatusUnprocessableEntity,
+			"Name has a character that nobody sees (U&#43;200B)")
+		b.Post(path+"/note", "note", note).Want(t, http.StatusUnprocessableEntity, "Note has a character that nobody sees (U&#43;202E)")
+		s.Update(func(tx *store.Tx) error {
+			_, err := tx.Exec(`UPDATE account SET name = $1, note = $2 WHERE id = $3`, name, note, id)
+			return err
+		})
+		b.Get("/console/operator/accounts").Want(t, http.StatusOK, name)
+		b.Post(path, "name", name, "overdraft_floor_usd", "-3").Want(t, http.StatusSeeOther, "done=changed")
+		b.Post(path+"/note", "note", strings.ReplaceAll(note, "\n", "\r\n")).Want(t, http.StatusSeeOther, "done=changed")
+		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
+		b.Get(path).Want(t, http.StatusOK, name, "gpj\nend", `value="-3"`)
 	})
 }
 

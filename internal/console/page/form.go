@@ -32,7 +32,18 @@ func (v *Visit) Blank() error { return v.Read(&part.Inputs{}) }
 func (v *Visit) Typed(want string) (bool, error) {
 	form := part.Inputs{Fields: []part.FormField{{Name: "typed", Label: "The name"}}}
 	err := v.Read(&form)
-	return err == nil && strings.TrimSpace(form.Field("typed").Value) == want, err
+	typed := strings.TrimSpace(form.Field("typed").Value)
+	return err == nil && (typed == want || typed != "" && seen(typed) == seen(want)), err
+}
+
+// seen is what a reader can type of a name: stored ones may have unseen characters.
+func seen(name string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if account.Unseen(r) {
+			return -1
+		}
+		return r
+	}, name))
 }
 
 // ReadLong is Read for a form that may have as many bytes as limit says.

@@ -81,6 +81,28 @@ func TestKeyLife(t *testing.T) {
 	})
 }
 
+// TestKeyWithUnseenCharacters: a name is refused that has them; a key that has one from a
+// former version is shown, changed, and deleted by what can be typed of it.
+func TestKeyWithUnseenCharacters(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		const name = "back\u202eend"
+		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "backend")
+		path := "/console/keys/" + k.ID
+		b.Post(path, "name", name).Want(t, http.StatusUnprocessableEntity, "Name has a character that nobody sees (U&#43;202E)", "aria-invalid")
+		s.Update(func(tx *store.Tx) error {
+			_, err := tx.Exec(`UPDATE api_key SET name = $1 WHERE id = $2`, name, k.ID)
+			return err
+		})
+		b.Get("/console/keys").Want(t, http.StatusOK, name)
+		b.Get(path).Want(t, http.StatusOK, `value="`+name+`"`)
+		b.Post(path, "name", name, "rpm", "7").Want(t, http.StatusSeeOther, "done=saved")
+		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
+		b.Post(path+"/delete", "typed", "backened").Want(t, http.StatusUnprocessableEntity, "was not deleted")
+		b.Post(path+"/delete", "typed", "backend").Want(t, http.StatusSeeOther, "done=deleted")
+	})
+}
+
 // TestAnothersKeyIsNotThere: an unknown id and another account's are the same
 // answer.
 func TestAnothersKeyIsNotThere(t *testing.T) {
