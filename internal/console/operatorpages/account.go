@@ -247,9 +247,6 @@ func deliveriesTable(list []webhook.Delivery) part.DataTable {
 }
 
 func (c *console) resendDelivery(v *page.Visit) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
 	d, err := operator.Resend(v.Context(), c.DB, c.Webhooks, show.By(v), v.PathID())
 	if err != nil {
 		return nil, err

@@ -300,9 +300,6 @@ func (c *console) enableAccount(v *page.Visit) (page.Outgoing, error) {
 }
 
 func (c *console) switchAccount(v *page.Visit, disabled bool, done string) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
 	if err := c.patchAccount(v, account.Patch{Disabled: &disabled}); err != nil {
 		return nil, err
 	}

@@ -136,9 +136,6 @@ func (p *booksPart) lastRun(o operator.AuditOutcome) {
 }
 
 func (c *console) runAudit(v *page.Visit) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
 	begun, err := c.Audits.Begin(v.Context(), show.By(v))
 	if err != nil {
 		return nil, err

@@ -216,9 +216,6 @@ func textsTable(codes []account.RedeemCode, texts []string) part.DataTable {
 }
 
 func (c *console) voidCode(v *page.Visit) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
 	if err := v.Update(func(tx *store.Tx) error {
 		_, err := operator.VoidCodeTx(tx, show.By(v), v.PathID())
 		return err

@@ -260,9 +260,6 @@ func tracedTable(list []row.TracedAttempt) part.DataTable {
 }
 
 func (c *console) cancelJob(v *page.Visit) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
 	if err := operator.CancelJob(v.Context(), c.Jobs, show.By(v), v.PathID()); err != nil {
 		return nil, noJob(err)
 	}

@@ -129,9 +129,6 @@ func (c *console) enableKey(v *page.Visit) (page.Outgoing, error) {
 }
 
 func (c *console) switchKey(v *page.Visit, disabled bool, done string) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
 	if err := c.editKey(v, func(s *account.KeySettings) error { s.Disabled = disabled; return nil }); err != nil {
 		return nil, err
 	}

@@ -330,9 +330,6 @@ func (c *console) resumeLine(v *page.Visit) (page.Outgoing, error) {
 func (c *console) decideLine(
 	v *page.Visit, decide func(*store.Tx, operator.Actor, catalog.LineSpec) (line.Status, error), done string,
 ) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
 	var spec catalog.LineSpec
 	if err := v.View(func(tx *store.Tx) (err error) {
 		spec, err = operator.LineTx(tx, v.PathID())

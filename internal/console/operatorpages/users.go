@@ -81,9 +81,6 @@ func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
 // linkUser makes a link for a user and shows it in this very answer. Sent again, it
 // makes another, and the one before is void.
 func (c *console) linkUser(v *page.Visit) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
 	var link operator.SentLink
 	if err := v.Update(func(tx *store.Tx) (err error) {
 		link, err = operator.MakeLinkTx(tx, show.By(v), c.PublicURL, v.PathID())
@@ -98,9 +95,6 @@ func (c *console) disableUser(v *page.Visit) (page.Outgoing, error) { return c.s
 func (c *console) enableUser(v *page.Visit) (page.Outgoing, error)  { return c.switchUser(v, false) }
 
 func (c *console) switchUser(v *page.Visit, disabled bool) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
 	if disabled && v.PathID() == v.Session.User.ID {
 		return nil, fault.New(fault.PermissionDenied, "You cannot disable yourself. Another operator can.")
 	}
@@ -116,9 +110,6 @@ func (c *console) switchUser(v *page.Visit, disabled bool) (page.Outgoing, error
 
 // endFactor turns the second factor of a user off who has lost it.
 func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
-		return nil, err
-	}
 	if v.PathID() == v.Session.User.ID {
 		return nil, fault.New(fault.PermissionDenied, "Your own second factor is turned off in your settings, with a code.")
 	}
