@@ -17,6 +17,7 @@ type User struct {
 	Account   string
 	Email     string // canonical, unique among all users
 	Disabled  bool   // may not sign in
+	Barred    bool   // was disabled by an operator: no colleague enables or deletes it
 	Operator  bool   // sees the operator's part of the console
 	CreatedMS int64
 	FactorMS  int64 // since when its sign-ins ask for a second factor; 0: they do not
@@ -29,11 +30,11 @@ type User struct {
 type SignIn struct {
 	Email        string
 	PasswordHash string // from Passwords.Hash; empty: none yet, see MakeLinkTx
-	Disabled     bool
+	Disabled     bool   // by an operator
 	Operator     bool
 }
 
-const userColumns = `id, account, email, disabled, operator, created_ms, totp_since_ms, password = '` + noPassword + `'`
+const userColumns = `id, account, email, disabled, disabled * barred, operator, created_ms, totp_since_ms, password = '` + noPassword + `'`
 
 func scanUser(scan func(...any) error) (u User, err error) {
 	err = scan(u.columns()...)
@@ -42,7 +43,7 @@ func scanUser(scan func(...any) error) (u User, err error) {
 
 // columns is where userColumns go.
 func (u *User) columns() []any {
-	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Operator, &u.CreatedMS, &u.FactorMS, &u.NoPassword}
+	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Operator, &u.CreatedMS, &u.FactorMS, &u.NoPassword}
 }
 
 // CreateUserTx adds a console sign-in to an account. An email that somebody
@@ -62,11 +63,12 @@ func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	u := User{ID: newID("user_", now), Account: account, Email: email, Disabled: s.Disabled, Operator: s.Operator, CreatedMS: now,
-		NoPassword: s.PasswordHash == ""}
-	added, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
-		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (email) DO NOTHING`,
-		u.ID, u.Account, u.Email, cmp.Or(s.PasswordHash, noPassword), flag(u.Disabled), flag(u.Operator), u.CreatedMS)
+	u := User{ID: newID("user_", now), Account: account, Email: email, Disabled: s.Disabled, Barred: s.Disabled,
+		Operator: s.Operator, CreatedMS: now, NoPassword: s.PasswordHash == ""}
+	added, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, barred, operator, created_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (email) DO NOTHING`,
+		u.ID, u.Account, u.Email, cmp.Or(s.PasswordHash, noPassword), flag(u.Disabled), flag(u.Barred), flag(u.Operator),
+		u.CreatedMS)
 	if err != nil {
 		return User{}, fmt.Errorf("insert user: %w", err)
 	}
@@ -88,9 +90,29 @@ func GetUserTx(tx *store.Tx, user string) (User, error) {
 	return u, nil
 }
 
-// OwnUserTx returns a user of an account; another's is not found, as one that is
-// not there.
-func OwnUserTx(tx *store.Tx, account, user string) (User, error) {
+// ColleagueTx returns a user of an account whom another of its users, by, may change or
+// delete, and keeps it as it is until the transaction ends. Another account's is not found,
+// as one that is not there; oneself, an operator and whom an operator has disabled are
+// refused.
+func ColleagueTx(tx *store.Tx, account, by, user string) (User, error) {
+	if err := tx.Lock("account_user", "id", user); err != nil {
+		return User{}, err
+	}
+	u, err := ownUserTx(tx, account, user)
+	if err != nil {
+		return User{}, err
+	}
+	if u.ID == by || u.Operator {
+		return User{}, fault.New(fault.PermissionDenied, "You cannot do this to yourself, or to an operator. Ask who runs this service.")
+	}
+	if u.Barred {
+		return User{}, fault.New(fault.PermissionDenied,
+			"%s was disabled by the operator, who alone can enable or delete this user. Ask who runs this service.", clip(u.Email))
+	}
+	return u, nil
+}
+
+func ownUserTx(tx *store.Tx, account, user string) (User, error) {
 	u, err := scanUser(tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1 AND account = $2`, user, account).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return User{}, notFound("user", user)
@@ -129,6 +151,7 @@ type UserChange struct {
 	Email        *string
 	PasswordHash *string // from Passwords.Hash
 	Disabled     *bool
+	Barring      bool // Disabled is what an operator says, so that no colleague undoes it
 	Operator     *bool
 	NoFactor     bool // turns the second factor off, with its recovery codes
 }
@@ -155,13 +178,14 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	}
 	if c.Disabled != nil {
 		u.Disabled = *c.Disabled
+		u.Barred = u.Disabled && c.Barring
 	}
 	if c.Operator != nil {
 		u.Operator = *c.Operator
 	}
-	changed, err := tx.Exec(`UPDATE account_user SET email = $1, disabled = $2, operator = $3
-		WHERE id = $4 AND NOT EXISTS (SELECT 1 FROM account_user WHERE email = $1 AND id <> $4)`,
-		u.Email, flag(u.Disabled), flag(u.Operator), u.ID)
+	changed, err := tx.Exec(`UPDATE account_user SET email = $1, disabled = $2, barred = $3, operator = $4
+		WHERE id = $5 AND NOT EXISTS (SELECT 1 FROM account_user WHERE email = $1 AND id <> $5)`,
+		u.Email, flag(u.Disabled), flag(u.Barred), flag(u.Operator), u.ID)
 	if err != nil {
 		return User{}, fmt.Errorf("change user: %w", err)
 	}

@@ -106,6 +106,43 @@ func TestUserFaults(t *testing.T) {
 	})
 }
 
+// TestBarredUser: who is disabled by an operator stays so, until an operator enables it,
+// whatever else changes.
+func TestBarredUser(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		u := update(t, db, func(tx *store.Tx) (User, error) {
+			return CreateUserTx(tx, a.ID, SignIn{Email: "u@example.com", PasswordHash: "$h", Disabled: true})
+		})
+		for _, step := range []struct {
+			change           UserChange
+			disabled, barred bool
+		}{
+			{UserChange{}, true, true}, // operators alone add users who are disabled
+			{UserChange{Email: ptr("v@example.com"), PasswordHash: ptr("$i"), Barring: true}, true, true},
+			{UserChange{Disabled: ptr(false), Barring: true}, false, false},
+			{UserChange{Disabled: ptr(true)}, true, false},
+			{UserChange{Operator: ptr(false), Barring: true}, true, false},
+			{UserChange{Disabled: ptr(true), Barring: true}, true, true},
+			{UserChange{Disabled: ptr(false)}, false, false},
+		} {
+			got := update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, step.change) })
+			read := update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, u.ID) })
+			if got != read || got.Disabled != step.disabled || got.Barred != step.barred {
+				t.Errorf("%+v: changed to %+v, read %+v", step.change, got, read)
+			}
+		}
+		// A node of a former version enables it, and a colleague disables it there.
+		update(t, db, func(tx *store.Tx) (int64, error) {
+			return tx.Exec(`UPDATE account_user SET barred = 1, disabled = 0 WHERE id = $1`, u.ID)
+		})
+		if got := update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, u.ID) }); got.Barred {
+			t.Errorf("enabled and barred: %+v", got)
+		}
+	})
+}
+
 // Of those who want an email at the same moment one gets it, by creation or by
 // change, and the others are told that it is taken.
 func TestUserEmailRace(t *testing.T) {

@@ -148,6 +148,7 @@ func expected() map[string]visited {
 		"POST /console/operator/keys/{id}/delete":                {nobody: 303, operator: 422},
 		"POST /console/operator/users/{id}/disable":              operatorsAct,
 		"POST /console/operator/users/{id}/enable":               operatorsAct,
+		"POST /console/operator/users/{id}/delete":               operatorsAct,
 		"POST /console/operator/users/{id}/factor/off":           operatorsAct,
 		"POST /console/operator/users/{id}/link":                 operatorsPage,
 		"POST /console/operator/deliveries/{id}/resend":          operatorsAct,

@@ -55,12 +55,14 @@ func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (SentL
 	return MakeLinkTx(tx, by, base, u.ID)
 }
 
-// ChangeUserTx changes a console sign-in. What changes nothing leaves no row.
+// ChangeUserTx changes a console sign-in. Whom it disables no colleague enables. What
+// changes nothing leaves no row.
 func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
 	was, err := account.GetUserTx(tx, user)
 	if err != nil {
 		return was, err
 	}
+	c.Barring = true
 	u, err := account.ChangeUserTx(tx, user, c)
 	if err != nil || u == was && c.PasswordHash == nil {
 		return u, err
@@ -68,6 +70,9 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 	before, after := userFacts(was), userFacts(u)
 	if c.PasswordHash != nil {
 		after["password"] = "new"
+	}
+	if was.Disabled && u.Barred && !was.Barred { // a colleague had disabled it
+		after["disabled_by"] = "operator"
 	}
 	if was.FactorMS != u.FactorMS { // an operator can turn it off alone
 		before["second_factor"], after["second_factor"] = "on", "off"

@@ -135,6 +135,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		"enabled":  "The account works again.",
 		"factor":   "The second factor is off: the password alone signs this user in, who can set it up anew.",
 		"user":     "Done. Nothing is mailed: tell the user yourself.",
+		"gone":     "The user is deleted, and all its sessions have ended.",
 		"deleted":  "The key is deleted: it answers 401 from now on.",
 	}), nil
 }

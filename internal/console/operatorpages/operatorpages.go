@@ -111,6 +111,7 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/operator/keys/{id}/delete", c.deleteKey),
 		page.Act("/operator/users/{id}/disable", c.disableUser),
 		page.Act("/operator/users/{id}/enable", c.enableUser),
+		page.Act("/operator/users/{id}/delete", c.deleteUser),
 		page.Act("/operator/users/{id}/factor/off", c.endFactor),
 		page.Act("/operator/users/{id}/link", c.linkUser),
 

@@ -30,6 +30,15 @@ func usersTable(v *page.Visit, users []account.User) part.DataTable {
 			part.Act{Action: path + "/disable", Word: "Disable", About: u.Email}}
 		if u.Disabled {
 			changes = part.Group{part.Act{Action: path + "/enable", Word: "Enable", About: u.Email}}
+			if !u.Barred {
+				changes = append(changes, part.Act{Action: path + "/disable", Word: "Keep disabled", About: u.Email})
+			}
+		}
+		if u.ID != v.Session.User.ID {
+			changes = append(changes, v.Confirm(part.Confirm{ID: "delete-" + u.ID, Button: "Delete", Danger: true,
+				Title: "Delete " + u.Email + "?", Action: path + "/delete",
+				Text: []string{"This user cannot sign in any more, unless added again: the account's users can do that too. " +
+					"Keys and money of the account stay as they are. To keep the user out, disable it instead."}}))
 		}
 		if u.FactorMS != 0 {
 			changes = append(changes, v.Confirm(part.Confirm{ID: "factor-" + u.ID, Button: "Turn off second factor", Danger: true,
@@ -106,6 +115,22 @@ func (c *console) switchUser(v *page.Visit, disabled bool) (page.Outgoing, error
 		return nil, err
 	}
 	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=user"), nil
+}
+
+func (c *console) deleteUser(v *page.Visit) (page.Outgoing, error) {
+	if v.PathID() == v.Session.User.ID {
+		return nil, fault.New(fault.PermissionDenied, "You cannot delete yourself. Another operator can.")
+	}
+	var u account.User
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		if u, err = account.GetUserTx(tx, v.PathID()); err != nil {
+			return err
+		}
+		return operator.DeleteUserTx(tx, show.By(v), u.ID)
+	}); err != nil {
+		return nil, err
+	}
+	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=gone"), nil
 }
 
 // endFactor turns the second factor of a user off who has lost it.

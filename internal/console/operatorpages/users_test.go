@@ -71,6 +71,23 @@ func TestUserIsInvited(t *testing.T) {
 	})
 }
 
+// TestOperatorKeepsHimself: nobody deletes or disables the user by whom he is signed in.
+func TestOperatorKeepsHimself(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		me := s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		b := s.Session(account.OperatorSession, me.Email)
+		path := "/console/operator/users/" + me.ID
+		list := b.Get("/console/operator/accounts/" + s.Accounts["ada"].ID + "?view=users")
+		if list.Want(t, http.StatusOK, me.Email); strings.Contains(list.Body.String(), path+"/delete") {
+			t.Error("the page offers it")
+		}
+		b.Post(path+"/delete").Want(t, http.StatusForbidden, "You cannot delete yourself")
+		b.Post(path+"/disable").Want(t, http.StatusForbidden, "You cannot disable yourself")
+		b.Get("/console/operator").Want(t, http.StatusOK)
+	})
+}
+
 // formFor is the address of the act of a page that ends so and is about somebody.
 func formFor(t *testing.T, page consoletest.Answer, end, about string) string {
 	t.Helper()

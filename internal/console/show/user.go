@@ -35,6 +35,8 @@ func NewUser(v *page.Visit, form *part.Inputs, passwords *account.Passwords) (ac
 // UserState says whether a user can sign in.
 func UserState(u account.User) part.Badge {
 	switch {
+	case u.Barred:
+		return part.Badge{Word: "disabled by the operator"}
 	case u.Disabled:
 		return part.Badge{Word: "disabled"}
 	case u.NoPassword:

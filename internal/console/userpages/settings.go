@@ -86,7 +86,7 @@ func (c *console) settingsWith(v *page.Visit, password, newUser part.Inputs, sta
 }
 
 // team shows the users of the account, with what can be done about the others.
-// Operators are changed by operators.
+// Operators, and whom they have disabled, are changed by operators.
 func (s *settingsPage) team(v *page.Visit, users []account.User) {
 	s.Users = part.DataTable{Caption: "Users of this account", Columns: []part.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
@@ -101,6 +101,8 @@ func (s *settingsPage) team(v *page.Visit, users []account.User) {
 		case u.ID == v.Session.User.ID:
 		case u.Operator:
 			change = part.Text{Text: "operator", Muted: true}
+		case u.Barred:
+			change = part.Text{Text: "by the operator", Muted: true}
 		default:
 			change = part.Group{toggle, v.Confirm(part.Confirm{
 				ID: "delete-" + u.ID, Button: "Delete", Title: "Delete " + u.Email + "?", Danger: true, Action: path + "/delete",
@@ -221,12 +223,9 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 // colleague lets act change another user of the visitor's account.
 func (c *console) colleague(v *page.Visit, done string, act func(tx *store.Tx, user string) error) (page.Outgoing, error) {
 	if err := v.Update(func(tx *store.Tx) error {
-		u, err := account.OwnUserTx(tx, v.Account(), v.PathID())
+		u, err := account.ColleagueTx(tx, v.Account(), v.Session.User.ID, v.PathID())
 		if err != nil {
 			return err
-		}
-		if u.ID == v.Session.User.ID || u.Operator {
-			return fault.New(fault.PermissionDenied, "You cannot do this to yourself, or to an operator. Ask who runs this service.")
 		}
 		return act(tx, u.ID)
 	}); err != nil {

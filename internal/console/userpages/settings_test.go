@@ -90,6 +90,56 @@ func TestUsersOfAnAccount(t *testing.T) {
 	})
 }
 
+// TestUserWhomTheOperatorDisabled: no colleague lets such a user in again, by no way; the
+// operator does, and deletes it.
+func TestUserWhomTheOperatorDisabled(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		const said = "was disabled by the operator, who alone can enable or delete this user"
+		b, op := s.SignedIn("ada@example.com"), s.Operator()
+		id := s.User("ada", account.SignIn{Email: "cleo@example.com"}).ID
+		path, theirs := "/console/settings/users/"+id, "/console/operator/users/"+id
+		users := "/console/operator/accounts/" + s.Accounts["ada"].ID + "?view=users"
+		refused := func() {
+			t.Helper()
+			got := b.Get("/console/settings")
+			got.Want(t, http.StatusOK, "cleo@example.com", "disabled by the operator")
+			if strings.Contains(got.Body.String(), path) {
+				t.Error("the page has a button for it")
+			}
+			for _, act := range []string{"/enable", "/disable", "/delete"} {
+				b.Post(path+act).Want(t, http.StatusForbidden, "cleo@example.com "+said)
+			}
+			b.Post("/console/settings/users", "email", "Cleo@Example.com", "password", "").Want(t, http.StatusUnprocessableEntity, "already")
+			s.Browser().Post("/console/sign-in", "email", "cleo@example.com", "password", consoletest.Password).
+				Want(t, http.StatusUnprocessableEntity)
+		}
+		op.Post(theirs+"/disable").Want(t, http.StatusSeeOther)
+		refused()
+		op.Get(users).Want(t, http.StatusOK, "disabled by the operator", theirs+"/enable", theirs+"/delete")
+		op.Post(theirs+"/enable").Want(t, http.StatusSeeOther)
+		s.SignedIn("cleo@example.com").Get("/console").Want(t, http.StatusOK)
+
+		// What a colleague did a colleague undoes, until the operator says that it stays.
+		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
+		b.Post(path+"/enable").Want(t, http.StatusSeeOther)
+		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
+		op.Get(users).Want(t, http.StatusOK, "Keep disabled", theirs+"/disable")
+		op.Post(theirs+"/disable").Want(t, http.StatusSeeOther)
+		refused()
+		if got := op.Get(users).Body.String(); strings.Contains(got, "Keep disabled") {
+			t.Error("it is kept disabled, and the page offers it still")
+		}
+
+		op.Get(users+"&confirm=delete-"+id).Want(t, http.StatusOK, `<dialog id="delete-`+id+`" open`)
+		op.Post(theirs+"/delete").Want(t, http.StatusSeeOther, "view=users&done=gone")
+		op.Post(theirs+"/delete").Want(t, http.StatusNotFound)
+		op.Get("/console/operator/log?act=user.change").Want(t, http.StatusOK, "disabled by: operator")
+		op.Get("/console/operator/log?act=user.delete").Want(t, http.StatusOK, "cleo@example.com")
+		b.Post("/console/settings/users", "email", "cleo@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
+	})
+}
+
 // TestColleagueIsInvited: without a password the answer shows a link, once.
 func TestColleagueIsInvited(t *testing.T) {
 	t.Parallel()
