@@ -126,7 +126,7 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 		}
 		return v.Update(func(tx *store.Tx) error {
 			id, again, err := page.OnceTx(tx, once, func() (string, error) {
-				k, secret, err = account.CreateKeyTx(tx, v.Account(), settings)
+				k, secret, err = account.CreateOwnKeyTx(tx, v.Account(), settings)
 				return k.ID, err
 			})
 			if again {

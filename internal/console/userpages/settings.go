@@ -198,7 +198,7 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 			return err
 		}
 		return v.Update(func(tx *store.Tx) error {
-			u, err := account.CreateUserTx(tx, v.Account(), user)
+			u, err := account.CreateOwnUserTx(tx, v.Account(), user)
 			if err != nil || !u.NoPassword {
 				return err
 			}

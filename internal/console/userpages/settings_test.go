@@ -1,6 +1,7 @@
 package userpages_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"html"
 	"net/http"
@@ -156,6 +157,45 @@ func TestColleagueIsInvited(t *testing.T) {
 		dan := s.Browser()
 		dan.Post("/console/link/password", "link", token, "password", "my own horse").Want(t, http.StatusSeeOther, "/console")
 		dan.Get("/console/settings").Want(t, http.StatusOK, "dan@example.com", "ada@example.com")
+	})
+}
+
+// TestAccountIsFull: its users make no more keys and users than an account may have; the
+// operator does.
+func TestAccountIsFull(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, op, id := s.SignedIn("ada@example.com"), s.Operator(), s.Accounts["ada"].ID
+		many := func(insert string, n int) {
+			s.Update(func(tx *store.Tx) error {
+				_, err := tx.Exec(strings.Replace(insert, "SELECT", `WITH RECURSIVE n (i) AS
+					(SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) SELECT`, 1), id, n)
+				return err
+			})
+		}
+		many(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
+			SELECT 'key_0' || CAST(i AS TEXT), CAST($1 AS TEXT), CAST(i AS TEXT), '', '', '', '', 0, 0 FROM n`, 999)
+		many(`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
+			SELECT 'user_0' || CAST(i AS TEXT), CAST($1 AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', '', 0, 0, 0 FROM n`, 98)
+
+		create := func(name string) consoletest.Answer {
+			return b.Post("/console/keys/new", "name", name, "once", rand.Text())
+		}
+		create("last").Want(t, http.StatusOK, "Copy this key now.")
+		create("surplus").Want(t, http.StatusUnprocessableEntity, "This account has 1000 keys, as many as its users can make.", `value="surplus"`)
+		op.Post("/console/operator/accounts/"+id+"/keys", "name", "ours", "once", rand.Text()).Want(t, http.StatusOK, "Key created")
+
+		add := func(email string) consoletest.Answer {
+			return b.Post("/console/settings/users", "email", email, "password", "")
+		}
+		add("last@example.com").Want(t, http.StatusOK, "Copy this link")
+		// Full, it does not say either who signs in elsewhere.
+		for _, email := range []string{"surplus@example.com", "bob@example.com"} {
+			add(email).Want(t, http.StatusUnprocessableEntity, "This account has 100 users, as many as its users can add.",
+				`value="`+email+`"`)
+		}
+		op.Post("/console/operator/accounts/"+id+"/users", "email", "surplus@example.com", "password", "").
+			Want(t, http.StatusOK, "Copy this link")
 	})
 }
 

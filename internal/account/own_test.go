@@ -1,0 +1,109 @@
+package account
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// many inserts rows, numbered 1 to n, of an account.
+func many(t *testing.T, db *store.DB, account, insert string, n int) {
+	t.Helper()
+	update(t, db, func(tx *store.Tx) (int64, error) {
+		return tx.Exec(strings.Replace(insert, "SELECT", `WITH RECURSIVE n (i) AS
+			(SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) SELECT`, 1), account, n)
+	})
+}
+
+// TestOwnKeysAndUsersAreBounded: of those who make the last one at the same moment one
+// does; what is deleted makes room, and what operators make is not bound.
+func TestOwnKeysAndUsersAreBounded(t *testing.T) {
+	t.Parallel()
+	const (
+		keys = `INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
+			SELECT 'key_' || CAST(i AS TEXT), CAST($1 AS TEXT), CAST(i AS TEXT), '', '', '', '', 0, 0 FROM n`
+		users = `INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
+			SELECT 'user_' || CAST(i AS TEXT), CAST($1 AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', '', 0, 0, 0 FROM n`
+	)
+	for name, test := range map[string]struct {
+		insert string
+		most   int
+		make   func(tx *store.Tx, account string, n int64, by string) error
+		free   string
+		says   string
+	}{
+		"keys": {keys, maxOwnKeys, func(tx *store.Tx, account string, _ int64, by string) error {
+			create := CreateOwnKeyTx
+			if by == "operator" {
+				create = CreateKeyTx
+			}
+			_, _, err := create(tx, account, KeySettings{})
+			return err
+		}, `UPDATE api_key SET deleted = 1 WHERE id IN ('key_1', 'key_2')`, "This account has 1000 keys"},
+		"users": {users, maxOwnUsers, func(tx *store.Tx, account string, n int64, by string) error {
+			create := CreateOwnUserTx
+			if by == "operator" {
+				create = CreateUserTx
+			}
+			_, err := create(tx, account, SignIn{Email: fmt.Sprintf("new%d@example.com", n)})
+			return err
+		}, `DELETE FROM account_user WHERE id IN ('user_1', 'user_2')`, "This account has 100 users"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *store.DB) {
+				a, other := createAccount(t, db, "a"), createAccount(t, db, "other")
+				var tried atomic.Int64
+				create := func(account, by string) error {
+					n := tried.Add(1)
+					_, err := try(t, db, func(tx *store.Tx) (bool, error) { return true, test.make(tx, account, n, by) })
+					return err
+				}
+				// race lets eight make one at the same moment, and returns how many did.
+				race := func() (made int64) {
+					t.Helper()
+					var all sync.WaitGroup
+					var won atomic.Int64
+					start := make(chan struct{})
+					for range 8 {
+						all.Go(func() {
+							<-start
+							err := create(a.ID, "user")
+							var f *fault.Error
+							switch {
+							case err == nil:
+								won.Add(1)
+							case !errors.As(err, &f) || f.Code != fault.InvalidRequest || !strings.HasPrefix(f.Message, test.says):
+								t.Error(err)
+							}
+						})
+					}
+					close(start)
+					all.Wait()
+					return won.Load()
+				}
+				many(t, db, a.ID, test.insert, test.most-1)
+				if made := race(); made != 1 {
+					t.Errorf("%d were made where there is room for one", made)
+				}
+				if err := create(other.ID, "user"); err != nil {
+					t.Error("of another account:", err)
+				}
+				if err := create(a.ID, "operator"); err != nil {
+					t.Error("by an operator:", err)
+				}
+				update(t, db, func(tx *store.Tx) (int64, error) { return tx.Exec(test.free) })
+				if made := race(); made != 1 {
+					t.Errorf("%d were made where one more was deleted than the operator made", made)
+				}
+			})
+		})
+	}
+}
