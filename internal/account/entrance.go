@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -134,14 +135,19 @@ func (e *Entrance) find(ctx context.Context, email string) (u User, hash string,
 // subject is who failed attempts are counted for.
 type subject struct {
 	name string
-	most int // in a window
+	most int // in the time that they count
+
+	// longer is how much longer than attemptWindow they count. They are noted as if they
+	// came so much later, so that whatever ends or deletes attempts need not know of it.
+	longer time.Duration
+	full   string // what is said where it has as many, before the time to wait; empty: Too many attempts.
 }
 
 // attemptsAt are those of an email in canonical form.
-func attemptsAt(email string) subject { return subject{"email " + email, attemptsOfEmail} }
+func attemptsAt(email string) subject { return subject{name: "email " + email, most: attemptsOfEmail} }
 
 func addressOf(from netip.Addr, most int) subject {
-	return subject{"address " + limit.Network(from).String(), most}
+	return subject{name: "address " + limit.Network(from).String(), most: most}
 }
 
 // judge has an attempt from an address judged by right. It is noted as failed before, so that no
@@ -207,7 +213,8 @@ func noteAttemptTx(tx *store.Tx, by []subject) (noted []string, err error) {
 	}
 	for _, s := range by {
 		id := newID("try_", now)
-		if _, err := tx.Exec(`INSERT INTO account_attempt (id, subject, at_ms) VALUES ($1, $2, $3)`, id, hashText(s.name), now); err != nil {
+		if _, err := tx.Exec(`INSERT INTO account_attempt (id, subject, at_ms) VALUES ($1, $2, $3)`, id, hashText(s.name),
+			now+s.longer.Milliseconds()); err != nil {
 			return nil, fmt.Errorf("note an attempt to sign in: %w", err)
 		}
 		noted = append(noted, id)
@@ -227,13 +234,17 @@ func allowedTx(tx *store.Tx, s subject, nowMS int64) error {
 		return fmt.Errorf("count attempts to sign in: %w", err)
 	}
 	// What a clock that has gone back left in the future keeps nobody longer.
-	wait := min(time.Duration(at-nowMS)*time.Millisecond+attemptWindow, attemptWindow)
-	f := fault.New(fault.RateLimitExceeded, "Too many attempts. Try again in %s.", minutes(wait))
+	wait := min(time.Duration(at-nowMS)*time.Millisecond+attemptWindow, attemptWindow+s.longer)
+	f := fault.New(fault.RateLimitExceeded, "%s Try again in %s.", cmp.Or(s.full, "Too many attempts."), span(wait))
 	f.RetryAfter = wait
 	return f
 }
 
-func minutes(d time.Duration) string {
+// span is a time to wait as people read it.
+func span(d time.Duration) string {
+	if n := int(math.Ceil(d.Hours())); n > 2 {
+		return fmt.Sprintf("%d hours", n)
+	}
 	if n := int(math.Ceil(d.Minutes())); n > 1 {
 		return fmt.Sprintf("%d minutes", n)
 	}

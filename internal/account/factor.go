@@ -199,7 +199,7 @@ func plainTOTP(code string) string { return strings.ReplaceAll(code, " ", "") }
 // uses it up. Wrong ones are counted as passwords are. Errors as Password;
 // ErrWrongSignIn also where the user has no second factor.
 func (e *Entrance) Code(ctx context.Context, user, code string, from netip.Addr) error {
-	by := []subject{{"code " + user, attemptsOfCode}, addressOf(from, attemptsOfAddress)}
+	by := []subject{{name: "code " + user, most: attemptsOfCode}, addressOf(from, attemptsOfAddress)}
 	return e.judge(ctx, from, by, func() (right bool, err error) {
 		err = e.db.Update(ctx, func(tx *store.Tx) (err error) {
 			right, err = useCodeTx(tx, user, code)

@@ -1,7 +1,9 @@
 package account
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
@@ -12,6 +14,13 @@ import (
 const (
 	maxOwnKeys  = 1000 // that are not deleted
 	maxOwnUsers = 100
+)
+
+// How many users an account's own users may try to add within addWindow: each answer tells
+// whether somebody signs in with an email, in whatever account.
+const (
+	maxAdds   = 20
+	addWindow = 24 * time.Hour
 )
 
 // CreateOwnKeyTx is CreateKeyTx by a user of the account: 400 once it has 1,000 keys.
@@ -30,6 +39,16 @@ func CreateOwnUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 		return User{}, err
 	}
 	return CreateUserTx(tx, account, s)
+}
+
+// Adding notes that a user of an account is about to add another, whatever comes of it, in
+// a transaction of its own. Error: 429 with the time to wait, after 20 within a day.
+func (e *Entrance) Adding(ctx context.Context, account string) error {
+	return e.db.Update(ctx, func(tx *store.Tx) error {
+		_, err := noteAttemptTx(tx, []subject{{name: "adds to " + account, most: maxAdds, longer: addWindow - attemptWindow,
+			full: "The users of this account have tried to add 20 others within a day. An operator of this service can add more now."}})
+		return err
+	})
 }
 
 // roomTx refuses, in the words of full, one more of what of gives a row each, where the

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
@@ -106,4 +107,58 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAddsAreCounted: 20 within a day, over all nodes, whatever became of them; sweeps
+// keep those that count, and sign-ins count as before.
+func TestAddsAreCounted(t *testing.T) {
+	t.Parallel()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		one, two := NewEntrance(db, NewPasswords(), nil), NewEntrance(db, NewPasswords(), nil)
+		for i := range maxAdds {
+			e := one
+			if i%2 == 0 {
+				e = two
+			}
+			if err := e.Adding(t.Context(), "acct_a"); err != nil {
+				t.Fatalf("add %d: %v", i, err)
+			}
+			clock.pass(time.Hour)
+			if err := one.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refused := func(wait time.Duration, says string) {
+			t.Helper()
+			err := one.Adding(t.Context(), "acct_a")
+			wantFault(t, err, fault.RateLimitExceeded, "")
+			if f := fault.Of(err); f.RetryAfter != wait || !strings.HasSuffix(f.Message, says) ||
+				!strings.HasPrefix(f.Message, "The users of this account have tried to add 20 others within a day.") {
+				t.Errorf("it says %q, wait %s", f.Message, f.RetryAfter)
+			}
+		}
+		refused(4*time.Hour, "Try again in 4 hours.")
+		if err := one.Adding(t.Context(), "acct_b"); err != nil {
+			t.Error("of another account:", err)
+		}
+		clock.pass(4*time.Hour - time.Minute)
+		refused(time.Minute, "Try again in a minute.")
+		clock.pass(time.Minute)
+		if err := one.Adding(t.Context(), "acct_a"); err != nil {
+			t.Error("a day after the first:", err)
+		}
+		refused(time.Hour, "Try again in 60 minutes.")
+		clock.pass(-48 * time.Hour) // a clock that has gone back keeps nobody longer than a day
+		refused(addWindow, "Try again in 24 hours.")
+		clock.pass(4 * 24 * time.Hour)
+		if err := one.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := update(t, db, func(tx *store.Tx) (n int, err error) {
+			err = tx.QueryRow(`SELECT count(*) FROM account_attempt`).Scan(&n)
+			return n, err
+		}); left != 0 {
+			t.Errorf("%d rows are left", left)
+		}
+	})
 }

@@ -197,6 +197,9 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
+		if err := c.Entrance.Adding(v.Context(), v.Account()); err != nil {
+			return err
+		}
 		return v.Update(func(tx *store.Tx) error {
 			u, err := account.CreateOwnUserTx(tx, v.Account(), user)
 			if err != nil || !u.NoPassword {

@@ -199,6 +199,36 @@ func TestAccountIsFull(t *testing.T) {
 	})
 }
 
+// TestStrangersAreNotAskedFor: whether an email signs in somewhere is told to an account
+// 20 times a day at most, and good adds count too.
+func TestStrangersAreNotAskedFor(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		dan := s.User("ada", account.SignIn{Email: "dan@example.com"})
+		b, colleague := s.SignedIn("ada@example.com"), s.Session(account.UserSession, dan.Email)
+		add := func(b *consoletest.Browser, email string) consoletest.Answer {
+			return b.Post("/console/settings/users", "email", email, "password", "")
+		}
+		add(b, "no address").Want(t, http.StatusUnprocessableEntity, "must be a plain address") // and does not count
+		for i := range 10 {
+			add(b, "bob@example.com").Want(t, http.StatusUnprocessableEntity, "Somebody signs in with bob@example.com already")
+			add(colleague, fmt.Sprintf("new%d@example.com", i)).Want(t, http.StatusOK, "Copy this link")
+		}
+		for _, email := range []string{"bob@example.com", "nobody@example.com"} {
+			got := add(b, email)
+			got.Want(t, http.StatusUnprocessableEntity, "The users of this account have tried to add 20 others within a day.",
+				"An operator of this service can add more now. Try again in 24 hours.", `value="`+email+`"`)
+			if strings.Contains(got.Body.String(), "already") {
+				t.Error("it tells who signs in")
+			}
+		}
+		add(s.SignedIn("bob@example.com"), "eve@example.com").Want(t, http.StatusOK, "Copy this link")
+		op := s.Operator()
+		op.Post("/console/operator/accounts/"+s.Accounts["ada"].ID+"/users", "email", "nobody@example.com", "password", "").
+			Want(t, http.StatusOK, "Copy this link")
+	})
+}
+
 // TestEverySessionAndUserIsListed: what one page has no room for stands on the next.
 func TestEverySessionAndUserIsListed(t *testing.T) {
 	t.Parallel()
