@@ -100,50 +100,48 @@ func (c *console) linkUser(v *page.Visit) (page.Outgoing, error) {
 	return c.sendLink(link), nil
 }
 
-func (c *console) disableUser(v *page.Visit) (page.Outgoing, error) { return c.switchUser(v, true) }
-func (c *console) enableUser(v *page.Visit) (page.Outgoing, error)  { return c.switchUser(v, false) }
+func (c *console) disableUser(v *page.Visit) (page.Outgoing, error) {
+	return c.onUser(v, "You cannot disable yourself. Another operator can.", "user", changing(account.UserChange{Disabled: new(true)}))
+}
 
-func (c *console) switchUser(v *page.Visit, disabled bool) (page.Outgoing, error) {
-	if disabled && v.PathID() == v.Session.User.ID {
-		return nil, fault.New(fault.PermissionDenied, "You cannot disable yourself. Another operator can.")
-	}
-	var u account.User
-	if err := v.Update(func(tx *store.Tx) (err error) {
-		u, err = operator.ChangeUserTx(tx, show.By(v), v.PathID(), account.UserChange{Disabled: &disabled})
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=user"), nil
+func (c *console) enableUser(v *page.Visit) (page.Outgoing, error) {
+	return c.onUser(v, "", "user", changing(account.UserChange{Disabled: new(false)}))
 }
 
 func (c *console) deleteUser(v *page.Visit) (page.Outgoing, error) {
-	if v.PathID() == v.Session.User.ID {
-		return nil, fault.New(fault.PermissionDenied, "You cannot delete yourself. Another operator can.")
+	return c.onUser(v, "You cannot delete yourself. Another operator can.", "gone", operator.DeleteUserTx)
+}
+
+// endFactor turns the second factor of a user off who has lost it.
+func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
+	return c.onUser(v, "Your own second factor is turned off in your settings, with a code.", "factor",
+		changing(account.UserChange{NoFactor: true}))
+}
+
+// onUser runs an act on the user that the path names. Who is signed in as that user is
+// refused in the words of not, if there are any.
+func (c *console) onUser(
+	v *page.Visit, not, done string, act func(*store.Tx, operator.Actor, string) error,
+) (page.Outgoing, error) {
+	if not != "" && v.PathID() == v.Session.User.ID {
+		return nil, fault.New(fault.PermissionDenied, "%s", not)
 	}
 	var u account.User
 	if err := v.Update(func(tx *store.Tx) (err error) {
 		if u, err = account.GetUserTx(tx, v.PathID()); err != nil {
 			return err
 		}
-		return operator.DeleteUserTx(tx, show.By(v), u.ID)
+		return act(tx, show.By(v), u.ID)
 	}); err != nil {
 		return nil, err
 	}
-	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=gone"), nil
+	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=" + done), nil
 }
 
-// endFactor turns the second factor of a user off who has lost it.
-func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
-	if v.PathID() == v.Session.User.ID {
-		return nil, fault.New(fault.PermissionDenied, "Your own second factor is turned off in your settings, with a code.")
-	}
-	var u account.User
-	if err := v.Update(func(tx *store.Tx) (err error) {
-		u, err = operator.ChangeUserTx(tx, show.By(v), v.PathID(), account.UserChange{NoFactor: true})
+// changing is the act of a change.
+func changing(c account.UserChange) func(*store.Tx, operator.Actor, string) error {
+	return func(tx *store.Tx, by operator.Actor, user string) error {
+		_, err := operator.ChangeUserTx(tx, by, user, c)
 		return err
-	}); err != nil {
-		return nil, err
 	}
-	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=factor"), nil
 }
