@@ -67,6 +67,7 @@ func (c *accountGet) Run(p *process) error {
 type accountChange struct {
 	Account string  `arg:"" help:"Id of the account."`
 	Name    *string `help:"New name." placeholder:"TEXT"`
+	Email   *string `help:"New contact address; '' for none. Users sign in as before." placeholder:"ADDRESS"`
 	Floor   *usd    `name:"overdraft-floor-usd" help:"Lowest balance allowed, zero or negative." placeholder:"USD"`
 	pricing
 }
@@ -75,6 +76,7 @@ type accountChange struct {
 func (c *accountChange) Run(p *process) error {
 	body := fields{}
 	set(body, "name", c.Name)
+	set(body, "email", c.Email)
 	set(body, "overdraft_floor_usd", c.Floor)
 	c.put(body)
 	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: body, view: accountsView()})

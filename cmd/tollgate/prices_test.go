@@ -8,6 +8,28 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
+// TestEmailOfAnAccount changes the contact address from the shell.
+func TestEmailOfAnAccount(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		dir, db := t.TempDir(), "--database="+url
+		owner := must(t, dir, "account", "create", "--name", "acme", "--email", "old@example.com", db)
+		id, _ := owner["id"].(string)
+		if owner = must(t, dir, "account", "change", id, "--email", "New@example.com", db); owner["email"] != "new@example.com" {
+			t.Errorf("changed to %v", owner)
+		}
+		if owner = must(t, dir, "account", "change", id, "--name", "Acme", db); owner["email"] != "new@example.com" {
+			t.Errorf("changed to %v", owner)
+		}
+		if owner = must(t, dir, "account", "change", id, "--email", "", db); owner["email"] != nil {
+			t.Errorf("changed to %v", owner)
+		}
+		if got := tollgate(t, dir, "account", "change", id, "--email", "x", db); got.code != 2 || !strings.Contains(got.errors, "--email") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // TestPricesOfAnAccount sets what an account pays from the shell.
 func TestPricesOfAnAccount(t *testing.T) {
 	t.Parallel()

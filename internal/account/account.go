@@ -21,6 +21,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"tollgate/internal/fault"
@@ -175,6 +176,7 @@ func addMoney(tx *store.Tx, list []Account) error {
 // Patch is what may change about an account; nil leaves a field as it is.
 type Patch struct {
 	Name     *string
+	Email    *string // the contact address, empty for none; sign-ins keep theirs
 	Note     *string // at most 4000 characters
 	Disabled *bool
 	Floor    *money.Amount
@@ -185,7 +187,7 @@ type Patch struct {
 // Check brings the texts of a patch of an account in canonical form, or says what is wrong
 // with it: of each field a fault, joined. ChangeTx does the same.
 func (c *Patch) Check(a Account) error {
-	var faults [5]error
+	var faults [6]error
 	if c.Name != nil {
 		var name string
 		name, faults[0] = checkName("name", *c.Name, a.Name)
@@ -195,6 +197,13 @@ func (c *Patch) Check(a Account) error {
 		var note string
 		note, faults[1] = checkNote(*c.Note, a.Note)
 		c.Note = &note
+	}
+	if c.Email != nil {
+		email := strings.TrimSpace(*c.Email)
+		if email != "" && email != a.Email {
+			email, faults[5] = ParseEmail(email)
+		}
+		c.Email = &email
 	}
 	if c.Floor != nil {
 		faults[2] = checkFloor(*c.Floor)
@@ -222,6 +231,11 @@ func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 	if c.Name != nil {
 		if _, err := tx.Exec(`UPDATE account SET name = $1 WHERE id = $2`, *c.Name, account); err != nil {
 			return Account{}, fmt.Errorf("rename account: %w", err)
+		}
+	}
+	if c.Email != nil {
+		if _, err := tx.Exec(`UPDATE account SET email = $1 WHERE id = $2`, *c.Email, account); err != nil {
+			return Account{}, fmt.Errorf("change the contact address: %w", err)
 		}
 	}
 	if c.Note != nil {

@@ -146,6 +146,17 @@ func ListUsersTx(tx *store.Tx, account, after string, limit int) ([]User, bool, 
 	return list, more, nil
 }
 
+// SignInOfTx returns the email with which somebody of an account signs in: its contact
+// address if that is one, else its first user's; empty: nobody can.
+func SignInOfTx(tx *store.Tx, a Account) (email string, err error) {
+	err = tx.QueryRow(`SELECT email FROM account_user WHERE account = $1 AND disabled = 0 ORDER BY email = $2 DESC, id LIMIT 1`,
+		a.ID, a.Email).Scan(&email)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("look for a sign-in: %w", err)
+	}
+	return email, nil
+}
+
 // UserChange is what may change about a user; nil leaves a field as it is.
 type UserChange struct {
 	Email        *string

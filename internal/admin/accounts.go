@@ -93,7 +93,7 @@ func (s *server) changeAccount(c *call) (any, error) {
 		return nil, err
 	}
 	var ch account.Patch
-	if err := body.decode(optionalTextField("name", &ch.Name), flagField("disabled", &ch.Disabled),
+	if err := body.decode(optionalTextField("name", &ch.Name), optionalTextField("email", &ch.Email), flagField("disabled", &ch.Disabled),
 		moneyField("overdraft_floor_usd", &ch.Floor), factorField("price_factor", &ch.Factor),
 		factorsField("prices", func(v map[string]money.Factor) { ch.Prices = &v })); err != nil {
 		return nil, err

@@ -33,6 +33,55 @@ func TestAccounts(t *testing.T) {
 	})
 }
 
+// TestEmailOfAnAccount: the contact address changes and goes, is found and logged, and
+// who signs in with the one before does so still.
+func TestEmailOfAnAccount(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *caller) {
+		id := o.ok("POST", "/accounts", `{"name":"Acme","email":"old@example.com","password":"correct horse"}`).text("id")
+		other := o.ok("POST", "/accounts", `{"name":"b","email":"b@example.com"}`).text("id")
+		path := "/accounts/" + id
+		o.ok("PATCH", path, `{"email":" New@Example.com "}`).want(`{"name":"Acme","email":"new@example.com"}`)
+		o.ok("PATCH", path, `{"email":null,"name":"Acme Ltd"}`).want(`{"name":"Acme Ltd","email":"new@example.com"}`)
+		found := func(q string, want ...string) {
+			t.Helper()
+			list, _ := o.ok("GET", "/accounts?q="+q, "").list()
+			var got []string
+			for _, a := range list {
+				got = append(got, a["id"].(string))
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s finds %v, want %v", q, got, want)
+			}
+		}
+		found("NEW@example", id)
+		found("old@example", id)                                                                             // by its user
+		o.ok("PATCH", "/accounts/"+other, `{"email":"new@example.com"}`).want(`{"email":"new@example.com"}`) // contact addresses may be the same
+		found("new@example", id, other)
+		users, _ := o.ok("GET", path+"/users", "").list()
+		if len(users) != 1 || users[0]["email"] != "old@example.com" {
+			t.Errorf("users %v", users)
+		}
+		o.ok("PATCH", path, `{"email":""}`).want(`{"email":null}`)
+		o.ok("GET", path, "").want(`{"email":null}`)
+		found("new@example", other)
+		log, _ := o.ok("GET", "/log?act=account.change&account="+id, "").list()
+		if len(log) != 3 {
+			t.Fatalf("log %v", log)
+		}
+		for i, want := range [][2]string{{"new@example.com", ""}, {"", ""}, {"old@example.com", "new@example.com"}} {
+			before, after := log[i]["before"].(map[string]any), log[i]["after"].(map[string]any)
+			was, _ := before["email"].(string)
+			is, _ := after["email"].(string)
+			if was != want[0] || is != want[1] {
+				t.Errorf("row %d: %v, %v", i, before, after)
+			}
+		}
+	})
+}
+
 // TestPricesOfAnAccount sets what an account pays.
 func TestPricesOfAnAccount(t *testing.T) {
 	t.Parallel()
@@ -95,7 +144,8 @@ func TestAccountFaults(t *testing.T) {
 		}
 		for body, param := range map[string]string{
 			`{"name":""}`: "name", `{"name":1}`: "name", `{"disabled":"true"}`: "disabled", `{"disabled":1}`: "disabled",
-			`{"overdraft_floor_usd":0.5}`: "overdraft_floor_usd", `{"email":"a@example.com"}`: "email", `{"balance_usd":5}`: "balance_usd",
+			`{"overdraft_floor_usd":0.5}`: "overdraft_floor_usd", `{"balance_usd":5}`: "balance_usd",
+			`{"email":"a"}`: "email", `{"email":5}`: "email", `{"email":"a\u200b@example.com"}`: "email", `{"password":"12345678"}`: "password",
 		} {
 			o.do("PATCH", "/accounts/"+id, body).wantFault(fault.InvalidRequest, param)
 		}

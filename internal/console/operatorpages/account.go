@@ -50,6 +50,7 @@ type accountForms struct{ credit, change, prices, note, user *part.Inputs }
 func accountForm(a account.Account) part.Inputs {
 	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID, Submit: "Save", Fields: []part.FormField{
 		{Name: "name", Label: "Name", Value: a.Name, Required: true},
+		{Name: "email", Label: "Email", Kind: "email", Value: a.Email, Hint: "Whom to write to. Users sign in with theirs as before."},
 		{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: a.Money.Floor.String(),
 			Hint: "The lowest balance allowed, zero or negative."},
 	}}
@@ -231,6 +232,9 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 		note = *forms.note
 	}
 	p.Credit, p.Change, p.Prices, p.Note = &credit, &change, &prices, &note
+	if a.Email, err = account.SignInOfTx(tx, a); err != nil { // the text says who can sign in
+		return err
+	}
 	welcome := c.welcome(a, nil, "")
 	p.Welcome, p.Unset = &welcome, c.unset()
 	return nil
@@ -279,6 +283,9 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 		})
 		if again {
 			secret = ""
+		}
+		if err == nil {
+			a.Email, err = account.SignInOfTx(tx, a)
 		}
 		return err
 	}); err != nil {

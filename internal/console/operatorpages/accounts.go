@@ -233,7 +233,7 @@ func (c *console) sureOfCredit(v *page.Visit, a account.Account, given operator.
 	return page.Whole{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: shown, Status: status}
 }
 
-// changeAccount edits an account's name and floor.
+// changeAccount edits an account's name, contact address and floor.
 func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
 	a, err := accountOf(v)
 	if err != nil {
@@ -250,6 +250,9 @@ func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
 			floor = new(money.Amount)
 		}
 		patch := account.Patch{Name: &name, Floor: floor}
+		if email := form.Field("email"); email.On {
+			patch.Email = &email.Value
+		}
 		if err := errors.Join(err, patch.Check(a)); err != nil {
 			return err
 		}

@@ -141,6 +141,45 @@ func TestTakingBackAsksAgain(t *testing.T) {
 	})
 }
 
+// TestContactAddressChanges: users sign in as before, and the text to send names what
+// they sign in with.
+func TestContactAddressChanges(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, id := s.Operator(), s.Accounts["bob"].ID
+		path := "/console/operator/accounts/" + id
+		b.Get(path).Want(t, http.StatusOK, `name="email"`, "sign in as bob@example.com")
+		b.Post(path, "name", "bob", "email", "no address", "overdraft_floor_usd", "0").Want(t, http.StatusUnprocessableEntity,
+			"Email must be a plain address", `value="no address"`)
+		b.Post(path, "name", "bob", "email", " Books@Bob.example ", "overdraft_floor_usd", "0").Want(t, http.StatusSeeOther, "done=changed")
+		got := b.Get(path)
+		got.Want(t, http.StatusOK, `value="books@bob.example"`, "sign in as bob@example.com")
+		if strings.Contains(got.Body.String(), "sign in as books@bob.example") {
+			t.Error("the text names an address that nobody signs in with")
+		}
+		b.Get("/console/operator/accounts?q=books@").Want(t, http.StatusOK, path)
+		b.Post(path, "name", "Bob", "overdraft_floor_usd", "0").Want(t, http.StatusSeeOther) // a form without the field leaves it
+		b.Get(path).Want(t, http.StatusOK, `value="books@bob.example"`)
+		s.User("bob", account.SignIn{Email: "books@bob.example"})
+		b.Get(path).Want(t, http.StatusOK, "sign in as books@bob.example")
+		b.Post(path, "name", "Bob", "email", "", "overdraft_floor_usd", "0").Want(t, http.StatusSeeOther)
+		b.Get(path).Want(t, http.StatusOK, "sign in as bob@example.com")
+		rows := logged(s, operator.AccountChange)
+		if len(rows) != 3 || rows[2].Before["email"] != "" || rows[2].After["email"] != "books@bob.example" || rows[0].After["email"] != "" {
+			t.Errorf("log %+v", rows)
+		}
+		s.SignedIn("bob@example.com").Get("/console").Want(t, http.StatusOK)
+
+		// Who cannot sign in is told nothing of it.
+		for _, email := range []string{"bob@example.com", "books@bob.example"} {
+			b.Post("/console/operator/users/"+s.Users[email].ID+"/disable").Want(t, http.StatusSeeOther)
+		}
+		if got := b.Get(path).Body.String(); strings.Contains(got, "sign in as") {
+			t.Error("the text tells how to sign in")
+		}
+	})
+}
+
 func TestAccountsAreChangedAndFound(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

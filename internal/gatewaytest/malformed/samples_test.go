@@ -90,7 +90,8 @@ func operatorSamples(address string) map[string][]sample {
 		},
 		"POST /admin/v1/accounts": {{body: `{"name":"n","email":"EMAIL","password":"long enough password",` +
 			`"overdraft_floor_usd":"-1.5","price_factor":"0.9","prices":{"own":1.25}}`}},
-		"PATCH /admin/v1/accounts/{id}":        {{body: `{"name":"m","disabled":false,"overdraft_floor_usd":-2,"price_factor":1.1,"prices":{}}`}},
+		"PATCH /admin/v1/accounts/{id}": {{body: `{"name":"m","email":"m@example.com","disabled":false,"overdraft_floor_usd":-2,` +
+			`"price_factor":1.1,"prices":{}}`}},
 		"POST /admin/v1/accounts/{id}/users":   {{body: `{"email":"EMAIL","password":"long enough password","operator":false}`}},
 		"PATCH /admin/v1/users/{id}":           {{body: `{"password":"another long password","disabled":true,"second_factor":false}`}},
 		"POST /admin/v1/users/{id}/link":       {{also: []int{400}}, {body: `{}`, also: []int{400}}}, // 400 once it is disabled
