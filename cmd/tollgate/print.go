@@ -46,6 +46,7 @@ func (p *process) print(raw []byte, v view) error {
 	if !ok {
 		return printJSON(p.stdout, raw)
 	}
+	o = p.warn(o)
 	var out bytes.Buffer
 	switch {
 	case p.format.CSV:
@@ -66,6 +67,18 @@ func (p *process) print(raw []byte, v view) error {
 	}
 	_, err = p.stdout.Write(out.Bytes())
 	return err
+}
+
+// warn tells on standard error what an answer warns of, as apply does, and returns the
+// rest of it.
+func (p *process) warn(o object) object {
+	const name = "warnings"
+	warnings, _ := o.get(name).([]any)
+	for _, w := range warnings {
+		text, _ := w.(string)
+		writeLine(p.stderr, "warning: "+harmless(text))
+	}
+	return slices.DeleteFunc(o, func(m member) bool { return m.name == name })
 }
 
 func printJSON(w io.Writer, raw []byte) error {
@@ -297,5 +310,5 @@ func cut(text string, widest int) string {
 	return text
 }
 
-// writeLine writes a line of text; it goes into memory.
+// writeLine writes a line of text, into memory or for people who can be told nowhere else.
 func writeLine(w io.Writer, text string) { _, _ = io.WriteString(w, text+"\n") }

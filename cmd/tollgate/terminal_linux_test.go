@@ -117,6 +117,32 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// TestKeyOfUnknownModels sees warnings where they are read: in JSON as the API has them,
+// beside a table or CSV on standard error.
+func TestKeyOfUnknownModels(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	id, _ := must(t, dir, "account", "create", "--name", "a")["id"].(string)
+	const models, about = "--allowed-models=sandbox-caht", "allowed_models: the catalog has no model sandbox-caht, "
+	made := must(t, dir, "key", "create", id, models)
+	if w, _ := made["warnings"].([]any); len(w) != 1 || !strings.HasPrefix(w[0].(string), about) {
+		t.Errorf("JSON: %v", made)
+	}
+	csv := tollgate(t, dir, "key", "create", id, models, "--csv")
+	if csv.code != 0 || !strings.HasPrefix(csv.errors, "warning: "+about) || strings.Count(csv.errors, "\n") != 1 ||
+		!strings.Contains(csv.out, ",sandbox-caht,") || strings.Contains(csv.out, "warning") || strings.Contains(csv.out, about) {
+		t.Errorf("CSV: %+v", csv)
+	}
+	key, _ := made["id"].(string)
+	table := strings.Join(onTerminal(t, dir, 120, "key", "change", key, models), "\n")
+	if !strings.Contains(table, "sandbox-caht") || strings.Contains(table, "warning") {
+		t.Errorf("table: %s", table)
+	}
+}
+
 // TestApplyAsksBeforeModelsInUseGo answers on a terminal, says --yes, and runs as a
 // script does.
 func TestApplyAsksBeforeModelsInUseGo(t *testing.T) {

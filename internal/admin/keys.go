@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"fmt"
 	"strings"
 
 	"tollgate/internal/account"
+	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
@@ -44,13 +46,19 @@ func showKey(k account.Key) keyAnswer {
 	return out
 }
 
+// setKeyAnswer is a key as a request has set it, with what was probably not meant.
+type setKeyAnswer struct {
+	keyAnswer
+	Warnings []string `json:"warnings,omitempty"`
+}
+
 // newKeyAnswer is a key with its secret, shown once.
 type newKeyAnswer struct {
-	keyAnswer
+	setKeyAnswer
 	Secret string `json:"key"`
 }
 
-func (k newKeyAnswer) lasting() any { return k.keyAnswer }
+func (k newKeyAnswer) lasting() any { return k.setKeyAnswer }
 
 // keyFields are the fields that may be set about a key, at its creation and
 // later. null clears a limit or a list.
@@ -76,8 +84,37 @@ func (s *server) createKey(c *call) (any, error) {
 	}
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
 		k, secret, err := operator.CreateKeyTx(tx, s.by(c), c.id, settings)
-		return newKeyAnswer{showKey(k), secret}, err
+		if err != nil {
+			return nil, err
+		}
+		set, err := s.showSetTx(tx, body, k)
+		return newKeyAnswer{set, secret}, err
 	})
+}
+
+// showSetTx shows a key that a request has set. Models that the current catalog does not
+// have may arrive later, so they are allowed, and named where the request lists them;
+// before the first catalog there is nothing to tell.
+func (s *server) showSetTx(tx *store.Tx, body object, k account.Key) (setKeyAnswer, error) {
+	out := setKeyAnswer{keyAnswer: showKey(k)}
+	if _, listed := body.members["allowed_models"]; !listed {
+		return out, nil
+	}
+	head, err := catalog.HeadTx(tx)
+	if err != nil || head == 0 {
+		return out, err
+	}
+	for _, model := range k.AllowedModels {
+		m, err := s.archive.ModelTx(tx, head, model)
+		if err != nil {
+			return out, err
+		}
+		if m == nil {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("allowed_models: the catalog has no model %s, so the key cannot use it "+
+				"unless one of that id is added", model))
+		}
+	}
+	return out, nil
 }
 
 func (s *server) listKeys(c *call) (any, error) {
@@ -129,7 +166,10 @@ func (s *server) changeKey(c *call) (any, error) {
 			k.Disabled = *disabled
 			return err
 		})
-		return showKey(k), err
+		if err != nil {
+			return nil, err
+		}
+		return s.showSetTx(tx, body, k)
 	})
 }
 

@@ -41,6 +41,40 @@ func TestKeys(t *testing.T) {
 	})
 }
 
+// TestKeysOfModelsThatAreNotThere: a key may be limited to models that arrive later, and
+// whoever lists them is told which the current catalog does not have.
+func TestKeysOfModelsThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *caller) {
+		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		keys := "/accounts/" + account + "/keys"
+		silent := func(r reply) {
+			t.Helper()
+			if w, there := r.members()["warnings"]; there {
+				t.Errorf("warned of %v: %s", w, r.body)
+			}
+		}
+		warning := func(model string) string {
+			return "allowed_models: the catalog has no model " + model + ", so the key cannot use it unless one of that id is added"
+		}
+		silent(o.ok("POST", keys, `{"allowed_models":["swift-9"]}`)) // without a catalog there is nothing to tell
+		o.ok("PUT", "/catalog", document("0.25"))
+
+		created := o.ok("POST", keys, `{"allowed_models":["swift-1","swift-9","wift-1","swift-9"]}`, "Idempotency-Key", "k")
+		created.want(`{"allowed_models":["swift-1","swift-9","wift-1"],"warnings":["` + warning("swift-9") + `","` + warning("wift-1") + `"]}`)
+		o.ok("POST", keys, `{"allowed_models":["swift-1","swift-9","wift-1","swift-9"]}`, "Idempotency-Key", "k").
+			want(`{"warnings":["` + warning("swift-9") + `","` + warning("wift-1") + `"]}`)
+		key := "/keys/" + created.text("id")
+		silent(o.ok("GET", key, ""))
+		silent(o.ok("PATCH", key, `{"name":"ci","disabled":true}`))
+		silent(o.ok("PATCH", key, `{"allowed_models":["swift-1"]}`))
+		o.ok("PATCH", key, `{"allowed_models":["swift-2"]}`).want(`{"allowed_models":["swift-2"],"warnings":["` + warning("swift-2") + `"]}`)
+		silent(o.ok("PATCH", key, `{"allowed_models":null}`))
+		silent(o.ok("POST", keys, `{"allowed_models":["swift-1"]}`))
+		silent(o.ok("POST", keys, `{}`))
+	})
+}
+
 // A change counts for the next request on this node, not two seconds later.
 func TestKeyCacheIsTold(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func KeyForm(now *catalog.Snapshot, action, submit string) part.Inputs {
 	return f
 }
 
-// FillKeyForm shows what is set now. A model that the catalog has no more stays a
+// FillKeyForm shows what is set now. A model that the catalog does not offer stays a
 // choice: it is in the list until somebody takes it out.
 func FillKeyForm(f *part.Inputs, k account.Key) {
 	l := k.Ledger.Limits
@@ -54,7 +54,7 @@ func FillKeyForm(f *part.Inputs, k account.Key) {
 			}
 		}
 		if !known {
-			models.Options = append(models.Options, part.Option{Value: allowed, Label: allowed + " (not offered any more)", On: true})
+			models.Options = append(models.Options, part.Option{Value: allowed, Label: allowed + " (not in the catalog, or retired)", On: true})
 		}
 	}
 	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")

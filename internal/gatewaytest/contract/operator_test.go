@@ -30,6 +30,8 @@ func (v *visitor) accounts(account string) {
 	v.ask(200, "GET", "/admin/v1/keys?hint="+text(key, "hint"), "")
 	v.ask(200, "GET", "/admin/v1/keys/"+text(key, "id"), "")
 	v.ask(200, "PATCH", "/admin/v1/keys/"+text(key, "id"), `{"rpm":null,"disabled":true,"allowed_ips":null}`)
+	v.ask(200, "PATCH", "/admin/v1/keys/"+text(key, "id"), `{"allowed_models":["sandbox-chat","later"]}`)
+	v.ask(200, "POST", at+"/keys", `{"allowed_models":["later"]}`)
 	v.ask(200, "DELETE", "/admin/v1/keys/"+text(key, "id"), "")
 }
 
