@@ -33,6 +33,7 @@ type exchange struct {
 	tried    int
 	traced   *trace.Span                  // of the last attempt
 	named    bool                         // traced knows which model answers
+	finishes []string                     // what traced knows of why choices ended, by their index
 	fetched  map[string]wire.FetchedImage // by address
 
 	// What the good attempt left. One of whole and stream is set.

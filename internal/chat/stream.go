@@ -155,6 +155,9 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	if !s.token {
 		x.traceNames(e.Data)
 	}
+	if f.Finish {
+		x.traceFinishes(e.Data)
+	}
 	s.token = s.token || f.Token
 	if f.Finished && s.held < 0 {
 		s.held = len(s.out)

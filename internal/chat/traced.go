@@ -3,12 +3,14 @@ package chat
 import (
 	"bytes"
 	"errors"
+	"iter"
 	"strings"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -18,7 +20,7 @@ func (x *exchange) traceAttempt(on *line.Attempt) *trace.Span {
 		Operation: trace.Chat, Line: on.Line.ID, Provider: on.Line.Provider, BaseURL: on.Line.BaseURL, Model: on.ProviderModel,
 		Stream: x.asked.Stream,
 	})
-	x.named = false
+	x.named, x.finishes = false, nil
 	return x.traced
 }
 
@@ -65,6 +67,71 @@ func tracedName(value []byte) string {
 		return ""
 	}
 	return strings.ToValidUTF8(rawjson.Unquote(value), "")
+}
+
+// maxTracedChoices bounds of how many choices it is told why they ended: as many as can be
+// asked for.
+const maxTracedChoices = 128
+
+// traceFinishes notes why choices ended, by a whole answer or an event of a stream that
+// says so. It costs nothing where there is no span.
+func (x *exchange) traceFinishes(data []byte) {
+	if x.traced == nil {
+		return
+	}
+	for index, reason := range finishesOf(x.on.Form, data) {
+		if reason == "" || index < 0 || index >= maxTracedChoices {
+			continue
+		}
+		for len(x.finishes) <= index {
+			x.finishes = append(x.finishes, "")
+		}
+		x.finishes[index] = reason
+	}
+	x.traced.Finished(x.finishes)
+}
+
+// finishesOf yields the choices of an answer, or of an event of a stream, with why they
+// ended in the words of their form; empty: they do not say so.
+func finishesOf(form wire.Form, data []byte) iter.Seq2[int, string] {
+	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '{' {
+		return onlyFinish(nil)
+	}
+	choices, reason := "choices", "finish_reason"
+	switch form {
+	case wire.FormMessages:
+		end := rawjson.Field(data, "stop_reason")
+		if end == nil {
+			end = rawjson.Field(rawjson.Field(data, "delta"), "stop_reason")
+		}
+		return onlyFinish(end)
+	case wire.FormResponses:
+		if event := rawjson.Field(data, "response"); event != nil {
+			data = event
+		}
+		if why := rawjson.Present(rawjson.Field(rawjson.Field(data, "incomplete_details"), "reason")); why != nil {
+			return onlyFinish(why)
+		}
+		return onlyFinish(rawjson.Field(data, "status"))
+	case wire.FormGemini:
+		choices, reason = "candidates", "finishReason"
+	}
+	return func(yield func(int, string) bool) {
+		for position, choice := range rawjson.Elements(rawjson.Field(data, choices)) {
+			index, said := rawjson.Count(rawjson.Field(choice, "index"))
+			if !said {
+				index = int64(position)
+			}
+			if !yield(int(index), tracedName(rawjson.Field(choice, reason))) {
+				return
+			}
+		}
+	}
+}
+
+// onlyFinish yields one choice.
+func onlyFinish(reason []byte) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) { yield(0, tracedName(reason)) }
 }
 
 // traceBeginning notes how an attempt began. The span of one that failed has ended; that

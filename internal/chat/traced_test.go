@@ -1,8 +1,11 @@
 package chat
 
 import (
+	"maps"
 	"strings"
 	"testing"
+
+	"tollgate/internal/wire"
 )
 
 // TestNamesOfAnAnswer: each form says in its own place which model answered and what the
@@ -27,6 +30,40 @@ func TestNamesOfAnAnswer(t *testing.T) {
 	} {
 		if model, id := namesOf([]byte(data)); [2]string{model, id} != want {
 			t.Errorf("%.100s: %q, %q; want %q", data, model, id, want)
+		}
+	}
+}
+
+// TestFinishesOfAnAnswer: each form says in its own place and words why its choices ended,
+// whole and in a stream; what does not say so has none.
+func TestFinishesOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		form wire.Form
+		data string
+		want map[int]string
+	}{
+		{wire.FormChat, `{"choices":[{"index":0,"message":{},"finish_reason":"stop"},{"index":1,"finish_reason":"length"}]}`,
+			map[int]string{0: "stop", 1: "length"}},
+		{wire.FormChat, ` {"choices":[{"index":3,"delta":{},"finish_reason":"tool_calls"}]}`, map[int]string{3: "tool_calls"}},
+		{wire.FormChat, `{"choices":[{"finish_reason":"stop"},{"finish_reason":null},{"index":"x","finish_reason":7}]}`,
+			map[int]string{0: "stop", 1: "", 2: ""}},
+		{wire.FormChat, `{"choices":[],"status":"completed","stop_reason":"end_turn"}`, map[int]string{}},
+		{wire.FormChat, `{"choices":[{"finish_reason":"` + strings.Repeat("s", maxTracedName+1) + `"}]}`, map[int]string{0: ""}},
+		{wire.FormMessages, `{"type":"message","content":[],"stop_reason":"end_turn","stop_sequence":null}`, map[int]string{0: "end_turn"}},
+		{wire.FormMessages, `{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{}}`, map[int]string{0: "max_tokens"}},
+		{wire.FormResponses, `{"object":"response","status":"completed","incomplete_details":null,"output":[]}`, map[int]string{0: "completed"}},
+		{wire.FormResponses, `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_tool_calls"}}}`,
+			map[int]string{0: "max_tool_calls"}},
+		{wire.FormResponses, `{"type":"response.completed","response":{"status":"completed"}}`, map[int]string{0: "completed"}},
+		{wire.FormGemini, `{"candidates":[{"content":{},"finishReason":"MAX_TOKENS"},{"index":1,"finishReason":"STOP"}]}`,
+			map[int]string{0: "MAX_TOKENS", 1: "STOP"}},
+		{wire.FormChat, `[DONE]`, map[int]string{0: ""}},
+		{wire.FormMessages, ``, map[int]string{0: ""}},
+		{wire.FormResponses, `{"status":["completed"]}`, map[int]string{0: ""}},
+	} {
+		if got := maps.Collect(finishesOf(c.form, []byte(c.data))); !maps.Equal(got, c.want) {
+			t.Errorf("%s %.120s: %v, want %v", c.form, c.data, got, c.want)
 		}
 	}
 }

@@ -32,6 +32,7 @@ func (x *exchange) readWhole(answer *chatcall.Response) (*whole, error) {
 	if err == nil {
 		if w.Answer, err = x.judge(w.contentType, w.raw); err == nil {
 			x.traceNames(w.raw)
+			x.traceFinishes(w.raw)
 			return w, nil
 		}
 	}

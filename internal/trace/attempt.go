@@ -3,6 +3,7 @@ package trace
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,6 +94,18 @@ func (s *Span) Named(model, id string) {
 	}
 	if id != "" {
 		s.span.SetAttributes(semconv.GenAIResponseID(id))
+	}
+}
+
+// Finished notes why the choices of an answer ended, as far as it says so of them; empty:
+// it does not.
+func (s *Span) Finished(reasons []string) {
+	if s == nil {
+		return
+	}
+	said := slices.DeleteFunc(slices.Clone(reasons), func(reason string) bool { return reason == "" })
+	if len(said) > 0 {
+		s.span.SetAttributes(semconv.GenAIResponseFinishReasons(said...))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -85,6 +86,8 @@ func TestSpansReachACollector(t *testing.T) {
 	second.Began(1500 * time.Millisecond)
 	second.Named("gemini-9-001", "answer-1")
 	second.Named("", "")
+	second.Finished([]string{"", ""})
+	second.Finished([]string{"stop", "", "length"})
 	second.Over()
 	second.Usage(100, 40, 7)
 	second.End()
@@ -109,7 +112,7 @@ func TestSpansReachACollector(t *testing.T) {
 		{"chat gemini-9", "client", false, map[string]any{"gen_ai.operation.name": "chat", "gen_ai.provider.name": "gcp.vertex_ai",
 			"gen_ai.request.model": "gemini-9", "gen_ai.request.stream": true, "server.address": "127.0.0.1", "server.port": int64(8000),
 			"tollgate.line": "second", "http.response.status_code": int64(200), "gen_ai.response.time_to_first_chunk": 1.5,
-			"gen_ai.response.model": "gemini-9-001", "gen_ai.response.id": "answer-1",
+			"gen_ai.response.model": "gemini-9-001", "gen_ai.response.id": "answer-1", "gen_ai.response.finish_reasons": []string{"stop", "length"},
 			"gen_ai.usage.input_tokens": int64(100), "gen_ai.usage.cache_read.input_tokens": int64(40), "gen_ai.usage.output_tokens": int64(7)}},
 	}
 	spans := c.Spans()
@@ -123,7 +126,7 @@ func TestSpansReachACollector(t *testing.T) {
 			parent = callersSpan
 		}
 		if got.Name != w.name || got.Kind != w.kind || got.Failed != w.failed || got.Trace != callersTrace || got.Parent != parent ||
-			!maps.Equal(got.Attributes, w.attributes) {
+			!reflect.DeepEqual(got.Attributes, w.attributes) {
 			t.Errorf("span %+v\nwant %+v below %s", got, w, parent)
 		}
 	}

@@ -167,6 +167,12 @@ func attributes(list []*commonpb.KeyValue) map[string]any {
 			all[a.GetKey()] = v.DoubleValue
 		case *commonpb.AnyValue_BoolValue:
 			all[a.GetKey()] = v.BoolValue
+		case *commonpb.AnyValue_ArrayValue: // the conventions have lists of texts alone
+			texts := []string{}
+			for _, one := range v.ArrayValue.GetValues() {
+				texts = append(texts, one.GetStringValue())
+			}
+			all[a.GetKey()] = texts
 		}
 	}
 	return all

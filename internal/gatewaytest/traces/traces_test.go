@@ -177,6 +177,45 @@ func checkAttempts(t *testing.T, spans []fakecollector.Span, job string) {
 	}
 }
 
+// TestWhyAnswersEnded: the span of an attempt says in the words of its line's form why the
+// answer ended, whole and streamed.
+func TestWhyAnswersEnded(t *testing.T) {
+	t.Parallel()
+	c := fakecollector.New(t)
+	g := &gateway{Gateway: scene.Open(t, scene.Binary(t), storetest.SQLite(t), map[string]string{"otlp_endpoint": c.URL()})}
+	words := map[string]string{"chat": "stop", "messages": "end_turn", "responses": "completed", "gemini": "STOP"}
+	var models, lines []map[string]any
+	for form := range words {
+		p := fakeprovider.New(t)
+		p.Always(func(r fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good(form, r.Streamed()) })
+		models = append(models, scene.ChatModel(form, nil))
+		lines = append(lines, scene.FormLine(form, form, p.URL(), nil, form))
+	}
+	g.Offer(models, lines)
+	g.account, g.key = g.Process.Account(100, nil)
+	for form := range words {
+		for _, stream := range []string{"true", "false"} {
+			body := `{"model":"` + form + `","stream":` + stream + `,"messages":[{"role":"user","content":"hello"}]}`
+			if a := g.call(t, "POST", "/v1/chat/completions", body); a.Status != 200 {
+				t.Errorf("%s: %d %s", form, a.Status, a.Raw)
+			}
+		}
+	}
+	g.Process.Stop()
+	told := 0
+	for _, s := range c.Spans() {
+		if on, attempt := s.Attributes["tollgate.line"].(string); attempt {
+			told++
+			if got, _ := s.Attributes["gen_ai.response.finish_reasons"].([]string); !slices.Equal(got, []string{words[on]}) {
+				t.Errorf("on %s: %q in %+v", on, got, s)
+			}
+		}
+	}
+	if told != 2*len(words) {
+		t.Errorf("%d attempts were told of", told)
+	}
+}
+
 // checkSecrecy: no span has a word of a prompt or a secret, and no provider hears of the
 // caller's trace.
 func (g *gateway) checkSecrecy(t *testing.T, spans []fakecollector.Span) {
