@@ -55,7 +55,7 @@ func responses(t *testing.T) (all []response) {
 					if v == nil {
 						t.Fatalf("%s %s %s: a reference leads nowhere", name, method, path)
 					}
-					all = append(all, response{name, path, status, v.(map[string]any)})
+					all = append(all, response{name, path, strings.ToUpper(method), status, v.(map[string]any)})
 				}
 			}
 		}
@@ -64,9 +64,12 @@ func responses(t *testing.T) (all []response) {
 }
 
 type response struct {
-	document, path, status string
-	of                     map[string]any
+	document, path, method, status string
+	of                             map[string]any
 }
+
+// operation is the method and the path.
+func (r response) operation() string { return r.method + " " + r.path }
 
 func (r response) names(list string) (all []string) {
 	found, _ := r.of[list].([]any)

@@ -27,6 +27,12 @@ type shownStatus struct {
 	Links  string
 }
 
+// shownPlace is a place with its endpoints.
+type shownPlace struct {
+	Place     Place
+	Endpoints string
+}
+
 // TestErrorReference holds the document for users to the tables; -update writes it.
 func TestErrorReference(t *testing.T) {
 	t.Parallel()
@@ -38,7 +44,7 @@ func TestErrorReference(t *testing.T) {
 	var want bytes.Buffer
 	if err := page.Execute(&want, map[string]any{
 		"Body": string(sample.Body()), "NativeBody": string(sample.NativeBody()),
-		"Statuses": shownStatuses(), "Codes": shownCodes(), "Jobs": shownJobs(),
+		"Statuses": shownStatuses(), "Codes": shownCodes(), "Jobs": shownJobs(), "Places": shownPlaces(),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +127,19 @@ func shownJobs() (all []shownJob) {
 		}
 		all = append(all, shownJob{string(row.Code), heading, strings.ReplaceAll(heading, " ", "-"), row.Kind, sentence(row.When),
 			"200; `error.type` is `" + row.Type + "`.", row.Told + " You were not charged.", retry})
+	}
+	return all
+}
+
+func shownPlaces() (all []shownPlace) {
+	for _, p := range Places() {
+		endpoints := "wherever it can happen, in the operator API too"
+		if operations := p.Operations(); len(operations) > 0 {
+			endpoints = "`" + strings.Join(operations, "`, `") + "`"
+		} else if p == Keyed {
+			endpoints = "all below `/v1` and `/native`"
+		}
+		all = append(all, shownPlace{p, endpoints})
 	}
 	return all
 }

@@ -68,16 +68,16 @@ var table = []TableRow{
 		"the key does not exist, was deleted or is disabled, or its account is",
 		"Check the key for missing characters and spaces. If it is right, ask whoever gave it to you: it, or its account, may be " +
 			"disabled. The operator API wants the operator's token."},
-	{InsufficientQuota, 402, "insufficient_quota", "billing_error", Models, RetryNever,
+	{InsufficientQuota, 402, "insufficient_quota", "billing_error", Admissions, RetryNever,
 		"balance, daily budget or total limit do not allow the request's highest possible cost",
 		"Add credit, raise the budget or limit of the key, or ask for less: a lower `max_tokens`, fewer or smaller images, a " +
 			"shorter clip. `message` says which of them is short. A daily budget starts again at 00:00 UTC. Running requests hold " +
 			"money too: when they end, there may be enough."},
-	{PermissionDenied, 403, "permission_error", "permission_error", Everywhere, RetryNever,
+	{PermissionDenied, 403, "permission_error", "permission_error", Keyed, RetryNever,
 		"the model or the address is not among the key's",
 		"Use a model that the key allows (`param` is `model`), or call from an address that it allows. Its operator can change " +
 			"both lists."},
-	{RateLimitExceeded, 429, "rate_limit_error", "rate_limit_error", Models, RetryRoom,
+	{RateLimitExceeded, 429, "rate_limit_error", "rate_limit_error", Admissions, RetryRoom,
 		"over the requests per minute; or the free requests of the day are used up; or every line of the model is busy and the " +
 			"request was not sent, with `Retry-After` and the top-level member `attempts`",
 		"Send fewer requests at a time, or have the requests per minute of the key raised. Free requests of a model start again at " +
@@ -92,7 +92,7 @@ var table = []TableRow{
 		"the body is no object, a field has a wrong value, or asks for what is not offered; also a provider's rejection without a " +
 			"code",
 		"Change the field that `param` names as `message` says."},
-	{InvalidMessages, 400, "invalid_request_error", "invalid_request_error", Chat, RetryNever,
+	{InvalidMessages, 400, "invalid_request_error", "invalid_request_error", Conversations, RetryNever,
 		"`messages` is missing, empty or malformed",
 		"Mend the message that `param` names."},
 	{InvalidRole, 400, "invalid_request_error", "invalid_request_error", Completions, RetryNever,
@@ -101,7 +101,7 @@ var table = []TableRow{
 	{InvalidMaxTokens, 400, "invalid_request_error", "invalid_request_error", Chat, RetryNever,
 		"a limit that is no positive integer",
 		"Send a positive integer, or, but for native messages, no limit."},
-	{MaxTokensTooSmall, 400, "invalid_request_error", "invalid_request_error", Chat, RetryNever,
+	{MaxTokensTooSmall, 400, "invalid_request_error", "invalid_request_error", Completions, RetryNever,
 		"a model used up the request's limit on thinking and wrote no answer (not streamed)",
 		"Raise the limit that `param` names, or let the model think less (`reasoning_effort`, `thinking`)."},
 	{RequestTooLarge, 413, "invalid_request_error", "invalid_request_error", Everywhere, RetryNever,
@@ -111,8 +111,8 @@ var table = []TableRow{
 		"the path exists, but not with this method",
 		"Use a method that the header `Allow` names."},
 	{NotFound, 404, "not_found_error", "not_found_error", Everywhere, RetryNever,
-		"there is no such path",
-		"Check the base address of the client and the path; `/docs` lists all paths."},
+		"there is no such path, or nothing of this id",
+		"Check the base address of the client, the path and the id; `/docs` lists all paths."},
 	{ModelNotFound, 400, "invalid_request_error", "not_found_error", Models, RetryNever,
 		"`model` is missing, unknown, or not usable on this endpoint",
 		"Take an id from `GET /v1/models`, at one of the `endpoints` that stand with it there."},
@@ -159,7 +159,7 @@ var table = []TableRow{
 	{MissingPrompt, 400, "invalid_request_error", "invalid_request_error", Jobs, RetryNever,
 		"an image submission without `prompt`, or a video submission with neither it nor a reference",
 		"Say in `prompt` what is to be made."},
-	{UnsupportedResolution, 400, "invalid_request_error", "invalid_request_error", Jobs, RetryNever,
+	{UnsupportedResolution, 400, "invalid_request_error", "invalid_request_error", Images, RetryNever,
 		"the image model does not offer the resolution tier",
 		"Use a tier that `price` of the model has in `GET /v1/models`."},
 	{InvalidCallbackURL, 400, "invalid_request_error", "invalid_request_error", Jobs, RetryNever,

@@ -75,7 +75,12 @@ func (v *visitor) chat() {
 		v.ask(200, "POST", "/native/v1/messages", `{"model":"sandbox-messages","max_tokens":20,"messages":[{"role":"user",`+
 			`"content":"hi"}],"stream":`+stream+`}`, "x-api-key", v.key)
 	}
-	v.ask(200, "POST", "/native/v1/messages/count_tokens", `{"model":"sandbox-messages","messages":[{"role":"user","content":"hi"}]}`)
+	const counted = `{"model":"sandbox-messages","messages":[{"role":"user","content":"hi"}]}`
+	hasty := v.limited(map[string]any{"rpm": 1})
+	for range 2 {
+		v.ask(200, "POST", "/native/v1/messages/count_tokens", counted, hasty...)
+	}
+	v.ask(200, "POST", "/native/v1/messages/count_tokens", counted, v.poor()...)
 }
 
 // refusals are what callers are told most often.
@@ -99,6 +104,7 @@ func (v *visitor) refusals() {
 	hasty := v.limited(map[string]any{"rpm": 1})
 	chat(200, good, hasty...)
 	chat(429, good, hasty...)
+	v.ask(400, "POST", "/v1/responses", `{"model":"sandbox-chat","input":"hi","max_output_tokens":0}`)
 	v.ask(405, "GET", "/v1/chat/completions", "")
 	v.ask(404, "GET", "/v1/models/no-such", "")
 	v.ask(404, "POST", "/v1/embeddings", "{}")
@@ -147,6 +153,7 @@ func (v *visitor) media() {
 	v.ask(400, "POST", "/v1/images/generations", `{"model":"sandbox-image","prompt":"a","resolution":"99K"}`)
 	v.ask(400, "POST", "/v1/images/generations", `{"model":"sandbox-image","prompt":"a","callback_url":"ftp://x"}`)
 	v.ask(400, "POST", "/v1/images/edits", image)
+	v.ask(400, "POST", "/v1/videos/generations", `{"model":"sandbox-video","prompt":"a","resolution":"99K"}`)
 	done := v.wait("/v1/images/jobs/" + text(job, "id"))
 	link := text(first(done), "url")
 	_, file, _ := strings.Cut(link, "/media/")
@@ -162,6 +169,11 @@ func (v *visitor) media() {
 	v.ask(200, "GET", "/admin/v1/jobs/"+text(job, "id"), "")
 	v.ask(404, "GET", "/admin/v1/jobs/no-such", "")
 	v.ask(200, "POST", "/admin/v1/jobs/"+text(job, "id")+"/requeue", `{"force":true}`)
+	for refused, limits := range map[int]map[string]any{402: {"total_limit_usd": 0.04}, 429: {"rpm": 1}} {
+		only := v.ask(202, "POST", "/v1/images/generations", `{"model":"sandbox-image","prompt":"a hill"}`, v.limited(limits)...)
+		v.wait("/admin/v1/jobs/" + text(only, "id"))
+		v.ask(refused, "POST", "/admin/v1/jobs/"+text(only, "id")+"/requeue", `{"force":true}`)
+	}
 	v.ask(400, "POST", "/admin/v1/jobs/"+text(job, "id")+"/cancel", "")
 	v.ask(200, "POST", "/admin/v1/lines/sandbox/drain", "")
 	waiting := v.ask(202, "POST", "/v1/videos/generations", `{"model":"sandbox-video","prompt":"the sea"}`)

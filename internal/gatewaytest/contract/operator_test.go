@@ -66,6 +66,7 @@ func (v *visitor) gateway() {
 	v.ask(200, "PUT", "/admin/v1/catalog?dry_run=true", catalog)
 	v.ask(200, "PUT", "/admin/v1/catalog", catalog)
 	v.ask(400, "PUT", "/admin/v1/catalog", `{"models":[{"id":"x"}]}`)
+	v.ask(400, "PUT", "/admin/v1/catalog", catalog, "Content-Encoding", "gzip")
 	v.ask(200, "GET", "/admin/v1/catalog/revisions", "")
 	v.ask(200, "GET", "/admin/v1/catalog/revisions/1", "")
 	v.ask(404, "GET", "/admin/v1/catalog/revisions/99", "")

@@ -1,0 +1,66 @@
+package contract_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+)
+
+// TestCodesStandWhereTheyAreAnswered holds the places of the table of errors, which the
+// reference shows, against the operations of the documents, both ways: an operation lists
+// the codes of the places that it is in and no others, by their types below /native, and a
+// place has no operation that there is not.
+func TestCodesStandWhereTheyAreAnswered(t *testing.T) {
+	t.Parallel()
+	lists := map[string][]string{} // by operation
+	for _, r := range responses(t) {
+		operation := r.operation()
+		lists[operation] = append(lists[operation], r.names("x-codes")...)
+		for _, code := range r.names("x-codes") {
+			if row, _ := fault.Lookup(fault.Code(code)); !row.Place.Has(operation) {
+				t.Errorf("%s lists %s, whose place is: %s", operation, code, row.Place)
+			}
+		}
+		for _, name := range r.names("x-types") {
+			lists[operation] = append(lists[operation], r.status+" "+name)
+			if !slices.ContainsFunc(fault.Table(), func(row fault.TableRow) bool {
+				return row.Place.Has(operation) && isNative(row, r.status, name)
+			}) {
+				t.Errorf("%s lists %s %s, which no code of its places has", operation, r.status, name)
+			}
+		}
+	}
+	for operation, listed := range lists {
+		for _, row := range fault.Table() {
+			said := string(row.Code)
+			if strings.Contains(operation, " /native/") {
+				said = strconv.Itoa(row.NativeStatus()) + " " + row.Native
+			}
+			if row.Place != fault.Everywhere && row.Place.Has(operation) && !slices.Contains(listed, said) {
+				t.Errorf("%s does not list %s of %s, whose place is: %s", operation, said, row.Code, row.Place)
+			}
+		}
+	}
+	for _, p := range fault.Places() {
+		native := p.Operations() == nil
+		for _, operation := range p.Operations() {
+			native = native || strings.Contains(operation, " /native/")
+			if lists[operation] == nil {
+				t.Errorf("%s: there is no %s", p, operation)
+			}
+		}
+		if native != p.Native() {
+			t.Errorf("%s: Native is %v of %q", p, p.Native(), p.Operations())
+		}
+	}
+}
+
+// isNative tells whether a code is told below /native with a status and a type; of those
+// that every line is busy with, two.
+func isNative(row fault.TableRow, status, name string) bool {
+	return strconv.Itoa(row.NativeStatus()) == status && (row.Native == name ||
+		row.Code == fault.RateLimitExceeded && name == "overloaded_error")
+}
