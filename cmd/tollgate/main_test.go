@@ -360,6 +360,19 @@ func TestAuditFindsWhatDiffers(t *testing.T) {
 	}
 }
 
+// TestCallable: only a name that a shell takes as it stands is shown in commands.
+func TestCallable(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"tollgate": "tollgate", "./build/tollgate": "./build/tollgate", "/opt/v1.2_3-a/tollgate": "/opt/v1.2_3-a/tollgate",
+		"": "", "/my programs/tollgate": "", "a;b": "", "$(x)": "",
+	} {
+		if got := callable(name); got != want {
+			t.Errorf("%q is called by %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestFirstStartFromNothing runs the printed commands' requests, stops, and
 // starts again.
 func TestFirstStartFromNothing(t *testing.T) {
@@ -376,6 +389,9 @@ func TestFirstStartFromNothing(t *testing.T) {
 	body := regexp.MustCompile(`-d '(.*)'`).FindAllStringSubmatch(shown, -1)
 	if secret == "" || len(body) != 6 {
 		t.Fatalf("shown: %s", shown)
+	}
+	if program := command(t, dir).Path; !strings.Contains(shown, " "+program+" serve\n") { // as it was called
+		t.Errorf("the command for operators is not one of %s: %s", program, shown)
 	}
 	s = serve(t, dir)
 	if status, answer := s.request("POST", "/v1/chat/completions", secret, body[0][1]); status != 200 ||

@@ -27,6 +27,7 @@ func (serveCommand) Run(p *process) error {
 	defer signal.Stop(reread)
 	a, err := app.New(p.ctx, settings, app.Options{
 		Stdout: p.stdout, Stderr: p.stderr, Lookup: os.LookupEnv, Version: build.Read().Version, Reread: reread,
+		Program: callable(os.Args[0]),
 	})
 	switch {
 	case err != nil && p.ctx.Err() != nil: // as it was told to
@@ -36,6 +37,15 @@ func (serveCommand) Run(p *process) error {
 		return err
 	}
 	return a.Serve(p.ctx)
+}
+
+// callable is how a shell calls the program that was started by a name; empty: nobody
+// could copy that.
+func callable(name string) string {
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") != "" {
+		return ""
+	}
+	return name
 }
 
 type applyCommand struct {

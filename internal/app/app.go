@@ -8,6 +8,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,7 @@ type Options struct {
 	Stderr  io.Writer                        // the ready line and the log
 	Lookup  func(name string) (string, bool) // the environment, for line credentials
 	Version string
+	Program string // as whoever started it called it, for commands to copy; empty: tollgate
 	// Reread asks at each value to read the secrets of lines again; nil: nobody asks.
 	Reread <-chan os.Signal
 
@@ -421,7 +423,8 @@ func (a *App) Base() string {
 func (a *App) Serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, a.life.unwind()) }()
 	if a.demo != nil {
-		if err := a.demo.show(a.options.Stdout, a.Base(), operatorWords(a.settings, a.Base())); err != nil {
+		operators := operatorWords(a.settings, a.Base(), cmp.Or(a.options.Program, "tollgate"))
+		if err := a.demo.show(a.options.Stdout, a.Base(), operators); err != nil {
 			return fmt.Errorf("show the demo account: %w", err)
 		}
 	}

@@ -204,12 +204,13 @@ func readFirst(path string, providers map[string]catalog.Provider) (*catalog.Doc
 	return doc, nil
 }
 
-// operatorWords say how whoever runs the service gets to its pages.
-func operatorWords(s *Settings, base string) string {
+// operatorWords say how whoever runs the service, which is started as program, gets to
+// its pages.
+func operatorWords(s *Settings, base, program string) string {
 	switch {
 	case s.AdminToken == "":
 		return "To run it (customers, credit, lines, prices), start it again as you did, with a token of your choice,\nand open " +
-			base + console.Base + "/operator:\n\n  TOLLGATE_ADMIN_TOKEN=" + rand.Text() + " tollgate serve"
+			base + console.Base + "/operator:\n\n  TOLLGATE_ADMIN_TOKEN=" + rand.Text() + " " + program + " serve"
 	case s.AdminListen != "":
 		return "To run it: " + console.Base + "/operator at " + s.AdminListen + ", with the admin_token."
 	}

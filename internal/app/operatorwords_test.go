@@ -12,12 +12,12 @@ func TestFirstStartSaysHowToRunIt(t *testing.T) {
 	t.Parallel()
 	const base = "http://127.0.0.1:8080"
 	for want, s := range map[string]Settings{
-		`(?s)open http://127\.0\.0\.1:8080/console/operator:\n\n  TOLLGATE_ADMIN_TOKEN=[A-Z2-7]{26} tollgate serve$`: {},
-		`^To run it: http://127\.0\.0\.1:8080/console/operator, with the admin_token\.$`:                             {AdminToken: "x"},
+		`(?s)open http://127\.0\.0\.1:8080/console/operator:\n\n  TOLLGATE_ADMIN_TOKEN=[A-Z2-7]{26} \./build/tollgate serve$`: {},
+		`^To run it: http://127\.0\.0\.1:8080/console/operator, with the admin_token\.$`:                                      {AdminToken: "x"},
 		`^To run it: /console/operator at 10\.0\.0\.1:9000, with the admin_token\.$`: {AdminToken: "x",
 			AdminListen: "10.0.0.1:9000"},
 	} {
-		if got := operatorWords(&s, base); !regexp.MustCompile(want).MatchString(got) {
+		if got := operatorWords(&s, base, "./build/tollgate"); !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("%q is no %q", got, want)
 		}
 	}
