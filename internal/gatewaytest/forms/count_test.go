@@ -61,6 +61,7 @@ func countScene(t testing.TB) scene.Story {
 			}
 			// Where the provider cannot count, or does not, the estimate is ours.
 			for _, reply := range []fakeprovider.Reply{fakeprovider.NativeError(404, "not_found_error", "x"),
+				fakeprovider.NativeError(429, "rate_limit_error", "x"), fakeprovider.NativeError(529, "overloaded_error", "x"),
 				fakeprovider.NativeError(500, "api_error", "x"),
 				fakeprovider.Page(404), fakeprovider.JSON(200, `{"input_tokens":-1}`), {Before: fakeprovider.Reset}} {
 				native.Expect(reply)
