@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -117,6 +118,14 @@ var floors = map[string][][]string{
 			"internal/wire/translate/internal/responseschat", "internal/wire/translate/internal/customtools"},
 		{"internal/wire/translate"},
 	},
+	"internal/ledger": {
+		{"internal/ledger/books", "internal/ledger/sheet"},
+		{"internal/ledger/audit"},
+		{"internal/ledger/spending", "internal/ledger/movement", "internal/ledger/holding", "internal/ledger/repeat"},
+		{"internal/ledger/requestlog"},
+		{"internal/ledger"},
+		{"internal/ledger/usage"},
+	},
 	"internal/console": {
 		{"internal/console/part", "internal/console/static"},
 		{"internal/console/page"},
@@ -161,6 +170,46 @@ func TestFloorsImportDownwardOnly(t *testing.T) {
 		if !seen[folder] {
 			t.Errorf("%s is a floor in the table only", folder)
 		}
+	}
+}
+
+// TestArchitectureShowsTheFloors compares the tables of floors in ARCHITECTURE.md
+// with the one above, row by row.
+func TestArchitectureShowsTheFloors(t *testing.T) {
+	t.Parallel()
+	header := []string{"floor", "package", "owns"}
+	shown := map[string]string{}
+	for i, table := range strings.Split(read(t, "ARCHITECTURE.md"), "| "+strings.Join(header, " | ")+" |") {
+		if i == 0 {
+			continue // what stands before the first
+		}
+		for _, cells := range tableRows("| "+strings.Join(header, " | ")+" |"+table, header...) {
+			above := ""
+			for name := range strings.SplitSeq(cells[1], ",") {
+				name = strings.Trim(name, " `")
+				if last, beside := strings.CutPrefix(name, "…/"); beside {
+					name = path.Join(path.Dir(above), last)
+				}
+				above = name
+				if shown["internal/"+name] != "" {
+					t.Errorf("ARCHITECTURE.md: %s stands in the tables of floors twice", name)
+				}
+				shown["internal/"+name] = cells[0]
+			}
+		}
+	}
+	for _, room := range floors {
+		for i, packages := range room {
+			for _, folder := range packages {
+				if want := strconv.Itoa(i + 1); shown[folder] != want {
+					t.Errorf("ARCHITECTURE.md: %s stands on floor %q; the test's table says %s", folder, shown[folder], want)
+				}
+				delete(shown, folder)
+			}
+		}
+	}
+	for folder := range shown {
+		t.Errorf("ARCHITECTURE.md: the tables of floors have %s, which the test's table lacks", folder)
 	}
 }
 
