@@ -175,7 +175,7 @@ func TestOperatorDocumentShowsEverySetting(t *testing.T) {
 var (
 	citation = regexp.MustCompile(`\b([A-Za-z]+\.md)(?:, ([A-Z][^.);:]*))?`)
 	heading  = regexp.MustCompile(`(?m)^#+ (.+)$|^\*\*(.+?)\.?\*\*|^\d+\. \*\*(.+?)\.?\*\*`)
-	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)|\b(?:src|srcset|href)="([^"\s]+)"`)
 )
 
 // TestCitedRulesExist follows the citations in comments ("interface.md, Error
@@ -214,7 +214,8 @@ func TestCitedRulesExist(t *testing.T) {
 	}
 }
 
-// TestLinksOfDocumentsLead follows the relative links of all documents.
+// TestLinksOfDocumentsLead follows the relative links of all documents, those to
+// pictures too.
 func TestLinksOfDocumentsLead(t *testing.T) {
 	t.Parallel()
 	if err := walk(func(name string) error {
@@ -222,7 +223,7 @@ func TestLinksOfDocumentsLead(t *testing.T) {
 			return nil
 		}
 		for _, m := range link.FindAllStringSubmatch(read(t, name), -1) {
-			target, anchor, _ := strings.Cut(m[1], "#")
+			target, anchor, _ := strings.Cut(m[1]+m[2], "#")
 			if strings.Contains(target, "://") {
 				continue
 			}
@@ -235,7 +236,7 @@ func TestLinksOfDocumentsLead(t *testing.T) {
 				continue
 			}
 			if err != nil {
-				t.Errorf("%s: the link to %s leads nowhere", name, m[1])
+				t.Errorf("%s: the link to %s leads nowhere", name, m[1]+m[2])
 				continue
 			}
 			if anchor != "" && !slices.Contains(anchors(string(raw)), anchor) {
@@ -266,4 +267,38 @@ func anchors(document string) []string {
 		}
 	}
 	return found
+}
+
+// TestChangelogSaysEachThingOnce: branches that meet leave entries twice.
+func TestChangelogSaysEachThingOnce(t *testing.T) {
+	t.Parallel()
+	version, section := "", ""
+	entries, headings := map[string]string{}, map[string]bool{}
+	for line := range strings.Lines(read(t, "CHANGELOG.md")) {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "## "); ok {
+			version, entries, headings = name, map[string]string{}, map[string]bool{}
+		}
+		if name, ok := strings.CutPrefix(line, "### "); ok {
+			section = name
+			if headings[name] {
+				t.Errorf("CHANGELOG.md: %s has %q twice", version, name)
+			}
+			headings[name] = true
+		}
+		entry, ok := strings.CutPrefix(line, "- ")
+		if !ok {
+			continue
+		}
+		entry = strings.TrimSuffix(entry, ".")
+		for other, under := range entries {
+			if strings.HasPrefix(entry, other) || strings.HasPrefix(other, entry) {
+				t.Errorf("CHANGELOG.md, %s: %q stands below %s and %s", version, min(entry, other), under, section)
+			}
+		}
+		entries[entry] = section
+	}
+	if len(entries) == 0 && version == "" {
+		t.Error("no entry found: the test looks past them")
+	}
 }
