@@ -98,9 +98,17 @@ func Span(ms int64) string {
 	case d < time.Minute:
 		return strconv.FormatFloat(float64((ms+50)/100)/10, 'f', -1, 64) + " s"
 	case d < time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + " min " + strconv.Itoa(int(d.Seconds())%60) + " s"
+		return strconv.Itoa(int(d.Minutes())) + " min" + unlessZero(int(d.Seconds())%60, " s")
 	}
-	return strconv.Itoa(int(d.Hours())) + " h " + strconv.Itoa(int(d.Minutes())%60) + " min"
+	return strconv.Itoa(int(d.Hours())) + " h" + unlessZero(int(d.Minutes())%60, " min")
+}
+
+// unlessZero is what follows a whole number of minutes or hours: nobody says 1 min 0 s.
+func unlessZero(n int, unit string) string {
+	if n == 0 {
+		return ""
+	}
+	return " " + strconv.Itoa(n) + unit
 }
 
 // Weight writes a size in bytes: 900 B, 84 KB, 1.8 MB, 2.5 GB.

@@ -29,7 +29,8 @@ func TestFormats(t *testing.T) {
 			t.Errorf("%s is %s, want %s", amount, got, want)
 		}
 	}
-	for ms, want := range map[int64]string{0: "0 ms", 999: "999 ms", 1400: "1.4 s", 60_000: "1 min 0 s", 3_900_000: "1 h 5 min"} {
+	for ms, want := range map[int64]string{0: "0 ms", 999: "999 ms", 1400: "1.4 s", 60_000: "1 min", 200_000: "3 min 20 s",
+		7_200_000: "2 h", 3_900_000: "1 h 5 min"} {
 		if got := Span(ms); got != want {
 			t.Errorf("%d ms is %s, want %s", ms, got, want)
 		}

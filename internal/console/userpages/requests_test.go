@@ -33,7 +33,7 @@ func TestRequests(t *testing.T) {
 		}
 		page := b.Get("/console/requests/" + good)
 		page.Want(t, http.StatusOK, "Held before it ran", "$0.0041", "Given back", "$0.003225", "$0.000875", "a provider failed",
-			`title="upstream_timeout">provider too slow, after 1 min 0 s`, "a provider answered", "/v1/chat/completions",
+			`title="upstream_timeout">provider too slow, after 1 min`, "a provider answered", "/v1/chat/completions",
 			"Until the first byte", "420 ms", "980 ms")
 		if strings.Contains(page.Body.String(), "secret") {
 			t.Error("a user sees the line, or a provider's words")
