@@ -42,6 +42,7 @@ type nowPart struct {
 	Today    part.FigureRow
 	Charges  part.Chart
 	Counts   part.Chart
+	Latency  *part.Chart // of the last minutes; nil: nothing was answered
 	Top      part.Bars
 	Lines    part.DataTable
 	Margins  part.DataTable
@@ -235,8 +236,8 @@ func (c *console) now(v *page.Visit) (nowPart, error) {
 		return nowPart{}, err
 	}
 	shown := nowPart{Address: page.Base + "/operator/live", Troubles: w.troubles(), Stats: append(w.stats(), c.databaseFigure(w)),
-		Today: append(earned(" today", w.today), w.held()), Charges: w.month.charges, Counts: w.month.counts, Top: w.topBars(),
-		Lines: linesTable(w.lines, nil), Margins: marginTable(w.lines)}
+		Today: append(earned(" today", w.today), w.held()), Charges: w.month.charges, Counts: w.month.counts, Latency: w.recent.Latency,
+		Top: w.topBars(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.lines)}
 	shown.Well = len(shown.Troubles) == 0
 	shown.Said = "All is well"
 	if n := len(shown.Troubles); n == 1 {

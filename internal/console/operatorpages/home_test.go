@@ -106,13 +106,14 @@ func TestFirstPageChanges(t *testing.T) {
 		b.Get("/console/operator").Want(t, http.StatusOK, `data-live="/console/operator/live" data-calm`, `id="charges"`,
 			"$7.00", `id="requests"`)
 		name := map[store.Dialect]string{store.SQLite: "SQLite", store.PostgreSQL: "PostgreSQL"}[s.DB.Dialect()]
+		s.Request("ada", 200, "")
 		live := b.Get("/console/operator/live")
-		live.Want(t, http.StatusOK, `id="now"`, name, "B, last commit in ", "$7.00")
+		live.Want(t, http.StatusOK, `id="now"`, name, "B, last commit in ", "$7.00", `id="latency"`, ": 1.4 s</title>")
 		if strings.Contains(live.Body.String(), "<html") {
 			t.Error("it is a whole page")
 		}
 		s.Spent("ada", 0, spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 1, Charged: 4 * money.USD}})
-		b.Get("/console/operator/live").Want(t, http.StatusOK, ": $4.00</title>") // today is never a minute old
+		b.Get("/console/operator/live").Want(t, http.StatusOK, ": $4.00</title>", "0 of 1 request that ran") // today is never a minute old
 	})
 }
 

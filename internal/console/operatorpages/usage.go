@@ -67,6 +67,6 @@ func earned(when string, s spending.Sums) part.FigureRow {
 		{Label: "Providers take", Value: cost, Note: part.Text{Text: of}},
 		{Label: "Margin", Value: margin, Note: part.Text{Text: "charged less what they take"}},
 		{Label: "Errors" + when, Value: part.Text{Text: part.Percent(s.Failed, s.Requests)},
-			Note: part.Text{Text: part.Thousands(s.Failed) + " of " + part.Requests(s.Requests)}},
+			Note: part.Text{Text: part.Thousands(s.Failed) + " of " + part.Requests(s.Requests) + " that ran"}},
 	}
 }

@@ -172,7 +172,10 @@ func (c Chart) Drawing() []Drawn {
 		if s.Rest {
 			class = "s7"
 		}
-		drawn[n] = Drawn{Class: class, Name: s.Name, Path: path.String(), Total: c.Shown(total)}
+		drawn[n] = Drawn{Class: class, Name: s.Name, Path: path.String()}
+		if c.Unit != InMS { // times do not add up
+			drawn[n].Total = c.Shown(total)
+		}
 	}
 	return drawn
 }

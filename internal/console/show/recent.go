@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"tollgate/internal/console/part"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
@@ -18,11 +19,15 @@ const (
 )
 
 // Recent is what became of the newest requests of the last minutes.
-type Recent struct{ Requests, Failed int64 }
+type Recent struct {
+	Requests, Failed int64
+	Latency          *part.Chart // of the answers among them; nil: there are none
+}
 
 // RecentTx reads them.
 func RecentTx(tx *store.Tx, nowMS int64) (r Recent, err error) {
 	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - lately.Milliseconds(), Limit: looksAt})
+	r.Latency = Latency(found.Receipts)
 	for _, one := range found.Receipts {
 		n := max(1, one.StandsFor)
 		if r.Requests += n; one.Status >= http.StatusInternalServerError {

@@ -21,6 +21,7 @@ type overviewPage struct {
 	Spent    *part.Chart  // of 30 days; nil: nothing was
 	Missing  *part.Notice // in the place of Spent, where that cannot be read
 	More     part.Tabs    // to the same by other days and parts
+	Latency  *part.Chart  // of the answers among lookedAt requests; nil: there are none
 	Models   part.Bars
 	First    part.FirstSteps // what a new account does first; empty: it has begun
 	Failures part.DataTable  // the newest among lookedAt requests
@@ -55,6 +56,7 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 		}
 		latest := looked.Receipts
 		shown.Stats, shown.Models, shown.Among = statsOf(a, u), modelBars(u.ByModel), int64(len(latest))
+		shown.Latency = show.Latency(latest)
 		shown.Latest, shown.Failures = requestsTable(latest[:min(len(latest), shownLatest)]), requestsTable(failures(latest))
 		if used = u.Total.Requests > 0; used {
 			return nil
@@ -123,7 +125,7 @@ func statsOf(a account.Account, u ledger.Usage) part.FigureRow {
 		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
 		{Label: "Today (UTC)", Value: part.Money{Amount: u.Today.Cost}, Note: part.Text{Text: part.Requests(u.Today.Requests)}},
 		{Label: "Errors today", Value: part.Text{Text: part.Percent(u.Today.Failed, u.Today.Requests)},
-			Note: part.Text{Text: part.Thousands(u.Today.Failed) + " of " + part.Requests(u.Today.Requests)}},
+			Note: part.Text{Text: part.Thousands(u.Today.Failed) + " of " + part.Requests(u.Today.Requests) + " that ran"}},
 	}
 }
 

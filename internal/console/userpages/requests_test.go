@@ -210,7 +210,7 @@ func TestOverview(t *testing.T) {
 		}
 		page := b.Get("/console")
 		page.Want(t, http.StatusOK, `href="/console/requests?model=sandbox-chat"`, `href="/console/usage?by=key"`,
-			header.Get("X-Request-Id"))
+			header.Get("X-Request-Id"), "How long the last answer took", "0 of 1 request that ran")
 		if strings.Contains(page.Body.String(), "Last failures") {
 			t.Error("there is a failure")
 		}

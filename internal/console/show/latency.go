@@ -1,0 +1,60 @@
+package show
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"tollgate/internal/console/part"
+	"tollgate/internal/ledger"
+)
+
+// latencyColumns are how many columns the chart of latency has at most.
+const latencyColumns = 30
+
+// Latency is the chart of how long answers took: those among the newest requests, which
+// are given newest first. A column is one of them, or of several that followed each other
+// the one whose time was in the middle. Jobs, which wait, and refusals are left out. Nil:
+// nothing was answered.
+func Latency(newest []ledger.Receipt) *part.Chart {
+	var answers []ledger.Receipt
+	for _, r := range slices.Backward(newest) {
+		if r.Job == "" && r.Status == http.StatusOK && r.DurationMS > 0 {
+			answers = append(answers, r)
+		}
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	n := len(answers)
+	each := (n + latencyColumns - 1) / latencyColumns
+	title := "How long the last " + part.Plural(n, "answer") + " took"
+	if n == 1 {
+		title = "How long the last answer took"
+	}
+	if each > 1 {
+		title += ", median of each " + part.Thousands(int64(each))
+	}
+	c := part.Chart{ID: "latency", Title: title + " (UTC)", Unit: part.InMS}
+	oneDay := dayOf(answers[0]).Equal(dayOf(answers[n-1]))
+	first, rest := part.ChartSeries{Name: "Until the first byte"}, part.ChartSeries{Name: "Until the end"}
+	for some := range slices.Chunk(answers, each) {
+		format := "2 Jan"
+		if oneDay {
+			format = "15:04"
+		}
+		c.Buckets = append(c.Buckets, time.UnixMilli(some[0].CreatedMS).UTC().Format(format))
+		slices.SortFunc(some, func(a, b ledger.Receipt) int { return cmp.Compare(a.DurationMS, b.DurationMS) })
+		middle := some[len(some)/2]
+		until := min(middle.FirstByteMS, middle.DurationMS)
+		first.Values, rest.Values = append(first.Values, until), append(rest.Values, middle.DurationMS-until)
+	}
+	c.Series = []part.ChartSeries{first, rest}
+	return &c
+}
+
+// dayOf is the day on which a request came, in UTC.
+func dayOf(r ledger.Receipt) time.Time {
+	return time.UnixMilli(r.CreatedMS).UTC().Truncate(24 * time.Hour)
+}
