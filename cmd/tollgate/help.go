@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,6 +45,21 @@ func hideFlags(root, command *kong.Node) {
 			flag.Hidden = !serve && (flag.Name != "database" || command == nil || !command.Leaf())
 		}
 	}
+}
+
+// whereHelpIs adds to a command line that lacks something (`expected "<account>"`) where
+// what belongs there is told.
+func whereHelpIs(err error) error {
+	parse, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || !strings.HasPrefix(err.Error(), "expected ") || parse.Context == nil || parse.Context.Selected() == nil {
+		return err
+	}
+	var path []string
+	for node := parse.Context.Selected(); node != nil; node = node.Parent {
+		path = append(path, node.Name)
+	}
+	slices.Reverse(path)
+	return fmt.Errorf("%w: `%s --help` tells what it takes", err, strings.Join(path, " "))
 }
 
 // printHelp shows a command with its own flags, or the commands below it, a line

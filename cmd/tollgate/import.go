@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -25,6 +26,10 @@ type importCommand struct {
 
 // Run carries over what another gateway has, and reports.
 func (c *importCommand) Run(p *process) error {
+	if c.Source == "" && c.Program != "litellm" { // which may come as a file of its settings
+		return usageError{errors.New("name the database of " + c.Program +
+			": a postgres:// URL (-: from standard input), an SQLite file, or a dump of MySQL (.sql)")}
+	}
 	settings, err := p.settings()
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	parsed, err := parser.Parse(keepNegative(args))
 	if err != nil {
-		return fail(stderr, usageError{err})
+		return fail(stderr, usageError{whereHelpIs(err)})
 	}
 	p.config = commands.Config
 	if err := parsed.Run(); err != nil {
