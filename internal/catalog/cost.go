@@ -145,6 +145,15 @@ func (l *Line) costOf(m *Model) Cost {
 	return l.Costs.All
 }
 
+// KnowsCost tells whether the catalog says what the line's provider takes for a model.
+func (l *Line) KnowsCost(model string) bool {
+	c, ok := l.Costs.Models[model]
+	if !ok {
+		c = l.Costs.All
+	}
+	return !c.none()
+}
+
 // Cost returns what the line's provider takes for a usage: what it said itself,
 // or else what the catalog knows. False: nobody knows.
 func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {

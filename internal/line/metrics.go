@@ -91,6 +91,9 @@ func (m *metrics) of(ln *catalog.Line) lineMetrics {
 	for model := range ln.Models {
 		m.charged.WithLabelValues(line, model)
 		m.over.WithLabelValues(line, model)
+		if ln.KnowsCost(model) { // elsewhere zero would say that it takes nothing
+			m.cost.WithLabelValues(line, model)
+		}
 	}
 	m.in.WithLabelValues(line).Set(1)
 	m.busy.WithLabelValues(line)

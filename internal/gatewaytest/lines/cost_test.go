@@ -64,6 +64,10 @@ func TestCosts(t *testing.T) {
 
 		g := scene.At(t, p.Process)
 		account, key := p.Account(10, nil)
+		first := `tollgate_line_cost_usd_total{line="cost-image",model="cost-image"} 0`
+		scene.Eventually(t, "a cost that the catalog knows is there from the start", func() bool {
+			return strings.Contains(metrics(t, p), first+"\n")
+		})
 		for i, a := range asks {
 			answer := g.Send(t, a.form, key, scene.Request(a.form, fmt.Sprintf("cost-%d", i), a.streamed, nil))
 			r, got := g.Receipt(t, account, answer.ID), money.Amount(-1)
