@@ -287,6 +287,20 @@ func TestEveryFaultHasItsPath(t *testing.T) {
 	}
 }
 
+// TestFaultsAreToldOnce: what is wrong with a model is no fault of the lines that serve it.
+func TestFaultsAreToldOnce(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]string{
+		strings.Replace(chatModel, "chat", "dance", 1):    "models[0].kind: must be one of chat, image, video",
+		strings.Replace(chatModel, "kind: chat, ", "", 1): "models[0].kind: is required",
+	} {
+		_, _, err := Parse([]byte("models: ["+model+"]\nlines: [{id: l, provider: sandbox, models: {a: b}}]"), testProviders())
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "lines[0]") {
+			t.Errorf("%s: %v", model, err)
+		}
+	}
+}
+
 func TestLimitsOfADocument(t *testing.T) {
 	t.Parallel()
 	laughs := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"

@@ -239,7 +239,7 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 		switch _, named := named[id]; {
 		case m != nil:
 			if supported && !slices.Contains(provider.Kinds, m.Kind) {
-				if r.lenient {
+				if r.lenient || m.Kind == "" { // no kind is a fault of the model, told there
 					return
 				}
 				r.fault(path, value, "is a model of kind %s, which provider %s does not serve", m.Kind, name)
