@@ -54,6 +54,32 @@ var unservedPaths = []unserved{
 const offered = "Offered are chat (POST /v1/chat/completions, POST /v1/responses, POST /native/v1/messages), images " +
 	"(POST /v1/images/generations, POST /v1/images/edits), videos (POST /v1/videos/generations), GET /v1/models and GET /v1/usage."
 
+// servedBelow are the paths that a client adds to its base address, by what that ends in.
+// The first that has a path is the one that is meant.
+var servedBelow = []struct {
+	base  string
+	paths []string
+}{
+	{"/v1", []string{"/chat/completions", "/responses", "/images/generations", "/images/edits", "/videos/generations", "/models", "/usage"}},
+	{"/native", []string{"/v1/messages", "/v1/messages/count_tokens", "/v1/models"}},
+}
+
+// meant returns the path that was meant where the base address of a client lacks its
+// end, has it twice or has more than that, and what it has to end in; empty: none is.
+func meant(path string) (right, base string) {
+	for _, below := range servedBelow {
+		for _, p := range below.paths {
+			switch bare := strings.TrimPrefix(p, "/v1"); path {
+			case bare, below.base + bare, "/v1" + p, below.base + "/v1" + p, below.base + below.base + p:
+				if right := below.base + p; path != right {
+					return right, below.base
+				}
+			}
+		}
+	}
+	return "", ""
+}
+
 // notFound is the answer of a path that does not exist. Whoever asks for one that
 // an official client knows has the right address and learns what there is; to all
 // others path and address are in doubt.
@@ -67,6 +93,10 @@ func notFound(r *http.Request) error {
 			return fault.New(fault.NotFound, "%s not offered here. %s", u.subject, offered)
 		}
 		return fault.New(fault.NotFound, "%s not offered here. %s.", u.subject, u.instead)
+	}
+	if right, base := meant(path); right != "" {
+		return fault.New(fault.NotFound, "There is no endpoint at %s, but at %s: the base address of your client has to end in %s.",
+			fault.Shown(r.URL.Path), right, base)
 	}
 	return fault.New(fault.NotFound,
 		"There is no endpoint at %s. Check the path and the base address of your client; GET /docs lists what there is.",

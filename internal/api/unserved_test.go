@@ -32,7 +32,15 @@ func TestUnservedPathsSayWhatIsOffered(t *testing.T) {
 		"/native/v1/chat/completions":          "ends in /v1",
 		"/v1/embeddingsx":                      "Check the path and the base address",
 		"/v2/embeddings":                       "Check the path and the base address",
-		"/v1/v1/chat/completions":              "Check the path and the base address",
+		"/v3/chat/completions":                 "Check the path and the base address",
+		"/chat/completions":                    "but at /v1/chat/completions: the base address of your client has to end in /v1.",
+		"/models/":                             "but at /v1/models: the base",
+		"/v1/v1/chat/completions":              "but at /v1/chat/completions: the base",
+		"/messages":                            "but at /native/v1/messages: the base address of your client has to end in /native.",
+		"/native/messages":                     "but at /native/v1/messages: the base",
+		"/native/v1/v1/messages":               "but at /native/v1/messages: the base",
+		"/native/v1/v1/messages/count_tokens":  "but at /native/v1/messages/count_tokens: the base",
+		"/native/models":                       "but at /native/v1/models: the base",
 	} {
 		f := fault.Of(notFound(httptest.NewRequest("POST", path, nil)))
 		if f.Code != fault.NotFound || f.Param != "" || !strings.Contains(f.Message, want) {
@@ -46,6 +54,13 @@ func TestUnservedPathsSayWhatIsOffered(t *testing.T) {
 func TestUnservedPathsNameWhatIsServed(t *testing.T) {
 	t.Parallel()
 	routes := Routes()
+	for _, below := range servedBelow {
+		for _, p := range below.paths {
+			if !slices.ContainsFunc(routes, func(route string) bool { return strings.HasSuffix(route, " "+below.base+p) }) {
+				t.Errorf("%s is no route", below.base+p)
+			}
+		}
+	}
 	for _, u := range unservedPaths {
 		if slices.ContainsFunc(routes, func(route string) bool { return strings.HasSuffix(route, " "+u.path) }) &&
 			!strings.HasPrefix(u.subject, "Stored") {
