@@ -61,7 +61,7 @@ func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
 	}
 	var link *operator.SentLink
 	add := func() error {
-		user, err := show.NewUser(v, &form, c.Passwords)
+		user, err := show.NewUser(v, &form, c.Passwords, nil)
 		if err != nil {
 			return err
 		}

@@ -18,12 +18,17 @@ func NewUserFields() []part.FormField {
 }
 
 // NewUser is what NewUserFields were filled in with; without a password the user needs
-// a link. Errors are those of ParseEmail and Hash, joined.
-func NewUser(v *page.Visit, form *part.Inputs, passwords *account.Passwords) (account.SignIn, error) {
+// a link. may refuses what is filled in well before its password is hashed, which sign-ins
+// wait for; nil: it is wanted. Errors are those of ParseEmail and CheckPassword, joined,
+// of may and of Hash.
+func NewUser(v *page.Visit, form *part.Inputs, passwords *account.Passwords, may func() error) (account.SignIn, error) {
 	email, err := account.ParseEmail(form.Field("email").Value)
 	password := form.Field("password").Value
-	if err != nil && password != "" {
+	if password != "" {
 		err = errors.Join(err, account.CheckPassword(password))
+	}
+	if err == nil && may != nil {
+		err = may()
 	}
 	if err != nil || password == "" {
 		return account.SignIn{Email: email}, err

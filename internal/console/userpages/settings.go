@@ -193,11 +193,8 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 	}
 	var link *operator.SentLink
 	add := func() error {
-		user, err := show.NewUser(v, &form, c.Passwords)
+		user, err := show.NewUser(v, &form, c.Passwords, func() error { return c.Entrance.Adding(v.Context(), v.Account()) })
 		if err != nil {
-			return err
-		}
-		if err := c.Entrance.Adding(v.Context(), v.Account()); err != nil {
 			return err
 		}
 		return v.Update(func(tx *store.Tx) error {
