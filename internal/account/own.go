@@ -12,8 +12,9 @@ import (
 // What an account's own users may make, so that nobody fills the database from the console.
 // Operators and imports are not bound, but theirs count.
 const (
-	maxOwnKeys  = 1000 // that are not deleted
+	maxOwnKeys  = 1000 // that are not deleted; and as many made within keyWindow, since rows of deleted ones stay
 	maxOwnUsers = 100
+	keyWindow   = 24 * time.Hour
 )
 
 // How many users an account's own users may try to add within addWindow: each answer tells
@@ -23,10 +24,20 @@ const (
 	addWindow = 24 * time.Hour
 )
 
-// CreateOwnKeyTx is CreateKeyTx by a user of the account: 400 once it has 1,000 keys.
+// CreateOwnKeyTx is CreateKeyTx by a user of the account: 400 once it has 1,000 keys,
+// or has made so many within a day.
 func CreateOwnKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, error) {
+	now, err := tx.NowMS()
+	if err != nil {
+		return Key{}, "", err
+	}
 	if err := roomTx(tx, account, `SELECT 1 FROM api_key WHERE account = $1 AND deleted = 0`, maxOwnKeys,
 		"This account has %d keys, as many as its users can make. Delete those that nothing uses, or ask who runs this service."); err != nil {
+		return Key{}, "", err
+	}
+	if err := roomTx(tx, account, `SELECT 1 FROM api_key WHERE account = $1 AND created_ms > $3`, maxOwnKeys,
+		"%d keys of this account were made within a day, deleted ones too, as many as its users can make. Try again later, or ask "+
+			"who runs this service.", now-keyWindow.Milliseconds()); err != nil {
 		return Key{}, "", err
 	}
 	return CreateKeyTx(tx, account, s)
@@ -51,14 +62,15 @@ func (e *Entrance) Adding(ctx context.Context, account string) error {
 	})
 }
 
-// roomTx refuses, in the words of full, one more of what of gives a row each, where the
-// account has as many as most. Those who ask at the same moment wait for each other.
-func roomTx(tx *store.Tx, account, of string, most int, full string) error {
+// roomTx refuses, in the words of full, one more of what of gives a row each, with args
+// from $3 on, where the account has as many as most. Those who ask at the same moment wait for each other.
+func roomTx(tx *store.Tx, account, of string, most int, full string, args ...any) error {
 	if err := tx.Lock("account", "id", account); err != nil {
 		return err
 	}
 	var there int
-	if err := tx.QueryRow(`SELECT count(*) FROM (`+of+` LIMIT $2) AS counted`, account, most).Scan(&there); err != nil {
+	args = append([]any{account, most}, args...)
+	if err := tx.QueryRow(`SELECT count(*) FROM (`+of+` LIMIT $2) AS counted`, args...).Scan(&there); err != nil {
 		return fmt.Errorf("count what an account has: %w", err)
 	}
 	if there < most {

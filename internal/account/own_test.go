@@ -109,6 +109,46 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 	}
 }
 
+// TestDeletedKeysFillNoDatabase: the rows of deleted keys stay, so users who make and delete
+// them again and again make no more than 1,000 a day.
+func TestDeletedKeysFillNoDatabase(t *testing.T) {
+	t.Parallel()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		a, other := createAccount(t, db, "a"), createAccount(t, db, "other")
+		now := update(t, db, func(tx *store.Tx) (int64, error) { return tx.NowMS() })
+		many(t, db, a.ID, fmt.Sprintf(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
+			SELECT 'key_' || CAST(i AS TEXT), CAST($1 AS TEXT), CAST(i AS TEXT), '', '', '', '', %d, 1 FROM n`, now), maxOwnKeys-1)
+		makeAndDelete := func(account string) error {
+			_, err := try(t, db, func(tx *store.Tx) (Key, error) {
+				k, _, err := CreateOwnKeyTx(tx, account, KeySettings{})
+				if err != nil {
+					return k, err
+				}
+				return k, DeleteKeyTx(tx, k.ID)
+			})
+			return err
+		}
+		if err := makeAndDelete(a.ID); err != nil {
+			t.Fatal("the last of a day:", err)
+		}
+		for _, later := range []time.Duration{keyWindow - time.Minute, 2 * time.Minute} {
+			err := makeAndDelete(a.ID)
+			wantFault(t, err, fault.InvalidRequest, "")
+			if says := fault.Of(err).Message; !strings.HasPrefix(says, "1000 keys of this account were made within a day, deleted ones too") {
+				t.Error("it says", says)
+			}
+			clock.pass(later)
+		}
+		if err := makeAndDelete(other.ID); err != nil {
+			t.Error("of another account:", err)
+		}
+		createKey(t, db, a.ID, KeySettings{}) // as operators do
+		if err := makeAndDelete(a.ID); err != nil {
+			t.Error("a day later:", err)
+		}
+	})
+}
+
 // TestAddsAreCounted: 20 within a day, over all nodes, whatever became of them; sweeps
 // keep those that count, and sign-ins count as before.
 func TestAddsAreCounted(t *testing.T) {
