@@ -55,24 +55,66 @@ func checkNote(note, was string) (string, error) {
 	return note, CheckSeen("note", note)
 }
 
-// Unseen tells whether a character shows nothing and changes how others are read: it turns
-// their direction, ends their line or hides between them. The two that join and part the
-// letters of scripts, and the pictures of emoji, are none.
-func Unseen(r rune) bool {
-	const parts, joins = '\u200c', '\u200d'
-	return r != parts && r != joins && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
-}
-
 // CheckSeen refuses a text that people read where it has an unseen character, with which
 // it can look like another one.
 func CheckSeen(param, text string) error {
-	at := strings.IndexFunc(text, Unseen)
-	if at < 0 {
-		return nil
+	before := ' '
+	for at, r := range text {
+		if unseen(before, text[at:]) {
+			return fault.At(fault.InvalidRequest, param, "%s has a character that nobody sees (%U), with which a text can look like another "+
+				"one. Delete it, or type the text by hand: pasting may bring it along.", param, r)
+		}
+		before = r
 	}
-	r, _ := utf8.DecodeRuneInString(text[at:])
-	return fault.At(fault.InvalidRequest, param, "%s has a character that nobody sees (%U), with which a text can look like another one. "+
-		"Delete it, or type the text by hand: pasting may bring it along.", param, r)
+	return nil
+}
+
+// Seen is a text without its unseen characters.
+func Seen(text string) string {
+	var seen strings.Builder
+	before := ' '
+	for at, r := range text {
+		if !unseen(before, text[at:]) {
+			_, size := utf8.DecodeRuneInString(text[at:])
+			seen.WriteString(text[at : at+size])
+			before = r
+		}
+	}
+	return seen.String()
+}
+
+// unseen tells whether a text begins with a character that, behind another one, shows
+// nothing and changes how others are read: it turns their direction, ends their line or
+// hides between them.
+func unseen(before rune, text string) bool {
+	r, size := utf8.DecodeRuneInString(text)
+	if shapes(r) {
+		return !shaped(before, r) && !strings.HasPrefix(text[size:], keycap)
+	}
+	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+const parts, joins = '\u200c', '\u200d'
+
+// keycap makes a key of what stands before it, with a character that shapes between them.
+const keycap = "\u20e3"
+
+// shapes tells whether a character changes how the one before it is drawn, or whether it
+// joins the next: letters of some scripts and the pictures of emoji need it.
+func shapes(r rune) bool {
+	return r == parts || r == joins || unicode.Is(unicode.Variation_Selector, r)
+}
+
+// shaped tells whether a character before one that shapes can look different for it. Those
+// of the scripts in which addresses and programs are written cannot.
+func shaped(before, by rune) bool {
+	switch {
+	case shapes(before):
+		return unicode.Is(unicode.Variation_Selector, before) && (by == parts || by == joins)
+	case before <= unicode.MaxASCII, unicode.IsSpace(before):
+		return false
+	}
+	return !unicode.In(before, unicode.Latin, unicode.Greek, unicode.Cyrillic)
 }
 
 // ParseEmail returns the canonical form of an email address: a bare

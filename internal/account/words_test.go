@@ -34,6 +34,10 @@ func TestParseEmail(t *testing.T) {
 		{"a\u00adda@example.com", ""},
 		{"ada@exam\u200bple.com", ""},
 		{"ada@example.com\ufeff", ""},
+		{"a\u200dda@example.com", ""},
+		{"ada@exa\u200cmple.com", ""},
+		{"ada\u3164@example.com", ""},
+		{"\u0645\u06cc\u200c\u062e@example.com", "\u0645\u06cc\u200c\u062e@example.com"},
 		{strings.Repeat("a", 65) + "@example.com", ""},
 		{"a@" + strings.Repeat("b", 260), ""},
 	}
@@ -78,6 +82,23 @@ func TestUnseenCharacters(t *testing.T) {
 		{"\u0915\u094d\u200d\u0937", ""},                         // Hindi, with a ZWJ
 		{"\U0001f469\u200d\U0001f4bb \u2764\ufe0f", ""},          // emoji
 		{"a\u00a0b\u3000c", ""},                                  // blanks that are seen
+		{"1\ufe0f\u20e3 \u00a9\ufe0f", ""},                       // a keycap, a sign as an emoji
+		{"\u2764\ufe0f\u200d\U0001f525", ""},                     // emoji that are joined behind a selector
+		{"\u845b\U000e0100\u98fe", ""},                           // a variant of a Japanese letter
+		{"\u1820\u180b", ""},                                     // a variant of a Mongolian letter
+		{"a\u200db", "U+200D"},                                   // joiner between letters that never join
+		{"a\u200cb", "U+200C"},                                   // and what parts them
+		{"\u200d\u0645", "U+200D"},                               // with nothing before it
+		{"\u0645\u200d\u200d", "U+200D"},                         // twice
+		{"\u044f\u200c\u043c", "U+200C"},                         // Cyrillic
+		{"a\ufe0fb", "U+FE0F"},                                   // selector behind a letter without variants
+		{"\u2764\ufe0f\ufe0e", "U+FE0E"},                         // two of them
+		{"1\ufe0f", "U+FE0F"},                                    // a figure, and no keycap
+		{"a\u034fb", "U+034F"},                                   // grapheme joiner
+		{"a\u3164", "U+3164"},                                    // Hangul fillers
+		{"\u115f\u1160", "U+115F"},                               //
+		{"a\uffa0b", "U+FFA0"},                                   //
+		{"a\u17b4b", "U+17B4"},                                   // Khmer vowel that is not drawn
 		{"safe\u202egpj.exe", "U+202E"},                          // right-to-left override
 		{"a\u202ab\u202c", "U+202A"},                             // left-to-right embedding
 		{"a\u2066b\u2069", "U+2066"},                             // isolates
@@ -188,6 +209,23 @@ func TestUnseenCharactersOfFormerVersions(t *testing.T) {
 		barred := update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, UserChange{Disabled: ptr(true)}) })
 		if barred.Email != email || !barred.Disabled {
 			t.Errorf("changed to %+v", barred)
+		}
+	})
+}
+
+// FuzzSeen: of every text the rest has nothing that is unseen, and is in it.
+func FuzzSeen(f *testing.F) {
+	for _, text := range []string{"a", "a\u200d\ufe0fb", "\u202e\u202e", "\u0645\u200d\u200d\u0645", "\u2764\ufe0f\u200d\U0001f525",
+		"1\ufe0f\u20e3", "\xff\u200d"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		seen := Seen(text)
+		if err := CheckSeen("name", seen); err != nil {
+			t.Errorf("%q became %q: %v", text, seen, err)
+		}
+		if CheckSeen("name", text) == nil && seen != text {
+			t.Errorf("%q became %q", text, seen)
 		}
 	})
 }

@@ -66,9 +66,10 @@ func (g *Guard) Check(raw string) (*url.URL, error) {
 }
 
 // unplain tells whether a character may not stand in an address: programs
-// disagree about what it means there.
+// disagree about what it means there, or nobody sees it.
 func unplain(r rune) bool {
-	return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+	return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) ||
+		unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 func checkPort(port string) error {

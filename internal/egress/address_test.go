@@ -55,6 +55,7 @@ var refused = []string{
 	"httpx://example.com/", "//example.com/", "/path", "example.com/hook", "http:example.com", "http:/example.com", "http:///path",
 	"http://", "https://:443/", "http://?x", "", " ", " http://example.com/", "http://example.com/ ", "http://exam ple.com/",
 	"http://example.com/a b", "http://example.com/\r\nx: y", "http://example.com/\x00", "http://exa\tmple.com/", "http://example.com/\u200b",
+	"http://exa\u034fmple.com/", "http://example.com/\u3164", "http://example.com/a\ufe0f",
 	"http://%31%32%37.0.0.1/", "http://example.com%00/", "http://example.com/%zz", "http://exa!mple.com/", "http://exa*mple.com/",
 	"\xff\xfe://x",
 	"http://example.com/\xff",

@@ -140,13 +140,10 @@ func nameOf(source string) string {
 // oneLine makes one line of a text, of what is seen of it.
 func oneLine(text string) string {
 	clean := strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsControl(r), unicode.IsSpace(r):
+		if unicode.IsControl(r) || unicode.IsSpace(r) {
 			return ' '
-		case account.Unseen(r):
-			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
-	return strings.Join(strings.Fields(clean), " ")
+	return strings.Join(strings.Fields(account.Seen(clean)), " ")
 }

@@ -76,11 +76,11 @@ func (c *Credit) Check() error {
 	switch {
 	case utf8.RuneCountInString(c.Note) > maxNote || !utf8.ValidString(c.Note) || strings.ContainsFunc(c.Note, unicode.IsControl):
 		note = fault.At(fault.InvalidRequest, "note", "note must be one line of at most %d characters.", maxNote)
-	case strings.ContainsFunc(c.Note, account.Unseen):
-		note = account.CheckSeen("note", c.Note)
 	case account.NamesCode(c.Note):
 		note = fault.At(fault.InvalidRequest, "note", "note begins as those of redeemed codes do, and the audit would miss the code. "+
 			"Write it otherwise, for example: in place of %s", strings.Fields(c.Note)[1])
+	default:
+		note = account.CheckSeen("note", c.Note)
 	}
 	return errors.Join(usd, note)
 }

@@ -37,14 +37,7 @@ func (v *Visit) Typed(want string) (bool, error) {
 }
 
 // seen is what a reader can type of a name: stored ones may have unseen characters.
-func seen(name string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if account.Unseen(r) {
-			return -1
-		}
-		return r
-	}, name))
-}
+func seen(name string) string { return strings.TrimSpace(account.Seen(name)) }
 
 // ReadLong is Read for a form that may have as many bytes as limit says.
 func (v *Visit) ReadLong(form *part.Inputs, limit int64) error {
