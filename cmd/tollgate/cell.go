@@ -161,8 +161,7 @@ func compact(v any) string {
 }
 
 // field is a value as CSV has it: amounts exact, times in ISO 8601 and UTC, lists
-// and objects as JSON. A text that a spreadsheet would take for a formula gets a '
-// in front.
+// and objects as JSON. No text of theirs is computed in a spreadsheet.
 func field(name string, v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -170,10 +169,7 @@ func field(name string, v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	case string:
-		if v != "" && strings.ContainsRune("=+-@\t\r", rune(v[0])) {
-			return "'" + v
-		}
-		return v
+		return guarded(v)
 	case json.Number:
 		if at, err := v.Int64(); err == nil && kindOf(name) == timeOf {
 			return time.Unix(at, 0).UTC().Format(time.RFC3339)
@@ -184,7 +180,25 @@ func field(name string, v any) string {
 			return ""
 		}
 	}
-	return compact(v)
+	return strings.ReplaceAll(compact(v), ";", `\u003b`) // JSON has them in texts alone, and they would begin a cell (guarded)
+}
+
+// guarded is a text as the service's own files have it: what a spreadsheet would take for
+// a formula gets a ' in front, at its beginning and wherever one may see a cell begin.
+func guarded(text string) string {
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return text
+	}
+	var out strings.Builder
+	begins := true
+	for _, r := range text {
+		if begins && strings.ContainsRune("=+-@\t\r", r) {
+			out.WriteByte('\'')
+		}
+		out.WriteRune(r)
+		begins = strings.ContainsRune(";\t\r\n", r)
+	}
+	return out.String()
 }
 
 // label is what a member is called before people; cells say their unit, where it is no

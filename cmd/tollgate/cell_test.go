@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 	"time"
+
+	"tollgate/internal/ledger/sheet"
 )
 
 // TestCells shows values to people and to machines.
@@ -27,6 +29,10 @@ func TestCells(t *testing.T) {
 		{"name", `""`, "-", ""},
 		{"name", `"=HYPERLINK(1)"`, "=HYPERLINK(1)", "'=HYPERLINK(1)"},
 		{"name", `"a\u001b[2Jb\nc"`, "a·[2Jb·c", "a\x1b[2Jb\nc"},
+		{"name", `"x;=1+1;y"`, "x;=1+1;y", "x;'=1+1;y"},
+		{"name", `"-5"`, "-5", "-5"},
+		{"allowed_models", `["a;=1+1"]`, "a;=1+1", `["a\u003b=1+1"]`},
+		{"prices", `{"a;@x":0.5}`, `{"a;@x":0.5}`, `{"a\u003b@x":0.5}`},
 		{"allowed_models", `["a","b"]`, "a, b", `["a","b"]`},
 		{"allowed_models", `[]`, "-", ""},
 		{"attempts", `[{"line":"a"},{"line":"b"}]`, "2", `[{"line":"a"},{"line":"b"}]`},
@@ -46,6 +52,18 @@ func TestCells(t *testing.T) {
 	for _, broken := range []string{``, `{`, `{"a"`, `[1`, `{"a":1]`} {
 		if v, err := readAnswer([]byte(broken)); err == nil {
 			t.Errorf("%q is %v", broken, v)
+		}
+	}
+}
+
+// TestTextsAreGuardedAsInFilesOfTheService: a spreadsheet computes as little of the shell's
+// CSV as of the console's.
+func TestTextsAreGuardedAsInFilesOfTheService(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "x", "=1", "+1", "-1", "-x", "@x", "\tx", "\r=x", "x;=1", "x;;-y", "x;\t@y", "x\n+1", "x\r\n=1", "a;b=c",
+		"\xff;=1", "'=1", ";"} {
+		if got, want := field("name", text), sheet.Cell(text); got != want {
+			t.Errorf("%q is %q in the shell's CSV, and %q in the console's", text, got, want)
 		}
 	}
 }
