@@ -48,6 +48,10 @@ func (k SessionKind) spans() (idle, most time.Duration) {
 	return halfwayMost, halfwayMost
 }
 
+// maxSessions is how many sessions of a kind a user has: one more ends the oldest, so that
+// a script that signs in again and again fills no database.
+const maxSessions = 1000
+
 // seenEvery is how far the noted time of a session's last use may be behind.
 const seenEvery = 5 * time.Minute
 
@@ -85,6 +89,9 @@ type NewSession struct {
 	Address, Agent string
 }
 
+const endOldest = `DELETE FROM account_session WHERE member = $1 AND kind = $2
+	AND id <= (SELECT id FROM account_session WHERE member = $1 AND kind = $2 ORDER BY id DESC LIMIT 1 OFFSET $3)`
+
 // OpenSessionTx makes a session and returns it with its value, 256 random bits,
 // which is known to nobody afterwards. Each sign-in makes a new one, so that a
 // value which somebody else has set is worth nothing.
@@ -98,6 +105,9 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 	if n.User != "" {
 		if s.User, err = GetUserTx(tx, n.User); err != nil {
 			return ConsoleSession{}, "", err
+		}
+		if _, err := tx.Exec(endOldest, n.User, string(n.Kind), maxSessions-1); err != nil {
+			return ConsoleSession{}, "", fmt.Errorf("end the oldest session: %w", err)
 		}
 	}
 	token := ""

@@ -148,6 +148,47 @@ func TestSessionLife(t *testing.T) {
 	})
 }
 
+// TestSessionsOfAUserAreBounded: one too many ends the oldest of its kind, and nobody else's.
+func TestSessionsOfAUserAreBounded(t *testing.T) {
+	t.Parallel()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		a := createAccount(t, db, "a")
+		user := func(email string) string {
+			return update(t, db, func(tx *store.Tx) (User, error) {
+				return CreateUserTx(tx, a.ID, SignIn{Email: email, PasswordHash: "$h", Operator: true})
+			}).ID
+		}
+		open := func(user string, kind SessionKind, n int) (value string) {
+			clock.pass(time.Millisecond)
+			return update(t, db, func(tx *store.Tx) (value string, err error) {
+				for range n {
+					if _, value, err = OpenSessionTx(tx, NewSession{Kind: kind, User: user}); err != nil {
+						return "", err
+					}
+				}
+				return value, nil
+			})
+		}
+		u, colleague := user("u@example.com"), user("c@example.com")
+		oldest, second := open(u, UserSession, 1), open(u, UserSession, 1)
+		kept := map[string]SessionKind{second: UserSession, open(colleague, UserSession, 1): UserSession,
+			open(u, OperatorSession, 1): OperatorSession}
+		open(u, UserSession.Halfway(), maxSessions+1)
+		open(u, UserSession, maxSessions-2)
+		if _, _, err := signedIn(t, db, UserSession, oldest, ""); err != nil {
+			t.Error("the oldest of as many as there may be:", err)
+		}
+		newest := open(u, UserSession, 1)
+		wantNobody(t, db, UserSession, oldest, "", "the oldest of one too many")
+		kept[newest] = UserSession
+		for value, kind := range kept {
+			if _, _, err := signedIn(t, db, kind, value, ""); err != nil {
+				t.Errorf("one of the others, %s: %v", kind, err)
+			}
+		}
+	})
+}
+
 func TestSweepDeletesWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
