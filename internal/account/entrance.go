@@ -225,16 +225,17 @@ func noteAttemptTx(tx *store.Tx, by []subject) (noted []string, err error) {
 // allowedTx refuses an attempt of a subject that has failed too often.
 func allowedTx(tx *store.Tx, s subject, nowMS int64) error {
 	var at int64
-	err := tx.QueryRow(`SELECT at_ms FROM account_attempt WHERE subject = $1 AND at_ms > $2 ORDER BY at_ms DESC LIMIT 1 OFFSET $3`,
-		hashText(s.name), nowMS-attemptWindow.Milliseconds(), s.most-1).Scan(&at)
+	// What a clock that has gone back left in the future keeps nobody until it is there again.
+	err := tx.QueryRow(`SELECT at_ms FROM account_attempt WHERE subject = $1 AND at_ms > $2 AND at_ms <= $3
+		ORDER BY at_ms DESC LIMIT 1 OFFSET $4`,
+		hashText(s.name), nowMS-attemptWindow.Milliseconds(), nowMS+s.longer.Milliseconds(), s.most-1).Scan(&at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("count attempts to sign in: %w", err)
 	}
-	// What a clock that has gone back left in the future keeps nobody longer.
-	wait := min(time.Duration(at-nowMS)*time.Millisecond+attemptWindow, attemptWindow+s.longer)
+	wait := time.Duration(at-nowMS)*time.Millisecond + attemptWindow
 	f := fault.New(fault.RateLimitExceeded, "%s Try again in %s.", cmp.Or(s.full, "Too many attempts."), span(wait))
 	f.RetryAfter = wait
 	return f
