@@ -126,6 +126,15 @@ func GetTx(tx *store.Tx, account string) (Account, error) {
 	return list[0], err
 }
 
+// KeepTx is GetTx of an account that nobody else changes until the transaction ends; its
+// money moves on.
+func KeepTx(tx *store.Tx, account string) (Account, error) {
+	if err := tx.Lock("account", "id", account); err != nil {
+		return Account{}, err
+	}
+	return GetTx(tx, account)
+}
+
 // accountColumns are those of scanAccount.
 const accountColumns = `id, name, email, note, created_ms, price_factor, prices`
 
@@ -221,7 +230,7 @@ func (c *Patch) Check(a Account) error {
 // all its keys: tell the key cache with Keys.ForgetAccount after the commit. What
 // is admitted after a change of its prices is billed by the new ones, on all nodes.
 func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
-	a, err := GetTx(tx, account)
+	a, err := KeepTx(tx, account)
 	if err != nil {
 		return Account{}, err
 	}

@@ -90,6 +90,14 @@ func GetUserTx(tx *store.Tx, user string) (User, error) {
 	return u, nil
 }
 
+// KeepUserTx is GetUserTx of a user whom nobody else changes until the transaction ends.
+func KeepUserTx(tx *store.Tx, user string) (User, error) {
+	if err := tx.Lock("account_user", "id", user); err != nil {
+		return User{}, err
+	}
+	return GetUserTx(tx, user)
+}
+
 // ColleagueTx returns a user of an account whom another of its users, by, may change or
 // delete, and keeps it as it is until the transaction ends. Another account's is not found,
 // as one that is not there; oneself, an operator and whom an operator has disabled are
@@ -171,10 +179,7 @@ type UserChange struct {
 // being disabled, ends all its sessions; these and a new email, its link too, which
 // went to the address before.
 func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
-	if err := tx.Lock("account_user", "id", user); err != nil {
-		return User{}, err
-	}
-	u, err := GetUserTx(tx, user)
+	u, err := KeepUserTx(tx, user)
 	if err != nil {
 		return User{}, err
 	}

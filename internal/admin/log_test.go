@@ -1,10 +1,15 @@
 package admin
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"tollgate/internal/account"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // TestEveryActIsLogged does what operators do, and looks for the row of each: with
@@ -72,4 +77,71 @@ func TestActAndRowAreOne(t *testing.T) {
 			t.Errorf("rows of what was not done: %v", rows)
 		}
 	})
+}
+
+// TestRowTellsWhatItsActFound: of two operators who change one thing at the same moment
+// the later one's row has what the earlier one left, and neither has the other's change.
+func TestRowTellsWhatItsActFound(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}))
+	acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
+	user := o.ok("POST", "/accounts/"+acct+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
+	by := operator.Actor{Way: operator.Shell}
+	for _, test := range []struct {
+		first      func(tx *store.Tx) error
+		path, body string
+		want       string
+	}{
+		{func(tx *store.Tx) error {
+			_, err := operator.ChangeUserTx(tx, by, user, account.UserChange{Disabled: new(true)})
+			return err
+		}, "/users/" + user, `{"disabled":false}`, `{"act":"user.change","before":{"disabled":true},"after":{"disabled":false}}`},
+		{func(tx *store.Tx) error {
+			_, err := operator.ChangeAccountTx(tx, by, acct, account.Patch{Email: new("a@example.com"), Disabled: new(true)})
+			return err
+		}, "/accounts/" + acct, `{"email":"b@example.com"}`,
+			`{"act":"account.change","before":{"email":"a@example.com"},"after":{"email":"b@example.com"}}`},
+		{func(tx *store.Tx) error {
+			_, err := operator.ChangeUserTx(tx, by, user, account.UserChange{Email: new("eve@example.com")})
+			return err
+		}, "/users/" + user, "", `{"act":"user.delete","before":{"disabled":false,"email":"eve@example.com","operator":false}}`},
+	} {
+		method, answered := "PATCH", make(chan reply, 1)
+		if test.body == "" {
+			method = "DELETE"
+		}
+		if err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+			if err := test.first(tx); err != nil {
+				return err
+			}
+			go func() { answered <- o.do(method, test.path, test.body) }()
+			return o.waiting()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-answered; got.status/100 != 2 {
+			t.Fatalf("%s %s answered %d %s", method, test.path, got.status, got.body)
+		}
+		log := o.ok("GET", "/log?limit=1", "")
+		log.element(0).want(test.want)
+		if rows, _ := log.list(); strings.Count(test.want, "disabled") == 0 && strings.Contains(fmt.Sprint(rows), "disabled") {
+			t.Errorf("another's change is in %v", rows)
+		}
+	}
+}
+
+// waiting returns once a statement waits for the lock of another transaction.
+func (o *caller) waiting() error {
+	for until := time.Now().Add(30 * time.Second); ; {
+		var waits bool
+		if err := o.db.View(o.t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRow(`SELECT count(*) > 0 FROM pg_stat_activity, pg_sleep(0.005)
+				WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waits)
+		}); err != nil || waits {
+			return err
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("nobody waits for a lock")
+		}
+	}
 }

@@ -43,7 +43,7 @@ func CreateAccountTx(tx *store.Tx, by Actor, o account.Opening) (account.Account
 // ChangeAccountTx changes an account. Tell the key cache with
 // Keys.ForgetAccount after the commit.
 func ChangeAccountTx(tx *store.Tx, by Actor, id string, p account.Patch) (account.Account, error) {
-	before, err := account.GetTx(tx, id)
+	before, err := account.KeepTx(tx, id)
 	if err != nil {
 		return before, err
 	}
@@ -180,7 +180,7 @@ func DeleteKeyTx(tx *store.Tx, by Actor, key string) error {
 // ChangeWebhookTx runs a change of where an account, which must exist, receives
 // its events, and notes what became of it.
 func ChangeWebhookTx(tx *store.Tx, by Actor, id string, change func() error) error {
-	if _, err := account.GetTx(tx, id); err != nil {
+	if _, err := account.KeepTx(tx, id); err != nil {
 		return err
 	}
 	before, err := webhookFactsTx(tx, id)

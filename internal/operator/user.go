@@ -58,7 +58,7 @@ func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (SentL
 // ChangeUserTx changes a console sign-in. Whom it disables no colleague enables. What
 // changes nothing leaves no row.
 func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
-	was, err := account.GetUserTx(tx, user)
+	was, err := account.KeepUserTx(tx, user)
 	if err != nil {
 		return was, err
 	}
@@ -82,7 +82,7 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 
 // DeleteUserTx removes a console sign-in for good.
 func DeleteUserTx(tx *store.Tx, by Actor, user string) error {
-	before, err := account.GetUserTx(tx, user)
+	before, err := account.KeepUserTx(tx, user)
 	if err != nil {
 		return err
 	}
