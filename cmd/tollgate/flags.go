@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"tollgate/internal/app"
 )
@@ -94,6 +97,36 @@ func keepNegative(args []string) []string {
 		out[i] = arg
 	}
 	return out
+}
+
+// valuesAreThere refuses a flag that has no value, at the end or with another flag behind
+// it: a variable that a script has not set means neither an empty text, which is two
+// quotes, nor that flag.
+func valuesAreThere(node *kong.Node, args []string) error {
+	flag := ""
+	for _, arg := range args {
+		name, _, given := strings.Cut(arg, "=")
+		known := (*kong.Flag)(nil)
+		if strings.HasPrefix(arg, "--") {
+			known = flagOf(node, name)
+		}
+		switch {
+		case arg == "--":
+			return nil
+		case flag != "" && known != nil:
+			return fmt.Errorf("%s: its value is missing before %s; a value like that is given as %s=%s", flag, name, flag, name)
+		case flag != "":
+			flag = ""
+		case known != nil && !known.IsBool() && !given:
+			flag = name
+		case !strings.HasPrefix(arg, "-"):
+			node = cmp.Or(childOf(node, arg), node)
+		}
+	}
+	if flag != "" {
+		return fmt.Errorf("%s: its value is missing; an empty one is given as ''", flag)
+	}
+	return nil
 }
 
 // none on the command line clears a limit or a list.

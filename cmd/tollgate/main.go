@@ -87,6 +87,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if asksForCommands(parser.Model.Node, args) {
 		args = append(args, "--help")
 	}
+	if err := valuesAreThere(parser.Model.Node, args); err != nil {
+		return fail(stderr, usageError{err})
+	}
 	parsed, err := parser.Parse(keepNegative(args))
 	if err != nil {
 		return fail(stderr, usageError{whereHelpIs(err)})
