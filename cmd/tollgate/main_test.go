@@ -370,12 +370,14 @@ func TestAuditFindsWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestCallable: only a name that a shell takes as it stands is shown in commands.
+// TestCallable: a shell that is given what is shown in commands calls that name, whatever
+// is in it; what people cannot copy is not shown.
 func TestCallable(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"tollgate": "tollgate", "./build/tollgate": "./build/tollgate", "/opt/v1.2_3-a/tollgate": "/opt/v1.2_3-a/tollgate",
-		"": "", "/my programs/tollgate": "", "a;b": "", "$(x)": "",
+		"/my programs/tollgate": "'/my programs/tollgate'", "a;b": "'a;b'", "$(x)": "'$(x)'", "it's": `'it'\''s'`, "/ü/tollgate": "'/ü/tollgate'",
+		"": "", "-tollgate": "", "a\x1b[2Jb": "", "a\u202eb": "", "a\nb": "", "a\xffb": "",
 	} {
 		if got := callable(name); got != want {
 			t.Errorf("%q is called by %q, want %q", name, got, want)

@@ -42,8 +42,12 @@ func (serveCommand) Run(p *process) error {
 // callable is how a shell calls the program that was started by a name; empty: nobody
 // could copy that.
 func callable(name string) string {
-	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") != "" {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/"
+	switch {
+	case strings.HasPrefix(name, "-") || harmless(name) != name:
 		return ""
+	case strings.Trim(name, plain) != "":
+		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 	}
 	return name
 }
