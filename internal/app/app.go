@@ -284,7 +284,7 @@ func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
 		if errors.Is(err, store.ErrServed) {
 			err = fmt.Errorf("%w: stop it first, or give this one another file with --database", err)
 		}
-		return nil, errors.Join(&SettingError{"database", err}, db.Close())
+		return nil, errors.Join(startError("database", err), db.Close())
 	}
 	// The lock outlives the connections: until they are closed nobody else may
 	// take this process for dead.

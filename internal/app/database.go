@@ -61,16 +61,16 @@ func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, err
 	switch {
 	case errors.Is(err, store.ErrServed): // who serves the file has migrated it as far as it knows
 		if current, err := db.Migrated(ctx); err != nil {
-			return nil, errors.Join(&SettingError{"database", err}, db.Close())
+			return nil, errors.Join(startError("database", err), db.Close())
 		} else if !current {
 			return nil, errors.Join(&SettingError{"database", fmt.Errorf("%s %w", s.Database, ErrOlderService)}, db.Close())
 		}
 		return db, nil
 	case err != nil:
-		return nil, errors.Join(&SettingError{"database", err}, db.Close())
+		return nil, errors.Join(startError("database", err), db.Close())
 	}
 	if err := errors.Join(db.Migrate(ctx), release()); err != nil {
-		return nil, errors.Join(&SettingError{"database", err}, db.Close())
+		return nil, errors.Join(startError("database", err), db.Close())
 	}
 	return db, nil
 }

@@ -17,6 +17,9 @@ import (
 // startError is what a start, or a command, ends with: a fault of the setting, unless
 // time alone can mend it.
 func startError(key string, err error) error {
+	if store.NoRoom(err) {
+		return fmt.Errorf("%s: its disk is full, or fails: %w", key, err)
+	}
 	if isNotUp(err) || errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", key, err)
 	}

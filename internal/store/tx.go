@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -296,6 +297,16 @@ func Retryable(err error) bool {
 func busy(err error) bool {
 	var lite *sqlite.Error
 	return errors.As(err, &lite) && lite.Code()&0xff == 5 // SQLITE_BUSY and its extended codes
+}
+
+// NoRoom tells whether files of the SQLite database, or others, could not be written: the
+// disk is full, or fails. Time may mend that.
+func NoRoom(err error) bool {
+	var lite *sqlite.Error
+	if errors.As(err, &lite) {
+		return slices.Contains([]int{13, 778, 4874}, lite.Code()) // FULL, IOERR_WRITE, IOERR_SHMSIZE
+	}
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // Refused tells whether the database itself refused a statement, so that it is
