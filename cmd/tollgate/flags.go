@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,26 +86,14 @@ func (u *usd) MarshalJSON() ([]byte, error) { return []byte(u.amount), nil }
 // negative is a word that the parser would take for short flags.
 var negative = regexp.MustCompile(`^-\.?[0-9]`)
 
-// keepNegative makes a negative amount pass as an argument (`account credit
-// ACCOUNT -5`): no flag begins with a digit, so a plus in front, which usd
-// takes off again, changes nothing else.
-func keepNegative(args []string) []string {
-	out := make([]string, len(args))
+// settled is a command line as the parser takes it. A negative amount passes as an
+// argument (`account credit ACCOUNT -5`): no flag begins with a digit, so a plus in front,
+// which usd takes off again, changes nothing else. A flag that has no value, at the end or
+// with another flag behind it, is refused: a variable that a script has not set means
+// neither an empty text, which is two quotes, nor that flag.
+func settled(node *kong.Node, args []string) ([]string, error) {
+	out, flag := slices.Clone(args), ""
 	for i, arg := range args {
-		if negative.MatchString(arg) {
-			arg = "+" + arg
-		}
-		out[i] = arg
-	}
-	return out
-}
-
-// valuesAreThere refuses a flag that has no value, at the end or with another flag behind
-// it: a variable that a script has not set means neither an empty text, which is two
-// quotes, nor that flag.
-func valuesAreThere(node *kong.Node, args []string) error {
-	flag := ""
-	for _, arg := range args {
 		name, _, given := strings.Cut(arg, "=")
 		known := (*kong.Flag)(nil)
 		if strings.HasPrefix(arg, "--") {
@@ -112,21 +101,23 @@ func valuesAreThere(node *kong.Node, args []string) error {
 		}
 		switch {
 		case arg == "--":
-			return nil
+			return out, nil
 		case flag != "" && known != nil:
-			return fmt.Errorf("%s: its value is missing before %s; a value like that is given as %s=%s", flag, name, flag, name)
+			return nil, fmt.Errorf("%s: its value is missing before %s; a value like that is given as %s=%s", flag, name, flag, name)
 		case flag != "":
 			flag = ""
 		case known != nil && !known.IsBool() && !given:
 			flag = name
+		case negative.MatchString(arg):
+			out[i] = "+" + arg
 		case !strings.HasPrefix(arg, "-"):
 			node = cmp.Or(childOf(node, arg), node)
 		}
 	}
 	if flag != "" {
-		return fmt.Errorf("%s: its value is missing; an empty one is given as ''", flag)
+		return nil, fmt.Errorf("%s: its value is missing; an empty one is given as ''", flag)
 	}
-	return nil
+	return out, nil
 }
 
 // none on the command line clears a limit or a list.

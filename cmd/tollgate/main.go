@@ -87,10 +87,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if asksForCommands(parser.Model.Node, args) {
 		args = append(args, "--help")
 	}
-	if err := valuesAreThere(parser.Model.Node, args); err != nil {
-		return fail(stderr, usageError{err})
+	var parsed *kong.Context
+	if args, err = settled(parser.Model.Node, args); err == nil {
+		parsed, err = parser.Parse(args)
 	}
-	parsed, err := parser.Parse(keepNegative(args))
 	if err != nil {
 		return fail(stderr, usageError{whereHelpIs(err)})
 	}

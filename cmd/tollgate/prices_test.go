@@ -24,6 +24,16 @@ func TestEmailOfAnAccount(t *testing.T) {
 		if owner = must(t, dir, "account", "change", id, "--email", "", db); owner["email"] != nil {
 			t.Errorf("changed to %v", owner)
 		}
+		owner = must(t, dir, "account", "change", id, "--name", "-1st", "--overdraft-floor-usd", "-5", db)
+		if owner["name"] != "-1st" || owner["overdraft_floor_usd"] != -5.0 {
+			t.Errorf("changed to %v", owner)
+		}
+		if after := must(t, dir, "account", "credit", id, "-1.5", "--note", "-5 % of May", db); after["balance_usd"] != -1.5 {
+			t.Errorf("%v", after)
+		}
+		if got := tollgate(t, dir, "account", "entries", id, "--json", db); !strings.Contains(got.out, `"-5 % of May"`) {
+			t.Errorf("%+v", got)
+		}
 		if got := tollgate(t, dir, "account", "change", id, "--email", "x", db); got.code != 2 || !strings.Contains(got.errors, "--email") {
 			t.Errorf("%+v", got)
 		}
