@@ -34,7 +34,7 @@ run: build ## build and start the gateway (ARGS='--listen :8080' adds flags)
 .PHONY: build
 build: ## build the one binary into build/tollgate
 	@GO=$(GO) scripts/has-go
-	@[ -e build/tollgate ] || echo 'Building. The first time takes some minutes.' >&2
+	@[ -e build/tollgate ] || echo 'Building. The first time takes a minute or two, more where the processors are busy.' >&2
 	@CGO_ENABLED=0 $(GO) build -trimpath -o build/tollgate ./cmd/tollgate
 
 .PHONY: test

@@ -32,11 +32,12 @@ func (s *server) credit(c *call) (any, error) {
 	if usd != nil {
 		given.USD = *usd
 	}
-	if err := given.Check(); err != nil {
-		return nil, err
-	}
 	low := false
 	out, err := s.update(c, body, func(tx *store.Tx) (out any, err error) {
+		// Behind the look for a saved answer: a former version may have taken what is refused now.
+		if err := given.Check(); err != nil {
+			return nil, err
+		}
 		var balance money.Amount
 		balance, low, err = operator.CreditTx(tx, s.by(c), c.id, given)
 		return balanceAnswer{balance}, err
