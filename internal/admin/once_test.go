@@ -30,7 +30,8 @@ func TestOnce(t *testing.T) {
 		o.ok("POST", credits, `{"usd":5}`).want(`{"balance_usd":15}`)
 
 		for _, other := range []struct{ path, body string }{
-			{credits, `{"usd":6}`}, {credits, `{"usd": 5}`}, {credits, `{"usd":0}`}, {"/accounts/" + id + "/keys", `{}`}, {"/accounts", `{"name":"a"}`},
+			{credits, `{"usd":6}`}, {credits, `{"usd": 5}`}, {credits, `{"usd":0}`},
+			{"/accounts/" + id + "/keys", `{}`}, {"/accounts", `{"name":"a"}`},
 		} {
 			o.do("POST", other.path, other.body, "Idempotency-Key", "k-credit").wantFault(fault.InvalidRequest, "Idempotency-Key")
 		}
