@@ -140,10 +140,7 @@ func KeyTx(tx *store.Tx, asked string) (f part.FormField, id string, err error) 
 // choice chooses one of some names; what was chosen and is none of them stays a choice.
 func choice(name, label string, names []string, value string) part.FormField {
 	f := part.FormField{Name: name, Label: label, Kind: part.Choice, Options: []part.Option{{Value: "", Label: "All"}}}
-	for _, one := range names {
-		f.Options = append(f.Options, part.Option{Value: one, Label: one})
-	}
-	f.Options = show.Chosen(f.Options, value)
+	f.Options = show.Chosen(append(f.Options, proposals(names)...), value)
 	return f
 }
 
@@ -165,7 +162,8 @@ func Line(s *catalog.Snapshot, value string) part.FormField {
 	return choice("line", "Line", ids, value)
 }
 
-// proposals are what a field that takes any text proposes.
+// proposals are words as options: what can be chosen, or what a field that takes any text
+// proposes.
 func proposals(words []string) (options []part.Option) {
 	for _, word := range words {
 		options = append(options, part.Option{Value: word, Label: word})
