@@ -29,6 +29,13 @@ type step struct {
 	json   string // the output wanted, as JSON in any layout; empty: want counts
 }
 
+// stand is a text of the document in whose place another is run: what a reader puts in,
+// since it differs from one to the next.
+type stand struct {
+	text string
+	by   string // a variable of the shell, or anyText: it stands in what is printed alone
+}
+
 // exemption is a block that is not run.
 type exemption struct {
 	line   int
@@ -37,7 +44,9 @@ type exemption struct {
 
 var (
 	fence   = regexp.MustCompile("^(\\s*)(```+)\\s*(.*)$")
-	comment = regexp.MustCompile(`(?s)^(run|not run|exit|needs|packages|goes on)(?:: *(.*))?$`)
+	comment = regexp.MustCompile(`(?s)^(run|not run|with|exit|needs|packages|goes on)(?:: *(.*))?$`)
+
+	variable = regexp.MustCompile(`^\$[A-Z_]+$`)
 )
 
 // parser reads a document line by line.
@@ -45,6 +54,7 @@ type parser struct {
 	guide
 	lines []string
 	at    int // index of the next line
+	with  []stand
 
 	// What comments say of the next block.
 	exemptFor string
@@ -91,7 +101,7 @@ func (p *parser) comment(first string) error {
 	text, _, _ = strings.Cut(text, "-->")
 	found := comment.FindStringSubmatch(strings.TrimSpace(text))
 	if found == nil {
-		return p.fault(start, "a comment is one of run, not run, exit, needs, packages, goes on: %q", strings.TrimSpace(text))
+		return p.fault(start, "a comment is one of run, not run, with, exit, needs, packages, goes on: %q", strings.TrimSpace(text))
 	}
 	switch value := strings.TrimSpace(found[2]); found[1] {
 	case "run":
@@ -101,6 +111,14 @@ func (p *parser) comment(first string) error {
 			return p.fault(start, "say why the block is not run")
 		}
 		p.exemptFor = value
+	case "with":
+		for _, word := range strings.Fields(value) {
+			at := strings.LastIndex(word, "=")
+			if at < 1 || word[at+1:] != anyText && !variable.MatchString(word[at+1:]) {
+				return p.fault(start, "with wants TEXT=$VARIABLE or TEXT=%s: %q", anyText, word)
+			}
+			p.with = append(p.with, stand{word[:at], word[at+1:]})
+		}
 	case "exit":
 		code, err := strconv.Atoi(value)
 		if err != nil {
@@ -154,6 +172,7 @@ func (p *parser) block(indent, ticks, info string) error {
 			return p.fault(start, "%s is not in the guide's folder", words[1])
 		}
 		p.steps = append(p.steps, step{line: start, file: words[1], text: strings.Join(lines, "\n") + "\n"})
+		p.fillIn(start, words[1])
 		return nil
 	}
 	return p.fault(start, "a block is console, json behind a command without output, or has a file's name, or says why it is not run: %q",
@@ -192,6 +211,8 @@ func (p *parser) console(start int, lines []string) error {
 		if why := differsAtTerminal(text); why != "" {
 			return p.fault(p.steps[i].line, "%s: %s", why, text)
 		}
+		p.steps[i].text = p.run(text)
+		p.steps[i].want = p.printed(p.steps[i].want)
 		p.steps[i].goesOn = i == last && p.goesOn || strings.HasSuffix(text, " &")
 	}
 	return nil
@@ -231,6 +252,39 @@ func (p *parser) answer(start int, lines []string) error {
 	if last < 0 || p.steps[last].file != "" || p.steps[last].hidden || p.steps[last].want != nil || p.steps[last].json != "" {
 		return p.fault(start, "a json block stands behind a command whose output is not shown")
 	}
-	p.steps[last].json = strings.Join(lines, "\n")
+	p.steps[last].json = strings.Join(p.printed(lines), "\n")
 	return nil
+}
+
+// run is a command as it is run.
+func (p *parser) run(command string) string {
+	for _, s := range p.with {
+		if s.by != anyText {
+			command = strings.ReplaceAll(command, s.text, "${"+s.by[1:]+"}")
+		}
+	}
+	return command
+}
+
+// printed are lines of an output as they are looked for.
+func (p *parser) printed(lines []string) []string {
+	for i := range lines {
+		for _, s := range p.with {
+			lines[i] = strings.ReplaceAll(lines[i], s.text, anyText)
+		}
+	}
+	return lines
+}
+
+// fillIn adds the step that puts into a file what stands there by another text.
+func (p *parser) fillIn(line int, file string) {
+	text, edits := p.steps[len(p.steps)-1].text, ""
+	for _, s := range p.with {
+		if s.by != anyText && strings.Contains(text, s.text) {
+			edits += fmt.Sprintf(` -e "s|%s|%s|g"`, regexp.QuoteMeta(s.text), s.by)
+		}
+	}
+	if edits != "" {
+		p.steps = append(p.steps, step{line: line, text: "sed -E -i" + edits + " " + file, hidden: true})
+	}
 }

@@ -38,7 +38,10 @@ var rightGuides = map[string]string{
 	"seen":              block("$ echo 'key: 7'", "key: …") + "<!-- run: KEY=$(sed 's/key: //' \"$SEEN\") -->\n" + block("$ echo $KEY", "7"),
 	"home":              block("$ ls -A ~ .", ".:", "", "…/home:"),
 	"colours":           block(`$ printf '\033[1mbold\033[0m\n'`, "bold"),
-	"gateway":           block("$ tollgate version", "tollgate …", "…"),
+	"with": "<!-- run: KEY='a b' -->\n<!-- with: sk-…=$KEY 2030-01-01=… -->\n" +
+		block(`$ echo "sk-… (1+1)" 2031-12-31`, "sk-… (1+1) 2031-12-31") + "```text a.txt\nkey: sk-…\n```\n" +
+		block("$ cat a.txt; date -u +%F", "key: a b", "2030-01-01") + block(`$ echo '"a"'`) + "```json\n\"sk-…\"\n```\n",
+	"gateway": block("$ tollgate version", "tollgate …", "…"),
 }
 
 // wrongGuides are guides that do not go as they say, with what is told of them.
@@ -58,6 +61,8 @@ var wrongGuides = map[string]struct{ text, says string }{
 	"json in a string":  {block(`$ echo '{"a": "b c"}'`) + "```json\n{\"a\": \"bc\"}\n```\n", "the answer differs"},
 	"the shell ends":    {block("$ exit 0"), "the shell ended"},
 	"misspelt comment":  {"<!-- not runs: a reason -->\n", "guide.md:1: a comment is one of"},
+	"with nothing":      {"<!-- with: sk-…= -->\n", "guide.md:1: with wants TEXT=$VARIABLE"},
+	"with other output": {"<!-- run: KEY=a -->\n<!-- with: sk-…=$KEY -->\n" + block("$ echo sk-… one", "sk-… two"), "not there: … two"},
 	"no reason":         {"<!-- not run: -->\n" + block("$ true"), "guide.md:1: say why"},
 	"block of no kind":  {"```sh\ntrue\n```\n", "guide.md:1: a block is console"},
 	"open block":        {"```console\n$ true\n", "guide.md:1: the block has no end"},
