@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 )
 
@@ -62,6 +63,21 @@ func (d *draft) addModel(id string, r rates) {
 	}
 	d.models[id] = &m
 	d.order = append(d.order, id)
+}
+
+// limitModels allows a key these models alone; a key that would have none is disabled.
+func (n *notes) limitModels(k *OldKey, e entry, models []string) {
+	why := "none of the models that it may use is here"
+	if len(models) > 0 {
+		list, err := account.ParseAllowedModels(models)
+		if err == nil {
+			k.Settings.AllowedModels = list
+			return
+		}
+		why = "its list of models cannot be taken (" + oneLine(err.Error()) + ")"
+	}
+	k.Settings.Disabled = true
+	n.remark(e, "its key is disabled: "+why, "set its models with `tollgate key change --allowed-models`, and enable it")
 }
 
 // checkDocument returns what is wrong with a document.

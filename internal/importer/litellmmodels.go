@@ -2,8 +2,6 @@ package importer
 
 import (
 	"strings"
-
-	"tollgate/internal/account"
 )
 
 // namedModels are the models of a list, and whether it allows all.
@@ -36,12 +34,5 @@ func (s *liteLLM) allow(k *OldKey, e entry, models []string) {
 			}
 		}
 	}
-	list, err := account.ParseAllowedModels(good)
-	if err != nil {
-		k.Settings.Disabled = true
-		s.remark(e, "its key is disabled: its list of models cannot be had ("+oneLine(err.Error())+")",
-			"set one with `tollgate key change`, and enable it")
-		return
-	}
-	k.Settings.AllowedModels = list
+	s.limitModels(k, e, good)
 }

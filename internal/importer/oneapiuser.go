@@ -231,13 +231,7 @@ func (s *oneAPI) setModels(k *OldKey, e entry, t record, group string) {
 	if !limited {
 		return
 	}
-	models, err := account.ParseAllowedModels(allowed)
-	if err != nil {
-		k.Settings.Disabled = true
-		s.remark(e, "its key is disabled: its list of models cannot be had ("+oneLine(err.Error())+")", "set one with `tollgate key change`")
-		return
-	}
-	k.Settings.AllowedModels = models
+	s.limitModels(k, e, allowed)
 }
 
 // allowed are the models that a token and its group allow together; false: all.
