@@ -1,4 +1,4 @@
-// Package guides runs what the README and the guides in docs/guides tell their readers
+// Package guides runs what the README, the guides and the references in docs tell their readers
 // to do, word by word: each guide in a shell, an empty folder and a network of its own.
 // How guides are written for it stands in CONTRIBUTING.md (Write a guide).
 package guides
@@ -24,9 +24,6 @@ const (
 	// machine has not, which `make test` says and sets.
 	envAbsent = "TOLLGATE_TEST_ABSENT"
 
-	// readme is run as the guides are.
-	readme = "../../../README.md"
-
 	// notRun is how many blocks are not run. Each tells its reason; one more is a decision.
 	notRun = 15
 
@@ -34,11 +31,14 @@ const (
 	commandTime = time.Minute
 )
 
-// TestGuides runs every guide, and the README.
+// further documents are run as the guides are.
+var further = []string{"../../../README.md", "../../../docs/clients.md", "../../../docs/import.md"}
+
+// TestGuides runs every guide, and the further documents.
 func TestGuides(t *testing.T) {
 	r := runner{scene.Binary(t), namespaces(), commandTime}
 	exempt := 0
-	for _, path := range append(guides(t), readme) {
+	for _, path := range append(guides(t), further...) {
 		name := strings.TrimSuffix(filepath.Base(path), ".md")
 		text := read(t, path)
 		shown := strings.TrimPrefix(path, "../../../")
