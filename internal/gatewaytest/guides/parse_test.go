@@ -22,7 +22,7 @@ type step struct {
 	line   int    // of the document
 	file   string // the file's name; empty: a command
 	text   string // the file's content, or the command
-	hidden bool   // a reader does not see the command, so its output does not matter
+	hidden bool   // a reader does not see the command; its output matters for a json block alone
 	goesOn bool   // the command goes on while later ones run; its output is waited for
 	exit   int    // the code that the command ends with
 	want   []string
@@ -249,7 +249,7 @@ func differsAtTerminal(command string) string {
 // answer reads the JSON that the command before it prints.
 func (p *parser) answer(start int, lines []string) error {
 	last := len(p.steps) - 1
-	if last < 0 || p.steps[last].file != "" || p.steps[last].hidden || p.steps[last].want != nil || p.steps[last].json != "" {
+	if last < 0 || p.steps[last].file != "" || p.steps[last].want != nil || p.steps[last].json != "" {
 		return p.fault(start, "a json block stands behind a command whose output is not shown")
 	}
 	p.steps[last].json = strings.Join(p.printed(lines), "\n")
@@ -259,11 +259,38 @@ func (p *parser) answer(start int, lines []string) error {
 // run is a command as it is run.
 func (p *parser) run(command string) string {
 	for _, s := range p.with {
-		if s.by != anyText {
-			command = strings.ReplaceAll(command, s.text, "${"+s.by[1:]+"}")
+		if s.by == anyText {
+			continue
+		}
+		parts := strings.Split(command, s.text)
+		command = parts[0]
+		for _, part := range parts[1:] {
+			value := "${" + s.by[1:] + "}"
+			if openQuote(command) == '\'' {
+				value = `'"` + value + `"'`
+			}
+			command += value + part
 		}
 	}
 	return command
+}
+
+// openQuote is the quote that is open at the end of the beginning of a command, or 0.
+func openQuote(command string) rune {
+	quote, escaped := rune(0), false
+	for _, r := range command {
+		switch {
+		case escaped:
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped = true
+		case r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		}
+	}
+	return quote
 }
 
 // printed are lines of an output as they are looked for.

@@ -29,6 +29,7 @@ var rightGuides = map[string]string{
 	"signs":         block(`$ echo 'Hello!"' "a # b" a#b "\!" ${!HOME*} [!a]; true & wait $!; ! false`, `Hello!" a # b a#b \! HOME [!a]`),
 	"hidden":        "<!-- run: A=$(echo 7)\nB=8 -->\n" + block("$ echo $A $B", "7 8"),
 	"fails":         "<!-- exit: 3 -->\n" + block("$ echo no; (exit 3)", "no"),
+	"hidden json":   "<!-- run: echo '{\"a\": 1}' -->\n```json\n{\"a\":1}\n```\n",
 	"not run":       "<!-- not run: no machine has it -->\n" + block("$ halt"),
 	"terminal":      block("$ test -t 0 -a -t 1 -a -t 2 && stty size", "… 120"),
 	"goes on": "<!-- goes on -->\n" + block("$ echo ready; tail -f /dev/null", "ready") +
@@ -39,7 +40,7 @@ var rightGuides = map[string]string{
 	"home":              block("$ ls -A ~ .", ".:", "", "…/home:"),
 	"colours":           block(`$ printf '\033[1mbold\033[0m\n'`, "bold"),
 	"with": "<!-- run: KEY='a b' -->\n<!-- with: sk-…=$KEY 2030-01-01=… -->\n" +
-		block(`$ echo "sk-… (1+1)" 2031-12-31`, "sk-… (1+1) 2031-12-31") + "```text a.txt\nkey: sk-…\n```\n" +
+		block(`$ echo "sk-… (1+1)" 2031-12-31 'sk-…'`, "a b (1+1) 2031-12-31 a b") + "```text a.txt\nkey: sk-…\n```\n" +
 		block("$ cat a.txt; date -u +%F", "key: a b", "2030-01-01") + block(`$ echo '"a"'`) + "```json\n\"sk-…\"\n```\n",
 	"gateway": block("$ tollgate version", "tollgate …", "…"),
 }
@@ -58,6 +59,7 @@ var wrongGuides = map[string]struct{ text, says string }{
 	"no exit":           {"<!-- exit: 1 -->\n" + block("$ true"), "exit code 0, not 1"},
 	"hidden":            {"<!-- run: echo why; false -->\n", "exit code 1, not 0\n--- wanted\n(exit code 0)\n--- got\nwhy"},
 	"json":              {block(`$ echo '{"a": 1}'`) + "```json\n{\"a\": 2}\n```\n", "the answer differs"},
+	"json, hidden":      {"<!-- run: echo 1 -->\n```json\n2\n```\n", "the answer differs"},
 	"json in a string":  {block(`$ echo '{"a": "b c"}'`) + "```json\n{\"a\": \"bc\"}\n```\n", "the answer differs"},
 	"the shell ends":    {block("$ exit 0"), "the shell ended"},
 	"misspelt comment":  {"<!-- not runs: a reason -->\n", "guide.md:1: a comment is one of"},

@@ -200,10 +200,10 @@ func (st step) judge(output string, code int) string {
 	if code != st.exit {
 		return fmt.Sprintf("exit code %d, not %d", code, st.exit)
 	}
-	if st.hidden {
+	got := shown(output)
+	if st.hidden && st.json == "" {
 		return ""
 	}
-	got := shown(output)
 	if st.json != "" {
 		if !matchJSON(st.json, strings.Join(got, "\n")) {
 			return "the answer differs"
@@ -223,10 +223,10 @@ func (st step) judge(output string, code int) string {
 // wanted is what a step's output should be.
 func wanted(st step) string {
 	switch {
-	case st.hidden:
-		return "(exit code 0)"
 	case st.json != "":
 		return st.json
+	case st.hidden:
+		return "(exit code 0)"
 	}
 	return strings.Join(st.want, "\n")
 }
