@@ -72,6 +72,7 @@ modules: ## verify the modules' checksums and that go.mod is tidy
 	@cd tools && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools/versitygw && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools/sbom && $(GO) mod verify && $(GO) mod tidy -diff
+	@cd tools/grafana && $(GO) mod verify && $(GO) mod tidy -diff
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for FUZZTIME (10s) each
@@ -135,7 +136,7 @@ release: ## build what is published into build/release: binaries, bills of mater
 	@scripts/release $(ARGS)
 
 .PHONY: deployments
-deployments: build ## let systemd, Helm and Prometheus look at deploy/, and run what it runs (needs systemd-analyze, helm, promtool, prometheus, caddy)
+deployments: build ## let systemd, Helm, Prometheus and Grafana's types look at deploy/, and run what it runs (needs systemd-analyze, helm, promtool, prometheus, caddy)
 	@for program in systemd-analyze helm promtool prometheus caddy; do command -v $$program >/dev/null || missing="$${missing:-} $$program"; done; \
 	if [ -n "$${missing:-}" ]; then echo "deployments: NOT installed:$$missing. Nothing was tried."; exit 1; fi
 	@install -D build/tollgate build/deployments/tollgate
@@ -149,6 +150,7 @@ deployments: build ## let systemd, Helm and Prometheus look at deploy/, and run 
 		deploy/helm/tollgate >/dev/null
 	@promtool check rules deploy/monitoring/alerts.yaml
 	@promtool test rules deploy/monitoring/alerts_test.yaml
+	@cd tools/grafana && $(GO) test -count=1 ./...
 	@{ printf 'groups:\n- name: dashboard\n  rules:\n'; grep -oh '"expr": "[^"]*"' deploy/monitoring/dashboard.json | \
 		sed 's/\$$__rate_interval/5m/g; s/"expr": \(".*"\)/  - {record: "dashboard:panel", expr: \1}/'; } > build/deployments/dashboard.yaml
 	@promtool check rules --lint=none build/deployments/dashboard.yaml

@@ -1,0 +1,81 @@
+// Package grafana holds the dashboards to Grafana's own types of them. It is a module of
+// its own, since these are large and nothing else needs them.
+package grafana
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+// TestDashboards: each is what Grafana's schema says, and nothing in it is lost where
+// Grafana reads and writes it.
+func TestDashboards(t *testing.T) {
+	plugins.RegisterDefaultPlugins()
+	paths, err := filepath.Glob("../../deploy/monitoring/dashboard*.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no dashboards: %v", err)
+	}
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d, strict dashboard.Dashboard
+		if err := json.Unmarshal(raw, &d); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		// Where nothing is wrong it returns a list without an error in it, which is not nil.
+		if err := strict.UnmarshalJSONStrict(raw); err != nil && err.Error() != "" {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err := d.Validate(); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		for _, lost := range lost(t, raw, d) {
+			t.Errorf("%s: Grafana does not know %s", path, lost)
+		}
+	}
+}
+
+// lost are the members of a document that are not there when what was read of it is written.
+func lost(t *testing.T, raw []byte, read any) []string {
+	written, err := json.Marshal(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after any
+	if json.Unmarshal(raw, &before) != nil || json.Unmarshal(written, &after) != nil {
+		t.Fatal("no JSON")
+	}
+	return compare("", before, after)
+}
+
+func compare(at string, before, after any) (lost []string) {
+	switch before := before.(type) {
+	case map[string]any:
+		after, _ := after.(map[string]any)
+		for name, value := range before {
+			lost = append(lost, compare(at+"."+name, value, after[name])...)
+		}
+	case []any:
+		after, _ := after.([]any)
+		for i, value := range before {
+			if i >= len(after) {
+				return append(lost, fmt.Sprintf("%s[%d]", at, i))
+			}
+			lost = append(lost, compare(fmt.Sprintf("%s[%d]", at, i), value, after[i])...)
+		}
+	default:
+		if !reflect.DeepEqual(before, after) {
+			lost = append(lost, at)
+		}
+	}
+	return lost
+}
