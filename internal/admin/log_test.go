@@ -13,19 +13,23 @@ import (
 )
 
 // TestEveryActIsLogged does what operators do, and looks for the row of each: with
-// what it changed, and for what was refused none.
+// what it changed, and none for what was refused or changed nothing.
 func TestEveryActIsLogged(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
 		o.ok("PATCH", "/accounts/"+acct, `{"overdraft_floor_usd":-5}`)
+		o.ok("PATCH", "/accounts/"+acct, `{"overdraft_floor_usd":-5}`)
 		o.ok("POST", "/accounts/"+acct+"/credits", `{"usd":50,"note":"invoice 1043"}`)
 		user := o.ok("POST", "/accounts/"+acct+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
 		o.ok("PATCH", "/users/"+user, `{"password":"other horse","disabled":true}`)
+		o.ok("PATCH", "/users/"+user, `{"disabled":true}`)
 		o.ok("DELETE", "/users/"+user, "")
 		key := o.ok("POST", "/accounts/"+acct+"/keys", `{"name":"backend","rpm":60}`)
 		o.ok("PATCH", "/keys/"+key.text("id"), `{"rpm":null,"disabled":true}`)
+		o.ok("PATCH", "/keys/"+key.text("id"), `{"rpm":null,"disabled":true}`)
 		o.ok("DELETE", "/keys/"+key.text("id"), "")
+		o.ok("PUT", "/accounts/"+acct+"/webhook", `{"url":"https://hooks.example.com/in","events":["balance.low"]}`)
 		o.ok("PUT", "/accounts/"+acct+"/webhook", `{"url":"https://hooks.example.com/in","events":["balance.low"]}`)
 		o.ok("POST", "/accounts/"+acct+"/webhook/roll", "")
 		if got := o.do("POST", "/accounts/"+acct+"/credits", `{"usd":0}`); got.status != 400 {

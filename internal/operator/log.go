@@ -79,7 +79,8 @@ type LogRow struct {
 	Before, After        Details
 }
 
-// NoteTx writes the row of an act. Call it in the act's transaction.
+// NoteTx writes the row of an act; a change that changed nothing leaves none. Call it in
+// the act's transaction.
 func NoteTx(tx *store.Tx, by Actor, e LogRow) error {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -96,6 +97,9 @@ func NoteTx(tx *store.Tx, by Actor, e LogRow) error {
 // Note is NoteTx for an act whose transaction is a batch.
 func Note(b *store.Batch, nowMS int64, by Actor, e LogRow) {
 	before, after := e.Before.without(e.After), e.After.without(e.Before)
+	if strings.HasSuffix(e.Act, ".change") && len(before)+len(after) == 0 {
+		return
+	}
 	b.Exec(nil, `INSERT INTO operator_log (id, at_ms, way, name, address, act, object, account, before_text, after_text)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		id.New("act_"), nowMS, string(by.Way), by.Name, by.Address, e.Act, e.Object, e.Account, before.text(), after.text())

@@ -55,8 +55,7 @@ func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (SentL
 	return MakeLinkTx(tx, by, base, u.ID)
 }
 
-// ChangeUserTx changes a console sign-in. Whom it disables no colleague enables. What
-// changes nothing leaves no row.
+// ChangeUserTx changes a console sign-in. Whom it disables no colleague enables.
 func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
 	was, err := account.KeepUserTx(tx, user)
 	if err != nil {
@@ -64,7 +63,7 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 	}
 	c.Barring = true
 	u, err := account.ChangeUserTx(tx, user, c)
-	if err != nil || u == was && c.PasswordHash == nil {
+	if err != nil {
 		return u, err
 	}
 	before, after := userFacts(was), userFacts(u)
