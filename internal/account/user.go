@@ -184,7 +184,7 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 		return User{}, err
 	}
 	before := u.Email
-	if c.Email != nil {
+	if c.Email != nil && *c.Email != u.Email { // who sends back what is stored changes nothing, by whatever rule it was let in
 		if u.Email, err = ParseEmail(*c.Email); err != nil {
 			return User{}, err
 		}

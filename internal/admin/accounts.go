@@ -51,9 +51,6 @@ func (s *server) createAccount(c *call) (any, error) {
 	if floor != nil {
 		o.Floor = *floor
 	}
-	if err := o.Check(); err != nil { // before the work of hashing
-		return nil, err
-	}
 	if password != nil {
 		if o.PasswordHash, err = s.Passwords.Hash(c.ctx, *password); err != nil {
 			return nil, err

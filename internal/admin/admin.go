@@ -25,6 +25,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
+	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
@@ -100,13 +101,21 @@ func New(o Options) http.Handler {
 		o.OnceSecret = hash[:]
 	}
 	s := &server{Options: o}
+	with := httpapi.Options{Log: o.Log, Enter: s.enter}
 	var all []httpapi.Route
 	if o.Token.IsSet() {
+		with.NotFound = notFound
 		for _, r := range s.routes() {
 			all = append(all, httpapi.Route{Pattern: r.pattern(), Handle: s.answering(r.handle)})
 		}
 	}
-	return httpapi.New(httpapi.Options{Log: o.Log, Enter: s.enter}, all)
+	return httpapi.New(with, all)
+}
+
+// notFound tells an operator where all paths stand.
+func notFound(r *http.Request) error {
+	return fault.New(fault.NotFound, "The operator API has nothing at %s. GET /admin/docs lists its paths, with an example of each.",
+		fault.Shown(r.URL.Path))
 }
 
 // server answers the operator API.

@@ -222,7 +222,11 @@ func TestDoor(t *testing.T) {
 		for _, path := range []string{"", "/", "/nothing", "/accounts/", "/accounts//keys", "/accounts/x/nothing", "/accounts/x/keys/y",
 			"/codes/x/y", "/jobs/x/pause", "/webhook", "/accounts/x/webhook/pause", "/lines/main", "/lines/main/pause",
 			"/catalog/revisions/1/x", "/{id}"} {
-			o.do("GET", path, "").wantFault(fault.NotFound, "")
+			if r := o.do("GET", path, ""); !strings.Contains(r.body, "/admin/docs") {
+				t.Errorf("%s: %s does not say where all paths stand", path, r.body)
+			} else {
+				r.wantFault(fault.NotFound, "")
+			}
 		}
 		for path, allow := range map[string]string{
 			"/accounts": "GET, HEAD, POST", "/catalog": "GET, HEAD, PUT", "/keys/x": "DELETE, GET, HEAD, PATCH",

@@ -52,11 +52,6 @@ func (s *server) readUser(ctx context.Context, body object, further ...field) (u
 		flagField("disabled", &u.Disabled), flagField("operator", &u.Operator)}, further...)...); err != nil {
 		return u, err
 	}
-	if u.Email != nil {
-		if _, err := account.ParseEmail(*u.Email); err != nil { // before the work of hashing
-			return u, err
-		}
-	}
 	if password != nil {
 		hash, err := s.Passwords.Hash(ctx, *password)
 		if err != nil {
