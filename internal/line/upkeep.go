@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/alert"
+	"tollgate/internal/catalog"
 	"tollgate/internal/line/health"
 	"tollgate/internal/loop"
 	"tollgate/internal/store"
@@ -32,11 +33,10 @@ func (l *Lines) Run(ctx context.Context) {
 		p.step(ctx)
 		return nil
 	}
-	reported := l.now()
+	var told telling
 	share := func(ctx context.Context) error {
 		err := errors.Join(l.Refresh(ctx), l.slots.Tidy(ctx))
-		if now := l.now(); l.db != nil && now.Sub(reported) >= reportEvery {
-			reported = now
+		if l.db != nil && told.due(l.now(), l.current()) {
 			err = errors.Join(err, l.Report(ctx))
 		}
 		return err
@@ -45,6 +45,23 @@ func (l *Lines) Run(ctx context.Context) {
 		loop.Loop{Room: "line", Does: "probe lines", Log: l.log, Period: stepEvery, Later: true, Wake: l.doubted, Step: probe},
 		loop.Loop{Room: "line", Does: "share the state of lines", Log: l.log, Period: stepEvery, Later: true, Step: share},
 	)
+}
+
+// telling is what a node has reported last.
+type telling struct {
+	at time.Time
+	of *catalog.Snapshot
+}
+
+// due tells whether the lines are to be reported, and takes it that they are. Those of
+// another catalog, as after a start, do not wait for their time: who lists lines sees what
+// was reported.
+func (t *telling) due(now time.Time, current *catalog.Snapshot) bool {
+	if current == t.of && now.Sub(t.at) < reportEvery {
+		return false
+	}
+	*t = telling{now, current}
+	return true
 }
 
 // Refresh takes in what the operator decided about lines: at once what was

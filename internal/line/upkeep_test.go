@@ -56,6 +56,27 @@ func (r *ear) wait(n int) string {
 	return strings.Join(told, ", ")
 }
 
+// TestLinesAreReported in time, and at once where they are others than before.
+func TestLinesAreReported(t *testing.T) {
+	t.Parallel()
+	var told telling
+	first, second := new(catalog.Snapshot), new(catalog.Snapshot)
+	at := time.UnixMilli(1_800_000_000_000)
+	for i, step := range []struct {
+		after time.Duration
+		of    *catalog.Snapshot
+		due   bool
+	}{
+		{0, nil, true}, {time.Second, first, true}, {time.Second, first, false}, {time.Second, second, true},
+		{4 * time.Second, second, false}, {time.Second, second, true}, {time.Second, second, false},
+	} {
+		at = at.Add(step.after)
+		if due := told.due(at, step.of); due != step.due {
+			t.Errorf("step %d: %t", i, due)
+		}
+	}
+}
+
 // TestOperatorsWord: a drain and a resume on one node reach the others, which
 // tell of it; a resume clears what each node held against the line.
 func TestOperatorsWord(t *testing.T) {
