@@ -24,6 +24,7 @@ type step struct {
 	text   string // the file's content, or the command
 	hidden bool   // a reader does not see the command; its output matters for a json block alone
 	goesOn bool   // the command goes on while later ones run; its output is waited for
+	typed  string // a line that its reader types while the command runs; empty: nothing
 	exit   int    // the code that the command ends with
 	want   []string
 	json   string // the output wanted, as JSON in any layout; empty: want counts
@@ -33,7 +34,7 @@ type step struct {
 // since it differs from one to the next.
 type stand struct {
 	text string
-	by   string // a variable of the shell, or anyText: it stands in what is printed alone
+	by   string // an expansion of the shell, or anyText: it stands in what is printed alone
 }
 
 // exemption is a block that is not run.
@@ -44,9 +45,10 @@ type exemption struct {
 
 var (
 	fence   = regexp.MustCompile("^(\\s*)(```+)\\s*(.*)$")
-	comment = regexp.MustCompile(`(?s)^(run|not run|with|exit|needs|packages|goes on)(?:: *(.*))?$`)
+	comment = regexp.MustCompile(`(?s)^(run|not run|with|types|exit|needs|packages|goes on)(?:: *(.*))?$`)
 
-	variable = regexp.MustCompile(`^\$[A-Z_]+$`)
+	variable = regexp.MustCompile(`^\$([A-Z_]+)$`)
+	function = regexp.MustCompile(`^\$\([a-z_]+\)$`)
 )
 
 // parser reads a document line by line.
@@ -58,6 +60,7 @@ type parser struct {
 
 	// What comments say of the next block.
 	exemptFor string
+	types     string
 	exit      int
 	goesOn    bool
 }
@@ -101,7 +104,7 @@ func (p *parser) comment(first string) error {
 	text, _, _ = strings.Cut(text, "-->")
 	found := comment.FindStringSubmatch(strings.TrimSpace(text))
 	if found == nil {
-		return p.fault(start, "a comment is one of run, not run, with, exit, needs, packages, goes on: %q", strings.TrimSpace(text))
+		return p.fault(start, "a comment is one of run, not run, with, types, exit, needs, packages, goes on: %q", strings.TrimSpace(text))
 	}
 	switch value := strings.TrimSpace(found[2]); found[1] {
 	case "run":
@@ -114,11 +117,17 @@ func (p *parser) comment(first string) error {
 	case "with":
 		for _, word := range strings.Fields(value) {
 			at := strings.LastIndex(word, "=")
-			if at < 1 || word[at+1:] != anyText && !variable.MatchString(word[at+1:]) {
-				return p.fault(start, "with wants TEXT=$VARIABLE or TEXT=%s: %q", anyText, word)
+			by := variable.ReplaceAllString(word[at+1:], "$${$1}")
+			if at < 1 || by == word[at+1:] && by != anyText && !function.MatchString(by) {
+				return p.fault(start, "with wants TEXT=$VARIABLE, TEXT=$(FUNCTION) or TEXT=%s: %q", anyText, word)
 			}
-			p.with = append(p.with, stand{word[:at], word[at+1:]})
+			p.with = append(p.with, stand{word[:at], by})
 		}
+	case "types":
+		if value == "" {
+			return p.fault(start, "types wants a line")
+		}
+		p.types = value
 	case "exit":
 		code, err := strconv.Atoi(value)
 		if err != nil {
@@ -150,7 +159,7 @@ func (p *parser) block(indent, ticks, info string) error {
 		}
 		lines = append(lines, line)
 	}
-	defer func() { p.exemptFor, p.exit, p.goesOn = "", 0, false }()
+	defer func() { p.exemptFor, p.types, p.exit, p.goesOn = "", "", 0, false }()
 	words := strings.Fields(info)
 	switch {
 	case p.exemptFor != "":
@@ -205,7 +214,7 @@ func (p *parser) console(start int, lines []string) error {
 	if last < first {
 		return p.fault(start, "a console block without a command")
 	}
-	p.steps[last].exit = p.exit
+	p.steps[first].typed, p.steps[last].exit = p.types, p.exit
 	for i := first; i <= last; i++ {
 		text := p.steps[i].text
 		if why := differsAtTerminal(text); why != "" {
@@ -265,7 +274,7 @@ func (p *parser) run(command string) string {
 		parts := strings.Split(command, s.text)
 		command = parts[0]
 		for _, part := range parts[1:] {
-			value := "${" + s.by[1:] + "}"
+			value := s.by
 			if openQuote(command) == '\'' {
 				value = `'"` + value + `"'`
 			}
@@ -293,11 +302,16 @@ func openQuote(command string) rune {
 	return quote
 }
 
-// printed are lines of an output as they are looked for.
+// printed are lines of an output as they are looked for. What differs may be of another
+// width than what is shown, so that the gap between it and its column's neighbour is.
 func (p *parser) printed(lines []string) []string {
 	for i := range lines {
 		for _, s := range p.with {
-			lines[i] = strings.ReplaceAll(lines[i], s.text, anyText)
+			text := regexp.QuoteMeta(s.text)
+			if s.by == anyText {
+				text = "(?: {2,})?" + text + "(?: {2,})?"
+			}
+			lines[i] = regexp.MustCompile(text).ReplaceAllLiteralString(lines[i], anyText)
 		}
 	}
 	return lines

@@ -42,6 +42,10 @@ var rightGuides = map[string]string{
 	"with": "<!-- run: KEY='a b' -->\n<!-- with: sk-…=$KEY 2030-01-01=… -->\n" +
 		block(`$ echo "sk-… (1+1)" 2031-12-31 'sk-…'`, "a b (1+1) 2031-12-31 a b") + "```text a.txt\nkey: sk-…\n```\n" +
 		block("$ cat a.txt; date -u +%F", "key: a b", "2030-01-01") + block(`$ echo '"a"'`) + "```json\n\"sk-…\"\n```\n",
+	"width": "<!-- with: 7ms=… -->\n" + block(`$ printf '%8s  a\n' 12345ms`, "     7ms  a"),
+	"function": "<!-- run: last() { tail -n 1 \"$SEEN\"; } -->\n<!-- with: 71=$(last) -->\n" +
+		block("$ echo 8", "8", "$ echo a71", "a71", "$ echo b71", "ba71"),
+	"types":   "<!-- types: some words -->\n" + block("$ read -r LINE; test -t 0", "some words", "$ echo \"($LINE)\"", "(some words)"),
 	"gateway": block("$ tollgate version", "tollgate …", "…"),
 }
 
@@ -65,6 +69,8 @@ var wrongGuides = map[string]struct{ text, says string }{
 	"misspelt comment":  {"<!-- not runs: a reason -->\n", "guide.md:1: a comment is one of"},
 	"with nothing":      {"<!-- with: sk-…= -->\n", "guide.md:1: with wants TEXT=$VARIABLE"},
 	"with other output": {"<!-- run: KEY=a -->\n<!-- with: sk-…=$KEY -->\n" + block("$ echo sk-… one", "sk-… two"), "not there: … two"},
+	"with, other text":  {"<!-- with: 7ms=… -->\n" + block("$ echo 7ms b", "7ms a"), "not there: … a"},
+	"types nothing":     {"<!-- types: -->\n", "guide.md:1: types wants a line"},
 	"no reason":         {"<!-- not run: -->\n" + block("$ true"), "guide.md:1: say why"},
 	"block of no kind":  {"```sh\ntrue\n```\n", "guide.md:1: a block is console"},
 	"open block":        {"```console\n$ true\n", "guide.md:1: the block has no end"},

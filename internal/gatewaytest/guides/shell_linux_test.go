@@ -133,6 +133,11 @@ func (s *shell) do(path string, st step) error {
 		return os.WriteFile(file, []byte(st.text), 0o644)
 	}
 	term := openTerminal(s.t)
+	if st.typed != "" {
+		if err := term.enter(st.typed); err != nil {
+			return err
+		}
+	}
 	if err := s.start(term, st); err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ const columns = 120
 
 // terminal is where a command runs, so that it prints what its reader sees.
 type terminal struct {
-	path string
+	path   string
+	master *os.File
 
 	mu  sync.Mutex
 	out strings.Builder
@@ -46,14 +47,14 @@ func openTerminal(t testing.TB) *terminal {
 	}); err != nil || failed != nil {
 		t.Fatal(err, failed)
 	}
-	term := &terminal{path: "/dev/pts/" + strconv.Itoa(number)}
+	term := &terminal{path: "/dev/pts/" + strconv.Itoa(number), master: master}
 	// An end that stays open: else reading fails whenever no command has it.
 	slave, err := os.OpenFile(term.path, os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var reader sync.WaitGroup
-	reader.Go(func() { term.read(master) })
+	reader.Go(term.read)
 	t.Cleanup(func() {
 		_ = slave.Close()
 		_ = master.Close()
@@ -62,11 +63,17 @@ func openTerminal(t testing.TB) *terminal {
 	return term
 }
 
+// enter types a line, which the terminal shows.
+func (term *terminal) enter(line string) error {
+	_, err := term.master.WriteString(line + "\n")
+	return err
+}
+
 // read keeps what is written to the terminal until it is closed.
-func (term *terminal) read(master *os.File) {
+func (term *terminal) read() {
 	buf := make([]byte, 4096)
 	for {
-		n, err := master.Read(buf)
+		n, err := term.master.Read(buf)
 		term.mu.Lock()
 		term.out.Write(buf[:n])
 		term.mu.Unlock()
