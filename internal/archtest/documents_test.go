@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"tollgate/internal/app"
-	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 )
 
@@ -151,17 +150,6 @@ func named(expr ast.Expr) string {
 		return e.Sel.Name
 	}
 	return ""
-}
-
-// TestCatalogOfTheManual: the catalog that explains all members is one that is applied.
-func TestCatalogOfTheManual(t *testing.T) {
-	t.Parallel()
-	_, rest, _ := strings.Cut(read(t, "docs/operator.md"), "```yaml\nmodels:\n")
-	text, _, found := strings.Cut(rest, "```")
-	doc, _, err := catalog.Parse([]byte("models:\n"+text), app.Providers()) // which warns that its line has one of the models only
-	if err != nil || !found || len(doc.Models) != 3 || len(doc.Lines) != 1 {
-		t.Errorf("docs/operator.md, Catalog: %v", err)
-	}
 }
 
 // TestOperatorDocumentShowsEverySetting compares the settings' table with the

@@ -32,7 +32,8 @@ const (
 )
 
 // further documents are run as the guides are.
-var further = []string{"../../../README.md", "../../../docs/clients.md", "../../../docs/import.md", "../../../docs/interface.md"}
+var further = []string{"../../../README.md", "../../../docs/clients.md", "../../../docs/import.md", "../../../docs/interface.md",
+	"../../../docs/operator.md"}
 
 // held are the documents with blocks that are not run here, and what holds these to the code.
 var held = map[string]string{
