@@ -89,6 +89,10 @@ torture: ## repeat the tests of money, flows, faults and kills COUNT (10) times,
 failover: ## kill PostgreSQL's primary while commits wait for its synchronous standby, FAILOVERS (10) times
 	@TOLLGATE_FAILOVER_ROUNDS=$(FAILOVERS) scripts/postgres run scripts/gotest -count=1 -timeout=2h -v -run='^TestFailover$$' ./internal/gatewaytest/partition
 
+.PHONY: patroni
+patroni: build ## do what docs/failover.md says, word by word, with FAILOVERS (10) rounds (needs Patroni, etcd, HAProxy, PgBouncer)
+	@scripts/patroni $(FAILOVERS)
+
 .PHONY: malformed
 malformed: ## send 20,000 malformed requests at each database (TOLLGATE_MALFORMED_SEED=1 draws others)
 	@TOLLGATE_MALFORMED_COUNT=20000 scripts/postgres run scripts/gotest -count=1 -timeout=1h -v -run='^TestMalformedRequests$$' ./internal/gatewaytest/malformed
