@@ -197,9 +197,6 @@ func writeDetails(w io.Writer, o object, width int) {
 	}
 }
 
-// unknownWidth is what a terminal has that does not say.
-const unknownWidth = 80
-
 // widest is how long a cell of a list may be.
 const widest = 60
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,28 +72,6 @@ func (c applyCommand) Run(p *process) error {
 		err = usageError{err}
 	}
 	return err
-}
-
-// canAsk tells whether a person sees a question and can answer it.
-func (p *process) canAsk() bool {
-	in, ok := p.stdin.(*os.File)
-	return ok && terminalWidth(in) > 0 && terminalWidth(p.stderr) > 0
-}
-
-// ask asks a person; anything but yes is no, and so is a signal.
-func (p *process) ask(question string) bool {
-	_, _ = fmt.Fprintf(p.stderr, "%s [y/N] ", question) // who does not see it says nothing
-	answers := make(chan string, 1)
-	go func() { // ends with the process, which a signal ends: nothing else can end a read of a terminal
-		answer, _ := bufio.NewReader(p.stdin).ReadString('\n')
-		answers <- strings.ToLower(strings.TrimSpace(answer))
-	}()
-	select {
-	case answer := <-answers:
-		return answer == "y" || answer == "yes"
-	case <-p.ctx.Done():
-		return false
-	}
 }
 
 type catalogCommand struct {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -140,6 +143,84 @@ func TestKeyOfUnknownModels(t *testing.T) {
 	table := strings.Join(onTerminal(t, dir, 120, "key", "change", key, models), "\n")
 	if !strings.Contains(table, "sandbox-caht") || strings.Contains(table, "warning") {
 		t.Errorf("table: %s", table)
+	}
+}
+
+// dialogue is a command on a terminal, with what it shows.
+type dialogue struct {
+	t         *testing.T
+	near, far *os.File
+	command   *exec.Cmd
+	shown     strings.Builder
+}
+
+// converse starts a command on a terminal.
+func converse(t *testing.T, dir string, args ...string) *dialogue {
+	t.Helper()
+	near, far := openTerminal(t, 80)
+	t.Cleanup(func() {
+		_ = near.Close()
+		_ = far.Close()
+	})
+	d := &dialogue{t: t, near: near, far: far, command: command(t, dir, args...)}
+	d.command.Stdin, d.command.Stderr = far, far
+	if err := d.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// until reads up to a question.
+func (d *dialogue) until(question string) {
+	d.t.Helper()
+	buf := make([]byte, 256)
+	for !strings.Contains(d.shown.String(), question) {
+		n, err := d.near.Read(buf)
+		d.shown.Write(buf[:n])
+		if err != nil {
+			d.t.Fatalf("%v after %q", err, d.shown.String())
+		}
+	}
+}
+
+// echoes tells whether the terminal shows what is typed.
+func (d *dialogue) echoes() bool {
+	state, err := unix.IoctlGetTermios(int(d.far.Fd()), unix.TCGETS)
+	return err == nil && state.Lflag&unix.ECHO != 0
+}
+
+// TestTypedPasswordIsNotShown: it is asked for twice, and a signal leaves the terminal as it
+// was.
+func TestTypedPasswordIsNotShown(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	const first, second = "which is not shown: ", "once more: "
+	for again, code := range map[string]int{"right horse\n": 0, "right house\n": 1} {
+		d := converse(t, dir, "account", "create", "--name", "a", "--email", fmt.Sprintf("a%d@example.com", code), "--password", "-")
+		for _, step := range [][2]string{{first, "right horse\n"}, {second, again}} {
+			d.until(step[0])
+			scene.Eventually(t, "a terminal that shows nothing", func() bool { return !d.echoes() })
+			if _, err := d.near.WriteString(step[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = d.command.Wait()
+		if got := d.command.ProcessState.ExitCode(); got != code || strings.Contains(d.shown.String(), "horse") || !d.echoes() {
+			t.Errorf("exit %d, want %d; shown %q, echo %t", got, code, d.shown.String(), d.echoes())
+		}
+	}
+	d := converse(t, dir, "account", "create", "--name", "a", "--email", "b@example.com", "--password", "-")
+	d.until(first)
+	scene.Eventually(t, "a terminal that shows nothing", func() bool { return !d.echoes() })
+	if err := d.command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = d.command.Wait()
+	if got := d.command.ProcessState.ExitCode(); got != 1 || !d.echoes() {
+		t.Errorf("exit %d, echo %t", got, d.echoes())
 	}
 }
 

@@ -1,18 +1,13 @@
 package main
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"strings"
 )
 
 // userFlags are what may be said of a user.
 type userFlags struct {
 	Email    *string `help:"What the user signs in with." placeholder:"ADDRESS"`
-	Password *string `help:"The password; - reads a line from standard input, which no list of processes shows." placeholder:"TEXT"`
+	Password *string `help:"The password; - asks for it, or reads a line from standard input: no list of processes shows it." placeholder:"TEXT"`
 	Operator *bool   `help:"Whether the user sees the operator's part of the console." negatable:""`
 }
 
@@ -27,25 +22,6 @@ func (f userFlags) fields(p *process) (fields, error) {
 	password, err := p.password(*f.Password)
 	body["password"] = password
 	return body, err
-}
-
-// longestInput bounds the line that a password is read from.
-const longestInput = 4096
-
-// password returns a password of the command line, - being the next line of standard
-// input.
-func (p *process) password(text string) (string, error) { return p.orInput(text, "the password") }
-
-// orInput returns a text, or in place of a - what a line of standard input says.
-func (p *process) orInput(text, what string) (string, error) {
-	if text != "-" {
-		return text, nil
-	}
-	line, err := bufio.NewReader(io.LimitReader(p.stdin, longestInput)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read %s from standard input: %w", what, err)
-	}
-	return strings.TrimRight(line, "\r\n"), nil
 }
 
 type userList struct {

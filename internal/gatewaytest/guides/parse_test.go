@@ -24,7 +24,7 @@ type step struct {
 	text   string // the file's content, or the command
 	hidden bool   // a reader does not see the command; its output matters for a json block alone
 	goesOn bool   // the command goes on while later ones run; its output is waited for
-	typed  string // a line that its reader types while the command runs; empty: nothing
+	typed  string // a line that its reader types when the command asks for what is not shown; empty: nothing
 	exit   int    // the code that the command ends with
 	want   []string
 	json   string // the output wanted, as JSON in any layout; empty: want counts

@@ -133,11 +133,6 @@ func (s *shell) do(path string, st step) error {
 		return os.WriteFile(file, []byte(st.text), 0o644)
 	}
 	term := openTerminal(s.t)
-	if st.typed != "" {
-		if err := term.enter(st.typed); err != nil {
-			return err
-		}
-	}
 	if err := s.start(term, st); err != nil {
 		return err
 	}
@@ -180,8 +175,15 @@ func (s *shell) wait(term *terminal, st step) (wrong string) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	late := time.After(s.patience)
+	answered := 0 // the output up to the last question that was
 	for {
 		output, ended, code := term.written()
+		if st.typed != "" && len(output) > answered && strings.HasSuffix(output, ": ") && term.unseen() {
+			answered = len(output)
+			if err := term.enter(st.typed); err != nil {
+				return err.Error()
+			}
+		}
 		wrong = st.judge(output, code)
 		if ended && (wrong == "" || !st.goesOn) {
 			return wrong

@@ -18,6 +18,7 @@ const columns = 120
 type terminal struct {
 	path   string
 	master *os.File
+	slave  *os.File // an end that stays open: else reading fails whenever no command has it
 
 	mu  sync.Mutex
 	out strings.Builder
@@ -48,22 +49,26 @@ func openTerminal(t testing.TB) *terminal {
 		t.Fatal(err, failed)
 	}
 	term := &terminal{path: "/dev/pts/" + strconv.Itoa(number), master: master}
-	// An end that stays open: else reading fails whenever no command has it.
-	slave, err := os.OpenFile(term.path, os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
+	if term.slave, err = os.OpenFile(term.path, os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		t.Fatal(err)
 	}
 	var reader sync.WaitGroup
 	reader.Go(term.read)
 	t.Cleanup(func() {
-		_ = slave.Close()
+		_ = term.slave.Close()
 		_ = master.Close()
 		reader.Wait()
 	})
 	return term
 }
 
-// enter types a line, which the terminal shows.
+// unseen tells whether the terminal does not show what is typed.
+func (term *terminal) unseen() bool {
+	state, err := unix.IoctlGetTermios(int(term.slave.Fd()), unix.TCGETS)
+	return err == nil && state.Lflag&unix.ECHO == 0
+}
+
+// enter types a line.
 func (term *terminal) enter(line string) error {
 	_, err := term.master.WriteString(line + "\n")
 	return err
