@@ -7,7 +7,7 @@ import (
 // userFlags are what may be said of a user.
 type userFlags struct {
 	Email    *string `help:"What the user signs in with." placeholder:"ADDRESS"`
-	Password *string `help:"The password; - asks for it, or reads a line from standard input: no list of processes shows it." placeholder:"TEXT"`
+	Password *string `help:"The password; - asks for it, or reads a line from standard input." placeholder:"TEXT"`
 	Operator *bool   `help:"Whether the user sees the operator's part of the console." negatable:""`
 }
 

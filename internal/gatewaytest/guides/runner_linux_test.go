@@ -45,7 +45,8 @@ var rightGuides = map[string]string{
 	"width": "<!-- with: 7ms=… -->\n" + block(`$ printf '%8s  a\n' 12345ms`, "     7ms  a"),
 	"function": "<!-- run: last() { tail -n 1 \"$SEEN\"; } -->\n<!-- with: 71=$(last) -->\n" +
 		block("$ echo 8", "8", "$ echo a71", "a71", "$ echo b71", "ba71"),
-	"types":   "<!-- types: some words -->\n" + block("$ read -r -s -p 'What: ' LINE; test -t 0", "What:", "$ echo \"($LINE)\"", "(some words)"),
+	"types": "<!-- types: some words -->\n" +
+		block("$ read -r -s -p 'What: ' LINE; test -t 0", "What:", "$ echo \"($LINE)\"", "(some words)"),
 	"gateway": block("$ tollgate version", "tollgate …", "…"),
 }
 
