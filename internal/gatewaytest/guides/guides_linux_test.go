@@ -38,7 +38,7 @@ var further = []string{"../../../README.md", "../../../docs/clients.md", "../../
 // held are the documents with blocks that are not run here, and what holds these to the code.
 var held = map[string]string{
 	"error-reference.md": "made from the tables by internal/fault, and compared with them",
-	"failover.md":        "needs a cluster: `make failover-guide`",
+	"failover.md":        "needs a cluster: `make patroni`",
 	"money.md":           "its catalog is read, and every number of it computed, by internal/archtest",
 }
 
