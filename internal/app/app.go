@@ -26,6 +26,7 @@ import (
 	"tollgate/internal/alert"
 	"tollgate/internal/api"
 	"tollgate/internal/app/access"
+	"tollgate/internal/app/door"
 	"tollgate/internal/app/metrics"
 	"tollgate/internal/app/reading"
 	"tollgate/internal/catalog"
@@ -79,9 +80,9 @@ type App struct {
 	token    *httpapi.OperatorToken
 	ballast  []byte // never touched; from ballastSize
 
-	door    *door        // the product
-	extra   *door        // /metrics alone; nil without metrics_listen
-	private *door        // what the operator's token is for; nil without admin_listen
+	door    *door.Server // the product
+	extra   *door.Server // /metrics alone; nil without metrics_listen
+	private *door.Server // what the operator's token is for; nil without admin_listen
 	front   http.Handler // what door answers
 	back    http.Handler // what private answers
 	demo    *demo        // what a first start shows; nil on a later one
@@ -306,25 +307,29 @@ func (a *App) clockJumped(jump time.Duration) {
 
 // takeAddresses listens, so that a start which cannot has changed nothing.
 func (a *App) takeAddresses(ctx context.Context) (err error) {
-	if a.door, err = newDoor(ctx, a.settings.Listen, limitsOf(a.settings, descriptors()), a.log); err != nil {
+	bounds := door.Options{
+		MaxConnections: a.settings.MaxConnections, MaxConnectionsPerAddress: a.settings.MaxConnectionsPerAddress,
+		TrustedProxies: a.settings.TrustedProxies, Log: a.log,
+	}
+	if a.door, err = door.Listen(ctx, a.settings.Listen, bounds); err != nil {
 		return startError("listen", access.WithAdvice("listen", a.settings.Listen, err))
 	}
-	a.life.later("door", a.door.close)
-	if a.door.everywhere() && a.settings.PublicURL == "" {
+	a.life.later("door", a.door.Close)
+	if a.door.Everywhere() && a.settings.PublicURL == "" {
 		a.log.Warn("listen names no address and public_url is not set: links lead to this machine alone, so set public_url to what users reach",
 			"listen", a.settings.Listen, "links", a.Base())
 	}
 	if address := a.settings.MetricsListen; address != "" {
-		if a.extra, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
+		if a.extra, err = door.Listen(ctx, address, bounds); err != nil {
 			return startError("metrics_listen", access.WithAdvice("metrics_listen", address, err))
 		}
-		a.life.later("metrics door", a.extra.close)
+		a.life.later("metrics door", a.extra.Close)
 	}
 	if address := a.settings.AdminListen; address != "" {
-		if a.private, err = newDoor(ctx, address, limitsOf(a.settings, descriptors()), a.log); err != nil {
+		if a.private, err = door.Listen(ctx, address, bounds); err != nil {
 			return startError("admin_listen", access.WithAdvice("admin_listen", address, err))
 		}
-		a.life.later("operator's door", a.private.close)
+		a.life.later("operator's door", a.private.Close)
 	}
 	return nil
 }
@@ -414,7 +419,7 @@ func (a *App) Base() string {
 	if a.settings.PublicURL != "" {
 		return a.settings.PublicURL
 	}
-	return "http://" + a.door.reachable()
+	return "http://" + a.door.Reachable()
 }
 
 // Serve shows what a first start set up, prints the ready line and answers
@@ -429,19 +434,19 @@ func (a *App) Serve(ctx context.Context) (err error) {
 		}
 	}
 	failed := make(chan error, 3)
-	a.door.open(a.front, failed)
+	a.door.Open(a.front, failed)
 	if a.extra != nil {
-		a.extra.open(onlyMetrics(a.log, a.metrics.Handler()), failed)
+		a.extra.Open(onlyMetrics(a.log, a.metrics.Handler()), failed)
 	}
 	if a.private != nil {
-		a.private.open(a.back, failed)
+		a.private.Open(a.back, failed)
 		if !a.token.IsSet() {
-			a.log.Warn("admin_listen serves no operator API: admin_token is not set", "address", "http://"+a.private.reachable())
+			a.log.Warn("admin_listen serves no operator API: admin_token is not set", "address", "http://"+a.private.Reachable())
 		} else {
-			a.log.Info("the operator API has an address of its own", "address", "http://"+a.private.reachable())
+			a.log.Info("the operator API has an address of its own", "address", "http://"+a.private.Reachable())
 		}
 	}
-	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.reachable()); err != nil {
+	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.Reachable()); err != nil {
 		return err
 	}
 	debug.FreeOSMemory() // a start leaves twice as much garbage as what stays, and an idle gateway would never collect it
@@ -489,14 +494,14 @@ func (a *App) announceStop(failed <-chan error) error {
 
 // drain lets the running requests of all doors finish.
 func (a *App) drain() error {
-	doors := []*door{a.door}
+	doors := []*door.Server{a.door}
 	if a.private != nil {
 		doors = append(doors, a.private)
 	}
 	ends := make(chan error, len(doors))
 	for _, d := range doors {
 		go func() {
-			whole, err := d.drain(a.settings.ShutdownGrace)
+			whole, err := d.Drain(a.settings.ShutdownGrace)
 			if !whole && err == nil {
 				a.log.Warn("running requests were cut at the end of shutdown_grace")
 			}

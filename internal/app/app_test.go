@@ -84,7 +84,7 @@ func serveWith(t *testing.T, s *Settings, o Options) *served {
 // returns, so the connection waits until the door opens.
 func (p *served) get(t *testing.T, path string, headers ...string) int {
 	t.Helper()
-	r, err := http.NewRequest("GET", "http://"+p.door.address()+path, nil)
+	r, err := http.NewRequest("GET", "http://"+p.door.Address()+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestFirstStart(t *testing.T) {
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		s := testSettings(t, url, "")
 		first := serve(t, s)
-		if got, want := first.err.String(), "listening on http://"+first.door.address()+"\n"; !strings.Contains(got, want) {
+		if got, want := first.err.String(), "listening on http://"+first.door.Address()+"\n"; !strings.Contains(got, want) {
 			t.Errorf("no ready line in %q", got)
 		}
 		shown := first.out.String()
@@ -140,7 +140,7 @@ func TestFirstStart(t *testing.T) {
 			t.Errorf("%d commands:\n%s", got, shown)
 		}
 		for _, part := range []string{"/v1/chat/completions ", "/v1/images/generations ", "/v1/images/jobs/JOB ", `"model": "sandbox-image"`,
-			"/v1/videos/generations ", "/v1/videos/jobs/JOB ", `"model": "sandbox-video"`, "http://" + first.door.address() + "/v1/usage "} {
+			"/v1/videos/generations ", "/v1/videos/jobs/JOB ", `"model": "sandbox-video"`, "http://" + first.door.Address() + "/v1/usage "} {
 			if !strings.Contains(shown, part) {
 				t.Errorf("%q is not shown:\n%s", part, shown)
 			}
@@ -408,7 +408,7 @@ func TestMetricsAddress(t *testing.T) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	body := ""
 	scene.Eventually(t, "the metrics know the lines and the queues", func() bool {
-		answer, err := client.Get("http://" + p.extra.address() + "/metrics")
+		answer, err := client.Get("http://" + p.extra.Address() + "/metrics")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/contract"
 	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/httpapi"
 )
 
@@ -137,7 +138,7 @@ func TestReadiness(t *testing.T) {
 // logged once, at error, with where it came from.
 func TestPanicsAreSaidOnce(t *testing.T) {
 	t.Parallel()
-	said := &logged{}
+	said := new(scene.Buffer)
 	broken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") })
 	log := slog.New(slog.NewTextHandler(said, nil))
 	served := surfaces{media: broken, metrics: broken, token: httpapi.NewOperatorToken("secret"), log: log,
@@ -148,11 +149,11 @@ func TestPanicsAreSaidOnce(t *testing.T) {
 		if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), `"code":"service_unavailable"`) {
 			t.Errorf("%s: %d %s", path, got.Code, got.Body)
 		}
-		if id := got.Header().Get("X-Request-Id"); id == "" || said.lines(id) != 1 {
-			t.Errorf("%s: the log has %d lines with %q", path, said.lines(id), id)
+		if id := got.Header().Get("X-Request-Id"); id == "" || said.Count(id) != 1 {
+			t.Errorf("%s: the log has %d lines with %q", path, said.Count(id), id)
 		}
-		if said.lines("level=ERROR msg=\"request panicked\"") != i+1 || said.lines("stack=") != i+1 || said.lines("\n") != i+1 {
-			t.Errorf("%s: the log has %s", path, &said.text)
+		if said.Count("level=ERROR msg=\"request panicked\"") != i+1 || said.Count("stack=") != i+1 || said.Count("\n") != i+1 {
+			t.Errorf("%s: the log has %s", path, said)
 		}
 	}
 	if got := ask(onlyMetrics(log, broken), "GET", "/metrics"); got.Code != http.StatusServiceUnavailable {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tollgate/internal/app/door"
 	"tollgate/internal/store/storetest"
 )
 
@@ -55,7 +56,7 @@ func TestAdminListen(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
 	p := serve(t, testSettings(t, storetest.SQLite(t), "admin_listen: 127.0.0.1:0\nadmin_token: "+token))
-	if !strings.Contains(p.err.String(), "http://"+p.private.address()) {
+	if !strings.Contains(p.err.String(), "http://"+p.private.Address()) {
 		t.Errorf("the start does not tell its address: %s", p.err)
 	}
 	const tail = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "
@@ -64,7 +65,7 @@ func TestAdminListen(t *testing.T) {
 		"/admin/v1/accounts": {404, 200}, "/admin/v1": {404, 404}, "/metrics": {404, 200},
 		"/v1/models": {401, 404}, "/v1/nothing": {404, 404}, "/media/x.png": {404, 404},
 	} {
-		for i, d := range []*door{p.door, p.private} {
+		for i, d := range []*door.Server{p.door, p.private} {
 			got := hear(t, d, "GET "+path+tail+token+"\r\n\r\n")
 			if got.status != want[i] || got.header.Get("X-Request-Id") == "" {
 				t.Errorf("%s: %d %s, want %d", path, got.status, got.body, want[i])
@@ -89,7 +90,7 @@ func TestAdminListen(t *testing.T) {
 		}
 	}
 	p.stop(t)
-	if c, err := net.Dial("tcp", p.private.address()); err == nil {
+	if c, err := net.Dial("tcp", p.private.Address()); err == nil {
 		c.Close()
 		t.Error("the address is still taken after the stop")
 	}
@@ -104,7 +105,7 @@ func TestUnspecifiedAddress(t *testing.T) {
 			s := testSettings(t, storetest.SQLite(t), "admin_token: sixteen-letters-")
 			s.Listen, s.PublicURL = listen, public
 			p := serve(t, s)
-			at := "http://127.0.0.1:" + p.door.address()[strings.LastIndexByte(p.door.address(), ':')+1:]
+			at := "http://127.0.0.1:" + p.door.Address()[strings.LastIndexByte(p.door.Address(), ':')+1:]
 			if !strings.Contains(p.err.String(), "listening on "+at+"\n") {
 				t.Errorf("%s: the ready line is another: %s", listen, p.err)
 			}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // TestFloodsOfLinesAreSampled: of a kind some lines are said, then how many more
@@ -18,12 +20,12 @@ import (
 func TestFloodsOfLinesAreSampled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		said := &logged{}
+		said := new(scene.Buffer)
 		s := newSampling(slog.NewTextHandler(said, nil))
 		log := slog.New(s)
 		lines := func(part string, want int) {
 			t.Helper()
-			if n := said.lines(part); n != want {
+			if n := said.Count(part); n != want {
 				t.Errorf("%d lines with %s, want %d", n, part, want)
 			}
 		}
@@ -59,12 +61,12 @@ func TestFloodsOfLinesAreSampled(t *testing.T) {
 // end.
 func TestKindsOfLinesAreBounded(t *testing.T) {
 	t.Parallel()
-	said := &logged{}
+	said := new(scene.Buffer)
 	s := newSampling(slog.NewTextHandler(said, nil))
 	for i := range 10_000 {
 		slog.New(s).Error("request failed", "cause", errors.New(strings.Repeat("x", i%100)+strings.Repeat("y", i/100)))
 	}
-	if n := said.lines("request failed"); n > (kindsOfMessage+1)*linesOfKind {
+	if n := said.Count("request failed"); n > (kindsOfMessage+1)*linesOfKind {
 		t.Errorf("%d lines", n)
 	}
 	if n := len(s.samples.kinds); n > kindsOfMessage+1 {
@@ -88,7 +90,7 @@ func TestWhatTellsOfMoneyIsAlwaysSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := &logged{}
+	said := new(scene.Buffer)
 	log := slog.New(newSampling(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	for _, message := range append(alwaysSaid(), "stopped") {
 		if !strings.Contains(code.String(), `"`+message) {
@@ -101,14 +103,14 @@ func TestWhatTellsOfMoneyIsAlwaysSaid(t *testing.T) {
 		for range 3 * linesOfKind {
 			log.Log(t.Context(), level, message+" something")
 		}
-		if n := said.lines(`msg="` + strings.TrimSpace(message)); n != 3*linesOfKind {
+		if n := said.Count(`msg="` + strings.TrimSpace(message)); n != 3*linesOfKind {
 			t.Errorf("%q is said %d times", message, n)
 		}
 	}
 }
 
 func BenchmarkLinesLeftOut(b *testing.B) {
-	log := slog.New(newSampling(slog.NewTextHandler(&logged{}, nil)))
+	log := slog.New(newSampling(slog.NewTextHandler(new(scene.Buffer), nil)))
 	cause := fmt.Errorf("look up keys: %w", errors.New("too many unknown keys wait to be looked up"))
 	for b.Loop() {
 		log.Error("request failed", "request", "req_1", "endpoint", "/v1/chat/completions", "code", "service_unavailable", "cause", cause)

@@ -10,8 +10,8 @@ import (
 // that tests own the time, or ask the database's.
 var wallClock = map[string]string{
 	"cmd/tollgate/main.go":                   "tells a second signal from an echo of the first",
+	"internal/app/door/unread.go":            "the Date of an answer",
 	"internal/app/lifecycle.go":              "says in the log how long a part took to stop",
-	"internal/app/unread.go":                 "deadlines of sockets, and the Date of an answer",
 	"internal/egress/egress.go":              "blurs how long a look at an address took",
 	"internal/store/id/id.go":                "ids sort by time",
 	"internal/loop/loop.go":                  "the rhythm of background steps; its tests fake the clock of the runtime",

@@ -2,6 +2,7 @@ package scene
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 )
 
@@ -25,3 +26,6 @@ func (b *Buffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
+
+// Count returns how often a part stands in what was written so far.
+func (b *Buffer) Count(part string) int { return strings.Count(b.String(), part) }

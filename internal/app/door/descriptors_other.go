@@ -1,6 +1,6 @@
 //go:build !unix
 
-package app
+package door
 
 // descriptors is how many files and connections this process may have open.
 func descriptors() uint64 { return unknownDescriptors }

@@ -1,4 +1,4 @@
-package app
+package door
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ func (c *conn) refuse(p []byte) (int, error) {
 	}
 	request := id.New("req_")
 	e := unread(p)
-	c.door.log.Debug("a request could not be read", "request", request, "client", c.from.String(), "status", e.Status(), "reason", e.Message)
+	c.door.Log.Debug("a request could not be read", "request", request, "client", c.from.String(), "status", e.Status(), "reason", e.Message)
 	c.extend()
 	if _, err := c.TCPConn.Write(refusal(e, request, c.head.native())); err != nil {
 		return 0, err

@@ -1,8 +1,7 @@
-package app
+package door
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,52 +10,39 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/gatewaytest/scene"
 )
 
-// logged is a log that tests read.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) lines(part string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), part)
-}
-
-// openDoor opens a door with limits for a test.
-func openDoor(t *testing.T, limits connectionLimits, h http.Handler) (*door, *logged) {
+// openDoor opens a door with limits for a test; what it logs can be read.
+func openDoor(t *testing.T, o Options, h http.Handler) (*Server, *scene.Buffer) {
 	t.Helper()
-	said := &logged{}
-	d, err := newDoor(t.Context(), "127.0.0.1:0", limits, slog.New(slog.NewTextHandler(said, nil)))
+	said := new(scene.Buffer)
+	o.Log = slog.New(slog.NewTextHandler(said, nil))
+	s, err := Listen(t.Context(), "127.0.0.1:0", o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.open(h, make(chan error, 1))
+	s.Open(h, make(chan error, 1))
 	t.Cleanup(func() {
-		if _, err := d.drain(0); err != nil {
+		if _, err := s.Drain(0); err != nil {
 			t.Error(err)
 		}
 	})
-	return d, said
+	return s, said
 }
 
 // dial opens a connection to a door; its reads end in ten seconds.
-func dial(t *testing.T, d *door) net.Conn {
+func dial(t *testing.T, s *Server) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", d.address())
+	c, err := net.Dial("tcp", s.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +74,7 @@ var refuser = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.
 // one comes, and the connection does not wait for it long.
 func TestRefusalsDoNotWaitForBodies(t *testing.T) {
 	t.Parallel()
-	d, _ := openDoor(t, connectionLimits{all: 100, perAddress: 100}, refuser)
+	d, _ := openDoor(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, refuser)
 	for _, head := range []string{"Content-Length: 1000", "Content-Length: 100000000", "Transfer-Encoding: chunked",
 		"Content-Length: 10\r\nExpect: 100-continue"} {
 		for _, method := range []string{"POST", "GET"} {
@@ -115,8 +101,8 @@ func isTimeout(err error) bool {
 }
 
 // waiting returns once so many connections of a door wait for a request.
-func waiting(d *door, n int) {
-	for l := d.listener; ; runtime.Gosched() {
+func waiting(s *Server, n int) {
+	for l := s.listener; ; runtime.Gosched() {
 		l.mu.Lock()
 		found := l.waiting.Len()
 		l.mu.Unlock()
@@ -130,8 +116,8 @@ func waiting(d *door, n int) {
 // a running request does not.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
-	for name, limits := range map[string]connectionLimits{
-		"all": {all: 3, perAddress: 100}, "address": {all: 100, perAddress: 3},
+	for name, limits := range map[string]Options{
+		"all": {MaxConnections: 3, MaxConnectionsPerAddress: 100}, "address": {MaxConnections: 100, MaxConnectionsPerAddress: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,7 +156,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 					t.Error("one more than the limit was answered:", status)
 				}
 			}
-			if n := said.lines("connections are refused"); n != 5 {
+			if n := said.Count("connections are refused"); n != 5 {
 				t.Errorf("%d lines in the log", n)
 			}
 			close(leave)
@@ -190,7 +176,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 // TestProxiesAreNoOneAddress: the bound of an address is not for proxies.
 func TestProxiesAreNoOneAddress(t *testing.T) {
 	t.Parallel()
-	d, _ := openDoor(t, connectionLimits{all: 100, perAddress: 1, exempt: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, refuser)
+	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	d, _ := openDoor(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 1, TrustedProxies: proxies}, refuser)
 	first, second := dial(t, d), dial(t, d)
 	for range 2 {
 		if say(first, plainGet) != 401 || say(second, plainGet) != 401 {
@@ -215,20 +202,22 @@ func (f *failing) Accept() (net.Conn, error) {
 
 func TestAcceptFailuresAreLoggedAndSurvived(t *testing.T) {
 	t.Parallel()
-	said := &logged{}
-	d, err := newDoor(t.Context(), "127.0.0.1:0", connectionLimits{all: 9, perAddress: 9}, slog.New(slog.NewTextHandler(said, nil)))
+	said := new(scene.Buffer)
+	d, err := Listen(t.Context(), "127.0.0.1:0", Options{
+		MaxConnections: 9, MaxConnectionsPerAddress: 9, Log: slog.New(slog.NewTextHandler(said, nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.listener.Listener = &failing{d.listener.Listener, 3}
-	d.open(refuser, make(chan error, 1))
+	d.Open(refuser, make(chan error, 1))
 	if say(dial(t, d), plainGet) != 401 {
 		t.Error("the door is shut")
 	}
-	if n := said.lines("cannot be accepted"); n != 3 {
+	if n := said.Count("cannot be accepted"); n != 3 {
 		t.Errorf("%d lines in the log", n)
 	}
-	if _, err := d.drain(0); err != nil {
+	if _, err := d.Drain(0); err != nil {
 		t.Error(err)
 	}
 }
@@ -238,13 +227,13 @@ func TestAcceptFailuresAreLoggedAndSurvived(t *testing.T) {
 func TestClientsThatDoNotReadAreCut(t *testing.T) {
 	t.Parallel()
 	ends := make(chan error, 1)
-	d, err := newDoor(t.Context(), "127.0.0.1:0", connectionLimits{all: 9, perAddress: 9}, slog.New(slog.DiscardHandler))
+	d, err := Listen(t.Context(), "127.0.0.1:0", Options{MaxConnections: 9, MaxConnectionsPerAddress: 9, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	long := time.Now().Add(-writeSilence + 200*time.Millisecond) // a deadline from then on is near
 	d.listener.now = func() time.Time { return long }
-	d.open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	d.Open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		piece := make([]byte, 1<<20)
 		for {
 			if _, err := w.Write(piece); err != nil {
@@ -260,12 +249,12 @@ func TestClientsThatDoNotReadAreCut(t *testing.T) {
 	if err := <-ends; !isTimeout(err) {
 		t.Error(err)
 	}
-	if _, err := d.drain(0); err != nil {
+	if _, err := d.Drain(0); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestLimitsOf(t *testing.T) {
+func TestLimitsByDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		all, each   int
@@ -275,8 +264,8 @@ func TestLimitsOf(t *testing.T) {
 		{0, 0, 400, "200 100"}, {0, 0, 1 << 40, "100000 50000"}, {0, 0, 10, "32 16"},
 		{10, 0, 400, "10 5"}, {1, 0, 400, "1 1"}, {10, 20, 400, "10 20"}, {0, 7, 1024, "512 7"},
 	} {
-		l := limitsOf(&Settings{MaxConnections: c.all, MaxConnectionsPerAddress: c.each}, c.descriptors)
-		if got := fmt.Sprint(l.all, l.perAddress); got != c.want {
+		o := Options{MaxConnections: c.all, MaxConnectionsPerAddress: c.each}.filled(c.descriptors)
+		if got := fmt.Sprint(o.MaxConnections, o.MaxConnectionsPerAddress); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

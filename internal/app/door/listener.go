@@ -1,10 +1,9 @@
-package app
+package door
 
 import (
 	"container/list"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -23,26 +22,17 @@ const (
 	unknownDescriptors = 1024
 )
 
-// connectionLimits bounds the connections of a door.
-type connectionLimits struct {
-	all        int
-	perAddress int
-	exempt     []netip.Prefix // proxies: theirs are the connections of many
-}
-
-// limitsOf is what the settings say, or else what the number of descriptors
-// that the process may have allows: half of them for connections of clients,
-// since each may need another one to a provider, and half of those for an
-// address.
-func limitsOf(s *Settings, descriptors uint64) connectionLimits {
-	l := connectionLimits{all: s.MaxConnections, perAddress: s.MaxConnectionsPerAddress, exempt: s.TrustedProxies}
-	if l.all == 0 {
-		l.all = int(min(max(descriptors/2, fewestDefault), maxDefault))
+// filled has, where a number is not given, what the number of descriptors that the
+// process may have allows: half of them for connections of clients, since each may
+// need another one to a provider, and half of those for an address.
+func (o Options) filled(descriptors uint64) Options {
+	if o.MaxConnections == 0 {
+		o.MaxConnections = int(min(max(descriptors/2, fewestDefault), maxDefault))
 	}
-	if l.perAddress == 0 {
-		l.perAddress = max(l.all/2, 1)
+	if o.MaxConnectionsPerAddress == 0 {
+		o.MaxConnectionsPerAddress = max(o.MaxConnections/2, 1)
 	}
-	return l
+	return o
 }
 
 // listener bounds how many connections a door has, in all and for an address.
@@ -51,9 +41,8 @@ func limitsOf(s *Settings, descriptors uint64) connectionLimits {
 // is closed. Failures to accept are logged and survived.
 type listener struct {
 	net.Listener
-	limits connectionLimits
-	log    *slog.Logger
-	now    func() time.Time
+	Options
+	now func() time.Time
 
 	mu      sync.Mutex
 	open    int
@@ -61,8 +50,8 @@ type listener struct {
 	waiting list.List // of *conn that no request runs on, the longest first
 }
 
-func newListener(l net.Listener, limits connectionLimits, log *slog.Logger) *listener {
-	return &listener{Listener: l, limits: limits, log: log, now: time.Now, from: make(map[netip.Addr]int)}
+func newListener(l net.Listener, o Options) *listener {
+	return &listener{Listener: l, Options: o, now: time.Now, from: make(map[netip.Addr]int)}
 }
 
 // Accept implements net.Listener.
@@ -92,7 +81,7 @@ func (l *listener) survive(err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.log.Error("connections cannot be accepted", "address", l.Addr().String(), "error", err, "open", l.open)
+	l.Log.Error("connections cannot be accepted", "address", l.Addr().String(), "error", err, "open", l.open)
 	l.evict(func(*conn) bool { return true })
 }
 
@@ -102,14 +91,14 @@ func (l *listener) admit(tcp *net.TCPConn) *conn {
 	if at, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
 		c.from = at.AddrPort().Addr().Unmap().WithZone("")
 	}
-	c.counted = !slices.ContainsFunc(l.limits.exempt, func(p netip.Prefix) bool { return p.Contains(c.from) })
+	c.counted = !slices.ContainsFunc(l.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(c.from) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sameAddress := func(o *conn) bool { return o.counted && o.from == c.from }
-	full := c.counted && l.from[c.from] >= l.limits.perAddress && !l.evict(sameAddress) ||
-		l.open >= l.limits.all && !l.evict(func(*conn) bool { return true })
+	full := c.counted && l.from[c.from] >= l.MaxConnectionsPerAddress && !l.evict(sameAddress) ||
+		l.open >= l.MaxConnections && !l.evict(func(*conn) bool { return true })
 	if full {
-		l.log.Warn("connections are refused: max_connections or max_connections_per_address is reached",
+		l.Log.Warn("connections are refused: max_connections or max_connections_per_address is reached",
 			"address", l.Addr().String(), "client", c.from.String(), "open", l.open)
 		return nil
 	}

@@ -1,11 +1,11 @@
-package app
+package door
 
 import (
 	"bytes"
 	"net/http"
 	"sync"
 
-	"tollgate/internal/app/chunks"
+	"tollgate/internal/app/door/chunks"
 	"tollgate/internal/fault"
 )
 
