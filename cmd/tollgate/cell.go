@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"tollgate/internal/app"
 )
 
 // kind is how a member's value is read; its name tells.
@@ -169,7 +171,7 @@ func field(name string, v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	case string:
-		return guarded(v)
+		return app.CSVCell(v)
 	case json.Number:
 		if at, err := v.Int64(); err == nil && kindOf(name) == timeOf {
 			return time.Unix(at, 0).UTC().Format(time.RFC3339)
@@ -180,25 +182,7 @@ func field(name string, v any) string {
 			return ""
 		}
 	}
-	return strings.ReplaceAll(compact(v), ";", `\u003b`) // JSON has them in texts alone, and they would begin a cell (guarded)
-}
-
-// guarded is a text as the service's own files have it: what a spreadsheet would take for
-// a formula gets a ' in front, at its beginning and wherever one may see a cell begin.
-func guarded(text string) string {
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return text
-	}
-	var out strings.Builder
-	begins := true
-	for _, r := range text {
-		if begins && strings.ContainsRune("=+-@\t\r", r) {
-			out.WriteByte('\'')
-		}
-		out.WriteRune(r)
-		begins = strings.ContainsRune(";\t\r\n", r)
-	}
-	return out.String()
+	return strings.ReplaceAll(compact(v), ";", `\u003b`) // JSON has them in texts alone, and they would begin a cell (CSVCell)
 }
 
 // label is what a member is called before people; cells say their unit, where it is no

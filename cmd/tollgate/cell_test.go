@@ -3,8 +3,6 @@ package main
 import (
 	"testing"
 	"time"
-
-	"tollgate/internal/ledger/sheet"
 )
 
 // TestCells shows values to people and to machines.
@@ -52,18 +50,6 @@ func TestCells(t *testing.T) {
 	for _, broken := range []string{``, `{`, `{"a"`, `[1`, `{"a":1]`} {
 		if v, err := readAnswer([]byte(broken)); err == nil {
 			t.Errorf("%q is %v", broken, v)
-		}
-	}
-}
-
-// TestTextsAreGuardedAsInFilesOfTheService: a spreadsheet computes as little of the shell's
-// CSV as of the console's.
-func TestTextsAreGuardedAsInFilesOfTheService(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"", "x", "=1", "+1", "-1", "-x", "@x", "\tx", "\r=x", "x;=1", "x;;-y", "x;\t@y", "x\n+1", "x\r\n=1", "a;b=c",
-		"\xff;=1", "'=1", ";"} {
-		if got, want := field("name", text), sheet.Cell(text); got != want {
-			t.Errorf("%q is %q in the shell's CSV, and %q in the console's", text, got, want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/admin"
 	"tollgate/internal/egress"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/ledger/sheet"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -113,6 +114,10 @@ func ReadUSD(text string) (json.Number, error) {
 	}
 	return json.Number(amount.String()), nil
 }
+
+// CSVCell is a text as a cell of CSV, as the service's own files have it: no spreadsheet
+// computes it.
+func CSVCell(text string) string { return sheet.Cell(text) }
 
 // Close closes the database.
 func (o *Operator) Close() error {
