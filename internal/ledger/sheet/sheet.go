@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// signs begin a formula, or are passed over before one.
-const signs = "=+-@\t\r"
+// signs begin a formula, or are passed over before one. Some spreadsheets read those of
+// full width, as they are typed in East Asia, like the others.
+const signs = "=+-@＝＋－＠\t\r"
 
 // Cell is a text as a cell of CSV: what a spreadsheet would take for a formula gets a '
 // in front. Where a comma is the decimal sign a spreadsheet parts cells at semicolons, and
