@@ -88,13 +88,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 // a rate needs a counter before it first counts.
 func (m *metrics) of(ln *catalog.Line) lineMetrics {
 	line := ln.ID
-	for model := range ln.Models {
-		m.charged.WithLabelValues(line, model)
-		m.over.WithLabelValues(line, model)
-		if ln.KnowsCost(model) { // elsewhere zero would say that it takes nothing
-			m.cost.WithLabelValues(line, model)
-		}
-	}
+	m.serves(ln)
 	m.in.WithLabelValues(line).Set(1)
 	m.busy.WithLabelValues(line)
 	for _, outcome := range []fault.Code{fault.UpstreamError, fault.UpstreamUnavailable} {
@@ -113,6 +107,30 @@ func (m *metrics) of(ln *catalog.Line) lineMetrics {
 		ok:        m.attempts.WithLabelValues(line, outcomeOK),
 		firstByte: m.firstByte.WithLabelValues(line),
 	}
+}
+
+// serves lets what is told by model have the models of a line, with zero.
+func (m *metrics) serves(ln *catalog.Line) {
+	for model := range ln.Models {
+		m.charged.WithLabelValues(ln.ID, model)
+		m.over.WithLabelValues(ln.ID, model)
+		if ln.KnowsCost(model) { // elsewhere zero would say that it takes nothing
+			m.cost.WithLabelValues(ln.ID, model)
+		}
+	}
+}
+
+// follows lets what is told by model have the models of a newer catalog's line, and
+// drops those that the line had before and has no more.
+func (m *metrics) follows(before, ln *catalog.Line) {
+	for model := range before.Models {
+		if _, has := ln.Models[model]; !has {
+			m.charged.DeleteLabelValues(ln.ID, model)
+			m.over.DeleteLabelValues(ln.ID, model)
+			m.cost.DeleteLabelValues(ln.ID, model)
+		}
+	}
+	m.serves(ln)
 }
 
 // forget drops the metrics of a line that no longer exists. What still runs on

@@ -81,9 +81,12 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 	t := l.buildTable(s)
 	for _, entry := range t.entries {
 		id := entry.line.ID
-		if before := l.known[id]; before != nil && !same(before, entry.line) {
-			// What was learnt was about another provider, or another name there.
-			l.tell(id, entry.stats.forget(l.now()))
+		if before := l.known[id]; before != nil {
+			if !same(before, entry.line) {
+				// What was learnt was about another provider, or another name there.
+				l.tell(id, entry.stats.forget(l.now()))
+			}
+			l.metrics.follows(before, entry.line)
 		}
 		l.known[id] = entry.line
 		entry.stats.margins.keep(entry.line)
