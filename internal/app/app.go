@@ -160,6 +160,13 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	keys := account.NewKeys(account.KeysOptions{DB: db, Log: a.log})
 	a.life.later("key cache", func(context.Context) error { keys.Close(); return nil })
 	a.life.loop("uses of keys", keys.Run)
+	passwords := account.NewPasswords()
+	if a.demo, err = setUp(ctx, db, s, providers, passwords); err != nil {
+		return nil, err
+	}
+	if err := watcher.Refresh(ctx); err != nil { // before what shows its lines and queues with zero
+		return nil, fmt.Errorf("load the catalog: %w", err)
+	}
 	alerts := alert.New(s.AlertURL, a.log, nil)
 	a.life.lingering("alerts", alerts.Run)
 	opened := adapters.New(adapters.Options{Strangers: guard.Transport()})
@@ -172,18 +179,14 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, fmt.Errorf("read the operator's word about lines: %w", err)
 	}
 	a.life.loop("line upkeep", lines.Run)
-	jobs := a.startJobs(job.Options{
+	jobs, err := a.startJobs(ctx, job.Options{
 		DB: db, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files, Webhooks: hooks, Trace: traces,
 	})
-	passwords := account.NewPasswords()
-	entrance := account.NewEntrance(db, passwords, a.log)
-	a.life.loop("sessions", entrance.Run)
-	if a.demo, err = setUp(ctx, db, s, providers, passwords); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if err := watcher.Refresh(ctx); err != nil {
-		return nil, fmt.Errorf("load the catalog: %w", err)
-	}
+	entrance := account.NewEntrance(db, passwords, a.log)
+	a.life.loop("sessions", entrance.Run)
 	conductor := chat.New(chat.Options{
 		Ledger: books, Lines: lines, Log: a.log,
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, AnswerBudget: answerMemory(s, memory), ExposeLine: s.ExposeLine,
@@ -399,12 +402,15 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 }
 
 // startJobs starts the loops of jobs and files.
-func (a *App) startJobs(o job.Options) *job.Jobs {
+func (a *App) startJobs(ctx context.Context, o job.Options) (*job.Jobs, error) {
 	a.life.loop("media upkeep", o.Media.Run)
 	o.Log, o.Registry, o.StartLimit, o.Retention = a.log, a.metrics.Registry(), a.settings.StartLimit, a.settings.JobRetention
 	jobs := job.New(o)
+	if err := jobs.Measure(ctx); err != nil { // a first scrape shall find them
+		return nil, err
+	}
 	a.life.loop("jobs", jobs.Run)
-	return jobs
+	return jobs, nil
 }
 
 // remark tells the operator what he may not expect of this catalog.

@@ -64,8 +64,9 @@ func (t *telling) due(now time.Time, current *catalog.Snapshot) bool {
 	return true
 }
 
-// Refresh takes in what the operator decided about lines: at once what was
-// decided on this node, and within a second what was on another.
+// Refresh takes in the newest catalog, with which its lines have their metrics, and what
+// the operator decided about lines: at once what was decided on this node, and within
+// a second what was on another.
 func (l *Lines) Refresh(ctx context.Context) error {
 	if l.db == nil {
 		return nil
@@ -81,6 +82,7 @@ func (l *Lines) Refresh(ctx context.Context) error {
 		return err
 	}
 	l.applyControls(controls)
+	l.table(l.current())
 	return nil
 }
 
