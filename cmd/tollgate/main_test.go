@@ -27,6 +27,11 @@ const asCommand = "TOLLGATE_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
+		for _, v := range os.Environ() { // of the tests, and nothing that a command reads
+			if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TOLLGATE_TEST_") {
+				_ = os.Unsetenv(name)
+			}
+		}
 		main()
 	}
 	os.Exit(m.Run())

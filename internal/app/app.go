@@ -29,6 +29,7 @@ import (
 	"tollgate/internal/app/door"
 	"tollgate/internal/app/metrics"
 	"tollgate/internal/app/reading"
+	"tollgate/internal/app/variable"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
@@ -413,10 +414,17 @@ func (a *App) startJobs(ctx context.Context, o job.Options) (*job.Jobs, error) {
 	return jobs, nil
 }
 
-// remark tells the operator what he may not expect of this catalog.
+// remark tells the operator what he may not expect of this catalog and of his settings.
 func (a *App) remark(s *catalog.Snapshot) {
 	if s.Revision == 0 {
 		a.log.Warn("there is no catalog yet, so every model is unknown: run `tollgate apply FILE`")
+	}
+	var lines []catalog.LineSpec
+	for _, l := range s.AllLines() {
+		lines = append(lines, l.LineSpec)
+	}
+	for _, words := range variable.Unread(a.settings.Unknown, variables(), lines) {
+		a.log.Warn("nothing reads a variable: " + words)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/app/variable"
 	"tollgate/internal/catalog"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger/audit"
@@ -48,6 +49,9 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 	}
 	for _, w := range catalog.Unusable(doc, Providers(), how.Lookup) {
 		tell(out.Err, "warning: %s, as far as this command sees\n", w)
+	}
+	for _, words := range variable.Unread(s.Unknown, variables(), doc.Lines) {
+		tell(out.Err, "warning: %s\n", words)
 	}
 	db, err := OpenDatabase(ctx, s, !dryRun)
 	if dryRun && errors.Is(err, ErrNoDatabase) {

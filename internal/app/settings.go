@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tollgate/internal/app/variable"
 )
 
 // Settings is everything an operator can set for one process. Values are
@@ -49,7 +51,8 @@ type Settings struct {
 	OTLPHeaders              map[string]string
 	NoDemo                   bool // a first start leaves demo account and sandbox catalog out
 	LogLevel                 slog.Level
-	LogFormat                string // text or json
+	LogFormat                string   // text or json
+	Unknown                  []string // variables that begin as those of settings do, and may be somebody else's
 }
 
 // Setting describes one key: how it is spelled in each source, its default and
@@ -68,10 +71,7 @@ type Setting struct {
 func (s Setting) Flag() string { return strings.ReplaceAll(s.Key, "_", "-") }
 
 // Env returns the environment variable of the setting.
-func (s Setting) Env() string { return envPrefix + strings.ToUpper(s.Key) }
-
-// envPrefix begins the variables of settings.
-const envPrefix = "TOLLGATE_"
+func (s Setting) Env() string { return variable.Prefix + strings.ToUpper(s.Key) }
 
 // AllSettings returns every setting, in the order of the documents. Each secret has
 // one beside it that names its file.

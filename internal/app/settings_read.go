@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"tollgate/internal/app/variable"
 )
 
 // ConfigEnv names the settings file when no flag does.
@@ -45,10 +47,10 @@ func ReadSettings(src Sources) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := src.misspelt(); err != nil {
+	settings := new(Settings)
+	if settings.Unknown, err = variable.Unknown(src.Names, src.Lookup, variables()); err != nil {
 		return nil, err
 	}
-	settings := new(Settings)
 	for _, s := range AllSettings() {
 		value := src.pick(s, file)
 		if value.text == "" && s.Default == "" {
@@ -68,6 +70,15 @@ func ReadSettings(src Sources) (*Settings, error) {
 		}
 	}
 	return settings, nil
+}
+
+// variables are those of all settings.
+func variables() []string {
+	all := []string{ConfigEnv}
+	for _, s := range AllSettings() {
+		all = append(all, s.Env())
+	}
+	return all
 }
 
 // pick returns the value of a setting from the strongest source.

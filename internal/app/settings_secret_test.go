@@ -1,10 +1,16 @@
 package app
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"tollgate/internal/app/variable"
+	"tollgate/internal/catalog"
+	"tollgate/internal/store/storetest"
 )
 
 func TestSecretsInFiles(t *testing.T) {
@@ -70,5 +76,60 @@ func TestMisspeltVariables(t *testing.T) {
 		if said != want {
 			t.Errorf("%s: %v, want %q", name, err, meant)
 		}
+	}
+}
+
+// TestVariablesThatNothingReads: a variable that begins as those of settings do is told
+// of, with the setting that it may be meant for, unless a line refers to it or Kubernetes
+// has set it.
+func TestVariablesThatNothingReads(t *testing.T) {
+	t.Parallel()
+	set := map[string]string{
+		"TOLLGATE_DATABASE_URL": "postgres://x", "TOLLGATE_METRICS": ":9", "TOLLGATE_TOKEN": "x", "TOLLGATE_EMPTY": "", "TOLLGATE_LISTEN": ":1",
+		"TOLLGATE_KEY_A": "x", "TOLLGATE_KEY_B": "x", "TOLLGATE_TEAM": "x", "TOLLGATE_PORT": "tcp://10.0.0.1:8080", "OTHER": "x",
+		"TOLLGATE_SERVICE_HOST": "10.0.0.1", "TOLLGATE_SERVICE_PORT_HTTP": "8080", "TOLLGATE_PORT_8080_TCP_ADDR": "10.0.0.1",
+		"TOLLGATE_METRICS_PORT_9090_TCP": "tcp://10.0.0.1:9090",
+	}
+	src := Sources{Names: slices.Collect(maps.Keys(set)),
+		Lookup: func(name string) (string, bool) { value, ok := set[name]; return value, ok }}
+	s, err := ReadSettings(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := []catalog.LineSpec{
+		{APIKey: "${TOLLGATE_KEY_A}", Headers: map[string]string{"X-Team": "team ${TOLLGATE_TEAM}"}},
+		{APIKeys: []string{"${file:/x}", "${TOLLGATE_KEY_B}"}},
+	}
+	want := []string{
+		"TOLLGATE_DATABASE_URL is no setting, and no line of the catalog refers to it; did you mean TOLLGATE_DATABASE?",
+		"TOLLGATE_METRICS is no setting, and no line of the catalog refers to it; did you mean TOLLGATE_METRICS_LISTEN?",
+		"TOLLGATE_TOKEN is no setting, and no line of the catalog refers to it",
+	}
+	if said := variable.Unread(s.Unknown, variables(), lines); !slices.Equal(said, want) {
+		t.Errorf("%q\nwant %q", said, want)
+	}
+	set = map[string]string{"TOLLGATE_PORT": "8080"}
+	src.Names = []string{"TOLLGATE_PORT"}
+	if s, err = ReadSettings(src); err != nil || !slices.Equal(s.Unknown, src.Names) {
+		t.Errorf("%q %v", s.Unknown, err)
+	}
+}
+
+// TestUnreadVariablesAreTold: the service logs them, and an apply warns of them.
+func TestUnreadVariablesAreTold(t *testing.T) {
+	t.Parallel()
+	const words = "TOLLGATE_DATABASE_URL is no setting, and no line of the catalog refers to it; did you mean TOLLGATE_DATABASE?"
+	s := testSettings(t, storetest.SQLite(t), "")
+	s.Unknown = []string{"TOLLGATE_DATABASE_URL"}
+	p := serve(t, s)
+	p.stop(t)
+	if log := p.err.String(); !strings.Contains(log, "level=WARN") || !strings.Contains(log, words) {
+		t.Errorf("the service logs %s", log)
+	}
+	var out, said strings.Builder
+	how := Applying{DryRun: true, Lookup: os.LookupEnv, Streams: Streams{Out: &out, Err: &said}}
+	err := Apply(t.Context(), s, "../catalog/sandbox.yaml", how)
+	if err != nil || !strings.Contains(said.String(), "warning: "+words+"\n") {
+		t.Errorf("an apply says %s%v", said.String(), err)
 	}
 }

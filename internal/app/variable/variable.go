@@ -1,0 +1,124 @@
+// Package variable owns what is said of variables of the environment that begin as those
+// of settings do, and are none. Invariant: no value is in what it says.
+package variable
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"tollgate/internal/catalog"
+)
+
+// Prefix begins the variables of settings.
+const Prefix = "TOLLGATE_"
+
+// kubernetes matches the variables that it sets for services whose names begin with ours.
+var kubernetes = regexp.MustCompile(`^` + Prefix +
+	`(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+// Unknown returns the variables of an environment that begin as those of settings do,
+// which are known, and are none. One that is nearly a setting's is an error. One that is
+// far from all of them may be somebody else's, since a catalog refers to it or a tool
+// reads it, so that it is warned of where nobody does: see Unread. What Kubernetes sets
+// for a service of our name is not among them.
+func Unknown(names []string, lookup func(name string) (string, bool), known []string) (unknown []string, err error) {
+	for _, name := range names {
+		value, _ := lookup(name)
+		if value == "" || !strings.HasPrefix(name, Prefix) || slices.Contains(known, name) {
+			continue
+		}
+		for _, meant := range known {
+			if isSlip(name, meant) {
+				return nil, fmt.Errorf("%s: unknown; did you mean %s?", oneLine(name), meant)
+			}
+		}
+		if !kubernetes.MatchString(name) && !(name == Prefix+"PORT" && strings.Contains(value, "://")) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown, nil
+}
+
+// Unread says of each unknown variable to which no line refers that nothing reads it.
+func Unread(unknown, known []string, lines []catalog.LineSpec) (said []string) {
+	for _, name := range unknown {
+		if slices.ContainsFunc(lines, func(l catalog.LineSpec) bool { return refers(&l, name) }) {
+			continue
+		}
+		words := oneLine(name) + " is no setting, and no line of the catalog refers to it"
+		for _, meant := range known {
+			if strings.HasPrefix(name, meant+"_") || strings.HasPrefix(meant, name+"_") {
+				words += "; did you mean " + meant + "?"
+				break
+			}
+		}
+		said = append(said, words)
+	}
+	return said
+}
+
+// refers tells whether the keys or headers of a line name a variable.
+func refers(l *catalog.LineSpec, name string) bool {
+	in := func(text string) bool { return strings.Contains(text, "${"+name+"}") }
+	for _, text := range l.Headers {
+		if in(text) {
+			return true
+		}
+	}
+	return in(l.APIKey) || slices.ContainsFunc(l.APIKeys, in)
+}
+
+// oneLine takes control characters out of a name, which is anybody's to choose.
+func oneLine(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, name)
+}
+
+// Bounds of what counts as a slip of the pen.
+const (
+	mostSlips    = 2
+	lettersASlip = 3 // of the name behind the prefix
+)
+
+// isSlip tells whether a variable is another's name with a few letters wrong, missing,
+// too many, or in the place of their neighbours.
+func isSlip(name, meant string) bool {
+	name, meant = strings.TrimPrefix(name, Prefix), strings.TrimPrefix(meant, Prefix)
+	if len(name) > len(meant)+mostSlips { // and perhaps very long
+		return false
+	}
+	return distance(name, meant) <= min(mostSlips, len(meant)/lettersASlip)
+}
+
+// distance counts the letters to change, add, leave out or swap with the next.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
