@@ -138,6 +138,7 @@ func TestSettingsFaults(t *testing.T) {
 		{name: "origin with a path", file: "cors_origins: [https://app.example.com/]\n", want: []string{"cors_origins", "app.example.com/"}},
 		{name: "origin without a scheme", file: "cors_origins: [app.example.com]\n", want: []string{"cors_origins"}},
 		{name: "origin with its usual port", file: "cors_origins: [\"https://app.example.com:443\"]\n", want: []string{"cors_origins"}},
+		{name: "origins of a whole domain", file: "cors_origins: [\"https://*.example.com\"]\n", want: []string{"cors_origins", "wildcards"}},
 		{name: "all origins and one", file: "cors_origins: [\"*\", https://app.example.com]\n", want: []string{"cors_origins", "alone"}},
 		{name: "network", file: "trusted_proxies: [10.0.0.0/33]\n", want: []string{"trusted_proxies", "10.0.0.0/33"}},
 		{name: "wide mapped network", file: "trusted_proxies: [\"::ffff:0:0/64\"]\n", want: []string{"trusted_proxies"}},

@@ -176,6 +176,9 @@ func readOrigins(to *[]string, text string) error {
 			}
 			continue
 		}
+		if strings.Contains(origin, "*") { // no browser sends such an origin
+			return errors.New("must name each origin whole, since there are no wildcards but * alone")
+		}
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme == "" || u.Host == "" || origin != strings.ToLower(u.Scheme+"://"+u.Host) || defaultPort(u) {
 			return fmt.Errorf("must be a list of origins such as https://app.example.com, in small letters, without a path or usual port; "+
