@@ -224,7 +224,7 @@ func TestExitCodes(t *testing.T) {
 		{"audit --database sqlite:gone.db", 2, "database: "},
 		{"catalog --database sqlite:gone.db", 2, "database: "},
 		{"import frobnicate x.db", 2, "one-api"},
-		{"import one-api gone.db", 2, "import: open the source: stat gone.db"},
+		{"import one-api gone.db", 2, "import: open the source: open gone.db"},
 		{"import one-api", 2, "tollgate: name the database of one-api"},
 		{"import litellm", 2, "config file"},
 		{"import", 2, "expected \"<program>\": `tollgate import --help` tells"},

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -389,11 +388,8 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 		})
 		return err
 	})
-	if at := (*fs.PathError)(nil); errors.As(err, &at) && errors.Is(err, fs.ErrPermission) {
-		err = access.WithOwner(at.Path, err)
-	}
 	if err != nil {
-		return nil, startError("media", err)
+		return nil, startError("media", access.Explained(err))
 	}
 	if db.Dialect() == store.PostgreSQL && strings.HasPrefix(s.Media, "file:") {
 		a.log.Warn("media are kept in a folder: with several nodes it has to be one that all of them share")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/app/access"
 	"tollgate/internal/app/variable"
 	"tollgate/internal/catalog"
 	"tollgate/internal/job/proof"
@@ -131,7 +132,7 @@ func readCatalog(path string, how Applying) (*catalog.Document, error) {
 		raw, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, &SettingError{"file", err}
+		return nil, &SettingError{"file", access.Explained(err)}
 	}
 	doc, warnings, err := catalog.Parse(raw, Providers())
 	var faults catalog.Faults

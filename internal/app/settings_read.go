@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"tollgate/internal/app/access"
 	"tollgate/internal/app/variable"
 )
 
@@ -111,6 +112,9 @@ func (src Sources) file() (map[string]given, error) {
 	raw, err := read(path)
 	if err != nil {
 		var where *fs.PathError
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("config: %w", access.Explained(err))
+		}
 		if errors.As(err, &where) {
 			err = where.Err
 		}

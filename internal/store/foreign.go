@@ -40,9 +40,11 @@ func OpenForeign(ctx context.Context, source string) (*Foreign, error) {
 		f.dialect, f.db = PostgreSQL, stdlib.OpenDB(*config)
 		opts = &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	} else {
-		if _, err := os.Stat(source); err != nil { // SQLite would say less
+		file, err := os.Open(source) // SQLite would say less
+		if err != nil {
 			return nil, fmt.Errorf("open the source: %w", err)
 		}
+		file.Close()
 		db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: source}).EscapedPath()+"?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)")
 		if err != nil {
 			return nil, fmt.Errorf("open the source: %w", err)

@@ -76,6 +76,16 @@ func WithOwner(path string, err error) error {
 	}
 }
 
+// Explained says of a file or folder that an error of the file system denies whose it
+// is, and what to do; every other error is returned as it is.
+func Explained(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) && errors.Is(err, fs.ErrPermission) {
+		return WithOwner(at.Path, err)
+	}
+	return err
+}
+
 // bare is an error of the file system without the path in it.
 func bare(err error) error {
 	var at *fs.PathError

@@ -3,8 +3,10 @@
 package secret
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 	"strings"
@@ -36,7 +38,10 @@ func Resolve(name string, lookup func(string) (string, bool)) (value, why string
 		return value, ""
 	}
 	file, err := os.Open(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Sprintf("the file %s cannot be read on this node: it belongs to another user, or its mode forbids it", path)
+	case err != nil:
 		return "", fmt.Sprintf("the file %s cannot be read on this node", path)
 	}
 	defer file.Close()
