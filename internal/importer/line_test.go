@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"tollgate/internal/catalog"
 )
 
 // TestEveryKindOfChannelIsALineOrARemark: each type of channel that has a provider
@@ -82,5 +85,35 @@ func TestChannelsOfSeveralKeys(t *testing.T) {
 		if l.ID != want.id || l.Enabled != want.enabled || l.Weight != 3 || keys["/secrets/"+want.id+".key"] != want.key {
 			t.Errorf("line %+v has the key %q; want %+v", l, keys["/secrets/"+want.id+".key"], want)
 		}
+	}
+}
+
+// TestModelsPricedByExpression: newer versions of new-api keep a model's ratio beside the
+// expression that prices it, which alone counts.
+func TestModelsPricedByExpression(t *testing.T) {
+	t.Parallel()
+	before := read(t, NewAPI, lite(t, sample(t, "new-api.sqlite.sql")), nil)
+	if len(before.Document.Models) < 3 {
+		t.Fatalf("%d models", len(before.Document.Models))
+	}
+	plain, odd, back := before.Document.Models[0].ID, before.Document.Models[1].ID, before.Document.Models[2].ID
+	dump := sample(t, "new-api.sqlite.sql") + fmt.Sprintf(`
+		INSERT INTO options VALUES ('billing_setting.billing_mode', '{"%[1]s":"tiered_expr","%[2]s":"tiered_expr","%[3]s":"ratio"}');
+		INSERT INTO options VALUES ('billing_setting.billing_expr',
+			'{"%[1]s":"tier(\"base\", p * 7 + c * 70)","%[2]s":"tier(\"r\", fixed(1))","%[3]s":"p * 9"}');`,
+		plain, odd, back)
+	after := read(t, NewAPI, lite(t, dump), nil)
+	prices := map[string]catalog.ChatPrice{}
+	for _, m := range after.Document.Models {
+		prices[m.ID] = m.Price
+	}
+	if got := prices[plain]; got.Input.String() != "7" || got.Output.String() != "70" {
+		t.Errorf("%s costs %s", plain, told(got))
+	}
+	if _, there := prices[odd]; there || told(prices[back]) != told(before.Document.Models[2].Price) {
+		t.Errorf("%s is there: %v; %s costs %s", odd, there, back, told(prices[back]))
+	}
+	if !slices.ContainsFunc(after.Remarks, func(r Remark) bool { return r.Name == odd && strings.Contains(r.What, "fixed(1)") }) {
+		t.Errorf("nothing is said of %s: %+v", odd, after.Remarks)
 	}
 }

@@ -76,7 +76,7 @@ func (s *oneAPI) tellRest(settings map[string]string) {
 		s.remark(entry{"redemption code", "", ""}, fmt.Sprintf("not carried over: unused codes, %d", unused),
 			"make new ones with `tollgate codes create`")
 	}
-	if len(s.prices.model)+len(s.prices.perRequest) == 0 {
+	if len(s.prices.model)+len(s.prices.perRequest)+len(s.prices.expression) == 0 {
 		s.remark(entry{"setting", "", "ModelRatio"}, "the database has no prices: those of the program itself are in force",
 			"give the answer of GET /api/option/ as --options")
 	}
@@ -161,6 +161,16 @@ func (s *oneAPI) readModel(model string) {
 	if what := otherKind(model, s.known[model]); what != "" {
 		s.remark(e, "it is left out: by its name it makes "+what+", and not answers to chats",
 			"add it to the catalog by hand, if tollgate has models of its kind")
+		return
+	}
+	if text, by := s.prices.expression[model]; by {
+		price, err := readExpression(text)
+		if err != nil {
+			s.remark(e, "it is left out: its price is the expression "+oneLine(text)+", and "+err.Error(),
+				"add it to the catalog with prices by the token")
+			return
+		}
+		s.addModel(model, price)
 		return
 	}
 	if s.prices.perRequest[model] != nil {

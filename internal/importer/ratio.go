@@ -18,6 +18,7 @@ type ratios struct {
 	written    map[string]*big.Rat // likewise
 	group      map[string]*big.Rat
 	perRequest map[string]*big.Rat // US dollars a request, in place of ratios
+	expression map[string]string   // in place of both; of new-api alone
 }
 
 // usualQuota is how much quota a US dollar is where nobody says.
@@ -70,6 +71,9 @@ func ratiosOf(p Program, settings map[string]string) (*ratios, error) {
 			return nil, fmt.Errorf("the setting %s: %w", name, err)
 		}
 		*into = read
+	}
+	if p == NewAPI {
+		r.expression = expressionsOf(settings)
 	}
 	return r, nil
 }
