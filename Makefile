@@ -155,8 +155,8 @@ deployments: build ## let systemd, Helm, Prometheus and Grafana's types look at 
 	@promtool check rules deploy/monitoring/alerts.yaml
 	@promtool test rules deploy/monitoring/alerts_test.yaml
 	@cd tools/grafana && $(GO) test -count=1 ./...
-	@{ printf 'groups:\n- name: dashboard\n  rules:\n'; grep -oh '"expr": "[^"]*"' deploy/monitoring/dashboard.json | \
-		sed 's/\$$__rate_interval/5m/g; s/"expr": \(".*"\)/  - {record: "dashboard:panel", expr: \1}/'; } > build/deployments/dashboard.yaml
+	@{ printf 'groups:\n- name: dashboard\n  rules:\n'; grep -oh '"expr": "[^"]*"' deploy/monitoring/dashboard*.json | \
+		sed 's/\$$__rate_interval/5m/g; s/\$$__range/7d/g; s/"expr": \(".*"\)/  - {record: "dashboard:panel", expr: \1}/'; } > build/deployments/dashboard.yaml
 	@promtool check rules --lint=none build/deployments/dashboard.yaml
 	@s3server=$$(scripts/s3server) && TOLLGATE_TEST_DEPLOYMENTS=yes TOLLGATE_TEST_S3SERVER=$$s3server TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate \
 		$(GO) test -count=1 -timeout=10m -v ./internal/gatewaytest/deployment

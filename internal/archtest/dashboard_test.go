@@ -8,7 +8,13 @@ import (
 	"testing"
 )
 
-// dashboard is what Grafana reads of deploy/monitoring/dashboard.json.
+// dashboards are the files for Grafana in deploy/monitoring, with the fewest panels that
+// each has.
+func dashboards() map[string]int {
+	return map[string]int{"dashboard.json": 40, "dashboard-money.json": 15}
+}
+
+// dashboard is what Grafana reads of such a file.
 type dashboard struct {
 	UID           string
 	Title         string
@@ -39,25 +45,34 @@ func (p *panel) over(q *panel) bool {
 	return a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H
 }
 
-// TestDashboardIsWhole: nobody tells of a dashboard that Grafana cannot read, it shows
+// TestDashboardsAreWhole: nobody tells of a dashboard that Grafana cannot read, it shows
 // empty panels. Each has an id and a place of its own, the variables that it and its
 // queries name, a unit that there is, and legends of labels that its queries leave.
-func TestDashboardIsWhole(t *testing.T) {
+func TestDashboardsAreWhole(t *testing.T) {
 	t.Parallel()
+	uids := map[string]string{}
+	for file, least := range dashboards() {
+		var d dashboard
+		if err := json.Unmarshal([]byte(read(t, "deploy/monitoring/"+file)), &d); err != nil {
+			t.Fatal(err)
+		}
+		if d.UID == "" || d.Title == "" || d.SchemaVersion < 36 || len(d.Panels) < least || uids[d.UID] != "" {
+			t.Errorf("%s: uid %q, title %q, schema %d, %d panels", file, d.UID, d.Title, d.SchemaVersion, len(d.Panels))
+		}
+		uids[d.UID] = file
+		t.Run(file, func(t *testing.T) { d.check(t) })
+	}
+}
+
+// check looks at the variables and at each panel.
+func (d *dashboard) check(t *testing.T) {
 	const columns = 24
 	units := []string{"none", "s", "bytes", "reqps", "ops", "percentunit", "currencyUSD"} // as Grafana's list of formats names them
-	kinds := []string{"row", "stat", "timeseries", "state-timeline"}
+	kinds := []string{"row", "stat", "timeseries", "state-timeline", "bargauge"}
 	variable := regexp.MustCompile(`\$\{?(\w+)`)
 	by := regexp.MustCompile(`\bby \(([^)]*)\)`)
 	legend := regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 
-	var d dashboard
-	if err := json.Unmarshal([]byte(read(t, "deploy/monitoring/dashboard.json")), &d); err != nil {
-		t.Fatal(err)
-	}
-	if d.UID == "" || d.Title == "" || d.SchemaVersion < 36 || len(d.Panels) < 40 {
-		t.Errorf("uid %q, title %q, schema %d, %d panels", d.UID, d.Title, d.SchemaVersion, len(d.Panels))
-	}
 	defined := []string{}
 	check := func(where string, from dataSource) {
 		t.Helper()

@@ -334,19 +334,21 @@ func testStop(t *testing.T, s *stack) {
 }
 
 // testGrafana reads what Grafana would, which is not run here: a source of data
-// that is the compose file's Prometheus, and the dashboard where its provider
-// looks for it.
+// that is the compose file's Prometheus, and the dashboards where its provider
+// looks for them.
 func testGrafana(t *testing.T, s *stack) {
 	t.Log("Grafana is NOT run: its files are read")
 	mounts := s.services["grafana"].mounts()
 	if source := read(t, "compose/grafana/provisioning/datasources/prometheus.yaml"); !strings.Contains(source, "http://prometheus:9090") {
 		t.Errorf("the source of data is %s", source)
 	}
-	if provider := read(t, "compose/grafana/provisioning/dashboards/tollgate.yaml"); !strings.Contains(provider, "path: /etc/tollgate") ||
-		mounts["/etc/tollgate/dashboard.json"] == "" {
-		t.Errorf("the dashboard is not where %s looks", provider)
-	}
-	if !json.Valid([]byte(read(t, filepath.Join("compose", mounts["/etc/tollgate/dashboard.json"])))) {
-		t.Error("the dashboard is no JSON")
+	provider := read(t, "compose/grafana/provisioning/dashboards/tollgate.yaml")
+	for _, file := range []string{"dashboard.json", "dashboard-money.json"} {
+		if !strings.Contains(provider, "path: /etc/tollgate") || mounts["/etc/tollgate/"+file] == "" {
+			t.Errorf("%s is not where %s looks", file, provider)
+		}
+		if !json.Valid([]byte(read(t, filepath.Join("compose", mounts["/etc/tollgate/"+file])))) {
+			t.Errorf("%s is no JSON", file)
+		}
 	}
 }
