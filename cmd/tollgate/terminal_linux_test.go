@@ -261,7 +261,7 @@ lines:
 		far.Close()
 		return c.ProcessState.ExitCode(), <-shown
 	}
-	if code, said := apply("n\n", other); code != 1 || !strings.Contains(said, "swift-1 is removed, which had 1 requests") ||
+	if code, said := apply("n\n", other); code != 1 || !strings.Contains(said, "swift-1 is removed, which had 1 request in") ||
 		!strings.Contains(said, "[y/N]") || !strings.Contains(said, "not applied") {
 		t.Errorf("no: exit %d, %s", code, said)
 	}

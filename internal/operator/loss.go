@@ -3,6 +3,7 @@ package operator
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/ledger/books"
@@ -32,8 +33,12 @@ func LossTx(tx *store.Tx, doc *catalog.Document) ([]string, error) {
 	var out []string
 	for _, r := range rows {
 		if slices.Contains(dropped, r.Model) && r.Requests > 0 {
-			out = append(out, fmt.Sprintf("models: %s is removed, which had %d requests in the last %d days (revision %d has it)",
-				r.Model, r.Requests, usedWithin, before))
+			requests := "1 request"
+			if r.Requests > 1 {
+				requests = strconv.FormatInt(r.Requests, 10) + " requests"
+			}
+			out = append(out, fmt.Sprintf("models: %s is removed, which had %s in the last %d days (revision %d has it)",
+				r.Model, requests, usedWithin, before))
 		}
 	}
 	return out, nil

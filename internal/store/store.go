@@ -17,11 +17,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
@@ -166,10 +168,38 @@ func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) 
 	db.write = openPool(neverCancels(config), writers)
 	db.read = openPool(stdlib.GetConnector(*config), max(2, connections-writers))
 	if err := db.write.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("reach the database: %w", err), db.Close())
+		return nil, errors.Join(fmt.Errorf("reach the database: %w", inOneLine(err)), db.Close())
 	}
 	return db, nil
 }
+
+// inOneLine is an error of a connection with what each try has told once: the driver has a
+// line for every address and way, most of which tell the same.
+func inOneLine(err error) error {
+	var failed *pgconn.ConnectError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	var told []string
+	for line := range strings.Lines(failed.Unwrap().Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(told, line) {
+			told = append(told, line)
+		}
+	}
+	return &connectError{fmt.Sprintf("user %s, database %s: %s", failed.Config.User, failed.Config.Database, strings.Join(told, "; ")), err}
+}
+
+// connectError is an error in other words.
+type connectError struct {
+	text string
+	err  error
+}
+
+// Error returns the words.
+func (e *connectError) Error() string { return e.text }
+
+// Unwrap returns the error.
+func (e *connectError) Unwrap() error { return e.err }
 
 func openPool(connector driver.Connector, connections int) *sql.DB {
 	pool := sql.OpenDB(connector)
