@@ -69,14 +69,14 @@ func CheckSeen(param, text string) error {
 	return nil
 }
 
-// Seen is a text without its unseen characters.
+// Seen is a text without its unseen characters. Bytes that are none of UTF-8 become
+// U+FFFD: what stood between two of them could have kept them from being a character.
 func Seen(text string) string {
 	var seen strings.Builder
 	before := ' '
 	for at, r := range text {
 		if !unseen(before, text[at:]) {
-			_, size := utf8.DecodeRuneInString(text[at:])
-			seen.WriteString(text[at : at+size])
+			seen.WriteRune(r)
 			before = r
 		}
 	}
