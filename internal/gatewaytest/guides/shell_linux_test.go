@@ -107,9 +107,10 @@ func environment(t testing.TB, home, bin string) []string {
 	}
 	env := []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "TREE=" + tree, "LANG=C.UTF-8", "TZ=UTC", "TERM=dumb",
 		"TMPDIR=" + temp}
-	for _, name := range []string{"PYENV_ROOT", s3server.EnvBinary} {
+	// The S3 server by a name that does not begin as those of settings: they are warned of.
+	for name, as := range map[string]string{"PYENV_ROOT": "PYENV_ROOT", s3server.EnvBinary: "S3SERVER"} {
 		if value := os.Getenv(name); value != "" {
-			env = append(env, name+"="+value)
+			env = append(env, as+"="+value)
 		}
 	}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // below the home that guides do not have

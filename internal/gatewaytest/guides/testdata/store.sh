@@ -2,9 +2,9 @@
 # and an S3 store at ADDRESS with the bucket tollgate. Sets SERVER, HOST:PORT of the one.
 "$TREE/scripts/postgres" run sh -c 'echo "$TOLLGATE_TEST_POSTGRES" >"$TMPDIR/postgres"; exec tail -f /dev/null' >"$TMPDIR/postgres.log" 2>&1 &
 if [ $# -gt 0 ]; then
-  : "${TOLLGATE_TEST_S3SERVER:?is not set: run the tests with make test, or export it as scripts/s3server prints it}"
+  : "${S3SERVER:?is not there: run the tests with make test, or export TOLLGATE_TEST_S3SERVER as scripts/s3server prints it}"
   mkdir -p "$TMPDIR/files/tollgate" "$TMPDIR/attributes"
-  "$TOLLGATE_TEST_S3SERVER" --access tollgate --secret store-password --port "$1" --quiet \
+  "$S3SERVER" --access tollgate --secret store-password --port "$1" --quiet \
     posix --sidecar "$TMPDIR/attributes" "$TMPDIR/files" >"$TMPDIR/s3.log" 2>&1 &
   until curl -s -o /dev/null "http://$1"; do sleep 0.1; done
 fi
