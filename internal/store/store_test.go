@@ -292,3 +292,35 @@ func TestProcessClockNeverGoesBack(t *testing.T) {
 		}
 	}
 }
+
+// TestEndBeforeTheCommit: where a transaction's time is up before COMMIT is sent, nothing
+// is uncertain, and nothing was written.
+func TestEndBeforeTheCommit(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		if err := db.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Exec(`CREATE TABLE ended (n INTEGER)`)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for name, run := range map[string]func(context.Context, func(*store.Tx) error) error{"update": db.Update, "view": db.View} {
+			ctx, cancel := context.WithCancel(t.Context())
+			err := run(ctx, func(tx *store.Tx) error {
+				defer cancel()
+				if name == "view" {
+					return nil
+				}
+				_, err := tx.Exec(`INSERT INTO ended (n) VALUES (1)`)
+				return err
+			})
+			if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUncertain) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		var rows int
+		if err := db.QueryRow(t.Context(), `SELECT COUNT(*) FROM ended`).Scan(&rows); err != nil || rows != 0 {
+			t.Errorf("%d rows, %v", rows, err)
+		}
+	})
+}

@@ -89,9 +89,14 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn fun
 	if err := fn(&Tx{db: db, ctx: ctx, tx: tx}); err != nil {
 		return pooled(err)
 	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("before the commit: %w", err)
+	}
 	began := db.clock.begin()
 	if err := tx.Commit(); err != nil {
-		if Refused(err) {
+		// ErrTxDone: ctx has ended, and COMMIT was not sent. What was only read leaves no
+		// question either.
+		if Refused(err) || errors.Is(err, sql.ErrTxDone) || pool == db.read {
 			return fmt.Errorf("commit: %w", err)
 		}
 		return fmt.Errorf("%w: %w", ErrUncertain, err)

@@ -377,11 +377,14 @@ func responsesScene(t testing.TB) scene.Story {
 			map[string]any{"forms": []string{"chat"}, "max_concurrent": 1}, "responses")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			c := newCaller(t, f)
-			ask := func() scene.Answer {
-				a, err := scene.Converse(t.Context(), f.Client, f.Process.URL+"/v1/responses", c.key, request)
-				if err != nil {
-					t.Fatal(err)
-				}
+			ask := func() (a scene.Answer) {
+				scene.Eventually(t, "an answer of a gateway that has time", func() (answered bool) {
+					var err error
+					if a, err = scene.Converse(t.Context(), f.Client, f.Process.URL+"/v1/responses", c.key, request); err != nil {
+						t.Fatal(err)
+					}
+					return !strings.Contains(a.Raw, "temporary problem")
+				})
 				return a
 			}
 			wants := func(status int, code, kind, member string) {

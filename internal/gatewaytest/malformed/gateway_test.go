@@ -234,7 +234,7 @@ type watch struct {
 // later matches the line about a request that met more work than the machine can
 // do in time: interface.md lets it be answered 503, whatever it was.
 var later = regexp.MustCompile(`(cause|class)="(no batch has taken the admission|the database has not answered the admission) within` +
-	`|(cause|class)="look up keys: (begin: )?context deadline exceeded`)
+	`|(cause|class)="look up keys: (begin: |timeout: |before the commit: |commit: )?(context deadline exceeded|sql: transaction has already)`)
 
 // leftOut matches the number of lines that a sampled log has left out.
 var leftOut = regexp.MustCompile(`msg="more lines of a kind were left out" .*times=(\d+)`)
