@@ -47,10 +47,11 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 		f.Err = &wire.ProviderError{Body: bytes.Clone(data)}
 	case data[0] != '{' || data[len(data)-1] != '}':
 		return wire.Frame{}, wire.ErrMalformed
-	case m.begun && m.pattern.read(data, &m.made, &f.Token):
+	case m.begun && m.pattern.read(data, m.choices > 1, &m.made, &f.Token):
 		m.reports.Final = false // another choice goes on
 	case m.begun && isOrdinary(data):
 		f.Token = m.readDeltas(data)
+		m.seeChoices(data)
 		m.reports.Final = m.reports.Final && !f.Token
 	default:
 		if !rawjson.IsValid(data) {
@@ -108,6 +109,33 @@ func (m *meter) readDeltas(data []byte) (token bool) {
 	}
 }
 
+// seeChoices notes whose deltas an ordinary frame holds: a choice may have no
+// other frames before its finish.
+func (m *meter) seeChoices(data []byte) {
+	for name, value := range rawjson.Members(data) {
+		if string(name) != "choices" {
+			continue
+		}
+		for i, choice := range rawjson.Elements(value) {
+			index := i
+			for name, value := range rawjson.Members(choice) {
+				if string(name) == "index" {
+					index = indexOf(value, i)
+				}
+			}
+			m.seen.Add(index)
+		}
+	}
+}
+
+// indexOf is a choice's index; without one it is the choice's place.
+func indexOf(value []byte, position int) int {
+	if n, ok := rawjson.Count(value); ok {
+		return int(n)
+	}
+	return position
+}
+
 // readWhole reads every member of a frame that matters.
 func (m *meter) readWhole(data []byte, f *wire.Frame) {
 	choices := 0
@@ -158,9 +186,7 @@ func (m *meter) readChoice(choice []byte, position int, f *wire.Frame) (usage []
 	for name, value := range rawjson.Members(choice) {
 		switch string(name) {
 		case "index":
-			if n, ok := rawjson.Count(value); ok {
-				index = int(n)
-			}
+			index = indexOf(value, position)
 		case "delta", "message":
 			f.Token = m.made.Note(value) || f.Token
 		case "finish_reason":

@@ -143,6 +143,19 @@ func TestChatMeter(t *testing.T) {
 			wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null},{"index":1,"delta":{"content":"y"},` +
 				`"finish_reason":"stop"}]}`),
 			2, metered{"tf", wire.Usage{}, false, false, "xy"}},
+		"another choice left open": {
+			wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), `{"choices":[{"index":1,"delta":{"content":"y"}}]}`,
+				`{"choices":[{"index":1,"delta":{"content":"z"}}]}`, end, usage, done), 2,
+			metered{"t t t f U d", counted, false, false, "xyz"}},
+		"another choice left open, its index behind": {
+			wiretest.Frames(`{"choices":[{"delta":{"content":"x"},"index":0}]}`, `{"choices":[{"delta":{"content":"y"},"index":0}]}`,
+				`{"choices":[{"delta":{"content":"z"},"index":1}]}`, end, usage, done), 2,
+			metered{"t t t f U d", counted, false, false, "xyz"}},
+		"choices in turn, the index behind": {
+			wiretest.Frames(`{"choices":[{"delta":{"content":"x"},"index":0}]}`, `{"choices":[{"delta":{"content":"y"},"index":1}]}`,
+				`{"choices":[{"delta":{"content":"z"},"index":0}]}`, end, usage,
+				`{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}`, usage), 2,
+			metered{"t t t f U fF U", counted, true, true, "xyz"}},
 		"fewer choices than asked": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), done), 3, metered{"tf d",
 			wire.Usage{}, false, true, "x"}},
 		"same choice ends twice": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), end), 2, metered{"tf f",

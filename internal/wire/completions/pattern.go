@@ -41,8 +41,9 @@ func (l *framePattern) learn(data, delta []byte) {
 	l.reasoning = string(text.Name) != "content"
 }
 
-// read reads a frame that looks like the last one; false when it does not.
-func (l *framePattern) read(data []byte, made *form.Output, token *bool) bool {
+// read reads a frame that looks like the last one; false when it does not. Where
+// there are several choices, what follows the text may tell whose it is.
+func (l *framePattern) read(data []byte, several bool, made *form.Output, token *bool) bool {
 	if len(l.head) == 0 || !bytes.HasPrefix(data, l.head) {
 		return false
 	}
@@ -51,7 +52,8 @@ func (l *framePattern) read(data []byte, made *form.Output, token *bool) bool {
 	tail := data[end:]
 	if !bytes.Equal(tail, l.tail) {
 		// The delta has to end here, and nothing to read may follow.
-		if len(tail) == 0 || tail[0] != '}' || !isOrdinary(tail) || bytes.Contains(tail, []byte(`"delta"`)) {
+		if len(tail) == 0 || tail[0] != '}' || !isOrdinary(tail) || bytes.Contains(tail, []byte(`"delta"`)) ||
+			several && bytes.Contains(tail, []byte(`"index"`)) {
 			return false
 		}
 	}
