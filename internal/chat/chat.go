@@ -76,6 +76,7 @@ type Conductor struct {
 // hold is the held money of a request: *ledger.Hold, or a test's.
 type hold interface {
 	Progress(ledger.Progress)
+	Lost() bool
 	Settle(context.Context, ledger.End) error
 	Release(ledger.End)
 }

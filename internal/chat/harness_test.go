@@ -194,6 +194,7 @@ type books struct {
 	ends      []ledger.End
 	released  []bool
 	progress  []ledger.Progress
+	lost      bool // the node was declared dead
 	refusals  []ledger.Refusal
 	isSettled bool
 }
@@ -213,6 +214,13 @@ func (b *books) Progress(p ledger.Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.progress = append(b.progress, p)
+}
+
+// Lost implements hold.
+func (b *books) Lost() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lost
 }
 
 // Settle implements hold.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/ledger"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
@@ -35,8 +34,6 @@ const (
 	sentence = 300
 	// finishWait is how long the rest of a finished stream is waited for.
 	finishWait = 10 * time.Second
-	// progressEvery is how often the ledger is told what was produced.
-	progressEvery = 2 * time.Second
 )
 
 // errNotFinished is the cause where a stream ends, or says [DONE], before all
@@ -51,12 +48,12 @@ type stream struct {
 	meter       wire.Meter
 	writer      wire.Writer
 
-	out      []byte // edited events that were not sent yet
-	room     int    // how much of out's capacity is taken from the budget
-	held     int    // where the bytes begin in out that wait for the settlement; -1: none do
-	token    bool   // a token came
-	ended    bool   // the provider has ended it
-	progress time.Time
+	out   []byte // edited events that were not sent yet
+	room  int    // how much of out's capacity is taken from the budget
+	held  int    // where the bytes begin in out that wait for the settlement; -1: none do
+	token bool   // a token came
+	ended bool   // the provider has ended it
+	notes notes
 }
 
 // openStream reads a stream up to its first token and judges the beginning.
@@ -132,6 +129,8 @@ func (x *exchange) judgeSentence(s *stream) *upstream.Failure {
 // false at the end of the stream.
 func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	e, err := s.reader.Next()
+	s.notes.Lock()
+	defer s.notes.Unlock()
 	switch {
 	case s.reader.Ended():
 		s.ended = true
@@ -180,17 +179,24 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 
 // pass sends a stream as it comes, and settles it before its end.
 func (x *exchange) pass() error {
+	x.run.limit(x.stream.idle, "no more of the stream came")
+	defer x.stream.notes.stop() // of a panic
+	end := x.flow()
+	x.stream.notes.stop()
+	return end()
+}
+
+// flow sends a stream as it comes, and returns how it is to end.
+func (x *exchange) flow() (end func() error) {
 	s := x.stream
-	x.run.limit(s.idle, "no more of the stream came")
 	for {
 		before := len(s.out)
 		wait := !s.reader.Buffered()
 		if wait {
 			x.run.pause() // a slow client is not the provider's fault
 			if err := x.send(before); err != nil {
-				return x.left()
+				return x.left
 			}
-			x.note()
 			before = len(s.out)
 			x.run.again(x.patience())
 		}
@@ -200,13 +206,13 @@ func (x *exchange) pass() error {
 		}
 		switch {
 		case f != nil:
-			return x.interrupted(f)
+			return func() error { return x.interrupted(f) }
 		case !more:
-			return x.finish()
+			return x.finish
 		case !wait && len(s.out) > x.packet():
 			x.run.pause()
 			if err := x.send(before); err != nil {
-				return x.left()
+				return x.left
 			}
 		}
 	}
@@ -226,8 +232,12 @@ func (x *exchange) finish() error {
 // interrupted ends a stream that failed. If only the rest behind the whole
 // answer is missing, it is complete.
 func (x *exchange) interrupted(f *upstream.Failure) error {
-	if errors.Is(context.Cause(x.run.ctx), errTimeOver) {
+	switch cause := context.Cause(x.run.ctx); {
+	case errors.Is(cause, errTimeOver):
 		f.Health = upstream.HealthNone // the line went on answering; the request took too long
+	case errors.Is(cause, errHoldLost):
+		f = upstream.Fail(fault.ServiceUnavailable, errHoldLost)
+		f.Health = upstream.HealthNone
 	}
 	restLost := f.Passed == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError)
 	switch {
@@ -273,6 +283,7 @@ func (x *exchange) send(ready int) error {
 		h.Set("Cache-Control", "no-cache")
 		h.Set("X-Accel-Buffering", "no") // proxies in front pass events on at once
 		x.begin(s.contentType)
+		s.notes.start(x)
 	}
 	x.extend()
 	if _, err := x.w.Write(s.out[:ready]); err != nil {
@@ -283,22 +294,6 @@ func (x *exchange) send(ready int) error {
 		s.held -= ready
 	}
 	return x.control.Flush()
-}
-
-// note tells the ledger what was produced so far, now and then, so that it is
-// charged if this node dies.
-func (x *exchange) note() {
-	s, now := x.stream, x.opts.Now()
-	switch {
-	case !x.begun:
-		return
-	case s.progress.IsZero():
-		s.progress = now
-	case now.Sub(s.progress) >= progressEvery:
-		s.progress = now
-		u := x.estimated()
-		x.hold.Progress(ledger.Progress{Cost: x.Model.Cost(u, x.choice), Tokens: tokens(u), Line: x.on.Line.ID})
-	}
 }
 
 // complete settles a stream that is whole, and sends its end.

@@ -502,37 +502,3 @@ func TestClientThatStopsReading(t *testing.T) {
 	}
 	tr.want(ledger.Billed, "0.000038", 200, fault.ClientClosed)
 }
-
-func TestProgress(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		gate := make(chan struct{})
-		pieces := []string{strings.Replace(hello, "Hello", `Hello\n`, 1)}
-		for range 100 {
-			pieces = append(pieces, strings.Replace(world, "world", "wonderful", 1))
-		}
-		tr := newTrial(t, reply{pieces: append(pieces, stop, usage, doneEvent), gate: gate})
-		go func() {
-			for range len(pieces) + 3 {
-				time.Sleep(100 * time.Millisecond)
-				gate <- struct{}{}
-			}
-		}()
-		if out := tr.run(askStream); out.err != nil || out.cut {
-			t.Fatalf("%+v", out)
-		}
-		if n := len(tr.books.progress); n < 4 || n > 5 { // ten seconds
-			t.Fatalf("%d notes of progress", n)
-		}
-		last := tr.books.progress[0]
-		for _, p := range tr.books.progress[1:] {
-			if p.Cost <= last.Cost || p.Tokens.Completion <= last.Tokens.Completion || p.Line != "first" {
-				t.Errorf("progress %+v after %+v", p, last)
-			}
-			last = p
-		}
-		if last.Cost > tr.books.amounts[0].Amount {
-			t.Errorf("progress %s above the hold", last.Cost)
-		}
-	})
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -312,12 +313,12 @@ func TestProgressOfPlaceholders(t *testing.T) {
 			events, begun := reportingStream(on, reportedUsage(on, test.prompt, 0, test.completion), "")
 			synctest.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
-				tr := newTrial(t, reply{pieces: events[:begun], gate: gate})
+				tr := newTrial(t, reply{pieces: slices.Concat(events[:begun], []string{": x\n\n"}), gate: gate})
 				go func() {
-					for range begun - 1 {
+					for range begun {
 						gate <- struct{}{}
 					}
-					time.Sleep(progressEvery)
+					time.Sleep(progressEvery + time.Second)
 					gate <- struct{}{}
 				}()
 				tr.conduct(formCall(t, client, on, true))

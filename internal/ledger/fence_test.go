@@ -69,6 +69,9 @@ func TestLostCommitMeetsFence(t *testing.T) {
 
 			// A settlement.
 			h := f.mustAdmit("a", money.USD)
+			if h.Lost() {
+				t.Error("a hold of a node that lives is lost")
+			}
 			s.cutOff(committed, dies)
 			err, charged := h.Settle(ctx, billed(money.USD)), money.Amount(0)
 			if committed {
@@ -78,6 +81,9 @@ func TestLostCommitMeetsFence(t *testing.T) {
 				t.Errorf("settled with %v", err)
 			}
 			s.set(nil)
+			if !h.Lost() {
+				t.Error("a hold of the former life is not lost")
+			}
 
 			// An admission: it runs in the new life, or was admitted in the old one
 			// and is refused, with the one receipt that the sweep has written.

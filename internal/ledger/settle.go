@@ -55,6 +55,10 @@ func (h *Hold) Progress(p Progress) {
 	h.ledger.queue.push(&op{kind: opProgress, note: h})
 }
 
+// Lost tells whether the request can be settled no more: this node was declared
+// dead since it was admitted, so that a sweep ends it.
+func (h *Hold) Lost() bool { return h.row.Epoch != h.ledger.node.Epoch() }
+
 // Settle ends the request durably: when it returns nil, the charge and the
 // receipt are committed, and only then may the answer's last byte go out. A
 // second call does nothing and returns nil. Errors, when the database is away

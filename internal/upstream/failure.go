@@ -212,6 +212,8 @@ func wording(code fault.Code) (what, advice string) {
 		return "The provider's safety check stopped the prompt.", "please change the prompt."
 	case fault.MaxTokensTooSmall:
 		return "The model used all of max_tokens for thinking and wrote no answer.", "please raise max_tokens."
+	case fault.ServiceUnavailable:
+		return "The service had a temporary problem.", "please try again."
 	case fault.ClientClosed:
 		return "The client closed the connection.", "nothing is left to do."
 	default:
