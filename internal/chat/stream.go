@@ -48,12 +48,13 @@ type stream struct {
 	meter       wire.Meter
 	writer      wire.Writer
 
-	out   []byte // edited events that were not sent yet
-	room  int    // how much of out's capacity is taken from the budget
-	held  int    // where the bytes begin in out that wait for the settlement; -1: none do
-	token bool   // a token came
-	ended bool   // the provider has ended it
-	notes notes
+	out    []byte    // edited events that were not sent yet
+	room   int       // how much of out's capacity is taken from the budget
+	held   int       // where the bytes begin in out that wait for the settlement; -1: none do
+	token  bool      // a token came
+	ended  bool      // the provider has ended it
+	restBy time.Time // until when what follows the finish is waited for
+	notes  notes
 }
 
 // openStream reads a stream up to its first token and judges the beginning.
@@ -249,12 +250,18 @@ func (x *exchange) interrupted(f *upstream.Failure) error {
 	return x.broken(f)
 }
 
-// patience is how long the next event is waited for.
+// patience is how long the next event is waited for: behind the finish all that
+// is left has one time together, however often its provider says that it is there.
 func (x *exchange) patience() time.Duration {
-	if x.stream.held >= 0 {
-		return min(x.stream.idle, finishWait)
+	s := x.stream
+	if s.held < 0 {
+		return s.idle
 	}
-	return x.stream.idle
+	now := x.opts.Now()
+	if s.restBy.IsZero() {
+		s.restBy = now.Add(min(s.idle, finishWait))
+	}
+	return max(0, s.restBy.Sub(now))
 }
 
 // packet is how much goes out in one write.

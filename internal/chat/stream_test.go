@@ -366,6 +366,45 @@ func TestARestThatNeverComes(t *testing.T) {
 	}
 }
 
+// TestARestOfComments: whoever has finished its answer and goes on saying that it
+// is there, without an end, keeps nobody waiting.
+func TestARestOfComments(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		pieces := []string{role, hello, stop}
+		for range 1000 {
+			pieces = append(pieces, ": x\n\n")
+		}
+		tr := newTrial(t, reply{pieces: pieces, gate: gate})
+		fed := make(chan struct{})
+		over, leave := context.WithCancel(t.Context())
+		go func() {
+			defer close(fed)
+			for range pieces {
+				select {
+				case gate <- struct{}{}:
+				case <-over.Done():
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+		start := time.Now()
+		out := tr.run(askStream)
+		took := time.Since(start)
+		leave()
+		<-fed
+		if out.err != nil || out.cut || took > 3*time.Second+finishWait {
+			t.Fatalf("%+v after %s", out, took)
+		}
+		tr.want(ledger.Billed, costHello, 200, "")
+		if got := tr.client.body(); !strings.HasPrefix(got, ours(role, hello, stop)) || !strings.HasSuffix(got, ours(doneEvent)) {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
 func TestStreamTimeouts(t *testing.T) {
 	t.Parallel()
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
