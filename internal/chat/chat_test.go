@@ -408,3 +408,34 @@ func TestAPanicGivesTheHoldBack(t *testing.T) {
 	}
 	tr.want(ledger.Failed, "0", 503, fault.ServiceUnavailable)
 }
+
+// TestLongAnswersOfSlowClients: a client that goes on reading gets all of what it
+// has paid for, however long that is in one piece.
+func TestLongAnswersOfSlowClients(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 6<<20)
+	whole := `{"id":"c","model":"vendor-model","choices":[{"index":0,"message":{"role":"assistant","content":"` + long +
+		`"},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
+	for name, test := range map[string]struct {
+		ask  string
+		made reply
+	}{
+		"whole":    {ask, reply{pieces: []string{whole}}},
+		"streamed": {askStream, reply{pieces: []string{strings.Replace(hello, "Hello", long, 1), stop, usage, doneEvent}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTrial(t, test.made)
+				tr.client.onWrite = func(size int) { time.Sleep(time.Duration(size) * time.Second / 50_000) }
+				if out := tr.run(test.ask); out.err != nil || out.cut {
+					t.Fatalf("%+v", out)
+				}
+				tr.want(ledger.Billed, costUsage, 200, "")
+				if got := tr.client.body(); !strings.Contains(got, long) || !strings.Contains(got, `"stop"`) {
+					t.Errorf("the client got %d bytes", len(got))
+				}
+			})
+		})
+	}
+}

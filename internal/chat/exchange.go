@@ -208,6 +208,24 @@ func (x *exchange) begin(contentType string) {
 	x.w.WriteHeader(http.StatusOK)
 }
 
+// writeShare is how much a client has to take within the time for a write. What is
+// longer is written in shares, each with its own time, as it is for other answers.
+const writeShare = 256 << 10
+
+// write hands bytes to the connection.
+func (x *exchange) write(p []byte) error {
+	for {
+		share := p[:min(len(p), writeShare)]
+		x.extend()
+		if _, err := x.w.Write(share); err != nil {
+			return err
+		}
+		if p = p[len(share):]; len(p) == 0 {
+			return nil
+		}
+	}
+}
+
 // extend gives the client time for the next write. The deadline is moved only
 // when a good part of it has passed.
 func (x *exchange) extend() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -269,6 +270,7 @@ type client struct {
 	early    string   // what was sent before the settlement
 	failing  error    // of writes, from the second on
 	onFlush  func(sent string)
+	onWrite  func(size int) // may take its time, up to the deadline
 	deadline time.Time
 }
 
@@ -288,6 +290,11 @@ func (c *client) Write(p []byte) (int, error) {
 	defer c.mu.Unlock()
 	if c.failing != nil && len(c.writes) > 0 {
 		return 0, c.failing
+	}
+	if c.onWrite != nil {
+		if c.onWrite(len(p)); time.Now().After(c.deadline) {
+			return 0, os.ErrDeadlineExceeded
+		}
 	}
 	c.pending = append(c.pending, p...)
 	return len(p), nil

@@ -292,8 +292,7 @@ func (x *exchange) send(ready int) error {
 		x.begin(s.contentType)
 		s.notes.start(x)
 	}
-	x.extend()
-	if _, err := x.w.Write(s.out[:ready]); err != nil {
+	if err := x.write(s.out[:ready]); err != nil {
 		return err
 	}
 	s.out = append(s.out[:0], s.out[ready:]...)

@@ -155,7 +155,7 @@ func (x *exchange) deliver() error {
 	x.w.Header().Set("Content-Length", strconv.Itoa(size))
 	x.begin(x.whole.contentType)
 	for _, piece := range pieces {
-		if _, err := x.w.Write(piece); err != nil {
+		if err := x.write(piece); err != nil {
 			break // settled: it stays charged when the client is gone
 		}
 	}
