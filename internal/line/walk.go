@@ -200,7 +200,14 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 // try makes the attempt on one line and counts how it went. over tells that
 // the walk has ended, with what Try returns.
 func (w *walk) try(ctx context.Context, a *Attempt, attempt func(ctx context.Context, a *Attempt) error) (over bool, err error) {
+	returned := false
+	defer func() {
+		if !returned { // it panicked
+			a.End()
+		}
+	}()
 	err = attempt(ctx, a)
+	returned = true
 	if err != nil || a.body == nil {
 		a.End()
 	}

@@ -158,6 +158,51 @@ func TestADeadLineCostsNothing(t *testing.T) {
 	})
 }
 
+// TestAPanicGivesThePlaceBack: what an attempt has taken of its line is given back
+// however it ends, so that a half-open line is not left to an attempt that is gone.
+func TestAPanicGivesThePlaceBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot(1, spec("a"))
+		var p site
+		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); l.Run(ctx) }()
+		p.set("a", down())
+		for range 5 {
+			_, _ = ask(l, request(s))
+		}
+		p.set("a", nil)
+		time.Sleep(40 * time.Second)
+		if got := l.Statuses()[0]; got.State != "half_open" {
+			t.Fatalf("%+v", got)
+		}
+		p.heard()
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was swallowed")
+				}
+			}()
+			_, _ = l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { panic("a defect") })
+		}()
+		if got := l.Statuses()[0]; got.InFlight != 0 {
+			t.Errorf("%d in flight", got.InFlight)
+		}
+		for range 3 {
+			if _, err := ask(l, request(s)); err != nil {
+				t.Errorf("the line is left to nobody: %v", err)
+			}
+		}
+		if got := p.heard(); got != "a a a" {
+			t.Errorf("calls %s", got)
+		}
+		cancel()
+		<-done
+	})
+}
+
 // TestEveryKindOfOutage ends in the right refusal, with nothing sent, and a
 // missing model leaves the line to others.
 func TestEveryKindOfOutage(t *testing.T) {
