@@ -3,6 +3,7 @@ package job
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -70,6 +71,46 @@ func TestTwins(t *testing.T) {
 	t.Run("two nodes", func(t *testing.T) {
 		t.Parallel()
 		test(t, storetest.PostgreSQL(t), 2)
+	})
+}
+
+// TestTwinThatLeaves: a submission that waits for its twin ends with its client, and
+// nothing is held or made for it.
+func TestTwinThatLeaves(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		n := h.still()
+		s := h.submission(n, "easel-1", 1)
+		s.OnceKey, s.Fingerprint = "k", []byte("the same")
+		twin, err := n.jobs.submitting.lock(t.Context(), s.Account+" "+s.OnceKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		answer := make(chan error, 1)
+		go func() {
+			_, err := n.jobs.Submit(ctx, s)
+			answer <- err
+		}()
+		leave()
+		select {
+		case err := <-answer:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("it waits for its twin although its client has left")
+		}
+		if jobs, running, holds := h.rows(); jobs+running+holds != 0 {
+			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
+		}
+		twin()
+		if len(n.jobs.submitting.held) > 0 {
+			t.Errorf("%d keys are remembered", len(n.jobs.submitting.held))
+		}
+		h.twins("k", n)
+		h.audit(0)
 	})
 }
 

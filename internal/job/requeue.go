@@ -37,7 +37,11 @@ type Anew struct {
 func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, replayed bool, err error) {
 	if o.Once != nil {
 		// Twins on this node come one after the other, as with submissions.
-		defer j.submitting.lock("requeue " + o.Once.Key)()
+		unlock, waited := j.submitting.lock(ctx, "requeue "+o.Once.Key)
+		if waited != nil {
+			return nil, false, away(waited)
+		}
+		defer unlock()
 		err = j.opts.DB.Update(ctx, func(tx *store.Tx) error {
 			answer, err = repeat.AnswerTx(tx, *o.Once)
 			return err

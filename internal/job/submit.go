@@ -61,7 +61,11 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	if s.OnceKey != "" {
 		// Twins on this node come one after the other, so that the second finds
 		// the first; on other nodes the account's lock does it.
-		defer j.submitting.lock(s.Account + " " + s.OnceKey)()
+		unlock, err := j.submitting.lock(ctx, s.Account+" "+s.OnceKey)
+		if err != nil {
+			return nil, j.left(ctx, s, err)
+		}
+		defer unlock()
 	}
 	a := &admission{jobs: j, rec: s.record(), once: s.OnceKey, fingerprint: fingerprint(s.Fingerprint)}
 	// The job is either there or not, whoever waits for the answer.
@@ -82,6 +86,18 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	j.metrics.submitted(a.rec.Kind)
 	j.rouse()
 	return a.rec.Submitted(), nil
+}
+
+// left ends a submission whose client has left while a twin was before it. Those
+// that come back with their key again and again, while no commit is answered, must
+// not wait behind all that they have given up.
+func (j *Jobs) left(ctx context.Context, s Submission, err error) error {
+	j.discard(ctx, s)
+	j.opts.Ledger.Refused(ledger.Refusal{
+		Request: s.Request, Account: s.Account, Key: s.Key, Model: s.Model.ID, Endpoint: s.Endpoint,
+		Status: ledger.StatusClosed, Code: string(fault.ClientClosed), Received: s.Received, Duration: j.opts.Now().Sub(s.Received),
+	})
+	return away(fmt.Errorf("wait for a submission with the same Idempotency-Key: %w", err))
 }
 
 // Admissible returns the error that Submit's admission would give now, nil if it
