@@ -55,6 +55,7 @@ func TestPartitions(t *testing.T) {
 		{"a job's steps", lostSteps},
 		{"a job's take-over", lostTakeover},
 		{"an idle node's return", idleReturn},
+		{"a stream's node returns", cutStream},
 		{"network frozen", func(t *testing.T, binary string) { stoppedNode(t, binary, (*node).freeze, (*node).thaw) }},
 	}
 	// They mostly wait, but each has processes of its own: a few at a time.
@@ -262,5 +263,27 @@ func stoppedNode(t *testing.T, binary string, stop, resume func(*node)) {
 	for _, k := range []*chatCall{<-streamed, <-whole} {
 		t.Logf("%s", k)
 	}
+	c.check()
+}
+
+// cutStream: a node that was declared dead while it streamed, and comes back, ends
+// its streams by itself, though their providers would go on.
+func cutStream(t *testing.T, binary string) {
+	c, first, _ := twoNodes(t, binary)
+	a := c.chatter()
+	streamed := a.begin(first, true, fateSteps)
+	for range 3 { // the role and a piece of text are under way
+		c.steps <- struct{}{}
+	}
+	scene.Eventually(t, "the stream runs", func() bool { return len(c.provider.Requests()) == 1 })
+	first.freeze()
+	c.dies(first)
+	first.thaw()
+	scene.Eventually(t, "the stream ends, and its provider is left", func() bool { return len(streamed) > 0 && c.provider.Left() > 0 })
+	k := <-streamed
+	if t.Logf("%s", k); k.saw() == sawComplete {
+		t.Error("the answer looks complete")
+	}
+	close(c.steps)
 	c.check()
 }
