@@ -410,7 +410,8 @@ func TestAPanicGivesTheHoldBack(t *testing.T) {
 }
 
 // TestLongAnswersOfSlowClients: a client that goes on reading gets all of what it
-// has paid for, however long that is in one piece.
+// has paid for, however long that is in one piece; one that hardly does is cut, since
+// it would keep the memory of others.
 func TestLongAnswersOfSlowClients(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 6<<20)
@@ -434,6 +435,15 @@ func TestLongAnswersOfSlowClients(t *testing.T) {
 				tr.want(ledger.Billed, costUsage, 200, "")
 				if got := tr.client.body(); !strings.Contains(got, long) || !strings.Contains(got, `"stop"`) {
 					t.Errorf("the client got %d bytes", len(got))
+				}
+			})
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTrial(t, test.made)
+				tr.client.onWrite = func(size int) { time.Sleep(time.Duration(size) * time.Second / 10_000) }
+				began := time.Now()
+				tr.run(test.ask)
+				if took, got := time.Since(began), len(tr.client.body()); took > 2*time.Minute || got > 1<<20 {
+					t.Errorf("the client was given %s, and got %d bytes", took, got)
 				}
 			})
 		})

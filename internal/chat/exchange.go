@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -208,20 +209,26 @@ func (x *exchange) begin(contentType string) {
 	x.w.WriteHeader(http.StatusOK)
 }
 
-// writeShare is how much a client has to take within the time for a write. What is
-// longer is written in shares, each with its own time, as it is for other answers.
-const writeShare = 256 << 10
+// A client has to take a share of what is written within the time for a write, and all of
+// it at a rate: an answer's memory is the node's, and not its own.
+const (
+	writeShare = 256 << 10
+	writeRate  = 32 << 10 // bytes a second, after the time for one write
+)
 
-// write hands bytes to the connection.
+// write hands bytes to the connection: what is longer than a share in shares, each with
+// its own time, as it is for other answers.
 func (x *exchange) write(p []byte) error {
-	for {
-		share := p[:min(len(p), writeShare)]
-		x.extend()
-		if _, err := x.w.Write(share); err != nil {
-			return err
+	began := x.opts.Now()
+	for sent := 0; ; {
+		if x.opts.Now().Sub(began) > x.opts.WriteTimeout+time.Duration(sent)*time.Second/writeRate {
+			return os.ErrDeadlineExceeded
 		}
-		if p = p[len(share):]; len(p) == 0 {
-			return nil
+		share := p[sent:min(len(p), sent+writeShare)]
+		x.extend()
+		n, err := x.w.Write(share)
+		if sent += n; err != nil || sent == len(p) {
+			return err
 		}
 	}
 }

@@ -175,7 +175,11 @@ func (s *shell) start(term *terminal, st step) error {
 func (s *shell) wait(term *terminal, st step) (wrong string) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	late := time.After(s.patience)
+	patience := s.patience
+	if st.hidden { // it may build what a reader has already
+		patience *= 3
+	}
+	late := time.After(patience)
 	answered := 0 // the output up to the last question that was
 	for {
 		output, ended, code := term.written()
@@ -197,7 +201,7 @@ func (s *shell) wait(term *terminal, st step) (wrong string) {
 			if ended {
 				return wrong
 			}
-			return fmt.Sprintf("it has not ended after %v", s.patience)
+			return fmt.Sprintf("it has not ended after %v", patience)
 		}
 	}
 }
