@@ -28,7 +28,6 @@ import (
 	"tollgate/internal/app/door"
 	"tollgate/internal/app/metrics"
 	"tollgate/internal/app/reading"
-	"tollgate/internal/app/variable"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
@@ -419,7 +418,7 @@ func (a *App) remark(s *catalog.Snapshot) {
 	for _, l := range s.AllLines() {
 		lines = append(lines, l.LineSpec)
 	}
-	for _, words := range variable.Unread(a.settings.Unknown, variables(), lines) {
+	for _, words := range unreadVariables(a.settings.Unknown, variables(), lines) {
 		a.log.Warn("nothing reads a variable: " + words)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/app/access"
-	"tollgate/internal/app/variable"
 	"tollgate/internal/catalog"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger/audit"
@@ -51,7 +50,7 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 	for _, w := range catalog.Unusable(doc, Providers(), how.Lookup) {
 		tell(out.Err, "warning: %s, as far as this command sees\n", w)
 	}
-	for _, words := range variable.Unread(s.Unknown, variables(), doc.Lines) {
+	for _, words := range unreadVariables(s.Unknown, variables(), doc.Lines) {
 		tell(out.Err, "warning: %s\n", words)
 	}
 	db, err := OpenDatabase(ctx, s, !dryRun)

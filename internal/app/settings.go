@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"tollgate/internal/app/variable"
 )
 
 // Settings is everything an operator can set for one process. Values are
@@ -71,7 +69,7 @@ type Setting struct {
 func (s Setting) Flag() string { return strings.ReplaceAll(s.Key, "_", "-") }
 
 // Env returns the environment variable of the setting.
-func (s Setting) Env() string { return variable.Prefix + strings.ToUpper(s.Key) }
+func (s Setting) Env() string { return envPrefix + strings.ToUpper(s.Key) }
 
 // AllSettings returns every setting, in the order of the documents. Each secret has
 // one beside it that names its file.

@@ -13,7 +13,6 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"tollgate/internal/app/access"
-	"tollgate/internal/app/variable"
 )
 
 // ConfigEnv names the settings file when no flag does.
@@ -49,7 +48,7 @@ func ReadSettings(src Sources) (*Settings, error) {
 		return nil, err
 	}
 	settings := new(Settings)
-	if settings.Unknown, err = variable.Unknown(src.Names, src.Lookup, variables()); err != nil {
+	if settings.Unknown, err = unknownVariables(src.Names, src.Lookup, variables()); err != nil {
 		return nil, err
 	}
 	for _, s := range AllSettings() {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"tollgate/internal/app/variable"
 	"tollgate/internal/catalog"
 	"tollgate/internal/store/storetest"
 )
@@ -105,7 +104,7 @@ func TestVariablesThatNothingReads(t *testing.T) {
 		"TOLLGATE_METRICS is no setting, and no line of the catalog refers to it; did you mean TOLLGATE_METRICS_LISTEN?",
 		"TOLLGATE_TOKEN is no setting, and no line of the catalog refers to it",
 	}
-	if said := variable.Unread(s.Unknown, variables(), lines); !slices.Equal(said, want) {
+	if said := unreadVariables(s.Unknown, variables(), lines); !slices.Equal(said, want) {
 		t.Errorf("%q\nwant %q", said, want)
 	}
 	set = map[string]string{"TOLLGATE_PORT": "8080"}

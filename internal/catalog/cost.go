@@ -138,8 +138,8 @@ func (c *Cost) put(n *tree.Value) {
 }
 
 // costOf is what the provider takes for a model.
-func (l *Line) costOf(m *Model) Cost {
-	if c, ok := l.Costs.Models[m.ID]; ok {
+func (l *Line) costOf(model string) Cost {
+	if c, ok := l.Costs.Models[model]; ok {
 		return c
 	}
 	return l.Costs.All
@@ -147,10 +147,7 @@ func (l *Line) costOf(m *Model) Cost {
 
 // KnowsCost tells whether the catalog says what the line's provider takes for a model.
 func (l *Line) KnowsCost(model string) bool {
-	c, ok := l.Costs.Models[model]
-	if !ok {
-		c = l.Costs.All
-	}
+	c := l.costOf(model)
 	return !c.none()
 }
 
@@ -160,7 +157,7 @@ func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 	if u.HasCost {
 		return money.Amount(u.CostNano), true
 	}
-	rates := l.costOf(m).Rates
+	rates := l.costOf(m.ID).Rates
 	if rates == nil || u.Prompt <= 0 && u.Completion <= 0 {
 		return 0, false
 	}
@@ -171,7 +168,7 @@ func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 
 // PlanCost is Cost for what was delivered of an image or video job.
 func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) {
-	c := l.costOf(m)
+	c := l.costOf(m.ID)
 	each, ok := c.Tiers[p.Tier]
 	if !ok && c.Each != nil {
 		each, ok = *c.Each, true

@@ -1,33 +1,30 @@
-// Package variable owns what is said of variables of the environment that begin as those
-// of settings do, and are none. Invariant: no value is in what it says.
-package variable
+package app
 
 import (
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"tollgate/internal/catalog"
 )
 
-// Prefix begins the variables of settings.
-const Prefix = "TOLLGATE_"
+// envPrefix begins the variables of settings.
+const envPrefix = "TOLLGATE_"
 
 // kubernetes matches the variables that it sets for services whose names begin with ours.
-var kubernetes = regexp.MustCompile(`^` + Prefix +
+var kubernetes = regexp.MustCompile(`^` + envPrefix +
 	`(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// Unknown returns the variables of an environment that begin as those of settings do,
+// unknownVariables returns the variables of an environment that begin as those of settings do,
 // which are known, and are none. One that is nearly a setting's is an error. One that is
 // far from all of them may be somebody else's, since a catalog refers to it or a tool
-// reads it, so that it is warned of where nobody does: see Unread. What Kubernetes sets
+// reads it, so that it is warned of where nobody does: see unreadVariables. What Kubernetes sets
 // for a service of our name is not among them.
-func Unknown(names []string, lookup func(name string) (string, bool), known []string) (unknown []string, err error) {
+func unknownVariables(names []string, lookup func(name string) (string, bool), known []string) (unknown []string, err error) {
 	for _, name := range names {
 		value, _ := lookup(name)
-		if value == "" || !strings.HasPrefix(name, Prefix) || slices.Contains(known, name) {
+		if value == "" || !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) {
 			continue
 		}
 		for _, meant := range known {
@@ -35,7 +32,7 @@ func Unknown(names []string, lookup func(name string) (string, bool), known []st
 				return nil, fmt.Errorf("%s: unknown; did you mean %s?", oneLine(name), meant)
 			}
 		}
-		if !kubernetes.MatchString(name) && !(name == Prefix+"PORT" && strings.Contains(value, "://")) {
+		if !kubernetes.MatchString(name) && !(name == envPrefix+"PORT" && strings.Contains(value, "://")) {
 			unknown = append(unknown, name)
 		}
 	}
@@ -43,8 +40,8 @@ func Unknown(names []string, lookup func(name string) (string, bool), known []st
 	return unknown, nil
 }
 
-// Unread says of each unknown variable to which no line refers that nothing reads it.
-func Unread(unknown, known []string, lines []catalog.LineSpec) (said []string) {
+// unreadVariables says of each unknown variable to which no line refers that nothing reads it.
+func unreadVariables(unknown, known []string, lines []catalog.LineSpec) (said []string) {
 	for _, name := range unknown {
 		if slices.ContainsFunc(lines, func(l catalog.LineSpec) bool { return refers(&l, name) }) {
 			continue
@@ -72,16 +69,6 @@ func refers(l *catalog.LineSpec, name string) bool {
 	return in(l.APIKey) || slices.ContainsFunc(l.APIKeys, in)
 }
 
-// oneLine takes control characters out of a name, which is anybody's to choose.
-func oneLine(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, name)
-}
-
 // Bounds of what counts as a slip of the pen.
 const (
 	mostSlips    = 2
@@ -91,7 +78,7 @@ const (
 // isSlip tells whether a variable is another's name with a few letters wrong, missing,
 // too many, or in the place of their neighbours.
 func isSlip(name, meant string) bool {
-	name, meant = strings.TrimPrefix(name, Prefix), strings.TrimPrefix(meant, Prefix)
+	name, meant = strings.TrimPrefix(name, envPrefix), strings.TrimPrefix(meant, envPrefix)
 	if len(name) > len(meant)+mostSlips { // and perhaps very long
 		return false
 	}
