@@ -114,12 +114,9 @@ func played(t *testing.T, play func(t *testing.T, v *vendor, l *line.Lines, s *c
 		s := twoForms(1, lines...)
 		v := &vendor{answer: func(string, string, chatcall.Call) *upstream.Failure { return nil }}
 		l := line.New(line.Options{Open: v.open, Current: func() *catalog.Snapshot { return s }})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); l.Run(ctx) }()
+		stop := keepUp(t, l)
 		play(t, v, l, s)
-		cancel()
-		<-done
+		stop()
 	})
 }
 

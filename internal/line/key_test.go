@@ -143,12 +143,9 @@ func rotating(t *testing.T, play func(t *testing.T, o *office, l *line.Lines, s 
 		var o office
 		var log bytes.Buffer
 		l := line.New(line.Options{Open: o.open, Current: func() *catalog.Snapshot { return s }, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); l.Run(ctx) }()
+		stop := keepUp(t, l)
 		play(t, &o, l, s, &log)
-		cancel()
-		<-done
+		stop()
 		for _, secret := range []string{newKey, oldKey} {
 			if strings.Contains(log.String(), secret) {
 				t.Errorf("the log has a key: %s", log.String())

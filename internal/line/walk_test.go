@@ -98,6 +98,17 @@ func noKey() *upstream.Failure {
 	return upstream.Classify(401, "", []byte(`{"error":{"message":"no","code":"invalid_api_key"}}`), nil)
 }
 
+// keepUp runs the upkeep of lines until stop has returned.
+func keepUp(t *testing.T, l *line.Lines) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); l.Run(ctx) }()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 // TestADeadLineCostsNothing: after five failures no request meets the line;
 // the gateway's own probe finds out when it is back.
 func TestADeadLineCostsNothing(t *testing.T) {
@@ -108,9 +119,7 @@ func TestADeadLineCostsNothing(t *testing.T) {
 		s := snapshot(1, a, b)
 		var p site
 		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); l.Run(ctx) }()
+		stop := keepUp(t, l)
 
 		p.set("a", down())
 		for range 5 {
@@ -153,8 +162,7 @@ func TestADeadLineCostsNothing(t *testing.T) {
 		if got := p.heard(); got != "a a a" || l.Statuses()[0].State != "in_service" {
 			t.Errorf("calls %s, state %s", got, l.Statuses()[0].State)
 		}
-		cancel()
-		<-done
+		stop()
 	})
 }
 
@@ -166,9 +174,7 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		s := snapshot(1, spec("a"))
 		var p site
 		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); l.Run(ctx) }()
+		stop := keepUp(t, l)
 		p.set("a", down())
 		for range 5 {
 			_, _ = ask(l, request(s))
@@ -198,8 +204,7 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		if got := p.heard(); got != "a a a" {
 			t.Errorf("calls %s", got)
 		}
-		cancel()
-		<-done
+		stop()
 	})
 }
 
@@ -211,9 +216,7 @@ func TestEveryKindOfOutage(t *testing.T) {
 		s := snapshot(1, spec("a"))
 		var p site
 		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); l.Run(ctx) }()
+		stop := keepUp(t, l)
 		for _, tt := range []struct {
 			failure *upstream.Failure
 			skipped string
@@ -246,8 +249,7 @@ func TestEveryKindOfOutage(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		}
-		cancel()
-		<-done
+		stop()
 	})
 }
 
@@ -261,11 +263,9 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 		s := snapshot(1, a, b)
 		var p site
 		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); l.Run(ctx) }()
+		stop := keepUp(t, l)
 		hostile := func(status int) {
-			_, err := l.Try(ctx, request(s), func(ctx context.Context, on *line.Attempt) error {
+			_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
 				if on.Line.ID == "a" {
 					return upstream.Classify(status, "", nil, nil)
 				}
@@ -288,8 +288,7 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 		if got := l.Statuses()[0]; got.State != "credentials_out" || p.heard() != "a:probe" {
 			t.Errorf("after a 401 of the probe's too: %+v", got)
 		}
-		cancel()
-		<-done
+		stop()
 	})
 }
 
