@@ -1,8 +1,8 @@
 # Takes the place of vendors: a second tollgate with the sandbox behind the models that
 # guides use. Sets VENDOR, its address, and VENDOR_KEY; `vendor FILE...` puts it into
 # catalogs in place of the vendors' addresses, vendor_key and vendor_withdraw are keys.
-mkdir -p "$TMPDIR/vendor"
-sed 's/^ *|//' >"$TMPDIR/vendor/catalog.yaml" <<'END'
+. "$TREE/internal/gatewaytest/guides/testdata/gateway.sh"
+gateway vendor <<'END'
   |models:
   |  - {id: gpt-6-sol, kind: chat, forms: [chat, responses], context_window: 128000, max_output_tokens: 16384, price: {input: 2, output: 10}}
   |  - {id: claude-opus-5-5, kind: chat, forms: [messages], context_window: 128000, max_output_tokens: 16384, price: {input: 4, output: 20}}
@@ -12,13 +12,8 @@ sed 's/^ *|//' >"$TMPDIR/vendor/catalog.yaml" <<'END'
   |    provider: sandbox
   |    models: {gpt-6-sol: sandbox-chat, claude-opus-5-5: sandbox-messages, mistral-large-4: sandbox-chat}
 END
-(cd "$TMPDIR/vendor" && exec env -u TOLLGATE_LISTEN tollgate serve --no-demo --catalog catalog.yaml --listen 127.0.0.1:0 >log 2>&1) &
-until VENDOR=$(sed -n 's/^listening on //p' "$TMPDIR/vendor/log" 2>/dev/null) && [ -n "$VENDOR" ]; do sleep 0.05; done
-vendor_account=$(cd "$TMPDIR/vendor" && tollgate account create --name vendor | grep -o 'acct_[a-z0-9]*' | head -n 1)
-(cd "$TMPDIR/vendor" && tollgate account credit "$vendor_account" 100 >/dev/null)
-vendor_key() { # makes another key and prints it
-  (cd "$TMPDIR/vendor" && tollgate key create "$vendor_account" --json) | grep -o '"sk-[A-Za-z0-9]*"' | tr -d '"'
-}
+VENDOR=$STARTED vendor_account=$CUSTOMER
+vendor_key() { gateway_key vendor "$vendor_account"; } # makes another key and prints it
 vendor_withdraw() { # a key is refused from now on
   (cd "$TMPDIR/vendor" && id=$(tollgate key list "$vendor_account" --json | tr -d ' \n' |
     grep -o "\"id\":\"key_[a-z0-9]*\",[^}]*\"hint\":\"${1:0:7}" | grep -o 'key_[a-z0-9]*' | tail -n 1) && tollgate key delete "$id")
