@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -251,24 +250,6 @@ func TestTestPackagesStayInTests(t *testing.T) {
 				t.Errorf("%s: product code imports %s, which is for tests alone", f.path, imported)
 			}
 		}
-	}
-}
-
-// maxArrows is how many rooms a room imports in the mean, to a tenth: those of
-// internal, without the one that puts all of them together and those of tests.
-const maxArrows = 4.2
-
-func TestArrowsStayFew(t *testing.T) {
-	t.Parallel()
-	arrows, counted := 0, 0
-	for room, allowed := range rooms {
-		if strings.HasPrefix(room, "internal/") && !slices.Contains(allowed, anything) && room != "internal/archtest" {
-			arrows, counted = arrows+len(allowed), counted+1
-		}
-	}
-	if mean := float64(arrows) / float64(counted); math.Round(mean*10)/10 > maxArrows {
-		t.Errorf("%d arrows of %d rooms are %.2f a room, and may be %.1f: let a room be given what it needs of another, or share a room",
-			arrows, counted, mean, maxArrows)
 	}
 }
 
