@@ -72,6 +72,20 @@ func (x *exchange) spent(s *stream) upstream.TokenCounts {
 	return upstream.TokensOf(x.usage(u, known || !s.token, s.meter.Completion))
 }
 
+// structuralTokens is the largest completion that a vendor counts for an answer
+// without content: streams of the messages form begin with a count of a few.
+const structuralTokens = 16
+
+// billable returns the usage to charge. A refusal before any output is free:
+// vendors do not bill one (Anthropic) or count its prompt alone, and the client
+// got nothing. Tokens that were counted beside the refused answer stay charged.
+func billable(u wire.Usage, filtered, output bool) wire.Usage {
+	if !filtered || output || u.Completion > structuralTokens || len(u.ToolCalls) > 0 {
+		return u
+	}
+	return wire.Usage{CostNano: u.CostNano, HasCost: u.HasCost}
+}
+
 // waste notes what the answer used that has begun and that nobody got. It is
 // not charged, so the request's own tokens do not contain it.
 func (x *exchange) waste(t upstream.TokenCounts) {

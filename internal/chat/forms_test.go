@@ -22,6 +22,20 @@ import (
 // formSnapshot is a catalog with a model of all forms on one line of one form.
 func formSnapshot(t testing.TB, on wire.Form) *catalog.Snapshot {
 	t.Helper()
+	return snapshotOf(t, on, "")
+}
+
+// twoLines is formSnapshot with a second line behind the first.
+func twoLines(t testing.TB, on wire.Form) *catalog.Snapshot {
+	t.Helper()
+	return snapshotOf(t, on, `  - {id: second, provider: script, priority: 2, models: {swift-1: vendor-model}, `+
+		`timeouts: {first_token: 10s, idle: 20s, total: 30s}}
+`)
+}
+
+// snapshotOf is formSnapshot with further lines.
+func snapshotOf(t testing.TB, on wire.Form, lines string) *catalog.Snapshot {
+	t.Helper()
 	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{on}}}
 	doc, _, err := catalog.Parse([]byte(`
 models:
@@ -29,7 +43,7 @@ models:
 		`default_output_tokens: 100, price: {input: 1, output: 10}}
 lines:
   - {id: only, provider: script, models: {swift-1: vendor-model}, timeouts: {first_token: 10s, idle: 20s, total: 30s}}
-`), providers)
+`+lines), providers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -309,7 +309,7 @@ func (x *exchange) complete() error {
 		return x.left()
 	}
 	x.run.close()
-	u := x.produced()
+	u := billable(x.produced(), s.meter.Filtered(), s.token)
 	s.out = s.writer.End(s.out, u)
 	if !x.begun {
 		if err := x.settleFirst(u); err != nil {

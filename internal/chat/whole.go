@@ -137,7 +137,8 @@ func (x *exchange) deliver() error {
 		return x.fail(x.client.Err())
 	}
 	x.run.close()
-	u := x.usage(reported, known, x.whole.Completion)
+	judged := x.whole.Judged()
+	u := billable(x.usage(reported, known, x.whole.Completion), judged.Filtered, judged.Content || judged.Reasoning)
 	pieces, err := x.pair.Render(x.whole.Answer, x.whole.raw, u)
 	if err != nil {
 		f := upstream.Fail(fault.UpstreamUnavailable, err)

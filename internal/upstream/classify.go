@@ -87,7 +87,7 @@ func (s Source) classifyNotice(status int, n notice) *Failure {
 			return unproven(HealthModel)
 		}
 	case http.StatusServiceUnavailable:
-		if reason == reasonBusy || strings.Contains(strings.ToLower(n.message), "overloaded") {
+		if reason == reasonBusy || reason == reasonCapacity || strings.Contains(strings.ToLower(n.message), "overloaded") {
 			return Fail(fault.UpstreamBusy, nil)
 		}
 	}
@@ -221,6 +221,8 @@ func classifyReason(r reason) *Failure {
 		return Fail(fault.ContentFilter, nil)
 	case reasonBusy:
 		return Fail(fault.UpstreamBusy, nil)
+	case reasonCapacity: // a request may repeat the words, so they cool no line
+		return &Failure{Code: fault.UpstreamBusy, Health: HealthFail, Unproven: true}
 	case reasonTimeout:
 		return Fail(fault.UpstreamTimeout, nil)
 	case reasonDown:

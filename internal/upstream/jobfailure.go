@@ -154,8 +154,10 @@ func Ended(kind, code, message string) *JobFailure {
 	switch reason := (Source{}).reasonOf(n); reason {
 	case reasonFilter, reasonOutput:
 		return moderated(kind, n.code, n.message, f)
-	case reasonBusy:
-		f.Health = HealthCool
+	case reasonBusy, reasonCapacity:
+		if reason == reasonBusy {
+			f.Health = HealthCool
+		}
 		return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLater}
 	case reasonAccount, reasonAccountWords:
 		f.Health, f.Unproven = HealthCredential, reason == reasonAccountWords

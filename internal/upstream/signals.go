@@ -19,6 +19,7 @@ const (
 	reasonRequest             // the request is at fault
 	reasonDown                // as reasonServer, whatever the status says
 	reasonDear                // what is left on our account does not cover this request's limit
+	reasonCapacity            // overloaded, in words that a request could repeat
 )
 
 // reasonOf finds the reason that a notice names. Names decide; wordings only
@@ -48,6 +49,12 @@ func (s Source) reasonOf(n notice) reason {
 	}
 	if said != reasonNone {
 		return said
+	}
+	switch best {
+	case reasonNone, reasonServer, reasonRequest:
+		if s.isAtCapacity(n) {
+			return reasonCapacity
+		}
 	}
 	return best
 }

@@ -1,0 +1,58 @@
+package upstream
+
+import "strings"
+
+// Some vendors report an overload as an error of the client: status 400, type
+// invalid_request_error and no name of its own. Only the sentence then says
+// that another line may serve the request. The sentences below are from OpenAI
+// ("Selected model is at capacity. Please try a different model."), Google
+// ("No capacity available for model …", "This model is currently experiencing
+// high demand."), xAI ("The model is at capacity and currently cannot serve
+// this request."), DeepSeek ("Service is too busy."), Anthropic ("Overloaded"),
+// MiniMax ("The server cluster is currently under high load."), Groq ("… is
+// currently over capacity."), Alibaba ("… due to system capacity limits.") and
+// Zhipu.
+var (
+	// capacityPhrases say that somebody has no room for more requests.
+	capacityPhrases = [...]string{"at capacity", "at full capacity", "at maximum capacity", "over capacity", "out of capacity", "no capacity",
+		"insufficient capacity", "not enough capacity", "capacity limits", "capacity is exhausted", "capacity exceeded",
+		"overloaded", "high demand", "high load", "heavy load", "high traffic", "too busy", "currently busy", "is busy", "访问量过大"}
+	// capacitySubjects name who may lack the room.
+	capacitySubjects = [...]string{"model", "server", "engine", "service", "system", "cluster", "deployment", "backend", "provider",
+		"inference", "gpu", "we are", "模型"}
+	// requestWords name a part of a request: such a sentence is about that part.
+	requestWords = [...]string{"parameter", "field", "property", "argument", "value", "invalid", "unsupported", "not supported", "unknown",
+		"unrecognized", "must ", "should ", "expected", "required", "token", "context", "prompt", "input", "message", "content",
+		"image", "file", "tool", "function", "schema", "name", "metadata", "not permitted", "not allowed", "does not match", "is not one of"}
+)
+
+// contractions spells out contractions, whose apostrophes are no quotation marks.
+var contractions = strings.NewReplacer("e're ", "e are ", "e\u2019re ", "e are ", "n't ", " not ")
+
+// longestCapacitySentence bounds a vendor's sentence about its capacity. A
+// longer one may repeat what the client wrote.
+const longestCapacitySentence = 160
+
+// isAtCapacity reports whether the words of a notice say that the provider, and
+// not the request, is the reason. A request's own words may stand in a notice:
+// quoted text, a path before a colon and a sentence about a part of the request
+// do not count.
+func (s Source) isAtCapacity(n notice) bool {
+	if n.param != "" && n.param != "model" {
+		return false
+	}
+	first, _, _ := strings.Cut(unquote(contractions.Replace(n.message)), ". ")
+	first = strings.TrimRight(strings.TrimSpace(first), ".!")
+	switch {
+	case first == "" || len(first) > longestCapacitySentence || strings.Contains(first, ": "):
+		return false
+	case first == "overloaded":
+		return true
+	case !mentions(first, capacityPhrases[:]):
+		return false
+	}
+	if model := strings.ToLower(s.Model); model != "" && strings.Contains(first, model) {
+		first = strings.ReplaceAll(first, model, "model")
+	}
+	return mentions(first, capacitySubjects[:]) && !mentions(first, requestWords[:])
+}
