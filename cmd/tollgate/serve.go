@@ -97,15 +97,17 @@ func (c catalogCommand) Run(p *process) error {
 	return app.PrintCatalog(p.ctx, settings, *c.Revision, p.stdout)
 }
 
-type auditCommand struct{}
+type auditCommand struct {
+	Copy bool `help:"The database is a copy that was taken while the service ran: count the open holds of the process, do not report them."`
+}
 
 // Run proves the books.
-func (auditCommand) Run(p *process) error {
+func (c auditCommand) Run(p *process) error {
 	settings, err := p.settings()
 	if err != nil {
 		return err
 	}
-	report, err := app.Audit(p.ctx, settings)
+	report, err := app.Audit(p.ctx, settings, c.Copy)
 	if err != nil {
 		return err
 	}

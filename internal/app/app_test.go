@@ -193,7 +193,7 @@ func demoIsAlone(t *testing.T, s *Settings) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report, err := Audit(t.Context(), s); err != nil || !report.OK {
+	if report, err := Audit(t.Context(), s, false); err != nil || !report.OK {
 		t.Errorf("audit: %+v, %v", report, err)
 	}
 }

@@ -207,14 +207,19 @@ func PrintHistory(ctx context.Context, s *Settings, w io.Writer) error {
 	})
 }
 
-// Audit recomputes the books of the settings' database.
-func Audit(ctx context.Context, s *Settings) (report audit.Findings, err error) {
+// Audit recomputes the books of the settings' database. If copied is true, the database
+// is a copy that was taken while the service ran.
+func Audit(ctx context.Context, s *Settings, copied bool) (report audit.Findings, err error) {
 	db, err := OpenDatabase(ctx, s, false)
 	if err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return audit.Run(ctx, db, audit.NobodyServes(db.Served), account.AuditTx, proof.Check(s.JobRetention))
+	checks := []audit.Check{audit.NobodyServes(db.Served), account.AuditTx, proof.Check(s.JobRetention)}
+	if copied {
+		checks = append(checks, audit.AsCopy)
+	}
+	return audit.Run(ctx, db, checks...)
 }
 
 // view reads one snapshot of the settings' database.

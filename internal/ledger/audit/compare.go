@@ -27,6 +27,9 @@ func (b *Books) compareHolds() error {
 		switch {
 		case !nodes.Knows(h.epoch):
 			at.What = "an open hold is of a node that is not known"
+		case b.copied:
+			b.Checked(leftHolds, 1)
+			continue
 		case !nodes.Lives(h.epoch):
 			at.What = "an open hold is of a node that is dead; the next sweep ends it"
 		case b.unserved:
