@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 )
@@ -34,4 +35,24 @@ func (c *lineResume) Run(p *process) error {
 // noLine says that there is no such line, and which command lists those that there are.
 func noLine(id string) error {
 	return fmt.Errorf("there is no line %q in the current catalog: `tollgate line list` lists its lines (not_found)", id)
+}
+
+// writeModelStates writes the models of listed lines that are not in service, with their
+// causes.
+func writeModelStates(w io.Writer, lines []object, width int) {
+	var out []object
+	for _, l := range lines {
+		states, _ := rowsOf(l.get("model_states"))
+		for _, s := range states {
+			if s.get("state") != "in_service" {
+				out = append(out, append(object{{"line", l.get("id")}}, s...))
+			}
+		}
+	}
+	if len(out) == 0 {
+		writeLine(w, "\nEvery model is in service on its lines.")
+		return
+	}
+	writeLine(w, "\nModels that are not in service on a line, or not in a form:")
+	table{names: []string{"line", "model", "state", "form", "tools", "since", "until"}, width: width, causes: true}.write(w, out)
 }

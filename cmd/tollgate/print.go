@@ -30,6 +30,8 @@ type view struct {
 	short []string // of a table, what matters most first: the others go where a terminal is narrow
 	long  []string // of CSV; whatever else there is follows
 	none  string   // what an empty list means; empty: it needs no word
+	// below, if not nil, writes what follows the table of a list.
+	below func(w io.Writer, rows []object, width int)
 }
 
 // print writes an answer in the format that was asked for.
@@ -159,6 +161,9 @@ func writeList(w io.Writer, o object, v view, width int) {
 	}
 	if left := (table{names: names, width: width, widest: widest}).write(w, rows); left > 0 {
 		writeLine(w, fmt.Sprintf("\nNot shown for want of space: columns, %d. --json and --csv have all.", left))
+	}
+	if v.below != nil {
+		v.below(w, rows, width)
 	}
 	if more, _ := o.get("has_more").(bool); more {
 		writeLine(w, "\nThere are more: --after "+harmless(goesOn(o)))

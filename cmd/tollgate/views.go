@@ -70,7 +70,8 @@ func jobsView() view {
 func linesView() view {
 	return view{
 		short: []string{"id", "state", "in_flight", "success_rate", "first_byte_ms", "cause", "cooling_until", "provider"},
-		long: []string{"id", "provider", "state", "cooling_until", "models_out", "models_cooling", "forms_out", "in_flight",
+		below: writeModelStates,
+		long: []string{"id", "provider", "state", "cooling_until", "models_out", "models_cooling", "forms_out", "model_states", "in_flight",
 			"max_concurrent", "recent_attempts", "success_rate", "first_byte_ms", "cause", "cause_at", "models", "nodes",
 			"over_hold_usd"},
 		none: "No node has said how its lines do: none runs, or one has just started.",

@@ -61,7 +61,7 @@ func (x *exchange) rejectedDefault(on *line.Attempt, err error) error {
 		return err
 	}
 	return &upstream.Failure{
-		Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Status: f.Status, Used: f.Used, Cause: f.Cause,
+		Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Added: true, Status: f.Status, Used: f.Used, Cause: f.Cause,
 		// The message of a chat line may quote a field of the client's.
 		Unproven: on.Form == wire.FormChat && f.Passed.Param == "",
 	}

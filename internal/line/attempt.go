@@ -112,29 +112,23 @@ func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
 	a.nextKey = a.turn.failed(f)
 	a.entry.stats.metrics.failed(f)
 	if a.origin.Job {
-		a.lines.tell(a.Line.ID, a.entry.stats.Failed(now, a.origin, unprobed(f)))
-		return
+		f = unprobedJob(f)
 	}
-	a.judged(now, a.entry.stats.Failed(now, a.origin, f), f)
+	a.judged(a.entry.stats.Failed(now, a.origin, f))
 }
 
-// judged tells what a failure has changed, and has what it left open probed.
-func (a *Attempt) judged(now time.Time, changes []health.Change, f *upstream.Failure) {
-	l := a.lines
-	for _, c := range changes {
-		if c.State == health.StateCircuitOpen && l.hasOthers(now, a.origin) {
-			a.entry.stats.Hasten(now, a.origin.Account)
-			l.wake()
-		}
+// judged tells what a failure has changed, and wakes the prober if a question is put.
+func (a *Attempt) judged(changes []health.Change) {
+	a.lines.tell(a.Line.ID, changes)
+	if a.entry.stats.Doubtful() {
+		a.lines.wake()
 	}
-	l.tell(a.Line.ID, changes)
-	l.doubt(f)
 }
 
-// unprobed is the failure of a job. No probe can prove what a job met: where it
+// unprobedJob is the failure of a job. No probe can prove what a job met: where it
 // is unproven that credential or model do not work, it is a failure like another
 // unproven one.
-func unprobed(f *upstream.Failure) *upstream.Failure {
+func unprobedJob(f *upstream.Failure) *upstream.Failure {
 	out := *f
 	switch f.Health {
 	case upstream.HealthCredential, upstream.HealthModel, upstream.HealthForm:
@@ -163,7 +157,7 @@ func (a *Attempt) Broke(f *upstream.Failure) {
 	s := a.entry.stats
 	s.metrics.broke(f)
 	now := a.lines.now()
-	a.judged(now, s.Broke(now, a.origin, a.number, f), f)
+	a.judged(s.Broke(now, a.origin, a.number, f))
 }
 
 // Settled counts what a request came to that the line has answered.

@@ -21,6 +21,7 @@ func (l *Lines) Count(
 	for _, c := range order(few[:0], l.eligible(r), r.Conversation) {
 		ln, t := c.entry.line, c.entry.stats
 		turn := l.turn(c.entry, "")
+		turn.request = r.Account != ""
 		_, ok := turn.key.adapter.(chatcall.TokenCounter)
 		form := speaks(c.entry, &r, "")
 		if !ok || ln.Out != "" || form == "" || t.drained.Load() {

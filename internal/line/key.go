@@ -2,6 +2,7 @@ package line
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,11 @@ import (
 const (
 	keyWait    = 5 * time.Minute
 	maxKeyWait = time.Hour
+	// A key that a request has put in doubt is probed at once. If the probe decides
+	// nothing, the next one follows after doubtWait; if the key is accepted, requests
+	// put it in doubt again after keyTrusted.
+	doubtWait  = 10 * time.Second
+	keyTrusted = time.Minute
 )
 
 // The states of a key, in alerts and in Status.
@@ -54,8 +60,9 @@ func spaced(hint string) string {
 type refusals struct {
 	any atomic.Bool // there are some
 
-	mu     sync.Mutex
-	byMark map[string]refusal
+	mu      sync.Mutex
+	byMark  map[string]refusal
+	trusted map[string]time.Time // keys that a probe found accepted, until when that holds
 }
 
 // refusal is what is held against a key.
@@ -65,12 +72,31 @@ type refusal struct {
 	cause        string
 	probing      bool
 	trial        bool // the next call is made with it, since no probe can be
+	doubted      bool // only requests have met it so far: other keys go first until a probe decides
 }
 
-// has tells whether a key is not to be used.
+// has reports whether a key is not to be used.
 func (r *refusals) has(k *lineKey) bool {
 	held, refused := r.of(k.mark)
 	return refused && !held.trial
+}
+
+// confirmed reports whether the provider refuses a key whatever the request is.
+func (r *refusals) confirmed(k *lineKey) bool {
+	held, refused := r.of(k.mark)
+	return refused && !held.trial && !held.doubted
+}
+
+// doubt has a probe decide whether the provider refuses a key; until then requests
+// use other keys. It reports whether a probe is to be made.
+func (r *refusals) doubt(k *lineKey, now time.Time, cause string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.byMark[k.mark]; known || now.Before(r.trusted[k.mark]) {
+		return false
+	}
+	r.put(k, refusal{since: now, until: now, wait: keyWait, cause: cause, doubted: true})
+	return true
 }
 
 // of returns what is held against a key.
@@ -90,7 +116,8 @@ func (r *refusals) add(k *lineKey, now time.Time, cause string) bool {
 	defer r.mu.Unlock()
 	held, known := r.byMark[k.mark]
 	switch {
-	case !known:
+	case !known || held.doubted:
+		known = false
 		held = refusal{since: now, wait: keyWait}
 	case held.probing || held.trial:
 		held.wait = min(2*held.wait, maxKeyWait)
@@ -111,24 +138,36 @@ func (r *refusals) put(k *lineKey, held refusal) {
 	r.any.Store(true)
 }
 
-// drop forgets what is held against a key; false: nothing was.
+// drop forgets what is held against a key. It reports whether the key was known to be
+// refused.
 func (r *refusals) drop(k *lineKey) bool {
 	if !r.any.Load() {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, known := r.byMark[k.mark]
+	held, known := r.byMark[k.mark]
 	delete(r.byMark, k.mark)
 	r.any.Store(len(r.byMark) > 0)
-	return known
+	return known && !held.doubted
+}
+
+// trust records that a probe found a key accepted.
+func (r *refusals) trust(k *lineKey, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.trusted == nil {
+		r.trusted = map[string]time.Time{}
+	}
+	maps.DeleteFunc(r.trusted, func(_ string, until time.Time) bool { return !now.Before(until) })
+	r.trusted[k.mark] = now.Add(keyTrusted)
 }
 
 // clear forgets all refusals.
 func (r *refusals) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byMark = nil
+	r.byMark, r.trusted = nil, nil
 	r.any.Store(false)
 }
 
@@ -159,6 +198,9 @@ func (r *refusals) unprobed(k *lineKey, now time.Time) {
 	defer r.mu.Unlock()
 	if held, refused := r.byMark[k.mark]; refused {
 		held.probing, held.until = false, now.Add(held.wait)
+		if held.doubted {
+			held.until = now.Add(doubtWait)
+		}
 		r.put(k, held)
 	}
 }

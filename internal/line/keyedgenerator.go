@@ -40,6 +40,7 @@ func (l *Lines) generatorOf(entry *routingEntry) jobcall.Generator {
 // each makes a call with one key after the other, until one is not refused.
 func (g keyedGenerator) each(w jobcall.Task, call func(with jobcall.Generator, mark string) error) error {
 	turn := g.lines.turn(g.entry, w.KeyMark)
+	turn.request = true
 	for {
 		with, ok := turn.key.adapter.(jobcall.Generator)
 		if !ok {

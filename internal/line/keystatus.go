@@ -29,7 +29,7 @@ func (e *routingEntry) keyStatuses() []KeyStatus {
 		switch {
 		case k.Why != "":
 			status.State, status.Cause = KeyMissing, k.Why
-		case refused:
+		case refused && !held.doubted:
 			status.State, status.Cause = KeyRefused, held.cause
 			status.Since, status.Until = held.since.Unix(), held.until.Unix()
 		case !used:

@@ -16,6 +16,7 @@ type keyTurn struct {
 	key     *lineKey // to be used
 	refused []refusedKey
 	all     bool // the turn began when all keys were refused: any may be asked
+	request bool // an account's request may have brought refusals about
 }
 
 // refusedKey is a key that was refused in a turn.
@@ -92,13 +93,13 @@ func (t *keyTurn) failed(f *upstream.Failure) (moved bool) {
 	t.refused = append(t.refused, refusedKey{t.key, f.Error(), f.Unproven})
 	next := t.next("")
 	if !f.Unproven {
-		t.lines.refuse(t.key, f.Error(), next != nil)
+		t.refuse(t.key, f.Error(), next != nil)
 	}
 	if next != nil {
 		t.key, f.Health = next, upstream.HealthNone
 		return true
 	}
-	f.Unproven = f.Unproven || slices.ContainsFunc(keys, func(k *lineKey) bool { return !t.entry.stats.keys.has(k) })
+	f.Unproven = f.Unproven || slices.ContainsFunc(keys, func(k *lineKey) bool { return !t.entry.stats.keys.confirmed(k) })
 	return false
 }
 
@@ -110,10 +111,22 @@ func (t *keyTurn) answered() {
 	}
 	for _, r := range t.refused {
 		if r.unproven {
-			t.lines.refuse(r.key, r.cause, true)
+			t.refuse(r.key, r.cause, true)
 		}
 	}
 	t.lines.accept(t.key)
+}
+
+// refuse holds a refusal against a key. A request may have brought the refusal about:
+// then a probe decides, where one is possible.
+func (t *keyTurn) refuse(k *lineKey, cause string, others bool) {
+	if !t.request || k.entry.stats.unprobed.Load() {
+		t.lines.refuse(k, cause, others)
+		return
+	}
+	if k.entry.stats.keys.doubt(k, t.lines.now(), cause) {
+		t.lines.wake()
+	}
 }
 
 // refuse holds against a key that its provider refuses it, and tells so the first

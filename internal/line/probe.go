@@ -67,7 +67,7 @@ func (p *prober) step(ctx context.Context) {
 			})
 		}
 		for _, ask := range due.Doubts {
-			p.probe(ctx, entry, []health.LinePart{formed(ln, ask)}, p.ask, func(asked health.LinePart, f *upstream.Failure) []health.Change {
+			p.probe(ctx, entry, p.doubted(ln, ask), p.ask, func(asked health.LinePart, f *upstream.Failure) []health.Change {
 				p.blame(ctx, entry, asked, due.Worked, f)
 				return s.Resolved(l.now(), due.Generation, ask.LinePart, asked.Form, f)
 			})
@@ -100,6 +100,15 @@ func (p *prober) blame(ctx context.Context, entry *routingEntry, asked, worked h
 		}
 	}
 	f.Health, f.Vague = upstream.HealthModel, false
+}
+
+// doubted returns what to ask for about a part in doubt. If it is no chat model, as
+// after failed jobs, the line is asked for any of its chat models.
+func (p *prober) doubted(ln *catalog.Line, ask health.Ask) []health.LinePart {
+	if m := p.lines.model(ask.Model); m == nil || m.Kind != catalog.KindChat {
+		return p.candidates(ln, health.Ask{})
+	}
+	return []health.LinePart{formed(ln, ask)}
 }
 
 // formed gives an ask for a model in any form the one to ask in: the one in which
@@ -184,8 +193,10 @@ func (p *prober) probeKeys(ctx context.Context, entry *routingEntry, asks []heal
 			switch {
 			case f == nil || f.MissesModel():
 				l.accept(k)
+				refused.trust(k, l.now())
 			case f.Health == upstream.HealthCredential:
-				refused.add(k, l.now(), f.Error())
+				others := func(other *lineKey) bool { return other.mark != k.mark && !refused.confirmed(other) }
+				l.refuse(k, f.Error(), slices.ContainsFunc(entry.keys, others))
 			default:
 				refused.unprobed(k, l.now())
 			}
@@ -270,21 +281,6 @@ func judgeProbe(ln *catalog.Line, form wire.Form, contentType string, raw []byte
 		}
 	}
 	return nil
-}
-
-// doubt lets Run probe at once what a failure has put in doubt.
-func (l *Lines) doubt(f *upstream.Failure) {
-	if f.Unproven {
-		l.wake()
-	}
-}
-
-// hasOthers tells whether accounts beside the one that asked have used a line of
-// the model lately.
-func (l *Lines) hasOthers(now time.Time, q health.Origin) bool {
-	return slices.ContainsFunc(l.newest.Load().byModel[q.Model], func(entry *routingEntry) bool {
-		return entry.stats.HasOthers(now, q.Account)
-	})
 }
 
 // wake lets Run look at once for what is to be probed.

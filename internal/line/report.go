@@ -192,6 +192,7 @@ func join(nodes []OnNode) Status {
 	out.ModelsOut = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.ModelsOut })
 	out.ModelsCooling = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.ModelsCooling })
 	out.FormsOut = partsOut(nodes, func(n *health.PartsOut) []health.PartOut { return n.FormsOut })
+	out.ModelStates = joinModelStates(nodes, out.PartsOut)
 	return out
 }
 

@@ -201,6 +201,7 @@ func TestJoin(t *testing.T) {
 			joined := Join(tt.reports)
 			states, nodes, words := []Status{}, 0, 0
 			for _, j := range joined {
+				j.Status.ModelStates = nil // see TestModelStates
 				states = append(states, j.Status)
 				nodes += len(j.Nodes)
 				for _, n := range j.Nodes {
@@ -219,6 +220,33 @@ func TestJoin(t *testing.T) {
 				t.Errorf("%d of %d words of nodes are shown", nodes, words)
 			}
 		})
+	}
+}
+
+// TestModelStates: each model has a state, of all nodes together: out where any node
+// has it out, with its cause and times.
+func TestModelStates(t *testing.T) {
+	t.Parallel()
+	states := func(parts health.PartsOut, models ...string) Status {
+		return Status{Line: "m", State: health.StateInService, PartsOut: parts, ModelStates: modelStates(models, parts)}
+	}
+	joined := Join([]Report{
+		{Epoch: "a", AtMS: 1, Statuses: []Status{states(health.PartsOut{}, "x", "y")}},
+		{Epoch: "b", AtMS: 1, Statuses: []Status{states(health.PartsOut{
+			ModelsOut:     []health.PartOut{out("y", "gone", 1, 2)},
+			ModelsCooling: []health.PartOut{out("w", "slow", 5, 6)},
+			FormsOut:      []health.PartOut{{Model: "z", Form: "chat", Cause: "no", Since: 3, Until: 4}},
+		}, "w", "x", "y", "z")}},
+	})
+	want := []ModelStatus{
+		{Model: "w", State: health.StateCooling, Cause: "slow", Since: 5, Until: 6},
+		{Model: "x", State: health.StateInService},
+		{Model: "y", State: health.StateModelOut, Cause: "gone", Since: 1, Until: 2},
+		{Model: "z", State: health.StateInService},
+		{Model: "z", Form: "chat", State: health.StateFormOut, Cause: "no", Since: 3, Until: 4},
+	}
+	if got := joined[0].ModelStates; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
@@ -253,10 +281,11 @@ func TestJoinedJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := `"id":"main","provider":"p","state":"cooling","cooling_until":9,"models_out":[` +
-		`{"model":"swift-1","cause":"why","since":1,"until":2}],` +
-		`"in_flight":0,"max_concurrent":0,"granted":2,"recent_attempts":0,"success_rate":null,"first_byte_ms":null`
-	if want := `[{` + state + `,"nodes":[{"node":"node_a","at":5,` + state + `}]}]`; string(raw) != want {
+	head := `"id":"main","provider":"p","state":"cooling","cooling_until":9,"models_out":[` +
+		`{"model":"swift-1","cause":"why","since":1,"until":2}],`
+	models := `"model_states":[{"model":"swift-1","state":"model_out","cause":"why","since":1,"until":2}],`
+	tail := `"in_flight":0,"max_concurrent":0,"granted":2,"recent_attempts":0,"success_rate":null,"first_byte_ms":null`
+	if want := `[{` + head + models + tail + `,"nodes":[{"node":"node_a","at":5,` + head + tail + `}]}]`; string(raw) != want {
 		t.Errorf("%s\nwant %s", raw, want)
 	}
 }

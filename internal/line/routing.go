@@ -90,12 +90,23 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 		}
 		l.known[id] = entry.line
 		entry.stats.margins.keep(entry.line)
-		entry.stats.Serves(health.Serving{Models: len(entry.line.Models), Forms: len(entry.line.Forms)})
+		entry.stats.Serves(health.Serving{Models: len(entry.line.Models), Forms: len(entry.line.Forms), Unprobed: unprobed(s, entry.line)})
+		entry.stats.unprobed.Store(unprobed(s, entry.line))
 	}
 	l.former = newest
 	l.newest.Store(t)
 	l.forget(t)
 	return t
+}
+
+// unprobed reports whether a line has no chat model, so that no probe can ask it.
+func unprobed(s *catalog.Snapshot, ln *catalog.Line) bool {
+	for id := range ln.Models {
+		if m, ok := s.Model(id); ok && m.Kind == catalog.KindChat {
+			return false
+		}
+	}
+	return true
 }
 
 // buildTable makes the routing table of a snapshot. Callers hold mu.
@@ -160,7 +171,8 @@ type stats struct {
 	*health.Stats
 	inFlight atomic.Int64
 	drained  atomic.Bool
-	refused  sync.Map // refusedField: what is no longer added to requests
+	unprobed atomic.Bool // it has no model that a probe can ask for
+	refused  sync.Map    // refusedField: what is no longer added to requests
 	keys     refusals
 	margins  margins
 	metrics  lineMetrics

@@ -1,6 +1,8 @@
 package line
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"tollgate/internal/line/health"
@@ -16,6 +18,8 @@ type Status struct {
 	// again, in Unix seconds; 0 when it waits for nothing.
 	CoolingUntil int64 `json:"cooling_until,omitempty"`
 	health.PartsOut
+	// ModelStates are the states of the line's models, in the order of their ids.
+	ModelStates []ModelStatus `json:"model_states,omitempty"`
 	// InFlight counts calls whose answer is not closed yet.
 	InFlight int64 `json:"in_flight"`
 	// MaxConcurrent is the line's cap over all nodes, 0 for none; Granted is
@@ -72,6 +76,7 @@ func (l *Lines) status(now time.Time, entry *routingEntry) Status {
 	}
 	sum := entry.stats.Summary(now)
 	status.State, status.CoolingUntil, status.PartsOut = sum.State, sum.CoolingUntil, sum.PartsOut
+	status.ModelStates = modelStates(slices.Sorted(maps.Keys(ln.Models)), sum.PartsOut)
 	status.InFlight = entry.stats.inFlight.Load()
 	status.Attempts, status.SuccessRate, status.FirstByteMS = sum.Attempts, sum.SuccessRate, sum.FirstByteMS
 	status.Cause, status.CauseAt = sum.Cause, sum.CauseAt

@@ -188,6 +188,7 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 	origin.Generation = generation
 	if c.turn.entry == nil {
 		c.turn = l.turn(c.entry, "")
+		c.turn.request = w.request.Account != ""
 	}
 	a := &Attempt{slot: capped, turn: c.turn, Candidate: Candidate{
 		Line: ln, ProviderModel: ln.Models[w.request.Model.ID], Form: c.form, HalfOpen: isHalfOpen,

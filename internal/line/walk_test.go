@@ -563,6 +563,7 @@ func TestPausesAreALastResort(t *testing.T) {
 	wants("large", "a", "", "")
 	p.set("a", slow)
 	wants("other", "a b", "", fault.UpstreamBusy)
-	wants("small", "a", "", fault.UpstreamBusy)
-	wants("third", "", "a:cooling b:cooling", fault.UpstreamUnavailable) // two have met both
+	wants("small", "b a", "", fault.UpstreamBusy)
+	wants("small", "", "a:cooling b:cooling", fault.UpstreamUnavailable)
+	wants("third", "a b", "", fault.UpstreamBusy) // no probe has met them
 }

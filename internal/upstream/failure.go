@@ -70,15 +70,17 @@ type Failure struct {
 	Elsewhere bool
 	// Health is what it says about the line.
 	Health Health
-	// Unproven says that the request may have brought the failure about: what
-	// Health says holds only if a probe, or requests of other accounts, meet it
-	// too.
+	// Unproven says that the request may have brought the failure about: it puts
+	// only the question, which a probe answers, whether what Health says holds.
 	Unproven bool
 	// Vague says of HealthModel that the form may be what is missing: the answer
 	// names neither it nor the model.
 	Vague bool
 	// Tools says of HealthForm that the form is there for requests without tools.
 	Tools bool
+	// Added says of HealthModel that the provider rejected a field that the gateway
+	// added to the request. No probe can confirm it, since a probe lacks the field.
+	Added bool
 	// AllModels says of HealthCool that the pause is for all models of the line,
 	// since the limit is the account's.
 	AllModels bool

@@ -41,7 +41,7 @@ type linePage struct {
 	Stats   part.FigureRow
 	Facts   part.Facts
 	Nodes   part.DataTable
-	Parts   part.DataTable
+	Models  part.DataTable
 	Keys    part.DataTable
 	Margins part.DataTable
 }
@@ -245,7 +245,7 @@ func (c *console) showLine(v *page.Visit) (page.Outgoing, error) {
 	}
 	l := list[at]
 	shown := linePage{Name: l.Line, State: lineBadge(l.State), Margins: marginTable(list[at : at+1]), Nodes: nodesTable(l),
-		Parts: partsTable(l), Keys: lineKeysTable(l), Acts: c.lineActs(v, l, list)}
+		Models: modelsTable(l), Keys: lineKeysTable(l), Acts: c.lineActs(v, l, list)}
 	if outOf(l.Status) {
 		shown.Why = &part.Notice{Tone: part.Bad, Title: "It is out.", Text: whyOut(l.Status)}
 	}
@@ -289,13 +289,18 @@ func nodesTable(l line.Joined) part.DataTable {
 	return t
 }
 
-func partsTable(l line.Joined) part.DataTable {
-	t := part.DataTable{Caption: "Models and forms that are not asked",
-		Columns: []part.Column{{Title: "Model"}, {Title: "Form"}, {Title: "Why"},
+// modelsTable shows the states of a line's models.
+func modelsTable(l line.Joined) part.DataTable {
+	t := part.DataTable{Caption: "The models of the line",
+		Columns: []part.Column{{Title: "Model"}, {Title: "Form"}, {Title: "State"}, {Title: "Why"},
 			{Title: "Since"}, {Title: "Until"}}}
-	for _, p := range slices.Concat(l.ModelsOut, l.FormsOut, l.ModelsCooling) {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{p.Model, part.Dashed(string(p.Form)), part.Text{Text: p.Cause},
-			part.Moment{MS: p.Since * 1000}, part.Moment{MS: p.Until * 1000}}})
+	for _, s := range l.ModelStates {
+		form := string(s.Form)
+		if s.Tools {
+			form += " with tools"
+		}
+		t.Rows = append(t.Rows, part.DataRow{Cells: []any{s.Model, part.Dashed(form), lineBadge(s.State),
+			part.Text{Text: part.Dashed(s.Cause), Muted: true}, momentOr(s.Since), momentOr(s.Until)}})
 	}
 	return t
 }

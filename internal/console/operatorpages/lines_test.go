@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/line"
 	"tollgate/internal/line/health"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -41,12 +42,21 @@ func (reported) Report(context.Context) error { return nil }
 // in states of the test's choice.
 func saying(t *testing.T, s *consoletest.Scene, states map[string]string) *consoletest.Browser {
 	t.Helper()
+	return reporting(t, s, func(l *line.Status) {
+		if state := states[l.Line]; state != "" {
+			l.State = state
+		}
+	})
+}
+
+// reporting makes a browser of the operator, to whom the scene's node reports its lines
+// as a test edits them.
+func reporting(t *testing.T, s *consoletest.Scene, edit func(*line.Status)) *consoletest.Browser {
+	t.Helper()
 	b := s.Operator()
 	statuses := s.Options.Lines.Statuses()
 	for i := range statuses {
-		if state := states[statuses[i].Line]; state != "" {
-			statuses[i].State = state
-		}
+		edit(&statuses[i])
 	}
 	raw, err := json.Marshal(statuses)
 	if err != nil {
@@ -82,5 +92,20 @@ func TestLinesThatAreOut(t *testing.T) {
 		if body := b.Get(path).Body.String(); strings.Contains(body, path+"/drain") || !strings.Contains(body, path+"/resume") {
 			t.Errorf("what is drained: %s", body)
 		}
+	})
+}
+
+// TestModelsOfALine: the page of a line shows the state of each model, with its cause and
+// times.
+func TestModelsOfALine(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := reporting(t, s, func(l *line.Status) {
+			if l.Line == "sandbox" {
+				l.ModelsOut = []health.PartOut{{Model: "sandbox-chat", Cause: "404: it was retired", Since: 1_800_000_000, Until: 1_800_000_300}}
+			}
+		})
+		b.Get("/console/operator/lines/sandbox").Want(t, http.StatusOK, "sandbox-chat", "model out", "404: it was retired", "2027-01-15",
+			"in service")
 	})
 }

@@ -90,7 +90,7 @@ func noLimitScene(t testing.TB) scene.Story {
 			if a := f.Send(t, scene.Messages, c.key, scene.Request(scene.Messages, "unlimited", false, nil)); a.Status != 502 {
 				t.Errorf("%d %s", a.Status, a.Raw)
 			}
-			if n := len(p.Requests()); n != 2 {
+			if n := asked(p); n != 2 {
 				t.Errorf("the provider was asked %d times, want 2", n)
 			}
 			c.settled(0)

@@ -116,7 +116,8 @@ func verdictScenes(t testing.TB) []scene.Story {
 		s := scene.Story{Name: tt.name, Models: []map[string]any{scene.ChatModel(model, nil)}}
 		var providers []*fakeprovider.Server
 		for n, reply := range tt.lines {
-			p := fakeprovider.New(t, reply)
+			p := fakeprovider.New(t)
+			p.Always(func(fakeprovider.Request) fakeprovider.Reply { return reply }) // to probes too
 			providers = append(providers, p)
 			s.Lines = append(s.Lines, scene.ChatLine(fmt.Sprintf("%s-%d", model, n), p.URL(), map[string]any{"priority": n + 1}, model))
 		}
@@ -125,7 +126,7 @@ func verdictScenes(t testing.TB) []scene.Story {
 			a := c.wants(model, tt.code)
 			var got []string
 			for _, p := range providers {
-				got = append(got, fmt.Sprint(len(p.Requests())))
+				got = append(got, fmt.Sprint(asked(p)))
 			}
 			if n := strings.Join(got, " "); n != tt.asked {
 				t.Errorf("the lines were asked %s times, want %s", n, tt.asked)

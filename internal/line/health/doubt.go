@@ -3,6 +3,7 @@ package health
 import (
 	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
@@ -14,6 +15,10 @@ const (
 	// doubtAgain is how long a probe's word on a model holds, so that nobody can
 	// make the gateway probe without end.
 	doubtAgain = time.Minute
+	// confirmAgain is the shortest time between two probes that decide about a hold.
+	// It is less than doubtAgain, since a hold that waits for its probe leaves the
+	// line to all other accounts; a refuted account cannot bring another one about.
+	confirmAgain = 10 * time.Second
 )
 
 // failureSum sums up failures by whose requests met them.
@@ -49,16 +54,16 @@ func (b *failureSum) all() float64 {
 	return sum
 }
 
-// alone is the account that met all of the failures but the odd one; empty: there
-// is none.
-func (b *failureSum) alone() string {
-	all := b.all()
-	for account, n := range b.proven {
-		if account != "" && all-n-b.unproven[account] < doubtStreak {
-			return account
+// reporters are the accounts that met more than the odd one of the failures.
+func (b *failureSum) reporters() (r reporters) {
+	for _, failures := range [...]map[string]float64{b.proven, b.unproven} {
+		for account := range failures {
+			if b.proven[account]+b.unproven[account] >= doubtStreak {
+				r.add(account)
+			}
 		}
 	}
-	return ""
+	return r
 }
 
 // counted is what stands against the line: the unproven failures of the account
@@ -71,17 +76,20 @@ func (b *failureSum) counted() float64 {
 	return b.all() - largest
 }
 
-// doubt is a question about a part of a line that is in service, which a probe
-// answers: does it work?
+// doubt is a question about a part of a line, which a probe answers: does it work?
 type doubt struct {
 	open    bool // the question is put
 	circuit bool // failures put it: if the probe fails too, the circuit opens
+	urgent  bool // a hold waits for the answer
 	probing bool
-	next    time.Time // not probed before
+	last    time.Time // when it was answered last; zero if never
 }
 
 // suspect puts the question about a part; circuit says that failures did.
 func (h *health) suspect(part LinePart, circuit bool) {
+	if h.serving.Unprobed {
+		return
+	}
 	if h.doubts == nil {
 		h.doubts = map[LinePart]*doubt{}
 	}
@@ -92,16 +100,43 @@ func (h *health) suspect(part LinePart, circuit bool) {
 	d.open, d.circuit = true, d.circuit || circuit
 }
 
+// urge is suspect for a hold that is not confirmed.
+func (h *health) urge(part LinePart, circuit bool) {
+	h.suspect(part, circuit)
+	if d := h.doubts[part]; d != nil {
+		d.urgent = true
+	}
+}
+
+// wait is the shortest time between two probes of the doubt.
+func (d *doubt) wait() time.Duration {
+	if d.urgent {
+		return confirmAgain
+	}
+	return doubtAgain
+}
+
+// doubtful reports whether a question is put that no probe is answering.
+func (h *health) doubtful() bool {
+	for _, d := range h.doubts {
+		if d.open && !d.probing {
+			return true
+		}
+	}
+	return false
+}
+
 // dueDoubts returns what is in doubt and to be probed now; it counts as being
-// probed. A line or model that was asked to be left alone for a while is.
+// probed. A line or model that is known to need a pause is left alone until the
+// pause is over.
 func (h *health) dueDoubts(now time.Time) (due []Ask) {
 	for part, d := range h.doubts {
 		model := h.parts[LinePart{Model: part.Model}]
 		switch {
-		case d.probing || now.Before(d.next):
+		case d.probing || !d.last.IsZero() && now.Sub(d.last) < d.wait():
 		case !d.open:
 			delete(h.doubts, part)
-		case h.state != cooling && (model == nil || !model.holds()):
+		case (h.state != cooling || !h.who.confirmed) && (model == nil || !model.holds() || !model.who.confirmed):
 			d.probing = true
 			due = append(due, Ask{LinePart: part, Last: h.worked.forms[part.Model]})
 		}
@@ -110,34 +145,130 @@ func (h *health) dueDoubts(now time.Time) (due []Ask) {
 }
 
 // resolved takes in the probe of a part in doubt that began in a generation and
-// asked in a form. What it met is proven, since no client had a hand in it.
-func (h *health) resolved(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) []Change {
+// asked in a form. No client has a hand in a probe, so what it meets holds for all.
+func (h *health) resolved(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) (changes []Change) {
 	d := h.doubts[part]
 	if d == nil || !d.probing {
 		return nil
 	}
 	circuit := d.circuit
-	*d = doubt{next: now.Add(doubtAgain)}
-	switch {
-	case generation < h.began:
-		return nil
-	case f == nil:
-		h.streak = failureSum{}
-		return nil
+	*d = doubt{last: now}
+	if generation >= h.began {
+		q := Origin{LinePart: LinePart{part.Model, form, part.Tools}, Generation: generation}
+		changes = h.resolve(now, q, part, circuit, f)
 	}
-	q := Origin{LinePart: LinePart{part.Model, form, part.Tools}, Generation: generation}
-	switch f.Health {
-	case upstream.HealthCredential:
-		return h.withdraw(now, "", f)
-	case upstream.HealthModel, upstream.HealthForm:
-		return h.lose(now, h.missed(q, f), q, f)
-	case upstream.HealthFail, upstream.HealthHalf:
-		if circuit {
-			return h.open(now, "", f.Error())
+	if h.waitsFor(part) || h.waitsForPart(part) { // it said nothing about what is held
+		h.urge(part, circuit)
+	}
+	return changes
+}
+
+// resolve judges the result of the probe.
+func (h *health) resolve(now time.Time, q Origin, part LinePart, circuit bool, f *upstream.Failure) []Change {
+	switch {
+	case f == nil || f.Health == upstream.HealthNone && f.Code != fault.ClientClosed:
+		h.streak = failureSum{}
+		return append(h.works(now, part), h.worksIn(now, part, q)...)
+	case f.Health == upstream.HealthCredential:
+		return h.withdraw(now, q, f)
+	case f.MissesModel():
+		return append(h.works(now, part), h.lose(now, h.missed(q, f), q, f)...)
+	case h.waitsFor(part):
+		return h.meets(now, f)
+	case f.Health == upstream.HealthCool:
+		if !h.meetsLimit(now, part, f) { // the question is not answered
+			h.suspect(part, circuit)
 		}
+	case f.Health == upstream.HealthNone:
+	case circuit:
+		return h.open(now, q, reportedBy(""), f.Error())
+	default:
 		h.streak.add("", 1, false)
-	case upstream.HealthCool: // it has not answered the question
-		d.open, d.circuit = true, circuit
 	}
 	return nil
+}
+
+// waitsFor reports whether the line's present state waits for a probe of the part.
+func (h *health) waitsFor(part LinePart) bool {
+	return h.state != healthy && h.state != halfOpen && !h.who.confirmed && !h.private && h.asks == part
+}
+
+// waitsForPart reports whether something held against the part waits for a probe.
+func (h *health) waitsForPart(part LinePart) bool {
+	p := h.parts[part]
+	return p != nil && p.out && !p.who.confirmed && !p.announced
+}
+
+// works takes in that the line answered a probe that its present state waited for.
+// A line that had been out before is half-open.
+func (h *health) works(now time.Time, part LinePart) []Change {
+	switch {
+	case !h.waitsFor(part):
+		return nil
+	case h.state == cooling: // the limit is the reporters' own
+		h.limits.lifted(h.who)
+		h.explicit, h.private, h.asks = false, true, LinePart{}
+		return nil
+	case h.announced != healthy:
+		h.excuse(now, h.who)
+		h.enter(halfOpen, now, 0, h.cause)
+		return nil
+	}
+	return h.refute(now)
+}
+
+// worksIn takes in that a probe of a part was answered in a form.
+func (h *health) worksIn(now time.Time, part LinePart, q Origin) (changes []Change) {
+	for _, held := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}, part} {
+		p := h.parts[held]
+		if p == nil || !p.holds() || p.who.confirmed || q.Generation < p.began {
+			continue
+		}
+		if p.cools {
+			p.limits.lifted(p.who)
+			p.explicit, p.private = false, true
+			continue
+		}
+		h.excuse(now, p.who)
+		changes = append(changes, h.lift(now, held)...)
+	}
+	return changes
+}
+
+// meets takes in that a probe failed which the line's present state waited for.
+func (h *health) meets(now time.Time, f *upstream.Failure) []Change {
+	limit := f.Health == upstream.HealthCool
+	switch {
+	case f.Health == upstream.HealthNone, h.state == credentialsOut, h.state == cooling && !limit: // not the same failure
+		return nil
+	case h.state == cooling:
+		h.until, h.cause = later(h.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()
+		h.who.confirm()
+		return nil // a pause of seconds is not worth a message
+	default:
+		h.until = now.Add(h.wait)
+	}
+	h.cause = f.Error()
+	h.who.confirm()
+	return h.announce(now)
+}
+
+// meetsLimit takes in that a probe of a part met a rate limit, and reports whether the
+// part cooled for some accounts and now cools for all.
+func (h *health) meetsLimit(now time.Time, part LinePart, f *upstream.Failure) bool {
+	p := h.parts[LinePart{Model: part.Model}]
+	if p == nil || !p.cools || p.who.confirmed {
+		return false
+	}
+	p.until, p.cause = later(p.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()
+	p.who.confirm()
+	return true
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

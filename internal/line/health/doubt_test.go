@@ -38,10 +38,17 @@ func (p *patient) doubts(want ...string) {
 	}))
 }
 
-// resolve lets the probe of the model in doubt end.
+// resolve lets the probe of what is in doubt end.
 func (p *patient) resolve(f *upstream.Failure) {
 	p.Helper()
-	p.note(p.stats.change(func(h *health) []Change { return h.resolved(p.now, h.generation, p.part, p.part.Form, f) }))
+	p.note(p.stats.change(func(h *health) []Change {
+		for part, d := range h.doubts {
+			if d.probing {
+				return h.resolved(p.now, h.generation, part, p.part.Form, f)
+			}
+		}
+		return h.resolved(p.now, h.generation, p.part, p.part.Form, f)
+	}))
 }
 
 // TestOneAccountOpensNoCircuit: what an account's requests can bring about does
@@ -68,7 +75,7 @@ func TestOneAccountOpensNoCircuit(t *testing.T) {
 }
 
 // TestAccountsThatDifferOpenTheCircuit: what several accounts meet in a row is
-// the line's.
+// the line's if a probe meets it too.
 func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -79,6 +86,11 @@ func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 	p.wants("in_service", "")
 	p.account = "b"
 	p.do(stalled())
+	p.wants("in_service", "circuit_open")
+	p.account = "other"
+	p.wants("in_service", "")
+	p.doubts("m")
+	p.resolve(stalled())
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 
@@ -96,6 +108,8 @@ func TestAccountsThatDifferOpenByShare(t *testing.T) {
 			p.do(nil)
 		}
 	}
+	p.doubts("m")
+	p.resolve(broken())
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 
@@ -108,6 +122,8 @@ func TestProvenFailuresCountForOneAccount(t *testing.T) {
 	for range 5 {
 		p.do(broken())
 	}
+	p.doubts("m")
+	p.resolve(broken())
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 

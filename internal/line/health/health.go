@@ -5,10 +5,9 @@
 // Invariants:
 //   - What began before the present state of the line, or of a part of it, changes
 //     nothing about that.
-//   - What one account alone can have brought about takes no line out; a probe of
-//     the gateway's own decides what it means.
-//   - What one account alone has met keeps nobody else out for longer than another
-//     one's request, or a probe, takes to find that it works.
+//   - What requests have met takes nothing from accounts that have not met it,
+//     however many accounts report it. Only a probe of the gateway's own that meets
+//     the same failure does (reporters).
 //   - A line or part that is out returns by a probe that went well, another
 //     account's answer, or the operator's word.
 //   - The machine (health, doubt) decides and knows neither locks nor clocks; Stats
@@ -17,6 +16,7 @@ package health
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"tollgate/internal/upstream"
@@ -83,7 +83,8 @@ func (s state) word() string {
 
 // Serving is what a line serves, as far as health has to know it.
 type Serving struct {
-	Models, Forms int // how many
+	Models, Forms int  // how many
+	Unprobed      bool // no model of the line can be probed
 }
 
 // health is what one node thinks of one line. Its methods decide; they know
@@ -103,23 +104,29 @@ type health struct {
 	probing  bool
 	turn     int // probes of the whole line so far
 
-	// by is the account that alone has brought the state about: others may try.
-	// Empty: several have, or a probe met the same.
-	by string
-	// told says of a pause that the provider named its time: others than by are
-	// left to try as a last resort alone.
-	told bool
-	// atOnce tells that the circuit is probed at once, since one account among
-	// several opened it.
-	atOnce bool
-	// refuted is an account whose failures a probe, or others, did not meet: until
-	// refutedUntil they count as what its requests may have brought about.
-	refuted      string
-	refutedUntil time.Time
+	// who are the accounts for which the state holds.
+	who reporters
+	// asks is the part that the probe asks for which decides about who.
+	asks LinePart
+	// explicit is true if the provider named the time of a pause. Accounts that are
+	// exempt from the pause then use the line only as a last resort.
+	explicit bool
+	// private is true of a pause that a probe did not meet: it is the reporters' own.
+	private bool
+	// announced is the state that the operator was told of last; healthy if the line
+	// is in service as far as the operator knows.
+	announced state
+	// refuted has the accounts whose failures a probe, or another account, did not
+	// meet. Until the time here their requests may have brought about what they meet.
+	refuted map[string]time.Time
 
 	// generation grows with each change of the state, or of a part's; began is
 	// what it was when the state began: what began earlier says nothing about it.
 	generation, began uint64
+
+	// usedByOthers reports whether accounts other than some reporters have used the line
+	// lately; nil if that is not known.
+	usedByOthers func(now time.Time, who *reporters) bool
 
 	parts  map[LinePart]*hold // what is held against parts of it
 	doubts map[LinePart]*doubt
@@ -156,7 +163,8 @@ type Change struct {
 // transition begins a state in which the streak of failures goes on.
 func (h *health) transition(to state, now time.Time, wait time.Duration, cause string) {
 	h.state, h.since, h.until, h.cause = to, now, now.Add(wait), cause
-	h.good, h.probing, h.by, h.told, h.atOnce = 0, false, "", false, false
+	h.good, h.probing, h.who, h.asks = 0, false, reporters{}, LinePart{}
+	h.explicit, h.private = false, false
 	h.generation++
 	h.began = h.generation
 }
@@ -174,7 +182,7 @@ func (h *health) refuses(now time.Time, q Origin, lastResort bool) (why string, 
 	h.thaw(now)
 	switch h.state {
 	case cooling, circuitOpen, credentialsOut:
-		if !excepts(h.by, q.Account) || h.told && !lastResort {
+		if !h.who.exempt(q.Account) || h.explicit && !lastResort {
 			return h.state.word(), false
 		}
 		alone = h.state != cooling
@@ -192,14 +200,14 @@ func (h *health) answered(now time.Time, q Origin) (changes []Change) {
 		return changes
 	}
 	h.streak = failureSum{}
-	h.limits.lifted("")
+	h.limits.n = 0
 	switch h.state {
 	case halfOpen:
 		if h.good++; h.good >= halfOpenAnswers {
 			changes = append(changes, h.restore(now)...)
 		}
-	case cooling: // asked while it was: only one account had met the limit
-		h.limits.lifted(h.by)
+	case cooling: // asked while it was: the account had not met the limit
+		h.limits.lifted(h.who)
 		h.transition(h.after, now, 0, "")
 	case circuitOpen, credentialsOut:
 		changes = append(changes, h.refute(now)...)
@@ -207,23 +215,80 @@ func (h *health) answered(now time.Time, q Origin) (changes []Change) {
 	return changes
 }
 
-// refute brings the line back into service after it was found to work for others
-// than the account that alone had met that it did not.
+// refute brings the line back into service after another account, or a probe, was
+// answered: what the reporters met was their own doing.
 func (h *health) refute(now time.Time) []Change {
-	h.refuted, h.refutedUntil, h.wait = h.by, now.Add(doubtAgain), 0
+	h.excuse(now, h.who)
+	h.wait = 0
 	return h.restore(now)
 }
 
-// refutes tells whether what an account meets is known to be its own.
+// excuse remembers accounts whose failures were refuted, for doubtAgain.
+func (h *health) excuse(now time.Time, who reporters) {
+	maps.DeleteFunc(h.refuted, func(_ string, until time.Time) bool { return !now.Before(until) })
+	for account := range who.accounts {
+		if h.refuted == nil {
+			h.refuted = map[string]time.Time{}
+		}
+		if len(h.refuted) < maxReporters {
+			h.refuted[account] = now.Add(doubtAgain)
+		}
+	}
+}
+
+// refutes reports whether what an account meets is taken to be its own doing.
 func (h *health) refutes(now time.Time, account string) bool {
-	return account != "" && account == h.refuted && now.Before(h.refutedUntil)
+	until, refuted := h.refuted[account]
+	return refuted && now.Before(until)
 }
 
 // restore brings the line back into service.
-func (h *health) restore(now time.Time) []Change {
+func (h *health) restore(now time.Time) (changes []Change) {
 	h.enter(healthy, now, 0, "")
 	h.returned = now
-	return []Change{{State: StateInService}}
+	if h.announced != healthy {
+		changes = []Change{{State: StateInService}}
+	}
+	h.announced = healthy
+	return changes
+}
+
+// announce returns what to tell the operator about a line that is out: once for each
+// state, and only if the line is out for all accounts or if no probe can decide.
+func (h *health) announce(now time.Time) []Change {
+	if h.announced == h.state || !h.who.confirmed && !h.unverifiable(now) {
+		return nil
+	}
+	h.announced = h.state
+	return []Change{{State: h.state.word(), Cause: h.cause}}
+}
+
+// unverifiable reports whether the line is taken to be out although no probe can ask it:
+// unless a single account has met failures that others, which use the line too, have not.
+func (h *health) unverifiable(now time.Time) bool {
+	return h.serving.Unprobed &&
+		(h.state == credentialsOut || len(h.who.accounts) > 1 || h.usedByOthers == nil || !h.usedByOthers(now, &h.who))
+}
+
+// hold begins to hold the present state for some accounts. A probe decides about
+// the others.
+func (h *health) hold(now time.Time, q Origin, who reporters) []Change {
+	h.who = who
+	h.verify(q)
+	return h.announce(now)
+}
+
+// verify puts the question whether a probe meets what the reporters of the present
+// state have met.
+func (h *health) verify(q Origin) {
+	if h.who.confirmed {
+		return
+	}
+	h.asks = LinePart{Model: q.Model, Form: q.Form}
+	if q.Job { // no probe can repeat a job
+		h.asks = LinePart{Model: h.worked.model, Form: h.worked.forms[h.worked.model]}
+	}
+	h.urge(h.asks, h.state == circuitOpen)
 }
 
 // failed takes in a failure of an attempt. recent says how much of the attempts
@@ -241,10 +306,10 @@ func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent fun
 		return h.limited(now, q, f, recent)
 	case upstream.HealthCredential, upstream.HealthModel, upstream.HealthForm:
 		switch {
-		case f.Unproven:
+		case f.Unproven || !q.Job && h.refutes(now, q.Account):
 			h.suspect(h.missed(q, f), false)
 		case f.Health == upstream.HealthCredential:
-			return h.withdraw(now, q.Account, f)
+			return h.withdraw(now, q, f)
 		default:
 			return h.lose(now, h.missed(q, f), q, f)
 		}
@@ -255,29 +320,28 @@ func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent fun
 }
 
 // count counts a failure and opens the circuit when there were too many that
-// one account's requests cannot have brought about. What they can is probed.
+// one account's requests cannot have brought about. A probe then decides whether
+// the circuit is open for all accounts.
 func (h *health) count(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
 	unproven := f.Unproven || h.refutes(now, q.Account)
-	if h.state >= circuitOpen { // it was another account's to try
-		if !unproven && h.by != q.Account {
-			h.by = ""
+	if h.state >= circuitOpen { // the line was another account's to try
+		if !unproven {
+			h.who.add(q.Account)
 		}
-		return nil
+		return h.announce(now)
 	}
 	h.streak.add(q.Account, 1-successOf(f.Health), unproven)
-	if h.state == halfOpen && !unproven && (h.by == "" || h.by != q.Account) {
-		by := q.Account
-		if h.by != "" {
-			by = "" // two have met it now
-		}
-		return h.open(now, by, f.Error())
+	if h.state == halfOpen && !unproven && !h.who.accounts[q.Account] {
+		who := h.who
+		who.add(q.Account)
+		return h.open(now, q, who, f.Error())
 	}
 	if n := h.streak.counted(); n >= tripStreak {
-		return h.open(now, h.streak.alone(), fmt.Sprintf("%g failures in a row; the last: %v", n, f))
+		return h.open(now, q, h.streak.reporters(), fmt.Sprintf("%g failures in a row; the last: %v", n, f))
 	}
 	fails, attempts := recent()
 	if n := fails.counted(); trips(n, attempts) {
-		return h.open(now, fails.alone(), fmt.Sprintf("%g of the last %d attempts failed; the last: %v", n, attempts, f))
+		return h.open(now, q, fails.reporters(), fmt.Sprintf("%g of the last %d attempts failed; the last: %v", n, attempts, f))
 	}
 	if unproven && !q.Job && (h.streak.all() >= doubtStreak || trips(fails.all(), attempts)) {
 		h.suspect(LinePart{Model: q.Model, Form: q.Form}, true)
@@ -291,8 +355,8 @@ func trips(fails float64, attempts int) bool {
 	return fails >= tripCount && fails >= tripShare*float64(attempts)
 }
 
-// open opens the circuit by the doing of one account alone, or several (empty).
-func (h *health) open(now time.Time, by, cause string) []Change {
+// open opens the circuit for the accounts that have met the failures.
+func (h *health) open(now time.Time, q Origin, who reporters, cause string) []Change {
 	again := h.state == halfOpen || h.state == circuitOpen
 	switch {
 	case h.wait == 0 || !again && now.Sub(h.returned) >= openAgain:
@@ -301,45 +365,33 @@ func (h *health) open(now time.Time, by, cause string) []Change {
 		h.wait = min(2*h.wait, maxOpenWait)
 	}
 	h.enter(circuitOpen, now, h.wait, cause)
-	h.by = by
-	if again {
-		return nil // it had not returned
-	}
-	return []Change{{State: StateCircuitOpen, Cause: cause}}
-}
-
-// hasten lets a circuit that an account alone has opened be probed at once.
-func (h *health) hasten(now time.Time, account string) {
-	if h.state == circuitOpen && h.by != "" && h.by == account && !h.probing {
-		h.atOnce, h.until = true, now
-	}
+	return h.hold(now, q, who)
 }
 
 // withdraw takes the line out because its credential or account does not work.
-func (h *health) withdraw(now time.Time, by string, f *upstream.Failure) []Change {
+func (h *health) withdraw(now time.Time, q Origin, f *upstream.Failure) []Change {
 	if h.state == credentialsOut {
-		if h.by != by {
-			h.by = ""
+		if h.who.add(q.Account); h.who.confirmed {
+			h.until = now.Add(h.wait)
 		}
-		return nil
+		return h.announce(now)
 	}
 	h.wait = accountWait
 	h.enter(credentialsOut, now, h.wait, f.Error())
-	h.by = by
-	return []Change{{State: StateCredentialsOut, Cause: h.cause}}
+	return h.hold(now, q, reportedBy(q.Account))
 }
 
 // clear forgets all of it, as the operator asked: the line is in service.
 func (h *health) clear(now time.Time) (changes []Change) {
-	if h.state > cooling {
+	if h.announced != healthy {
 		changes = append(changes, Change{State: StateInService})
 	}
 	for part, p := range h.parts {
-		if p.out {
+		if p.out && p.announced {
 			changes = append(changes, part.change(StateInService, ""))
 		}
 	}
-	*h = health{generation: h.generation, serving: h.serving, worked: h.worked}
+	*h = health{generation: h.generation, serving: h.serving, worked: h.worked, usedByOthers: h.usedByOthers}
 	h.enter(healthy, now, 0, "")
 	h.returned = now
 	return changes
@@ -349,7 +401,7 @@ func (h *health) clear(now time.Time) (changes []Change) {
 func (h *health) due(now time.Time) (p Probes) {
 	h.thaw(now)
 	p.Generation, p.Worked = h.generation, LinePart{Model: h.worked.model, Form: h.worked.forms[h.worked.model]}
-	if h.state >= circuitOpen {
+	if h.state >= circuitOpen && (h.who.confirmed || h.serving.Unprobed) {
 		if h.probing || now.Before(h.until) {
 			return p
 		}
@@ -359,7 +411,7 @@ func (h *health) due(now time.Time) (p Probes) {
 		return p // its parts are probed when it is back
 	}
 	for part, lost := range h.parts {
-		if lost.out && !lost.probing && !now.Before(lost.until) {
+		if lost.out && lost.announced && !lost.probing && !now.Before(lost.until) {
 			lost.probing = true
 			p.Parts = append(p.Parts, Ask{LinePart: part, Turn: lost.turn, Last: h.worked.forms[part.Model]})
 		}
@@ -369,32 +421,29 @@ func (h *health) due(now time.Time) (p Probes) {
 }
 
 // probed takes in a probe of the whole line that began in a generation; f is nil
-// when it went well.
+// if the line answered.
 func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) []Change {
 	if generation < h.began {
 		return nil
 	}
 	switch {
-	case f == nil && h.atOnce:
-		return h.refute(now)
 	case f == nil:
 		if h.state == credentialsOut {
 			h.wait = 0
 		}
-		by := h.by
+		who := h.who
 		h.enter(halfOpen, now, 0, h.cause)
-		h.by = by
+		h.who.accounts = who.accounts // of a line that cannot be probed: their failures are known
 	case f.Health == upstream.HealthCredential && h.state != credentialsOut:
-		return h.withdraw(now, "", f)
+		return h.withdraw(now, Origin{}, f)
 	default: // the state goes on, so what began in it stays told apart
 		longest := maxOpenWait
 		if h.state == credentialsOut {
 			longest = maxAccountWait
 		}
-		if !h.atOnce {
-			h.wait = min(2*h.wait, longest)
-		}
-		h.until, h.cause, h.probing, h.by, h.atOnce = now.Add(max(h.wait, f.RetryAfter)), f.Error(), false, "", false
+		h.wait = min(2*h.wait, longest)
+		h.until, h.cause, h.probing = now.Add(max(h.wait, f.RetryAfter)), f.Error(), false
+		h.who.confirm()
 	}
 	return nil
 }

@@ -23,8 +23,10 @@ type hold struct {
 	cause        string
 	since, until time.Time
 	wait         time.Duration // between probes
-	by           string        // the account that alone has met it; empty: others have too, or a probe
-	told         bool          // of a pause: see health.told
+	who          reporters     // the accounts for which it holds
+	explicit     bool          // of a pause: see health.explicit
+	private      bool          // of a pause: see health.private
+	announced    bool          // the operator was told that the part is out
 	limits       limits
 	began        uint64 // the line's generation then: what began earlier says nothing about it
 	probing      bool
@@ -33,10 +35,6 @@ type hold struct {
 
 // holds tells whether the part is not to be asked.
 func (p *hold) holds() bool { return p.out || p.cools }
-
-// excepts tells whether a hold that one account alone has met leaves another one
-// to try: what one account's requests have caused, another's may lift.
-func excepts(by, account string) bool { return by != "" && account != "" && account != by }
 
 // thaw ends the pauses that are over.
 func (h *health) thaw(now time.Time) {
@@ -52,7 +50,7 @@ func (h *health) thaw(now time.Time) {
 func (h *health) refusesPart(q Origin, lastResort bool) string {
 	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
 		switch p := h.parts[part]; {
-		case p == nil || !p.holds() || excepts(p.by, q.Account) && (!p.cools || !p.told || lastResort):
+		case p == nil || !p.holds() || p.who.exempt(q.Account) && (!p.cools || !p.explicit || lastResort):
 		case p.cools:
 			return StateCooling
 		case part.Form != "":
@@ -77,11 +75,11 @@ const (
 // lacks says what keeps a request from a form.
 func (h *health) lacks(q Origin) Lack {
 	part := LinePart{Model: q.Model, Form: q.Form}
-	if p := h.parts[part]; p != nil && p.out && !excepts(p.by, q.Account) {
+	if p := h.parts[part]; p != nil && p.out && !p.who.exempt(q.Account) {
 		return LacksForm
 	}
 	part.Tools = true
-	if p := h.parts[part]; q.Tools && p != nil && p.out {
+	if p := h.parts[part]; q.Tools && p != nil && p.out && !p.who.exempt(q.Account) {
 		return LacksTools
 	}
 	return LacksNothing
@@ -95,11 +93,10 @@ func (h *health) answeredPart(now time.Time, q Origin) (changes []Change) {
 	}
 	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
 		if p := h.parts[part]; p != nil && q.Generation >= p.began {
-			by := ""
-			if p.holds() && excepts(p.by, q.Account) {
-				by = p.by
+			if p.holds() && p.who.exempt(q.Account) {
+				p.limits.lifted(p.who)
 			}
-			p.limits.lifted(by)
+			p.limits.n = 0
 			changes = append(changes, h.lift(now, part)...)
 		}
 	}
@@ -110,7 +107,7 @@ func (h *health) answeredPart(now time.Time, q Origin) (changes []Change) {
 // late failures do not bring it back.
 func (h *health) lift(now time.Time, part LinePart) (changes []Change) {
 	p := h.parts[part]
-	if p.out {
+	if p.out && p.announced {
 		changes = []Change{part.change(StateInService, "")}
 	}
 	if p.holds() {
@@ -132,7 +129,7 @@ func (h *health) part(part LinePart, q Origin) *hold {
 	p := h.parts[part]
 	switch {
 	case p == nil:
-		p = &hold{by: q.Account}
+		p = &hold{who: reportedBy(q.Account)}
 		if h.parts == nil {
 			h.parts = map[LinePart]*hold{}
 		}
@@ -140,9 +137,9 @@ func (h *health) part(part LinePart, q Origin) *hold {
 	case q.Generation < p.began:
 		return nil
 	case !p.holds():
-		p.by = q.Account
-	case p.by != q.Account:
-		p.by = ""
+		p.who = reportedBy(q.Account)
+	default:
+		p.who.add(q.Account)
 	}
 	return p
 }
@@ -150,31 +147,32 @@ func (h *health) part(part LinePart, q Origin) *hold {
 // limits are the rate limits that a line or model has met since the last answer.
 type limits struct {
 	n       int
-	last    string // the account that met the latest
-	refuted string // one that met some while others were answered
+	refuted map[string]bool // accounts that met some while others were answered
 }
 
 // met takes in a rate limit and returns for how long to leave the line or model
-// alone, and whether that is the provider's own word on the time, which others
-// than the account that met it pass over as a last resort alone. Of an account that
-// meets limits again and again it is not.
-func (l *limits) met(q Origin, f *upstream.Failure) (pause time.Duration, told bool) {
+// alone. explicit is true if the provider named the time of the first limit since an
+// answer: accounts that are exempt then use the line only as a last resort. It is
+// false for accounts whose limits were refuted, and for later limits, so that no
+// accounts can prolong the pause of others.
+func (l *limits) met(q Origin, f *upstream.Failure) (pause time.Duration, explicit bool) {
 	if pause = min(f.RetryAfter, maxRetryAfter); pause > 0 {
-		told = (l.n == 0 || l.last != q.Account) && l.refuted != q.Account
+		explicit = l.n == 0 && !l.refuted[q.Account]
 	} else {
 		pause = min(minCool<<min(l.n, 3), maxCool)
 	}
 	l.n++
-	l.last = q.Account
-	return pause, told
+	return pause, explicit
 }
 
-// lifted takes in an answer; by is the account alone for which a pause held, empty
-// for all or none.
-func (l *limits) lifted(by string) {
+// lifted takes in an answer while a pause held for some accounts.
+func (l *limits) lifted(who reporters) {
 	l.n = 0
-	if by != "" {
-		l.refuted = by
+	for account := range who.accounts {
+		if l.refuted == nil || len(l.refuted) >= maxReporters {
+			l.refuted = map[string]bool{}
+		}
+		l.refuted[account] = true
 	}
 }
 
@@ -205,36 +203,46 @@ func (h *health) limited(now time.Time, q Origin, f *upstream.Failure, recent fu
 		return nil
 	}
 	h.generation++
-	pause, told := p.limits.met(q, f)
-	p.until, p.since, p.cause, p.cools, p.told, p.began = now.Add(pause), now, f.Error(), true, told, h.generation
+	pause, explicit := p.limits.met(q, f)
+	p.until, p.since, p.cause, p.cools, p.explicit, p.private, p.began = now.Add(pause), now, f.Error(), true, explicit, false, h.generation
 	for part, other := range h.parts {
 		if part.Model != q.Model && other.cools && now.Before(other.until) {
 			h.cool(now, q, f)
-			if other.by != q.Account {
-				h.by = ""
-			}
-			break
+			h.who.join(other.who)
+			h.askAboutPause(q)
+			return nil
 		}
+	}
+	if !q.Job && !p.who.confirmed && len(p.who.accounts) > 1 {
+		h.urge(LinePart{Model: q.Model}, false)
 	}
 	return nil
 }
 
+// askAboutPause has a probe decide about a pause of the line that several accounts
+// have met. One account alone pauses the line for itself, which needs no probe; so a
+// real rate limit costs one probe a pause at most.
+func (h *health) askAboutPause(q Origin) {
+	if !q.Job && len(h.who.accounts) > 1 {
+		h.verify(q)
+	}
+}
+
 // cool leaves the line alone for a while.
 func (h *health) cool(now time.Time, q Origin, f *upstream.Failure) {
-	pause, told := h.limits.met(q, f)
-	by := q.Account
+	pause, explicit := h.limits.met(q, f)
+	who := reportedBy(q.Account)
 	switch h.state {
 	case cooling: // met by an account that was left to try
-		if h.by != q.Account {
-			by = ""
-		}
+		who.join(h.who)
 	case halfOpen:
 		h.after = halfOpen
 	default:
 		h.after = healthy
 	}
 	h.transition(cooling, now, pause, f.Error())
-	h.by, h.told = by, told
+	h.who, h.explicit = who, explicit
+	h.askAboutPause(q)
 }
 
 // forgetPauses drops what is remembered of pauses long over.
@@ -256,14 +264,16 @@ func (h *health) lose(now time.Time, part LinePart, q Origin, f *upstream.Failur
 		part.Form = ""
 	}
 	p := h.part(part, q)
-	if p == nil || p.out {
+	if p == nil || p.out && (p.announced || !p.who.confirmed) {
 		return nil
 	}
 	h.generation++
-	*p = hold{out: true, cause: f.Error(), since: now, until: now.Add(accountWait), wait: accountWait, by: p.by, began: h.generation}
-	if part.Tools {
-		p.by = "" // it only says which form comes first
+	*p = hold{out: true, cause: f.Error(), since: now, until: now.Add(accountWait), wait: accountWait, who: p.who, began: h.generation}
+	if !p.who.confirmed && !q.Job && !f.Added && !h.serving.Unprobed {
+		h.urge(part, false)
+		return nil
 	}
+	p.announced = true // also where no probe can decide
 	if part.Form != "" && h.formsOut(part.Model) >= h.serving.Forms {
 		for other := range h.parts {
 			if other.Model == part.Model {
@@ -281,7 +291,7 @@ func (h *health) lose(now time.Time, part LinePart, q Origin, f *upstream.Failur
 // formsOut counts the forms in which a model is out.
 func (h *health) formsOut(model string) (n int) {
 	for part, p := range h.parts {
-		if part.Model == model && part.Form != "" && !part.Tools && p.out {
+		if part.Model == model && part.Form != "" && !part.Tools && p.out && p.announced {
 			n++
 		}
 	}
@@ -306,7 +316,8 @@ func (h *health) probedPart(now time.Time, part LinePart, f *upstream.Failure) [
 		return h.lift(now, part)
 	}
 	p.wait = min(2*p.wait, maxAccountWait)
-	p.until, p.cause, p.probing, p.by = now.Add(p.wait), f.Error(), false, ""
+	p.until, p.cause, p.probing = now.Add(p.wait), f.Error(), false
+	p.who.confirm()
 	p.turn++
 	return nil
 }

@@ -2,7 +2,7 @@ package health
 
 import (
 	"errors"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,25 +157,25 @@ func TestSeveralModelsLimitedAtOnce(t *testing.T) {
 	p.refused("", "third", "")
 }
 
-// TestAnotherAccountMayTry: what one account alone has met keeps others away only
-// once one of them has met it too; an answer lifts it for all.
-func TestAnotherAccountMayTry(t *testing.T) {
+// TestOtherAccountsMayTry: what requests have met keeps only their own accounts away,
+// until an answer lifts it or a probe meets the same.
+func TestOtherAccountsMayTry(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		met     func() *upstream.Failure
 		refusal string
-		told    []string // when it goes, and when it is lifted
+		told    string // once it is confirmed
+		doubt   string
 	}{
-		"a rate limit":    {func() *upstream.Failure { return limited(429, 0) }, StateCooling, nil},
-		"a missing model": {missing, StateModelOut, []string{"m model_out", "m in_service"}},
-		"a missing form": {func() *upstream.Failure { return noForm(false, false) }, StateFormOut,
-			[]string{"m chat form_out", "m chat in_service"}},
-		"a credential": {account, StateCredentialsOut, []string{"credentials_out", "in_service"}},
+		"a rate limit":    {func() *upstream.Failure { return limited(429, 0) }, StateCooling, "", "m"},
+		"a missing model": {missing, StateModelOut, "m model_out", "m"},
+		"a missing form":  {func() *upstream.Failure { return noForm(false, false) }, StateFormOut, "m chat form_out", "m"},
+		"a credential":    {account, StateCredentialsOut, "credentials_out", "m"},
 		"the whole rate": {func() *upstream.Failure {
 			f := limited(429, 0)
 			f.AllModels = true
 			return f
-		}, StateCooling, nil},
+		}, StateCooling, "", "m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,24 +188,31 @@ func TestAnotherAccountMayTry(t *testing.T) {
 			p.refused("hostile", "m", tt.refusal) // that began before it
 			p.do(nil)
 			p.refused("hostile", "m", "")
-			if !slices.Equal(p.told, tt.told) {
-				t.Errorf("told %q", p.told)
-			}
 			p.as("hostile", "m").end(early, tt.met()) // too late to bring it back
 			p.refused("good", "m", "")
 			p.refused("hostile", "m", "")
+			p.now = p.now.Add(doubtAgain)
 
-			p.do(tt.met())
-			p.as("good", "m").do(tt.met())
-			p.refused("third", "m", tt.refusal)
+			for _, account := range []string{"hostile", "friend", "third", "fourth", "fifth"} {
+				p.as(account, "m").do(tt.met())
+			}
+			p.refused("fifth", "m", tt.refusal)
+			p.refused("good", "m", "")
+			if len(p.told) > 0 {
+				t.Errorf("told %q before a probe met it", p.told)
+			}
+			p.doubts(tt.doubt)
+			p.resolve(tt.met())
 			p.refused("good", "m", tt.refusal)
+			if got := strings.Join(p.told, ", "); got != tt.told {
+				t.Errorf("told %q, want %q", got, tt.told)
+			}
 		})
 	}
 }
 
-// TestTheProvidersWordOnTime holds for all that can go elsewhere, and for all once
-// a second account has met it; of one account alone that meets limits again and
-// again it holds for that one.
+// TestTheProvidersWordOnTime holds for all that can go elsewhere. Of accounts that
+// meet limits again and again it holds for these alone, unless a probe meets it too.
 func TestTheProvidersWordOnTime(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
@@ -218,64 +225,90 @@ func TestTheProvidersWordOnTime(t *testing.T) {
 		if why := p.refuses("good", "m", false); why != StateCooling {
 			t.Errorf("good asks for m, which others may have, and is told %q", why)
 		}
+		p.doubts() // one account alone needs no probe
 		p.as("good", "m").do(asked)
 		p.refused("good", "m", StateCooling)
+		p.refused("third", "m", "")
+		p.doubts("m")
+		p.resolve(asked)
 		p.refused("third", "m", StateCooling)
-		p.refused("hostile", "m", StateCooling)
 
 		p.now = p.now.Add(20 * time.Second)
 		p.as("hostile", "m").do(asked)
-		p.as("good", "m").do(nil) // as a last resort
+		p.as("other", "m").do(nil)
 		p.refused("hostile", "m", "")
 		for range 5 { // and is known for a while
 			p.as("hostile", "m").do(asked)
 			p.refused("hostile", "m", StateCooling)
-			if why := p.refuses("good", "m", false); why != "" {
-				t.Errorf("good asks for m and is told %q", why)
+			if why := p.refuses("other", "m", false); why != "" {
+				t.Errorf("other asks for m and is told %q", why)
 			}
-			p.as("good", "m").do(nil)
+			p.as("other", "m").do(nil)
 		}
 	}
 }
 
-// TestOneAccountKeepsNoCircuitOpen: a circuit that one account alone has opened is
-// probed at once, others may try, and what the line was found innocent of does not
-// open it again soon.
-func TestOneAccountKeepsNoCircuitOpen(t *testing.T) {
+// TestALimitOfSomeAccounts: a pause that a probe does not meet is left to the accounts
+// that met it, and the operator does not see the line cool.
+func TestALimitOfSomeAccounts(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		asked := limited(429, 20*time.Second)
+		asked.AllModels = whole
+		p := newWide(t)
+		p.as("large", "m").do(asked)
+		p.as("huge", "m").do(asked)
+		p.doubts("m")
+		p.resolve(nil)
+		for _, account := range []string{"large", "huge"} {
+			p.refused(account, "m", StateCooling)
+		}
+		if why := p.refuses("good", "m", false); why != "" {
+			t.Errorf("good asks for m and is told %q", why)
+		}
+		if s := p.stats.Summary(p.now); s.State != StateInService || s.ModelsCooling != nil {
+			t.Errorf("%+v", s)
+		}
+		p.now = p.now.Add(20 * time.Second)
+		p.refused("large", "m", "")
+	}
+}
+
+// TestAccountsKeepNoCircuitOpen: a circuit that requests have opened is probed at once,
+// accounts that did not open it may try, and what the line was found innocent of does
+// not open it again soon.
+func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 	t.Parallel()
 	trip := func(t *testing.T) *patient {
-		p := newWide(t).as("hostile", "m")
-		for range 5 {
-			p.do(broken())
+		p := newWide(t)
+		for i := range 5 {
+			p.as([]string{"hostile", "friend"}[i%2], "m").do(broken())
 		}
-		if !slices.Equal(p.told, []string{"circuit_open"}) {
-			t.Fatalf("told %q", p.told)
-		}
-		p.refused("hostile", "m", StateCircuitOpen)
-		p.stats.Hasten(p.now, "another") // who has not opened it
-		if left := p.stats.Left(p.now, "m"); left != openWait {
-			t.Fatalf("the first probe is in %s", left)
-		}
+		p.as("hostile", "m")
+		p.wants("in_service", StateCircuitOpen)
+		p.refused("friend", "m", StateCircuitOpen)
+		p.refused("good", "m", "")
 		return p
 	}
 	t.Run("a probe refutes it", func(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
-		p.stats.Hasten(p.now, "hostile")
-		p.probe(nil)
-		p.wants("in_service", "", "circuit_open", "in_service")
-		for range 50 {
-			p.do(broken())
-		}
-		p.wants("in_service", "")
 		p.doubts("m")
 		p.resolve(nil)
+		p.wants("in_service", "")
+		for range 50 {
+			p.as("hostile", "m").do(broken())
+		}
+		p.wants("in_service", "")
 		p.now = p.now.Add(doubtAgain)
+		p.doubts("m")
+		p.resolve(nil)
 		for range 5 {
 			p.do(broken())
 		}
-		p.stats.Hasten(p.now, "hostile")
-		p.probe(broken()) // now it is the line
+		p.now = p.now.Add(confirmAgain)
+		p.doubts("m")
+		p.resolve(broken()) // now it is the line
 		p.refused("good", "m", StateCircuitOpen)
 		p.wants("circuit_open", "circuit_open", "circuit_open")
 		if left := p.stats.Left(p.now, "m"); left != openWait {
@@ -286,7 +319,7 @@ func TestOneAccountKeepsNoCircuitOpen(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
 		p.as("good", "m").do(nil)
-		p.as("hostile", "m").wants("in_service", "", "circuit_open", "in_service")
+		p.as("hostile", "m").wants("in_service", "")
 		for range 50 {
 			p.do(broken())
 		}
@@ -296,24 +329,112 @@ func TestOneAccountKeepsNoCircuitOpen(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
 		p.as("good", "m").do(hollow()) // proves nothing
-		p.refused("third", "m", "")
+		p.refused("good", "m", "")
 		p.do(broken())
-		p.refused("third", "m", StateCircuitOpen)
+		p.refused("good", "m", StateCircuitOpen)
+		p.refused("third", "m", "")
+	})
+	t.Run("a probe that was cut off", func(t *testing.T) {
+		t.Parallel()
+		p := trip(t)
+		p.doubts("m")
+		p.resolve(upstream.Fail(fault.ClientClosed, errors.New("the node stops")))
+		p.refused("good", "m", "")
+		p.doubts()
+		p.now = p.now.Add(confirmAgain)
+		p.doubts("m")
+		p.resolve(limited(429, 0)) // no answer either
+		p.refused("good", "m", StateCircuitOpen)
 	})
 	t.Run("half-open", func(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
-		p.stats.Hasten(p.now, "hostile")
-		p.probe(broken())
+		p.doubts("m")
+		p.resolve(broken())
 		p.now = p.now.Add(openWait)
 		p.probe(nil)
 		p.told = nil
 		p.do(broken()) // nobody had met it but the probe: it may open it again, for itself
 		p.refused("hostile", "m", StateCircuitOpen)
 		p.refused("good", "m", "")
+		p.doubts("m")
+		p.resolve(nil)
+		p.wants("half_open", "") // not at once in service: it had been out
 		p.as("good", "m").do(nil)
+		p.do(nil)
+		p.do(nil)
 		p.wants("in_service", "", "in_service")
 	})
+}
+
+// TestOneAccountOnAnUnprobedLine: others use the line, so its circuit is open for the one
+// account only, and the operator sees it in service.
+func TestOneAccountOnAnUnprobedLine(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.stats.Serves(Serving{Models: 3, Unprobed: true})
+	p.as("good", "m").do(nil)
+	for range 5 {
+		p.as("hostile", "m").do(broken())
+	}
+	p.wants("in_service", StateCircuitOpen)
+	p.refused("good", "m", "")
+	p.as("good", "m").do(broken())
+	p.wants("circuit_open", StateCircuitOpen, "circuit_open")
+}
+
+// TestAProbeInFlight that began before accounts opened the circuit does not decide;
+// the next one does.
+func TestAProbeInFlight(t *testing.T) {
+	t.Parallel()
+	p := newWide(t).as("a", "m")
+	p.do(stalled())
+	p.do(stalled())
+	generation := p.stats.Generation()
+	p.doubts("m")
+	for range 5 {
+		p.do(broken())
+	}
+	p.refused("a", "m", StateCircuitOpen)
+	p.note(p.stats.change(func(h *health) []Change { return h.resolved(p.now, generation, p.part, p.part.Form, broken()) }))
+	p.refused("b", "m", "")
+	p.now = p.now.Add(confirmAgain)
+	p.doubts("m")
+	p.resolve(broken())
+	p.refused("b", "m", StateCircuitOpen)
+}
+
+// TestNoProbeIsPossible on a line without chat models: what accounts have met keeps
+// them away, other accounts try, and the operator is told at once.
+func TestNoProbeIsPossible(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		met  func() *upstream.Failure
+		told string
+	}{
+		"a credential": {account, "credentials_out"},
+		"a model":      {missing, "m model_out"},
+		"the circuit":  {broken, "circuit_open"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			p.stats.Serves(Serving{Models: 3, Unprobed: true})
+			for _, account := range []string{"a", "b", "c", "d", "e", "f"} {
+				q := Origin{LinePart: LinePart{Model: "m"}, Account: account, Job: true}
+				for range 5 {
+					q.Generation = p.stats.Generation()
+					p.note(p.stats.Failed(p.now, q, tt.met()))
+				}
+			}
+			p.refused("a", "m", tt.told[strings.LastIndex(tt.told, " ")+1:])
+			p.refused("good", "m", "")
+			p.doubts()
+			if len(p.told) != 1 || p.told[0] != tt.told {
+				t.Errorf("told %q", p.told)
+			}
+		})
+	}
 }
 
 // TestAFormIsOut: the model is asked for in the others, the finding is probed, and

@@ -41,6 +41,7 @@ type Stats struct {
 	// generation is its present one: both without a lock, for nearly all requests.
 	sound      atomic.Bool
 	generation atomic.Uint64
+	doubtful   atomic.Bool // a question waits for a probe
 
 	mu               sync.Mutex
 	n                uint64 // attempts ever; the last recentAttempts of them are in ring
@@ -52,6 +53,7 @@ type Stats struct {
 // New makes the stats of a line that nothing is held against.
 func New() *Stats {
 	s := &Stats{}
+	s.health.usedByOthers = s.usedByOthers
 	s.sound.Store(true)
 	return s
 }
@@ -72,9 +74,9 @@ func (s *Stats) Serves(serving Serving) {
 // Refuses says why a request is not to be made of the line; empty: it is, and
 // what becomes of it belongs to that generation of the line. While half-open it
 // takes one request at a time: others are refused with StateHalfOpen unless they
-// are its last resort. So it does with those of other accounts than the one that
-// alone has opened its circuit. As a last resort they also pass over a pause that
-// another account alone has met.
+// are its last resort. The same goes for accounts that are exempt from an open
+// circuit. As a last resort they also pass over a pause that only other accounts
+// have met.
 func (s *Stats) Refuses(now func() time.Time, q Origin, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
 	if generation = s.generation.Load(); s.sound.Load() {
 		return "", generation, false
@@ -113,7 +115,11 @@ func (s *Stats) settle() {
 		sound = sound && !p.holds()
 	}
 	s.sound.Store(sound)
+	s.doubtful.Store(s.health.doubtful())
 }
+
+// Doubtful reports whether something about the line waits for a probe.
+func (s *Stats) Doubtful() bool { return s.doubtful.Load() }
 
 // Left is how long the line waits until it is asked for a model or probed again;
 // 0 when it waits for nothing.
@@ -273,25 +279,15 @@ func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	return fails, attempts
 }
 
-// HasOthers tells whether accounts beside one have used the line lately.
-func (s *Stats) HasOthers(now time.Time, account string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// usedByOthers reports whether accounts other than some reporters have used the line
+// lately. Callers hold mu.
+func (s *Stats) usedByOthers(now time.Time, who *reporters) bool {
 	for i := range min(s.n, recentAttempts) {
-		if o := &s.ring[i]; o.origin.Account != account && now.Sub(o.at) <= recentTime {
+		if o := &s.ring[i]; !who.accounts[o.origin.Account] && now.Sub(o.at) <= recentTime {
 			return true
 		}
 	}
 	return false
-}
-
-// Hasten lets a circuit that an account alone has opened be probed at once, since
-// others wait for the line; any other state stays as it is.
-func (s *Stats) Hasten(now time.Time, account string) {
-	s.change(func(h *health) []Change {
-		h.hasten(now, account)
-		return nil
-	})
 }
 
 // successOf is how much of a success an effect leaves.

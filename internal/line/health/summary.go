@@ -108,7 +108,9 @@ func (s *Stats) sumUpHealth(now time.Time, sum *Summary) {
 	s.health.thaw(now) // a pause that is over is over
 	s.settle()
 	h := &s.health
-	if sum.State = h.state.word(); h.state != healthy {
+	sum.State = StateInService
+	if h.state == cooling && !h.private || h.state > cooling && h.announced != healthy {
+		sum.State = h.state.word()
 		sum.Cause, sum.CauseAt = h.cause, h.since.Unix()
 		if h.state != halfOpen {
 			sum.CoolingUntil = upTo(h.until)
@@ -117,11 +119,13 @@ func (s *Stats) sumUpHealth(now time.Time, sum *Summary) {
 	for part, p := range h.parts {
 		out := PartOut{part.Model, part.Form, part.Tools, p.cause, p.since.Unix(), upTo(p.until)}
 		switch {
+		case p.cools && p.private:
 		case p.cools:
 			sum.ModelsCooling = append(sum.ModelsCooling, out)
-		case p.out && part.Form == "":
+		case !p.out || !p.announced: // nothing is held, or a probe has yet to decide
+		case part.Form == "":
 			sum.ModelsOut = append(sum.ModelsOut, out)
-		case p.out:
+		default:
 			sum.FormsOut = append(sum.FormsOut, out)
 		}
 	}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// TestLinesWithTheirModels: a list of lines shows each model that is not in service on
+// a line, or not in a form, with its cause and times.
+func TestLinesWithTheirModels(t *testing.T) {
+	t.Parallel()
+	print := func(states string) string {
+		t.Helper()
+		answer, err := readAnswer([]byte(`{"object":"list","data":[{"id":"main","provider":"p","state":"in_service","in_flight":0,` +
+			`"model_states":` + states + `}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		writeList(&out, answer.(object), linesView(), 200)
+		return out.String()
+	}
+	got := print(`[{"model":"deep","state":"model_out","cause":"404: no such model","since":1800000000,"until":1800000300},` +
+		`{"model":"swift","state":"in_service"},{"model":"swift","form":"responses","state":"form_out","cause":"no such form",` +
+		`"since":1800000000,"until":1800000300},` +
+		`{"model":"vast","state":"cooling","cause":"429: slow down","since":1800000000,"until":1800000007}]`)
+	for _, want := range []string{"deep", "model_out", "404: no such model", "responses", "form_out", "vast", "cooling", "429: slow down",
+		"SINCE", "UNTIL", "2027-01-15"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+	if got := print(`[{"model":"swift","state":"in_service"}]`); !strings.Contains(got, "Every model is in service") {
+		t.Errorf("%s", got)
+	}
+}

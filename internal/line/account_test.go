@@ -1,0 +1,187 @@
+package line_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire"
+)
+
+// provoked are failures that a prompt can bring about, by what causes them.
+func provoked() map[string]func() *upstream.Failure {
+	page := []byte("<html><body>nginx</body></html>")
+	body := func(status int, body string) func() *upstream.Failure {
+		return func() *upstream.Failure { return upstream.Classify(status, "application/json", []byte(body), nil) }
+	}
+	html := func(status int) func() *upstream.Failure {
+		return func() *upstream.Failure { return upstream.Classify(status, "text/html", page, nil) }
+	}
+	return map[string]func() *upstream.Failure{
+		"a firewall's 403":             html(403),
+		"a 403 without a word":         body(403, `{"error":{"message":"Forbidden"}}`),
+		"a page with a 404":            html(404),
+		"a 404":                        body(404, `{"detail":"Not Found"}`),
+		"a model that is missing":      body(404, `{"error":{"message":"no","code":"model_not_found"}}`),
+		"a 401":                        body(401, `{"error":{"message":"no"}}`),
+		"a key that is refused":        body(401, `{"error":{"message":"no","code":"invalid_api_key"}}`),
+		"a quota":                      body(429, `{"error":{"message":"no","code":"insufficient_quota"}}`),
+		"a 402":                        body(402, `{"error":{"message":"no"}}`),
+		"a 410":                        body(410, `{"error":{"message":"no"}}`),
+		"a form that is missing":       body(400, `{"error":{"message":"x","code":"OperationNotSupported"}}`),
+		"a page with a 413":            html(413),
+		"a 429":                        body(429, `{"error":{"message":"slow"}}`),
+		"a page with a 429":            html(429),
+		"a 451":                        html(451),
+		"an overload":                  body(529, `{"error":{"message":"overloaded","type":"overloaded_error"}}`),
+		"a crash":                      body(500, `{"error":{"message":"x","type":"server_error"}}`),
+		"a gateway's 502":              html(502),
+		"a 503":                        body(503, `{"error":{"message":"x"}}`),
+		"a gateway's 504":              html(504),
+		"a 408":                        html(408),
+		"an empty answer":              func() *upstream.Failure { return upstream.Fail(fault.EmptyCompletion, errors.New("nothing")) },
+		"an error sentence":            func() *upstream.Failure { return upstream.Fail(fault.UpstreamError, errors.New("sorry")) },
+		"a connection that breaks":     func() *upstream.Failure { return upstream.Fail(fault.UpstreamConnectionError, errors.New("reset")) },
+		"an answer that does not come": func() *upstream.Failure { return upstream.Fail(fault.UpstreamTimeout, errors.New("late")) },
+		"a 429 with a time": func() *upstream.Failure {
+			return upstream.Classify(429, "", []byte(`{"error":{"message":"slow"}}`), http.Header{"Retry-After": {"30"}})
+		},
+		"a limit of the account": func() *upstream.Failure {
+			return upstream.Classify(429, "", []byte(`{"error":{"message":"Your account is limited"}}`), http.Header{"Retry-After": {"30"}})
+		},
+	}
+}
+
+// provoke lets accounts, one after the other, meet a failure on a line some times.
+func provoke(l *line.Lines, s *catalog.Snapshot, form wire.Form, failure func() *upstream.Failure, accounts ...string) {
+	for range 12 {
+		for _, account := range accounts {
+			r := asking(s, account, "swift", form)
+			_, _ = l.Try(context.Background(), r, func(context.Context, *line.Attempt) error { return failure() })
+		}
+		synctest.Wait()
+	}
+}
+
+// TestAccountsTakeNothingFromOthers: whatever some accounts of one person provoke, an
+// account that has not met it is served by the same line, the operator sees no line
+// leave, and the probes are bounded.
+func TestAccountsTakeNothingFromOthers(t *testing.T) {
+	t.Parallel()
+	for name, failure := range provoked() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := twoForms(1, spec("a"))
+				var p site
+				var log bytes.Buffer
+				l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }, Log: slog.New(slog.NewTextHandler(&log, nil))})
+				stop := keepUp(t, l)
+				defer stop()
+				for round := range 5 {
+					provoke(l, s, wire.FormChat, failure, "first", "second", "third")
+					if _, err := ask(l, asking(s, fmt.Sprint("good", round), "swift", wire.FormChat)); err != nil {
+						t.Fatalf("round %d: another account gets %v", round, err)
+					}
+					time.Sleep(3 * time.Second) // on the bubble's clock
+				}
+				if probes := strings.Count(p.heard(), "probe"); probes > 5 {
+					t.Errorf("%d probes", probes)
+				}
+				if strings.Contains(log.String(), "out of service") {
+					t.Errorf("the operator was told: %s", log.String())
+				}
+				time.Sleep(time.Minute)
+				if got := l.Statuses()[0]; got.State != "in_service" || len(got.ModelsOut)+len(got.FormsOut)+len(got.ModelsCooling) > 0 {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestARealOutageIsNoticed at once: the probe meets what requests met, and no other
+// account's request does.
+func TestARealOutageIsNoticed(t *testing.T) {
+	t.Parallel()
+	for name, failure := range provoked() {
+		switch name {
+		case "an empty answer", "an error sentence": // a probe asks for hardly a token
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := snapshot(1, spec("a"))
+				var p site
+				l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+				stop := keepUp(t, l)
+				defer stop()
+				p.set("a", failure())
+				provoke(l, s, wire.FormChat, failure, "first", "second")
+				p.heard()
+				attempts, err := ask(l, asking(s, "other", "swift", wire.FormChat))
+				if got := p.heard(); got != "" || err == nil {
+					t.Errorf("another account asks %q: %+v, %v; line %+v", got, attempts, err, l.Statuses()[0])
+				}
+				if got := l.Statuses()[0]; got.State == "in_service" && len(got.ModelsOut)+len(got.FormsOut)+len(got.ModelsCooling) == 0 {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestAccountsTakeNoKey: a key that a request makes a provider refuse is used again as
+// soon as a probe finds it accepted, and the operator is not told.
+func TestAccountsTakeNoKey(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]*upstream.Failure{
+		"named": noKey(), "a 401": said(401, `{}`), "a 403": said(403, `{"error":{"message":"Forbidden"}}`), "a 402": said(402, `{}`),
+		"a quota": said(429, `{"error":{"message":"no","code":"insufficient_quota"}}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer) {
+				for range 20 {
+					for _, account := range []string{"first", "second"} {
+						calls := 0
+						_, _ = l.Try(t.Context(), asking(s, account, "swift", wire.FormChat), func(ctx context.Context, on *line.Attempt) error {
+							if calls++; calls == 1 { // the tool's server refuses the first call
+								f := *failure
+								return &f
+							}
+							answer, err := on.Chat(ctx, chatcall.Call{})
+							if err == nil {
+								answer.Body.Close()
+							}
+							return err
+						})
+						synctest.Wait()
+					}
+				}
+				if probes := strings.Count(o.heard(), "probe"); probes < 1 || probes > 3 {
+					t.Errorf("%d probes", probes)
+				}
+				if _, err := ask(l, asking(s, "good", "swift", wire.FormChat)); err != nil || o.heard() != "new" || states(l) != "in_use ready" {
+					t.Errorf("%v, the keys are %s", err, states(l))
+				}
+				if strings.Contains(log.String(), "key is refused") {
+					t.Errorf("the operator was told: %s", log.String())
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package line
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"tollgate/internal/line/health"
+	"tollgate/internal/wire"
+)
+
+// ModelStatus is the state of one of a line's models, in all forms or in one.
+type ModelStatus struct {
+	Model string    `json:"model"`
+	Form  wire.Form `json:"form,omitempty"`  // empty: in all forms
+	Tools bool      `json:"tools,omitempty"` // for requests with tools only
+	// State is health.StateInService, StateCooling, StateModelOut or StateFormOut. It
+	// says nothing about the line as a whole.
+	State string `json:"state"`
+	Cause string `json:"cause,omitempty"`
+	Since int64  `json:"since,omitempty"` // Unix seconds
+	Until int64  `json:"until,omitempty"` // when the model is asked for or probed again, Unix seconds
+}
+
+// modelStates returns the states of some models: what is out or cools of them, and an
+// entry in service for each model that is there in at least one form.
+func modelStates(models []string, parts health.PartsOut) []ModelStatus {
+	var states []ModelStatus
+	out := map[string]bool{}
+	add := func(state string, list []health.PartOut) {
+		for _, p := range list {
+			states = append(states, ModelStatus{Model: p.Model, Form: p.Form, Tools: p.Tools, State: state, Cause: p.Cause,
+				Since: p.Since, Until: p.Until})
+			out[p.Model] = out[p.Model] || p.Form == ""
+		}
+	}
+	add(health.StateModelOut, parts.ModelsOut)
+	add(health.StateCooling, parts.ModelsCooling)
+	add(health.StateFormOut, parts.FormsOut)
+	for _, model := range models {
+		if !out[model] {
+			states = append(states, ModelStatus{Model: model, State: health.StateInService})
+		}
+	}
+	slices.SortStableFunc(states, func(a, b ModelStatus) int {
+		return cmp.Or(strings.Compare(a.Model, b.Model), strings.Compare(string(a.Form), string(b.Form)))
+	})
+	return states
+}
+
+// joinModelStates returns the states of the models that any node reports.
+func joinModelStates(nodes []OnNode, parts health.PartsOut) []ModelStatus {
+	var models []string
+	for _, n := range nodes {
+		for _, s := range n.ModelStates {
+			models = append(models, s.Model)
+		}
+	}
+	slices.Sort(models)
+	return modelStates(slices.Compact(models), parts)
+}
