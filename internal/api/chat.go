@@ -102,6 +102,9 @@ func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
 	if err := request.Check(); err != nil {
 		return none, err
 	}
+	if err := x.allowsCalled(snapshot, model, request.Asking().ModelCalls); err != nil {
+		return none, err
+	}
 	if name := session(x.Request.Header); name != "" {
 		request.Asking().Belongs(name)
 	}
@@ -144,15 +147,31 @@ func (x *exchange) choose(snapshot *catalog.Snapshot, form wire.Form, fits func(
 	if err != nil {
 		return nil, err
 	}
-	return model, x.allows(model.ID)
+	return model, x.allows("model", model.ID)
 }
 
-// allows refuses a model that the key may not use.
-func (x *exchange) allows(model string) error {
+// allowsCalled refuses a request that lets the provider call a model that the key
+// may not use. A model without a price is refused before the hold.
+func (x *exchange) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Model, calls []wire.ModelCall) error {
+	if len(calls) == 0 {
+		return nil
+	}
+	called, _ := snapshot.CalledModels(model, calls)
+	for _, call := range called {
+		if err := x.allows(call.Param, call.Model.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allows refuses a model that the key may not use. param is the field that names
+// the model.
+func (x *exchange) allows(param, model string) error {
 	if x.principal.AllowsModel(model) {
 		return nil
 	}
-	return fault.At(fault.PermissionDenied, "model",
+	return fault.At(fault.PermissionDenied, param,
 		"This API key may not use the model %s. Add it to the key's allowed models or use another key.", fault.Shown(model))
 }
 

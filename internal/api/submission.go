@@ -208,7 +208,7 @@ func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 	// What is wrong with the header comes after what is wrong with the fields.
 	onceErr := d.recall(x, request, &j)
 	if j.accepted != nil {
-		return j, x.allows(x.model)
+		return j, x.allows("model", x.model)
 	}
 	j.Snapshot = d.Catalog.Current()
 	if j.Model, err = x.choose(j.Snapshot, wire.FormChat, func(m *catalog.Model) bool { return m.Kind == s.kind }); err != nil {

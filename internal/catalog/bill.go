@@ -12,6 +12,7 @@ import (
 type Choice struct {
 	Options []wire.Priced // values of fields, the service tier among them
 	Tools   []wire.Priced // hosted tools
+	Calls   []CalledModel // calls of models beside the answer
 	// Factor is what its account pays in place of each price here: so many times
 	// it; 0: the price itself.
 	Factor money.Factor
@@ -85,6 +86,7 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 			}
 			s.Each(min(calls, maxUnits), m.Price.Tools[tool.Name], money.One)
 		}
+		m.holdCalls(&s, b, prompt, output, c)
 		highest = max(highest, s.Held(c.Factor))
 	}
 	return highest
@@ -98,19 +100,29 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 // rounded once. Usage that contradicts itself (parts larger than their whole, negative counts) is read as what is
 // possible; the cost is never negative.
 func (m *Model) Cost(u wire.Usage, c Choice) money.Amount {
+	var s money.Sum
+	m.addTokens(&s, u, c)
+	m.addToolCalls(&s, u, c)
+	return s.Charged(c.Factor)
+}
+
+// addTokens adds the tokens of a usage to a bill.
+func (m *Model) addTokens(s *money.Sum, u wire.Usage, c Choice) {
 	factor, rates := m.factor(c, u.ServiceTier), m.RatesFor(clamp(u.Prompt, maxUnits))
 	p := partsOf(u)
-	var s money.Sum
 	s.Tokens(p.images, m.promptRate(modalityImage, rates), factor)
 	s.Tokens(p.sound, m.promptRate(modalityAudio, rates), factor)
 	s.Tokens(p.drawn, m.answerRate(modalityImage, rates, c), factor)
 	s.Tokens(p.sung, m.answerRate(modalityAudio, rates, c), factor)
 	p.images, p.sound, p.drawn, p.sung = 0, 0, 0, 0
-	rates.charge(&s, p, factor)
+	rates.charge(s, p, factor)
+}
+
+// addToolCalls adds the calls of hosted tools to a bill.
+func (m *Model) addToolCalls(s *money.Sum, u wire.Usage, c Choice) {
 	for name, calls := range u.ToolCalls {
 		s.Each(clamp(calls, maxUnits), m.Price.Tools[name], money.One)
 	}
-	return s.Charged(c.Factor)
 }
 
 // parts are the tokens of a usage, each in one part of its prompt or its answer.

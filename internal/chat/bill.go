@@ -1,6 +1,9 @@
 package chat
 
 import (
+	"slices"
+
+	"tollgate/internal/catalog"
 	"tollgate/internal/ledger"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
@@ -20,9 +23,14 @@ func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.
 		return reported
 	}
 	ours := 0
-	if reported.Prompt == 0 {
-		ours++
-		reported.Prompt = min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.asked.Bound))
+	// A summary is made before the answer, so the provider's count may be that of
+	// the summarized prompt.
+	if reported.Prompt == 0 || slices.ContainsFunc(x.choice.Calls, func(c catalog.CalledModel) bool { return !c.Rereads }) {
+		counted := min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.asked.Bound))
+		if counted > reported.Prompt {
+			ours++
+			reported.Prompt = counted
+		}
 	}
 	if counted := completion(x.opts.Counter); counted >= reported.Completion {
 		ours++
@@ -34,8 +42,32 @@ func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.
 	case 2:
 		x.source = ledger.SourceGateway
 	}
-	return reported
+	return x.withUnreported(reported)
 }
+
+// withUnreported adds the calls of other models that a broken stream has shown.
+// The provider reports their tokens only at the end, so each counts as one
+// reading of the prompt.
+func (x *exchange) withUnreported(u wire.Usage) wire.Usage {
+	u.Iterations = nil
+	calls := min(u.ToolCalls[advisor], maxUnreported)
+	i := slices.IndexFunc(x.choice.Calls, func(c catalog.CalledModel) bool { return c.Rereads })
+	if calls == 0 || i < 0 {
+		return u
+	}
+	own := wire.Iteration{Prompt: u.Prompt, Cached: u.Cached, CacheWrite: u.CacheWrite, CacheWrite1h: u.CacheWrite1h, Completion: u.Completion}
+	advice := wire.Iteration{Model: x.choice.Calls[i].ModelCall.Model, Called: true, Prompt: u.Prompt}
+	u.Iterations = append([]wire.Iteration{own}, slices.Repeat([]wire.Iteration{advice}, int(calls))...)
+	u.Prompt += calls * advice.Prompt
+	return u
+}
+
+// advisor is the hosted tool that asks another model, and maxUnreported bounds
+// the calls of it that are charged without a report.
+const (
+	advisor       = "advisor"
+	maxUnreported = 10
+)
 
 // reported is what the provider has reported of a stream, and whether that is
 // its last word. While the end has not come a zero is none: the rest may hold
@@ -62,7 +94,7 @@ func (x *exchange) estimated() wire.Usage {
 		u.Prompt = x.Body.Estimate()
 	}
 	u.Completion = max(u.Completion, x.stream.meter.Estimate())
-	return u
+	return x.withUnreported(u)
 }
 
 // spent is what a stream has used at its provider: what that has reported, and
@@ -80,7 +112,7 @@ const structuralTokens = 16
 // vendors do not bill one (Anthropic) or count its prompt alone, and the client
 // got nothing. Tokens that were counted beside the refused answer stay charged.
 func billable(u wire.Usage, filtered, output bool) wire.Usage {
-	if !filtered || output || u.Completion > structuralTokens || len(u.ToolCalls) > 0 {
+	if !filtered || output || u.Completion > structuralTokens || len(u.ToolCalls) > 0 || len(u.Iterations) > 1 {
 		return u
 	}
 	return wire.Usage{CostNano: u.CostNano, HasCost: u.HasCost}

@@ -199,7 +199,12 @@ func (x *exchange) checkOffered() error {
 	if err := x.Snapshot.CheckRouting(x.Model, x.Form, x.asked.Routing); err != nil {
 		return err
 	}
-	return x.Model.CheckPriced(x.choice)
+	if err := x.Model.CheckPriced(x.choice); err != nil {
+		return err
+	}
+	var err error
+	x.choice.Calls, err = x.Snapshot.CalledModels(x.Model, x.asked.ModelCalls)
+	return err
 }
 
 // admission is what the ledger has to decide.

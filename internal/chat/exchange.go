@@ -135,11 +135,11 @@ func (x *exchange) settle(u wire.Usage, code fault.Code) error {
 		x.firstByte = x.since()
 	}
 	last := &x.attempts[len(x.attempts)-1]
-	if cost, known := x.on.Line.Cost(x.Model, u); known {
+	if cost, known := x.Snapshot.LineCost(x.on.Line, x.Model, u, x.choice); known {
 		last.LineCost = &cost
 	}
 	e := x.end(ledger.Billed, http.StatusOK, code)
-	e.Cost, e.Tokens, e.Source = x.Model.Cost(u, x.choice), tokens(u), x.source
+	e.Cost, e.Tokens, e.Source = x.Snapshot.Cost(x.on.Line, x.Model, u, x.choice), tokens(u), x.source
 	x.traced.Usage(u.Prompt, u.Cached, u.Completion)
 	step := x.Span.Step("settle")
 	err := x.hold.Settle(context.WithoutCancel(x.client), e)

@@ -65,7 +65,8 @@ func (x *exchange) note() {
 		return
 	}
 	u := x.estimated()
-	if p := (ledger.Progress{Cost: x.Model.Cost(u, x.choice), Tokens: tokens(u), Line: x.on.Line.ID}); p != n.last {
+	cost := x.Snapshot.Cost(x.on.Line, x.Model, u, x.choice)
+	if p := (ledger.Progress{Cost: cost, Tokens: tokens(u), Line: x.on.Line.ID}); p != n.last {
 		n.last = p
 		x.hold.Progress(p)
 	}

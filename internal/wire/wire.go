@@ -46,6 +46,8 @@ type Usage struct {
 	// of images and of sound.
 	PromptImage, PromptAudio         int64
 	CompletionImage, CompletionAudio int64
+	// Iterations, if there are any, split the counts above by calls of models.
+	Iterations []Iteration
 	// ToolCalls counts the calls of hosted tools that the answer shows, by the
 	// names that Priced uses. Nil when there are none.
 	ToolCalls map[string]int64
@@ -76,6 +78,9 @@ type Asked struct {
 	Options []Priced
 	// Tools are the hosted tools asked for.
 	Tools []Priced
+	// ModelCalls are the calls of models that the provider may make beside the
+	// answer.
+	ModelCalls []ModelCall
 	// Routing are the fields of RoutingFields that the request has.
 	Routing []string
 	// Conversation is the same for all requests of one conversation, and hardly

@@ -14,7 +14,7 @@ import (
 // refuses in the form, on lines of it or of another.
 var fields = form.SharedFields(
 	"model", "system", "messages", "stream", "container", "thread", "file_id", "file_ids", "modalities", "audio",
-	"billing_policy", "tools", "tool_choice", "mcp_servers",
+	"billing_policy", "tools", "tool_choice", "mcp_servers", "context_management", "compaction",
 	"metadata", "stop_sequences", "temperature", "top_p", "top_k", "thinking", "output_config", "output_format",
 )
 
@@ -52,7 +52,7 @@ func (r *Request) check() error {
 	r.Key = wire.ConversationKey{}
 	for _, check := range []func() error{
 		r.checkSystem, r.checkMessages, r.CheckStream, r.checkStored, r.CheckAudio, r.checkOptions, r.checkTools,
-		r.ReadRouting,
+		r.checkModelCalls, r.ReadRouting,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -182,7 +182,7 @@ func (r *Request) checkTools() error {
 		if name := form.HostedTool(kind); name != "" {
 			calls, _ := rawjson.Integer(rawjson.Field(tool, "max_uses"))
 			r.Tools = append(r.Tools, wire.Priced{Param: fmt.Sprintf("tools[%d].type", i), Name: name, MaxCalls: max(calls, 0)})
-			r.Bound.Unbounded = true // what it reads is part of the prompt
+			r.Bound.Unbounded = r.Bound.Unbounded || name != "advisor" // what it reads is part of the prompt
 		} else if strings.Contains(kind, "toolset") {
 			r.Bound.Unbounded = true // the descriptions of its tools lie outside the body
 		}

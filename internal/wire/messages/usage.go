@@ -19,6 +19,7 @@ type usageSum struct {
 	calls                         map[string]int64 // of hosted tools; nil until one is named
 	cost                          int64            // nano-dollars, if hasCost
 	hasCost                       bool
+	iterations                    []iteration
 }
 
 // merge takes the counts that an object names; null says nothing. The counts
@@ -60,7 +61,14 @@ func (m *usageSum) merge(raw []byte, last bool) (output bool) {
 			}
 		case "server_tool_use":
 			m.mergeCalls(value, last)
+		case "iterations":
+			m.mergeIterations(value)
 		}
+	}
+	// The count with which a stream begins is none of the answer's where the list
+	// tells who used the tokens.
+	if n, ok := rawjson.Count(rawjson.Field(raw, "output_tokens")); last && ok && n == 0 && m.iterations != nil {
+		m.output, m.final = 0, true
 	}
 	return output
 }
@@ -82,31 +90,22 @@ func (m *usageSum) mergeCalls(raw []byte, last bool) {
 }
 
 // known tells whether the counts are the provider's last word.
-func (m *usageSum) known() bool { return m.hasInput && m.final }
+func (m *usageSum) known() bool { return m.final && (m.hasInput || len(m.iterations) > 0) }
 
 // result returns the counts with the parts inside their wholes; of a prompt
 // that was not counted there are no parts. shown counts the calls of hosted
 // tools that the answer shows; it serves for tools that the usage does not name,
 // or may not have counted to the end.
 func (m *usageSum) result(shown map[string]int64) wire.Usage {
+	own := m.counts()
 	if !m.hasInput {
-		m = &usageSum{output: m.output, thinking: m.thinking, tier: m.tier, calls: m.calls, cost: m.cost, hasCost: m.hasCost}
+		own = wire.Iteration{Completion: m.output}
 	}
-	creation := m.creation
-	if !m.hasCreation {
-		creation = m.write5m + m.write1h
+	u := own.Usage()
+	if m.iterations != nil {
+		u = withIterations(own, m.iterations)
 	}
-	u := wire.Usage{
-		Prompt:       min(m.input+creation+m.read, rawjson.MaxCount),
-		Completion:   m.output,
-		CacheWrite1h: min(m.write1h, creation),
-		ServiceTier:  m.tier,
-		CostNano:     m.cost,
-		HasCost:      m.hasCost,
-	}
-	u.Cached = min(m.read, u.Prompt)
-	u.CacheWrite1h = min(u.CacheWrite1h, u.Prompt-u.Cached)
-	u.CacheWrite = min(creation-u.CacheWrite1h, u.Prompt-u.Cached-u.CacheWrite1h)
+	u.ServiceTier, u.CostNano, u.HasCost = m.tier, m.cost, m.hasCost
 	u.Reasoning = min(m.thinking, u.Completion)
 	for name, n := range m.calls {
 		if n > 0 {
@@ -119,6 +118,19 @@ func (m *usageSum) result(shown map[string]int64) wire.Usage {
 		}
 	}
 	return u
+}
+
+// counts returns the counts with the parts inside their wholes.
+func (m *usageSum) counts() (c wire.Iteration) {
+	creation := m.creation
+	if !m.hasCreation {
+		creation = m.write5m + m.write1h
+	}
+	c.Prompt, c.Completion = min(m.input+creation+m.read, rawjson.MaxCount), m.output
+	c.Cached = min(m.read, c.Prompt)
+	c.CacheWrite1h = min(m.write1h, creation, c.Prompt-c.Cached)
+	c.CacheWrite = min(creation-c.CacheWrite1h, c.Prompt-c.Cached-c.CacheWrite1h)
+	return c
 }
 
 // ReportedUsage is the usage that an object shows at its top level.

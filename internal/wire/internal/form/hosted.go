@@ -81,6 +81,7 @@ func HostedTool(kind string) string {
 		{"code_execution", "code_execution"},
 		{"image_generation", "image_generation"},
 		{"hosted_shell", "hosted_shell"},
+		{"advisor", "advisor"},
 	} {
 		if strings.HasPrefix(kind, known.prefix) {
 			return known.name

@@ -1,0 +1,169 @@
+package catalog
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/money"
+	"tollgate/internal/wire"
+)
+
+// CalledModel is a call of a model beside the answer, with the model whose
+// prices its tokens cost.
+type CalledModel struct {
+	wire.ModelCall
+	Model *Model
+}
+
+// CalledModels finds the models that a request for m lets the provider call. A
+// model is named by our id or by the id that a provider of m has for it. The
+// error is a 400 invalid_request if the catalog has no open model of that name,
+// since nothing runs that has no price.
+func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (called []CalledModel, err error) {
+	for _, call := range calls {
+		other := m
+		if call.Model != "" {
+			other = s.modelNamed(m, s.serve[m.ID], call.Model)
+		}
+		if other == nil || other.State != StateOpen {
+			return nil, fault.At(fault.InvalidRequest, call.Param,
+				"Model %s is not offered with the model %s in `%s`, because it has no price here. Name another model there, or leave the tool out.",
+				m.ID, quote(call.Model), call.Param)
+		}
+		called = append(called, CalledModel{call, other})
+	}
+	return called, nil
+}
+
+// modelNamed returns the chat model of a name, or nil. The ids that the given lines
+// of m have for their models come first, then those of other lines and ours.
+func (s *Snapshot) modelNamed(m *Model, lines []*Line, name string) *Model {
+	for _, same := range []func(id string) bool{
+		func(id string) bool { return id == name },
+		func(id string) bool { return bareID(id) == bareID(name) },
+	} {
+		for _, l := range lines {
+			if same(l.Models[m.ID]) {
+				return m
+			}
+		}
+		for _, l := range slices.Concat(lines, s.lines) {
+			for _, other := range s.models {
+				if id, ok := l.Models[other.ID]; ok && same(id) && other.Kind == KindChat {
+					return other
+				}
+			}
+		}
+		if i := slices.IndexFunc(s.models, func(o *Model) bool { return o.Kind == KindChat && same(o.ID) }); i >= 0 {
+			return s.models[i]
+		}
+	}
+	return nil
+}
+
+// idSuffix is what providers append to a model's name: a date, a version of
+// Amazon's.
+var idSuffix = regexp.MustCompile(`([-@]\d{8})?(-v\d+(:\d+)?)?$`)
+
+// bareID returns a provider's id of a model without the vendor or region before
+// the name and without the date behind it (`us.anthropic.NAME-20260101-v1:0`,
+// `anthropic/NAME`, `NAME@20260101`).
+func bareID(id string) string {
+	id = id[strings.LastIndexByte(id, '/')+1:]
+	if _, name, found := strings.Cut(id, "anthropic."); found {
+		id = name
+	}
+	return idSuffix.ReplaceAllString(id, "")
+}
+
+// pricedModel returns the model whose prices an iteration costs. If nobody knows
+// the name of a called model, that is the dearest model that the request named.
+func (s *Snapshot) pricedModel(l *Line, m *Model, i wire.Iteration, c Choice) *Model {
+	if !i.Called && (i.Model == "" || bareID(i.Model) == bareID(l.Models[m.ID])) {
+		return m
+	}
+	if i.Model != "" {
+		if other := s.modelNamed(m, []*Line{l}, i.Model); other != nil {
+			return other
+		}
+	}
+	priced := m
+	for _, call := range c.Calls {
+		if i.Called && (priced == m || call.Model.Price.Output > priced.Price.Output) {
+			priced = call.Model
+		}
+	}
+	return priced
+}
+
+// Cost is what an answer of a line costs (Model.Cost). Iterations cost the prices
+// of the models that made them, each by the length of its own prompt.
+func (s *Snapshot) Cost(l *Line, m *Model, u wire.Usage, c Choice) money.Amount {
+	if len(u.Iterations) == 0 {
+		return m.Cost(u, c)
+	}
+	var sum money.Sum
+	for _, i := range u.Iterations {
+		part := i.Usage()
+		part.ServiceTier = u.ServiceTier
+		s.pricedModel(l, m, i, c).addTokens(&sum, part, c)
+	}
+	m.addToolCalls(&sum, u, c)
+	return sum.Charged(c.Factor)
+}
+
+// LineCost is Line.Cost of an answer with iterations.
+func (s *Snapshot) LineCost(l *Line, m *Model, u wire.Usage, c Choice) (money.Amount, bool) {
+	if len(u.Iterations) == 0 || u.HasCost {
+		return l.Cost(m, u)
+	}
+	var sum money.Sum
+	for _, i := range u.Iterations {
+		rates := l.costOf(s.pricedModel(l, m, i, c).ID).Rates
+		if rates == nil {
+			return 0, false
+		}
+		rates.charge(&sum, partsOf(i.Usage()), money.One)
+	}
+	return sum.Round(), true
+}
+
+// holdCalls adds the highest possible cost of the calls of models beside an
+// answer. prompt and output are the bounds of the answer itself. A called model
+// reads the prompt, what was written so far and what earlier calls wrote.
+func (m *Model) holdCalls(s *money.Sum, b wire.PromptBound, prompt, output int64, c Choice) {
+	for _, call := range c.Calls {
+		calls := clamp(call.Calls, maxUnits/maxTokens)
+		if call.Calls <= 0 {
+			calls = assumedCalls
+		}
+		written := call.Model.MaxOutputTokens
+		if call.MaxOutput > 0 {
+			written = min(call.MaxOutput, written)
+		}
+		read := clamp(prompt, maxUnits/4)
+		if call.Model != m || call.Rereads {
+			read += clamp(output, maxUnits/4) + calls*written
+		}
+		call.Model.holdTokens(s, b, calls*min(read, call.Model.ContextWindow), calls*written, read, c)
+		if call.Rereads {
+			m.holdTokens(s, b, calls*min(read, m.ContextWindow), 0, read, c)
+		}
+	}
+}
+
+// holdTokens adds tokens at the dearest prices of a prompt of up to longest tokens.
+func (m *Model) holdTokens(s *money.Sum, b wire.PromptBound, prompt, output, longest int64, c Choice) {
+	dearestPrompt, dearestAnswer := m.dearestPrompt(&m.Price.Rates, b), m.dearestAnswer(&m.Price.Rates, c)
+	for i := range m.Price.Above {
+		if longest > m.Price.Above[i].PromptTokens {
+			rates := &m.Price.Above[i].Rates
+			dearestPrompt, dearestAnswer = max(dearestPrompt, m.dearestPrompt(rates, b)), max(dearestAnswer, m.dearestAnswer(rates, c))
+		}
+	}
+	factor := m.highestFactor(c)
+	s.Tokens(clamp(prompt, maxUnits), dearestPrompt, factor)
+	s.Tokens(clamp(output, maxUnits), dearestAnswer, factor)
+}

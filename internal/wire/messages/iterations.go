@@ -1,0 +1,121 @@
+package messages
+
+import (
+	"strings"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// iteration is one entry of `usage.iterations`. An entry of type `message` or
+// `fallback_message` is part of the totals beside the list; one of type
+// `compaction` or `advisor_message` is not (@anthropic-ai/sdk 1.11.0,
+// BetaIterationsUsage).
+type iteration struct {
+	wire.Iteration
+	beside bool // the totals do not contain it
+}
+
+// maxIterations bounds what is kept of the list. Later entries are added to
+// earlier ones.
+const maxIterations = 128
+
+// mergeIterations takes the list if it counts more than the last one did: lists
+// of a stream only grow.
+func (m *usageSum) mergeIterations(raw []byte) {
+	var list []iteration
+	for _, entry := range rawjson.Elements(raw) {
+		if len(entry) == 0 || entry[0] != '{' {
+			continue
+		}
+		if one := readIteration(entry); one.Prompt > 0 || one.Completion > 0 {
+			list = appendIteration(list, one)
+		}
+	}
+	if total(list) > total(m.iterations) {
+		m.iterations = list
+	}
+}
+
+// readIteration reads an entry. An entry of a type that nobody knows is beside
+// the totals if it names a model, as an advisor does.
+func readIteration(entry []byte) (out iteration) {
+	var counts usageSum
+	counts.merge(entry, true)
+	out.Iteration = counts.counts()
+	if model := rawjson.Field(entry, "model"); rawjson.IsText(model) {
+		out.Model = rawjson.Unquote(model)
+	}
+	switch kind := rawjson.Unquote(rawjson.Field(entry, "type")); {
+	case kind == "message" || kind == "" || strings.HasPrefix(kind, "fallback"):
+	case strings.HasPrefix(kind, "compact"):
+		out.beside = true
+	default:
+		out.beside = out.Model != "" || strings.HasPrefix(kind, "advisor")
+		out.Called = out.beside
+	}
+	return out
+}
+
+// appendIteration appends an entry. Once the list is full, the entry is added to
+// one of the same model, or else to the last one.
+func appendIteration(list []iteration, one iteration) []iteration {
+	if len(list) < maxIterations {
+		return append(list, one)
+	}
+	to := &list[len(list)-1]
+	for i := range list {
+		if list[i].Model == one.Model && list[i].beside == one.beside {
+			to = &list[i]
+			break
+		}
+	}
+	to.Iteration = sum(to.Iteration, one.Iteration)
+	return list
+}
+
+// sum adds up the counts of two iterations.
+func sum(a, b wire.Iteration) wire.Iteration {
+	add := func(to *int64, n int64) { *to = min(*to+n, rawjson.MaxCount) }
+	add(&a.Prompt, b.Prompt)
+	add(&a.Cached, b.Cached)
+	add(&a.CacheWrite, b.CacheWrite)
+	add(&a.CacheWrite1h, b.CacheWrite1h)
+	add(&a.Completion, b.Completion)
+	return a
+}
+
+// total returns all tokens of a list.
+func total(list []iteration) (n int64) {
+	for i := range list {
+		n += list[i].Prompt + list[i].Completion
+	}
+	return n
+}
+
+// withIterations returns the usage of an answer from its totals and its list.
+// The entries that belong to the totals replace them unless they count less: for
+// an answer with an advisor the totals name the first reading of the prompt only.
+func withIterations(own wire.Iteration, list []iteration) wire.Usage {
+	var inside, beside []wire.Iteration
+	var counted wire.Iteration
+	for _, one := range list {
+		if one.beside {
+			beside = append(beside, one.Iteration)
+			continue
+		}
+		inside = append(inside, one.Iteration)
+		counted = sum(counted, one.Iteration)
+	}
+	if counted.Prompt+counted.Completion < own.Prompt+own.Completion {
+		inside = []wire.Iteration{own}
+	}
+	inside = append(inside, beside...)
+	var all wire.Iteration
+	for _, one := range inside {
+		all = sum(all, one)
+	}
+	u := all.Usage()
+	u.Iterations = inside
+	return u
+}

@@ -1,0 +1,36 @@
+package wire
+
+// ModelCall is a call of a model that a request lets the provider make beside
+// its answer. The provider bills the tokens of such a call on top.
+type ModelCall struct {
+	// Param is the path of the field that asks for the call.
+	Param string
+	// Model is the id of the model called, the provider's or ours. Empty means
+	// the request's own model.
+	Model string
+	// Calls is the limit on the number of calls. Zero means no limit.
+	Calls int64
+	// MaxOutput is the limit on the output tokens of one call. Zero means the
+	// model's own limit.
+	MaxOutput int64
+	// Rereads is set if the request's own model reads the prompt again after each
+	// call.
+	Rereads bool
+}
+
+// Iteration is the part of a usage that one call of a model used. Each call is
+// priced by the length of its own prompt.
+type Iteration struct {
+	// Model is the id of the model called. Empty means the request's own model.
+	Model string
+	// Called is set if the request let the provider call another model, so that an
+	// unknown Model is not just another name of the request's own one.
+	Called bool
+
+	Prompt, Cached, CacheWrite, CacheWrite1h, Completion int64
+}
+
+// Usage returns the iteration's counts as a usage.
+func (i *Iteration) Usage() Usage {
+	return Usage{Prompt: i.Prompt, Cached: i.Cached, CacheWrite: i.CacheWrite, CacheWrite1h: i.CacheWrite1h, Completion: i.Completion}
+}
