@@ -6,6 +6,7 @@ type commandLine struct {
 	VersionFlag versionFlag `name:"version" help:"Print version, commit and Go version."`
 
 	Serve      serveCommand      `cmd:"" help:"Run the service; on an empty database it sets itself up."`
+	Migrate    migrateCommand    `cmd:"" help:"Bring the tables of a database to this version; --dry-run only lists."`
 	Apply      applyCommand      `cmd:"" help:"Check a catalog file, show its changes, make it current."`
 	Catalog    catalogCommand    `cmd:"" help:"Print the current catalog."`
 	Import     importCommand     `cmd:"" help:"Carry over what one-api, new-api or LiteLLM has: models, lines, accounts, keys."`

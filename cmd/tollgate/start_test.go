@@ -102,8 +102,8 @@ func wantNoDatabase(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := db.Made(t.Context())
-	if err := errors.Join(err, db.Close()); err != nil || made {
+	schema, err := db.Schema(t.Context())
+	if err := errors.Join(err, db.Close()); err != nil || schema.Version > 0 {
 		t.Errorf("a command has set the database up: %v", err)
 	}
 }

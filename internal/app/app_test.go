@@ -373,8 +373,8 @@ func TestMissingDatabase(t *testing.T) {
 	}
 }
 
-// TestCommandBesideAnOlderService finds a file that its service has not migrated
-// as far as the command needs it.
+// TestCommandBesideAnOlderService opens a file while the service that runs on it has an
+// older schema.
 func TestCommandBesideAnOlderService(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)
@@ -394,10 +394,14 @@ func TestCommandBesideAnOlderService(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = OpenDatabase(t.Context(), s, false)
+	_, err = OpenDatabase(t.Context(), s, true)
 	var fault *SettingError
-	if !errors.As(err, &fault) || fault.Key != "database" || !errors.Is(err, ErrOlderService) {
+	if !errors.As(err, &fault) || fault.Key != "database" || !errors.Is(err, store.ErrOlderSchema) {
 		t.Errorf("got %v", err)
+	}
+	_, err = Migrate(t.Context(), s, false)
+	if !errors.As(err, &fault) || !errors.Is(err, store.ErrServed) {
+		t.Errorf("migrate: %v", err)
 	}
 }
 

@@ -33,14 +33,11 @@ func (e *SettingError) Unwrap() error { return e.Err }
 var ErrNoDatabase = errors.New(
 	"does not exist yet: run `tollgate serve` or `tollgate apply FILE` first, or name the right one with --database")
 
-// ErrOlderService means that a command was run beside a service that has not
-// brought the schema as far as the command needs it.
-var ErrOlderService = errors.New("is served by an older version, or one that is just starting: restart the service with this version first")
-
-// OpenDatabase opens the database for a command that runs beside the service,
-// with a current schema. One that nobody has set up yet is made only if create
-// says so, and left as it is else: ErrNoDatabase. Errors are SettingErrors, but
-// for a server that is not up; the caller closes the database.
+// OpenDatabase opens the database for a command that runs beside the service. It
+// migrates nothing: if the schema is not that of this version, the error wraps
+// store.ErrOlderSchema or store.ErrNewerSchema. If the database is empty, OpenDatabase
+// creates the schema if create is true, and returns ErrNoDatabase otherwise. Errors are
+// SettingErrors, except for a server that is not up. The caller closes the database.
 func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, error) {
 	if !create && unmade(s) {
 		return nil, noDatabase(s)
@@ -49,30 +46,83 @@ func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, err
 	if err != nil {
 		return nil, err
 	}
-	if !create {
-		if made, err := db.Made(ctx); err != nil || !made {
-			if err == nil {
-				err = noDatabase(s)
-			}
-			return nil, errors.Join(err, db.Close())
-		}
-	}
-	release, err := db.LockFile()
-	switch {
-	case errors.Is(err, store.ErrServed): // who serves the file has migrated it as far as it knows
-		if current, err := db.Migrated(ctx); err != nil {
-			return nil, errors.Join(startError("database", err), db.Close())
-		} else if !current {
-			return nil, errors.Join(&SettingError{"database", fmt.Errorf("%s %w", s.Database, ErrOlderService)}, db.Close())
-		}
-		return db, nil
-	case err != nil:
-		return nil, errors.Join(startError("database", err), db.Close())
-	}
-	if err := errors.Join(db.Migrate(ctx), release()); err != nil {
-		return nil, errors.Join(startError("database", err), db.Close())
+	if err := checkSchema(ctx, db, s, create); err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// checkSchema creates the schema of an empty database if create is true, and checks
+// the schema of any other.
+func checkSchema(ctx context.Context, db *store.DB, s *Settings, create bool) error {
+	schema, err := db.Schema(ctx)
+	switch {
+	case err != nil:
+		return startError("database", err)
+	case schema.Version > 0:
+		return schemaError(s, schema)
+	case !create:
+		return noDatabase(s)
+	}
+	err = migrate(ctx, db)
+	if errors.Is(err, store.ErrServed) { // a service that is starting creates it
+		if schema, err := db.Schema(ctx); err == nil && schema.Version > 0 {
+			return schemaError(s, schema)
+		}
+	}
+	if err != nil {
+		return startError("database", err)
+	}
+	return nil
+}
+
+// schemaError returns a SettingError if the schema is not that of this version.
+func schemaError(s *Settings, schema store.Schema) error {
+	if err := schema.Check(); err != nil {
+		return &SettingError{"database", fmt.Errorf("%s: %w", shownDatabase(s), err)}
+	}
+	return nil
+}
+
+// migrate runs the migrations. On SQLite it returns store.ErrServed while a service runs.
+func migrate(ctx context.Context, db *store.DB) error {
+	release, err := lockFile(ctx, db)
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Migrate(ctx), release())
+}
+
+// Migrate runs the migrations that the database lacks and returns their file names. It
+// creates an empty database. If dryRun is true, it changes and creates nothing. On
+// PostgreSQL, nodes may serve the database meanwhile. Errors are SettingErrors, except
+// for a server that is not up.
+func Migrate(ctx context.Context, s *Settings, dryRun bool) (files []string, err error) {
+	if dryRun && unmade(s) {
+		return store.Migrations()
+	}
+	db, err := open(ctx, s, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	schema, err := db.Schema(ctx)
+	if err != nil {
+		return nil, startError("database", err)
+	}
+	if err := schemaError(s, schema); errors.Is(err, store.ErrNewerSchema) {
+		return nil, err
+	}
+	if dryRun || len(schema.Pending) == 0 {
+		return schema.Pending, nil
+	}
+	if err := migrate(ctx, db); err != nil {
+		if errors.Is(err, store.ErrServed) {
+			err = fmt.Errorf("%w: stop it, or restart it with this version, which migrates too", err)
+		}
+		return nil, startError("database", err)
+	}
+	return schema.Pending, nil
 }
 
 // unmade tells whether the database is a file that is not there yet.
@@ -85,21 +135,28 @@ func unmade(s *Settings) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// noDatabase says where a command looked for a database.
+// noDatabase names the place where a command looked for a database.
 func noDatabase(s *Settings) error {
 	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
 	if !sqlite {
-		shown := "PostgreSQL"
-		if u, err := url.Parse(s.Database); err == nil {
-			shown = "postgres://" + u.Host + u.Path // without the password
-		}
-		return &SettingError{"database", fmt.Errorf("%s is empty: what tollgate keeps there %w", shown, ErrNoDatabase)}
+		return &SettingError{"database", fmt.Errorf("%s is empty: what tollgate keeps there %w", shownDatabase(s), ErrNoDatabase)}
 	}
 	whole, err := filepath.Abs(path)
 	if err != nil {
 		whole = path
 	}
 	return &SettingError{"database", fmt.Errorf("%s %w (this looked at %s)", s.Database, ErrNoDatabase, whole)}
+}
+
+// shownDatabase names the database without its password.
+func shownDatabase(s *Settings) string {
+	if strings.HasPrefix(s.Database, "sqlite:") {
+		return s.Database
+	}
+	if u, err := url.Parse(s.Database); err == nil {
+		return "postgres://" + u.Host + u.Path
+	}
+	return "PostgreSQL"
 }
 
 // open connects to the database of the settings; stepped is told of its clock.

@@ -26,32 +26,6 @@ func (db *DB) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// Migrated tells whether Migrate would do nothing.
-func (db *DB) Migrated(ctx context.Context) (bool, error) {
-	provider, err := db.migrator()
-	if err != nil {
-		return false, err
-	}
-	pending, err := provider.HasPending(ctx)
-	if err != nil {
-		return false, fmt.Errorf("look for migrations: %w", pooled(err))
-	}
-	return !pending, nil
-}
-
-// Made tells whether the database was ever migrated, be it by another version. It
-// changes nothing.
-func (db *DB) Made(ctx context.Context) (made bool, err error) {
-	text := `SELECT COUNT(*) > 0 FROM sqlite_master WHERE name = '` + goose.DefaultTablename + `'`
-	if db.dialect == PostgreSQL {
-		text = `SELECT to_regclass('` + goose.DefaultTablename + `') IS NOT NULL`
-	}
-	if err := db.read.QueryRowContext(ctx, text).Scan(&made); err != nil {
-		return false, fmt.Errorf("look for the tables: %w", pooled(err))
-	}
-	return made, nil
-}
-
 func (db *DB) migrator() (*goose.Provider, error) {
 	dialect := goose.DialectSQLite3
 	opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}

@@ -12,7 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/pressly/goose/v3"
 
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -100,6 +103,27 @@ func migrate(address string) error {
 		return err
 	}
 	return errors.Join(db.Migrate(ctx), db.Close())
+}
+
+// MigrateTo runs the migrations up to a number on the empty database at an address, as
+// an older version did.
+func MigrateTo(t testing.TB, address string, number int64) {
+	t.Helper()
+	driver, source, dialect := "pgx", address, goose.DialectPostgres
+	if path, ok := strings.CutPrefix(address, "sqlite:"); ok {
+		driver, source, dialect = "sqlite", "file:"+path+"?_pragma=journal_mode(WAL)", goose.DialectSQLite3
+	}
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := goose.NewProvider(dialect, db, migrations.Files, goose.WithDisableGlobalRegistry(true))
+	if err == nil {
+		_, err = provider.UpTo(t.Context(), number)
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatalf("migrate to %d: %v", number, err)
+	}
 }
 
 // migrationsHash names the migrations by their content.
