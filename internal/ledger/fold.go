@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -50,18 +51,59 @@ func (l *Ledger) Fold(ctx context.Context) error {
 			break
 		}
 	}
-	return l.db.Update(ctx, func(tx *store.Tx) error {
+	err := l.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(`DELETE FROM ledger_once WHERE created_ms < $1`, now-onceLife.Milliseconds()); err != nil {
-			return err
-		}
-		_, err = tx.Exec(`DELETE FROM ledger_hit WHERE (key, n) IN (SELECT key, n FROM ledger_hit WHERE at_ms < $1 LIMIT $2)`,
-			now-hitsLinger.Milliseconds(), hitsChunk)
+		_, err = tx.Exec(`DELETE FROM ledger_once WHERE created_ms < $1`, now-onceLife.Milliseconds())
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	var after hitPlace
+	for {
+		next, more, err := l.forgetHits(ctx, after)
+		if err != nil {
+			return fmt.Errorf("delete old hits of rate windows: %w", err)
+		}
+		if !more {
+			return nil
+		}
+		after = next
+	}
+}
+
+// hitPlace is a row of ledger_hit.
+type hitPlace struct {
+	key string
+	n   int64
+}
+
+// forgetHits deletes the old ones of the next hitsChunk rows of ledger_hit and returns
+// the last of these rows. more is false at the end of the table. It walks the primary
+// key: an index on the time would cost every admission.
+func (l *Ledger) forgetHits(ctx context.Context, after hitPlace) (last hitPlace, more bool, err error) {
+	err = l.db.Update(ctx, func(tx *store.Tx) error {
+		now, err := tx.ExpiryMS()
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRow(`SELECT key, n FROM ledger_hit WHERE (key, n) > ($1, $2) ORDER BY key, n LIMIT 1 OFFSET $3`,
+			after.key, after.n, hitsChunk-1).Scan(&last.key, &last.n)
+		more = err == nil
+		before := now - hitsLinger.Milliseconds()
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			_, err = tx.Exec(`DELETE FROM ledger_hit WHERE (key, n) > ($1, $2) AND at_ms < $3`, after.key, after.n, before)
+		case err == nil:
+			_, err = tx.Exec(`DELETE FROM ledger_hit WHERE (key, n) > ($1, $2) AND (key, n) <= ($3, $4) AND at_ms < $5`,
+				after.key, after.n, last.key, last.n, before)
+		}
+		return err
+	})
+	return last, more, err
 }
 
 // oldStrangers walks the index of an account's requests in its order: theirs have
