@@ -16,15 +16,18 @@ import (
 const (
 	maxAge     = 2 * time.Second // of an entry that answers on its own word
 	maxCallAge = time.Minute     // of an entry whose version admission checks
-	maxEntries = 10_000          // keys in memory, about 5 MB
 	samples    = 8               // entries looked at to find an old one to drop
 )
+
+// defaultMax is the default of KeysOptions.Max.
+const defaultMax = 10_000
 
 // KeysOptions is what the key cache needs.
 type KeysOptions struct {
 	DB  *store.DB
 	Now func() time.Time // nil: time.Now
 	Log *slog.Logger     // nil: nothing is logged
+	Max int              // keys in memory, about 500 bytes each; 0 means 10,000
 }
 
 // Keys answers which key a request carries, from memory where that is safe.
@@ -64,6 +67,9 @@ func NewKeys(o KeysOptions) *Keys {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Max == 0 {
+		o.Max = defaultMax
 	}
 	k := &Keys{options: o, now: o.Now, entries: make(map[digest]*entry)}
 	k.confirm = newConfirmer(o.Now, func(ctx context.Context, asked []digest) (map[digest]finding, error) {
@@ -198,7 +204,7 @@ func (k *Keys) remember(asked []digest, found map[digest]finding, before uint64,
 // makeRoom drops one of the least recently used entries when the cache is
 // full: the oldest of a few that the map's random order shows.
 func (k *Keys) makeRoom() {
-	if len(k.entries) < maxEntries {
+	if len(k.entries) < k.options.Max {
 		return
 	}
 	var oldest digest

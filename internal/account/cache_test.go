@@ -275,14 +275,15 @@ func TestKeysFlood(t *testing.T) {
 func TestKeysSize(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
-	k := NewKeys(KeysOptions{Now: clock.Now})
-	for n := range maxEntries + 500 {
+	const size = 700
+	k := NewKeys(KeysOptions{Now: clock.Now, Max: size})
+	for n := range size + 500 {
 		d := numbered(n)
 		k.remember([]digest{d}, map[digest]finding{d: {good: true}}, 0, clock.Now())
 		clock.Add(time.Second)
 		k.recall(numbered(0)) // in use all the time
 	}
-	if len(k.entries) != maxEntries {
+	if len(k.entries) != size {
 		t.Errorf("%d entries", len(k.entries))
 	}
 	if _, _, ok := k.recall(numbered(0)); !ok {

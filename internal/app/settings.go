@@ -38,6 +38,7 @@ type Settings struct {
 	NodeLease                time.Duration // silence after which a node is dead
 	RequestRetention         time.Duration // age at which rows of the request log go
 	DatabaseConnections      int           // PostgreSQL connections of this process
+	KeyCache                 int           // API keys that this process keeps in memory
 	TrustedProxies           []netip.Prefix
 	MaxConnections           int      // connections of clients that a door has; 0: by the descriptors of the process
 	MaxConnectionsPerAddress int      // of them, from one address; 0: half of them
@@ -137,6 +138,8 @@ func plainSettings() []Setting {
 			read: func(s *Settings, t string) error { return readDuration(&s.RequestRetention, t) }},
 		{Key: "database_connections", Default: "16", Help: "PostgreSQL connections of this node",
 			read: func(s *Settings, t string) error { return readCount(&s.DatabaseConnections, t, 2, 1000) }},
+		{Key: "key_cache", Default: "10000", Help: "API keys that this node keeps in memory, about 500 bytes each",
+			read: func(s *Settings, t string) error { return readCount(&s.KeyCache, t, 1, 10_000_000) }},
 		{Key: "max_connections", Help: "connections of clients at a time (default: half of the descriptors that the process may have)",
 			read: func(s *Settings, t string) error { return readCount(&s.MaxConnections, t, 1, 1_000_000) }},
 		{Key: "max_connections_per_address", Help: "of them, from one address that is no trusted proxy (default: half of them)",

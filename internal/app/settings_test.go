@@ -34,7 +34,7 @@ func TestSettingsDefaults(t *testing.T) {
 		WebhookRetries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
 		MaxBody:        32 << 20, StartWait: time.Minute, ShutdownGrace: 30 * time.Second, RequestTimeout: 15 * time.Minute,
 		OutageGrace: 30 * time.Second, MaxAnswer: 64 << 20, NodeLease: 15 * time.Second,
-		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, LogLevel: slog.LevelInfo, LogFormat: "text",
+		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, KeyCache: 10_000, LogLevel: slog.LevelInfo, LogFormat: "text",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults:\n got %+v\nwant %+v", got, want)
@@ -149,6 +149,7 @@ func TestSettingsFaults(t *testing.T) {
 		{name: "level", file: "log_level: loud\n", want: []string{"log_level", "debug, info"}},
 		{name: "switch", file: "no_demo: perhaps\n", want: []string{"no_demo", "true or false"}},
 		{name: "connections", file: "database_connections: 0\n", want: []string{"database_connections", "from 2"}},
+		{name: "key cache", file: "key_cache: 0\n", want: []string{"key_cache", "from 1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
