@@ -132,7 +132,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if err := checkFirst(ctx, db, s, providers); err != nil {
 		return nil, err
 	}
-	if err := db.Migrate(ctx); err != nil {
+	if err := a.migrate(ctx, db.Migrate, db.Ping); err != nil {
 		return nil, fmt.Errorf("migrate the database: %w", err)
 	}
 	watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: providers, Lookup: o.Lookup, Log: a.log})
@@ -156,7 +156,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.life.loop("webhook deliveries", hooks.Run)
-	keys := account.NewKeys(account.KeysOptions{DB: db, Log: a.log})
+	keys := account.NewKeys(account.KeysOptions{DB: db, Log: a.log, Max: s.KeyCache})
 	a.life.later("key cache", func(context.Context) error { keys.Close(); return nil })
 	a.life.loop("uses of keys", keys.Run)
 	passwords := account.NewPasswords()
@@ -294,6 +294,24 @@ func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
 	a.life.later("lock file", func(context.Context) error { return release() })
 	a.life.later("database", func(context.Context) error { return db.Close() })
 	return db, nil
+}
+
+// migrationAttempts bounds how often a start runs the migrations.
+const migrationAttempts = 5
+
+// migrate runs the migrations. If the connection breaks, it waits until the database is
+// up, at most start_wait, and runs those that are left: each is one transaction.
+func (a *App) migrate(ctx context.Context, run, ping func(context.Context) error) error {
+	for attempt := 1; ; attempt++ {
+		err := run(ctx)
+		if err == nil || attempt == migrationAttempts || ctx.Err() != nil || !isNotUp(err) && !store.ConnectionLost(err) {
+			return err
+		}
+		a.log.Warn("the connection to the database broke during a migration: trying again", "error", err)
+		if err := waitUntilUp(ctx, "database", a.settings.StartWait, a.log, ping); err != nil {
+			return err
+		}
+	}
 }
 
 // clockJumped tells the operator of a jump of the time that decides.

@@ -1,7 +1,11 @@
 package store
 
 import (
+	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"io"
+	"net"
 	"slices"
 	"strings"
 
@@ -18,4 +22,13 @@ func IsStarting(err error) bool {
 	}
 	return strings.HasPrefix(pg.Code, "08") || // of the connection
 		slices.Contains([]string{"53300", "57P01", "57P02", "57P03"}, pg.Code) // too many; shut down, twice; starting
+}
+
+// ConnectionLost reports whether err means that a connection to PostgreSQL broke. The
+// server may have done what it was asked for.
+func ConnectionLost(err error) bool {
+	var op *net.OpError
+	return IsStarting(err) || pgconn.SafeToRetry(err) || errors.As(err, &op) ||
+		slices.ContainsFunc([]error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed},
+			func(lost error) bool { return errors.Is(err, lost) })
 }
