@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -142,7 +143,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	a.watcher = watcher
 	a.metrics.Follow(watcher.Current)
 	a.life.loop("catalog watcher", watcher.Run)
-	guard := egress.New(s.PrivateNetworks)
+	guard := a.openGuard(files)
 	self, err := node.Join(ctx, node.Options{DB: db, Lease: s.NodeLease, Log: a.log})
 	if err != nil {
 		return nil, fmt.Errorf("register this node: %w", err)
@@ -226,6 +227,17 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	}
 	a.remark(watcher.Current())
 	return a, nil
+}
+
+// openGuard returns the guard of addresses that users and providers name.
+func (a *App) openGuard(files *media.Store) *egress.Guard {
+	guard := egress.New(a.settings.PrivateNetworks)
+	guard.Own = files.OpenLink
+	if _, err := net.InterfaceAddrs(); err != nil {
+		a.log.Error("the addresses of this machine cannot be read, so callbacks, webhooks, references and results of jobs reach only "+
+			"private_networks: allow the process to open netlink sockets (systemd: AF_NETLINK in RestrictAddressFamilies)", "error", err)
+	}
+	return guard
 }
 
 // openFronts makes what the doors answer. The operator's pages are where the

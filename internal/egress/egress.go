@@ -1,7 +1,7 @@
 // Package egress owns the way out to addresses that users give (callbacks,
 // webhooks, reference files, images of chat) and to hosts that providers name (results).
 //
-// Invariants: only public addresses are reached, checked when an address is
+// Invariants: only public addresses of other machines are reached, checked when an address is
 // given and again at dial time on the address really dialled, so that a name
 // which resolves differently a moment later gains nothing; no redirect is
 // followed and no proxy of the environment used; every exchange has its own
@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -27,18 +28,29 @@ type Guard struct {
 	// Resolver looks names up; nil: the system's way. Set it before the first
 	// use or not at all.
 	Resolver *net.Resolver
+	// Interfaces returns the addresses of this machine; nil means
+	// net.InterfaceAddrs. Set it before the first use or not at all.
+	Interfaces func() ([]net.Addr, error)
+	// Own opens a file that this service serves itself, such as the link of a
+	// result, which users send as a reference: the link may lead to the machine's
+	// own address, so Get dials none. It reports false for every other address,
+	// and returns a nil body if the link leads to no file. Nil means that
+	// there are no such files. Set it before the first use or not at all.
+	Own func(ctx context.Context, address string) (body io.ReadCloser, size int64, ours bool, err error)
 
-	private []netip.Prefix
+	private    []netip.Prefix
+	now        func() time.Time
+	interfaces interfaces
 }
 
 // ErrNotPublic is in the error of a connection that was refused because the
 // address it would have gone to may not be reached.
-var ErrNotPublic = errors.New("the address is not public")
+var ErrNotPublic = errors.New("the address is not public or is this machine's own, and private_networks does not list it")
 
-// New returns a guard that lets out to public addresses and to those of
-// private (the setting private_networks).
+// New returns a guard that allows public addresses, except those of this
+// machine, and all addresses of private (the setting private_networks).
 func New(private []netip.Prefix) *Guard {
-	g := &Guard{}
+	g := &Guard{now: time.Now}
 	for _, p := range private {
 		if p.Addr().Is4In6() && p.Bits() >= 96 { // Allowed sees such addresses as IPv4
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -48,9 +60,10 @@ func New(private []netip.Prefix) *Guard {
 	return g
 }
 
-// Allowed tells whether an address may be reached: it is public or in one of
-// the private networks that New was given. IPv4 in IPv6 (::ffff:…) counts as
-// the IPv4 address that it is; an address with a zone is never reached.
+// Allowed reports whether an address may be reached: it is in one of the private
+// networks that New was given, or it is public and no interface of this machine
+// has it. IPv4 in IPv6 (::ffff:…) counts as the IPv4 address; an address with a
+// zone is never allowed.
 func (g *Guard) Allowed(addr netip.Addr) bool {
 	if !addr.IsValid() || addr.Zone() != "" {
 		return false
@@ -61,7 +74,7 @@ func (g *Guard) Allowed(addr netip.Addr) bool {
 			return true
 		}
 	}
-	return public(addr)
+	return public(addr) && !g.local(addr)
 }
 
 // Bounds of an exchange beside the caller's own.

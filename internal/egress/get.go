@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -32,7 +33,13 @@ type Fetched struct {
 // Get fetches the document at an address of a user, once. Only a 200 is a
 // document: redirects are refused, as is a body over the limit. What the user
 // can repair is an *AddressError; the end of ctx is ctx's error. Nothing is kept.
+// A file that Own opens is read without a connection, and has no Type.
 func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Fetched, error) {
+	if g.Own != nil {
+		if f, ours, err := g.getOwn(ctx, address, l); ours || err != nil {
+			return f, err
+		}
+	}
 	u, err := g.Check(address)
 	if err != nil {
 		return nil, err
@@ -52,13 +59,7 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Fetched, er
 	if err := judge(resp, l.Size); err != nil {
 		return nil, err
 	}
-	var full error
-	body, err := bounded.Read(io.LimitReader(resp.Body, l.Size+1), resp.ContentLength, l.Size, func(n int64) error {
-		if l.Grow != nil {
-			full = l.Grow(n)
-		}
-		return full
-	})
+	body, full, err := l.read(resp.Body, resp.ContentLength)
 	switch {
 	case full != nil:
 		return nil, full
@@ -68,6 +69,42 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Fetched, er
 		return nil, tooLarge(l.Size)
 	}
 	return &Fetched{Body: body, Type: resp.Header.Get("Content-Type")}, nil
+}
+
+// getOwn reads a file that this service serves itself. It reports false if the
+// address is of another service.
+func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (f *Fetched, ours bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.Within)
+	defer cancel()
+	from, size, ours, err := g.Own(ctx, address)
+	switch {
+	case !ours || err != nil:
+		return nil, ours, err
+	case from == nil:
+		return nil, true, refuse("There is no file at this address: it was deleted when its time was over, or the address is incomplete. " +
+			"Make a new job, or check the address.")
+	}
+	defer from.Close()
+	if size > l.Size {
+		return nil, true, tooLarge(l.Size)
+	}
+	body, full, err := l.read(from, size)
+	if full != nil || err != nil {
+		return nil, true, cmp.Or(full, err)
+	}
+	return &Fetched{Body: body}, true, nil
+}
+
+// read reads a body of an announced length, up to a byte above the limit. full is
+// the error of Grow.
+func (l Limits) read(from io.Reader, length int64) (body []byte, full, err error) {
+	body, err = bounded.Read(io.LimitReader(from, l.Size+1), length, l.Size, func(n int64) error {
+		if l.Grow != nil {
+			full = l.Grow(n)
+		}
+		return full
+	})
+	return body, full, err
 }
 
 // judge refuses an answer that its head shows to be no document.

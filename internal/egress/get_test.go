@@ -15,6 +15,44 @@ import (
 	"tollgate/internal/egress"
 )
 
+// TestGetReadsOwnFiles reads files of the service itself without a connection.
+func TestGetReadsOwnFiles(t *testing.T) {
+	t.Parallel()
+	g := egress.New(nil)
+	broken := errors.New("the database is away")
+	g.Own = func(_ context.Context, address string) (io.ReadCloser, int64, bool, error) {
+		rest, ours := strings.CutPrefix(address, "http://127.0.0.1/media/")
+		switch {
+		case rest == "broken":
+			return nil, 0, true, broken
+		case !ours || rest == "gone":
+			return nil, 0, ours, nil
+		}
+		return io.NopCloser(strings.NewReader(rest)), int64(len(rest)), true, nil
+	}
+	full := errors.New("no memory")
+	for address, want := range map[string]string{
+		"short": "", "exactly-10": "", "exactly-11c": "larger than the 10 bytes", "gone": "There is no file", "broken": broken.Error(),
+	} {
+		f, err := g.Get(t.Context(), "http://127.0.0.1/media/"+address, egress.Limits{Size: 10, Within: time.Second})
+		var refusal *egress.AddressError
+		switch {
+		case want == "" && (err != nil || string(f.Body) != address),
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)),
+			want != "" && errors.As(err, &refusal) == (address == "broken"):
+			t.Errorf("%s: %+v, %v", address, f, err)
+		}
+	}
+	if _, err := g.Get(t.Context(), "http://127.0.0.1/other", egress.Limits{Size: 10, Within: time.Second}); err == nil {
+		t.Error("an address beside the files is fetched")
+	}
+	long := strings.Repeat("x", 1<<20)
+	if _, err := g.Get(t.Context(), "http://127.0.0.1/media/"+long, egress.Limits{Size: 2 << 20, Within: time.Second,
+		Grow: func(int64) error { return full }}); !errors.Is(err, full) {
+		t.Errorf("without memory: %v", err)
+	}
+}
+
 // TestGet holds each kind of answer against what the user is told.
 func TestGet(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,7 +15,9 @@ var reservedDomains = []string{"test", "example", "invalid", "onion", "alt", "ar
 // an address: its host is a public literal or a name that the public DNS may
 // have. The name is not resolved.
 func PublicBase(base string) bool {
-	if _, err := New(nil).Check(base); err != nil {
+	g := New(nil)
+	g.Interfaces = func() ([]net.Addr, error) { return nil, nil } // this machine may serve the base itself
+	if _, err := g.Check(base); err != nil {
 		return false
 	}
 	u, err := url.Parse(base)

@@ -153,6 +153,39 @@ func TestHandlerRefusesWhatNoLinkLeadsTo(t *testing.T) {
 	})
 }
 
+// TestOpenLink opens results by their links, and nothing else.
+func TestOpenLink(t *testing.T) {
+	each(t, func(b *bench) {
+		data := formattest.Picture(t, "image/png", 4, 4, 1)
+		f, stored := b.put("job_1", data), b.put("job_2", data)
+		b.publish("job_1", f)
+		link := b.Link(f)
+		for _, address := range []string{link, link + "?download=1", link + "#top"} {
+			body, size, ours, err := b.OpenLink(t.Context(), address)
+			if err != nil || !ours || body == nil || size != int64(len(data)) {
+				b.t.Fatalf("%s: %v bytes, ours %v, %v", address, size, ours, err)
+			}
+			got, err := io.ReadAll(body)
+			if err != nil || !bytes.Equal(got, data) {
+				b.t.Errorf("%s: %d bytes, %v", address, len(got), err)
+			}
+			_ = body.Close()
+		}
+		base := strings.TrimSuffix(link, "/"+f.Name+".png")
+		for address, want := range map[string]bool{
+			b.Link(stored): true, link + "/": true, strings.Replace(link, ".png", ".jpg", 1): true, base + "/": true,
+			base + "/../media/" + f.Name + ".png": true, base + "/" + newName() + ".png": true, base + "/%2e%2e/" + f.Name + ".png": true,
+			base: false, "https://other.example/media/" + f.Name + ".png": false, strings.Replace(link, "://", "://u:p@", 1): false,
+			base + "x/" + f.Name + ".png": false, "": false, "/media/" + f.Name + ".png": false,
+		} {
+			body, _, ours, err := b.OpenLink(t.Context(), address)
+			if body != nil || ours != want || err != nil {
+				b.t.Errorf("%s: body %v, ours %v, %v", address, body != nil, ours, err)
+			}
+		}
+	})
+}
+
 func TestAFileThatIsMissingFromItsPlaceIsToldOf(t *testing.T) {
 	each(t, func(b *bench) {
 		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))

@@ -14,6 +14,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -169,6 +170,42 @@ func isName(text string) bool {
 // Link returns the address of a result. It works from the commit of Publish on,
 // until the retention is over.
 func (s *Store) Link(f File) string { return s.base + "/" + f.Name + format.Extension(f.Type) }
+
+// OpenLink opens the file behind an address below Base, for this node itself: a
+// user may send the link of a result as a reference. ours is false for every
+// other address. body is nil if no link leads there. The caller closes body; ctx
+// lasts until then.
+func (s *Store) OpenLink(ctx context.Context, address string) (body io.ReadCloser, size int64, ours bool, err error) {
+	rest, ours := strings.CutPrefix(address, s.base+"/")
+	if !ours {
+		return nil, 0, false, nil
+	}
+	if end := strings.IndexAny(rest, "?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	name, ext, ok := parsePath(handlerPath + rest)
+	if !ok {
+		return nil, 0, true, nil
+	}
+	found, err := s.find(ctx, name)
+	if err != nil {
+		return nil, 0, true, fileError("open", name, err)
+	}
+	if found == nil || format.Extension(found.file.Type) != ext {
+		return nil, 0, true, nil
+	}
+	if _, works := s.caching(found); !works {
+		return nil, 0, true, nil
+	}
+	content, err := s.place.open(ctx, name, found.file.Size, span{0, found.file.Size})
+	if errors.Is(err, ErrUnknown) {
+		return nil, 0, true, nil
+	}
+	if err != nil {
+		return nil, 0, true, fileError("open", name, err)
+	}
+	return content, found.file.Size, true, nil
+}
 
 // ReferenceURL returns the address of a reference, for providers. It works from
 // the commit of Adopt on, until the reference is deleted. It is of use to a

@@ -40,9 +40,9 @@ type Target struct {
 	// Options are the line's options for the adapter, already checked by
 	// Info.CheckOptions.
 	Options map[string]any
-	// Strangers carries downloads from hosts that are not the line's own: a
-	// provider's answer named them, so it lets out to public addresses alone. It
-	// follows no redirect. nil: nothing is downloaded from them.
+	// Strangers carries downloads from hosts and ports that are not the line's
+	// own: a provider's answer named them, so it dials public addresses alone. It
+	// follows no redirect. If nil, nothing is downloaded from them.
 	Strangers http.RoundTripper
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,10 +18,18 @@ func (s *Studio) turnAway(r *http.Request, body []byte) {
 	s.submissions = append(s.submissions, Submission{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body})
 }
 
+// FilesHost is where the servers of results listen. It is not the host of the
+// fakes' own calls, so a gateway reaches it only if private_networks lists it.
+const FilesHost = "127.0.0.3"
+
 // openFiles starts a server for the results alone: `/TICKET/N.png` and
 // `/TICKET/N.mp4`. It ends with the test.
 func (s *Studio) openFiles() *httptest.Server {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	listener, err := net.Listen("tcp", FilesHost+":0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization")+r.Header.Get("X-Key")+r.Header.Get("Api-Key") != "" {
 			s.t.Error("fake studio: a credential came to the host of results")
 		}
@@ -36,6 +45,9 @@ func (s *Studio) openFiles() *httptest.Server {
 		}
 		s.serve(w, r, ticket, "image/png", Picture(n))
 	}))
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.Start()
 	s.t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()

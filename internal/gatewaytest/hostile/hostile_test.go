@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tollgate/internal/app"
+	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
@@ -133,7 +134,7 @@ func serve(t *testing.T, database string) *scene.Gateway {
 	}
 	s, err := app.ReadSettings(app.Sources{Lookup: lookup, Flags: map[string]string{
 		"database": database, "media": "file:" + t.TempDir(), "listen": "127.0.0.1:0", "no_demo": "true", "admin_token": scene.AdminToken,
-		"private_networks": "127.0.0.1/32",
+		"private_networks": "127.0.0.1/32," + fakestudio.FilesHost + "/32",
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -129,6 +129,7 @@ func references(t *testing.T, binary, database string) {
 	all.Go(func() { rolesOfReferences(t, p, unable, able) })
 	all.Go(func() { goodReferences(t, p, s, shown) })
 	all.Go(func() { badReferences(t, p, shown, vault) })
+	all.Go(func() { resultAsReference(t, p) })
 	all.Wait()
 	if n := vault.hits.Load(); n != 0 {
 		t.Errorf("the server that must not be reached was reached %d times", n)
@@ -193,6 +194,26 @@ type exhibit struct {
 	body             []byte
 	contentType      string
 	carries          [][]byte // what the provider must get
+}
+
+// resultAsReference sends the link of a result as a reference. The link leads to
+// the gateway's own address, which no reference may reach, so the gateway reads the
+// file from its media store.
+func resultAsReference(t *testing.T, p *scene.Node) {
+	c := p.Customer()
+	first := c.Becomes(t, "image", c.Submit(t, "image", scene.Order("easel", "a cat", nil)), "succeeded")
+	link := first.Data[0].URL
+	for address, want := range map[string]int{link: http.StatusAccepted, strings.Replace(link, ".png", ".jpg", 1): http.StatusBadRequest,
+		strings.Replace(link, "/media/", "/healthz/", 1): http.StatusBadRequest, p.URL + "/healthz": http.StatusBadRequest} {
+		r := c.Call(t, "POST", scene.PathEdit, scene.Order("easel", "a hat", map[string]any{"image": address}))
+		if r.Status != want {
+			t.Errorf("%s: %s", address, r)
+			continue
+		}
+		if r.Status == http.StatusAccepted {
+			c.Becomes(t, "image", c.Accepted(t, "image", r), "succeeded")
+		}
+	}
 }
 
 func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) {

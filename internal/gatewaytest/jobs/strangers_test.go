@@ -12,11 +12,11 @@ import (
 )
 
 // strangersResults is a provider that names addresses of the operator's network
-// as results, itself or by a redirect, to have them read out. None is asked; a
-// result on its own host, which the operator chose, is fetched though that is
-// private too.
+// as results, itself or by a redirect, to have them read out. None is asked, nor
+// is another port of the provider's own host. A result at the line's own host and
+// port, which the operator chose, is fetched though that is private too.
 func strangersResults(t *testing.T, binary, database string) {
-	vault := newGallery(t, "127.0.0.2", "")
+	vault, beside := newGallery(t, "127.0.0.2", ""), newGallery(t, "127.0.0.1", "")
 	var own *httptest.Server
 	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, at, ok := strings.Cut(r.URL.Path, "/at/") // of the base address of a line
@@ -25,10 +25,13 @@ func strangersResults(t *testing.T, binary, database string) {
 			_, _ = w.Write(fakestudio.Picture(1))
 		case r.URL.Path == "/away":
 			http.Redirect(w, r, vault.address+"/p.png", http.StatusFound)
+		case r.URL.Path == "/beside":
+			http.Redirect(w, r, beside.address+"/p.png", http.StatusFound)
 		case ok && r.Method == http.MethodPost:
 			at, _, _ = strings.Cut(at, "/images/")
 			address := map[string]string{"own": own.URL + "/p.png", "redirect": own.URL + "/away", "vault": vault.address + "/p.png",
-				"name": strings.Replace(vault.address, "127.0.0.2", "localhost", 1) + "/p.png"}[at]
+				"name": strings.Replace(vault.address, "127.0.0.2", "localhost", 1) + "/p.png",
+				"port": beside.address + "/p.png", "port-redirect": own.URL + "/beside"}[at]
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"created":1,"data":[{"url":%q}]}`, address)
 		default:
@@ -37,7 +40,7 @@ func strangersResults(t *testing.T, binary, database string) {
 	}))
 	t.Cleanup(own.Close)
 	p := scene.NewNode(t, binary, database, nil)
-	names := []string{"own", "redirect", "vault", "name"}
+	names := []string{"own", "redirect", "vault", "name", "port", "port-redirect"}
 	var models, lines []map[string]any
 	for _, name := range names {
 		models = append(models, scene.ImageModel(name, nil))
@@ -61,8 +64,8 @@ func strangersResults(t *testing.T, binary, database string) {
 			t.Errorf("%s: the user is told %s", name, j.Raw)
 		}
 	}
-	if n := vault.hits.Load(); n != 0 {
-		t.Errorf("the server that must not be reached was reached %d times", n)
+	if n := vault.hits.Load() + beside.hits.Load(); n != 0 {
+		t.Errorf("the servers that must not be reached were reached %d times", n)
 	}
 	c.Owns(t, scene.PricePicture, 0)
 	p.Audit(t)

@@ -19,6 +19,7 @@ import (
 
 	"tollgate/internal/app"
 	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
@@ -147,7 +148,7 @@ type gateway struct {
 func serveOn(t *testing.T, database, media string, settings map[string]string) *gateway {
 	t.Helper()
 	flags := map[string]string{"database": database, "media": "file:" + media, "listen": "127.0.0.1:0",
-		"no_demo": "true", "admin_token": scene.AdminToken}
+		"no_demo": "true", "admin_token": scene.AdminToken, "private_networks": fakestudio.FilesHost + "/32"}
 	for k, v := range settings {
 		flags[k] = v
 	}

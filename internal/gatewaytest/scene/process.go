@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tollgate/internal/gatewaytest/fakestudio"
 )
 
 // AdminToken is the operator token of every process that Start runs.
@@ -96,12 +98,14 @@ func Attach(t testing.TB, url string) *Process { return &Process{URL: url, t: t}
 
 // environment turns settings into the variables that the binary reads; names
 // in capitals are variables as they are, for a line's credentials. The
-// caller's own TOLLGATE_ variables do not count.
+// caller's own TOLLGATE_ variables do not count. The servers of results of fake
+// studios may be reached in any case.
 func environment(settings map[string]string) []string {
 	all := map[string]string{"listen": "127.0.0.1:0", "admin_token": AdminToken, "no_demo": "true"}
 	for k, v := range settings {
 		all[k] = v
 	}
+	all["private_networks"] = strings.Trim(all["private_networks"]+","+fakestudio.FilesHost+"/32", ",")
 	var env []string
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "TOLLGATE_") {

@@ -9,9 +9,9 @@
 //   - The line's credential goes to the line's own host alone: redirects of
 //     calls are not followed, no proxy of the environment is used. It is
 //     redacted from every failure.
-//   - The own host is the operator's choice, so it may be private. Every other
-//     host was named by an answer, and is reached by upstream.Target's
-//     Strangers alone, at each hop.
+//   - The line's own host and port are the operator's choice, so they may be
+//     private. Every other host or port was named by an answer, and is reached
+//     by upstream.Target's Strangers alone, at each hop.
 //   - Nothing is read without a bound of size and time, nor handed on without
 //     one of depth and number.
 package exchange
@@ -111,12 +111,6 @@ func (l *Client) Own(address string) (*url.URL, bool) {
 // address, and no user of its own.
 func (l *Client) owns(u *url.URL) bool {
 	return u.Scheme == l.base.Scheme && strings.EqualFold(u.Hostname(), l.base.Hostname()) && port(u) == port(l.base) && u.User == nil
-}
-
-// isHost tells whether an address is on the line's own host, on whatever port:
-// files are often served by a server of their own there.
-func (l *Client) isHost(u *url.URL) bool {
-	return strings.EqualFold(u.Hostname(), l.base.Hostname()) && u.User == nil
 }
 
 // port is the port that an http(s) address leads to.

@@ -145,8 +145,9 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestDownloadsFromStrangers: the way of the line's own calls leads to its own
-// host alone, and the credential goes no other way, whatever redirects say.
+// TestDownloadsFromStrangers checks that the line's own transport is used for its own
+// scheme, host and port alone, and the credential goes no other way, whatever
+// redirects say. Another port of the same host passes the guard.
 func TestDownloadsFromStrangers(t *testing.T) {
 	t.Parallel()
 	const own, port, other = "http://10.0.0.9:8080", "http://10.0.0.9:9090", "http://10.0.0.8:8080"
@@ -157,8 +158,16 @@ func TestDownloadsFromStrangers(t *testing.T) {
 		want    []string          // what was asked, by which way; nothing after a refusal
 		failed  bool
 	}{
-		"own":           {address: own + "/1", want: []string{"own " + own + "/1"}},
-		"other port":    {address: port + "/1", want: []string{"own " + port + "/1"}},
+		"own":                {address: own + "/1", want: []string{"own " + own + "/1"}},
+		"other port":         {address: port + "/1", want: []string{"strange " + port + "/1"}},
+		"default port":       {address: "http://10.0.0.9/1", want: []string{"strange http://10.0.0.9/1"}},
+		"other scheme":       {address: "https://10.0.0.9:8080/1", want: []string{"strange https://10.0.0.9:8080/1"}},
+		"port of a database": {address: "http://10.0.0.9:5432/", want: []string{"strange http://10.0.0.9:5432/"}},
+		"other port, no way": {address: port + "/1", blind: true, failed: true},
+		"own, then other port": {address: own + "/1", moves: map[string]string{own + "/1": port + "/2"},
+			want: []string{"own " + own + "/1", "strange " + port + "/2"}},
+		"other, then other port": {address: other + "/1", moves: map[string]string{other + "/1": port + "/2"},
+			want: []string{"strange " + other + "/1", "strange " + port + "/2"}},
 		"other":         {address: other + "/1", want: []string{"strange " + other + "/1"}},
 		"other, no way": {address: other + "/1", blind: true, failed: true},
 		"own, then other": {address: own + "/1", moves: map[string]string{own + "/1": other + "/2"},

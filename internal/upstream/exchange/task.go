@@ -173,12 +173,14 @@ func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 const maxHops = 5
 
 // errStrange is why a line without a way to other hosts does not go there.
-var errStrange = errors.New("the result is on a host that is not the line's own")
+var errStrange = errors.New("the result is not at the line's own host and port")
 
-// Download opens a result at an address that the provider gave. header, the
-// credential in it, goes to the line's own host and port alone, and other hosts
-// are reached by the line's Strangers. Redirects are followed, since hosts of
-// results send to their storage. The error is a *upstream.JobFailure with NextPoll.
+// Download opens a result at an address that the provider gave. The line's own
+// transport, and header with the credential in it, are used for the line's own
+// scheme, host and port alone. Every other address is reached by the line's
+// Strangers: another port of a private host may be a database's. Redirects are
+// followed, since hosts of results send to their storage. The error is a
+// *upstream.JobFailure with NextPoll.
 func (l *Client) Download(ctx context.Context, address string, header http.Header) (*jobcall.Download, error) {
 	failed := func(f *upstream.Failure) error {
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secrets...)
@@ -194,10 +196,8 @@ func (l *Client) Download(ctx context.Context, address string, header http.Heade
 		}
 		req.Header.Set("User-Agent", userAgent)
 		way := l.strangers
-		if l.isHost(at) {
-			way = l.transport
-		}
 		if l.owns(at) {
+			way = l.transport
 			maps.Copy(req.Header, header)
 			l.addHeader(req.Header)
 		}
