@@ -85,6 +85,9 @@ func (b *arriving) leave() {
 	}
 	if !b.ended {
 		_ = b.conn.Flush() // a client that is gone has no rest either
+		if b.from != nil {
+			b.from.wrote()
+		}
 		_ = b.conn.SetReadDeadline(b.now().Add(unreadWait))
 		if _, err := io.CopyN(io.Discard, b.ReadCloser, smallRest); errors.Is(err, io.EOF) {
 			b.ended = true

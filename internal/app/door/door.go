@@ -2,7 +2,8 @@
 // how the bodies of requests arrive, and what is answered to what cannot be read
 // as HTTP/1.1.
 //
-// Invariants: a connection on which a request runs makes room for no other; every
+// Invariants: a connection on which a request runs makes room for no other, until
+// its answer is out; every
 // wait for a client has an end, but no answer is cut for its length; a connection
 // serves another request only while it is certain, from its bytes as they came,
 // where that one begins; what net/http refuses is answered in the shape of our errors
@@ -38,8 +39,8 @@ const cutBound = 5 * time.Second
 // What is 0 goes by how many descriptors the process may have.
 type Options struct {
 	MaxConnections           int            // at a time
-	MaxConnectionsPerAddress int            // of one client address
-	TrustedProxies           []netip.Prefix // count towards no address: theirs are the connections of many
+	MaxConnectionsPerAddress int            // of one client's network (limit.Network)
+	TrustedProxies           []netip.Prefix // count towards no network: theirs are the connections of many
 	Log                      *slog.Logger
 }
 

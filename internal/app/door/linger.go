@@ -20,6 +20,7 @@ func (c *conn) linger() {
 		return
 	}
 	_ = c.TCPConn.CloseWrite() // who is gone misses nothing
+	c.wrote()
 	readOn(c.TCPConn, c.door.now)
 }
 

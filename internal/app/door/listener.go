@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tollgate/internal/limit"
 )
 
 // Connection limits where no setting says otherwise.
@@ -35,23 +37,25 @@ func (o Options) filled(descriptors uint64) Options {
 	return o
 }
 
-// listener bounds how many connections a door has, in all and for an address.
-// Where one more does not fit, the one that has waited longest between two
-// requests, or for its first, makes room for it; if there is none, the new one
-// is closed. Failures to accept are logged and survived.
+// listener bounds how many connections a door has, in all and for a client's
+// network (limit.Network). If one more does not fit, a connection of the same
+// network, or of any, is closed for it: the one whose last answer has been out
+// longest, or else the one that has waited longest for a request. If there is
+// none, the new one is closed. Failures to accept are logged and survived.
 type listener struct {
 	net.Listener
 	Options
 	now func() time.Time
 
-	mu      sync.Mutex
-	open    int
-	from    map[netip.Addr]int
-	waiting list.List // of *conn that no request runs on, the longest first
+	mu       sync.Mutex
+	open     int
+	from     map[netip.Prefix]int
+	answered list.List // of *conn whose answer is out and who read on, the longest first
+	waiting  list.List // of *conn that no request runs on, the longest first
 }
 
 func newListener(l net.Listener, o Options) *listener {
-	return &listener{Listener: l, Options: o, now: time.Now, from: make(map[netip.Addr]int)}
+	return &listener{Listener: l, Options: o, now: time.Now, from: make(map[netip.Prefix]int)}
 }
 
 // Accept implements net.Listener.
@@ -66,7 +70,11 @@ func (l *listener) Accept() (net.Conn, error) {
 		if !ok {
 			return raw, nil
 		}
-		if c := l.admit(tcp); c != nil {
+		var from netip.Addr
+		if at, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
+			from = at.AddrPort().Addr()
+		}
+		if c := l.admit(tcp, from); c != nil {
 			return c, nil
 		}
 		_ = tcp.Close() // nobody waits for what it says
@@ -85,17 +93,15 @@ func (l *listener) survive(err error) {
 	l.evict(func(*conn) bool { return true })
 }
 
-// admit counts a connection, or returns nil where it finds no room.
-func (l *listener) admit(tcp *net.TCPConn) *conn {
-	c := &conn{TCPConn: tcp, door: l}
-	if at, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
-		c.from = at.AddrPort().Addr().Unmap().WithZone("")
-	}
-	c.counted = !slices.ContainsFunc(l.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(c.from) })
+// admit counts a connection from an address, or returns nil if it finds no room.
+func (l *listener) admit(tcp *net.TCPConn, from netip.Addr) *conn {
+	from = from.Unmap().WithZone("")
+	c := &conn{TCPConn: tcp, door: l, from: from, network: limit.Network(from)}
+	c.counted = !slices.ContainsFunc(l.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sameAddress := func(o *conn) bool { return o.counted && o.from == c.from }
-	full := c.counted && l.from[c.from] >= l.MaxConnectionsPerAddress && !l.evict(sameAddress) ||
+	sameNetwork := func(o *conn) bool { return o.counted && o.network == c.network }
+	full := c.counted && l.from[c.network] >= l.MaxConnectionsPerAddress && !l.evict(sameNetwork) ||
 		l.open >= l.MaxConnections && !l.evict(func(*conn) bool { return true })
 	if full {
 		l.Log.Warn("connections are refused: max_connections or max_connections_per_address is reached",
@@ -104,20 +110,22 @@ func (l *listener) admit(tcp *net.TCPConn) *conn {
 	}
 	l.open++
 	if c.counted {
-		l.from[c.from]++
+		l.from[c.network]++
 	}
-	c.place = l.waiting.PushBack(c)
+	l.move(c, &l.waiting)
 	return c
 }
 
-// evict closes the connection that has waited longest of those that match;
-// false when there is none.
+// evict closes the first connection of answered, or else of waiting, that
+// matches. It reports whether there is one.
 func (l *listener) evict(match func(*conn) bool) bool {
-	for e := l.waiting.Front(); e != nil; e = e.Next() {
-		if c := e.Value.(*conn); match(c) {
-			l.forget(c)
-			_ = c.TCPConn.Close() // the server notices, and closes it again
-			return true
+	for _, queue := range []*list.List{&l.answered, &l.waiting} {
+		for e := queue.Front(); e != nil; e = e.Next() {
+			if c := e.Value.(*conn); match(c) {
+				l.forget(c)
+				_ = c.TCPConn.Close() // the server notices, and closes it again
+				return true
+			}
 		}
 	}
 	return false
@@ -131,21 +139,25 @@ func (l *listener) forget(c *conn) {
 	c.gone = true
 	l.open--
 	if c.counted {
-		if l.from[c.from]--; l.from[c.from] <= 0 {
-			delete(l.from, c.from)
+		if l.from[c.network]--; l.from[c.network] <= 0 {
+			delete(l.from, c.network)
 		}
 	}
-	l.rest(c, false)
+	l.move(c, nil)
 }
 
-// rest notes whether a connection waits for a request.
-func (l *listener) rest(c *conn, waits bool) {
-	switch {
-	case waits && c.place == nil && !c.gone:
-		c.place = l.waiting.PushBack(c)
-	case !waits && c.place != nil:
-		l.waiting.Remove(c.place)
-		c.place = nil
+// move puts a connection at the end of a queue; nil takes it out of all. A
+// connection that is there already keeps its place.
+func (l *listener) move(c *conn, to *list.List) {
+	if c.queue == to {
+		return
+	}
+	if c.queue != nil {
+		c.queue.Remove(c.place)
+		c.queue, c.place = nil, nil
+	}
+	if to != nil && !c.gone {
+		c.queue, c.place = to, to.PushBack(c)
 	}
 }
 
@@ -160,9 +172,9 @@ func (l *listener) changed(raw net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateIdle:
 		c.handled.Store(false)
-		l.rest(c, true)
+		l.move(c, &l.waiting)
 	case http.StateActive:
-		l.rest(c, false)
+		l.move(c, nil)
 	}
 }
 
@@ -173,10 +185,13 @@ type conn struct {
 	*net.TCPConn
 	door    *listener
 	from    netip.Addr
-	counted bool // towards its address
+	network netip.Prefix
+	counted bool // towards its network
 
-	// Under the door's lock.
-	place *list.Element // among those that wait; nil: a request runs on it
+	// Under the door's lock. A connection in no queue is not closed for another:
+	// a request runs on it whose answer is not out.
+	queue *list.List // answered or waiting
+	place *list.Element
 	gone  bool
 
 	dead     atomic.Bool // nothing that comes is a request any more
@@ -245,6 +260,14 @@ func (c *conn) extend() {
 	}
 	c.writeBy = now.Add(writeSilence)
 	_ = c.TCPConn.SetWriteDeadline(c.writeBy) // a connection that is closed says so when it is written to
+}
+
+// wrote notes that the answer is out and nothing more of the connection is needed:
+// it makes room for others first.
+func (c *conn) wrote() {
+	c.door.mu.Lock()
+	defer c.door.mu.Unlock()
+	c.door.move(c, &c.door.answered)
 }
 
 // Close implements net.Conn.
