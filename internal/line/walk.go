@@ -276,7 +276,7 @@ func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *Attem
 func (w *walk) skips() {
 	for i := range w.order {
 		if c := &w.order[i]; !c.asked {
-			w.trace(AttemptRecord{Line: c.entry.line.ID, Skipped: c.skipped})
+			w.trace(AttemptRecord{Line: c.entry.line.ID, Skipped: c.skipped, Cause: w.why(c).Cause})
 		}
 	}
 }

@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -84,6 +86,9 @@ type Failure struct {
 	// AllModels says of HealthCool that the pause is for all models of the line,
 	// since the limit is the account's.
 	AllModels bool
+	// Untrusted says that the certificate of the provider's address was not valid, so
+	// nothing was sent.
+	Untrusted bool
 	// RetryAfter is how long the provider asked us to wait; 0 if it did not
 	// say. It is bounded by an hour.
 	RetryAfter time.Duration
@@ -130,7 +135,9 @@ func Interrupted(ctx context.Context, err error) *Failure {
 		if timedOut(err) {
 			return Fail(fault.UpstreamTimeout, brief(err))
 		}
-		return Fail(fault.UpstreamConnectionError, brief(err))
+		f := Fail(fault.UpstreamConnectionError, brief(err))
+		f.Untrusted = untrusted(err)
+		return f
 	case timedOut(cause):
 		return Fail(fault.UpstreamTimeout, brief(cause))
 	default:
@@ -145,6 +152,17 @@ func timedOut(err error) bool {
 	}
 	var n net.Error
 	return errors.As(err, &n) && n.Timeout()
+}
+
+// untrusted reports whether a connection failed because of the other side's certificate.
+func untrusted(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, host := errors.AsType[x509.HostnameError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
+	return unknown || host || invalid
 }
 
 // Final reports whether no other line may be asked: the provider rejected the
@@ -186,7 +204,7 @@ func (f *Failure) told(charge string) *fault.Error {
 		passed.Cause = f
 		return &passed
 	}
-	what, advice := wording(f.Code)
+	what, advice := f.wording()
 	e := fault.New(f.Code, "%s %s%s", what, charge, advice).WithCause(f)
 	if f.Code == fault.MaxTokensTooSmall {
 		e.Param = "max_tokens"
@@ -194,15 +212,38 @@ func (f *Failure) told(charge string) *fault.Error {
 	return e
 }
 
-// wording returns, for the code of a failure, what happened and what a person
-// can do about it.
-func wording(code fault.Code) (what, advice string) {
-	switch code {
+// What a person can do about a model that does not work.
+const (
+	AdviseElsewhere = "please use another model, or tell the operator of this service: trying again does not help for now."
+	AdviseLater     = "please try again in a moment, or use another model."
+)
+
+// What happened to a line, for a person who knows neither lines nor providers.
+const (
+	SaysRefused   = "The model's provider refuses this service's access."
+	SaysMissing   = "The model's provider does not offer this model to this service at the moment."
+	SaysUntrusted = "The model's provider could not be reached safely, because its certificate is not valid."
+)
+
+// wording returns what happened and what a person can do about it.
+func (f *Failure) wording() (what, advice string) {
+	switch f.Code {
+	case fault.UpstreamUnavailable:
+		switch f.Health {
+		case HealthCredential:
+			return SaysRefused, AdviseElsewhere
+		case HealthModel, HealthForm:
+			return SaysMissing, AdviseElsewhere
+		}
+		return "The model's provider failed.", AdviseLater
 	case fault.UpstreamTimeout:
 		return "The model took too long to answer.", "please try again."
 	case fault.UpstreamBusy:
 		return "The model's provider is limiting requests at the moment.", "please try again in a few seconds."
 	case fault.UpstreamConnectionError:
+		if f.Untrusted {
+			return SaysUntrusted, AdviseElsewhere
+		}
 		return "The connection to the model's provider broke.", "please try again."
 	case fault.EmptyCompletion:
 		return "The model returned an empty answer.", "please try again."
@@ -219,7 +260,7 @@ func wording(code fault.Code) (what, advice string) {
 	case fault.ClientClosed:
 		return "The client closed the connection.", "nothing is left to do."
 	default:
-		return "The model is not available at the moment.", "please try again in a moment."
+		return "The model's provider failed.", AdviseLater
 	}
 }
 

@@ -129,10 +129,19 @@ func attemptsTable(raw json.RawMessage) part.DataTable {
 			answer.Word += " " + strconv.Itoa(a.Status)
 		}
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{lineLink(a.Line), answer,
-			part.Text{Text: part.Dashed(a.Cause + show.StateWords(a.Skipped))},
+			part.Text{Text: part.Dashed(attemptCause(a))},
 			firstByte(a.FirstByteMS), part.Took{MS: a.DurationMS}, known(a.LineCost)}})
 	}
 	return t
+}
+
+// attemptCause says why an attempt failed, or why and by which failure a line was not
+// asked.
+func attemptCause(a line.AttemptRecord) string {
+	if a.Skipped == "" || a.Cause == "" {
+		return a.Cause + show.StateWords(a.Skipped)
+	}
+	return show.StateWords(a.Skipped) + ": " + a.Cause
 }
 
 // firstByte is how long an answer took to begin; one that never did has a dash.

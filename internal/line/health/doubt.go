@@ -248,7 +248,7 @@ func (h *health) meets(now time.Time, f *upstream.Failure) []Change {
 	default:
 		h.until = now.Add(h.wait)
 	}
-	h.cause = f.Error()
+	h.cause, h.untrusted = f.Error(), f.Untrusted
 	h.who.confirm()
 	return h.announce(now)
 }

@@ -113,6 +113,8 @@ type health struct {
 	explicit bool
 	// private is true of a pause that a probe did not meet: it is the reporters' own.
 	private bool
+	// untrusted is true of a circuit that an invalid certificate has opened.
+	untrusted bool
 	// announced is the state that the operator was told of last; healthy if the line
 	// is in service as far as the operator knows.
 	announced state
@@ -164,7 +166,7 @@ type Change struct {
 func (h *health) transition(to state, now time.Time, wait time.Duration, cause string) {
 	h.state, h.since, h.until, h.cause = to, now, now.Add(wait), cause
 	h.good, h.probing, h.who, h.asks = 0, false, reporters{}, LinePart{}
-	h.explicit, h.private = false, false
+	h.explicit, h.private, h.untrusted = false, false, false
 	h.generation++
 	h.began = h.generation
 }
@@ -314,9 +316,10 @@ func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent fun
 			return h.lose(now, h.missed(q, f), q, f)
 		}
 	case upstream.HealthFail, upstream.HealthHalf:
-		return h.count(now, q, f, recent)
+		changes = h.count(now, q, f, recent)
+		h.untrusted = h.state == circuitOpen && f.Untrusted
 	}
-	return nil
+	return changes
 }
 
 // count counts a failure and opens the circuit when there were too many that

@@ -135,6 +135,33 @@ func (s *Stats) Left(now time.Time, model string) (left time.Duration) {
 	return max(left, 0)
 }
 
+// Outage is why a line refuses a request.
+type Outage struct {
+	Cause     string        // of the failure that is held against it
+	Left      time.Duration // until the line is asked or probed again; 0 if that is not known
+	Untrusted bool          // its certificate is not valid
+}
+
+// Why returns why the line refuses a request now.
+func (s *Stats) Why(now time.Time, q Origin) Outage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := &s.health
+	if h.state != healthy && !h.who.exempt(q.Account) || h.explicit {
+		r := Outage{Cause: h.cause, Untrusted: h.untrusted}
+		if h.state != halfOpen {
+			r.Left = max(0, h.until.Sub(now))
+		}
+		return r
+	}
+	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
+		if p := h.parts[part]; p != nil && p.holds() {
+			return Outage{Cause: p.cause, Left: max(0, p.until.Sub(now))}
+		}
+	}
+	return Outage{Cause: h.cause}
+}
+
 // BeginHalfOpen takes the place of a request on a half-open line.
 func (s *Stats) BeginHalfOpen() {
 	s.mu.Lock()

@@ -1,0 +1,138 @@
+package line_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
+)
+
+// TestUnavailableSaysWhatToDo: a request that no line may take is told why, what its
+// caller can do, and when if that is known; the attempt and the cause for the log carry
+// the line's last error.
+func TestUnavailableSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	conn := func(err error) func() *upstream.Failure {
+		return func() *upstream.Failure { return upstream.Interrupted(context.Background(), err) }
+	}
+	untrusted := func(err error) func() *upstream.Failure {
+		return conn(fmt.Errorf("dial: %w", &tls.CertificateVerificationError{Err: err}))
+	}
+	limited := func(seconds string) func() *upstream.Failure {
+		return func() *upstream.Failure {
+			return upstream.Classify(429, "", []byte(`{"error":{"message":"slow down"}}`), http.Header{"Retry-After": {seconds}})
+		}
+	}
+	for name, tt := range map[string]struct {
+		met   func() *upstream.Failure
+		state string
+		says  []string
+		error string // of the line, for the operator
+		after time.Duration
+	}{
+		"the provider is down": {conn(errors.New("connection refused")), "circuit_open",
+			[]string{"failed repeatedly", "try again in 30 s", "another model"}, "connection refused", 30 * time.Second},
+		"its name is unknown": {conn(errors.New("lookup api.test: no such host")), "circuit_open",
+			[]string{"failed repeatedly", "try again in 30 s"}, "no such host", 30 * time.Second},
+		"a certificate that nobody knows": {untrusted(x509.UnknownAuthorityError{}), "circuit_open",
+			[]string{"certificate is not valid", "tell the operator"}, "failed to verify certificate", 0},
+		"a certificate that ran out": {untrusted(x509.CertificateInvalidError{Reason: x509.Expired}), "circuit_open",
+			[]string{"certificate is not valid", "tell the operator"}, "failed to verify certificate", 0},
+		"a certificate of another host": {conn(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "api.test"}), "circuit_open",
+			[]string{"certificate is not valid", "tell the operator"}, "api.test", 0},
+		"a credential that is refused": {noKey, "credentials_out",
+			[]string{"refuses this service's access", "tell the operator"}, "invalid_api_key", 0},
+		"an account without money": {func() *upstream.Failure {
+			return upstream.Classify(429, "", []byte(`{"error":{"message":"pay","code":"insufficient_quota"}}`), nil)
+		}, "credentials_out", []string{"refuses this service's access", "another model"}, "insufficient_quota", 0},
+		"a model that is gone": {func() *upstream.Failure {
+			return upstream.Classify(404, "", []byte(`{"error":{"message":"gone","code":"model_not_found"}}`), nil)
+		}, "model_out", []string{"does not offer this model", "another model"}, "model_not_found", 0},
+		"a rate limit":      {limited("7"), "cooling", []string{"limiting requests", "try again in 7 s"}, "slow down", 7 * time.Second},
+		"a long rate limit": {limited("600"), "cooling", []string{"limiting requests", "try again in 60 s"}, "slow down", time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := snapshot(1, spec("a"))
+				l := line.New(line.Options{Open: (&site{}).open, Current: func() *catalog.Snapshot { return s }})
+				asked := func() error {
+					_, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return tt.met() })
+					return err
+				}
+				first := fault.Of(asked())
+				if strings.Contains(name, "certificate") || strings.HasSuffix(tt.state, "_out") {
+					if !strings.Contains(first.Message, tt.says[0]) || !strings.Contains(first.Message, tt.says[1]) {
+						t.Errorf("whose line was asked is told %q", first.Message)
+					}
+				}
+				if tt.state == "cooling" && first.RetryAfter != tt.after {
+					t.Errorf("whose line was asked is to wait for %s", first.RetryAfter)
+				}
+				for range 4 {
+					if tt.state == "circuit_open" {
+						_ = asked()
+					}
+				}
+				for _, form := range []wire.Form{wire.FormChat, wire.FormResponses} {
+					r := request(s)
+					r.Form = form
+					attempts, err := l.Try(t.Context(), r, func(context.Context, *line.Attempt) error { t.Error("asked"); return nil })
+					e := fault.Of(err)
+					status := map[wire.Form]int{wire.FormChat: 502, wire.FormResponses: 503}[form]
+					if e.Status() != status || form == wire.FormChat && e.RetryAfter != tt.after || form != wire.FormChat && e.RetryAfter == 0 {
+						t.Errorf("%s: %d, retry after %s", form, e.Status(), e.RetryAfter)
+					}
+					for _, want := range append(tt.says, "not charged") {
+						if !strings.Contains(e.Message, want) {
+							t.Errorf("%s: %q is missing in %q", form, want, e.Message)
+						}
+					}
+					if strings.Contains(e.Message, tt.error) || strings.Contains(e.Message, "refused:") {
+						t.Errorf("the client reads %q", e.Message)
+					}
+					if cause := e.Cause.Error(); !strings.Contains(cause, tt.error) || !strings.Contains(cause, "a "+tt.state) {
+						t.Errorf("the log reads %q", cause)
+					}
+					if len(attempts) != 1 || attempts[0].Skipped != tt.state || !strings.Contains(attempts[0].Cause, tt.error) {
+						t.Errorf("%+v", attempts)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestUnavailableByDecision: what the operator decided, and what is not set up, is told
+// apart from a provider's failures.
+func TestUnavailableByDecision(t *testing.T) {
+	t.Parallel()
+	out := spec("a")
+	out.APIKey = "${NOT_SET}"
+	for name, tt := range map[string]struct {
+		lines []catalog.LineSpec
+		says  string
+		cause string
+	}{
+		"no key": {[]catalog.LineSpec{out}, "No provider of this model is ready", "NOT_SET"},
+		"none":   {nil, "No provider of this model is ready", "no line of the catalog"},
+	} {
+		s := snapshot(1, tt.lines...)
+		_, err := ask(line.New(line.Options{Open: (&site{}).open}), request(s))
+		if e := fault.Of(err); !strings.Contains(e.Message, tt.says) || !strings.Contains(e.Cause.Error(), tt.cause) || e.RetryAfter != 0 {
+			t.Errorf("%s: %q, %v", name, e.Message, e.Cause)
+		}
+	}
+}
