@@ -120,7 +120,8 @@ var floors = map[string][][]string{
 	"internal/ledger": {
 		{"internal/ledger/books", "internal/ledger/sheet"},
 		{"internal/ledger/audit"},
-		{"internal/ledger/spending", "internal/ledger/movement", "internal/ledger/holding", "internal/ledger/repeat"},
+		{"internal/ledger/spending", "internal/ledger/movement", "internal/ledger/holding", "internal/ledger/repeat",
+			"internal/ledger/ledgertest"},
 		{"internal/ledger/requestlog"},
 		{"internal/ledger"},
 		{"internal/ledger/usage"},

@@ -142,7 +142,7 @@ func roomOf(folder string) string {
 var forTests = []string{
 	"internal/store/storetest", "internal/upstream/conformance", "internal/upstream/conformance/task",
 	"internal/media/formattest", "internal/wire/internal/wiretest", "internal/wire/translate/internal/pairtest",
-	"internal/console/consoletest", "internal/console/consoletest/past", "internal/contract/contracttest",
+	"internal/ledger/ledgertest", "internal/console/consoletest", "internal/console/consoletest/past", "internal/contract/contracttest",
 }
 
 // testOnly tells whether a package is for tests alone.

@@ -135,9 +135,7 @@ func (x *exchange) settle(u wire.Usage, code fault.Code) error {
 		x.firstByte = x.since()
 	}
 	last := &x.attempts[len(x.attempts)-1]
-	if cost, known := x.Snapshot.LineCost(x.on.Line, x.Model, u, x.choice); known {
-		last.LineCost = &cost
-	}
+	last.LineCost = x.on.CostOf(x.Snapshot, x.Model, u, x.choice)
 	e := x.end(ledger.Billed, http.StatusOK, code)
 	e.Cost, e.Tokens, e.Source = x.Snapshot.Cost(x.on.Line, x.Model, u, x.choice), tokens(u), x.source
 	x.traced.Usage(u.Prompt, u.Cached, u.Completion)

@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/job/row"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
@@ -222,7 +223,7 @@ func (w *worker) send() error {
 	defer cancel()
 	var spending upstream.Spending
 	made, err := jobcall.Submit(spending.In(ctx), w.candidate.Generator, work)
-	w.run.Trace.Spent(spending.Total())
+	w.spent(&spending)
 	w.sent()
 	if err != nil {
 		var failure *upstream.JobFailure
@@ -340,8 +341,26 @@ func (w *worker) poll(ctx context.Context) (*jobcall.TaskStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollWait)
 	defer cancel()
 	var spending upstream.Spending
-	defer func() { w.run.Trace.Spent(spending.Total()) }()
+	defer w.spent(&spending)
 	return w.candidate.Generator.Poll(spending.In(ctx), w.task(), w.run.Ticket)
+}
+
+// spent notes what the provider has counted. A cost that it cannot mean is left out.
+func (w *worker) spent(spending *upstream.Spending) {
+	total := spending.Total()
+	if cost := money.Amount(total.CostNano); cost > 0 && !w.jobs.opts.Lines.PlausibleCost(w.run.Line, w.rec.Model, cost, w.worth()) {
+		total.CostNano = 0
+	}
+	w.run.Trace.Spent(total)
+}
+
+// worth is the job's price in the catalog, before the account's factor.
+func (w *worker) worth() money.Amount {
+	held, factor := money.Price(w.rec.Held), w.rec.Plan.Factor
+	if factor == 0 {
+		factor = money.One
+	}
+	return money.Amount(held.Proportion(money.Price(money.One), money.Price(factor)))
 }
 
 // tooLong is the failure of a job that took longer than its line allows.

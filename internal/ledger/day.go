@@ -55,11 +55,12 @@ func (b *batch) writeDays(q *store.Batch, db *store.DB) {
 	for k, a := range b.Days.KeysLeft {
 		if a.Whole {
 			q.Exec(nil, `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ($1, $2, $3, $4)
-				ON CONFLICT (key, day) DO UPDATE SET spent_nano = ledger_key_day.spent_nano + excluded.spent_nano,
-				held_nano = ledger_key_day.held_nano + excluded.held_nano`, k.Key, k.Day, int64(a.Spent), int64(a.Held))
+				ON CONFLICT (key, day) DO UPDATE SET `+store.Add("ledger_key_day", "spent_nano", "held_nano"),
+				k.Key, k.Day, int64(a.Spent), int64(a.Held))
 			continue
 		}
-		q.Exec(nil, `UPDATE ledger_key_day SET spent_nano = spent_nano + $1, held_nano = held_nano + $2 WHERE key = $3 AND day = $4`,
+		q.Exec(nil, `UPDATE ledger_key_day SET spent_nano = `+store.Plus("spent_nano", "$1")+`, held_nano = `+store.Plus("held_nano", "$2")+`
+			WHERE key = $3 AND day = $4`,
 			int64(a.Spent), int64(a.Held), k.Key, k.Day)
 	}
 	for k := range b.Days.FreeTaken {
@@ -68,10 +69,10 @@ func (b *batch) writeDays(q *store.Batch, db *store.DB) {
 	for k, a := range b.Days.FreeLeft {
 		if a.Whole {
 			q.Exec(nil, `INSERT INTO ledger_free_day (account, model, day, used) VALUES ($1, $2, $3, $4)
-				ON CONFLICT (account, model, day) DO UPDATE SET used = ledger_free_day.used + excluded.used`, k.Account, k.Model, k.Day, a.Used)
+				ON CONFLICT (account, model, day) DO UPDATE SET `+store.Add("ledger_free_day", "used"), k.Account, k.Model, k.Day, a.Used)
 			continue
 		}
-		q.Exec(nil, `UPDATE ledger_free_day SET used = used + $1 WHERE account = $2 AND model = $3 AND day = $4`,
+		q.Exec(nil, `UPDATE ledger_free_day SET used = `+store.Plus("used", "$1")+` WHERE account = $2 AND model = $3 AND day = $4`,
 			a.Used, k.Account, k.Model, k.Day)
 	}
 	if len(b.Days.Usage) > 0 {

@@ -239,7 +239,7 @@ func (c *foldChunkRows) month(day int64, m foldMonth, cost money.Amount) {
 	if sum := c.months[month]; sum != nil {
 		m.cost = sum.cost
 	}
-	m.cost += cost
+	m.cost = money.Plus(m.cost, cost)
 	c.months[month] = &m
 }
 
@@ -248,14 +248,8 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 		_, err := tx.Exec(`INSERT INTO ledger_folded (account, key, model, cost_nano, requests, billed, failed, prompt_tokens,
 			completion_tokens, images)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-			ON CONFLICT (account, key, model) DO UPDATE SET
-			cost_nano = ledger_folded.cost_nano + excluded.cost_nano,
-			requests = ledger_folded.requests + excluded.requests,
-			billed = ledger_folded.billed + excluded.billed,
-			failed = ledger_folded.failed + excluded.failed,
-			prompt_tokens = ledger_folded.prompt_tokens + excluded.prompt_tokens,
-			completion_tokens = ledger_folded.completion_tokens + excluded.completion_tokens,
-			images = ledger_folded.images + excluded.images`,
+			ON CONFLICT (account, key, model) DO UPDATE SET `+
+			store.Add("ledger_folded", "cost_nano", "requests", "billed", "failed", "prompt_tokens", "completion_tokens", "images"),
 			account, k.key, k.model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images)
 		if err != nil {
 			return err
@@ -279,11 +273,11 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 		_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms, kept_nano)
 			VALUES ($1, $2, $3, 'charges', $4, $5, $6, '', $7, $8)
 			ON CONFLICT (id) DO UPDATE SET amount_nano = ledger_entry.amount_nano + excluded.amount_nano,
-			kept_nano = ledger_entry.kept_nano + excluded.kept_nano,
-			seq = CASE WHEN ledger_entry.amount_nano + ledger_entry.kept_nano = 0 THEN excluded.seq ELSE ledger_entry.seq END,
-			balance_nano = CASE WHEN ledger_entry.amount_nano + ledger_entry.kept_nano = 0 THEN excluded.balance_nano
+			`+store.Add("ledger_entry", "kept_nano")+`,
+			seq = CASE WHEN ledger_entry.amount_nano = -ledger_entry.kept_nano THEN excluded.seq ELSE ledger_entry.seq END,
+			balance_nano = CASE WHEN ledger_entry.amount_nano = -ledger_entry.kept_nano THEN excluded.balance_nano
 				ELSE ledger_entry.balance_nano END,
-			created_ms = CASE WHEN ledger_entry.amount_nano + ledger_entry.kept_nano = 0 THEN excluded.created_ms
+			created_ms = CASE WHEN ledger_entry.amount_nano = -ledger_entry.kept_nano THEN excluded.created_ms
 				ELSE ledger_entry.created_ms END`,
 			entry, account, m.seq, month, -int64(m.cost), int64(m.balance), m.createdMS, int64(m.cost))
 		if err != nil {

@@ -5,17 +5,16 @@ import (
 	"tollgate/internal/store"
 )
 
+var addOver = `INSERT INTO ledger_over (account, key, line, over_nano) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (account, key, line) DO UPDATE SET ` + store.Add("ledger_over", "over_nano")
+
 // writeOver adds what usage exceeded holds by to its sums. It is rare: a hold is
-// the highest possible cost, so usage above it is a line that does not obey its
-// limit or a catalog that is wrong. Nobody is charged for it. A sum ends at
-// money.Max: a provider may tell any counts, and no settlement may fail for them.
+// the highest possible cost, so usage above the hold means that a line ignores its
+// limit or that the catalog is wrong. Nobody is charged for it.
 func (b *batch) writeOver(q *store.Batch) {
 	for _, r := range b.Receipts {
 		if r.Over > 0 {
-			q.Exec(nil, `INSERT INTO ledger_over (account, key, line, over_nano) VALUES ($1, $2, $3, $4)
-				ON CONFLICT (account, key, line) DO UPDATE SET over_nano =
-				CASE WHEN ledger_over.over_nano > $5 - excluded.over_nano THEN $5 ELSE ledger_over.over_nano + excluded.over_nano END`,
-				r.Hold.Account, r.Hold.Key, word(r.End.Line), int64(min(r.Over, money.Max)), int64(money.Max))
+			q.Exec(nil, addOver, r.Hold.Account, r.Hold.Key, word(r.End.Line), int64(r.Over))
 		}
 	}
 }
@@ -42,17 +41,19 @@ func OverOfRequestsTx(tx *store.Tx, requests []string) (map[string]money.Amount,
 	return overTx(tx, overOfRequests(tx), store.List(requests))
 }
 
+var sumOver = store.Sum("over_nano")
+
 func overOfAccounts(tx *store.Tx) string {
-	return `SELECT account, CAST(SUM(over_nano) AS BIGINT) FROM ledger_over WHERE ` + tx.In("account", 1) + ` GROUP BY account`
+	return `SELECT account, ` + sumOver + ` FROM ledger_over WHERE ` + tx.In("account", 1) + ` GROUP BY account`
 }
 
 func overOfKeys(tx *store.Tx) string {
-	return `SELECT key, CAST(SUM(over_nano) AS BIGINT) FROM ledger_over
+	return `SELECT key, ` + sumOver + ` FROM ledger_over
 		WHERE ` + tx.In("account", 1) + ` AND ` + tx.In("key", 2) + ` GROUP BY key`
 }
 
 func overOfLines(tx *store.Tx) string {
-	return `SELECT line, CAST(SUM(over_nano) AS BIGINT) FROM ledger_over WHERE ` + tx.In("line", 1) + ` GROUP BY line`
+	return `SELECT line, ` + sumOver + ` FROM ledger_over WHERE ` + tx.In("line", 1) + ` GROUP BY line`
 }
 
 func overOfRequests(tx *store.Tx) string {

@@ -151,23 +151,25 @@ func freePlaceTx(tx *store.Tx, hold, account string) error {
 	return nil
 }
 
+var sumHeld = store.Sum("h.amount_nano")
+
 // sumHeldTx sets what an account and a key show as held to the sum of their open
 // holds. The account is locked.
 func sumHeldTx(tx *store.Tx, account, key string) error {
 	if _, err := tx.Exec(
-		`UPDATE ledger_account SET held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.account = $1)
+		`UPDATE ledger_account SET held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.account = $1)
 		WHERE id = $1`, account); err != nil {
 		return err
 	}
 	_, err := tx.Exec(`UPDATE ledger_key SET
-		held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.key = $1),
-		day_held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.key = $1 AND h.day = ledger_key.day)
+		held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.key = $1),
+		day_held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.key = $1 AND h.day = ledger_key.day)
 		WHERE id = $1`, key)
 	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(`UPDATE ledger_key_day SET
-		held_nano = (SELECT CAST(COALESCE(SUM(h.amount_nano), 0) AS BIGINT) FROM ledger_hold h WHERE h.key = $1 AND h.day = ledger_key_day.day)
+		held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.key = $1 AND h.day = ledger_key_day.day)
 		WHERE key = $1`, key)
 	return err
 }

@@ -56,19 +56,8 @@ var (
 	insertDays = store.Insert("ledger_day", `day bigint, series bigint, requests bigint, billed bigint, failed bigint,
 		prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, images bigint, clips bigint, video_ms bigint,
 		cost_nano bigint, line_cost_nano bigint, line_costs bigint`,
-		`ON CONFLICT (day, series) DO UPDATE SET
-		requests = ledger_day.requests + excluded.requests,
-		billed = ledger_day.billed + excluded.billed,
-		failed = ledger_day.failed + excluded.failed,
-		prompt_tokens = ledger_day.prompt_tokens + excluded.prompt_tokens,
-		cached_tokens = ledger_day.cached_tokens + excluded.cached_tokens,
-		completion_tokens = ledger_day.completion_tokens + excluded.completion_tokens,
-		images = ledger_day.images + excluded.images,
-		clips = ledger_day.clips + excluded.clips,
-		video_ms = ledger_day.video_ms + excluded.video_ms,
-		cost_nano = ledger_day.cost_nano + excluded.cost_nano,
-		line_cost_nano = ledger_day.line_cost_nano + excluded.line_cost_nano,
-		line_costs = ledger_day.line_costs + excluded.line_costs`)
+		`ON CONFLICT (day, series) DO UPDATE SET `+store.Add("ledger_day", "requests", "billed", "failed", "prompt_tokens", "cached_tokens",
+			"completion_tokens", "images", "clips", "video_ms", "cost_nano", "line_cost_nano", "line_costs"))
 )
 
 // write adds the statements that add the figures to their rows, and the series

@@ -234,7 +234,8 @@ func (b *batch) writeProgress(q *store.Batch) {
 	for _, h := range b.progress {
 		h.queued.Store(false) // what is noted from here on is written by a later batch
 		p := h.progress.Load()
-		rows = append(rows, int64(min(max(p.Cost, 0), money.Max)), p.Tokens.Prompt, p.Tokens.Cached, p.Tokens.Completion, p.Line, h.row.ID)
+		t := p.Tokens.Bounded()
+		rows = append(rows, int64(min(max(p.Cost, 0), money.Max)), t.Prompt, t.Cached, t.Completion, p.Line, h.row.ID)
 	}
 	q.Rows(updateProgress, rows)
 }
@@ -297,9 +298,14 @@ func appendReceipt(rows []any, r *books.ReceiptRow) []any {
 }
 
 // sumUsageDay adds figures of a day to those that were put aside of it.
-const sumUsageDay = `ON CONFLICT (account, model, day) DO UPDATE SET cost_nano = ledger_usage_day.cost_nano + excluded.cost_nano,
-	requests = ledger_usage_day.requests + excluded.requests, billed = ledger_usage_day.billed + excluded.billed,
-	failed = ledger_usage_day.failed + excluded.failed`
+var sumUsageDay = `ON CONFLICT (account, model, day) DO UPDATE SET ` +
+	store.Add("ledger_usage_day", "cost_nano", "requests", "billed", "failed")
+
+// sumToday adds a figure of the new row's day to the stored one, if that is of the same day.
+func sumToday(column string) string {
+	return column + ` = CASE WHEN ledger_usage.day <> excluded.day THEN excluded.` + column + ` ELSE ` +
+		store.Plus("ledger_usage."+column, "excluded."+column) + ` END`
+}
 
 var (
 	insertUsageDays = store.Insert("ledger_usage_day",
@@ -307,19 +313,10 @@ var (
 	insertUsage = store.Insert("ledger_usage", `account text, model text, cost_nano bigint, requests bigint, billed bigint, failed bigint,
 		prompt_tokens bigint, completion_tokens bigint, images bigint,
 		day bigint, day_cost_nano bigint, day_requests bigint, day_billed bigint, day_failed bigint`,
-		`ON CONFLICT (account, model) DO UPDATE SET
-		cost_nano = ledger_usage.cost_nano + excluded.cost_nano,
-		requests = ledger_usage.requests + excluded.requests,
-		billed = ledger_usage.billed + excluded.billed,
-		failed = ledger_usage.failed + excluded.failed,
-		prompt_tokens = ledger_usage.prompt_tokens + excluded.prompt_tokens,
-		completion_tokens = ledger_usage.completion_tokens + excluded.completion_tokens,
-		images = ledger_usage.images + excluded.images,
-		day = excluded.day,
-		day_cost_nano = excluded.day_cost_nano + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_cost_nano ELSE 0 END,
-		day_requests = excluded.day_requests + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_requests ELSE 0 END,
-		day_billed = excluded.day_billed + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_billed ELSE 0 END,
-		day_failed = excluded.day_failed + CASE WHEN ledger_usage.day = excluded.day THEN ledger_usage.day_failed ELSE 0 END`)
+		`ON CONFLICT (account, model) DO UPDATE SET `+
+			store.Add("ledger_usage", "cost_nano", "requests", "billed", "failed", "prompt_tokens", "completion_tokens", "images")+
+			`, day = excluded.day, `+sumToday("day_cost_nano")+`, `+sumToday("day_requests")+`, `+sumToday("day_billed")+`, `+
+			sumToday("day_failed"))
 )
 
 // writeUsage adds the ended requests to the stored totals, beside which stand the

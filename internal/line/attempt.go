@@ -11,7 +11,6 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
-	"tollgate/internal/wire"
 )
 
 // Attempt is one attempt on a line, of a request or a job. Until it ends the
@@ -163,18 +162,9 @@ func (a *Attempt) Broke(f *upstream.Failure) {
 // Settled counts what a request came to that the line has answered.
 func (a *Attempt) Settled(s Settlement) { a.entry.stats.settled(a.origin.Model, s) }
 
-// costOf is what a line takes for tokens; nil: nobody knows.
-func costOf(ln *catalog.Line, m *catalog.Model, t upstream.TokenCounts) *money.Amount {
-	u := wire.Usage{Prompt: t.Prompt, Cached: t.Cached, Completion: t.Completion, CostNano: t.CostNano, HasCost: t.CostNano > 0}
-	if cost, ok := ln.Cost(m, u); ok {
-		return &cost
-	}
-	return nil
-}
-
 // Waste notes tokens of an attempt whose answer nobody got.
 func (r *AttemptRecord) Waste(a *Attempt, m *catalog.Model, t upstream.TokenCounts) {
-	r.TokenCounts, r.LineCost = t, costOf(a.Line, m, t)
+	r.TokenCounts, r.LineCost = t, a.costOf(m, t)
 	a.entry.stats.settled(m.ID, Settlement{LineCost: r.LineCost})
 }
 

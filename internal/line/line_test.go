@@ -416,6 +416,7 @@ func begun(lines []string, want map[string]float64) map[string]float64 {
 			"attempts_total %s rejected", "attempts_total %s upstream_error", "attempts_total %s upstream_unavailable",
 			"broken_total %s upstream_error", "broken_total %s upstream_unavailable", "busy_total %s", "probes_total %s ok",
 			"left_total %s circuit_open", "left_total %s credentials_out", "charged_usd_total %s swift", "over_hold_usd_total %s swift",
+			"implausible_cost_total %s",
 		} {
 			name := "tollgate_line_" + fmt.Sprintf(series, ln)
 			want[name] += 0

@@ -32,6 +32,8 @@ type metrics struct {
 	charged   *prometheus.CounterVec
 	over      *prometheus.CounterVec
 	cost      *prometheus.CounterVec
+
+	implausible *prometheus.CounterVec
 }
 
 // newMetrics makes the metrics and registers them; registry may be nil.
@@ -78,7 +80,12 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.over = byModel("tollgate_line_over_hold_usd_total", "US dollars of their usage above the hold.")
 	m.cost = byModel("tollgate_line_cost_usd_total",
 		"US dollars that a line's provider takes, where it says so or the line's cost is known; failed attempts are in it.")
+	m.implausible = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tollgate_line_implausible_cost_total",
+		Help: "Costs that a line's provider reported and that cannot be true, so that they are recorded as unknown.",
+	}, []string{"line"})
 	if registry != nil {
+		registry.MustRegister(m.implausible)
 		registry.MustRegister(m.attempts, m.broken, m.inFlight, m.firstByte, m.busy, m.probes, m.left, m.in, m.charged, m.over, m.cost)
 	}
 	return m
@@ -91,6 +98,7 @@ func (m *metrics) of(ln *catalog.Line) lineMetrics {
 	m.serves(ln)
 	m.in.WithLabelValues(line).Set(1)
 	m.busy.WithLabelValues(line)
+	m.implausible.WithLabelValues(line)
 	for _, outcome := range []fault.Code{fault.UpstreamError, fault.UpstreamUnavailable} {
 		m.attempts.WithLabelValues(line, string(outcome))
 		m.broken.WithLabelValues(line, string(outcome))
@@ -148,6 +156,7 @@ func (m *metrics) forget(line string) {
 	m.charged.DeletePartialMatch(labels)
 	m.over.DeletePartialMatch(labels)
 	m.cost.DeletePartialMatch(labels)
+	m.implausible.DeletePartialMatch(labels)
 }
 
 // probed counts a probe.

@@ -176,6 +176,7 @@ type stats struct {
 	keys     refusals
 	margins  margins
 	metrics  lineMetrics
+	warnedMS atomic.Int64 // when an implausible cost was last logged
 }
 
 // forget forgets what the line was found to do, and returns what has changed.

@@ -123,8 +123,10 @@ func (a *Amount) UnmarshalJSON(raw []byte) error {
 // Credits returns the amount as a JSON number of credits, exact.
 func (a Amount) Credits() json.Number {
 	// 200 credits a dollar: nano-dollars x 200 are 10^-9 credits, and 200 =
-	// 2 x 100, so 2a x 10^-7 credits cannot lose a digit.
-	return json.Number(formatScaled(2*int64(a), 7))
+	// 2 x 100, so 2a x 10^-7 credits cannot lose a digit. An amount that no account can
+	// have (see Max) ends where its double still fits.
+	const most = math.MaxInt64 / 2
+	return json.Number(formatScaled(2*max(-most, min(int64(a), most)), 7))
 }
 
 // Add returns a + b, or an error when the sum leaves the range of an amount.
@@ -133,6 +135,12 @@ func Add(a, b Amount) (Amount, error) {
 		return 0, fmt.Errorf("amount out of range: %s + %s", a, b)
 	}
 	return a + b, nil
+}
+
+// Plus returns a + b, which ends at Max and -Max. Counts are added in the same way.
+func Plus[T ~int64](a, b T) T {
+	within := func(n T) T { return max(T(-Max), min(n, T(Max))) }
+	return within(within(a) + within(b))
 }
 
 // PlusKnown adds an amount that is known to a sum of such; nil is not known. A sum

@@ -56,8 +56,11 @@ func Spend(ctx context.Context, answer []byte) {
 	u := usage.Reported("", answer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.total.Prompt += u.Prompt
-	s.total.Cached += u.Cached
-	s.total.Completion += u.Completion
-	s.total.CostNano += u.CostNano
+	for of, more := range map[*int64]int64{&s.total.Prompt: u.Prompt, &s.total.Cached: u.Cached, &s.total.Completion: u.Completion,
+		&s.total.CostNano: u.CostNano} {
+		*of = min(*of, maxSpending) + min(more, maxSpending)
+	}
 }
+
+// maxSpending bounds what a provider reports, so that no sum leaves its range.
+const maxSpending = 1 << 60

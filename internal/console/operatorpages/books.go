@@ -29,6 +29,7 @@ type booksPart struct {
 	Checked     part.Facts
 	Differences part.DataTable
 	Omitted     int64
+	Unproved    int
 	Runs        part.DataTable
 	Empty       *part.Empty
 }
@@ -111,7 +112,7 @@ func (c *console) booksNow(v *page.Visit) (booksPart, error) {
 }
 
 func (p *booksPart) lastRun(o operator.AuditOutcome) {
-	p.State, p.Omitted = booksBadge(o), o.Findings.Omitted
+	p.State, p.Omitted, p.Unproved = booksBadge(o), o.Findings.Omitted, len(o.Findings.Unproved)
 	facts := part.Facts{{Name: "Began", Value: part.Moment{MS: o.BeganMS}}}
 	switch {
 	case o.EndedMS == 0:

@@ -69,7 +69,7 @@ func (c Chart) most() int64 {
 
 func (c Chart) sum(bucket int) (sum int64) {
 	for _, s := range c.Series {
-		sum += s.Values[bucket]
+		sum = money.Plus(sum, s.Values[bucket])
 	}
 	return sum
 }

@@ -25,6 +25,9 @@ type Findings struct {
 	Differences []Difference     `json:"differences"`
 	// Omitted counts the differences beyond those that are listed.
 	Omitted int64 `json:"omitted,omitempty"`
+	// Unproved are figures that cannot be compared, because a sum has reached its end
+	// (money.Max). They are no differences.
+	Unproved []Difference `json:"unproved,omitempty"`
 }
 
 // Difference is one thing that does not agree. Money is in US dollars.
@@ -200,6 +203,13 @@ func (b *Books) Differ(d Difference) {
 		return
 	}
 	b.report.Differences = append(b.report.Differences, d)
+}
+
+// unproved reports a figure that cannot be compared.
+func (b *Books) unproved(d Difference) {
+	if len(b.report.Unproved) < maxDifferences {
+		b.report.Unproved = append(b.report.Unproved, d)
+	}
 }
 
 // compareMoney reports amounts that should be equal.

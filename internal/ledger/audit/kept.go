@@ -42,7 +42,8 @@ func NoteKeptTx(tx *store.Tx, account string, charges []Kept) error {
 	for i := range charges {
 		sum += charges[i].mark(account)
 	}
-	_, err := tx.Exec(`UPDATE ledger_folded_chain SET kept = kept + $1, kept_mark = $2 WHERE account = $3`, len(charges), int64(sum), account)
+	_, err := tx.Exec(`UPDATE ledger_folded_chain SET kept = `+store.Plus("kept", "$1")+`, kept_mark = $2 WHERE account = $3`,
+		len(charges), int64(sum), account)
 	return err
 }
 
@@ -96,7 +97,7 @@ func (b *Books) readKept() error {
 		}
 		kept := &b.account(name, "a kept charge").kept
 		kept.rows++
-		kept.amount += k.Amount
+		kept.amount = money.Plus(kept.amount, k.Amount)
 		kept.mark += k.mark(name)
 		b.Checked("kept charges", 1)
 		return nil

@@ -194,13 +194,14 @@ func (b *Books) readFolded() error {
 			}
 		}
 		a := b.account(account, "sums of deleted receipts")
-		a.folded += r[1]
-		a.foldedCost += money.Amount(r[0])
+		a.folded = money.Plus(a.folded, r[1])
+		a.foldedCost = money.Plus(a.foldedCost, money.Amount(r[0]))
 		m := a.model(model)
 		for i := range r[:7] {
-			m.computed[i] += r[i]
+			m.computed[i] = money.Plus(m.computed[i], r[i])
 		}
-		b.key(key, account, "sums of deleted receipts").sumSpent += money.Amount(r[0])
+		k := b.key(key, account, "sums of deleted receipts")
+		k.sumSpent = money.Plus(k.sumSpent, money.Amount(r[0]))
 		b.Checked("sums of deleted receipts", 1)
 		return nil
 	}, `SELECT account, key, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images FROM ledger_folded`)
@@ -260,9 +261,9 @@ func (b *Books) readEntries() error {
 		}
 		a := b.account(account, "a movement")
 		a.moved += amount
-		a.kept.months += kept
+		a.kept.months = money.Plus(a.kept.months, kept)
 		if kind == books.EntryCharges {
-			a.foldedCharges -= amount
+			a.foldedCharges = money.Plus(a.foldedCharges, -amount)
 		} else {
 			a.chain.Move(seq, balance, amount)
 		}
@@ -389,12 +390,12 @@ func (b *Books) add(account, key, model string, r *receipt) {
 	a := b.account(account, "a receipt")
 	a.moved -= r.cost
 	k := b.key(key, account, "a receipt")
-	k.sumSpent += r.cost
+	k.sumSpent = money.Plus(k.sumSpent, r.cost)
 	if r.day == k.day {
-		k.sumDaySpent += r.cost
+		k.sumDaySpent = money.Plus(k.sumDaySpent, r.cost)
 	}
 	if d := k.otherDays[r.day]; d != nil {
-		d.computed.cost += r.cost
+		d.computed.cost = money.Plus(d.computed.cost, r.cost)
 	}
 	if r.outcome == books.Refused {
 		return
@@ -404,14 +405,15 @@ func (b *Books) add(account, key, model string, r *receipt) {
 	m.add(r)
 }
 
-// add adds a receipt to what is counted of its model.
+// add adds a receipt to what is counted of its model. The totals end where those of the
+// books do.
 func (m *modelSums) add(r *receipt) {
 	c := &m.computed
-	c[0] += int64(r.cost)
+	c[0] = money.Plus(c[0], int64(r.cost))
 	c[1]++
-	c[4] += r.tokens.Prompt
-	c[5] += r.tokens.Completion
-	c[6] += r.tokens.Images
+	c[4] = money.Plus(c[4], r.tokens.Prompt)
+	c[5] = money.Plus(c[5], r.tokens.Completion)
+	c[6] = money.Plus(c[6], r.tokens.Images)
 	var billed, failed int64
 	switch r.outcome {
 	case books.Billed:
@@ -422,13 +424,13 @@ func (m *modelSums) add(r *receipt) {
 	c[2] += billed
 	c[3] += failed
 	if r.day == m.day {
-		c[7] += int64(r.cost)
+		c[7] = money.Plus(c[7], int64(r.cost))
 		c[8]++
 		c[9] += billed
 		c[10] += failed
 	}
 	if d := m.otherDays[r.day]; d != nil {
-		d.computed.cost += r.cost
+		d.computed.cost = money.Plus(d.computed.cost, r.cost)
 		d.computed.requests++
 		d.computed.billed += billed
 		d.computed.failed += failed

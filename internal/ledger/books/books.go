@@ -75,15 +75,15 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 		return nil, refuseQuota("The highest possible cost of this request is too large to hold. %s.", capital(cheaper(a)))
 	}
 	switch {
-	case key.DailyBudget >= 0 && daySpent+dayHeld+a.Amount > key.DailyBudget:
+	case key.DailyBudget >= 0 && money.Plus(money.Plus(daySpent, dayHeld), a.Amount) > key.DailyBudget:
 		return nil, refuseQuota("This key's daily budget of %s USD does not cover the request's highest possible cost of %s USD today "+
 			"(%s USD spent, %s USD held by running requests). Wait until 00:00 UTC, raise the budget, or %s.",
 			key.DailyBudget, a.Amount, daySpent, dayHeld, cheaper(a))
-	case key.Limit >= 0 && key.Spent+key.Held+a.Amount > key.Limit:
+	case key.Limit >= 0 && money.Plus(money.Plus(key.Spent, key.Held), a.Amount) > key.Limit:
 		return nil, refuseQuota("This key's total limit of %s USD does not cover the request's highest possible cost of %s USD "+
 			"(%s USD spent, %s USD held by running requests). Raise the limit, use another key, or %s.",
 			key.Limit, a.Amount, key.Spent, key.Held, cheaper(a))
-	case acct.Balance-acct.Held-a.Amount < acct.Floor:
+	case !acct.covers(a.Amount):
 		return nil, refuseQuota("The balance does not cover the request's highest possible cost of %s USD "+
 			"(balance %s USD, %s USD held by running requests). Top up, wait for running requests to end, or %s.",
 			a.Amount, acct.Balance, acct.Held, cheaper(a))
@@ -96,9 +96,9 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 	}
 	acct.Held += a.Amount
 	acct.Dirty = true
-	key.Held += a.Amount
+	key.Held = money.Plus(key.Held, a.Amount)
 	b.turnKey(key, day)
-	key.DayHeld += a.Amount
+	key.DayHeld = money.Plus(key.DayHeld, a.Amount)
 	key.LastUsedMS = b.NowMS
 	key.Dirty = true
 	if key.RPM >= 0 {
@@ -116,6 +116,16 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 	}
 	b.NewHolds = append(b.NewHolds, hold)
 	return hold, nil
+}
+
+// covers reports whether the balance covers a further hold. Figures that are out of
+// range cover none.
+func (a *AccountRow) covers(amount money.Amount) bool {
+	left, err := money.Add(a.Balance, -a.Held)
+	if err == nil {
+		left, err = money.Add(left, -amount)
+	}
+	return err == nil && left >= a.Floor
 }
 
 // checkRate passes hit number n when hit n - rpm is absent or has left the
@@ -183,7 +193,8 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	var cost, over money.Amount
 	if end.Outcome == Billed {
 		cost = min(max(end.Cost, 0), hold.Amount)
-		over = max(end.Cost, 0) - cost
+		over = min(max(end.Cost, 0)-cost, money.Max)
+		end.Tokens = end.Tokens.Bounded()
 	} else {
 		end.Tokens, end.Source = Tokens{}, 0 // what is not charged is in no total
 	}
@@ -196,10 +207,10 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	acct.Seq++
 	acct.Dirty = true
 	key.Held -= hold.Amount
-	key.Spent += cost
+	key.Spent = money.Plus(key.Spent, cost)
 	if key.Day == hold.Day {
 		key.DayHeld -= hold.Amount
-		key.DaySpent += cost
+		key.DaySpent = money.Plus(key.DaySpent, cost)
 	} else {
 		b.leave(KeyDay{key.ID, hold.Day}, cost, -hold.Amount, false)
 	}
@@ -232,16 +243,12 @@ func (b *Books) Broken(id string) error {
 	return nil
 }
 
-// maxTokens is more than any hold's stream has counted. A total that took a
-// larger number might take no other any more.
-const maxTokens = 1 << 42
-
 // plausible tells whether an admission or a stream can have written the hold's
 // figures.
 func (h *HoldRow) plausible() bool {
 	money := h.Amount >= 0 && h.Amount <= money.Max && h.Cost >= 0 && h.Cost <= money.Max
 	for _, n := range []int64{h.Tokens.Prompt, h.Tokens.Cached, h.Tokens.Completion} {
-		if n < 0 || n > maxTokens {
+		if n < 0 || n > MaxCount {
 			return false
 		}
 	}

@@ -65,7 +65,7 @@ func (b *Books) spentOn(key *KeyRow, day int64) (spent, held money.Amount) {
 	}
 	k := KeyDay{key.ID, day}
 	read, left := b.Days.Keys[k], b.Days.KeysLeft[k]
-	return read.Spent + left.Spent, read.Held + left.Held
+	return money.Plus(read.Spent, left.Spent), money.Plus(read.Held, left.Held)
 }
 
 // turnKey turns a key to a day that was read.
@@ -84,7 +84,7 @@ func (b *Books) turnKey(key *KeyRow, day int64) {
 // leave adds to what is put aside of a key's day.
 func (b *Books) leave(k KeyDay, spent, held money.Amount, whole bool) {
 	a := b.Days.KeysLeft[k]
-	b.Days.KeysLeft[k] = Aside{Spent: a.Spent + spent, Held: a.Held + held, Whole: a.Whole || whole}
+	b.Days.KeysLeft[k] = Aside{Spent: money.Plus(a.Spent, spent), Held: money.Plus(a.Held, held), Whole: a.Whole || whole}
 }
 
 // take takes back what was put aside.
@@ -103,7 +103,7 @@ func (b *Books) usedOn(k ModelKey, day int64) int64 {
 		return free.Used
 	}
 	at := UsageKey{k.Account, k.Model, day}
-	return b.Days.Free[at].Used + b.Days.FreeLeft[at].Used
+	return money.Plus(b.Days.Free[at].Used, b.Days.FreeLeft[at].Used)
 }
 
 // turnFree turns a free quota to a day that was read.

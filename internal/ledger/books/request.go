@@ -55,6 +55,17 @@ type Tokens struct {
 	Clips, VideoMS                     int64 // clips and their length in all, in milliseconds
 }
 
+// MaxCount bounds each count of one request. A provider may report any number.
+const MaxCount = 1 << 40
+
+// Bounded returns the counts, each from 0 to MaxCount.
+func (t Tokens) Bounded() Tokens {
+	for _, n := range []*int64{&t.Prompt, &t.Cached, &t.Completion, &t.Images, &t.Clips, &t.VideoMS} {
+		*n = max(0, min(*n, MaxCount))
+	}
+	return t
+}
+
 // Outcome is how a request ended.
 type Outcome int64
 
@@ -97,9 +108,9 @@ type Totals struct {
 	Prompt, Completion, Images int64
 }
 
-// Count adds one ended request.
+// Count adds one ended request. Every total ends at money.Max.
 func (t *Totals) Count(outcome Outcome, cost money.Amount, tokens Tokens) {
-	t.Cost += cost
+	t.Cost = money.Plus(t.Cost, cost)
 	t.Requests++
 	switch outcome {
 	case Billed:
@@ -107,15 +118,16 @@ func (t *Totals) Count(outcome Outcome, cost money.Amount, tokens Tokens) {
 	case Failed:
 		t.Failed++
 	}
-	t.Prompt += tokens.Prompt
-	t.Completion += tokens.Completion
-	t.Images += tokens.Images
+	t.Prompt = money.Plus(t.Prompt, tokens.Prompt)
+	t.Completion = money.Plus(t.Completion, tokens.Completion)
+	t.Images = money.Plus(t.Images, tokens.Images)
 }
 
 // Plus adds two counts.
 func (t Totals) Plus(o Totals) Totals {
 	return Totals{
-		Cost: t.Cost + o.Cost, Requests: t.Requests + o.Requests, Billed: t.Billed + o.Billed, Failed: t.Failed + o.Failed,
-		Prompt: t.Prompt + o.Prompt, Completion: t.Completion + o.Completion, Images: t.Images + o.Images,
+		Cost: money.Plus(t.Cost, o.Cost), Requests: money.Plus(t.Requests, o.Requests), Billed: money.Plus(t.Billed, o.Billed),
+		Failed: money.Plus(t.Failed, o.Failed), Prompt: money.Plus(t.Prompt, o.Prompt),
+		Completion: money.Plus(t.Completion, o.Completion), Images: money.Plus(t.Images, o.Images),
 	}
 }

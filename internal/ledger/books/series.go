@@ -57,10 +57,10 @@ func Ended(outcome Outcome, cost, lineCost money.Amount, t Tokens) DayFigures {
 	return f
 }
 
-// Add adds other figures.
+// Add adds other figures. Each ends at money.Max.
 func (f *DayFigures) Add(o DayFigures) {
 	for i := range f {
-		f[i] += o[i]
+		f[i] = money.Plus(f[i], o[i])
 	}
 }
 

@@ -36,7 +36,7 @@ func (w *Watch) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{Room: "ledger", Does: "add up the open holds", Log: w.Log, Period: every, Step: w.Add})
 }
 
-const sums = `SELECT CASE WHEN job = '' THEN 0 ELSE 1 END AS of_job, COUNT(*), CAST(SUM(amount_nano) AS BIGINT)
+var sums = `SELECT CASE WHEN job = '' THEN 0 ELSE 1 END AS of_job, COUNT(*), ` + store.Sum("amount_nano") + `
 	FROM ledger_hold GROUP BY CASE WHEN job = '' THEN 0 ELSE 1 END`
 
 // Add adds up the open holds and tells of them. It is the step of Run.

@@ -160,13 +160,16 @@ type numberedEntry struct {
 // Each of three indexes brings a page at most: movements (of a month's charges
 // those that are not kept one by one), charges with a receipt, and charges that
 // are kept without.
-const (
-	moves = `SELECT seq, id, kind, amount_nano + kept_nano, balance_nano, note, created_ms FROM ledger_entry
-		WHERE account = $1 AND seq < $2 AND seq >= $3 AND amount_nano + kept_nano <> 0`
-	newestFirst = ` ORDER BY seq DESC LIMIT $4`
+var (
+	moves = `SELECT seq, id, kind, ` + store.Plus("amount_nano", "kept_nano") + `, balance_nano, note, created_ms FROM ledger_entry
+		WHERE account = $1 AND seq < $2 AND seq >= $3 AND amount_nano <> -kept_nano`
 	movesPage   = moves + newestFirst
 	creditsPage = moves + ` AND kind <> 'charges'` + newestFirst
 	sumsPage    = moves + ` AND kind = 'charges'` + newestFirst
+)
+
+const (
+	newestFirst = ` ORDER BY seq DESC LIMIT $4`
 	chargesPage = `SELECT seq, id, cost_nano, balance_nano, job, model, ended_ms FROM ledger_receipt
 		WHERE account = $1 AND seq < $2 AND seq >= $3 AND cost_nano > 0` + newestFirst
 	keptPage = `SELECT c.seq, c.request, c.amount_nano, c.balance_nano, c.job, m.word, c.ended_ms

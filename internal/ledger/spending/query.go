@@ -126,7 +126,7 @@ var usageSums = sumsOf("requests", "billed", "failed", "prompt_tokens", "cached_
 func sumsOf(columns ...string) string {
 	var sums []string
 	for _, column := range columns {
-		sums = append(sums, "CAST(COALESCE(SUM(d."+column+"), 0) AS BIGINT)")
+		sums = append(sums, store.Sum("d."+column))
 	}
 	return strings.Join(sums, ", ")
 }

@@ -125,13 +125,13 @@ func (r *Breakdown) Total() Sums {
 	return sum
 }
 
-// Plus adds two sums.
+// Plus adds two sums. Each figure ends at money.Max.
 func (f Sums) Plus(o Sums) Sums {
 	return Sums{
-		Requests: f.Requests + o.Requests, Billed: f.Billed + o.Billed, Failed: f.Failed + o.Failed,
-		Prompt: f.Prompt + o.Prompt, Cached: f.Cached + o.Cached, Completion: f.Completion + o.Completion,
-		Images: f.Images + o.Images, Clips: f.Clips + o.Clips, VideoMS: f.VideoMS + o.VideoMS,
-		Charged: f.Charged + o.Charged, LineCost: f.LineCost + o.LineCost, LineCosts: f.LineCosts + o.LineCosts,
+		Requests: money.Plus(f.Requests, o.Requests), Billed: money.Plus(f.Billed, o.Billed), Failed: money.Plus(f.Failed, o.Failed),
+		Prompt: money.Plus(f.Prompt, o.Prompt), Cached: money.Plus(f.Cached, o.Cached), Completion: money.Plus(f.Completion, o.Completion),
+		Images: money.Plus(f.Images, o.Images), Clips: money.Plus(f.Clips, o.Clips), VideoMS: money.Plus(f.VideoMS, o.VideoMS),
+		Charged: money.Plus(f.Charged, o.Charged), LineCost: money.Plus(f.LineCost, o.LineCost), LineCosts: money.Plus(f.LineCosts, o.LineCosts),
 	}
 }
 

@@ -1,0 +1,222 @@
+package ledger
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/ledger/audit"
+	"tollgate/internal/ledger/holding"
+	"tollgate/internal/ledger/ledgertest"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+	"tollgate/internal/store/id"
+	"tollgate/internal/store/storetest"
+)
+
+// absurd is the end of a request whose provider reports what nobody can use.
+func absurd() End {
+	cost := money.Amount(math.MaxInt64)
+	return End{Outcome: Billed, Cost: math.MaxInt64, Status: 200, Line: "line", LineCost: &cost,
+		Tokens: Tokens{Prompt: math.MaxInt64, Cached: math.MaxInt64, Completion: math.MaxInt64, Images: math.MaxInt64, Clips: math.MaxInt64,
+			VideoMS: math.MaxInt64}}
+}
+
+// TestCountersEnd drives every counter of the schema to the end of sums and to the end of
+// its column. Each read of the ledger still answers, requests are settled, and the receipts
+// of before are folded.
+func TestCountersEnd(t *testing.T) {
+	t.Parallel()
+	if store.MaxSum != int64(money.Max) {
+		t.Fatalf("sums end at %d in SQL and at %d in Go", store.MaxSum, money.Max)
+	}
+	for _, limit := range []int64{store.MaxSum, math.MaxInt64} {
+		eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+			ctx := context.Background()
+			f := start(t, db, func(l *Ledger) { l.opts.Retention = time.Hour })
+			rpm := int64(1000)
+			for _, name := range []string{"a", "b"} {
+				f.open(name, 1000*money.USD, 0, KeyLimits{RPM: &rpm})
+			}
+			admit := func(account string, change func(*Admission)) *Hold {
+				t.Helper()
+				a := admission(account, money.USD)
+				a.Request, a.Received = id.At("req_", c.now()), c.now()
+				if change != nil {
+					change(&a)
+				}
+				h, err := f.Admit(ctx, a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return h
+			}
+			free := func(a *Admission) { a.Model, a.Amount, a.FreeDaily = "free", 0, 5 }
+			settle := func(h *Hold, e End) {
+				t.Helper()
+				if err := h.Settle(ctx, e); err != nil {
+					t.Errorf("settle: %v", err)
+				}
+			}
+			for _, name := range []string{"a", "b"} {
+				settle(admit(name, nil), absurd())
+				settle(admit(name, free), absurd())
+			}
+			yesterday := admit("a", nil)
+			c.add(24 * time.Hour)
+			for _, name := range []string{"a", "b"} { // the former day is put aside
+				settle(admit(name, nil), absurd())
+				settle(admit(name, free), absurd())
+			}
+			today, given := admit("a", nil), admit("b", free)
+			ledgertest.Drive(t, db, limit)
+			reads := func() {
+				t.Helper()
+				err := db.View(ctx, func(tx *store.Tx) error {
+					for name, read := range map[string]func() error{
+						"accounts": func() error { _, err := AccountsTx(tx, []string{"a", "b"}); return err },
+						"keys":     func() error { _, err := KeysTx(tx, []string{"a_key", "b_key"}); return err },
+						"over of accounts": func() error {
+							over, err := OverOfAccountsTx(tx, []string{"a", "b"})
+							if over["a"] > money.Max {
+								t.Errorf("above holds: %s", over["a"])
+							}
+							return err
+						},
+						"over of keys":     func() error { _, err := OverOfKeysTx(tx, []string{"a", "b"}, []string{"a_key", "b_key"}); return err },
+						"over of lines":    func() error { _, err := OverOfLinesTx(tx, []string{"line"}); return err },
+						"over of requests": func() error { _, err := OverOfRequestsTx(tx, []string{today.row.ID}); return err },
+						"usage": func() error {
+							u, err := UsageTx(tx, "a")
+							if u.Total.Prompt <= 0 || u.Total.Prompt > int64(money.Max) || u.Total.Cost < 0 {
+								t.Errorf("usage %+v", u.Total)
+							}
+							return err
+						},
+						"holding": func() error { _, _, err := holding.SumsTx(tx); return err },
+						"spending": func() error {
+							rows, err := spending.ReadTx(tx, spending.Query{Until: 1 << 40, Limit: 100})
+							if err == nil && (len(rows) != 1 || rows[0].LineCost <= 0 || rows[0].Prompt <= 0) {
+								t.Errorf("spending %+v", rows)
+							}
+							return err
+						},
+					} {
+						if err := read(); err != nil {
+							t.Errorf("%s: %v", name, err)
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := audit.Run(ctx, db); err != nil {
+					t.Errorf("audit: %v", err)
+				}
+			}
+			reads()
+			settle(yesterday, absurd())
+			settle(today, absurd())
+			given.Release(failed())
+			reads()
+			ledgertest.Solvent(t, db)
+			settle(admit("a", nil), absurd())
+			admit("a", nil).Release(failed())
+			if _, _, err := creditOf(db, "a", money.USD); err != nil {
+				t.Errorf("credit: %v", err)
+			}
+			c.add(72 * time.Hour)
+			if err := f.Fold(ctx); err != nil {
+				t.Errorf("fold: %v", err)
+			}
+			for _, step := range []func(context.Context) error{f.Sweep, f.Date, f.Part, f.KeepTime} {
+				if err := step(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+			ledgertest.Solvent(t, db)
+			settle(admit("b", nil), absurd())
+			reads()
+			if sums := ledgertest.SumsOf(t, db, "b"); sums.Prompt != store.MaxSum || sums.Over != store.MaxSum {
+				t.Errorf("%+v", sums)
+			}
+		})
+	}
+}
+
+func creditOf(db *store.DB, account string, amount money.Amount) (balance money.Amount, low *Low, err error) {
+	err = db.Update(context.Background(), func(tx *store.Tx) error {
+		balance, low, err = MoveTx(tx, account, amount, "")
+		return err
+	})
+	return balance, low, err
+}
+
+// TestAuditOfFullSums lets a line report its highest cost until the sum of its day is full:
+// settlements go on, and the audit says that the sum cannot be proved, and nothing else.
+func TestAuditOfFullSums(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", 1000*money.USD, 0, KeyLimits{})
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				for range 130 { // times a million dollars
+					h, err := f.admit("a", 1000)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if err := h.Settle(t.Context(), absurd()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		sums := ledgertest.SumsOf(t, db, "a")
+		if sums.LineCost != store.MaxSum || sums.Over != store.MaxSum || sums.Requests != 8*130 {
+			t.Errorf("%+v", sums)
+		}
+		report, err := audit.Run(t.Context(), db)
+		if err != nil || !report.OK || len(report.Unproved) != 1 {
+			t.Errorf("%v: %+v", err, report)
+		}
+		// A fault in another figure of the same series is still found.
+		found := ledgertest.Plant(t, db, ledgertest.DayCountsLess("a"))
+		if len(found) == 0 {
+			t.Error("a day that counts a request too few was not found")
+		}
+	})
+}
+
+// TestHoldsTakeAnyProgress lets a node die whose stream had noted what nobody can use: the
+// sweep charges it like another.
+func TestHoldsTakeAnyProgress(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", money.USD, 0, KeyLimits{})
+		h := f.mustAdmit("a", 1000)
+		h.Progress(Progress{Cost: math.MaxInt64, Tokens: absurd().Tokens, Line: "line"})
+		f.mustAdmit("a", 1000).Release(failed()) // one batch later the progress is written
+		f.fence()
+		other := start(t, db)
+		if err := other.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		report, err := audit.Run(t.Context(), db)
+		if err != nil || !report.OK {
+			t.Errorf("%v: %+v", err, report)
+		}
+		if sums := ledgertest.SumsOf(t, db, "a"); sums.Requests != 2 || sums.Prompt != 1<<40 {
+			t.Errorf("%+v", sums)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+// Package ledgertest owns what tests know of the tables: it drives counters to their ends
+// and plants faults into the books. Tests of the books say what they want in its words, so
+// that a change of the tables changes this package alone.
+//
+// Invariant: what it plants is undone before it returns, but for Drive and Solvent.
+package ledgertest
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/store"
+)
+
+// Counter is a column that is a sum or a figure that clients and providers report.
+type Counter struct{ Table, Column string }
+
+// fixed are the integer columns that are no counters, by name. Every other one is a
+// counter, so a new column is one until it stands here.
+var fixed = map[string]string{
+	"seq": "numbers movements", "parted_seq": "numbers movements", "revision": "numbers catalogs", "version": "numbers changes of a key",
+	"number": "numbers submissions", "n": "numbers hits", "hits": "numbers hits", "part": "numbers parts of a log", "id": "a name",
+	"series": "a name", "account": "a name", "model": "a name", "day": "a date", "month": "a date", "batch": "numbers batches",
+	"beat": "numbers heartbeats", "turn": "a place in a queue", "fence": "numbers take-overs", "generation": "numbers changes",
+	"tries": "our own calls, which have an end", "failing": "our own calls, which have an end", "totp_step": "a time",
+	"begun": "a mark modulo 2^64", "ended": "a mark modulo 2^64", "folded": "a mark modulo 2^64", "kept_mark": "a mark modulo 2^64",
+	"receipts": "the length of a chain", "kept": "the length of a chain", "stands_for": "refusals of one client",
+	"outcome": "a state", "status": "a state", "source": "a state", "state": "a state",
+	"disabled": "a flag", "closed": "a flag", "free": "a flag", "deleted": "a flag", "operator": "a flag", "barred": "a flag",
+	"dated": "a flag", "low_set": "a flag", "low_armed": "a flag", "dead": "a flag", "drained": "a flag", "fresh": "a flag",
+	"wanted": "slots of a line", "granted": "slots of a line", "size": "of a file that we have",
+	"rpm": "set by people", "daily_budget_nano": "set by people", "total_limit_nano": "set by people", "floor_nano": "set by people",
+	"low_nano": "set by people", "price_factor": "set by people", "usd_nano": "set by people",
+}
+
+// isCounter reports whether an integer column is a counter. Times are none, but lengths of
+// videos are.
+func isCounter(column string) bool {
+	if _, ok := fixed[column]; ok {
+		return false
+	}
+	return !strings.HasSuffix(column, "_ms") || column == "video_ms"
+}
+
+// CountersTx returns the counters of the schema.
+func CountersTx(t testing.TB, tx *store.Tx, dialect store.Dialect) []Counter {
+	t.Helper()
+	text := `SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c
+		WHERE m.type = 'table' AND m.name NOT LIKE 'goose%' AND m.name NOT LIKE 'sqlite%' AND upper(c.type) IN ('BIGINT', 'INTEGER')
+		ORDER BY m.name, c.cid`
+	if dialect == store.PostgreSQL {
+		text = `SELECT table_name, column_name FROM information_schema.columns
+			WHERE table_schema = 'public' AND table_name NOT LIKE 'goose%' AND data_type IN ('bigint', 'integer')
+			ORDER BY table_name, ordinal_position`
+	}
+	rows, err := tx.Query(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all []Counter
+	for rows.Next() {
+		var c Counter
+		if err := rows.Scan(&c.Table, &c.Column); err != nil {
+			t.Fatal(err)
+		}
+		if isCounter(c.Column) {
+			all = append(all, c)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Drive sets every counter of every row to limit.
+func Drive(t testing.TB, db *store.DB, limit int64) {
+	t.Helper()
+	err := db.Update(t.Context(), func(tx *store.Tx) error {
+		for _, c := range CountersTx(t, tx, db.Dialect()) {
+			if _, err := tx.Exec(`UPDATE `+c.Table+` SET `+c.Column+` = $1`, limit); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Solvent lets every account and key pay again, after Drive.
+func Solvent(t testing.TB, db *store.DB) {
+	t.Helper()
+	err := db.Update(t.Context(), func(tx *store.Tx) error {
+		for _, text := range []string{
+			`UPDATE ledger_account SET balance_nano = 1000000000000, held_nano = 0`,
+			`UPDATE ledger_key SET held_nano = 0, day_held_nano = 0`,
+		} {
+			if _, err := tx.Exec(text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Sums are what has been counted of an account, by the totals and by the days of its series.
+type Sums struct{ Requests, Prompt, LineCost, Over int64 }
+
+// SumsOf reads what has been counted of an account.
+func SumsOf(t testing.TB, db *store.DB, account string) (s Sums) {
+	t.Helper()
+	err := db.View(t.Context(), func(tx *store.Tx) error {
+		if err := tx.QueryRow(`SELECT COALESCE(MAX(requests), 0), COALESCE(MAX(prompt_tokens), 0) FROM ledger_usage WHERE account = $1`,
+			account).Scan(&s.Requests, &s.Prompt); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(`SELECT COALESCE(MAX(d.line_cost_nano), 0) FROM ledger_day d JOIN ledger_series s ON s.id = d.series
+			WHERE s.account = $1`, account).Scan(&s.LineCost); err != nil {
+			return err
+		}
+		return tx.QueryRow(`SELECT COALESCE(MAX(over_nano), 0) FROM ledger_over WHERE account = $1`, account).Scan(&s.Over)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,26 @@
+-- +goose Up
+-- Sums end at 10^18. A former version let them grow until SQLite kept a number that is no
+-- integer, or PostgreSQL refused every settlement.
+UPDATE ledger_usage SET
+    cost_nano = CASE WHEN cost_nano > 1000000000000000000 THEN 1000000000000000000 ELSE cost_nano END,
+    prompt_tokens = CASE WHEN prompt_tokens > 1000000000000000000 THEN 1000000000000000000 ELSE prompt_tokens END,
+    completion_tokens = CASE WHEN completion_tokens > 1000000000000000000 THEN 1000000000000000000 ELSE completion_tokens END,
+    images = CASE WHEN images > 1000000000000000000 THEN 1000000000000000000 ELSE images END
+WHERE cost_nano > 1000000000000000000 OR prompt_tokens > 1000000000000000000 OR completion_tokens > 1000000000000000000 OR images > 1000000000000000000;
+UPDATE ledger_folded SET
+    cost_nano = CASE WHEN cost_nano > 1000000000000000000 THEN 1000000000000000000 ELSE cost_nano END,
+    prompt_tokens = CASE WHEN prompt_tokens > 1000000000000000000 THEN 1000000000000000000 ELSE prompt_tokens END,
+    completion_tokens = CASE WHEN completion_tokens > 1000000000000000000 THEN 1000000000000000000 ELSE completion_tokens END,
+    images = CASE WHEN images > 1000000000000000000 THEN 1000000000000000000 ELSE images END
+WHERE cost_nano > 1000000000000000000 OR prompt_tokens > 1000000000000000000 OR completion_tokens > 1000000000000000000 OR images > 1000000000000000000;
+UPDATE ledger_day SET
+    prompt_tokens = CASE WHEN prompt_tokens > 1000000000000000000 THEN 1000000000000000000 ELSE prompt_tokens END,
+    cached_tokens = CASE WHEN cached_tokens > 1000000000000000000 THEN 1000000000000000000 ELSE cached_tokens END,
+    completion_tokens = CASE WHEN completion_tokens > 1000000000000000000 THEN 1000000000000000000 ELSE completion_tokens END,
+    images = CASE WHEN images > 1000000000000000000 THEN 1000000000000000000 ELSE images END,
+    clips = CASE WHEN clips > 1000000000000000000 THEN 1000000000000000000 ELSE clips END,
+    video_ms = CASE WHEN video_ms > 1000000000000000000 THEN 1000000000000000000 ELSE video_ms END,
+    cost_nano = CASE WHEN cost_nano > 1000000000000000000 THEN 1000000000000000000 ELSE cost_nano END,
+    line_cost_nano = CASE WHEN line_cost_nano > 1000000000000000000 THEN 1000000000000000000 ELSE line_cost_nano END
+WHERE prompt_tokens > 1000000000000000000 OR cached_tokens > 1000000000000000000 OR completion_tokens > 1000000000000000000 OR images > 1000000000000000000
+    OR clips > 1000000000000000000 OR video_ms > 1000000000000000000 OR cost_nano > 1000000000000000000 OR line_cost_nano > 1000000000000000000;
