@@ -26,6 +26,7 @@ type request interface {
 	wire.Request
 	Model() (string, error)
 	Check() error
+	CheckAddresses(check func(address string) error) error
 }
 
 // surface is an endpoint for chat: the form that is spoken there, and the gate
@@ -103,6 +104,9 @@ func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
 		return none, err
 	}
 	if err := x.allowsCalled(snapshot, model, request.Asking().ModelCalls); err != nil {
+		return none, err
+	}
+	if err := request.CheckAddresses(d.Guard.CheckContent); err != nil {
 		return none, err
 	}
 	if name := session(x.Request.Header); name != "" {

@@ -84,7 +84,7 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 			if calls <= 0 {
 				calls = assumedCalls
 			}
-			s.Each(min(calls, maxUnits), m.Price.Tools[tool.Name], money.One)
+			s.Each(min(calls, maxUnits), m.Price.Tools[tool.Name], m.toolFactor(tool))
 		}
 		m.holdCalls(&s, b, prompt, output, c)
 		highest = max(highest, s.Held(c.Factor))
@@ -121,7 +121,7 @@ func (m *Model) addTokens(s *money.Sum, u wire.Usage, c Choice) {
 // addToolCalls adds the calls of hosted tools to a bill.
 func (m *Model) addToolCalls(s *money.Sum, u wire.Usage, c Choice) {
 	for name, calls := range u.ToolCalls {
-		s.Each(clamp(calls, maxUnits), m.Price.Tools[name], money.One)
+		s.Each(clamp(calls, maxUnits), m.Price.Tools[name], m.toolsFactor(c, name))
 	}
 }
 
@@ -172,8 +172,44 @@ func (m *Model) CheckPriced(c Choice) error {
 					"or give the model a function tool of your own.",
 				m.ID, quote(t.Name))
 		}
+		for _, o := range t.Options {
+			if _, ok := m.Price.Options[toolOption(t, o)][o.Name]; !ok {
+				return fault.At(fault.InvalidRequest, o.Param,
+					"Model %s is not offered with %s %s of the tool %s, because it has no price here. Leave %s out, or use another model.",
+					m.ID, o.Option, quote(o.Name), quote(t.Name), o.Option)
+			}
+		}
 	}
 	return nil
+}
+
+// toolOption returns the name under which the catalog prices an option inside a
+// hosted tool: `image_generation.quality`.
+func toolOption(tool, option wire.Priced) string { return tool.Name + "." + option.Option }
+
+// toolFactor returns the factor on the price of a hosted tool's call: the
+// product of the factors of its options.
+func (m *Model) toolFactor(tool wire.Priced) money.Factor {
+	factor := money.One
+	for _, o := range tool.Options {
+		factor = multiply(factor, m.Price.Options[toolOption(tool, o)][o.Name])
+	}
+	return factor
+}
+
+// toolsFactor returns the highest factor of the tools of a name in a request:
+// an answer does not say which of them was called.
+func (m *Model) toolsFactor(c Choice, name string) money.Factor {
+	factor := money.Factor(0)
+	for _, tool := range c.Tools {
+		if tool.Name == name {
+			factor = max(factor, m.toolFactor(tool))
+		}
+	}
+	if factor == 0 {
+		return money.One
+	}
+	return factor
 }
 
 // base reports whether a value of an option changes no rate: another name for

@@ -255,6 +255,38 @@ func TestUnpricedChoicesAreRefused(t *testing.T) {
 	}
 }
 
+// TestToolOptionsHaveAPrice: a value inside a hosted tool multiplies the price of
+// the tool's calls, in the hold and in the charge, and runs with a price alone.
+func TestToolOptionsHaveAPrice(t *testing.T) {
+	t.Parallel()
+	m := lark(t)
+	m.Price.Options = map[string]map[string]money.Factor{"web_search.search_context_size": {"high": 3 * money.One, "low": money.One / 2}}
+	with := func(option, value string) Choice {
+		return Choice{Tools: []wire.Priced{{Param: "tools[0].type", Name: "web_search", MaxCalls: 2,
+			Options: []wire.Priced{{Param: "tools[0]." + option, Option: option, Name: value}}}}}
+	}
+	usage := wire.Usage{ToolCalls: map[string]int64{"web_search": 2}}
+	for value, usd := range map[string]string{"high": "0.06", "low": "0.01"} {
+		c := with("search_context_size", value)
+		if err := m.CheckPriced(c); err != nil {
+			t.Errorf("%s: %v", value, err)
+		}
+		if got := m.Cost(usage, c); got.String() != usd {
+			t.Errorf("%s: charged %s; want %s", value, got, usd)
+		}
+		if got := m.HighestCost(wire.PromptBound{}, 1, 1, c) - m.HighestCost(wire.PromptBound{}, 1, 1, Choice{}); got.String() != usd {
+			t.Errorf("%s: held %s for two calls; want %s", value, got, usd)
+		}
+	}
+	for option, value := range map[string]string{"search_context_size": "medium-plus", "model": "larger", "quality": "high"} {
+		err := m.CheckPriced(with(option, value))
+		var e *fault.Error
+		if !errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param != "tools[0]."+option {
+			t.Errorf("%s %s: %v", option, value, err)
+		}
+	}
+}
+
 func TestOutputLimit(t *testing.T) {
 	t.Parallel()
 	m := &Model{MaxOutputTokens: 1000, DefaultOutputTokens: 100}

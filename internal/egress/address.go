@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"fmt"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -23,6 +24,10 @@ func refuse(text string) error { return &AddressError{text} }
 // maxAddress is the longest address in characters (interface.md, Endpoints).
 const maxAddress = 2000
 
+// maxContentAddress is the longest address of content in characters. Signed
+// addresses of stores are longer than those that people write.
+const maxContentAddress = 8000
+
 // Bounds of a host's name (RFC 1035).
 const (
 	maxName  = 253
@@ -35,12 +40,21 @@ const (
 // address of a private network in any spelling, no name like localhost. Check
 // does not resolve names: a host that does not resolve now is accepted, and
 // one that resolves to what is not public is refused when it is dialled.
-func (g *Guard) Check(raw string) (*url.URL, error) {
+func (g *Guard) Check(raw string) (*url.URL, error) { return g.check(raw, maxAddress) }
+
+// CheckContent checks an address in a body that a provider would fetch, by the
+// rules of Check.
+func (g *Guard) CheckContent(raw string) error {
+	_, err := g.check(raw, maxContentAddress)
+	return err
+}
+
+func (g *Guard) check(raw string, longest int) (*url.URL, error) {
 	switch {
 	case raw == "":
 		return nil, refuse("The address is empty. Give one that begins with https:// or http://.")
-	case utf8.RuneCountInString(raw) > maxAddress:
-		return nil, refuse("The address is longer than 2000 characters. Give a shorter one.")
+	case utf8.RuneCountInString(raw) > longest:
+		return nil, refuse(fmt.Sprintf("The address is longer than %d characters. Give a shorter one.", longest))
 	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, unplain):
 		return nil, refuse("The address has a space, a backslash or a control character in it. Escape it as %20 and the like.")
 	}

@@ -145,15 +145,26 @@ type Priced struct {
 	// Param is the path of the request's field: an option's name
 	// (`service_tier`), or where a tool is asked for (`tools[0].type`).
 	Param string
+	// Option is the name of an option inside a tool (`quality`); empty otherwise.
+	Option string
 	// Name is an option's value (`priority`) or a tool's name (`web_search`).
 	Name string
 	// MaxCalls is how often the request lets a tool be called; 0: it does not
 	// say.
 	MaxCalls int64
+	// Options are the values inside a tool that change its price.
+	Options []Priced
 }
 
-// AddCalls counts calls of a hosted tool.
+// maxToolNames is how many hosted tools the calls of one answer are counted of.
+const maxToolNames = 64
+
+// AddCalls counts calls of a hosted tool. Further tools of an answer that names
+// more than a request can ask for are not counted.
 func (u *Usage) AddCalls(name string, n int64) {
+	if u.ToolCalls[name] == 0 && len(u.ToolCalls) >= maxToolNames {
+		return
+	}
 	if u.ToolCalls == nil {
 		u.ToolCalls = make(map[string]int64)
 	}

@@ -115,7 +115,7 @@ func faithfulResponsesScene(t testing.TB) scene.Story {
 		"{\"type\":\"nobody_knows\",\"model\":\"x\"},{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\"," +
 		"\"content\":[{\"type\":\"output_text\",\"text\":\"h\\u0069\",\"annotations\":[]}]}]," +
 		"\"store\":%s, \"usage\":{\"input_tokens\":1000,\"output_tokens\":500,\"total_tokens\":1500}}"
-	const request = "{ \"input\" : \"h\\u0069\",\"model\":\"%m\",\n\"store\":%s ,\"nobody_knows\":{\"b\":1,\"B\":2},\"temperature\":1.00}"
+	const request = "{ \"input\" : \"h\\u0069\",\"model\":\"%m\",\n\"store\":%s ,\"nobody_knows\":{\"b\":1,\"c\":2},\"temperature\":1.00}"
 	fill := func(text, model, store string) string {
 		return strings.Replace(withModel(text, model), "%s", store, 1)
 	}

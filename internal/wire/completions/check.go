@@ -34,7 +34,7 @@ func (r *Request) Check() error {
 		r.Key.Named(key)
 	}
 	for _, check := range []func() error{
-		r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.CheckAudio,
+		r.CheckReferences, r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.CheckAudio,
 		r.CheckOptions, r.checkTools, r.ReadRouting,
 	} {
 		if err := check(); err != nil {
@@ -179,7 +179,7 @@ func (r *Request) checkPart(part []byte, message, index int, list string) error 
 		}
 		return form.Audio(at(".type"))
 	}
-	if path, refuse := form.FindForeign(part, 0); refuse != nil {
+	if path, refuse := form.FindAudio(part, 0); refuse != nil {
 		return refuse(at(path))
 	}
 	switch kind {

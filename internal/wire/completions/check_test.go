@@ -3,7 +3,7 @@ package completions
 import (
 	"fmt"
 	"math"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -194,7 +194,7 @@ func TestCheckReads(t *testing.T) {
 		}},
 		"own tools": {wiretest.Asking(
 			`"tools":[{"type":"function","function":{"name":"web_search","parameters":{"properties":{"file_id":{"type":"string"},` +
-				`"container":{}}}}},{"type":"custom","custom":{"name":"x"}},{"type":"new_thing"},{}]`),
+				`"container":{}}}}},{"type":"custom","custom":{"name":"x"}},{"function":{"name":"f"}}]`),
 			func(*Request, string) {}},
 		"web search": {wiretest.Asking(`"web_search_options":{}`), func(r *Request, _ string) {
 			r.Tools, r.Bound.Unbounded = []wire.Priced{{Param: "web_search_options", Name: "web_search", MaxCalls: 0}}, true
@@ -230,7 +230,9 @@ func TestCheckReads(t *testing.T) {
 			}},
 		"vendors' tools off": {wiretest.Asking(`"enable_search":false,"search_parameters":{"mode":"off"},"plugins":[]`),
 			func(*Request, string) {}},
-		"mcp": {wiretest.Asking(`"tools":[{"type":"mcp"}]`), func(r *Request, _ string) { r.Bound.Unbounded = true }},
+		"mcp": {wiretest.Asking(`"tools":[{"type":"mcp"}]`), func(r *Request, _ string) {
+			r.Bound.Unbounded, r.Tools = true, []wire.Priced{{Param: "tools[0].type", Name: "mcp"}}
+		}},
 		"image by address": {wiretest.AskingParts(`{"type":"image_url","image_url":{"url":"https://x/y.png"}}`),
 			func(r *Request, _ string) { r.Bound.Images = 1 }},
 		"image as a string": {wiretest.AskingParts(`{"type":"image_url","image_url":"https://x/y.png"}`), func(r *Request,
@@ -268,8 +270,8 @@ func TestCheckReads(t *testing.T) {
 			test.want(want, test.body)
 			if got.Stream != want.Stream || got.IncludeUsage != want.IncludeUsage || got.Limit != want.Limit || got.LimitParam != want.LimitParam ||
 				got.N != want.N ||
-				got.Bound != want.Bound || got.ServiceTier != want.ServiceTier || !slices.Equal(got.Options,
-				want.Options) || !slices.Equal(got.Tools, want.Tools) {
+				got.Bound != want.Bound || got.ServiceTier != want.ServiceTier ||
+				!reflect.DeepEqual(got.Options, want.Options) || !reflect.DeepEqual(got.Tools, want.Tools) {
 				t.Errorf("got  %+v\nwant %+v", *got, *want)
 			}
 		})

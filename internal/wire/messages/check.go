@@ -51,7 +51,7 @@ func (r *Request) check() error {
 	r.Bound = wire.PromptBound{TextBytes: r.Size()}
 	r.Key = wire.ConversationKey{}
 	for _, check := range []func() error{
-		r.checkSystem, r.checkMessages, r.CheckStream, r.checkStored, r.CheckAudio, r.checkOptions, r.checkTools,
+		r.CheckReferences, r.checkSystem, r.checkMessages, r.CheckStream, r.checkStored, r.CheckAudio, r.checkOptions, r.checkTools,
 		r.checkModelCalls, r.ReadRouting,
 	} {
 		if err := check(); err != nil {
@@ -167,28 +167,35 @@ func (r *Request) checkOptions() error {
 	return nil
 }
 
-// checkTools reports the hosted tools that the request asks for. Tools of the
-// client's own pass, and so do types that nobody knows to cost.
+// isClientTool reports whether the client executes the tools of a type
+// (Anthropic's reference of messages). Every other tool is a hosted one.
+func isClientTool(kind string) bool {
+	switch {
+	case kind == "", kind == "custom":
+		return true
+	}
+	return form.HasDate(kind, "bash") || form.HasDate(kind, "text_editor") || form.HasDate(kind, "computer") || form.HasDate(kind, "memory")
+}
+
+// checkTools reports the hosted tools that the request asks for.
 func (r *Request) checkTools() error {
 	r.Tools = nil
 	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
-		kind := rawjson.Unquote(rawjson.Field(tool, "type"))
-		if kind == "" || kind == "custom" {
-			continue // its schema may name a parameter as it likes
+		path := fmt.Sprintf("tools[%d]", i)
+		kind, err := form.ToolType(tool, path)
+		if err != nil {
+			return err
 		}
-		if path := form.FindStored(tool, 0); path != "" {
-			return form.Stored(fmt.Sprintf("tools[%d]%s", i, path))
+		untyped := rawjson.Field(tool, "name") == nil && rawjson.Field(tool, "input_schema") == nil
+		if isClientTool(kind) && (kind != "" || !untyped) {
+			continue
 		}
-		if name := form.HostedTool(kind); name != "" {
-			calls, _ := rawjson.Integer(rawjson.Field(tool, "max_uses"))
-			r.Tools = append(r.Tools, wire.Priced{Param: fmt.Sprintf("tools[%d].type", i), Name: name, MaxCalls: max(calls, 0)})
-			r.Bound.Unbounded = r.Bound.Unbounded || name != "advisor" // what it reads is part of the prompt
-		} else if strings.Contains(kind, "toolset") {
-			r.Bound.Unbounded = true // the descriptions of its tools lie outside the body
+		if err := r.HostTool(tool, path, kind); err != nil {
+			return err
 		}
 	}
-	if r.Doc.Raw("mcp_servers") != nil {
-		r.Bound.Unbounded = true
+	if servers := r.Doc.Raw("mcp_servers"); servers != nil && string(servers) != "[]" {
+		r.Host(wire.Priced{Param: "mcp_servers", Name: "mcp"})
 	}
 	r.CheckVendorTools()
 	return nil
@@ -206,7 +213,7 @@ func (r *Request) readContent(value []byte, depth int) (path string, refuse form
 	case len(value) == 0 || value[0] == '"':
 	case depth > deepestBlock:
 		r.Bound.Unbounded = true
-		return form.FindForeign(value, 0)
+		return form.FindAudio(value, 0)
 	case value[0] == '[':
 		for i, block := range rawjson.Elements(value) {
 			if path, refuse = r.readBlock(block, depth); refuse != nil {
@@ -235,10 +242,6 @@ func (r *Request) readBlock(block []byte, depth int) (path string, refuse form.F
 			source = rawjson.Present(value)
 		case "content":
 			content = rawjson.Present(value)
-		default:
-			if form.IsStoredName(name) && rawjson.Present(value) != nil {
-				return "." + string(name), form.Stored
-			}
 		}
 	}
 	switch kind {
@@ -257,12 +260,12 @@ func (r *Request) readBlock(block []byte, depth int) (path string, refuse form.F
 		return ".content" + path, refuse
 	}
 	r.Bound.Unbounded = true // what nobody knows yet
-	return form.FindForeign(block, 0)
+	return form.FindAudio(block, 0)
 }
 
 // readImage counts an image. The bytes of an inline one do not count as text.
 func (r *Request) readImage(source []byte) (path string, refuse form.FieldFault) {
-	if path, refuse = form.FindForeign(source, 0); refuse != nil {
+	if path, refuse = form.FindAudio(source, 0); refuse != nil {
 		return path, refuse
 	}
 	switch rawjson.Unquote(rawjson.Field(source, "type")) {
@@ -292,5 +295,5 @@ func (r *Request) readDocument(source []byte, depth int) (path string, refuse fo
 	default: // PDF and what lies elsewhere
 		r.Bound.Unbounded = true
 	}
-	return form.FindForeign(source, 0)
+	return form.FindAudio(source, 0)
 }

@@ -3,7 +3,6 @@ package messages
 import (
 	"bytes"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -202,9 +201,11 @@ func TestMessagesAsked(t *testing.T) {
 			body:  native(`"tools":[{"type":"web_fetch_20250910"},{"type":"code_execution_20250825"},{"type":"memory_20250818"}]`),
 			bound: open,
 			tools: []wire.Priced{{Param: "tools[0].type", Name: "web_fetch"}, {Param: "tools[1].type", Name: "code_execution"}}},
-		"toolset":     {body: native(`"tools":[{"type":"computer_toolset_20260801"}]`), bound: open},
-		"mcp servers": {body: native(`"mcp_servers":[{"url":"https://h"}]`), bound: open},
-		"standard":    {body: native(`"service_tier":"standard_only","speed":"standard"`), bound: plain},
+		"toolset": {body: native(`"tools":[{"type":"computer_toolset_20260801"}]`), bound: open,
+			tools: []wire.Priced{{Param: "tools[0].type", Name: "computer_toolset"}}},
+		"mcp servers": {body: native(`"mcp_servers":[{"url":"https://h"}]`), bound: open,
+			tools: []wire.Priced{{Param: "mcp_servers", Name: "mcp"}}},
+		"standard": {body: native(`"service_tier":"standard_only","speed":"standard"`), bound: plain},
 		"options": {body: native(`"service_tier":"priority","speed":"fast","inference_geo":"us"`), bound: plain, tier: "priority",
 			options: []wire.Priced{{Param: "service_tier", Name: "priority"}, {Param: "speed", Name: "fast"}, {Param: "inference_geo", Name: "us"}}},
 		"billing": {body: native(`"billing_policy":"x"`), bound: plain, options: []wire.Priced{{Param: "billing_policy", Name: `"x"`}}},
@@ -217,7 +218,7 @@ func TestMessagesAsked(t *testing.T) {
 			if want := test.bound(test.body); r.Bound != want {
 				t.Errorf("bound %+v, want %+v", r.Bound, want)
 			}
-			if !slices.Equal(r.Options, test.options) || !slices.Equal(r.Tools, test.tools) || r.ServiceTier != test.tier {
+			if !reflect.DeepEqual(r.Options, test.options) || !reflect.DeepEqual(r.Tools, test.tools) || r.ServiceTier != test.tier {
 				t.Errorf("options %+v, tools %+v, tier %q", r.Options, r.Tools, r.ServiceTier)
 			}
 			if r.Limit != 9 || r.LimitParam != "max_tokens" || r.N != 1 || r.Stream {

@@ -37,6 +37,8 @@ type RequestBody struct {
 	Body    []byte
 	Members []Member
 	from    int // the opening brace
+	noted   []int
+	alike   *Alike
 }
 
 // Raw returns the value of a top-level member, nil when it is absent or null
@@ -63,11 +65,18 @@ func (d *RequestBody) Find(name string) *Member {
 // unescaping) in any object of it. Other readers may take another of two equal
 // keys than we do, so a repeated key could pass one thing by our checks and
 // another to the provider.
-func Open(body []byte) (*RequestBody, error) {
+func Open(body []byte) (*RequestBody, error) { return open(body, nil) }
+
+// OpenWatching is Open that also looks for the keys of rules.
+func OpenWatching(body []byte, rules KeyRules) (*RequestBody, error) {
+	return open(body, &watched{KeyRules: rules})
+}
+
+func open(body []byte, found *watched) (*RequestBody, error) {
 	if !utf8.Valid(body) {
 		return nil, fault.New(fault.InvalidEncoding, "The request body is not valid UTF-8. Send JSON encoded in UTF-8, not compressed.")
 	}
-	seen := openKeys{keys: make([]openKey, 0, 16), objects: make([]int, 0, 8), seed: maphash.MakeSeed()}
+	seen := openKeys{keys: make([]openKey, 0, 16), objects: make([]int, 0, 8), seed: maphash.MakeSeed(), watched: found}
 	g := gate{scanner: scanner{src: body, seen: &seen}}
 	from := g.space(0)
 	object := from < len(body) && body[from] == '{'
@@ -101,8 +110,15 @@ func Open(body []byte) (*RequestBody, error) {
 	case seen.tooMany:
 		return nil, fault.New(fault.InvalidRequest,
 			"An object of the request has more than %d keys, with those of the objects around it.", maxOpenKeys)
+	case found != nil && found.tooMany:
+		return nil, fault.New(fault.InvalidRequest,
+			"The request has more than %d addresses, or an object of it more than %d keys with capital letters.", maxNoted, maxCapitals)
 	}
-	return &RequestBody{Body: body, Members: g.members, from: g.space(0)}, nil
+	d := &RequestBody{Body: body, Members: g.members, from: g.space(0)}
+	if found != nil {
+		d.noted, d.alike = found.noted, found.alike
+	}
+	return d, nil
 }
 
 // gate is the scanner with what it finds on its way.

@@ -31,6 +31,8 @@ type openKeys struct {
 
 	repeated int // where the first repeated key stands; 0: none was found
 	tooMany  bool
+
+	watched *watched // nil if no keys are watched
 }
 
 // openKey is a key without its escapes, and its hash if it stands in the table.
@@ -55,6 +57,9 @@ func (o *openKeys) leave() {
 		o.tabled--
 	}
 	o.keys = o.keys[:first]
+	if o.watched != nil {
+		o.watched.leave(len(o.objects), first)
+	}
 }
 
 // see takes in the key of the innermost object that stands in src with its
@@ -71,6 +76,9 @@ func (o *openKeys) see(src []byte, from, to int) bool {
 	case len(o.keys) > maxOpenKeys:
 		o.tooMany = true
 		return false
+	}
+	if o.watched != nil {
+		o.look(name, from)
 	}
 	return true
 }

@@ -38,7 +38,7 @@ func (r *Request) Check() error {
 		r.Key.Named(key)
 	}
 	for _, check := range []func() error{
-		r.checkInput, r.ReadLimit, r.CheckStream, r.checkStored, r.checkAudio,
+		r.CheckReferences, r.checkInput, r.ReadLimit, r.CheckStream, r.checkStored, r.checkAudio,
 		r.CheckOptions, r.ReadRouting,
 		func() error { return r.checkTools(r.Doc.Raw("tools"), "tools", 0) },
 	} {
@@ -64,8 +64,6 @@ func (r *Request) checkStored() error {
 		return form.Stored("prompt")
 	case rawjson.Field(prompt, "id") != nil:
 		return form.Stored("prompt.id")
-	case rawjson.Field(r.Doc.Raw("prompt_cache_options"), "comparison_response_id") != nil:
-		return form.Stored("prompt_cache_options.comparison_response_id")
 	}
 	return r.CheckBackground()
 }
@@ -157,7 +155,7 @@ func (r *Request) checkItem(item []byte, path string) error {
 	case "function_call", "custom_tool_call", "reasoning":
 		return nil // text that the client may fill as it likes
 	case "computer_call_output":
-		if found, refuse := form.FindForeign(read.output, 0); refuse != nil {
+		if found, refuse := form.FindAudio(read.output, 0); refuse != nil {
 			return refuse(path + ".output" + found)
 		}
 		r.AddImage(rawjson.Field(read.output, "image_url"))
@@ -174,13 +172,10 @@ func (r *Request) checkItem(item []byte, path string) error {
 		"apply_patch_call", "apply_patch_call_output", "computer_call", "tool_search_call",
 		"web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response":
 	default: // what nobody knows yet, or what stands for more than it shows
-		if found, refuse := form.FindForeign(item, 0); refuse != nil {
+		if found, refuse := form.FindAudio(item, 0); refuse != nil {
 			return refuse(path + found)
 		}
 		r.Bound.Unbounded = true
-	}
-	if found := form.FindStored(item, 0); found != "" {
-		return form.Stored(path + found)
 	}
 	return nil
 }
@@ -222,7 +217,7 @@ func (r *Request) checkPart(part []byte, path string) error {
 	case "input_audio", "audio", "audio_url":
 		return form.Audio(path + ".type")
 	}
-	if found, refuse := form.FindForeign(part, 0); refuse != nil {
+	if found, refuse := form.FindAudio(part, 0); refuse != nil {
 		return refuse(path + found)
 	}
 	switch kind {
@@ -243,16 +238,26 @@ func (r *Request) checkPart(part []byte, path string) error {
 // deepestTools is how deep tools may stand inside a tool (a namespace).
 const deepestTools = 4
 
-// checkTools reports the hosted tools among tools. Tools of the client's own
-// pass, and so do types that nobody knows to cost.
+// isClientTool reports whether the client executes a tool, or nobody does
+// (OpenAI's reference of responses). Every other tool is a hosted one.
+func isClientTool(kind string, tool []byte) bool {
+	switch kind {
+	case "function", "custom", "local_shell", "apply_patch", "computer":
+		return true
+	case "tool_search": // it looks through the tools of the request
+		return true
+	case "shell":
+		return rawjson.Unquote(rawjson.Field(rawjson.Field(tool, "environment"), "type")) == "local"
+	}
+	return false
+}
+
+// checkTools reports the hosted tools among tools.
 func (r *Request) checkTools(tools []byte, path string, depth int) error {
 	for i, tool := range rawjson.Elements(tools) {
-		if tool[0] != '{' {
-			continue
-		}
-		kind := rawjson.Unquote(rawjson.Field(tool, "type"))
-		if kind == "function" || kind == "custom" {
-			continue // its schema may name a parameter as it likes
+		kind, err := form.ToolType(tool, at(path, i))
+		if err != nil {
+			return err
 		}
 		if inner := rawjson.Field(tool, "tools"); inner != nil {
 			if depth >= deepestTools {
@@ -262,33 +267,14 @@ func (r *Request) checkTools(tools []byte, path string, depth int) error {
 				return err
 			}
 		}
-		if kind == "namespace" {
-			continue // it is nothing but its tools
+		if kind == "namespace" || isClientTool(kind, tool) {
+			continue
 		}
-		if found := form.FindStored(tool, 0); found != "" {
-			return form.Stored(at(path, i) + found)
-		}
-		if rawjson.IsText(rawjson.Field(tool, "container")) {
-			return form.Stored(at(path, i) + ".container")
-		}
-		if name := hostedTool(kind); name != "" {
-			r.Host(wire.Priced{Param: at(path, i) + ".type", Name: name})
+		if err := r.HostTool(tool, at(path, i), kind); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// hostedTool is form.HostedTool with the tools that only this form has.
-func hostedTool(kind string) string {
-	if name := form.HostedTool(kind); name != "" {
-		return name
-	}
-	for _, name := range []string{"computer", "mcp", "shell", "local_shell"} {
-		if kind == name || strings.HasPrefix(kind, name+"_") {
-			return name
-		}
-	}
-	return ""
 }
 
 // hostedCall returns the name under which the catalog prices the call of a
@@ -299,7 +285,10 @@ func hostedCall(item []byte) string {
 	if !ok {
 		return ""
 	}
-	name := hostedTool(kind)
+	if kind == "function" || kind == "custom_tool" {
+		return ""
+	}
+	name := form.HostedTool(kind)
 	if name == "web_search" {
 		if action := rawjson.Unquote(rawjson.Field(rawjson.Field(item, "action"), "type")); action != "" && action != "search" {
 			return "" // opening a page that the search has found

@@ -52,7 +52,7 @@ func (r *Request) CheckOptions() error {
 		r.Options = append(r.Options, wire.Priced{Param: name, Name: value})
 	}
 	for _, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
-		if rawjson.IsText(modality) && rawjson.Unquote(modality) == "image" {
+		if strings.EqualFold(rawjson.Unquote(modality), "image") {
 			r.Options = append(r.Options, wire.Priced{Param: "modalities", Name: "image"})
 			break
 		}
@@ -93,6 +93,9 @@ func (r *Request) CheckAudio() error {
 // as many servers fold it (`Model`, `ſtream`): they would obey it, the last of
 // several winning, and the gateway would not have read it. Fields are the names
 // that the gateway reads, edits or refuses, none of which has a capital.
+//
+// Below the top level it refuses a key that equals another one of its object, or
+// a name that a check reads, only without regard to case.
 func (r *Request) CheckCase(fields []string) error {
 	for i := range r.Doc.Members {
 		if name := r.Doc.Members[i].Name; !isLower(name) {
@@ -100,6 +103,11 @@ func (r *Request) CheckCase(fields []string) error {
 				return err
 			}
 		}
+	}
+	if alike := r.Doc.Alike(); alike != nil {
+		param := r.Doc.PathTo(alike.At)
+		return fault.At(fault.InvalidRequest, param,
+			"`%s` differs from the name `%s` only in capital and small letters. Write it like this, or leave it out.", param, alike.Spelling)
 	}
 	return nil
 }

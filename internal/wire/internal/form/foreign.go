@@ -14,11 +14,10 @@ import (
 // FieldFault makes the fault of a field, given its path.
 type FieldFault func(param string) error
 
-// FindForeign looks into a content part, or what stands for one, for what no
-// line may get: a reference to something stored at the provider (stored), or
-// audio, however it is wrapped. It returns the path and what refuses it,
-// nil where there is nothing.
-func FindForeign(value []byte, depth int) (at string, refuse FieldFault) {
+// FindAudio looks for audio in a content part, or what stands for one, however
+// it is wrapped, and returns its path and the fault to answer with, or nil if
+// there is none.
+func FindAudio(value []byte, depth int) (at string, refuse FieldFault) {
 	const deepest = 32 // deeper than any part that a provider knows
 	if depth > deepest || len(value) == 0 {
 		return "", nil
@@ -26,19 +25,16 @@ func FindForeign(value []byte, depth int) (at string, refuse FieldFault) {
 	switch value[0] {
 	case '{':
 		for name, inner := range rawjson.Members(value) {
-			switch {
-			case IsStoredName(name) && rawjson.Present(inner) != nil:
-				return "." + string(name), Stored
-			case holdsAudio(name, inner):
+			if holdsAudio(name, inner) {
 				return "." + string(name), Audio
 			}
-			if at, refuse = FindForeign(inner, depth+1); refuse != nil {
+			if at, refuse = FindAudio(inner, depth+1); refuse != nil {
 				return "." + string(name) + at, refuse
 			}
 		}
 	case '[':
 		for i, inner := range rawjson.Elements(value) {
-			if at, refuse = FindForeign(inner, depth+1); refuse != nil {
+			if at, refuse = FindAudio(inner, depth+1); refuse != nil {
 				return fmt.Sprintf("[%d]%s", i, at), refuse
 			}
 		}
@@ -162,16 +158,6 @@ func FindStored(value []byte, depth int) string {
 		}
 	}
 	return ""
-}
-
-// IsStoredName tells whether a member of that name refers to something stored at
-// a provider, wherever it stands.
-func IsStoredName(name []byte) bool {
-	switch string(name) {
-	case "file_id", "file_ids", "vector_store_ids", "container_id", "skill_id":
-		return true
-	}
-	return false
 }
 
 // Shortened returns a value's text for a message.

@@ -2,8 +2,10 @@ package form
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
@@ -25,21 +27,23 @@ func (r *Request) LimitCalls() {
 // CheckVendorTools reports hosted tools that are asked for by a field of their
 // own, most of them at compatible vendors.
 func (r *Request) CheckVendorTools() {
-	if r.Doc.Raw("web_search_options") != nil {
-		r.Host(wire.Priced{Param: "web_search_options", Name: "web_search"})
+	if options := r.Doc.Raw("web_search_options"); options != nil {
+		r.Host(wire.Priced{Param: "web_search_options", Name: "web_search",
+			Options: ToolOptions(options, "web_search_options")})
 	}
 	if raw := r.Doc.Raw("enable_search"); raw != nil && string(raw) != "false" {
 		r.Host(wire.Priced{Param: "enable_search", Name: "web_search"})
 	}
 	if raw := r.Doc.Raw("search_parameters"); raw != nil && rawjson.Unquote(rawjson.Field(raw, "mode")) != "off" {
-		r.Host(wire.Priced{Param: "search_parameters", Name: "web_search"})
+		r.Host(wire.Priced{Param: "search_parameters", Name: "web_search", Options: ToolOptions(raw, "search_parameters")})
 	}
 	for i, plugin := range rawjson.Elements(r.Doc.Raw("plugins")) {
 		name := rawjson.Unquote(rawjson.Field(plugin, "id"))
 		if name == "" || name == "web" {
 			name = "web_search"
 		}
-		r.Host(wire.Priced{Param: fmt.Sprintf("plugins[%d].id", i), Name: name})
+		path := fmt.Sprintf("plugins[%d]", i)
+		r.Host(wire.Priced{Param: path + ".id", Name: name, Options: ToolOptions(plugin, path)})
 	}
 }
 
@@ -50,44 +54,144 @@ func (r *Request) Host(tool wire.Priced) {
 	r.Tools = append(r.Tools, tool)
 }
 
+// ToolType returns the type of a tool, or an empty string if it has none. A tool
+// that is no object, or whose type is no string, is an error, since nobody can
+// say who executes it.
+func ToolType(tool []byte, path string) (string, error) {
+	if tool[0] != '{' {
+		return "", fault.At(fault.InvalidRequest, path, "`%s` must be an object with a `type`.", path)
+	}
+	kind := rawjson.Field(tool, "type")
+	if kind != nil && !rawjson.IsText(kind) {
+		return "", fault.At(fault.InvalidRequest, path+".type", "`%s.type` must be a string.", path)
+	}
+	return rawjson.Unquote(kind), nil
+}
+
+// HostTool reports a hosted tool that stands at path, or refuses one that
+// refers to something stored at the provider.
+func (r *Request) HostTool(tool []byte, path, kind string) error {
+	if kind == "" {
+		return fault.At(fault.InvalidRequest, path+".type", "`%s` needs a `type` that says what kind of tool it is.", path)
+	}
+	if found := FindStored(tool, 0); found != "" {
+		return Stored(path + found)
+	}
+	if rawjson.IsText(rawjson.Field(tool, "container")) {
+		return Stored(path + ".container")
+	}
+	calls, _ := rawjson.Integer(rawjson.Field(tool, "max_uses"))
+	hosted := wire.Priced{Param: path + ".type", Name: HostedTool(kind), MaxCalls: max(calls, 0), Options: ToolOptions(tool, path)}
+	if hosted.Name == advisor { // its model has a price of its own, and reads the prompt (ModelCalls)
+		hosted.Options = slices.DeleteFunc(hosted.Options, func(o wire.Priced) bool { return o.Option == "model" })
+		r.Tools = append(r.Tools, hosted)
+		return nil
+	}
+	r.Host(hosted)
+	return nil
+}
+
+// advisor is Anthropic's tool by which the model asks another one.
+const advisor = "advisor"
+
+// toolOptions are the members of a hosted tool whose value changes what the
+// provider charges, and the value that is charged anyway.
+var toolOptions = map[string]string{
+	"model":               "",       // Anthropic's advisor, OpenAI's image_generation, OpenRouter's tools
+	"models":              "",       // OpenRouter's fusion
+	"size":                "auto",   // image_generation
+	"quality":             "auto",   // image_generation
+	"input_fidelity":      "low",    // image_generation
+	"partial_images":      "0",      // image_generation: 100 tokens for each
+	"memory_limit":        "1g",     // code_interpreter, shell
+	"search_context_size": "medium", // web_search
+	"search_depth":        "basic",  // searches of Tavily's kind
+	"engine":              "",       // OpenRouter's web search; DashScope's as search_strategy
+	"search_strategy":     "",
+	"search_engine":       "",         // Zhipu: search_std, search_pro, …
+	"region":              "",         // where the tool runs
+	"speed":               "standard", // as at the top level
+}
+
+// ToolOptions returns the values in a hosted tool that change its price. Names
+// count in any case, since servers may ignore it.
+func ToolOptions(tool []byte, path string) (options []wire.Priced) {
+	return appendToolOptions(nil, tool, path, 0)
+}
+
+func appendToolOptions(options []wire.Priced, value []byte, path string, depth int) []wire.Priced {
+	const deepest = 8
+	if depth > deepest || len(value) == 0 {
+		return options
+	}
+	for i, element := range rawjson.Elements(value) {
+		options = appendToolOptions(options, element, fmt.Sprintf("%s[%d]", path, i), depth+1)
+	}
+	for name, inner := range rawjson.Members(value) {
+		option := strings.ToLower(string(name))
+		usual, priced := toolOptions[option]
+		if !priced {
+			options = appendToolOptions(options, inner, path+"."+string(name), depth+1)
+			continue
+		}
+		text := strings.Trim(Shortened(inner), `"`)
+		if rawjson.Present(inner) != nil && text != usual {
+			options = append(options, wire.Priced{Param: path + "." + string(name), Option: option, Name: text})
+		}
+	}
+	return options
+}
+
+// toolNames are the names under which the catalog prices hosted tools that
+// vendors call otherwise.
+var toolNames = map[string]string{
+	"web_search_preview":   "web_search",
+	"browser_search":       "web_search",
+	"live_search":          "web_search",
+	"search_web":           "web_search",
+	"google_search":        "web_search",
+	"retrieval":            "file_search",
+	"mcp_toolset":          "mcp",
+	"computer_use_preview": "computer",
+}
+
 // HostedTool returns the name under which the catalog prices a hosted tool of
-// the given type, or empty for a type that is not known to cost. Types carry
-// dates and vendors' prefixes (`web_search_preview_2025_03_11`,
-// `openrouter:web_search`). All that OpenRouter runs itself costs, other models
-// among it.
+// the given type: the type without a vendor's prefix and without its date
+// (`web_search_preview_2025_03_11`, `openrouter:web_search`). Types that differ
+// in anything else are other tools.
 func HostedTool(kind string) string {
-	own := ""
-	if i := strings.LastIndexByte(kind, ':'); i >= 0 {
-		if kind[:i] == "openrouter" {
-			own = kind[i+1:]
-		}
-		kind = kind[i+1:]
+	kind = kind[strings.LastIndexByte(kind, ':')+1:]
+	kind = strings.TrimRight(kind[:len(kind)-dateLength(kind)], "_")
+	if name, ok := toolNames[kind]; ok {
+		return name
 	}
-	for _, known := range []struct{ prefix, name string }{
-		{"web_search", "web_search"},
-		{"browser_search", "web_search"},
-		{"live_search", "web_search"},
-		{"search_web", "web_search"},
-		{"google_search", "web_search"},
-		{"x_search", "x_search"},
-		{"people_search", "people_search"},
-		{"finance_search", "finance_search"},
-		{"collections_search", "collections_search"},
-		{"web_fetch", "web_fetch"},
-		{"fetch_url", "fetch_url"},
-		{"file_search", "file_search"},
-		{"retrieval", "file_search"},
-		{"code_interpreter", "code_interpreter"},
-		{"code_execution", "code_execution"},
-		{"image_generation", "image_generation"},
-		{"hosted_shell", "hosted_shell"},
-		{"advisor", "advisor"},
-	} {
-		if strings.HasPrefix(kind, known.prefix) {
-			return known.name
+	return kind
+}
+
+// dateLength returns the length of the date at the end of a tool's type
+// (`_20250305` or `_2025_03_11`), or 0.
+func dateLength(kind string) int {
+	for _, shape := range []string{"_00000000", "_0000_00_00"} {
+		if start := len(kind) - len(shape); start > 0 && digitsAsZeros(kind[start:]) == shape {
+			return len(shape)
 		}
 	}
-	return own
+	return 0
+}
+
+func digitsAsZeros(text string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return '0'
+		}
+		return r
+	}, text)
+}
+
+// HasDate reports whether a tool's type is name and a date.
+func HasDate(kind, name string) bool {
+	rest, ok := strings.CutPrefix(kind, name)
+	return ok && rest != "" && dateLength(kind) == len(rest)
 }
 
 // readCalls adds the calls of hosted tools that a usage counts, in every

@@ -2,23 +2,52 @@ package form
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
-// TestHostedTools: what a vendor runs, and bills by the call, has a name under
-// which it is priced.
+// TestHostedTools: a hosted tool is priced under its type, without the vendor's
+// prefix, the date and the words that vendors have for the same tool.
 func TestHostedTools(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{
-		"web_search_preview_2025_03_11": "web_search", "openrouter:web_search": "web_search", "search_web": "web_search",
-		"people_search": "people_search", "finance_search": "finance_search", "fetch_url": "fetch_url",
-		"collections_search": "collections_search",
-		// What OpenRouter runs itself, other models among it, costs.
-		"openrouter:fusion": "fusion", "openrouter:advisor": "advisor", "openrouter:": "",
-		"function": "", "custom": "", "computer_use_preview": "", "acme:thing": "",
+		"web_search_preview_2025_03_11": "web_search", "web_search_20260209": "web_search", "openrouter:web_search": "web_search",
+		"search_web": "web_search", "people_search": "people_search", "fetch_url": "fetch_url", "openrouter:fusion": "fusion",
+		"advisor_20260301": "advisor", "openrouter:": "", "acme:thing": "thing", "deep_research": "deep_research",
+		// What differs in anything but its date is another tool.
+		"web_search_deep": "web_search_deep", "Web_Search": "Web_Search", "web-search": "web-search", " web_search": " web_search",
+		"web_search_2025": "web_search_2025", "web_searcher": "web_searcher", "20250305": "20250305",
 	} {
 		if got := HostedTool(kind); got != want {
-			t.Errorf("%s: %q, want %q", kind, got, want)
+			t.Errorf("%q: %q, want %q", kind, got, want)
+		}
+	}
+}
+
+// TestToolOptions: a value that changes the price of a hosted tool is found at any
+// depth and in any case; the value that is charged anyway is none.
+func TestToolOptions(t *testing.T) {
+	t.Parallel()
+	for tool, want := range map[string]string{
+		`{"type":"image_generation"}`:                                     "",
+		`{"type":"image_generation","quality":"high","size":"1536x1024"}`: "t.quality=high t.size=1536x1024",
+		`{"type":"image_generation","quality":"auto","model":"image-2"}`:  "t.model=image-2",
+		`{"type":"advisor_20260301","name":"advisor","model":"big"}`:      "t.model=big",
+		`{"type":"code_interpreter","container":{"memory_limit":"64g"}}`:  "t.container.memory_limit=64g",
+		`{"type":"web_search","search_context_size":"high"}`:              "t.search_context_size=high",
+		`{"type":"web_search","search_context_size":"medium"}`:            "",
+		`{"type":"openrouter:web_search","parameters":{"Engine":"exa"}}`:  "t.parameters.Engine=exa",
+		`{"type":"x","a":[{"MODEL":"m"}]}`:                                "t.a[0].MODEL=m",
+		`{"type":"x","model":null}`:                                       "",
+		`{"type":"x","model":{"id":"m"}}`:                                 `t.model={"id":"m"}`,
+		`{"type":"image_generation","partial_images":3}`:                  "t.partial_images=3",
+	} {
+		var got []string
+		for _, o := range ToolOptions([]byte(tool), "t") {
+			got = append(got, o.Param+"="+o.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", tool, got, want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Request struct {
 
 // Open passes a body through the gate. It keeps body.
 func Open(body []byte) (Request, error) {
-	doc, err := rawjson.Open(body)
+	doc, err := rawjson.OpenWatching(body, keyRules)
 	return Request{Doc: doc}, err
 }
 

@@ -151,7 +151,7 @@ func TestMessagesAsChatRefuses(t *testing.T) {
 		"messages[0].content":                      nativeAsk(`[{"role":"user"}]`, ``),
 		"messages[0].content[0].type":              user(`{"type":"mystery"}`),
 		"messages[0].content[0].text":              user(`{"type":"text"}`),
-		"messages[0].content[0].source":            user(`{"type":"image","source":{"type":"url","url":"ftp://e.com"}}`),
+		"messages[0].content[0].source":            user(`{"type":"image","source":{"type":"url","url":""}}`),
 		"messages[0].content[0].source.type":       user(`{"type":"document","source":{"type":"url","url":"https://e.com/a.pdf"}}`),
 		"messages[0].content[0].source.media_type": user(`{"type":"document","source":{"type":"base64","media_type":"text/html","data":"AA"}}`),
 		"messages[0].content[0].content[1].type": user(

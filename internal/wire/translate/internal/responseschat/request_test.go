@@ -38,21 +38,25 @@ func TestResponsesAsChatRefuses(t *testing.T) {
 		`{"input":[{"type":"compaction"}]}`:             "invalid_request input[0].type",
 		`{"input":[{"role":"user","content":[{"type":"input_file",` +
 			`"file_url":"https://e.com"}]}]}`: "invalid_request input[0].content[0].file_url",
-		`{"input":[{"role":"user","content":[{"type":"input_file","filename":"a"}]}]}`:        "invalid_request input[0].content[0].file_data",
-		`{"input":[{"role":"user","content":[{"type":"input_image"}]}]}`:                      "invalid_request input[0].content[0].image_url",
-		`{"input":[{"role":"user","content":[{"type":"input_text"}]}]}`:                       "invalid_request input[0].content[0].text",
-		`{"input":[{"role":"user","content":[{"type":"input_video"}]}]}`:                      "invalid_request input[0].content[0].type",
-		`{"input":[{"role":"system","content":[{"type":"input_image","image_url":"x"}]}]}`:    "invalid_request input[0].content",
-		`{"input":[{"role":"assistant","content":[{"type":"input_image","image_url":"x"}]}]}`: "invalid_request input[0].content",
-		`{"input":[{"type":"function_call","name":"f"}]}`:                                     "invalid_request input[0].call_id",
-		`{"input":[{"type":"function_call","call_id":"c"}]}`:                                  "invalid_request input[0].name",
-		`{"input":[{"type":"function_call_output","output":"x"}]}`:                            "invalid_request input[0].call_id",
-		`{"input":[{"type":"function_call_output","call_id":"c","output":"x"}]}`:              "invalid_request input[0].call_id",
+		`{"input":[{"role":"user","content":[{"type":"input_file",` +
+			`"filename":"a"}]}]}`: "invalid_request input[0].content[0].file_data",
+		`{"input":[{"role":"user",` +
+			`"content":[{"type":"input_image"}]}]}`: "invalid_request input[0].content[0].image_url",
+		`{"input":[{"role":"user",` +
+			`"content":[{"type":"input_text"}]}]}`: "invalid_request input[0].content[0].text",
+		`{"input":[{"role":"user",` +
+			`"content":[{"type":"input_video"}]}]}`: "invalid_request input[0].content[0].type",
+		`{"input":[{"role":"system","content":[{"type":"input_image","image_url":"https://e.com/x"}]}]}`:    "invalid_request input[0].content",
+		`{"input":[{"role":"assistant","content":[{"type":"input_image","image_url":"https://e.com/x"}]}]}`: "invalid_request input[0].content",
+		`{"input":[{"type":"function_call","name":"f"}]}`:                                                   "invalid_request input[0].call_id",
+		`{"input":[{"type":"function_call","call_id":"c"}]}`:                                                "invalid_request input[0].name",
+		`{"input":[{"type":"function_call_output","output":"x"}]}`:                                          "invalid_request input[0].call_id",
+		`{"input":[{"type":"function_call_output","call_id":"c","output":"x"}]}`:                            "invalid_request input[0].call_id",
 		`{"input":[{"type":"function_call_output","call_id":"c","output":"x"},{"type":"function_call","call_id":"c","name":"f"},` +
 			`{"type":"function_call_output","call_id":"c","output":"y"},` +
 			`{"type":"function_call_output","call_id":"c","output":"z"}]}`: "invalid_request input[0].call_id",
 		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c",` +
-			`"output":[{"type":"input_file","file_url":"u"}]}]}`: "invalid_request input[1].output[0].file_url",
+			`"output":[{"type":"input_file","file_url":"https://e.com/u"}]}]}`: "invalid_request input[1].output[0].file_url",
 	} {
 		if got := wiretest.FaultOf(t, second(pairtest.Body(New(pairtest.Responses(t, body), wire.Identity{}), wire.Translation{}))); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)

@@ -1,0 +1,182 @@
+package form
+
+import (
+	"bytes"
+	"iter"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
+)
+
+// keyRules are what every form looks for below the top level of a body.
+var keyRules = rawjson.KeyRules{Reads: readName, Notes: notedName, Free: isFree}
+
+// readNames are the members below the top level that checks read or that
+// decide what a provider does. A server that ignores case would obey another
+// spelling, which no check has seen.
+const readNames = " action allowed_callers arguments audio audio_url cache_control call_id container container_id content " +
+	"custom data detail document edits effort environment execution external_web_access file file_data file_id file_ids " +
+	"file_uri file_url filename filters format function function_call id image image_url images include_usage input " +
+	"input_audio input_image input_schema item_reference json_schema max_uses media_type memory_limit mime_type mode model " +
+	"name network_policy output parameters partial_images quality refusal result role schema search_context_size " +
+	"server_label server_url size skill_id source strict text thinking tool_call_id tool_calls tool_use_id tools ttl type uri " +
+	"url video video_url "
+
+// readName returns the name of readNames that a name equals without regard to
+// case. It is called for names with capitals alone.
+func readName(name []byte) (string, bool) {
+	for known := range strings.FieldsSeq(readNames) {
+		if strings.EqualFold(known, string(name)) {
+			return known, true
+		}
+	}
+	return "", false
+}
+
+// isFree reports whether the client names the members behind a key: the
+// schemas and arguments of its tools, its own labels, and the citations of
+// earlier answers, which no provider follows.
+func isFree(name []byte, depth int) bool {
+	switch string(name) {
+	case "parameters", "input_schema", "output_schema", "schema", "arguments", "input_examples", "metadata", "annotations":
+		return true
+	case "input":
+		return depth > 0 // at the top level it is the conversation of the responses form
+	}
+	return false
+}
+
+// notedName reports whether a member refers to something stored at a provider,
+// or holds an address.
+func notedName(name []byte) bool {
+	return isAddressName(name) || IsStoredName(name)
+}
+
+// IsStoredName reports whether a member of that name refers to something stored
+// at a provider, wherever it stands. Case and separators do not count, since
+// vendors spell names in several ways.
+func IsStoredName(name []byte) bool {
+	if len(name) < len("fileid") || len(name) > 32 {
+		return false
+	}
+	var buffer [32]byte
+	word := buffer[:0]
+	for _, c := range name {
+		switch {
+		case c == '_' || c == '-':
+		case 'A' <= c && c <= 'Z':
+			word = append(word, c+'a'-'A')
+		default:
+			word = append(word, c)
+		}
+	}
+	switch string(word) {
+	case "fileid", "fileids", "vectorstoreid", "vectorstoreids", "containerid", "skillid", // OpenAI
+		"attachments", "toolresources", "assistantid", "threadid", "comparisonresponseid",
+		"cachedcontent",                                                      // Gemini
+		"knowledgeid", "knowledgeids", "knowledgebaseid", "knowledgebaseids", // Zhipu and others
+		"libraryid", "libraryids", // Mistral
+		"collectionid", "collectionids", // xAI
+		"agentid", "datasetid":
+		return true
+	}
+	return false
+}
+
+// isAddressName reports whether a member of that name holds an address, or may
+// hold one in place of an object.
+func isAddressName(name []byte) bool {
+	if len(name) < len("url") {
+		return false
+	}
+	switch name[len(name)-1] | 0x20 {
+	case 'l', 'i':
+		before, end := name[:len(name)-3], name[len(name)-3:]
+		return (bytes.EqualFold(end, []byte("url")) || bytes.EqualFold(end, []byte("uri"))) &&
+			(len(before) == 0 || end[0] == 'U' || before[len(before)-1] == '_' || before[len(before)-1] == '-')
+	case 'e', 'o', 'a':
+		switch string(name) {
+		case "image", "video", "file", "file_data":
+			return true
+		}
+	}
+	return false
+}
+
+// CheckReferences refuses every reference to something stored at a provider,
+// and every address that is neither of the web nor inline.
+func (r *Request) CheckReferences() error {
+	for at, value := range r.Doc.Noted {
+		name := r.Doc.NameAt(at)
+		if IsStoredName(name) {
+			return Stored(r.Doc.PathTo(at))
+		}
+		for text := range addresses(value) {
+			if !isWebAddress(text) && !isInline(name, text) {
+				return badAddress(r.Doc.PathTo(at))
+			}
+		}
+	}
+	return nil
+}
+
+// CheckAddresses passes every address of the web in the body to check, which
+// reports whether the address may be reached.
+func (r *Request) CheckAddresses(check func(address string) error) error {
+	for at, value := range r.Doc.Noted {
+		for text := range addresses(value) {
+			if !isWebAddress(text) {
+				continue
+			}
+			if err := check(rawjson.Unquote(text)); err != nil {
+				param := r.Doc.PathTo(at)
+				return fault.At(fault.InvalidRequest, param, "`%s` cannot be used. %s", param, err.Error())
+			}
+		}
+	}
+	return nil
+}
+
+// addresses yields a JSON string that is not empty, or each such string of a list.
+func addresses(value []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if rawjson.IsText(value) && len(value) > 2 {
+			yield(value)
+			return
+		}
+		for _, element := range rawjson.Elements(value) {
+			if rawjson.IsText(element) && len(element) > 2 && !yield(element) {
+				return
+			}
+		}
+	}
+}
+
+// isWebAddress reports whether a JSON string is an address that begins with
+// https: or http:.
+func isWebAddress(text []byte) bool {
+	scheme, _, found := strings.Cut(textHead(text), ":")
+	return found && (scheme == "https" || scheme == "http")
+}
+
+// isInline reports whether a JSON string holds the content itself: a data:
+// address, or in a member that is not only for addresses, base64, which has no
+// colon.
+func isInline(name, text []byte) bool {
+	scheme, _, found := strings.Cut(textHead(text), ":")
+	if found {
+		return scheme == "data"
+	}
+	switch string(name) {
+	case "image", "video", "file", "file_data":
+		return true
+	}
+	return false
+}
+
+func badAddress(param string) error {
+	return fault.At(fault.InvalidRequest, param,
+		"`%s` must be an address that begins with https:// or http://, or a data: address with the content. "+
+			"Other addresses mean something stored at a provider or on its machines, which this service does not offer.", param)
+}
