@@ -77,6 +77,7 @@ type App struct {
 	metrics  *metrics.Metrics
 	ready    *readiness
 	watcher  *catalog.Watcher
+	files    *media.Store
 	token    *httpapi.OperatorToken
 	ballast  []byte // never touched; from ballastSize
 
@@ -130,6 +131,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	a.files = files
 	if err := checkFirst(ctx, db, s, providers); err != nil {
 		return nil, err
 	}
@@ -499,8 +501,9 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	return a.drain()
 }
 
-// untilStopped reads the secrets of lines, and the operator's token, again when it is asked to, until ctx ends or a server
-// fails, which it returns.
+// untilStopped reads the secrets of lines, the credentials of the media bucket and the
+// operator's token again when it is asked to, until ctx ends or a server fails. It
+// returns that server's error.
 func (a *App) untilStopped(ctx context.Context, failed <-chan error) error {
 	for {
 		select {
@@ -510,6 +513,7 @@ func (a *App) untilStopped(ctx context.Context, failed <-chan error) error {
 			return err
 		case <-a.options.Reread:
 			a.watcher.Reread()
+			a.files.Reread(ctx)
 			a.rereadToken()
 		}
 	}

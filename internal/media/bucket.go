@@ -27,7 +27,11 @@ type bucket struct {
 	name      string
 	api       *minio.Core
 	transport *http.Transport
+	keys      *bucketKeys // nil if the variables that lookup has hold the keys
 }
+
+// defaultRegion is the region if nothing names one.
+const defaultRegion = "us-east-1"
 
 // Limits of the exchanges with a store.
 const (
@@ -41,8 +45,9 @@ const (
 
 // openBucket reads a location s3://BUCKET?endpoint=…&region=…&path_style=true.
 // Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
-// AWS_SESSION_TOKEN; the region may come from AWS_REGION or AWS_DEFAULT_REGION.
-func openBucket(location string, lookup func(string) (string, bool)) (*bucket, error) {
+// AWS_SESSION_TOKEN, or else from the rest of AWS's chain (see bucketKeys). The region
+// may come from AWS_REGION, AWS_DEFAULT_REGION or the profile.
+func openBucket(ctx context.Context, location string, lookup func(string) (string, bool)) (*bucket, error) {
 	u, err := url.Parse(location)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
 		return nil, errors.New("media must be s3://BUCKET?endpoint=…&region=…&path_style=true")
@@ -58,17 +63,26 @@ func openBucket(location string, lookup func(string) (string, bool)) (*bucket, e
 	}
 	variable := func(name string) string { value, _ := lookup(name); return value }
 	id, secret := variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")
+	region := cmp.Or(query.Get("region"), variable("AWS_REGION"), variable("AWS_DEFAULT_REGION"))
+	creds := credentials.NewStaticV4(id, secret, variable("AWS_SESSION_TOKEN"))
+	var keys *bucketKeys
 	if id == "" || secret == "" {
-		return nil, errors.New("media in a bucket needs the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+		chain, err := loadChain(ctx)
+		if err != nil {
+			return nil, err
+		}
+		region = cmp.Or(region, chain.Region)
+		keys = &bucketKeys{now: time.Now, chain: chain.Credentials}
+		creds = credentials.New(keys)
 	}
-	region := cmp.Or(query.Get("region"), variable("AWS_REGION"), variable("AWS_DEFAULT_REGION"), "us-east-1")
+	region = cmp.Or(region, defaultRegion)
 	endpoint, secure, err := endpointOf(cmp.Or(query.Get("endpoint"), "https://s3."+region+".amazonaws.com"))
 	if err != nil {
 		return nil, err
 	}
 	transport := storeTransport()
 	options := &minio.Options{
-		Creds:      credentials.NewStaticV4(id, secret, variable("AWS_SESSION_TOKEN")),
+		Creds:      creds,
 		Secure:     secure,
 		Region:     region, // named, so that it is not asked for
 		Transport:  transport,
@@ -88,7 +102,14 @@ func openBucket(location string, lookup func(string) (string, bool)) (*bucket, e
 	if err != nil {
 		return nil, fmt.Errorf("media: %w", err)
 	}
-	return &bucket{name: u.Host, api: api, transport: transport}, nil
+	if keys != nil {
+		looking, cancel := context.WithTimeout(ctx, keysTime)
+		defer cancel()
+		if _, err := keys.get(looking); err != nil {
+			return nil, noKeys(err, lookup)
+		}
+	}
+	return &bucket{name: u.Host, api: api, transport: transport, keys: keys}, nil
 }
 
 // endpointOf splits an endpoint into host and whether TLS is used.

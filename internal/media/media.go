@@ -39,7 +39,8 @@ type Options struct {
 	// Retention is how long results are kept from their publication on.
 	Retention time.Duration
 	// Lookup reads a variable of the environment, for the credentials of a
-	// bucket (AWS_ACCESS_KEY_ID and its like); nil: there are none.
+	// bucket (AWS_ACCESS_KEY_ID and its like). If it has none, AWS's library looks for
+	// them in the environment of the process, and elsewhere. nil: there are none.
 	Lookup func(name string) (string, bool)
 	// Log hears of files that are missing or cannot be deleted; nil: nobody.
 	Log *slog.Logger
@@ -80,7 +81,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Lookup == nil {
 		o.Lookup = func(string) (string, bool) { return "", false }
 	}
-	at, err := openPlace(o.Location, o.Lookup)
+	at, err := openPlace(ctx, o.Location, o.Lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -98,13 +99,28 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // nobody uses the store any more.
 func (s *Store) Close() { s.place.close() }
 
+// Reread reads the credentials of a bucket again from where they were found. It keeps
+// the old ones, and logs a warning, if it finds none. It does nothing for a folder, or if
+// the variables of the process hold the credentials: these do not change.
+func (s *Store) Reread(ctx context.Context) {
+	b, ok := s.place.(*bucket)
+	if !ok || b.keys == nil {
+		return
+	}
+	if err := b.keys.reread(ctx); err != nil {
+		s.log.Warn("the credentials of the media bucket cannot be read again: the old ones stay", "error", err)
+		return
+	}
+	s.log.Info("the credentials of the media bucket were read again")
+}
+
 // openPlace opens what a location names.
-func openPlace(location string, lookup func(string) (string, bool)) (place, error) {
+func openPlace(ctx context.Context, location string, lookup func(string) (string, bool)) (place, error) {
 	if dir, ok := strings.CutPrefix(location, "file:"); ok && dir != "" {
 		return openFolder(dir)
 	}
 	if strings.HasPrefix(location, "s3://") {
-		return openBucket(location, lookup)
+		return openBucket(ctx, location, lookup)
 	}
 	return nil, errors.New("media must be file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true")
 }

@@ -1,0 +1,139 @@
+package fakecloud
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// AWSKeys is a server that hands out AWS credentials by the protocols of the instance
+// (IMDSv2), of the container and of STS. It is safe for concurrent use.
+type AWSKeys struct {
+	// URL is its address.
+	URL string
+	// Role is the ARN that STS takes, and the name of the instance's role.
+	Role string
+	// Token is what the container has to send, and the web identity.
+	Token string
+
+	mu      sync.Mutex
+	key     string
+	secret  string
+	life    time.Duration
+	refuses bool
+	given   []string // protocols that have handed out credentials
+}
+
+// imdsToken is the session that the instance's server opens.
+const imdsToken = "session-of-the-instance"
+
+// NewAWSKeys starts a server that hands out a key for an hour. It stops when the test
+// ends.
+func NewAWSKeys(t testing.TB, key, secret string) *AWSKeys {
+	t.Helper()
+	a := &AWSKeys{Role: "arn:aws:iam::123456789012:role/media", Token: "token-of-the-pod", key: key, secret: secret, life: time.Hour}
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /latest/api/token", a.session)
+	mux.HandleFunc("GET /latest/meta-data/iam/security-credentials/{role...}", a.instance)
+	mux.HandleFunc("GET /container", a.container)
+	mux.HandleFunc("POST /", a.sts)
+	server := httptest.NewServer(mux)
+	a.URL = server.URL
+	t.Cleanup(server.Close)
+	return a
+}
+
+// Give sets the credentials, and for how long they are good.
+func (a *AWSKeys) Give(key, secret string, life time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.key, a.secret, a.life = key, secret, life
+}
+
+// Refuse sets whether each request is answered with 500.
+func (a *AWSKeys) Refuse(refuses bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refuses = refuses
+}
+
+// Given returns the protocols by which credentials were handed out, in order.
+func (a *AWSKeys) Given() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string(nil), a.given...)
+}
+
+// take returns the credentials as the container's server shows them. It returns false if
+// the server refuses.
+func (a *AWSKeys) take(w http.ResponseWriter, protocol string) (map[string]string, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refuses {
+		http.Error(w, `{"code":"InternalError","message":"away"}`, http.StatusInternalServerError)
+		return nil, false
+	}
+	a.given = append(a.given, protocol)
+	return map[string]string{"AccessKeyId": a.key, "SecretAccessKey": a.secret, "Token": "",
+		"Expiration": time.Now().Add(a.life).UTC().Format(time.RFC3339)}, true
+}
+
+func (a *AWSKeys) session(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("X-aws-ec2-metadata-token-ttl-seconds") == "" {
+		http.Error(w, "no ttl", http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
+	fmt.Fprint(w, imdsToken)
+}
+
+func (a *AWSKeys) instance(w http.ResponseWriter, r *http.Request) {
+	name := a.Role[strings.LastIndexByte(a.Role, '/')+1:]
+	switch {
+	case r.Header.Get("X-aws-ec2-metadata-token") != imdsToken:
+		http.Error(w, "no session", http.StatusUnauthorized)
+	case r.PathValue("role") == "":
+		fmt.Fprint(w, name)
+	case r.PathValue("role") != name:
+		http.NotFound(w, r)
+	default:
+		if keys, ok := a.take(w, "instance"); ok {
+			keys["Code"], keys["Type"] = "Success", "AWS-HMAC"
+			_ = json.NewEncoder(w).Encode(keys)
+		}
+	}
+}
+
+func (a *AWSKeys) container(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != a.Token {
+		http.Error(w, `{"code":"Denied","message":"wrong token"}`, http.StatusForbidden)
+		return
+	}
+	if keys, ok := a.take(w, "container"); ok {
+		_ = json.NewEncoder(w).Encode(keys)
+	}
+}
+
+func (a *AWSKeys) sts(w http.ResponseWriter, r *http.Request) {
+	action := r.FormValue("Action")
+	web := action == "AssumeRoleWithWebIdentity" && r.FormValue("WebIdentityToken") == a.Token
+	signed := action == "AssumeRole" && strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
+	if (!web && !signed) || r.FormValue("RoleArn") != a.Role || r.FormValue("RoleSessionName") == "" {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>`)
+		return
+	}
+	keys, ok := a.take(w, action)
+	if !ok {
+		return
+	}
+	w.Header().Set("Content-Type", "text/xml")
+	fmt.Fprintf(w, `<%[1]sResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><%[1]sResult><Credentials>
+		<AccessKeyId>%[2]s</AccessKeyId><SecretAccessKey>%[3]s</SecretAccessKey><SessionToken></SessionToken><Expiration>%[4]s</Expiration>
+		</Credentials></%[1]sResult></%[1]sResponse>`, action, keys["AccessKeyId"], keys["SecretAccessKey"], keys["Expiration"])
+}

@@ -1,0 +1,118 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+const (
+	keysTime  = 20 * time.Second // for one look for credentials
+	keysEarly = 5 * time.Minute  // before their end, credentials are fetched again
+)
+
+// bucketKeys finds the credentials of a bucket where AWS's programs find theirs: in the
+// variables of the environment, the shared files, a web identity, the container or the
+// instance. It fetches credentials again before they expire, and goes on with the old
+// ones until they expire if that fails. It is a credentials.Provider and safe for
+// concurrent use.
+type bucketKeys struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	chain aws.CredentialsProvider
+	last  aws.Credentials
+}
+
+// loadChain reads the environment and the shared files anew.
+func loadChain(ctx context.Context) (aws.Config, error) {
+	c, err := config.LoadDefaultConfig(ctx, config.WithDefaultRegion(defaultRegion), config.WithHTTPClient(keysClient()),
+		config.WithCredentialsCacheOptions(func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = keysEarly }))
+	if err != nil {
+		return c, fmt.Errorf("media: the settings of AWS cannot be read: %w", err)
+	}
+	return c, nil
+}
+
+// keysClient is the SDK's own client, which knows AWS_CA_BUNDLE. It uses no proxy and
+// keeps no connection.
+func keysClient() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.Proxy, t.DisableKeepAlives = nil, true })
+}
+
+// get returns credentials that have not expired.
+func (k *bucketKeys) get(ctx context.Context) (aws.Credentials, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	got, err := k.chain.Retrieve(ctx)
+	switch {
+	case err == nil:
+		k.last = got
+	case k.last.HasKeys() && (!k.last.CanExpire || k.now().Before(k.last.Expires.Add(keysEarly))): // the cache subtracts keysEarly
+		return k.last, nil
+	}
+	return got, err
+}
+
+// reread replaces the credentials by those that the environment and the shared files
+// name now. If there are none, it keeps the old ones and returns the error.
+func (k *bucketKeys) reread(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, keysTime)
+	defer cancel()
+	c, err := loadChain(ctx)
+	if err != nil {
+		return err
+	}
+	got, err := c.Credentials.Retrieve(ctx)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.chain, k.last = c.Credentials, got
+	return nil
+}
+
+// Retrieve implements credentials.Provider.
+func (k *bucketKeys) Retrieve() (credentials.Value, error) { return k.RetrieveWithCredContext(nil) }
+
+// RetrieveWithCredContext implements credentials.Provider.
+func (k *bucketKeys) RetrieveWithCredContext(*credentials.CredContext) (credentials.Value, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), keysTime)
+	defer cancel()
+	got, err := k.get(ctx)
+	if err != nil {
+		return credentials.Value{}, fmt.Errorf("fetch the credentials of the bucket: %w", err)
+	}
+	return credentials.Value{AccessKeyID: got.AccessKeyID, SecretAccessKey: got.SecretAccessKey, SessionToken: got.SessionToken,
+		SignerType: credentials.SignatureV4}, nil
+}
+
+// IsExpired implements credentials.Provider. The chain remembers credentials, so each
+// request asks the chain.
+func (k *bucketKeys) IsExpired() bool { return true }
+
+// keySources are the variables that name a source of credentials beside the keys
+// themselves. A source that is named and does not answer may come up.
+var keySources = []string{"AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+	"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
+
+// noKeys says that there are no credentials. It wraps err, which time may mend, if a
+// variable names a source.
+func noKeys(err error, lookup func(string) (string, bool)) error {
+	for _, name := range keySources {
+		if value, _ := lookup(name); value != "" {
+			return fmt.Errorf("media: the bucket's credentials cannot be fetched from where %s says: %w", name, err)
+		}
+	}
+	return errors.New("media in a bucket needs credentials, and there are none in the variables AWS_ACCESS_KEY_ID and " +
+		"AWS_SECRET_ACCESS_KEY, in ~/.aws, from a web identity, or from a role of the container or the instance: " + err.Error())
+}
