@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/contract"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/store"
 )
 
 // surfaces are what an address serves. Those that are nil are not there.
@@ -202,7 +203,9 @@ func (s *readiness) check(ctx context.Context) map[string]string {
 	defer cancel()
 	if err := s.database(ctx); err != nil {
 		faults["database"] = "is not reachable"
-	} else if err := s.writable(); err != nil {
+	} else if err := s.writable(); store.NoRoom(err) {
+		faults["database"] = "takes no writes: its disk is full, or fails"
+	} else if err != nil {
 		faults["database"] = "takes no writes"
 	}
 	if s.catalog().Revision == 0 {

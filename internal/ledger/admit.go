@@ -101,10 +101,12 @@ func (l *Ledger) await(ctx context.Context, o *op) (hold *Hold, answered bool, e
 			<-o.done // answered in this moment
 		case <-timer.C:
 			if !taken && o.state.CompareAndSwap(opWaiting, opLeft) {
-				return nil, true, unavailable(fmt.Errorf("no batch has taken the admission within %v: overload, or the database is away", wait))
+				return nil, true, unavailable(l.withFault(
+					fmt.Errorf("no batch has taken the admission within %v: overload, or the database is away", wait)))
 			}
 			if taken && l.leave(o, http.StatusServiceUnavailable, fault.ServiceUnavailable) {
-				return nil, false, o.open(unavailable(fmt.Errorf("the database has not answered the admission within %v", patience)))
+				return nil, false, o.open(unavailable(l.withFault(
+					fmt.Errorf("the database has not answered the admission within %v", patience))))
 			}
 			taken = true
 			timer.Reset(patience)

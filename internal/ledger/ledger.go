@@ -194,7 +194,7 @@ func (l *Ledger) Close(ctx context.Context) error {
 
 // unavailable is the answer to an admission that cannot be decided now.
 func unavailable(cause error) *fault.Error {
-	e := fault.Unavailable(cause)
+	e := fault.Unavailable(nameFullDisk(cause))
 	e.RetryAfter = time.Second
 	return e
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/node"
+	"tollgate/internal/store"
 )
 
 // writing is what this node's writes came to lately. The zero value knows of
@@ -70,4 +71,20 @@ func (w *writing) fault(now time.Time, lease time.Duration) error {
 // being tried again, the last heartbeat failed, or nothing was committed for a
 // lease. nil: it does. It asks nobody: a full disk shows within a quarter of a
 // lease, and at once where there are requests; so does its end.
-func (l *Ledger) Writable() error { return l.writing.fault(l.now(), l.node.Lease()) }
+func (l *Ledger) Writable() error { return nameFullDisk(l.writing.fault(l.now(), l.node.Lease())) }
+
+// withFault adds to err why the database takes no writes, if that is known.
+func (l *Ledger) withFault(err error) error {
+	if fault := l.Writable(); fault != nil {
+		return fmt.Errorf("%w: %w", err, fault)
+	}
+	return err
+}
+
+// nameFullDisk says in words if err means a full disk; drivers show a number.
+func nameFullDisk(err error) error {
+	if store.NoRoom(err) {
+		return fmt.Errorf("the disk of the database is full, or fails: %w", err)
+	}
+	return err
+}

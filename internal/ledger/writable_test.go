@@ -2,11 +2,38 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"tollgate/internal/node"
 )
+
+// TestFullDiskIsNamed says in words what the drivers say in numbers, in the error that
+// the request's line of the log has.
+func TestFullDiskIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err   error
+		named bool
+	}{
+		{&pgconn.PgError{Code: "53100", Message: "could not extend file"}, true},
+		{fmt.Errorf("write the books: %w", syscall.ENOSPC), true},
+		{awayError{syscall.EDQUOT}, true},
+		{&pgconn.PgError{Code: "57P01"}, false},
+		{errors.New("nothing was committed"), false},
+	} {
+		for name, f := range map[string]error{"a refused batch": unavailable(c.err).Cause, "a late batch": nameFullDisk(c.err)} {
+			if got := strings.Contains(f.Error(), "the disk of the database is full"); got != c.named || !errors.Is(f, c.err) {
+				t.Errorf("%s: %v", name, f)
+			}
+		}
+	}
+}
 
 // TestWritable tells a story of writes; each step says whether the database
 // takes them then.

@@ -304,9 +304,13 @@ func busy(err error) bool {
 	return errors.As(err, &lite) && lite.Code()&0xff == 5 // SQLITE_BUSY and its extended codes
 }
 
-// NoRoom tells whether files of the SQLite database, or others, could not be written: the
-// disk is full, or fails. Time may mend that.
+// NoRoom reports whether files of the database, or others, could not be written: the disk
+// is full, or fails. Time may mend that.
 func NoRoom(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "53100" // disk_full
+	}
 	var lite *sqlite.Error
 	if errors.As(err, &lite) {
 		return slices.Contains([]int{13, 778, 4874}, lite.Code()) // FULL, IOERR_WRITE, IOERR_SHMSIZE

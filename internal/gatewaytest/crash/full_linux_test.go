@@ -44,13 +44,14 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	limit(uint64(log.Size()))
-	waitReady(t, process, "takes no writes", 503)
+	waitReady(t, process, "takes no writes: its disk is full", 503)
 	if status, _ := get(t, process.URL+"/healthz"); status != 200 {
 		t.Errorf("healthz: %d", status)
 	}
 	if s := ask(http.DefaultClient, process.URL, key, false); s.status != 503 {
 		t.Errorf("a request meanwhile: %d", s.status)
 	}
+	scene.Eventually(t, "a line of a failed request that names the disk", func() bool { return failedForDisk(process.Output()) })
 	limit(unix.RLIM_INFINITY)
 	waitReady(t, process, "", 200)
 	if s := ask(http.DefaultClient, process.URL, key, false); s.status != 200 {
@@ -69,6 +70,17 @@ func TestFullDisk(t *testing.T) {
 	if out, diag, code := scene.Run(t, binary, settings, "audit"); code != 0 {
 		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
 	}
+}
+
+// failedForDisk reports whether a line of the log says that a request failed for a full
+// disk.
+func failedForDisk(log string) bool {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, `"request failed"`) && strings.Contains(line, "the disk of the database is full") {
+			return true
+		}
+	}
+	return false
 }
 
 // waitReady waits for an answer of /readyz.
