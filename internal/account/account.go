@@ -139,13 +139,13 @@ func KeepTx(tx *store.Tx, account string) (Account, error) {
 const accountColumns = `id, name, email, note, created_ms, price_factor, prices`
 
 func scanAccount(scan func(...any) error) (a Account, err error) {
-	var factor int64
+	var factor any
 	var prices string
 	if err := scan(&a.ID, &a.Name, &a.Email, &a.Note, &a.CreatedMS, &factor, &prices); err != nil {
 		return a, err
 	}
-	a.Prices, err = loadPrices(factor, prices)
-	return a, err
+	a.Prices = loadPrices(factor, prices)
+	return a, nil
 }
 
 const accountsPage = `SELECT ` + accountColumns + ` FROM account WHERE id > $1 ORDER BY id LIMIT $2`

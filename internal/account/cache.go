@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -120,6 +121,9 @@ func (k *Keys) find(ctx context.Context, secret string, from netip.Addr, age tim
 	}
 	found, err := k.confirm.ask(ctx, d, from, remembered)
 	switch {
+	case isTold(err):
+		told, _ := errors.AsType[*fault.Error](err)
+		return Principal{}, told
 	case err != nil && remembered && age > 0 && ctx.Err() == nil:
 		return known, nil // the database is away
 	case err != nil:
@@ -227,6 +231,9 @@ func unknownKey() error {
 		"This API key is not valid: it does not exist, was deleted or is disabled, or its account is disabled. Check the key, "+
 			"or create a new one in the console.")
 }
+
+// isTold reports whether an error says by itself what is wrong with the key's account.
+func isTold(err error) bool { return hasCode(err, fault.ServiceUnavailable) }
 
 func unavailable(cause error) error {
 	f := fault.Unavailable(cause)

@@ -51,6 +51,8 @@ func (k *Keys) Named(ctx context.Context, account, key string) (Principal, error
 		return found.err
 	})
 	switch {
+	case isTold(err):
+		return Principal{}, err
 	case err != nil:
 		return Principal{}, unavailable(fmt.Errorf("look up a key: %w", err))
 	case !found.good:
@@ -63,7 +65,7 @@ func (k *Keys) Named(ctx context.Context, account, key string) (Principal, error
 // row is one api_key row of a look-up.
 type row struct {
 	hash, key, models, ips string
-	factor                 int64
+	factor                 any
 	prices                 string
 }
 
@@ -113,9 +115,9 @@ func judge(r row, state ledger.KeyState, ok bool) finding {
 	if err != nil {
 		return finding{err: fmt.Errorf("key %s: %w", r.key, err)}
 	}
-	prices, err := loadPrices(r.factor, r.prices)
-	if err != nil {
-		return finding{err: fmt.Errorf("key %s: %w", r.key, err)}
+	prices := loadPrices(r.factor, r.prices)
+	if err := prices.errUnreadable(); err != nil {
+		return finding{err: err}
 	}
 	return finding{good: true, principal: Principal{Account: state.Account, Key: r.key, Version: state.Version,
 		Prices: prices, AllowedModels: models, AllowedIPs: addresses}}

@@ -26,6 +26,20 @@ type Prices struct {
 	// that the catalog does not have does nothing. It is shared with the key cache:
 	// read only.
 	Models map[string]money.Factor
+	// Unreadable says what is wrong with the stored prices; empty if nothing is. Nothing
+	// can be billed by unreadable prices.
+	Unreadable string
+}
+
+// errUnreadable refuses what would be billed by unreadable prices.
+func (p Prices) errUnreadable() error {
+	if p.Unreadable == "" {
+		return nil
+	}
+	f := fault.New(fault.ServiceUnavailable, "The prices of this account cannot be read (%s), so nothing runs that has to be billed. "+
+		"You were not charged. The operator has to set the account's price_factor and prices.", p.Unreadable)
+	f.NoRetry = true
+	return f
 }
 
 // Of returns the factor that is billed by for a model; 0: none, the catalog's price
@@ -45,7 +59,7 @@ func (p Prices) Of(model string) money.Factor {
 
 // PricesTx returns what an account pays.
 func PricesTx(tx *store.Tx, account string) (Prices, error) {
-	var factor int64
+	var factor any
 	var models string
 	err := tx.QueryRow(`SELECT price_factor, prices FROM account WHERE id = $1`, account).Scan(&factor, &models)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -54,7 +68,8 @@ func PricesTx(tx *store.Tx, account string) (Prices, error) {
 	if err != nil {
 		return Prices{}, fmt.Errorf("read the account's prices: %w", err)
 	}
-	return loadPrices(factor, models)
+	p := loadPrices(factor, models)
+	return p, p.errUnreadable()
 }
 
 // isFactor tells whether prices can be multiplied by a factor: nothing becomes free by
@@ -101,20 +116,27 @@ func pricesText(models map[string]money.Factor) string {
 	return string(raw)
 }
 
-// loadPrices reads what is stored of an account's prices.
-func loadPrices(factor int64, models string) (Prices, error) {
+// loadPrices reads what is stored of an account's prices. One account that cannot be read
+// must not keep others from being listed, so it never fails; see Prices.Unreadable.
+func loadPrices(stored any, models string) Prices {
+	factor, whole := stored.(int64)
 	p := Prices{Factor: money.Factor(factor)}
-	sound := isFactor(p.Factor)
-	if models != "" {
-		if err := json.Unmarshal([]byte(models), &p.Models); err != nil {
-			return Prices{}, fmt.Errorf("read the account's prices: %w", err)
+	if !whole || !isFactor(p.Factor) {
+		p.Unreadable = fmt.Sprintf("price_factor is stored as %s", clip(fmt.Sprint(stored)))
+		return p
+	}
+	if models == "" {
+		return p
+	}
+	if err := json.Unmarshal([]byte(models), &p.Models); err != nil {
+		p.Models, p.Unreadable = nil, "prices are stored as "+clip(models)
+		return p
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.Models)) {
+		if !isFactor(p.Models[id]) {
+			p.Unreadable = fmt.Sprintf("the factor of %s is stored as %s", clip(id), p.Models[id])
+			return p
 		}
 	}
-	for _, own := range p.Models {
-		sound = sound && isFactor(own)
-	}
-	if !sound {
-		return Prices{}, errors.New("read the account's prices: a factor is out of its range")
-	}
-	return p, nil
+	return p
 }

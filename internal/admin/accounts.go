@@ -20,9 +20,11 @@ type accountAnswer struct {
 	Over     money.Amount `json:"over_hold_usd"`
 	Floor    money.Amount `json:"overdraft_floor_usd"`
 	// Factor and Prices are what it pays times the catalog's prices.
-	Factor  money.Factor            `json:"price_factor"`
-	Prices  map[string]money.Factor `json:"prices"`
-	Created int64                   `json:"created"`
+	Factor money.Factor            `json:"price_factor"`
+	Prices map[string]money.Factor `json:"prices"`
+	// Unreadable says what is wrong with the stored prices.
+	Unreadable string `json:"prices_unreadable,omitempty"`
+	Created    int64  `json:"created"`
 }
 
 func showAccount(a account.Account) accountAnswer {
@@ -32,7 +34,7 @@ func showAccount(a account.Account) accountAnswer {
 	}
 	return accountAnswer{ID: a.ID, Name: a.Name, Email: orNil(a.Email), Disabled: a.Money.Disabled,
 		Balance: a.Money.Balance, Held: a.Money.Held, Over: a.Over, Floor: a.Money.Floor, Factor: a.Prices.Factor, Prices: prices,
-		Created: seconds(a.CreatedMS)}
+		Unreadable: a.Prices.Unreadable, Created: seconds(a.CreatedMS)}
 }
 
 func (s *server) createAccount(c *call) (any, error) {

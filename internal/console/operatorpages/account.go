@@ -61,9 +61,13 @@ func pricesForm(a account.Account) part.Inputs {
 	for _, id := range slices.Sorted(maps.Keys(a.Prices.Models)) {
 		fmt.Fprintf(&models, "%s %s\n", id, a.Prices.Models[id])
 	}
+	hint := "Times the catalog's prices: 0.9 takes 10 % off. It holds for what is admitted from now on."
+	if a.Prices.Unreadable != "" {
+		hint = "The stored prices cannot be read (" + a.Prices.Unreadable + "), and the account's requests are refused. " +
+			"Save both fields to mend it."
+	}
 	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID + "/prices", Submit: "Save prices", Fields: []part.FormField{
-		{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: a.Prices.Factor.String(),
-			Hint: "Times the catalog's prices: 0.9 takes 10 % off. It holds for what is admitted from now on."},
+		{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: a.Prices.Factor.String(), Hint: hint},
 		{Name: "prices", Label: "Factors of single models", Kind: part.Area, Value: models.String(),
 			Hint: "In its place, a model and its factor a line: swift-1 0.8."},
 	}}

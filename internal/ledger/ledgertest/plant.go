@@ -53,3 +53,21 @@ func DayCountsLess(account string) Fault {
 	return Fault{[]string{`UPDATE ledger_day SET requests = requests - 1 WHERE series IN (SELECT id FROM ledger_series WHERE account = '` +
 		account + `')`}}
 }
+
+// StorePrices writes an account's prices as the tables hold them, unchecked. An empty factor
+// leaves the column as it is.
+func StorePrices(t testing.TB, db *store.DB, account, factor, prices string) {
+	t.Helper()
+	err := db.Update(t.Context(), func(tx *store.Tx) error {
+		if factor != "" {
+			if _, err := tx.Exec(`UPDATE account SET price_factor = `+factor+` WHERE id = $1`, account); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(`UPDATE account SET prices = $1 WHERE id = $2`, prices, account)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
