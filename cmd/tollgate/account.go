@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -86,11 +89,21 @@ type accountCredit struct {
 	Account string `arg:"" help:"Id of the account."`
 	USD     usd    `arg:"" name:"usd" help:"US dollars to add; negative takes back."`
 	Note    string `help:"Why, for the account's entries." placeholder:"TEXT"`
+	Yes     bool   `help:"Do not ask before a credit above 1000 USD."`
 	once
 }
 
+// largeCredit is the credit, in US dollars, above which a person at a terminal is
+// asked.
+const largeCredit = 1000
+
 // Run credits an account.
 func (c *accountCredit) Run(p *process) error {
+	if amount, err := c.USD.amount.Float64(); (err != nil || math.Abs(amount) > largeCredit) && !c.Yes && p.canAsk() {
+		if !p.ask(fmt.Sprintf("Credit %s USD to account %s?", c.USD.amount, c.Account)) {
+			return errors.New("nothing was credited")
+		}
+	}
 	body := fields{"usd": &c.USD}
 	if c.Note != "" {
 		body["note"] = c.Note

@@ -64,6 +64,54 @@ func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []stri
 	return strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
 }
 
+// TestLargeCreditsAreAskedFor: a person confirms a large credit, and an exponent is
+// no amount.
+func TestLargeCreditsAreAskedFor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	id, _ := must(t, dir, "account", "create", "--name", "a")["id"].(string)
+	for _, amount := range []string{"1e3", "1E3", "5e-1", "0.1e1", "-1e3"} {
+		if got := tollgate(t, dir, "account", "credit", id, amount); got.code != 2 || !strings.Contains(got.errors, "decimal number") {
+			t.Errorf("%s: %+v", amount, got)
+		}
+	}
+	credit := func(answer string, args ...string) (string, error) {
+		near, far := openTerminal(t, 120)
+		defer near.Close()
+		c := command(t, dir, append([]string{"account", "credit", id}, args...)...)
+		c.Stdin, c.Stderr = far, far
+		if _, err := near.WriteString(answer + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		shown := make(chan string)
+		go func() {
+			out, _ := io.ReadAll(near)
+			shown <- string(out)
+		}()
+		err := c.Run()
+		far.Close()
+		return <-shown, err
+	}
+	if shown, err := credit("n", "5000"); err == nil || !strings.Contains(shown, "Credit 5000 USD to account "+id+"?") {
+		t.Errorf("no: %v: %s", err, shown)
+	}
+	if shown, err := credit("", "-1000.5"); err == nil || !strings.Contains(shown, "Credit -1000.5 USD") {
+		t.Errorf("no answer: %v: %s", err, shown)
+	}
+	if shown, err := credit("y", "5000"); err != nil {
+		t.Errorf("yes: %v: %s", err, shown)
+	}
+	if shown, err := credit("", "2000", "--yes"); err != nil || strings.Contains(shown, "?") {
+		t.Errorf("--yes: %v: %s", err, shown)
+	}
+	if shown, err := credit("", "1000"); err != nil || strings.Contains(shown, "?") {
+		t.Errorf("small: %v: %s", err, shown)
+	}
+	if got := must(t, dir, "account", "get", id); got["balance_usd"] != 8000.0 {
+		t.Errorf("balance %v", got["balance_usd"])
+	}
+}
+
 // TestTerminal sees tables that fit, without what could move the cursor.
 func TestTerminal(t *testing.T) {
 	t.Parallel()

@@ -108,7 +108,7 @@ func (ask OperatorRequest) to(ctx context.Context, base, token string) (*http.Re
 // ReadUSD checks an amount of US dollars as a person wrote it, and returns it
 // as it stands in a request's body.
 func ReadUSD(text string) (json.Number, error) {
-	amount, err := money.Parse(text)
+	amount, err := money.ParseTyped(text)
 	if err != nil {
 		return "", err
 	}

@@ -43,6 +43,15 @@ func Parse(s string) (Amount, error) {
 	return Amount(n), nil
 }
 
+// ParseTyped is Parse for an amount that a person typed: an exponent is an
+// error, since 1e3 for 13 would be a thousand dollars.
+func ParseTyped(s string) (Amount, error) {
+	if strings.ContainsAny(s, "eE") {
+		return 0, ErrAmount
+	}
+	return Parse(s)
+}
+
 // ErrCredits is the fault of a text that is no number of credits.
 var ErrCredits = errors.New("must be a decimal number of credits with at most 7 decimals, at most 200000000000")
 

@@ -115,7 +115,7 @@ func dollars(f *part.Inputs, name string) (*money.Amount, error) {
 	if text == "" {
 		return nil, nil
 	}
-	value, err := money.Parse(text)
+	value, err := money.ParseTyped(text)
 	if err != nil {
 		return nil, fault.At(fault.InvalidRequest, name, "%s is an amount of US dollars, for example 50 or -2.5.", f.Field(name).Label)
 	}

@@ -79,7 +79,7 @@ func ReadKeyForm(f *part.Inputs, s *account.KeySettings) error {
 		if text == "" {
 			continue
 		}
-		value, err := money.Parse(strings.TrimSpace(text))
+		value, err := money.ParseTyped(strings.TrimSpace(text))
 		if err != nil || value < 0 {
 			faults = append(faults, fault.At(fault.InvalidRequest, name,
 				"%s is an amount of US dollars, for example 5 or 0.25, or empty for no limit.", f.Field(name).Label))
