@@ -22,6 +22,7 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/usage"
+	"tollgate/internal/limit"
 	"tollgate/internal/media"
 )
 
@@ -44,6 +45,10 @@ type Options struct {
 	MaxBody        int64          // largest request body, bytes
 	BodyMemory     int64          // of all request bodies at a time, bytes; 0: 1 GiB
 
+	// CountRate is how many counts of tokens a minute an account may ask for on this
+	// node. Zero means no limit.
+	CountRate int
+
 	// WrongKeys keeps an address waiting that sends many of them, and is false where too
 	// many wait already (limit.Throttle.Wait); nil: nobody waits.
 	WrongKeys func(ctx context.Context, from netip.Addr) bool
@@ -63,6 +68,11 @@ func New(o Options) *Door {
 		o.Now = time.Now
 	}
 	d := &desk{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
+	if o.CountRate > 0 {
+		d.counts = limit.NewBuckets[string](limit.Bounds{
+			Rate: float64(o.CountRate) / 60, Top: float64(o.CountRate), Keys: countedAccounts, Now: o.Now,
+		})
+	}
 	with := o.Options
 	with.NotFound = notFound
 	routes := d.routes()

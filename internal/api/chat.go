@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"tollgate/internal/catalog"
@@ -117,7 +118,7 @@ func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
 			Request: x.ID, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
 			Endpoint: x.Endpoint(), Factor: x.principal.Prices.Of(model.ID), Received: x.Received,
 		},
-		Form: s.form, Snapshot: snapshot, Model: model, Body: request, Header: travelling(x.Request.Header, s.form), Span: x.Span,
+		Form: s.form, Snapshot: snapshot, Model: model, Body: request, Header: travelling(x.Request.Header, s.form, model), Span: x.Span,
 	}, nil
 }
 
@@ -130,18 +131,35 @@ func session(h http.Header) string {
 }
 
 // travelling returns the headers that go on to a line of the client's own form
-// (readings: Headers).
-func travelling(h http.Header, form wire.Form) http.Header {
+// (readings: Headers), without the flags that raise a limit of the model.
+func travelling(h http.Header, form wire.Form, model *catalog.Model) http.Header {
 	if form != wire.FormMessages {
 		return nil
 	}
 	out := http.Header{}
-	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta"} {
-		if values := h.Values(name); len(values) > 0 {
-			out[name] = values
-		}
+	if values := h.Values("Anthropic-Version"); len(values) > 0 {
+		out["Anthropic-Version"] = values
+	}
+	if flags := keptFlags(h.Values("Anthropic-Beta"), model); len(flags) > 0 {
+		out["Anthropic-Beta"] = flags
 	}
 	return out
+}
+
+// keptFlags returns the values of anthropic-beta without the flags that raise a
+// limit of the model. Values without such a flag stay as they came.
+func keptFlags(values []string, model *catalog.Model) (kept []string) {
+	for _, value := range values {
+		flags := strings.Split(value, ",")
+		allowed := slices.DeleteFunc(flags, func(flag string) bool { return !model.KeepsFlag(flag) })
+		switch {
+		case len(allowed) == len(flags):
+			kept = append(kept, value)
+		case len(allowed) > 0:
+			kept = append(kept, strings.Join(allowed, ","))
+		}
+	}
+	return kept
 }
 
 // choose finds the model that a request names, if it fits the endpoint, is open,

@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/ledger"
+	"tollgate/internal/limit"
 )
 
 // desk is the front desk: it finds out who calls, has a request judged, and
@@ -20,6 +21,7 @@ type desk struct {
 	Options
 	fetches *fetches
 	memory  *httpapi.Budget
+	counts  *limit.Buckets[string] // counts of tokens by account; nil if they have no limit
 }
 
 // exchange is one request of somebody with a key, and its answer.

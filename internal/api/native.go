@@ -34,14 +34,30 @@ type counted struct{ *messages.Request }
 // Check implements request.
 func (c counted) Check() error { return c.CheckCount() }
 
-// countTokens answers POST /native/v1/messages/count_tokens. It is free and
-// counts against no limit.
+// countedAccounts bounds the accounts whose counts of tokens are remembered.
+const countedAccounts = 10_000
+
+// checkCountRate refuses a count of tokens of an account that has asked for too
+// many: counts are free, but providers limit them.
+func (d *desk) checkCountRate(account string) error {
+	if d.counts == nil || d.counts.Take(account, 1) {
+		return nil
+	}
+	return fault.New(fault.RateLimitExceeded,
+		"The account has asked for more than %d counts of tokens within a minute. Wait a few seconds, or count fewer requests.", d.CountRate)
+}
+
+// countTokens answers POST /native/v1/messages/count_tokens. It is free and has
+// a limit of its own for each account.
 func (d *desk) countTokens(x *exchange) error {
 	call, err := d.judge(x, surface{wire.FormMessages, func(body []byte) (request, error) {
 		r, err := messages.Open(body)
 		return counted{r}, err
 	}})
 	if err != nil {
+		return err
+	}
+	if err := d.checkCountRate(call.Account); err != nil {
 		return err
 	}
 	call.Body = call.Body.(counted).Request

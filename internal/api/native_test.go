@@ -3,11 +3,15 @@ package api_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/api"
 	"tollgate/internal/catalog"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // withNative adds open models of the messages form to the desk's catalog.
@@ -53,4 +57,47 @@ func TestCalledModelsAreOnTheKeysList(t *testing.T) {
 	if got := ask("/native/v1/messages", "nobody-1"); got.status != 400 || !strings.Contains(string(got.body), "tools[0].model") {
 		t.Errorf("a model without a price: %d %s, want 400", got.status, got.body)
 	}
+}
+
+// TestCountsHaveALimit: an account gets so many counts of tokens a minute, whatever
+// its balance and with all of its keys together.
+func TestCountsHaveALimit(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var passed atomic.Int64
+		began := time.Now()
+		d := newDesk(t, db, func(o *api.Options) {
+			o.CountRate = 60
+			o.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+		})
+		withNative(t, d)
+		_, first := d.key(account.KeySettings{})
+		_, second := d.key(account.KeySettings{})
+		const body = `{"model":"writer-1","messages":[{"role":"user","content":"hi"}]}`
+		count := func(body string, keys ...string) (counted int, last answered) {
+			for i := range 100 {
+				last = d.send("POST", "/native/v1/messages/count_tokens", body, "x-api-key", keys[i%len(keys)])
+				if last.status == 200 {
+					counted++
+				}
+			}
+			return counted, last
+		}
+		if n, last := count(`{"model":"writer-1"}`, first); n != 0 || last.status != 400 {
+			t.Errorf("%d requests without messages were counted, the last is %d", n, last.status)
+		}
+		n, last := count(body, first, second)
+		if n != 60 || last.status != 429 || !strings.Contains(string(last.body),
+			`"rate_limit_error"`) || last.header.Get("Retry-After") != "" {
+			t.Errorf("%d of 100 were counted, the last is %d %s", n, last.status, last.body)
+		}
+		passed.Store(int64(10 * time.Second))
+		if n, _ := count(body, first); n != 10 {
+			t.Errorf("%d were counted after ten seconds of a flood, want 10", n)
+		}
+		if got := d.send("POST", "/native/v1/messages", strings.Replace(body, "{", `{"max_tokens":0,`, 1), "x-api-key",
+			first); got.status != 400 {
+			t.Errorf("the messages themselves are limited too: %d", got.status)
+		}
+	})
 }

@@ -203,6 +203,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		Usage:   usage.NewAccountReader(db), Since: since.NewTimes(db), Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor,
 		Jobs: jobs, Media: files, Guard: guard,
 		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory),
+		CountRate: s.CountTokensPerMinute,
 		WrongKeys: a.throttle("api_key", a.options.keysAllowed()).Wait,
 	})
 	a.metrics.Endpoints(public.Endpoints())

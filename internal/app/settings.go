@@ -33,6 +33,7 @@ type Settings struct {
 	ShutdownDelay            time.Duration // how long a stopping process goes on as before, but for /readyz
 	ShutdownGrace            time.Duration // longest a stopping process waits for running requests
 	RequestTimeout           time.Duration // longest a chat request may take over all lines
+	CountTokensPerMinute     int           // counts of tokens of an account; 0: no limit
 	OutageGrace              time.Duration // longest running answers wait for a database that is away
 	MaxAnswer                int64         // largest buffered answer of a provider, bytes
 	NodeLease                time.Duration // silence after which a node is dead
@@ -128,6 +129,8 @@ func plainSettings() []Setting {
 			read: func(s *Settings, t string) error { return readDuration(&s.ShutdownGrace, t) }},
 		{Key: "request_timeout", Default: "15m", Help: "longest a chat request may take over all lines",
 			read: func(s *Settings, t string) error { return readDuration(&s.RequestTimeout, t) }},
+		{Key: "count_tokens_per_minute", Default: "300", Help: "counts of tokens that an account may ask for; 0: no limit",
+			read: func(s *Settings, t string) error { return readCount(&s.CountTokensPerMinute, t, 0, 1_000_000) }},
 		{Key: "outage_grace", Default: "30s", Help: "how long running answers wait for a database that is away before they are cut",
 			read: func(s *Settings, t string) error { return readDuration(&s.OutageGrace, t) }},
 		{Key: "max_answer", Default: "64MiB", Help: "largest buffered (not streamed) answer of a provider",

@@ -19,7 +19,7 @@ const anything = "anything"
 var rooms = map[string][]string{
 	"cmd/tollgate": {"app"},
 	"internal/app": {anything},
-	"internal/api": {"account", "catalog", "chat", "egress", "fault", "httpapi", "job", "ledger", "media", "money", "wire"},
+	"internal/api": {"account", "catalog", "chat", "egress", "fault", "httpapi", "job", "ledger", "limit", "media", "money", "wire"},
 	"internal/admin": {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "money", "operator", "store",
 		"webhook"},
 	"internal/console": {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "media", "money", "node", "operator",

@@ -15,6 +15,7 @@ const (
 	Keyed               // whatever wants a key of an account
 	Models              // what names a model in its body: chat in every form, counts of tokens, submissions
 	Admissions          // what asks for money: chat in every form, submissions, and requeues
+	Limits              // what has a rate: all of Admissions, and counts of tokens
 	Chat                // chat in every form
 	Conversations       // the forms of chat that have messages
 	Completions         // chat completions
@@ -35,7 +36,8 @@ func Places() (all []Place) {
 // String says where that is, for a document.
 func (p Place) String() string {
 	return [...]string{
-		"everywhere", "`/v1` and `/native`", "chat, counts of tokens, images and videos", "chat, images and videos, operators' requeues", "chat",
+		"everywhere", "`/v1` and `/native`", "chat, counts of tokens, images and videos", "chat, images and videos, operators' requeues",
+		"chat, counts of tokens, images and videos, operators' requeues", "chat",
 		"chat with messages", "chat completions", "submissions of images", "submissions of images and videos", "jobs of images and videos",
 		"operator API",
 	}[p]
@@ -55,6 +57,8 @@ func (p Place) Operations() []string {
 		return []string{completions, responses, messages, "POST /native/v1/messages/count_tokens", images, edits, videos}
 	case Admissions:
 		return []string{completions, responses, messages, images, edits, videos, requeues}
+	case Limits:
+		return append(Models.Operations(), requeues)
 	case Chat:
 		return []string{completions, responses, messages}
 	case Conversations:

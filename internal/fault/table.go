@@ -77,9 +77,9 @@ var table = []TableRow{
 		"the model or the address is not among the key's",
 		"Use a model that the key allows (`param` is `model`), or call from an address that it allows. Its operator can change " +
 			"both lists."},
-	{RateLimitExceeded, 429, "rate_limit_error", "rate_limit_error", Admissions, RetryRoom,
-		"over the requests per minute; or the free requests of the day are used up; or every line of the model is busy and the " +
-			"request was not sent, with `Retry-After` and the top-level member `attempts`",
+	{RateLimitExceeded, 429, "rate_limit_error", "rate_limit_error", Limits, RetryRoom,
+		"over the requests per minute, or the account's counts of tokens a minute; or the free requests of the day are " +
+			"used up; or every line of the model is busy and the request was not sent, with `Retry-After` and the top-level member `attempts`",
 		"Send fewer requests at a time, or have the requests per minute of the key raised. Free requests of a model start again at " +
 			"00:00 UTC."},
 	{InvalidJSON, 400, "invalid_request_error", "invalid_request_error", Everywhere, RetryNever,

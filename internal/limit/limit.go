@@ -64,6 +64,24 @@ func (b *Buckets[K]) Add(key K, amount float64) float64 {
 	return level
 }
 
+// Take puts amount into a key's bucket if it fits below the top, and reports
+// whether it did. A key that asks too often gets its rate, and no less.
+func (b *Buckets[K]) Take(key K, amount float64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.bounds.Now()
+	was, known := b.buckets[key]
+	level := b.now(was, now) + amount
+	if level > b.bounds.Top {
+		return false
+	}
+	if !known && len(b.buckets) >= b.bounds.Keys {
+		b.drop(now)
+	}
+	b.buckets[key] = bucket{level, now}
+	return true
+}
+
 // Len returns how many keys are remembered.
 func (b *Buckets[K]) Len() int {
 	b.mu.Lock()
