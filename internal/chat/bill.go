@@ -104,15 +104,11 @@ func (x *exchange) spent(s *stream) upstream.TokenCounts {
 	return upstream.TokensOf(x.usage(u, known || !s.token, s.meter.Completion))
 }
 
-// structuralTokens is the largest completion that a vendor counts for an answer
-// without content: streams of the messages form begin with a count of a few.
-const structuralTokens = 16
-
-// billable returns the usage to charge. A refusal before any output is free:
-// vendors do not bill one (Anthropic) or count its prompt alone, and the client
-// got nothing. Tokens that were counted beside the refused answer stay charged.
+// billable returns the usage to charge. A refusal before any output, for which
+// the vendor counts no output tokens, is free: the vendor does not bill such an
+// answer (Anthropic). Tokens that were counted beside it stay charged.
 func billable(u wire.Usage, filtered, output bool) wire.Usage {
-	if !filtered || output || u.Completion > structuralTokens || len(u.ToolCalls) > 0 || len(u.Iterations) > 1 {
+	if !filtered || output || u.Completion > 0 || len(u.ToolCalls) > 0 || len(u.Iterations) > 1 {
 		return u
 	}
 	return wire.Usage{CostNano: u.CostNano, HasCost: u.HasCost}

@@ -62,7 +62,7 @@ func TestRefusalWithoutOutputIsFree(t *testing.T) {
 					cost   int64
 				}{
 					{"no output", 0, "", 0},
-					{"a few tokens of structure", 3, "", 0},
+					{"a little hidden output", 3, "", 1000e3 + 30e3},
 					{"hidden output", 200, "", 1000e3 + 2000e3},
 					{"some output", 5, "Well, first", 1000e3 + 50e3},
 				} {

@@ -126,6 +126,9 @@ func (m *meter) readEvent(data []byte, f *wire.Frame) {
 	case "message_delta":
 		m.readEnd(data[delta.From:delta.To], f)
 		f.Usage = m.usage.merge(usage, m.ended)
+		if m.filtered && !m.begun && string(rawjson.Field(usage, "output_tokens")) == "0" {
+			m.usage.output, m.usage.final = 0, true // the count with which a stream begins is none of a refusal's
+		}
 	case "message_stop":
 		f.Done, m.ended = true, true
 	default:
