@@ -69,6 +69,9 @@ func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []stri
 func TestLargeCreditsAreAskedFor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
 	id, _ := must(t, dir, "account", "create", "--name", "a")["id"].(string)
 	for _, amount := range []string{"1e3", "1E3", "5e-1", "0.1e1", "-1e3"} {
 		if got := tollgate(t, dir, "account", "credit", id, amount); got.code != 2 || !strings.Contains(got.errors, "decimal number") {
