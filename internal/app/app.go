@@ -192,7 +192,8 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	conductor := chat.New(chat.Options{
 		Ledger: books, Lines: lines, Log: a.log,
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, AnswerBudget: answerMemory(s, memory), ExposeLine: s.ExposeLine,
-		FirstToken: a.metrics.FirstToken,
+		RefuseUnknown: s.RefuseUnknownFields,
+		FirstToken:    a.metrics.FirstToken,
 	})
 	audits := operator.NewAudits(db, proof.Check(jobs.KeptFor()), a.log)
 	a.life.loop("audits", audits.Run)

@@ -46,6 +46,7 @@ type Settings struct {
 	CORSOrigins              []string // origins of the web pages whose scripts may call the API; "*": all
 	MetricsListen            string   // host:port that serves /metrics without a token; empty: none
 	ExposeLine               bool     // answers carry x-tollgate-line
+	RefuseUnknownFields      bool     // fields of requests that no line would get are refused
 	AlertURL                 string   // where line alerts are posted; empty: nowhere
 	OTLPEndpoint             string   // base address of the collector of traces; empty: what the environment says
 	OTLPHeaders              map[string]string
@@ -155,6 +156,8 @@ func plainSettings() []Setting {
 			read: func(s *Settings, t string) error { return readListen(&s.MetricsListen, t) }},
 		{Key: "expose_line", Default: "false", Help: "answers of chat endpoints carry x-tollgate-line", Switch: true,
 			read: func(s *Settings, t string) error { return readSwitch(&s.ExposeLine, t) }},
+		{Key: "unknown_fields", Default: "ignore", Help: "what becomes of fields of chat requests that no reference documents: ignore or refuse",
+			read: func(s *Settings, t string) error { return readUnknownFields(&s.RefuseUnknownFields, t) }},
 		{Key: "alert_url", Help: "gets a POST when a line leaves or returns to service", Secret: true,
 			read: func(s *Settings, t string) error { return readURL(&s.AlertURL, t) }},
 		{Key: "otlp_endpoint", Help: "base address of an OpenTelemetry collector that gets traces, by OTLP over HTTP",

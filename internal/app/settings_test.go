@@ -70,6 +70,7 @@ max_body: 10MB
 max_answer: 1048576
 no_demo: true
 expose_line: false
+unknown_fields: refuse
 alert_url: null
 otlp_endpoint: http://collector:4318/
 otlp_headers: "authorization=Bearer a=b, x-team=core"
@@ -98,6 +99,7 @@ log_format: json
 		{"max_answer", got.MaxAnswer, int64(1 << 20)},
 		{"no_demo", got.NoDemo, true},
 		{"expose_line", got.ExposeLine, false},
+		{"unknown_fields", got.RefuseUnknownFields, true},
 		{"alert_url", got.AlertURL, ""},
 		{"otlp_endpoint", got.OTLPEndpoint, "http://collector:4318"},
 		{"otlp_headers", got.OTLPHeaders, map[string]string{"authorization": "Bearer a=b", "x-team": "core"}},

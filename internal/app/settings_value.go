@@ -297,6 +297,19 @@ func readSwitch(to *bool, text string) error {
 	return nil
 }
 
+// readUnknownFields reads what becomes of fields that no reference documents.
+func readUnknownFields(refuse *bool, text string) error {
+	switch text {
+	case "ignore":
+		*refuse = false
+	case "refuse":
+		*refuse = true
+	default:
+		return errors.New("must be ignore or refuse")
+	}
+	return nil
+}
+
 // readLevel reads the lowest level that is logged.
 func readLevel(to *slog.Level, text string) error {
 	var name string

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"math"
+	"slices"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
@@ -210,6 +211,27 @@ func (m *Model) toolsFactor(c Choice, name string) money.Factor {
 		return money.One
 	}
 	return factor
+}
+
+// ChoiceOf returns what a request chose, and those of its routing fields whose
+// value has no price here, so that only lines may get them which pass them.
+func (m *Model) ChoiceOf(a *wire.Asked, factor money.Factor) (c Choice, routing []string) {
+	c = Choice{Options: a.Options, Tools: a.Tools, Factor: factor}
+	priced := func(o wire.Priced) bool {
+		_, ok := m.Price.Options[o.Param][o.Name]
+		return ok
+	}
+	if !slices.ContainsFunc(a.Optional, priced) {
+		return c, a.Routing
+	}
+	c.Options, routing = slices.Clone(c.Options), slices.Clone(a.Routing)
+	for _, o := range a.Optional {
+		if priced(o) {
+			c.Options = append(c.Options, o)
+			routing = slices.DeleteFunc(routing, func(name string) bool { return name == o.Param })
+		}
+	}
+	return c, routing
 }
 
 // base reports whether a value of an option changes no rate: another name for

@@ -196,7 +196,7 @@ type LineSpec struct {
 	// default of its host, empty: none.
 	Set            map[string]any
 	Omit           []string
-	Pass           []string       // routing fields (wire.RoutingFields) that it gets
+	Pass           []string       // fields that it gets although they may cost more or nobody knows them; PassAll: all
 	Costs          Costs          // what the provider takes
 	Options        map[string]any // for the adapter: values are string, bool, int64, float64, []any, map[string]any
 	ErrorSentences []string       // regular expressions in RE2 syntax

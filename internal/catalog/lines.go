@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/catalog/secret"
 	"tollgate/internal/catalog/tree"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/field"
 )
 
 // jsonNumber is a plain scalar that stands for a number.
@@ -172,19 +173,24 @@ func (r *reader) limitField(t *table) LimitField {
 	return choice(t, "limit_field", "", known...)
 }
 
-// passed reads the routing fields that a line gets. A field of a later version
-// is left out.
+// passed reads the fields that a line gets although they may cost more, or
+// although no reference documents them.
 func (r *reader) passed(t *table) []string {
 	var out []string
-	known := wire.RoutingFields()
 	for i, n := range t.list("pass", maxList) {
 		path := fmt.Sprintf("%s[%d]", t.at("pass"), i)
 		switch name, ok := r.scalar(path, n); {
 		case !ok:
-		case !slices.Contains(known, name) && r.lenient:
-			r.leaveOut(path, "is not known to this version and was left out")
-		case !slices.Contains(known, name):
-			r.fault(path, n, "must be one of the fields that lines do not get otherwise: %s", join(known))
+		case name != PassAll && !fieldName.MatchString(name):
+			r.fault(path, n, `is not the name of a field, and not "*" for all fields`)
+		case isOwned(name) && r.lenient:
+			r.leaveOut(path, "is not the line's to decide in this version and was left out")
+		case isOwned(name):
+			r.fault(path, n, "is a field that the gateway itself decides")
+		case isRefused(name) && r.lenient:
+			r.leaveOut(path, "is refused by this version and was left out")
+		case isRefused(name):
+			r.fault(path, n, "is a field that no line gets: what it refers to at the provider belongs to all users of the account")
 		case slices.Contains(out, name):
 			r.fault(path, n, "is given twice")
 		default:
@@ -192,6 +198,26 @@ func (r *reader) passed(t *table) []string {
 		}
 	}
 	return out
+}
+
+// isOwned reports whether the gateway itself reads or replaces a field of some
+// form.
+func isOwned(name string) bool {
+	return slices.ContainsFunc(field.Forms(), func(form string) bool {
+		known := field.Form(form).Find([]byte(name))
+		return known != nil && known.Documented && known.Class == field.Owned
+	})
+}
+
+// isRefused reports whether requests with a field are refused in every form.
+func isRefused(name string) bool {
+	for _, form := range field.Forms() {
+		known := field.Form(form).Find([]byte(name))
+		if known == nil || known.Class < field.Later {
+			return false
+		}
+	}
+	return true
 }
 
 // checkBaseURL reports a base address that no request could be built on.

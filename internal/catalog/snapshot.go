@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/catalog/vendor"
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/field"
 	"tollgate/internal/wire/translate"
 )
 
@@ -39,6 +40,7 @@ type Line struct {
 
 	origin    string // see Origin
 	host      vendor.Host
+	vendor    *field.Vendor  // of the host; nil if none is known
 	secret    func() secrets // a function, so that printing a line cannot show it
 	fixed     map[string]json.RawMessage
 	omits     []string
@@ -132,7 +134,27 @@ func (l *Line) Takes(form wire.Form, routing []string) bool {
 	if len(routing) == 0 {
 		return true
 	}
-	return l.Speaks(form) && !slices.ContainsFunc(routing, func(name string) bool { return !slices.Contains(l.Pass, name) })
+	return l.Speaks(form) && !slices.ContainsFunc(routing, func(name string) bool { return !l.passes(name) })
+}
+
+// PassAll in LineSpec.Pass stands for every field.
+const PassAll = "*"
+
+// passes reports whether the operator lets the line have a field.
+func (l *Line) passes(name string) bool {
+	return slices.Contains(l.Pass, name) || slices.Contains(l.Pass, PassAll)
+}
+
+// LeavesOut returns those of the fields that the line does not get: its vendor
+// does not document them, and the line does not pass them. extra are fields that
+// the form of the request does not document.
+func (l *Line) LeavesOut(extra []string) (out []string) {
+	for _, name := range extra {
+		if !l.vendor.Documents(name) && !l.passes(name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // IsErrorSentence reports whether the text of an answer is one of the line's
@@ -224,6 +246,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	}
 	l.origin = l.Provider + "\n" + l.BaseURL + "\n" + spec.oldestKey()
 	l.host = vendor.HostOf(l.BaseURL)
+	l.vendor = l.host.Vendor()
 	l.Forms = slices.DeleteFunc(slices.Clone(spec.Forms), func(f wire.Form) bool { return !slices.Contains(provider.Forms, f) })
 	if len(l.Forms) == 0 {
 		l.Forms = slices.Clone(provider.Forms)
@@ -350,6 +373,19 @@ func (s *Snapshot) CheckRouting(m *Model, form wire.Form, routing []string) erro
 	}
 	return fault.At(fault.InvalidRequest, at,
 		"Model %s is not offered with `%s`, which chooses what has no price here. Leave it out.", m.ID, at)
+}
+
+// NobodyTakes returns the first of the fields that every line of the model would
+// leave out, or "". extra are fields that the form of the request does not
+// document.
+func (s *Snapshot) NobodyTakes(m *Model, extra []string) string {
+	for _, name := range extra {
+		one := []string{name}
+		if !slices.ContainsFunc(s.serve[m.ID], func(l *Line) bool { return len(l.LeavesOut(one)) == 0 }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // AllLines returns all lines in the order of the document, the disabled ones

@@ -63,6 +63,8 @@ func (r *run) close() {
 func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	x.tried++
 	translation := x.translation(&on.Candidate)
+	x.ignored = namesOfFields(translation.LeaveOut)
+	on.Ignore(len(translation.LeaveOut), x.ignored)
 	translation.Images = x.images(ctx)
 	pair := translate.New(x.Body, on.Form, x.identity(&on.Candidate))
 	body, err := pair.Body(translation) // takes a while where it fetches, which is not the line's
@@ -115,7 +117,8 @@ func (x *exchange) translation(on *line.Candidate) wire.Translation {
 	}
 	return wire.Translation{
 		Edits: wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true,
-			SystemOnly: on.Line.Host().KnowsSystemOnly(on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking},
+			SystemOnly: on.Line.Host().KnowsSystemOnly(on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking,
+			LeaveOut: on.Line.LeavesOut(x.asked.Extra)},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.Host().ObeysBothLimits(),
 		NoEncrypted: on.Refuses(includeField), NoSummary: on.Refuses(summaryField),
 	}

@@ -59,6 +59,9 @@ type Options struct {
 	AnswerBudget int64
 	// ExposeLine names the line in the answer's header x-tollgate-line.
 	ExposeLine bool
+	// RefuseUnknown refuses requests with fields that every line of the model would
+	// leave out. Otherwise the fields are left out.
+	RefuseUnknown bool
 	// FirstToken is told how long after its request a stream of a model began; it
 	// must not wait. nil: nobody is told.
 	FirstToken func(model string, took time.Duration)
@@ -157,7 +160,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 		Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx, w: w, control: http.NewResponseController(w),
 	}
 	x.Span.Model(x.Model.ID)
-	x.choice = catalog.Choice{Options: x.asked.Options, Tools: x.asked.Tools, Factor: call.Factor}
+	x.choice, x.routing = x.Model.ChoiceOf(x.asked, call.Factor)
 	if err := x.checkOffered(); err != nil {
 		f := fault.Of(err)
 		x.logRefusal(f.Status(), f.Code)
@@ -181,7 +184,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 		fmt.Errorf("%w: no answer within the request timeout of %s: %w", errTimeOver, c.opts.RequestTimeout, context.DeadlineExceeded))
 	defer cancel()
 	x.attempts, err = c.opts.Lines.Try(ctx, line.RoutingRequest{
-		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
+		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.routing, Conversation: x.conversation(),
 		Tools: x.Body.HasTools(), Account: call.Account,
 	}, x.attempt)
 	switch {
@@ -196,7 +199,10 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 // checkOffered refuses what the client chose and no line may get: what has no
 // price.
 func (x *exchange) checkOffered() error {
-	if err := x.Snapshot.CheckRouting(x.Model, x.Form, x.asked.Routing); err != nil {
+	if err := x.Snapshot.CheckRouting(x.Model, x.Form, x.routing); err != nil {
+		return err
+	}
+	if err := x.checkKnown(); err != nil {
 		return err
 	}
 	if err := x.Model.CheckPriced(x.choice); err != nil {
@@ -205,6 +211,20 @@ func (x *exchange) checkOffered() error {
 	var err error
 	x.choice.Calls, err = x.Snapshot.CalledModels(x.Model, x.asked.ModelCalls)
 	return err
+}
+
+// checkKnown refuses fields that no line of the model would get, if the operator
+// wants them refused.
+func (x *exchange) checkKnown() error {
+	if !x.opts.RefuseUnknown || len(x.asked.Extra) == 0 {
+		return nil
+	}
+	name := x.Snapshot.NobodyTakes(x.Model, x.asked.Extra)
+	if name == "" {
+		return nil
+	}
+	shown := nameOfField(name)
+	return fault.At(fault.InvalidRequest, shown, "`%s` is not a field that this service knows for model %s. Leave it out.", shown, x.Model.ID)
 }
 
 // admission is what the ledger has to decide.

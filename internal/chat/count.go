@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"tollgate/internal/catalog"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
@@ -22,14 +21,17 @@ const countWait = 10 * time.Second
 // address are fetched as for the request itself.
 func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (int64, error) {
 	x := &exchange{Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx}
-	x.choice = catalog.Choice{Options: x.asked.Options, Tools: x.asked.Tools}
-	if err := call.Snapshot.CheckRouting(call.Model, call.Form, x.asked.Routing); err != nil {
+	x.choice, x.routing = call.Model.ChoiceOf(x.asked, call.Factor)
+	if err := call.Snapshot.CheckRouting(call.Model, call.Form, x.routing); err != nil {
+		return 0, err
+	}
+	if err := x.checkKnown(); err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
 	n, known, err := c.opts.Lines.Count(ctx, line.RoutingRequest{
-		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.asked.Routing, Conversation: x.conversation(),
+		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.routing, Conversation: x.conversation(),
 		Tools: x.Body.HasTools(), Account: call.Account,
 	}, func(on *line.Candidate) (chatcall.Call, error) {
 		ask := chatcall.Call{Form: on.Form, Model: on.ProviderModel}

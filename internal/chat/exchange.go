@@ -26,6 +26,8 @@ type exchange struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	choice  catalog.Choice
+	routing []string // fields that only lines may get which pass them
+	ignored string   // fields that the last attempt left out
 
 	admitted ledger.Admission
 	hold     hold
@@ -185,8 +187,12 @@ func (x *exchange) fail(err error) error {
 	return f
 }
 
-// expose names the line that was asked last, for the operator.
+// expose names the fields that the answer does not heed and, for the operator, the
+// line that was asked last.
 func (x *exchange) expose() {
+	if x.ignored != "" {
+		x.w.Header().Set("x-tollgate-ignored", x.ignored)
+	}
 	if last := x.lastLine(); last != "" && x.opts.ExposeLine {
 		x.w.Header().Set("x-tollgate-line", last)
 	}

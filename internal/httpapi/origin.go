@@ -11,7 +11,7 @@ import (
 type Origins []string
 
 // shownHeaders are those of an answer that a page may read.
-const shownHeaders = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, Idempotent-Replayed, X-Tollgate-Line"
+const shownHeaders = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, Idempotent-Replayed, X-Tollgate-Line, X-Tollgate-Ignored"
 
 // admit puts on an answer what a browser asks for before it lets a page read it.
 // It tells whether the request only asked for leave, and is answered.

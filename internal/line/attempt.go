@@ -27,10 +27,11 @@ type Attempt struct {
 	ended   atomic.Bool
 	decided atomic.Bool // its place on a half-open line is given back
 
-	body   io.ReadCloser // nil while there is no answer
-	number uint64        // of its sample in the stats
-	good   bool          // the sample is that of an answer
-	broken atomic.Bool
+	body    io.ReadCloser // nil while there is no answer
+	ignored string        // fields of the request that the line did not get
+	number  uint64        // of its sample in the stats
+	good    bool          // the sample is that of an answer
+	broken  atomic.Bool
 }
 
 // Chat makes the attempt's call, one. It implements chatcall.Adapter.
@@ -42,6 +43,14 @@ func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Respo
 	a.body = answer.Body
 	answer.Body = (*attemptBody)(a)
 	return answer, nil
+}
+
+// Ignore notes fields of the request that the line did not get: how many, and
+// their names as they stand in the request log.
+func (a *Attempt) Ignore(fields int, names string) {
+	if a.ignored = names; fields > 0 {
+		a.entry.stats.metrics.all.ignored.WithLabelValues(a.Line.ID).Add(float64(fields))
+	}
 }
 
 // attemptBody is the body of an attempt's answer.
@@ -178,6 +187,9 @@ type AttemptRecord struct {
 	Status int `json:"status,omitempty"`
 	// Code is the service's code for a failure; empty on success.
 	Code string `json:"code,omitempty"`
+	// Ignored are fields of the request that the line did not get, since no reference
+	// documents them: a bounded number of names, separated by commas.
+	Ignored string `json:"ignored,omitempty"`
 	// Cause is for the operator, at most a few hundred bytes.
 	Cause string `json:"cause,omitempty"`
 	// Tokens are what the attempt used at the provider and the request's own

@@ -34,6 +34,7 @@ type metrics struct {
 	cost      *prometheus.CounterVec
 
 	implausible *prometheus.CounterVec
+	ignored     *prometheus.CounterVec
 }
 
 // newMetrics makes the metrics and registers them; registry may be nil.
@@ -65,6 +66,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Name: "tollgate_line_probes_total",
 		Help: "Probes of lines that were out of service, by outcome: ok or the code of the failure.",
 	}, []string{"line", "outcome"})
+	m.ignored = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tollgate_line_ignored_fields_total",
+		Help: "Fields of requests that a line did not get, since no reference documents them.",
+	}, []string{"line"})
 	m.left = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tollgate_line_left_total",
 		Help: "How often a line, a model on it (model_out), or one in one form (form_out), left service, by state.",
@@ -86,7 +91,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	}, []string{"line"})
 	if registry != nil {
 		registry.MustRegister(m.implausible)
-		registry.MustRegister(m.attempts, m.broken, m.inFlight, m.firstByte, m.busy, m.probes, m.left, m.in, m.charged, m.over, m.cost)
+		registry.MustRegister(m.attempts, m.broken, m.inFlight, m.firstByte, m.busy, m.probes, m.left, m.in, m.charged, m.over, m.cost,
+			m.ignored)
 	}
 	return m
 }
@@ -99,6 +105,7 @@ func (m *metrics) of(ln *catalog.Line) lineMetrics {
 	m.in.WithLabelValues(line).Set(1)
 	m.busy.WithLabelValues(line)
 	m.implausible.WithLabelValues(line)
+	m.ignored.WithLabelValues(line)
 	for _, outcome := range []fault.Code{fault.UpstreamError, fault.UpstreamUnavailable} {
 		m.attempts.WithLabelValues(line, string(outcome))
 		m.broken.WithLabelValues(line, string(outcome))
@@ -157,6 +164,7 @@ func (m *metrics) forget(line string) {
 	m.over.DeletePartialMatch(labels)
 	m.cost.DeletePartialMatch(labels)
 	m.implausible.DeletePartialMatch(labels)
+	m.ignored.DeletePartialMatch(labels)
 }
 
 // probed counts a probe.

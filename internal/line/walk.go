@@ -213,7 +213,7 @@ func (w *walk) try(ctx context.Context, a *Attempt, attempt func(ctx context.Con
 		a.End()
 	}
 	end := w.lines.now()
-	rec := AttemptRecord{Line: a.Line.ID, DurationMS: end.Sub(a.begun).Milliseconds()}
+	rec := AttemptRecord{Line: a.Line.ID, Ignored: a.ignored, DurationMS: end.Sub(a.begun).Milliseconds()}
 	if err == nil {
 		rec.Status, rec.FirstByteMS = 200, rec.DurationMS
 		a.succeeded(end)

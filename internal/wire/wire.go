@@ -76,13 +76,19 @@ type Asked struct {
 	ServiceTier string
 	// Options are the values that change the price, the tier among them.
 	Options []Priced
+	// Optional are values that change the price only where the catalog has a
+	// price for them: of efforts, and of the fields in Routing.
+	Optional []Priced
 	// Tools are the hosted tools asked for.
 	Tools []Priced
 	// ModelCalls are the calls of models that the provider may make beside the
 	// answer.
 	ModelCalls []ModelCall
-	// Routing are the fields of RoutingFields that the request has.
+	// Routing are the fields that only lines get which pass them (field.Costs).
 	Routing []string
+	// Extra are the fields that the form does not document. A line gets those that
+	// its vendor documents or that it passes.
+	Extra []string
 	// Conversation is the same for all requests of one conversation, and hardly
 	// ever for those of two: what its requests begin with, or the
 	// prompt_cache_key.
@@ -118,6 +124,8 @@ type Edits struct {
 	// NoThinking keeps the model of a line of chat completions from thinking,
 	// which is done where a tool is forced that it would refuse otherwise.
 	NoThinking Member
+	// LeaveOut are fields of the client's that the line does not get.
+	LeaveOut []string
 	// AskUsage makes a stream carry its usage, also when the client did not ask
 	// for it.
 	AskUsage bool

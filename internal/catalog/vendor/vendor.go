@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/field"
 )
 
 // Host is the host of a line's base address. The zero value is one that nobody knows.
@@ -56,6 +57,12 @@ func (h Host) NoThinking() wire.Member {
 		return wire.Member{Name: "enable_thinking", Value: "false"}
 	}
 	return wire.Member{}
+}
+
+// Vendor returns what the vendor of the host documents beyond the forms; nil if
+// no known vendor has the host.
+func (h Host) Vendor() *field.Vendor {
+	return field.VendorOf(func(domain string) bool { return h.within(domain) })
 }
 
 // within tells whether the host is in one of the domains.

@@ -136,9 +136,14 @@ func attemptsTable(raw json.RawMessage) part.DataTable {
 }
 
 // attemptCause says why an attempt failed, or why and by which failure a line was not
-// asked.
+// asked. It names the fields that the line did not get.
 func attemptCause(a line.AttemptRecord) string {
-	if a.Skipped == "" || a.Cause == "" {
+	switch {
+	case a.Ignored != "" && a.Cause != "":
+		return a.Cause + "; fields left out: " + a.Ignored
+	case a.Ignored != "":
+		return "fields left out: " + a.Ignored
+	case a.Skipped == "" || a.Cause == "":
 		return a.Cause + show.StateWords(a.Skipped)
 	}
 	return show.StateWords(a.Skipped) + ": " + a.Cause

@@ -52,7 +52,7 @@ func faithfulMessagesScene(t testing.TB) scene.Story {
 	return scene.Story{
 		Name:   "messages",
 		Models: []map[string]any{scene.FormModel("odd", nil, scene.Messages)},
-		Lines:  []map[string]any{scene.FormLine("odd", "messages", p.URL(), nil, "odd")},
+		Lines:  []map[string]any{scene.FormLine("odd", "messages", p.URL(), map[string]any{"pass": []string{"nobody_knows"}}, "odd")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			s := scene.Messages.Speaker(t, f)
 			sent := withModel(strings.Replace(oddMessages, "%s", "false", 1), "odd")
@@ -123,7 +123,7 @@ func faithfulResponsesScene(t testing.TB) scene.Story {
 	return scene.Story{
 		Name:   "responses",
 		Models: []map[string]any{scene.FormModel("odder", nil, scene.Responses)},
-		Lines:  []map[string]any{scene.FormLine("odder", "responses", p.URL(), nil, "odder")},
+		Lines:  []map[string]any{scene.FormLine("odder", "responses", p.URL(), map[string]any{"pass": []string{"*"}}, "odder")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			s := scene.Responses.Speaker(t, f)
 			h := s.Post(scene.Responses.Path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x",
@@ -184,7 +184,7 @@ func eventByEventScene(t testing.TB) scene.Story {
 	return scene.Story{
 		Name:   "event by event",
 		Models: []map[string]any{scene.FormModel("flow", nil, scene.Messages)},
-		Lines:  []map[string]any{scene.FormLine("flow", "messages", p.URL(), nil, "flow")},
+		Lines:  []map[string]any{scene.FormLine("flow", "messages", p.URL(), map[string]any{"pass": []string{"*"}}, "flow")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			s := scene.Messages.Speaker(t, f)
 			body := withModel(strings.Replace(oddMessages, "%s", "true", 1), "flow")

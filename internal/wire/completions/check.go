@@ -6,26 +6,20 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/field"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
 
-// fields are the top-level fields that the gateway reads, edits or refuses in
-// the form, on lines of it or of another.
-var fields = form.SharedFields(append(form.StoredFields(),
-	"model", "messages", "stream", "stream_options", "n", "store", "prompt", "background", "modalities", "audio",
-	"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "max_tool_calls",
-	"prompt_cache_key", "safety_identifier", "user", "response_format", "image_config", "reasoning_effort",
-	"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "seed", "stop",
-	"verbosity", "moderation", "prompt_cache_options", "prompt_cache_retention",
-)...)
+// fields are the top-level fields that are known of the form.
+var fields = field.Form("chat")
 
 // Check applies every rule about the fields of a chat-completions request and
 // fills r's fields. Its error is a *fault.Error with the path of the field at
 // fault. What only a price can decide (Options, Tools) is reported, not
 // refused. Fields that no rule names are the provider's to judge.
 func (r *Request) Check() error {
-	if err := r.CheckCase(fields); err != nil {
+	if err := r.CheckNames(fields); err != nil {
 		return err
 	}
 	r.Bound = wire.PromptBound{TextBytes: r.Size()}
@@ -201,11 +195,11 @@ func (r *Request) checkPart(part []byte, message, index int, list string) error 
 // checkStored refuses what refers to things stored at the provider: all users
 // share the account there, so such a thing may be another's.
 func (r *Request) checkStored() error {
-	if err := r.CheckStoredFields(); err != nil {
+	if err := r.CheckStored(); err != nil {
 		return err
 	}
 	if rawjson.Field(r.Doc.Raw("prompt"), "id") != nil {
 		return form.Stored("prompt.id")
 	}
-	return r.CheckBackground()
+	return nil
 }

@@ -16,6 +16,7 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	d := r.Doc
 	edits := rawjson.Edits{Doc: d}
 	edits.SetText("model", e.Model)
+	edits.Drop(e.LeaveOut...)
 	r.Unsealed(&edits, "reasoning_details", false)
 	r.SetLimit(&edits, r.limitField(e), cmp.Or(r.Limit, e.Limit))
 	if keep, ok := rawjson.Boolean(d.Raw("store")); keep || !ok {

@@ -10,7 +10,7 @@ import (
 // TestFieldsInOtherCaseAreRefused: every field that is read or owned.
 func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 	t.Parallel()
-	wiretest.RefusesOtherCase(t, fields, func(member string) error {
+	wiretest.RefusesOtherCase(t, fields.Names(), func(member string) error {
 		r, err := Open([]byte(strings.Replace(`{"messages":[{"role":"user","content":"x"}]}`, "{", "{"+member+",", 1)))
 		if err == nil {
 			err = r.Check()
@@ -23,6 +23,6 @@ func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 // share and by the translators of the form, stands in the list.
 func TestFieldListIsWhole(t *testing.T) {
 	t.Parallel()
-	wiretest.ReadsOnly(t, 40, fields, "*.go", "../internal/form/*.go", "../translate/internal/chatgemini/*.go",
+	wiretest.ReadsOnly(t, 40, fields.Names(), "*.go", "../internal/form/*.go", "../translate/internal/chatgemini/*.go",
 		"../translate/internal/chatmessages/messages*.go", "../translate/internal/chatresponses/*.go")
 }

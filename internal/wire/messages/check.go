@@ -6,17 +6,13 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/field"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
 
-// fields are the top-level fields that the gateway reads, edits or
-// refuses in the form, on lines of it or of another.
-var fields = form.SharedFields(
-	"model", "system", "messages", "stream", "container", "thread", "file_id", "file_ids", "modalities", "audio",
-	"billing_policy", "tools", "tool_choice", "mcp_servers", "context_management", "compaction",
-	"metadata", "stop_sequences", "temperature", "top_p", "top_k", "thinking", "output_config", "output_format",
-)
+// fields are the top-level fields that are known of the form.
+var fields = field.Form("messages")
 
 // Check applies the rules about the fields of a messages request and fills r's
 // fields. Its error is a *fault.Error with the path of the field at fault.
@@ -44,14 +40,15 @@ func (r *Request) CheckCount() error {
 
 // check applies the rules that all requests of the form have in common.
 func (r *Request) check() error {
-	if err := r.CheckCase(fields); err != nil {
+	if err := r.CheckNames(fields); err != nil {
 		return err
 	}
 	r.N = 1
 	r.Bound = wire.PromptBound{TextBytes: r.Size()}
 	r.Key = wire.ConversationKey{}
 	for _, check := range []func() error{
-		r.CheckReferences, r.checkSystem, r.checkMessages, r.CheckStream, r.checkStored, r.CheckAudio, r.checkOptions, r.checkTools,
+		r.CheckReferences, r.checkSystem, r.checkMessages, r.CheckStream, r.CheckStored, r.CheckAudio, r.checkOptions,
+		r.checkTools,
 		r.checkModelCalls, r.ReadRouting,
 	} {
 		if err := check(); err != nil {
@@ -126,17 +123,6 @@ func (r *Request) addOpening(content []byte) {
 	}
 }
 
-// checkStored refuses what refers to things stored at the provider: all users
-// share the account there, so such a thing may be another's.
-func (r *Request) checkStored() error {
-	for _, name := range []string{"container", "thread", "file_id", "file_ids"} {
-		if r.Doc.Raw(name) != nil {
-			return form.Stored(name)
-		}
-	}
-	return nil
-}
-
 // checkOptions reports the values that change what the provider charges.
 // `standard_only` and `standard` ask for what is charged anyway.
 func (r *Request) checkOptions() error {
@@ -160,10 +146,7 @@ func (r *Request) checkOptions() error {
 		}
 		r.Options = append(r.Options, wire.Priced{Param: name, Name: value})
 	}
-	// A policy of billing is no client's to choose.
-	if raw := r.Doc.Raw("billing_policy"); raw != nil {
-		r.Options = append(r.Options, wire.Priced{Param: "billing_policy", Name: form.Shortened(raw)})
-	}
+	r.ReadOptions()
 	return nil
 }
 

@@ -11,14 +11,14 @@ import (
 // requests and by counts.
 func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 	t.Parallel()
-	wiretest.RefusesOtherCase(t, fields, func(member string) error {
+	wiretest.RefusesOtherCase(t, fields.Names(), func(member string) error {
 		r, err := Open([]byte(strings.Replace(`{"max_tokens":5,"messages":[{"role":"user","content":"x"}]}`, "{", "{"+member+",", 1)))
 		if err == nil {
 			err = r.Check()
 		}
 		return err
 	})
-	wiretest.RefusesOtherCase(t, fields, func(member string) error {
+	wiretest.RefusesOtherCase(t, fields.Names(), func(member string) error {
 		r, err := Open([]byte(strings.Replace(`{"messages":[{"role":"user","content":"x"}]}`, "{", "{"+member+",", 1)))
 		if err == nil {
 			err = r.CheckCount()
@@ -31,5 +31,6 @@ func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 // translators of the form, stands in the list.
 func TestFieldListIsWhole(t *testing.T) {
 	t.Parallel()
-	wiretest.ReadsOnly(t, 20, fields, "*.go", "../translate/internal/chatmessages/chat*.go", "../translate/internal/messagesresponses/*.go")
+	wiretest.ReadsOnly(t, 20, fields.Names(), "*.go",
+		"../translate/internal/chatmessages/chat*.go", "../translate/internal/messagesresponses/*.go")
 }

@@ -208,7 +208,7 @@ func TestMessagesAsked(t *testing.T) {
 		"standard": {body: native(`"service_tier":"standard_only","speed":"standard"`), bound: plain},
 		"options": {body: native(`"service_tier":"priority","speed":"fast","inference_geo":"us"`), bound: plain, tier: "priority",
 			options: []wire.Priced{{Param: "service_tier", Name: "priority"}, {Param: "speed", Name: "fast"}, {Param: "inference_geo", Name: "us"}}},
-		"billing": {body: native(`"billing_policy":"x"`), bound: plain, options: []wire.Priced{{Param: "billing_policy", Name: `"x"`}}},
+		"billing": {body: native(`"billing_policy":"x"`), bound: plain, options: []wire.Priced{{Param: "billing_policy", Name: "x"}}},
 		"a vendor's search": {body: native(`"enable_search":true`), bound: open,
 			tools: []wire.Priced{{Param: "enable_search", Name: "web_search"}}},
 	} {

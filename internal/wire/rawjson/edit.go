@@ -19,8 +19,8 @@ type Edits struct {
 	dropped []string // members that the body has
 }
 
-// Drop leaves a member out that the body has.
-func (m *Edits) Drop(name string) { m.dropped = append(m.dropped, name) }
+// Drop leaves out members that the body has.
+func (m *Edits) Drop(names ...string) { m.dropped = append(m.dropped, names...) }
 
 // Set gives a member a value, where it stands or else behind the others.
 func (m *Edits) Set(name string, value []byte) {

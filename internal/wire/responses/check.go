@@ -6,6 +6,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/field"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
@@ -13,21 +14,15 @@ import (
 // outputLimit is the form's field for the limit on output tokens.
 const outputLimit = "max_output_tokens"
 
-// fields are the top-level fields that the gateway reads, edits or
-// refuses in the form, on lines of it or of another.
-var fields = form.SharedFields(append(form.StoredFields(),
-	"model", "input", "instructions", "stream", "store", "prompt", "background", "modalities", "audio",
-	"tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "prompt_cache_key", "prompt_cache_options", "safety_identifier", "user",
-	"text", "reasoning", "include", "truncation", "context_management", "metadata", "moderation",
-	"temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs",
-)...)
+// fields are the top-level fields that are known of the form.
+var fields = field.Form("responses")
 
 // Check applies every rule about the fields of a responses request and fills
 // r's fields. Its error is a *fault.Error with the path of the field at fault.
 // What only a price can decide (Options, Tools) is reported, not refused.
 // Fields, items and parts that nobody knows are the provider's to judge.
 func (r *Request) Check() error {
-	if err := r.CheckCase(fields); err != nil {
+	if err := r.CheckNames(fields); err != nil {
 		return err
 	}
 	r.N = 1
@@ -56,7 +51,7 @@ func (r *Request) Check() error {
 // makes the provider store: all users share the account there, so such a thing
 // may be another's.
 func (r *Request) checkStored() error {
-	if err := r.CheckStoredFields(); err != nil {
+	if err := r.CheckStored(); err != nil {
 		return err
 	}
 	switch prompt := r.Doc.Raw("prompt"); {
@@ -65,7 +60,7 @@ func (r *Request) checkStored() error {
 	case rawjson.Field(prompt, "id") != nil:
 		return form.Stored("prompt.id")
 	}
-	return r.CheckBackground()
+	return nil
 }
 
 // checkAudio refuses audio output, which has no price.

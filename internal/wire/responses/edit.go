@@ -25,6 +25,7 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces { return r.bodyFor(wire.Tran
 func (r *Request) bodyFor(t wire.Translation) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", t.Model)
+	edits.Drop(t.LeaveOut...)
 	r.SetLimit(&edits, outputLimit, cmp.Or(r.Limit, t.Limit))
 	if string(r.Doc.Raw("store")) != "false" {
 		edits.Set("store", []byte("false"))

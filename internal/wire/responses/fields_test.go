@@ -10,7 +10,7 @@ import (
 // TestFieldsInOtherCaseAreRefused: every field that is read or owned.
 func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 	t.Parallel()
-	wiretest.RefusesOtherCase(t, fields, func(member string) error {
+	wiretest.RefusesOtherCase(t, fields.Names(), func(member string) error {
 		r, err := Open([]byte(strings.Replace(`{"input":"x"}`, "{", "{"+member+",", 1)))
 		if err == nil {
 			err = r.Check()
@@ -23,5 +23,5 @@ func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 // translators of the form, stands in the list.
 func TestFieldListIsWhole(t *testing.T) {
 	t.Parallel()
-	wiretest.ReadsOnly(t, 20, fields, "*.go", "../translate/internal/responseschat/*.go")
+	wiretest.ReadsOnly(t, 20, fields.Names(), "*.go", "../translate/internal/responseschat/*.go")
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/jobrequest"
@@ -160,7 +159,11 @@ func TestAudioOutputIsRefused(t *testing.T) {
 // TestRoutingFieldsAreNoted in every form, null not.
 func TestRoutingFieldsAreNoted(t *testing.T) {
 	t.Parallel()
-	for _, name := range wire.RoutingFields() {
+	for _, name := range []string{
+		"provider", "route", "transforms", "models", "preset", "fallbacks", "stop_server_tools_when", "safety_model", "compliance",
+		"search_options", "lora", "lora_path", "best_of", "use_beam_search", "priority", "compound_custom", "extra_body",
+		"candidate_count", "num_return_sequences", "kv_transfer_params", "bootstrap_host", "lora_request", "chat_template",
+	} {
 		chat, err := completions.Open([]byte(wiretest.Asking(`"` + name + `":{"a":1}`)))
 		if err != nil || chat.Check() != nil || !slices.Equal(chat.Routing, []string{name}) {
 			t.Errorf("chat, %s: %v, %v", name, chat.Routing, err)

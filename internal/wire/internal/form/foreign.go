@@ -165,6 +165,3 @@ func Shortened(raw []byte) string {
 	const most = 64
 	return strings.ToValidUTF8(string(raw[:min(len(raw), most)]), "")
 }
-
-// storedFields refer to things stored at the provider.
-var storedFields = []string{"previous_response_id", "conversation", "container", "vector_store_ids", "file_id", "file_ids"}

@@ -24,19 +24,8 @@ func (r *Request) LimitCalls() {
 	}
 }
 
-// CheckVendorTools reports hosted tools that are asked for by a field of their
-// own, most of them at compatible vendors.
-func (r *Request) CheckVendorTools() {
-	if options := r.Doc.Raw("web_search_options"); options != nil {
-		r.Host(wire.Priced{Param: "web_search_options", Name: "web_search",
-			Options: ToolOptions(options, "web_search_options")})
-	}
-	if raw := r.Doc.Raw("enable_search"); raw != nil && string(raw) != "false" {
-		r.Host(wire.Priced{Param: "enable_search", Name: "web_search"})
-	}
-	if raw := r.Doc.Raw("search_parameters"); raw != nil && rawjson.Unquote(rawjson.Field(raw, "mode")) != "off" {
-		r.Host(wire.Priced{Param: "search_parameters", Name: "web_search", Options: ToolOptions(raw, "search_parameters")})
-	}
+// readPlugins reports the plugins of OpenRouter that are hosted tools.
+func (r *Request) readPlugins() {
 	for i, plugin := range rawjson.Elements(r.Doc.Raw("plugins")) {
 		name := rawjson.Unquote(rawjson.Field(plugin, "id"))
 		if name == "" || name == "web" {
@@ -214,6 +203,3 @@ func (u *UsageReport) readCalls(raw []byte) {
 	add("web_search", rawjson.Field(raw, "num_search_queries"))
 	add("web_search", rawjson.Field(rawjson.Field(rawjson.Field(raw, "plugins"), "search"), "count"))
 }
-
-// vendorTools are fields of their own by which hosted tools are asked for.
-var vendorTools = []string{"web_search_options", "enable_search", "search_parameters", "plugins"}

@@ -3,18 +3,16 @@ package form
 import (
 	"slices"
 	"strings"
-
-	"tollgate/internal/fault"
 )
 
-// CheckName is Request.CheckCase for one key, among fields that may have capitals.
+// CheckName refuses a key that is one of fields only without regard to case.
 func CheckName(name string, fields []string) error {
 	if slices.Contains(fields, name) {
 		return nil
 	}
 	for _, field := range fields {
 		if strings.EqualFold(field, name) {
-			return fault.At(fault.InvalidRequest, name, "`%s` is the field `%s` in another case. Write it like this, or leave it out.", name, field)
+			return otherCase(name, field)
 		}
 	}
 	return nil

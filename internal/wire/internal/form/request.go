@@ -23,6 +23,8 @@ type Request struct {
 
 	Doc *rawjson.RequestBody
 	Key wire.ConversationKey // of the conversation
+
+	marked []marked // fields that the checks after CheckNames look at
 }
 
 // Open passes a body through the gate. It keeps body.

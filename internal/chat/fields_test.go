@@ -1,0 +1,231 @@
+package chat
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/field"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/responses"
+)
+
+// fieldsDocument lists every known field and what becomes of it. TestEveryField
+// writes it with -update.
+const fieldsDocument = "../../docs/fields.md"
+
+// shapes are values of every shape that a field may have, as JSON.
+var shapes = []string{`true`, `"on"`, `7`, `{"on":true}`, `[{"on":true}]`}
+
+// What becomes of a field on a model without prices of options and tools.
+const (
+	forwarded = "forwarded"
+	owned     = "read by the gateway"
+	refused   = "refused"
+)
+
+// TestEveryField sends every field of every data file, as it is and in wrong
+// case, to a model without prices of options. Whatever can cost more has to be
+// refused, everything else forwarded.
+func TestEveryField(t *testing.T) {
+	t.Parallel()
+	x := exchange{Conductor: New(Options{}), AcceptedRequest: call(t, snapshot(t), ask)}
+	bare := *x.Model
+	bare.Price.Options, bare.Price.Tools = nil, nil
+	x.Model = &bare
+	got := map[string]string{} // by form and field
+	for _, form := range field.Forms() {
+		table := field.Form(form)
+		for _, name := range table.Names() {
+			rule := table.Find([]byte(name))
+			got[form+" "+name] = fateOf(t, x, form, rule)
+			for _, inner := range rule.Inner {
+				got[form+" "+inner.Name] = fateOf(t, x, form, inner)
+			}
+			for _, spelling := range otherCases(name) {
+				if f := fault.Of(offer(x, form, spelling, `true`)); f.Code != fault.InvalidRequest || f.Param != spelling {
+					t.Errorf("%s: %s in the place of %s: %v", form, spelling, name, f)
+				}
+			}
+		}
+		if err := offer(x, form, "frobnicate", `true`); err != nil {
+			t.Errorf("%s: a field that nobody knows: %v", form, err)
+		}
+	}
+	document := describeFields(got)
+	if *update {
+		if err := os.WriteFile(fieldsDocument, document, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now, err := os.ReadFile(fieldsDocument); err != nil || !bytes.Equal(now, document) {
+		t.Errorf("docs/fields.md is not what the tables say: run the test with -update (%v)", err)
+	}
+}
+
+// otherCases returns spellings of a name in other cases.
+func otherCases(name string) []string {
+	all := []string{strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:], strings.ToLower(name), strings.Replace(name, "s", "ſ", 1)}
+	return slices.DeleteFunc(all, func(spelling string) bool { return spelling == name })
+}
+
+// fateOf returns what becomes of a field, and fails the test if that is not what
+// its class asks for.
+func fateOf(t *testing.T, x exchange, form string, rule *field.FieldRule) string {
+	t.Helper()
+	accepted := 0
+	for _, value := range shapes {
+		if err := offer(x, form, rule.Name, value); err == nil {
+			accepted++
+		} else if f := fault.Of(err); f.Status() != 400 {
+			t.Errorf("%s: %s: %s: %v", form, rule.Name, value, err)
+		}
+	}
+	outer, _, nested := strings.Cut(rule.Name, ".")
+	if table := field.Form(form); nested && table.Find([]byte(outer)).Class == field.Tool {
+		return refused // with the tool
+	}
+	for _, free := range rule.Frees {
+		value := free
+		if free != "true" && free != "false" {
+			value = `"` + free + `"`
+		}
+		if err := offer(x, form, rule.Name, value); err != nil {
+			t.Errorf("%s: %s: %s asks for nothing more: %v", form, rule.Name, value, err)
+		}
+	}
+	switch rule.Class {
+	case field.Owned:
+		return owned
+	case field.Free, field.Effort:
+		if accepted == 0 || rule.Class == field.Free && accepted != len(shapes) {
+			t.Errorf("%s: %s is free, and %d of %d values are accepted", form, rule.Name, accepted, len(shapes))
+		}
+		return forwarded
+	}
+	if accepted > 0 {
+		t.Errorf("%s: %s can cost more, and %d of %d values are accepted", form, rule.Name, accepted, len(shapes))
+	}
+	return refused
+}
+
+// offer returns the error of a request with a field before its admission.
+func offer(x exchange, form, name, value string) error {
+	member := fmt.Sprintf(`"%s":%s`, name, value)
+	if outer, inner, nested := strings.Cut(name, "."); nested {
+		member = fmt.Sprintf(`"%s":{"%s":%s}`, outer, inner, value)
+	}
+	rest := map[string]string{
+		"chat":      `"model":"swift-1","messages":[{"role":"user","content":"x"}]`,
+		"responses": `"model":"swift-1","input":"x"`,
+		"messages":  `"model":"swift-1","max_tokens":5,"messages":[{"role":"user","content":"x"}]`,
+	}[form]
+	body := []byte("{" + rest + "," + member + "}")
+	if strings.Contains(rest, `"`+name+`":`) {
+		return nil // required fields are not tried
+	}
+	var request wire.Request
+	var err error
+	check := func(open error, check func() error) error {
+		if open != nil {
+			return open
+		}
+		return check()
+	}
+	switch form {
+	case "chat":
+		r, open := completions.Open(body)
+		err, request = check(open, func() error { return r.Check() }), r
+	case "responses":
+		r, open := responses.Open(body)
+		err, request = check(open, func() error { return r.Check() }), r
+	default:
+		r, open := messages.Open(body)
+		err, request = check(open, func() error { return r.Check() }), r
+	}
+	if err != nil {
+		return err
+	}
+	x.Form, x.asked = wire.Form(form), request.Asking()
+	x.choice, x.routing = x.Model.ChoiceOf(x.asked, 0)
+	return x.checkOffered()
+}
+
+// fieldsIntroduction begins the document.
+const fieldsIntroduction = `# Fields of chat requests
+
+Every top-level field that a reference documents, and what becomes of it on a model
+without prices of options and hosted tools. A test sends each field, as it is and in
+wrong case, and writes these tables. [operator.md](operator.md#catalog) says which
+fields a line gets.
+
+- **forwarded**: free of cost. A field of vendors goes to their lines, and to hosts of
+  no known vendor.
+- **read by the gateway**: the gateway checks, bounds or replaces it, or a part of it.
+- **refused**: 400 invalid_request. Class option: the model can price the value under
+  "options". Class costs: the model can do so, or a line can "pass" the field. Class
+  tool: the model can price the hosted tool. Classes later and stored: no line gets the
+  field. Class effort is forwarded, and a model can price its values.
+
+A field in another case is refused. A field in no table is left out, and the header
+x-tollgate-ignored of the answer names it.
+`
+
+// describeFields writes the document.
+func describeFields(fates map[string]string) []byte {
+	var out bytes.Buffer
+	out.WriteString(fieldsIntroduction)
+	for _, form := range field.Forms() {
+		fmt.Fprintf(&out, "\n## Fields of the %s form\n\n", form)
+		out.WriteString("| field | class | result | free values |\n|---|---|---|---|\n")
+		table := field.Form(form)
+		for _, name := range table.Names() {
+			rule := table.Find([]byte(name))
+			rules := append([]*field.FieldRule{rule}, rule.Inner...)
+			for _, r := range rules {
+				if r.Documented {
+					fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.Name, wordOf(r), fates[form+" "+r.Name], frees(r))
+				}
+			}
+		}
+	}
+	out.WriteString("\n## Fields of vendors and engines\n\n| field | documented by | class | result | free values |\n|---|---|---|---|---|\n")
+	by := map[string][]string{}
+	for _, v := range field.Vendors() {
+		for _, r := range v.Fields {
+			by[r.Name] = append(by[r.Name], v.Name)
+		}
+	}
+	table := field.Form("chat")
+	for _, name := range table.Names() {
+		rule := table.Find([]byte(name))
+		for _, r := range append([]*field.FieldRule{rule}, rule.Inner...) {
+			if !r.Documented && by[r.Name] != nil {
+				fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", r.Name, strings.Join(by[r.Name], ", "), wordOf(r),
+					fates["chat "+r.Name], frees(r))
+			}
+		}
+	}
+	return out.Bytes()
+}
+
+func wordOf(r *field.FieldRule) string {
+	if r.Class == field.Tool {
+		return "tool `" + r.Tool + "`"
+	}
+	return r.Class.String()
+}
+
+func frees(r *field.FieldRule) string {
+	out := make([]string, 0, len(r.Frees))
+	for _, value := range r.Frees {
+		out = append(out, "`"+value+"`")
+	}
+	return strings.Join(out, ", ")
+}

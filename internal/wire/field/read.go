@@ -1,0 +1,161 @@
+package field
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A file has one field a line: its name, its class, the key of its source, and
+// the values that ask for nothing beyond the price. A name with a dot is a field
+// inside a top-level one. `tool:NAME` is class tool with the name by which the
+// catalog prices the hosted tool. Lines that begin with `source` give the key
+// and the address of a reference, those with `host` a domain of the vendor, and
+// those with # are comments.
+//
+//go:embed data
+var files embed.FS
+
+// The tables are read once and never change.
+var (
+	ofForms   = readFolder("data/forms")
+	vendors   = readVendors()
+	anyVendor = namesOf(vendors)
+	forms     = map[string]*Table{"chat": table("chat"), "responses": table("responses"), "messages": table("messages")}
+)
+
+// file is one file of data.
+type file struct {
+	name   string
+	hosts  []string
+	fields []*FieldRule
+}
+
+// readFolder reads the files of a folder in the order of their names. A test
+// reads them too, so a mistake in one cannot reach users.
+func readFolder(folder string) []file {
+	entries, err := fs.ReadDir(files, folder)
+	if err != nil {
+		panic(err)
+	}
+	out := make([]file, 0, len(entries))
+	for _, entry := range entries {
+		text, err := files.ReadFile(path.Join(folder, entry.Name()))
+		if err != nil {
+			panic(err)
+		}
+		f, err := parse(strings.TrimSuffix(entry.Name(), ".txt"), string(text))
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// parse reads one file.
+func parse(name, text string) (file, error) {
+	out := file{name: name}
+	sources := map[string]string{}
+	for i, line := range strings.Split(text, "\n") {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0 || words[0][0] == '#':
+		case words[0] == "source" && len(words) == 3:
+			sources[words[1]] = words[2]
+		case words[0] == "host" && len(words) == 2:
+			out.hosts = append(out.hosts, words[1])
+		case len(words) < 3:
+			return out, fmt.Errorf("data: %s, line %d has no name, class and source", name, i+1)
+		default:
+			f := &FieldRule{Name: words[0], Source: sources[words[2]], Frees: words[3:], By: name}
+			class, tool, _ := strings.Cut(words[1], ":")
+			f.Class, f.Tool = classes[class], tool
+			switch {
+			case f.Class == Unknown:
+				return out, fmt.Errorf("data: %s, line %d has the unknown class %s", name, i+1, words[1])
+			case (f.Class == Tool) != (tool != ""):
+				return out, fmt.Errorf("data: %s, line %d names no tool, or one without the class tool", name, i+1)
+			case f.Source == "":
+				return out, fmt.Errorf("data: %s, line %d has no known source", name, i+1)
+			}
+			out.fields = append(out.fields, f)
+		}
+	}
+	return out, nil
+}
+
+// readVendors reads the files of vendors.
+func readVendors() []*Vendor {
+	var out []*Vendor
+	for _, f := range readFolder("data/vendors") {
+		v := &Vendor{Name: f.name, Domains: f.hosts, Fields: f.fields, names: map[string]bool{}}
+		for _, field := range f.fields {
+			v.names[field.Name] = true
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// namesOf returns the names of all fields of vendors.
+func namesOf(vendors []*Vendor) map[string]bool {
+	out := map[string]bool{}
+	for _, v := range vendors {
+		maps.Copy(out, v.names)
+	}
+	return out
+}
+
+// table makes the table of a form. What the form documents counts; of the other
+// fields, the strictest class that a vendor or another form gives them.
+func table(form string) *Table {
+	t := &Table{fields: map[string]*FieldRule{}, folded: map[string]string{}}
+	own, inner := map[string]*FieldRule{}, map[string]*FieldRule{}
+	add := func(to map[string]*FieldRule, f *FieldRule, documented bool) {
+		before := to[f.Name]
+		if before != nil && (before.Documented || before.Class >= f.Class) {
+			return
+		}
+		copied := *f
+		copied.Documented = documented
+		to[f.Name] = &copied
+	}
+	each := func(fields []*FieldRule, documented bool) {
+		for _, f := range fields {
+			if strings.Contains(f.Name, ".") {
+				add(inner, f, documented)
+			} else {
+				add(own, f, documented)
+			}
+		}
+	}
+	for _, f := range ofForms {
+		if f.name == form {
+			each(f.fields, true)
+		}
+	}
+	for _, v := range vendors {
+		each(v.Fields, false)
+	}
+	for _, f := range ofForms {
+		if f.name != form {
+			each(slices.DeleteFunc(slices.Clone(f.fields), func(f *FieldRule) bool { return f.Class < Option }), false)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(inner)) {
+		outer, _, _ := strings.Cut(name, ".")
+		if own[outer] != nil {
+			own[outer].Inner = append(own[outer].Inner, inner[name])
+		}
+	}
+	t.fields = own
+	for name := range own {
+		t.folded[fold(name)] = name
+	}
+	return t
+}
