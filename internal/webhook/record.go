@@ -22,16 +22,20 @@ func (t *turn) recordTx(tx *store.Tx) error {
 		return err
 	}
 	var c changes
+	attempts := insertAttempts.Make(len(t.ended))
 	for _, f := range t.ended {
 		o := f.outcome
 		if o.kind != unsent {
-			if _, err := tx.Exec(logText, f.delivery, f.lease, o.atMS, o.status, o.tookMS, o.err); err != nil {
-				return err
-			}
+			attempts = append(attempts, f.delivery, f.lease, o.atMS, int64(o.status), o.tookMS, o.err)
 		}
 		t.touched[f.receiver] = true
 		row, queued := held[f.delivery]
 		c.judge(t, f, row, queued)
+	}
+	log := tx.Batch()
+	log.Rows(insertAttempts, attempts)
+	if err := tx.Run(log); err != nil {
+		return err
 	}
 	return c.write(t, tx)
 }

@@ -13,7 +13,7 @@ const turnName = "tollgate webhook turn"
 // Texts of a turn. Those that end in WHERE or AND go on with a list.
 const (
 	runningText = `SELECT delivery, lease, receiver, epoch, until_ms FROM webhook_queue WHERE lease <> ''`
-	freshText   = `SELECT delivery, receiver FROM webhook_queue WHERE fresh = 1 ORDER BY delivery LIMIT $1`
+	freshText   = `SELECT delivery, receiver FROM webhook_queue WHERE fresh = 1 AND delivery > $2 ORDER BY delivery LIMIT $1`
 	knowText    = `INSERT INTO webhook_receiver (id, account, failing, ready_ms)
 		SELECT DISTINCT q.receiver, q.account, 0, CAST($1 AS BIGINT) FROM webhook_queue q WHERE `
 	adoptText = `UPDATE webhook_queue SET fresh = 0 WHERE `
@@ -29,9 +29,9 @@ const (
 	failingText = `UPDATE webhook_receiver SET failing = $1 WHERE failing <> $1 AND `
 	messageText = `SELECT id, event, url, body FROM webhook_delivery WHERE `
 
-	// dueText: whether the queue has something fresh, and when the next
-	// receiver of each lane is ready.
-	dueText = `SELECT (SELECT COUNT(*) FROM (SELECT q.delivery FROM webhook_queue q WHERE q.fresh = 1 LIMIT 1) f),
+	// dueText: whether the queue has something fresh after a delivery, and when the
+	// next receiver of each lane is ready.
+	dueText = `SELECT (SELECT COUNT(*) FROM (SELECT q.delivery FROM webhook_queue q WHERE q.fresh = 1 AND q.delivery > $2 LIMIT 1) f),
 		COALESCE((SELECT r.ready_ms FROM webhook_receiver r WHERE r.failing = 0 ORDER BY r.ready_ms LIMIT 1), $1),
 		COALESCE((SELECT r.ready_ms FROM webhook_receiver r WHERE r.failing = 1 ORDER BY r.ready_ms LIMIT 1), $1)`
 
@@ -47,26 +47,27 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM webhook_queue q WHERE q.receiver = webhook_receiver.id AND q.lease <> '') AND `
 
 	// readyText: the receivers of a lane that are ready, how many attempts they
-	// have, and the first four deliveries that are due.
+	// have, and the first four deliveries that are due. One scan finds all four:
+	// what was delivered since the last vacuum leaves dead entries at the front of
+	// PostgreSQL's index, and every scan reads all of them.
 	readyText = `SELECT r.id, r.account,
 		(SELECT COUNT(*) FROM webhook_queue q WHERE q.receiver = r.id AND q.lease <> ''),
-		COALESCE((SELECT q.delivery FROM webhook_queue q WHERE q.receiver = r.id AND q.lease = '' AND q.due_ms <= $1
-			ORDER BY q.due_ms, q.delivery LIMIT 1), ''),
-		COALESCE((SELECT q.delivery FROM webhook_queue q WHERE q.receiver = r.id AND q.lease = '' AND q.due_ms <= $1
-			ORDER BY q.due_ms, q.delivery LIMIT 1 OFFSET 1), ''),
-		COALESCE((SELECT q.delivery FROM webhook_queue q WHERE q.receiver = r.id AND q.lease = '' AND q.due_ms <= $1
-			ORDER BY q.due_ms, q.delivery LIMIT 1 OFFSET 2), ''),
-		COALESCE((SELECT q.delivery FROM webhook_queue q WHERE q.receiver = r.id AND q.lease = '' AND q.due_ms <= $1
-			ORDER BY q.due_ms, q.delivery LIMIT 1 OFFSET 3), '')
+		COALESCE((SELECT string_agg(d.delivery, ' ' ORDER BY d.due_ms, d.delivery) FROM
+			(SELECT q.delivery, q.due_ms FROM webhook_queue q WHERE q.receiver = r.id AND q.lease = '' AND q.due_ms <= $1
+			ORDER BY q.due_ms, q.delivery LIMIT 4) d), '')
 		FROM webhook_receiver r WHERE r.failing = $2 AND r.ready_ms <= $1 AND NOT `
 	readyOrder = ` ORDER BY r.ready_ms, r.id LIMIT $4`
 )
 
-// dueTx tells whether something was added to the queue since receivers were
-// made to know of it, and when the next of them is ready.
-func dueTx(tx *store.Tx) (fresh bool, ready int64, err error) {
+// insertAttempts is logText for many attempts.
+var insertAttempts = store.Insert("webhook_attempt", "delivery text, id text, at_ms bigint, status bigint, took_ms bigint, error text",
+	"ON CONFLICT (delivery, id) DO NOTHING")
+
+// dueTx reports whether the queue has a delivery after adopted that its receiver does not
+// know of, and when the next receiver is ready.
+func dueTx(tx *store.Tx, adopted string) (fresh bool, ready int64, err error) {
 	var added, well, failing int64
-	err = tx.QueryRow(dueText, int64(never)).Scan(&added, &well, &failing)
+	err = tx.QueryRow(dueText, int64(never), adopted).Scan(&added, &well, &failing)
 	return added > 0, min(well, failing), err
 }
 

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"tollgate/internal/node"
@@ -58,6 +59,7 @@ func (w *Webhooks) turn(ctx, sending context.Context) (time.Duration, error) {
 	if err := w.opts.DB.Update(ctx, func(tx *store.Tx) error { return t.run(tx, s) }); err != nil {
 		return 0, err
 	}
+	w.adopted = t.adopted
 	w.launch(sending, t)
 	return t.wait, nil
 }
@@ -117,6 +119,7 @@ type turn struct {
 	final   map[int]int // by state: deliveries that have reached it
 	touched map[string]bool
 	claimed []*flight
+	adopted string // see Webhooks.adopted
 	wait    time.Duration
 }
 
@@ -125,7 +128,8 @@ type survey struct {
 	nowMS  int64
 	fresh  bool
 	ready  int64   // when the next receiver is
-	looked bool    // whether leases were looked through
+	looked bool    // whether leases were looked through, and all fresh rows
+	from   string  // see Webhooks.adopted
 	stale  []lease // those that nobody keeps
 	living bool    // this node is known to live
 }
@@ -158,11 +162,14 @@ func waitUntil(readyMS, nowMS int64) time.Duration {
 // survey reads what there is to do.
 func (t *turn) survey(ctx context.Context) (*survey, error) {
 	s := &survey{looked: t.begun.Sub(t.w.looked) >= lookEvery}
+	if !s.looked {
+		s.from = t.w.adopted
+	}
 	err := t.w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
 		if s.nowMS, err = tx.NowMS(); err != nil {
 			return err
 		}
-		if s.fresh, s.ready, err = dueTx(tx); err != nil {
+		if s.fresh, s.ready, err = dueTx(tx, s.from); err != nil {
 			return err
 		}
 		nodes, err := node.MembersTx(tx)
@@ -205,7 +212,7 @@ func (t *turn) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, 
 
 // run is the part of a turn that excludes all others.
 func (t *turn) run(tx *store.Tx, s *survey) (err error) {
-	t.final, t.touched, t.claimed = map[int]int{}, map[string]bool{}, nil
+	t.final, t.touched, t.claimed, t.adopted = map[int]int{}, map[string]bool{}, nil, s.from
 	if err := tx.Serialize(turnName); err != nil {
 		return err
 	}
@@ -230,7 +237,7 @@ func (t *turn) run(tx *store.Tx, s *survey) (err error) {
 			return err
 		}
 	}
-	_, ready, err := dueTx(tx)
+	_, ready, err := dueTx(tx, t.adopted)
 	if err != nil {
 		return err
 	}
@@ -260,7 +267,7 @@ func (t *turn) takeOverTx(tx *store.Tx, stale []lease) error {
 
 // adoptTx makes the receivers know of what was added to the queue.
 func (t *turn) adoptTx(tx *store.Tx) error {
-	rows, err := tx.Query(freshText, maxFresh)
+	rows, err := tx.Query(freshText, maxFresh, t.adopted)
 	if err != nil {
 		return err
 	}
@@ -273,6 +280,7 @@ func (t *turn) adoptTx(tx *store.Tx) error {
 		}
 		deliveries = append(deliveries, delivery)
 		t.touched[receiver] = true
+		t.adopted = delivery
 	}
 	if err := rows.Err(); err != nil || len(deliveries) == 0 {
 		return err
@@ -342,13 +350,14 @@ func (t *turn) chooseTx(tx *store.Tx, in int, l *load, asked map[string]bool) ([
 	for rows.Next() {
 		var receiver, account string
 		var runs int
-		var due [4]string
-		if err := rows.Scan(&receiver, &account, &runs, &due[0], &due[1], &due[2], &due[3]); err != nil {
+		var due string
+		if err := rows.Scan(&receiver, &account, &runs, &due); err != nil {
 			return nil, err
 		}
 		asked[receiver] = true
-		for _, delivery := range due[:max(lanes[in].each-runs, 0)] {
-			if delivery != "" && len(chosen) < maxClaims && l.take(lanes[in], account) {
+		deliveries := strings.Fields(due)
+		for _, delivery := range deliveries[:min(len(deliveries), max(lanes[in].each-runs, 0))] {
+			if len(chosen) < maxClaims && l.take(lanes[in], account) {
 				chosen = append(chosen, &flight{delivery: delivery, account: account, receiver: receiver, lane: in, begun: t.begun})
 			}
 		}

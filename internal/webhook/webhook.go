@@ -77,6 +77,11 @@ type Webhooks struct {
 	ended  []*flight          // those whose outcome is known; under mu
 
 	looked time.Time // when leases were last looked through; of the turn
+	// adopted is the last delivery that a turn has made its receiver know of. Turns look
+	// for fresh ones after it, and for all of them each lookEvery: a transaction that
+	// commits late may add an earlier one. It keeps turns from reading, again and again,
+	// the dead entries that PostgreSQL's index has of those before it. Of the turn.
+	adopted string
 }
 
 // Defaults and bounds.

@@ -1,0 +1,108 @@
+package webhook
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tollgate/internal/store"
+)
+
+// fill adds pending deliveries of one receiver, numbered from first on.
+func (in *world) fill(first, count int, address string) {
+	in.t.Helper()
+	in.update(func(tx *store.Tx) error {
+		if _, err := tx.Exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
+			WITH RECURSIVE e(i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM e WHERE i < $2)
+			SELECT 'dlv_' || (1000000 + i), 'acct', 'e', 't', CAST($3 AS TEXT), 'r', 'b', 0, i FROM e`,
+			first, first+count-1, address); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms)
+			WITH RECURSIVE e(i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM e WHERE i < $2)
+			SELECT 'dlv_' || (1000000 + i), 'acct', 'r', i, 0, 1, '', '', 0 FROM e`, first, first+count-1)
+		return err
+	})
+}
+
+// TestTurnsPassDeadEntries drains a queue while an old snapshot keeps PostgreSQL from
+// clearing up. A turn starts behind the dead entries of what was adopted, and reads those
+// of what was delivered once.
+func TestTurnsPassDeadEntries(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, nil)
+		in.fill(1, 4000, r.URL)
+		_ = in.db.View(t.Context(), func(old *store.Tx) error {
+			var count int
+			if err := old.QueryRow(`SELECT COUNT(*) FROM webhook_queue`).Scan(&count); err != nil || count != 4000 {
+				t.Error(count, err)
+			}
+			for range 6 {
+				n.step()
+				n.workers.Wait()
+			}
+			return nil
+		})
+		if n.adopted != "dlv_1004000" {
+			t.Errorf("the turns have adopted up to %q", n.adopted)
+		}
+		in.update(func(tx *store.Tx) error {
+			plan := explain(t, tx, readyText+tx.In("r.account", 3)+readyOrder, []any{in.clock.read().UnixMilli(), 0, store.List([]string{}), 256})
+			if scans := strings.Count(plan, "webhook_queue_due"); scans != 1 {
+				t.Errorf("a turn reads the queue of a receiver %d times:\n%s", scans, plan)
+			}
+			if in.db.Dialect() == store.PostgreSQL {
+				from, all := blocks(t, tx, n.adopted), blocks(t, tx, "")
+				if from*4 > all {
+					t.Errorf("a look for fresh deliveries reads %d blocks, and %d from the beginning", from, all)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// blocks returns how many blocks PostgreSQL reads to look for fresh deliveries.
+func blocks(t *testing.T, tx *store.Tx, adopted string) (n int) {
+	t.Helper()
+	rows, err := tx.Query(`EXPLAIN (ANALYZE, BUFFERS) `+freshText, maxFresh, adopted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		if m := regexp.MustCompile(`shared hit=(\d+)`).FindStringSubmatch(line); m != nil && n == 0 {
+			n, _ = strconv.Atoi(m[1])
+		}
+	}
+	return n
+}
+
+// TestLateCommitsAreFound adds deliveries whose ids come before those that turns have
+// adopted, as a transaction that commits late does.
+func TestLateCommitsAreFound(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, in *world) {
+		n := in.node("a")
+		r := newReceiver(t, nil)
+		in.fill(1000, 3, r.URL)
+		n.settle()
+		for i, first := range []int{500, 400, 900, 1, 999} {
+			in.fill(first, 1, r.URL)
+			n.settle()
+			in.clock.advance(lookEvery)
+			n.settle()
+			if got := len(r.got()); got != 4+i {
+				t.Errorf("%s: %d deliveries, want %d", fmt.Sprint("dlv_", 1_000_000+first), got, 4+i)
+			}
+		}
+	})
+}
