@@ -27,16 +27,27 @@ import (
 // nobody is locked out for good.
 const (
 	attemptWindow      = 15 * time.Minute
-	attemptsOfEmail    = 10
+	attemptsOfEmail    = 10 // with an email from one network, or from one browser that its user has signed in with
+	attemptsOfSite     = 50 // with an email from an IPv6 network of 48 bits
 	attemptsOfAddress  = 30 // of an IPv6 network of 64 bits
 	attemptsOfOperator = 10 // at the operator's token, by address
 	attemptsOfCode     = 5  // at a user's second factor, after the password
 )
 
+// All failed attempts with an email in attemptWindow, except those of known
+// browsers, lock nobody out, but slow the next one down: by slowStep for each above
+// slowAfter, up to slowest.
+const (
+	slowAfter = 30
+	slowStep  = 100 * time.Millisecond
+	slowest   = 5 * time.Second
+)
+
 // judgedAtOnce is how many attempts may be judged or wait for it: two are
 // hashed at a time (Passwords). Of an address they are so many; its others wait, so that
 // nobody keeps everybody else out. The operator's token, which nothing is hashed for, has
-// as many of its own, so that no number of addresses keeps its operator out.
+// as many of its own, and so have known browsers, so that no number of addresses
+// keeps them out.
 const (
 	judgedAtOnce      = 22
 	judgedFromAddress = 4
@@ -55,7 +66,9 @@ type Entrance struct {
 	nobody    string        // what an unknown email is compared with: no password has this hash
 	judged    chan struct{} // a slot for each attempt at what users know
 	tokens    chan struct{} // a slot for each attempt at the operator's token
+	browsers  chan struct{} // a slot for each attempt of a browser that knows its user
 	from      *limit.Places[netip.Prefix]
+	wait      func(ctx context.Context, d time.Duration)
 }
 
 // NewEntrance returns an entrance; run its Run. Log nil: nobody is told.
@@ -70,19 +83,43 @@ func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance
 	nobody := fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version,
 		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
 	return &Entrance{db: db, passwords: passwords, log: log, nobody: nobody, judged: make(chan struct{}, judgedAtOnce),
-		tokens: make(chan struct{}, judgedAtOnce), from: limit.NewPlaces[netip.Prefix](judgedFromAddress)}
+		tokens: make(chan struct{}, judgedAtOnce), browsers: make(chan struct{}, judgedAtOnce),
+		from: limit.NewPlaces[netip.Prefix](judgedFromAddress), wait: pause}
+}
+
+// pause returns after a time, or when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // Password returns the user whom an email and a password belong to. It takes the
-// same time whether the email is known. Errors: ErrWrongSignIn; 429 with the
-// time to wait after too many failures, before anything is hashed; 503 where too
-// many wait.
-func (e *Entrance) Password(ctx context.Context, email, password string, from netip.Addr) (User, error) {
+// same time whether the email is known. marks are those of the browser
+// (MarkBrowserTx): attempts of a browser that the user has signed in with count
+// for that browser alone, so that nobody else can lock it out. Errors:
+// ErrWrongSignIn; 429 with the time to wait after too many failures, before
+// anything is hashed; 503 if too many attempts wait.
+func (e *Entrance) Password(ctx context.Context, email, password string, from netip.Addr, marks ...string) (User, error) {
 	if canonical, err := readEmail(email); err == nil {
 		email = canonical
 	}
+	browser, err := e.knownBrowser(ctx, email, marks)
+	if err != nil {
+		return User{}, err
+	}
+	slots, by := e.browsers, []subject{{name: "browser " + browser, most: attemptsOfEmail}}
+	if browser == "" {
+		slots, by = e.judged, append(attemptsAt(email, from), addressOf(from, attemptsOfAddress))
+		if err := e.slowDown(ctx, by[0]); err != nil {
+			return User{}, err
+		}
+	}
 	var user User
-	err := e.judge(ctx, from, []subject{attemptsAt(email), addressOf(from, attemptsOfAddress)}, func() (bool, error) {
+	err = e.judgeIn(ctx, slots, from, by, func() (bool, error) {
 		known, hash, err := e.find(ctx, email)
 		if err != nil {
 			return false, err
@@ -99,8 +136,8 @@ func (e *Entrance) Password(ctx context.Context, email, password string, from ne
 
 // Confirm tells whether a password is a user's: for those who are signed in and
 // ask for what needs it again. Errors as Password.
-func (e *Entrance) Confirm(ctx context.Context, user User, password string, from netip.Addr) error {
-	known, err := e.Password(ctx, user.Email, password, from)
+func (e *Entrance) Confirm(ctx context.Context, user User, password string, from netip.Addr, marks ...string) error {
+	known, err := e.Password(ctx, user.Email, password, from, marks...)
 	if err == nil && known.ID != user.ID { // the email has moved on
 		return ErrWrongSignIn
 	}
@@ -135,7 +172,7 @@ func (e *Entrance) find(ctx context.Context, email string) (u User, hash string,
 // subject is who failed attempts are counted for.
 type subject struct {
 	name string
-	most int // in the time that they count
+	most int // in the time that they count; 0: they only slow the next ones down
 
 	// longer is how much longer than attemptWindow they count. They are noted as if they
 	// came so much later, so that whatever ends or deletes attempts need not know of it.
@@ -143,8 +180,16 @@ type subject struct {
 	full   string // what is said where it has as many, before the time to wait; empty: Too many attempts.
 }
 
-// attemptsAt are those of an email in canonical form.
-func attemptsAt(email string) subject { return subject{name: "email " + email, most: attemptsOfEmail} }
+// attemptsAt returns the subjects of an email in canonical form: from everywhere,
+// and from an address's network.
+func attemptsAt(email string, from netip.Addr) []subject {
+	by := []subject{{name: "email " + email},
+		{name: "email " + email + " from " + limit.Network(from).String(), most: attemptsOfEmail}}
+	if site, ok := limit.Site(from); ok {
+		by = append(by, subject{name: "email " + email + " from " + site.String(), most: attemptsOfSite})
+	}
+	return by
+}
 
 func addressOf(from netip.Addr, most int) subject {
 	return subject{name: "address " + limit.Network(from).String(), most: most}
@@ -192,6 +237,27 @@ func (e *Entrance) judgeIn(ctx context.Context, slots chan struct{}, from netip.
 	})
 }
 
+// slowDown keeps an attempt with an email waiting if many others with it have
+// failed, from wherever they came. The attempt holds no place meanwhile.
+func (e *Entrance) slowDown(ctx context.Context, email subject) error {
+	var failed int
+	err := e.db.View(ctx, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(`SELECT COUNT(*) FROM (SELECT 1 FROM account_attempt WHERE subject = $1 AND at_ms > $2 AND at_ms <= $3
+			LIMIT $4) AS failures`, hashText(email.name), now-attemptWindow.Milliseconds(), now, slowAfter+int(slowest/slowStep)).Scan(&failed)
+	})
+	if err != nil {
+		return fmt.Errorf("count attempts to sign in: %w", err)
+	}
+	if delay := min(time.Duration(failed-slowAfter)*slowStep, slowest); delay > 0 {
+		e.wait(ctx, delay)
+	}
+	return ctx.Err()
+}
+
 // noteAttemptTx notes one attempt of each subject, or refuses it with the time
 // to wait. Those of a subject wait for each other.
 func noteAttemptTx(tx *store.Tx, by []subject) (noted []string, err error) {
@@ -224,6 +290,9 @@ func noteAttemptTx(tx *store.Tx, by []subject) (noted []string, err error) {
 
 // allowedTx refuses an attempt of a subject that has failed too often.
 func allowedTx(tx *store.Tx, s subject, nowMS int64) error {
+	if s.most == 0 {
+		return nil
+	}
 	var at int64
 	// What a clock that has gone back left in the future keeps nobody until it is there again.
 	err := tx.QueryRow(`SELECT at_ms FROM account_attempt WHERE subject = $1 AND at_ms > $2 AND at_ms <= $3

@@ -120,9 +120,9 @@ func linkTx(tx *store.Tx, token string) (PasswordLink, error) {
 
 // useLinkTx sets the password of a link's user, whose sessions end, and uses the link
 // up: of those who have its token at the same moment one does. The wait after failed
-// sign-ins with this email is over; that after wrong codes goes on, since a link says
+// sign-ins with this email from the same network is over; that after wrong codes goes on, since a link says
 // nothing of who has the second factor.
-func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string) error {
+func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string, from netip.Addr) error {
 	if err := tx.Lock("account_user", "id", l.User.ID); err != nil {
 		return err
 	}
@@ -136,8 +136,10 @@ func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string) error {
 	if _, err := ChangeUserTx(tx, l.User.ID, UserChange{PasswordHash: &passwordHash}); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(`DELETE FROM account_attempt WHERE subject = $1`, hashText(attemptsAt(l.User.Email).name)); err != nil {
-		return fmt.Errorf("forget failed attempts to sign in: %w", err)
+	for _, s := range attemptsAt(l.User.Email, from) {
+		if _, err := tx.Exec(`DELETE FROM account_attempt WHERE subject = $1`, hashText(s.name)); err != nil {
+			return fmt.Errorf("forget failed attempts to sign in: %w", err)
+		}
 	}
 	return nil
 }
@@ -193,5 +195,5 @@ func (e *Entrance) UseLink(ctx context.Context, l PasswordLink, token, password,
 	if err != nil {
 		return err
 	}
-	return e.db.Update(ctx, func(tx *store.Tx) error { return useLinkTx(tx, l, token, hash) })
+	return e.db.Update(ctx, func(tx *store.Tx) error { return useLinkTx(tx, l, token, hash, from) })
 }

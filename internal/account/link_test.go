@@ -107,7 +107,7 @@ func TestLinkLife(t *testing.T) {
 		for range attemptsOfEmail {
 			l.wantPassword("a wrong password", ErrWrongSignIn)
 		}
-		_, err := l.door.Password(t.Context(), l.user.Email, "the first password", netip.MustParseAddr("192.0.2.2"))
+		_, err := l.door.Password(t.Context(), l.user.Email, "the first password", netip.MustParseAddr("192.0.2.1"))
 		wantFault(t, err, fault.RateLimitExceeded, "")
 		made, token = l.make()
 		if made.Kind != Reset || made.ExpiresMS != l.clock.ms.Load()+resetMost.Milliseconds() || made.User.NoPassword {
@@ -265,7 +265,8 @@ func TestLinkWantsTheSecondFactor(t *testing.T) {
 			t.Fatal(err)
 		}
 		before.User.FactorMS = 0
-		if _, err := try(t, db, func(tx *store.Tx) (int, error) { return 0, useLinkTx(tx, before, token, "$h") }); !errors.Is(err, ErrNoLink) {
+		use := func(tx *store.Tx) (int, error) { return 0, useLinkTx(tx, before, token, "$h", netip.Addr{}) }
+		if _, err := try(t, db, use); !errors.Is(err, ErrNoLink) {
 			t.Error("used without a code:", err)
 		}
 	})

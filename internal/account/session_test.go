@@ -255,7 +255,7 @@ func TestEntrance(t *testing.T) {
 		for range attemptsOfEmail - 1 {
 			_, _ = e.Password(t.Context(), "a@example.com", "wrong horse", bob)
 		}
-		_, err = e.Password(t.Context(), "a@example.com", "right horse", alice)
+		_, err = e.Password(t.Context(), "a@example.com", "right horse", bob)
 		wantFault(t, err, fault.RateLimitExceeded, "")
 		if f := fault.Of(err); f.RetryAfter != attemptWindow || f.Message != "Too many attempts. Try again in 15 minutes." {
 			t.Errorf("it says %q, wait %s", f.Message, f.RetryAfter)
@@ -308,7 +308,7 @@ func TestOneAddressKeepsNobodyOut(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 2 * judgedAtOnce {
 			all.Go(func() {
-				if err := e.judge(t.Context(), alice, []subject{attemptsAt(strconv.Itoa(i))}, func() (bool, error) {
+				if err := e.judge(t.Context(), alice, attemptsAt(strconv.Itoa(i), alice), func() (bool, error) {
 					judging <- struct{}{}
 					<-goOn
 					return true, nil

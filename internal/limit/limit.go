@@ -120,6 +120,15 @@ func Network(a netip.Addr) netip.Prefix {
 	return networkOf(a, 64)
 }
 
+// Site is the site of an IPv6 address, its /48, and reports false for IPv4.
+// Whoever has a site has 65,536 networks to spread over.
+func Site(a netip.Addr) (netip.Prefix, bool) {
+	if !a.Unmap().Is6() {
+		return netip.Prefix{}, false
+	}
+	return networkOf(a, 48), true
+}
+
 func networkOf(a netip.Addr, bits int) netip.Prefix {
 	a = a.Unmap()
 	if a.Is4() {

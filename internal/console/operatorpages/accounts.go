@@ -205,7 +205,7 @@ func (c *console) prove(v *page.Visit, secret, not string) error {
 	if v.Session.User.ID == "" {
 		err = c.Entrance.Token(v.Context(), c.AdminToken.Is(secret), v.Address())
 	} else {
-		err = c.Entrance.Confirm(v.Context(), v.Session.User, secret, v.Address())
+		err = c.Entrance.Confirm(v.Context(), v.Session.User, secret, v.Address(), v.Marks()...)
 	}
 	if errors.Is(err, account.ErrWrongSignIn) {
 		return fault.At(fault.InvalidRequest, "secret", "That is not right, so %s.", not)

@@ -17,6 +17,7 @@ const (
 	cookiePrefix = "__Host-"
 	themeCookie  = "tollgate-theme"
 	keysCookie   = "tollgate-keys"
+	markCookie   = "tollgate-browser-" // and the name of a user's mark
 )
 
 func nameOfCookie(kind account.SessionKind, secure bool) string {
@@ -57,6 +58,29 @@ func (v *Visit) GiveCookie(kind account.SessionKind, value string) {
 	secure := v.door.secureFor(v.Request)
 	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Value: value, Path: "/", MaxAge: int(account.Longest(kind).Seconds()),
 		Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+}
+
+// GiveMark hands the browser the mark of a user who has signed in there
+// (account.MarkBrowserTx). Signing out does not take it.
+func (v *Visit) GiveMark(user, mark string) {
+	secure := v.door.secureFor(v.Request)
+	name := markCookie + account.MarkName(user)
+	if secure {
+		name = cookiePrefix + name
+	}
+	http.SetCookie(v, &http.Cookie{Name: name, Value: mark, Path: "/", MaxAge: int(account.MarkLasts.Seconds()),
+		Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+}
+
+// Marks returns the marks of all users who have signed in with the visitor's browser.
+func (v *Visit) Marks() []string {
+	var marks []string
+	for _, c := range v.Request.Cookies() {
+		if strings.HasPrefix(strings.TrimPrefix(c.Name, cookiePrefix), markCookie) && len(marks) < account.MaxMarks {
+			marks = append(marks, c.Value)
+		}
+	}
+	return marks
 }
 
 // TakeCookie makes the browser forget a session's value.

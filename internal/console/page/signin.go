@@ -54,7 +54,7 @@ func (d *door) signIn(v *Visit) (Outgoing, error) {
 	if err := v.Read(&form); err != nil {
 		return nil, err
 	}
-	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address())
+	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
 	if err != nil {
 		shown := signInPage{Title: "Sign in", Form: form, Lost: true}
 		return d.again(v, &shown, &shown.Form, wrongSignIn, err)
@@ -113,7 +113,8 @@ func (d *door) open(v *Visit, n account.NewSession, next string, before ...accou
 // signInAs gives the browser a new session in place of those that it had, if any.
 func (v *Visit) signInAs(n account.NewSession, before ...account.ConsoleSession) error {
 	n.Address, n.Agent = v.Address().String(), v.Request.UserAgent()
-	var value string
+	whole := n.User != "" && n.Kind == v.side.Kind // not halfway
+	var value, mark string
 	if err := v.Update(func(tx *store.Tx) (err error) {
 		for _, s := range before {
 			if s.ID == "" {
@@ -123,12 +124,18 @@ func (v *Visit) signInAs(n account.NewSession, before ...account.ConsoleSession)
 				return err
 			}
 		}
-		_, value, err = account.OpenSessionTx(tx, n)
+		if _, value, err = account.OpenSessionTx(tx, n); err != nil || !whole {
+			return err
+		}
+		mark, err = account.MarkBrowserTx(tx, n.User)
 		return err
 	}); err != nil {
 		return err
 	}
 	v.GiveCookie(n.Kind, value)
+	if whole {
+		v.GiveMark(n.User, mark)
+	}
 	return nil
 }
 
@@ -195,7 +202,7 @@ func (d *door) operatorSignIn(v *Visit) (Outgoing, error) {
 		return d.open(v, account.NewSession{Kind: account.OperatorSession, Token: token}, next)
 	}
 	form.Fields = form.Fields[:len(form.Fields)-1]
-	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address())
+	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
 	if err == nil && !u.Operator {
 		err = account.ErrWrongSignIn
 	}

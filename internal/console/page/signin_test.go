@@ -215,3 +215,41 @@ func TestChoicesAreWrittenIntoThePage(t *testing.T) {
 		}
 	})
 }
+
+// TestKnownBrowsersSignIn: a browser that has signed in keeps its own attempts,
+// whatever other browsers of its network do.
+func TestKnownBrowsersSignIn(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		known, other := s.Browser(), s.Browser()
+		in := func(b *consoletest.Browser, email, password string, status int) {
+			t.Helper()
+			b.Post("/console/sign-in", "email", email, "password", password).Want(t, status)
+		}
+		in(known, "ada@example.com", consoletest.Password, http.StatusSeeOther)
+		in(known, "bob@example.com", consoletest.Password, http.StatusSeeOther) // one more user of this browser
+		known.Post("/console/sign-out").Want(t, http.StatusSeeOther)
+		marks := 0
+		for name, c := range known.Cookies {
+			if strings.HasPrefix(name, "tollgate-browser-") {
+				marks++
+				if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.MaxAge != int(account.MarkLasts.Seconds()) ||
+					strings.Contains(name+c.Value, "ada") {
+					t.Errorf("the mark is %+v", c)
+				}
+			}
+		}
+		if marks != 2 {
+			t.Fatalf("%d marks of two users", marks)
+		}
+		for range 10 {
+			in(other, "ada@example.com", "wrong horse", http.StatusUnprocessableEntity)
+		}
+		if len(other.Cookies) != 0 {
+			t.Errorf("a browser that never signed in has %v", other.Cookies)
+		}
+		in(other, "ada@example.com", consoletest.Password, http.StatusTooManyRequests)
+		in(known, "ada@example.com", consoletest.Password, http.StatusSeeOther)
+		in(known, "bob@example.com", consoletest.Password, http.StatusSeeOther)
+	})
+}

@@ -143,29 +143,33 @@ func (c *console) changePassword(v *page.Visit) (page.Outgoing, error) {
 
 // confirmPassword refuses, at a field, what is not the visitor's password.
 func (c *console) confirmPassword(v *page.Visit, field, password string) error {
-	err := c.Entrance.Confirm(v.Context(), v.Session.User, password, v.Address())
+	err := c.Entrance.Confirm(v.Context(), v.Session.User, password, v.Address(), v.Marks()...)
 	if errors.Is(err, account.ErrWrongSignIn) {
 		return fault.At(fault.InvalidRequest, field, "That is not your password.")
 	}
 	return err
 }
 
-// renewing runs an act that ends all of the visitor's sessions, and gives his
-// browser a new one.
+// renewing runs an act that ends all sessions of the visitor, and gives the
+// visitor's browser a new session and a new mark.
 func renewing(v *page.Visit, act func(tx *store.Tx) error) error {
-	var value string
+	var value, mark string
 	if err := v.Update(func(tx *store.Tx) error {
 		if err := act(tx); err != nil {
 			return err
 		}
 		var err error
-		_, value, err = account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: v.Session.User.ID,
-			Address: v.Address().String(), Agent: v.Request.UserAgent()})
+		if _, value, err = account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: v.Session.User.ID,
+			Address: v.Address().String(), Agent: v.Request.UserAgent()}); err != nil {
+			return err
+		}
+		mark, err = account.MarkBrowserTx(tx, v.Session.User.ID)
 		return err
 	}); err != nil {
 		return err
 	}
 	v.GiveCookie(account.UserSession, value)
+	v.GiveMark(v.Session.User.ID, mark)
 	return nil
 }
 

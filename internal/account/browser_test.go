@@ -1,0 +1,214 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// signInScene is an entrance with a user, ada@example.com, for one test.
+type signInScene struct {
+	*Entrance
+	t     *testing.T
+	clock *handClock
+	user  User
+	waits []time.Duration
+}
+
+const rightPassword = "right horse"
+
+func eachSignIn(t *testing.T, test func(g *signInScene)) {
+	t.Helper()
+	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+		passwords := NewPasswords()
+		g := &signInScene{Entrance: NewEntrance(db, passwords, nil), t: t, clock: clock}
+		g.wait = func(_ context.Context, d time.Duration) { g.waits = append(g.waits, d) }
+		a := createAccount(t, db, "a")
+		g.user = g.add(a.ID, "ada@example.com")
+		test(g)
+	})
+}
+
+func (g *signInScene) add(account, email string) User {
+	g.t.Helper()
+	hash, err := g.passwords.Hash(g.t.Context(), rightPassword)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return update(g.t, g.db, func(tx *store.Tx) (User, error) {
+		return CreateUserTx(tx, account, SignIn{Email: email, PasswordHash: hash})
+	})
+}
+
+func (g *signInScene) mark(user string) string {
+	g.t.Helper()
+	return update(g.t, g.db, func(tx *store.Tx) (string, error) { return MarkBrowserTx(tx, user) })
+}
+
+// fill notes failed attempts as Password would, without hashing.
+func (g *signInScene) fill(n int, email string, from func(i int) string) {
+	g.t.Helper()
+	update(g.t, g.db, func(tx *store.Tx) (int, error) {
+		for i := range n {
+			at := netip.MustParseAddr(from(i))
+			if _, err := noteAttemptTx(tx, append(attemptsAt(email, at), addressOf(at, attemptsOfAddress))); err != nil {
+				return 0, err
+			}
+		}
+		return 0, nil
+	})
+}
+
+// gets wants an attempt with the right password to succeed, or to be refused.
+func (g *signInScene) gets(in bool, why, email, from string, marks ...string) {
+	g.t.Helper()
+	_, err := g.Password(g.t.Context(), email, rightPassword, netip.MustParseAddr(from), marks...)
+	if in && err != nil || !in && (err == nil || fault.Of(err).Code != fault.RateLimitExceeded) {
+		g.t.Errorf("%s: %v", why, err)
+	}
+}
+
+// TestWrongPasswordsElsewhereLockNobodyOut: failures with an email count by network.
+func TestWrongPasswordsElsewhereLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	eachSignIn(t, func(g *signInScene) {
+		const ada = "ada@example.com"
+		g.fill(10, ada, func(int) string { return "192.0.2.1" })
+		g.fill(10, ada, func(int) string { return "::ffff:192.0.2.9" })
+		g.fill(10, ada, func(i int) string { return fmt.Sprintf("2606:4700::%x", i) })
+		g.gets(false, "from the attacker's address", ada, "192.0.2.1")
+		g.gets(false, "an attacker's address as IPv6", ada, "::ffff:192.0.2.1")
+		g.gets(false, "an attacker's mapped address", ada, "192.0.2.9")
+		g.gets(false, "another address of the attacker's /64", ada, "2606:4700::ffff")
+		g.gets(true, "from a neighbour", ada, "192.0.2.2")
+		g.gets(true, "from a neighbouring /64", ada, "2606:4700:0:1::1")
+		g.gets(true, "from elsewhere by IPv6", ada, "2001:4860::1")
+		g.gets(false, "the attacker, with capitals", " ADA@example.com", "192.0.2.1")
+		g.clock.pass(attemptWindow)
+		g.gets(true, "the attacker's address later", ada, "192.0.2.1")
+
+		g.fill(attemptsOfSite, ada, func(i int) string { return fmt.Sprintf("2606:4700:0:%x::1", i) })
+		g.gets(false, "an IPv6 site that spreads over its networks", ada, "2606:4700:0:ffff::1")
+		g.gets(true, "another site", ada, "2606:4700:1::1")
+	})
+}
+
+// TestOneNetworkOverManyEmailsIsBounded: nobody tries one password with every email.
+func TestOneNetworkOverManyEmailsIsBounded(t *testing.T) {
+	t.Parallel()
+	eachSignIn(t, func(g *signInScene) {
+		for i := range attemptsOfAddress {
+			g.fill(1, fmt.Sprintf("user%d@example.com", i), func(int) string { return fmt.Sprintf("2606:4700::%x", i) })
+		}
+		g.gets(false, "the network", "ada@example.com", "2606:4700::1")
+		g.gets(true, "another network", "ada@example.com", "192.0.2.1")
+		g.gets(true, "a known browser in the network", "ada@example.com", "2606:4700::1", g.mark(g.user.ID))
+	})
+}
+
+// TestManyFailuresSlowTheNextOnesDown: from everywhere together, and never a known browser.
+func TestManyFailuresSlowTheNextOnesDown(t *testing.T) {
+	t.Parallel()
+	eachSignIn(t, func(g *signInScene) {
+		const ada = "ada@example.com"
+		from := func(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, i%250) }
+		wantWait := func(why string, want time.Duration, address string, marks ...string) {
+			t := g.t
+			t.Helper()
+			g.waits = nil
+			g.gets(true, why, ada, address, marks...)
+			if want == 0 && len(g.waits) != 0 || want > 0 && (len(g.waits) != 1 || g.waits[0] != want) {
+				t.Errorf("%s: it waits %v, want %s", why, g.waits, want)
+			}
+		}
+		g.fill(slowAfter, ada, from)
+		wantWait("few failures", 0, "192.0.2.1")
+		g.fill(5, ada, func(i int) string { return from(100 + i) })
+		wantWait("some more", 5*slowStep, "192.0.2.1")
+		g.fill(500, ada, func(i int) string { return from(200 + i) })
+		wantWait("very many", slowest, "192.0.2.1")
+		wantWait("a known browser", 0, "192.0.2.1", g.mark(g.user.ID))
+		g.clock.pass(attemptWindow)
+		wantWait("later", 0, "192.0.2.1")
+	})
+}
+
+// TestKnownBrowsersHaveTheirOwnAttempts: whatever others do, and whatever a browser
+// itself has done from elsewhere.
+func TestKnownBrowsersHaveTheirOwnAttempts(t *testing.T) {
+	t.Parallel()
+	eachSignIn(t, func(g *signInScene) {
+		const ada, home = "ada@example.com", "192.0.2.1"
+		mark, second := g.mark(g.user.ID), g.mark(g.user.ID)
+		g.fill(10, ada, func(int) string { return home })
+		g.gets(false, "an unknown browser at home", ada, home)
+		g.gets(true, "the known browser at home", ada, home, mark)
+		g.gets(true, "with marks of others beside its own", ada, home, "x", "a.b.c", mark)
+		other := NewEntrance(g.db, g.passwords, nil)
+		for range attemptsOfEmail {
+			if _, err := other.Password(t.Context(), ada, "wrong horse", netip.MustParseAddr(home), mark); !errors.Is(err, ErrWrongSignIn) {
+				g.t.Fatal("a wrong password of the known browser:", err)
+			}
+		}
+		g.gets(false, "the known browser after ten failures on another node", ada, home, mark)
+		g.gets(false, "and from another network", ada, "203.0.113.1", mark)
+		g.gets(true, "another known browser", ada, home, second)
+		g.gets(true, "an unknown browser elsewhere", ada, "203.0.113.1")
+		g.clock.pass(attemptWindow)
+		g.gets(true, "15 minutes later", ada, home, mark)
+	})
+}
+
+// TestMarksAreGoodForOneUserAlone refuses every mark that is not the user's own.
+func TestMarksAreGoodForOneUserAlone(t *testing.T) {
+	t.Parallel()
+	eachSignIn(t, func(g *signInScene) {
+		const ada, home = "ada@example.com", "192.0.2.1"
+		bob := g.add(g.user.Account, "bob@example.com")
+		mark := g.mark(g.user.ID)
+		parts := strings.Split(mark, ".")
+		g.fill(10, ada, func(int) string { return home })
+		g.fill(10, "nobody@example.com", func(int) string { return home })
+		old := g.mark(g.user.ID)
+		for why, bad := range map[string]string{
+			"another user's":          g.mark(bob.ID),
+			"another browser":         strings.Join([]string{newToken(), parts[1], parts[2]}, "."),
+			"another time":            strings.Join([]string{parts[0], parts[1] + "0", parts[2]}, "."),
+			"another signature":       strings.Join([]string{parts[0], parts[1], strings.Repeat("0", 64)}, "."),
+			"no signature":            strings.Join(parts[:2], "."),
+			"cut":                     mark[:len(mark)-1],
+			"longer":                  mark + "0",
+			"empty":                   "",
+			"dots":                    "..",
+			"signed with no password": strings.Join([]string{parts[0], parts[1], signMark("", g.user.ID, parts[0], parts[1])}, "."),
+		} {
+			g.gets(false, why, ada, home, bad)
+		}
+		g.gets(false, "a user's mark with an email of nobody", "nobody@example.com", home, mark)
+		many := make([]string, MaxMarks, MaxMarks+1)
+		g.gets(false, "behind too many marks", ada, home, append(many, mark)...)
+		g.gets(true, "good", ada, home, mark)
+
+		hash, err := g.passwords.Hash(t.Context(), rightPassword)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		update(g.t, g.db, func(tx *store.Tx) (User, error) {
+			return ChangeUserTx(tx, g.user.ID, UserChange{PasswordHash: &hash})
+		})
+		g.gets(false, "from before the password changed", ada, home, mark)
+		renewed := g.mark(g.user.ID)
+		g.gets(true, "renewed", ada, home, renewed)
+		g.clock.pass(MarkLasts)
+		g.fill(10, ada, func(int) string { return home })
+		g.gets(false, "over", ada, home, renewed)
+		g.gets(false, "over, and of another password", ada, home, old)
+	})
+}
