@@ -108,7 +108,7 @@ func (a *Attempt) succeeded(now time.Time) {
 		a.decide()
 	}
 	s.metrics.answered(took)
-	a.lines.tell(a.Line.ID, changes)
+	a.lines.found(a.entry, changes)
 }
 
 // Failed records that the attempt failed. The line's credentials are gone from f
@@ -127,7 +127,7 @@ func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
 
 // judged tells what a failure has changed, and wakes the prober if a question is put.
 func (a *Attempt) judged(changes []health.Change) {
-	a.lines.tell(a.Line.ID, changes)
+	a.lines.found(a.entry, changes)
 	if a.entry.stats.Doubtful() {
 		a.lines.wake()
 	}

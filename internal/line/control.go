@@ -38,6 +38,9 @@ func ResumeTx(tx *store.Tx, line string) error {
 		ON CONFLICT (line) DO UPDATE SET drained = 0, generation = line_control.generation + 1`, line); err != nil {
 		return fmt.Errorf("resume line %s: %w", line, err)
 	}
+	if _, err := tx.Exec(`DELETE FROM line_finding WHERE line = $1`, line); err != nil {
+		return fmt.Errorf("resume line %s: %w", line, err)
+	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/catalog/secret"
+	"tollgate/internal/line/health"
 	"tollgate/internal/upstream/chatcall"
 )
 
@@ -163,12 +164,63 @@ func (r *refusals) trust(k *lineKey, now time.Time) {
 	r.trusted[k.mark] = now.Add(keyTrusted)
 }
 
+// findings returns the refusals that a probe, or the gateway itself, has met, by the
+// keys' marks.
+func (r *refusals) findings() map[string]health.Finding {
+	if !r.any.Load() {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]health.Finding{}
+	for mark, held := range r.byMark {
+		if !held.doubted {
+			all[mark] = health.Finding{State: alertKeyRefused, Cause: held.cause, Since: held.since, Until: held.until, Wait: held.wait}
+		}
+	}
+	return all
+}
+
+// adopt takes over a refusal that another node has met.
+func (r *refusals) adopt(mark string, f health.Finding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byMark == nil {
+		r.byMark = map[string]refusal{}
+	}
+	r.byMark[mark] = refusal{since: f.Since, until: f.Until, wait: f.Wait, cause: f.Cause}
+	r.any.Store(true)
+}
+
+// release forgets a refusal: another node has found the key accepted.
+func (r *refusals) release(mark string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byMark, mark)
+	r.any.Store(len(r.byMark) > 0)
+}
+
 // clear forgets all refusals.
 func (r *refusals) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.byMark, r.trusted = nil, nil
 	r.any.Store(false)
+}
+
+// pending reports whether one of some keys is to be probed now.
+func (r *refusals) pending(now time.Time, keys []*lineKey) bool {
+	if !r.any.Load() {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range keys {
+		if held, refused := r.byMark[k.mark]; refused && !held.probing && !held.trial && !now.Before(held.until) {
+			return true
+		}
+	}
+	return false
 }
 
 // due returns those of some keys that are to be probed now, and counts them as being

@@ -148,7 +148,7 @@ func (l *Lines) accept(k *lineKey) {
 
 // alertKey alerts that a key is refused, or accepted again.
 func (l *Lines) alertKey(k *lineKey, state, cause string) {
-	l.alerts.Send(alert.Alert{Line: k.entry.line.ID, Key: k.name(), State: state, Cause: cause, At: l.now().Unix()})
+	l.foundKey(k, alert.Alert{Line: k.entry.line.ID, Key: k.name(), State: state, Cause: cause, At: l.now().Unix()})
 }
 
 // newestOf returns a line as the newest catalog has it; nil: it does not have it, or

@@ -74,6 +74,8 @@ type Lines struct {
 
 	doubted chan struct{} // wakes Run: a failure left a doubt
 
+	findings findings
+
 	newest atomic.Pointer[routingTable] // of the newest snapshot seen
 
 	refreshing sync.Mutex // held over the reading and the taking in of controls
@@ -107,6 +109,8 @@ func New(o Options) *Lines {
 		former: &routingTable{edition: edition{revision: -1}},
 		stats:  map[string]*stats{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
 	}
+	l.findings = findings{changed: make(chan struct{}, 1), agreed: map[target]map[heldPart]agreement{}, alone: map[target]time.Time{},
+		unsent: map[string][]unsentAlert{}, leases: map[target]int{}}
 	l.newest.Store(&routingTable{edition: edition{revision: -1}})
 	return l
 }

@@ -182,12 +182,17 @@ func (m *metrics) changed(line string, c health.Change) {
 		m.left.WithLabelValues(line, c.State).Inc()
 	}
 	if c.Model == "" {
-		in := 0.0
-		if c.State == health.StateInService {
-			in = 1
-		}
-		m.in.WithLabelValues(line).Set(in)
+		m.inService(line, c.State == health.StateInService)
 	}
+}
+
+// inService shows whether a line is in service.
+func (m *metrics) inService(line string, in bool) {
+	value := 0.0
+	if in {
+		value = 1
+	}
+	m.in.WithLabelValues(line).Set(value)
 }
 
 // lineMetrics are the metrics of one line, looked up once.

@@ -26,6 +26,7 @@ const (
 	maxProbeAnswer = 64 << 10
 	maxProbes      = 8
 	maxAsks        = 8 // of one probe, for models that the line does not have
+	releaseTime    = 5 * time.Second
 )
 
 // prober asks lines that are out of service, on the gateway's own account,
@@ -50,6 +51,9 @@ func (p *prober) step(ctx context.Context) {
 		if s.Sound() && !s.keys.any.Load() || s.drained.Load() || !ln.Enabled || ln.Out != "" {
 			continue
 		}
+		if !s.Pending(now) && !s.keys.pending(now, entry.keys) || !l.lease(ctx, entry.target) {
+			continue
+		}
 		due := s.Due(now)
 		p.probeKeys(ctx, entry, p.candidates(ln, health.Ask{LinePart: due.Worked}))
 		if due.Whole != nil {
@@ -72,6 +76,11 @@ func (p *prober) step(ctx context.Context) {
 				return s.Resolved(l.now(), due.Generation, ask.LinePart, asked.Form, f)
 			})
 		}
+		p.running.Go(func() { // after the probes: each has a lease of its own
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+			defer cancel()
+			l.release(ctx, entry.target)
+		})
 	}
 }
 
@@ -162,6 +171,7 @@ func (p *prober) probe(
 	result func(asked health.LinePart, f *upstream.Failure) []health.Change,
 ) {
 	l := p.lines
+	l.again(entry.target)
 	p.running.Go(func() {
 		var f *upstream.Failure
 		var asked health.LinePart
@@ -180,7 +190,10 @@ func (p *prober) probe(
 			entry.redact(f)
 		}
 		l.metrics.probed(entry.line.ID, f)
-		l.tell(entry.line.ID, result(asked, f))
+		l.found(entry, result(asked, f))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+		defer cancel()
+		l.release(ctx, entry.target)
 	})
 }
 

@@ -2,6 +2,8 @@ package line
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"net/url"
@@ -39,8 +41,9 @@ type routingEntry struct {
 	line  *catalog.Line
 	keys  []*lineKey // at least one
 	stats *stats
-	hash  uint64 // of the line's id
-	host  string // of its address
+	target
+	hash uint64 // of the line's id
+	host string // of its address
 }
 
 // secrets are what must not be told of a line: its keys, what its headers hide,
@@ -116,6 +119,7 @@ func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
 	for _, ln := range s.AllLines() {
 		entry := &routingEntry{line: ln, stats: l.statsOf(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
 		entry.keys = l.keysOf(entry)
+		entry.target = target{ln.ID, digestOf(entry)}
 		byID[ln.ID] = entry
 		t.entries = append(t.entries, entry)
 	}
@@ -125,6 +129,20 @@ func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
 		}
 	}
 	return t
+}
+
+// digestOf returns a digest of a line's address and credentials.
+func digestOf(entry *routingEntry) string {
+	ln := entry.line
+	d := sha256.New()
+	fmt.Fprintf(d, "%q %q %q %v", ln.Provider, ln.BaseURL, ln.Secrets(), ln.Options) // fmt sorts maps
+	for _, k := range entry.keys {
+		fmt.Fprintf(d, " %q", k.mark)
+	}
+	for _, name := range slices.Sorted(maps.Keys(ln.Headers)) {
+		fmt.Fprintf(d, " %q %q", name, ln.Headers[name])
+	}
+	return hex.EncodeToString(d.Sum(nil)[:8])
 }
 
 // hostOf returns the host of a line's address, which with the adapter's name
@@ -169,14 +187,15 @@ func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
 // stats are what is kept of a line over all catalogs that have it.
 type stats struct {
 	*health.Stats
-	inFlight atomic.Int64
-	drained  atomic.Bool
-	unprobed atomic.Bool // it has no model that a probe can ask for
-	refused  sync.Map    // refusedField: what is no longer added to requests
-	keys     refusals
-	margins  margins
-	metrics  lineMetrics
-	warnedMS atomic.Int64 // when an implausible cost was last logged
+	inFlight  atomic.Int64
+	drained   atomic.Bool
+	exchanged atomic.Uint64 // the generation of the last exchange that was asked for
+	unprobed  atomic.Bool   // it has no model that a probe can ask for
+	refused   sync.Map      // refusedField: what is no longer added to requests
+	keys      refusals
+	margins   margins
+	metrics   lineMetrics
+	warnedMS  atomic.Int64 // when an implausible cost was last logged
 }
 
 // forget forgets what the line was found to do, and returns what has changed.

@@ -41,6 +41,12 @@ func (l *Lines) Run(ctx context.Context) {
 		}
 		return err
 	}
+	if l.shares() {
+		group.Go(func() {
+			loop.Run(ctx, loop.Loop{Room: "line", Does: "share what is found out about lines", Log: l.log, Period: stepEvery,
+				Pause: stepEvery / 10, Wake: l.findings.changed, Step: l.Exchange})
+		})
+	}
 	loop.Run(ctx,
 		loop.Loop{Room: "line", Does: "probe lines", Log: l.log, Period: stepEvery, Later: true, Wake: l.doubted, Step: probe},
 		loop.Loop{Room: "line", Does: "share the state of lines", Log: l.log, Period: stepEvery, Later: true, Step: share},
@@ -137,14 +143,19 @@ func (l *Lines) Report(ctx context.Context) error {
 // the log, the metrics and an alert.
 func (l *Lines) tell(line string, changes []health.Change) {
 	for _, c := range changes {
-		l.metrics.changed(line, c)
-		if c.State == health.StateInService {
-			l.log.Info("line: back in service", "line", line, "model", c.Model, "form", c.Form)
-		} else {
-			l.log.Warn("line: out of service", "line", line, "model", c.Model, "form", c.Form, "state", c.State, "cause", c.Cause)
-		}
-		l.alerts.Send(alert.Alert{
-			Line: line, Model: c.Model, Form: string(c.Form), Tools: c.Tools, State: c.State, Cause: c.Cause, At: l.now().Unix(),
-		})
+		l.alerts.Send(l.logChange(line, c))
+	}
+}
+
+// logChange tells of one change by the log and the metrics, and returns its alert.
+func (l *Lines) logChange(line string, c health.Change) alert.Alert {
+	l.metrics.changed(line, c)
+	if c.State == health.StateInService {
+		l.log.Info("line: back in service", "line", line, "model", c.Model, "form", c.Form)
+	} else {
+		l.log.Warn("line: out of service", "line", line, "model", c.Model, "form", c.Form, "state", c.State, "cause", c.Cause)
+	}
+	return alert.Alert{
+		Line: line, Model: c.Model, Form: string(c.Form), Tools: c.Tools, State: c.State, Cause: c.Cause, At: l.now().Unix(),
 	}
 }

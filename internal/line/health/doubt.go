@@ -131,17 +131,27 @@ func (h *health) doubtful() bool {
 // pause is over.
 func (h *health) dueDoubts(now time.Time) (due []Ask) {
 	for part, d := range h.doubts {
-		model := h.parts[LinePart{Model: part.Model}]
 		switch {
-		case d.probing || !d.last.IsZero() && now.Sub(d.last) < d.wait():
+		case !d.ready(now):
 		case !d.open:
 			delete(h.doubts, part)
-		case (h.state != cooling || !h.who.confirmed) && (model == nil || !model.holds() || !model.who.confirmed):
+		case h.dueDoubt(now, part, d):
 			d.probing = true
 			due = append(due, Ask{LinePart: part, Last: h.worked.forms[part.Model]})
 		}
 	}
 	return due
+}
+
+// ready reports whether the doubt may be probed again.
+func (d *doubt) ready(now time.Time) bool {
+	return !d.probing && (d.last.IsZero() || now.Sub(d.last) >= d.wait())
+}
+
+// dueDoubt reports whether a question is to be put to the line now.
+func (h *health) dueDoubt(now time.Time, part LinePart, d *doubt) bool {
+	model := h.parts[LinePart{Model: part.Model}]
+	return d.ready(now) && (h.state != cooling || !h.who.confirmed) && (model == nil || !model.holds() || !model.who.confirmed)
 }
 
 // resolved takes in the probe of a part in doubt that began in a generation and

@@ -414,7 +414,7 @@ func (h *health) due(now time.Time) (p Probes) {
 		return p // its parts are probed when it is back
 	}
 	for part, lost := range h.parts {
-		if lost.out && lost.announced && !lost.probing && !now.Before(lost.until) {
+		if lost.dueAt(now) {
 			lost.probing = true
 			p.Parts = append(p.Parts, Ask{LinePart: part, Turn: lost.turn, Last: h.worked.forms[part.Model]})
 		}

@@ -36,6 +36,11 @@ type hold struct {
 // holds tells whether the part is not to be asked.
 func (p *hold) holds() bool { return p.out || p.cools }
 
+// dueAt reports whether a part that is out is to be probed.
+func (p *hold) dueAt(now time.Time) bool {
+	return p.out && p.announced && !p.probing && !now.Before(p.until)
+}
+
 // thaw ends the pauses that are over.
 func (h *health) thaw(now time.Time) {
 	if h.state == cooling && !now.Before(h.until) {

@@ -1,0 +1,415 @@
+package line
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"tollgate/internal/alert"
+	"tollgate/internal/line/health"
+	"tollgate/internal/store"
+)
+
+const (
+	// findingAge is how long a finding is kept that nobody has changed: one that is
+	// in force changes with each probe.
+	findingAge = 24 * time.Hour
+	tidyEvery  = time.Hour
+	// ownWay is how long findings about a line stay on this node after another node
+	// has found that the line works: then this node's own way to the provider is broken.
+	ownWay = 5 * time.Minute
+)
+
+// findings keep what this node and the others have found out about lines in step.
+// Each step compares three states of every part: this node's, the table's, and the one
+// that both had agreed on. Whichever has changed since is taken over by the other; if
+// both have, the table's counts. So a change is written once, by the node that made it
+// first, and that node sends the alert.
+type findings struct {
+	changed chan struct{} // wakes the step
+
+	mu     sync.Mutex // held over a step
+	agreed map[target]map[heldPart]agreement
+	alone  map[target]time.Time // until then findings stay on this node
+	tidied time.Time
+
+	unsentMu sync.Mutex
+	unsent   map[string][]unsentAlert // by line: alerts of changes that are not written yet
+
+	leaseMu sync.Mutex
+	leases  map[target]int // probes under way of lines that this node has leased
+}
+
+// heldPart is a part of a line that something is held against: a model, a form, one of
+// its keys by its mark, or the line as a whole (zero).
+type heldPart struct {
+	health.LinePart
+	key string
+}
+
+// unsentAlert is an alert that waits until its change is written.
+type unsentAlert struct {
+	part  heldPart
+	alert alert.Alert
+}
+
+// target is a line at one address with certain credentials: nodes that have others
+// find out for themselves.
+type target struct{ line, digest string }
+
+// agreement is the state of a part on which this node and the table agree.
+type agreement struct {
+	version int64 // of the row; 0: there is none
+	local   stamp
+	mine    bool // this node has written the row
+}
+
+// stamp tells states of a part on this node apart.
+type stamp struct {
+	state    string
+	until    int64
+	accounts int
+}
+
+func stampOf(f health.Finding) stamp { return stamp{f.State, f.Until.UnixNano(), len(f.Accounts)} }
+
+// row is a finding as it stands in the table.
+type row struct {
+	health.Finding        // on this node's clock
+	key            string // mark of the key that it is about
+	target         target
+	version        int64
+}
+
+// edit is a change of the table.
+type edit struct {
+	entry   *routingEntry
+	part    heldPart
+	finding *health.Finding // nil: the row goes
+	version int64           // of the row that is replaced; 0: there is none
+	written int64           // of the new row; 0: another node was faster, or the row is gone
+	done    bool
+}
+
+// shares reports whether other nodes may be there.
+func (l *Lines) shares() bool { return l.db != nil && l.db.Dialect() == store.PostgreSQL }
+
+// Exchange tells the other nodes what this one has found out about lines, and adopts
+// what they have. It does nothing on SQLite, where there is one node.
+func (l *Lines) Exchange(ctx context.Context) error {
+	if !l.shares() {
+		return nil
+	}
+	s := &l.findings
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var rows map[target]map[heldPart]row
+	if err := l.db.View(ctx, func(tx *store.Tx) (err error) {
+		rows, err = findingsTx(tx, l.now())
+		return err
+	}); err != nil {
+		return err
+	}
+	var edits []*edit
+	for _, entry := range l.table(l.current()).entries {
+		edits = append(edits, l.merge(entry, rows[entry.target])...)
+	}
+	now := l.now()
+	tidy := now.Sub(s.tidied) >= tidyEvery
+	if len(edits) == 0 && !tidy {
+		return nil
+	}
+	if err := l.db.Update(ctx, func(tx *store.Tx) error { return writeTx(tx, l.epoch(), edits, now, tidy) }); err != nil {
+		return err
+	}
+	if tidy {
+		s.tidied = now
+	}
+	for _, e := range edits {
+		if e.done {
+			s.agree(e.entry.target, e.part, agreement{e.written, stampOfEdit(e), true})
+			l.sendAlerts(e.entry.line.ID, e.part)
+		} else {
+			l.dropAlerts(e.entry.line.ID, e.part)
+		}
+	}
+	return nil
+}
+
+func stampOfEdit(e *edit) stamp {
+	if e.finding == nil {
+		return stamp{}
+	}
+	return stampOf(*e.finding)
+}
+
+// merge adopts what has changed in the table about a line, and returns what has changed
+// on this node.
+func (l *Lines) merge(entry *routingEntry, rows map[heldPart]row) (edits []*edit) {
+	s, now := &l.findings, l.now()
+	agreed := s.agreed[entry.target]
+	if len(rows) == 0 && len(agreed) == 0 && entry.stats.Sound() && !entry.stats.keys.any.Load() {
+		return nil
+	}
+	local := entry.findings(now)
+	parts := map[heldPart]bool{}
+	for part := range local {
+		parts[part] = true
+	}
+	for part := range rows {
+		parts[part] = true
+	}
+	for part := range agreed {
+		parts[part] = true
+	}
+	for part := range parts {
+		r, before := rows[part], agreed[part]
+		own, held := local[part]
+		if r.version != before.version {
+			l.adopt(entry, part, r, before, now)
+			continue
+		}
+		if is := (stamp{}); held && stampOf(own) == before.local || !held && is == before.local {
+			l.dropAlerts(entry.line.ID, part)
+			continue
+		}
+		if now.Before(s.alone[entry.target]) {
+			l.sendAlerts(entry.line.ID, part)
+			continue
+		}
+		e := &edit{entry: entry, part: part, version: before.version}
+		if held {
+			e.finding = &own
+		} else if before.version == 0 { // it has come and gone
+			s.agree(entry.target, part, agreement{})
+			l.dropAlerts(entry.line.ID, part)
+			continue
+		}
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+// findings returns what is held on this node against the line, its parts and its keys.
+func (e *routingEntry) findings(now time.Time) map[heldPart]health.Finding {
+	all := map[heldPart]health.Finding{}
+	for _, f := range e.stats.Findings(now) {
+		all[heldPart{LinePart: f.LinePart}] = f
+	}
+	for mark, f := range e.stats.keys.findings() {
+		all[heldPart{key: mark}] = f
+	}
+	return all
+}
+
+// adopt takes over a row that another node has written or deleted.
+func (l *Lines) adopt(entry *routingEntry, part heldPart, r row, before agreement, now time.Time) {
+	s, line := &l.findings, entry.line.ID
+	l.dropAlerts(line, part)
+	after := agreement{version: r.version}
+	works := r.version == 0 || r.State == health.StateHalfOpen
+	if works && before.mine && before.local.state != health.StateCooling && before.local.state != health.StateHalfOpen {
+		s.alone[entry.target] = now.Add(ownWay)
+	}
+	switch {
+	case part.key != "" && r.version == 0:
+		entry.stats.keys.release(part.key)
+	case part.key != "":
+		entry.stats.keys.adopt(part.key, r.Finding)
+	case r.version == 0:
+		entry.stats.Release(now, part.LinePart)
+	default:
+		entry.stats.Adopt(now, r.Finding)
+	}
+	if f, held := entry.findings(now)[part]; held {
+		after.local = stampOf(f)
+	}
+	s.agree(entry.target, part, after)
+	if part == (heldPart{}) {
+		l.metrics.inService(line, r.State != health.StateCircuitOpen && r.State != health.StateCredentialsOut && r.State != health.StateHalfOpen)
+	}
+	l.log.Info("line: another node has found out about a line", "line", line, "model", part.Model, "form", part.Form, "key", part.key,
+		"state", r.State, "cause", r.Cause)
+}
+
+// agree records on what this node and the table agree.
+func (s *findings) agree(t target, part heldPart, a agreement) {
+	if s.agreed[t] == nil {
+		s.agreed[t] = map[heldPart]agreement{}
+	}
+	s.agreed[t][part] = a
+	if a.version == 0 && a.local == (stamp{}) {
+		delete(s.agreed[t], part)
+	}
+	if len(s.agreed[t]) == 0 {
+		delete(s.agreed, t)
+	}
+}
+
+// found tells the operator what a request or probe on this node has changed: by the log
+// and the metrics at once. The alert waits until the change is written, so that of
+// several nodes one sends it.
+func (l *Lines) found(entry *routingEntry, changes []health.Change) {
+	if !l.shares() {
+		l.tell(entry.line.ID, changes)
+		return
+	}
+	s := &l.findings
+	generation := entry.stats.Generation()
+	if len(changes) == 0 && entry.stats.exchanged.Load() == generation { // nearly always
+		return
+	}
+	s.unsentMu.Lock()
+	for _, c := range changes {
+		waits := unsentAlert{heldPart{LinePart: health.LinePart{Model: c.Model, Form: c.Form, Tools: c.Tools}}, l.logChange(entry.line.ID, c)}
+		s.unsent[entry.line.ID] = append(s.unsent[entry.line.ID], waits)
+	}
+	s.unsentMu.Unlock()
+	if entry.stats.exchanged.Swap(generation) != generation || len(changes) > 0 {
+		s.wake()
+	}
+}
+
+// wake lets the step begin.
+func (s *findings) wake() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // the step is about to begin
+	}
+}
+
+// foundKey alerts that a key is refused, or accepted again, as found does.
+func (l *Lines) foundKey(k *lineKey, a alert.Alert) {
+	if !l.shares() {
+		l.alerts.Send(a)
+		return
+	}
+	s := &l.findings
+	s.unsentMu.Lock()
+	s.unsent[a.Line] = append(s.unsent[a.Line], unsentAlert{heldPart{key: k.mark}, a})
+	s.unsentMu.Unlock()
+	s.wake()
+}
+
+// sendAlerts sends the alerts that wait about a part of a line.
+func (l *Lines) sendAlerts(line string, part heldPart) {
+	for _, a := range l.findings.take(line, part) {
+		l.alerts.Send(a)
+	}
+}
+
+// dropAlerts drops the alerts that wait about a part of a line: another node sends
+// them, or the change did not last.
+func (l *Lines) dropAlerts(line string, part heldPart) { l.findings.take(line, part) }
+
+// take takes the alerts that wait about a part of a line.
+func (s *findings) take(line string, part heldPart) (taken []alert.Alert) {
+	s.unsentMu.Lock()
+	defer s.unsentMu.Unlock()
+	var left []unsentAlert
+	for _, a := range s.unsent[line] {
+		if a.part == part {
+			taken = append(taken, a.alert)
+		} else {
+			left = append(left, a)
+		}
+	}
+	if s.unsent[line] = left; left == nil {
+		delete(s.unsent, line)
+	}
+	return taken
+}
+
+// findingsTx reads the table; times are put onto this node's clock.
+func findingsTx(tx *store.Tx, now time.Time) (map[target]map[heldPart]row, error) {
+	nowMS, err := tx.NowMS()
+	if err != nil {
+		return nil, fmt.Errorf("read what nodes have found out about lines: %w", err)
+	}
+	rows, err := tx.Query(`SELECT line, target, model, form, tools, key_mark, state, cause, since_ms, until_ms, wait_ms, accounts, version
+		FROM line_finding`)
+	if err != nil {
+		return nil, fmt.Errorf("read what nodes have found out about lines: %w", err)
+	}
+	defer rows.Close()
+	all := map[target]map[heldPart]row{}
+	at := func(ms int64) time.Time { return now.Add(time.Duration(ms-nowMS) * time.Millisecond) }
+	for rows.Next() {
+		var r row
+		var tools, since, until, wait int64
+		var accounts string
+		if err := rows.Scan(&r.target.line, &r.target.digest, &r.Model, &r.Form, &tools, &r.key, &r.State, &r.Cause, &since, &until, &wait,
+			&accounts, &r.version); err != nil {
+			return nil, fmt.Errorf("read what nodes have found out about lines: %w", err)
+		}
+		r.Tools, r.Since, r.Until, r.Wait = tools != 0, at(since), at(until), time.Duration(wait)*time.Millisecond
+		if accounts != "" {
+			if err := json.Unmarshal([]byte(accounts), &r.Accounts); err != nil {
+				return nil, fmt.Errorf("read for which accounts line %s is out: %w", r.target.line, err)
+			}
+		}
+		if all[r.target] == nil {
+			all[r.target] = map[heldPart]row{}
+		}
+		all[r.target][heldPart{r.LinePart, r.key}] = r
+	}
+	return all, rows.Err()
+}
+
+// writeTx makes the edits that no other node has been faster with.
+func writeTx(tx *store.Tx, epoch string, edits []*edit, now time.Time, tidy bool) error {
+	nowMS, err := tx.NowMS()
+	if err != nil {
+		return fmt.Errorf("write what this node has found out about lines: %w", err)
+	}
+	if tidy {
+		if _, err := tx.Exec(`DELETE FROM line_finding WHERE version < $1`, nowMS-findingAge.Milliseconds()); err != nil {
+			return fmt.Errorf("tidy up what nodes have found out about lines: %w", err)
+		}
+	}
+	for _, e := range edits {
+		n, err := e.writeTx(tx, epoch, now, nowMS)
+		if err != nil {
+			return fmt.Errorf("write what this node has found out about line %s: %w", e.entry.line.ID, err)
+		}
+		e.done = n == 1
+	}
+	return nil
+}
+
+func (e *edit) writeTx(tx *store.Tx, epoch string, now time.Time, nowMS int64) (int64, error) {
+	t, tools := e.entry.target, int64(0)
+	if e.part.Tools {
+		tools = 1
+	}
+	e.written = 0
+	if e.finding == nil {
+		return tx.Exec(`DELETE FROM line_finding
+			WHERE line = $1 AND target = $2 AND model = $3 AND form = $4 AND tools = $5 AND key_mark = $6 AND version = $7`,
+			t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, e.version)
+	}
+	f, accounts := e.finding, ""
+	if len(f.Accounts) > 0 {
+		raw, err := json.Marshal(f.Accounts)
+		if err != nil {
+			return 0, err
+		}
+		accounts = string(raw)
+	}
+	at := func(t time.Time) int64 { return nowMS + t.Sub(now).Milliseconds() }
+	e.written = max(nowMS, e.version+1)
+	if e.version == 0 {
+		return tx.Exec(`INSERT INTO line_finding
+			(line, target, model, form, tools, key_mark, state, cause, since_ms, until_ms, wait_ms, accounts, epoch, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`,
+			t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, f.State, f.Cause, at(f.Since), at(f.Until),
+			f.Wait.Milliseconds(), accounts, epoch, e.written)
+	}
+	return tx.Exec(`UPDATE line_finding
+		SET state = $1, cause = $2, since_ms = $3, until_ms = $4, wait_ms = $5, accounts = $6, epoch = $7, version = $8
+		WHERE line = $9 AND target = $10 AND model = $11 AND form = $12 AND tools = $13 AND key_mark = $14 AND version = $15`,
+		f.State, f.Cause, at(f.Since), at(f.Until), f.Wait.Milliseconds(), accounts, epoch, e.written,
+		t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, e.version)
+}

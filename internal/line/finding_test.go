@@ -1,0 +1,484 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/alert"
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/line/health"
+	"tollgate/internal/node"
+	"tollgate/internal/store"
+	"tollgate/internal/store/id"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire"
+)
+
+// cluster is some nodes on one database, and a provider that counts its calls.
+type cluster struct {
+	*testing.T
+	db    *store.DB
+	s     *catalog.Snapshot
+	nodes []*member
+
+	mu     sync.Mutex
+	calls  int
+	says   func(wire.Form) *upstream.Failure // nil: an answer
+	alerts []string
+	came   chan struct{} // an alert
+}
+
+// member is one of the nodes, with a clock of its own.
+type member struct {
+	*Lines
+	c     *cluster
+	p     *prober
+	epoch string
+	now   time.Time
+	cut   bool          // its way to the provider is broken
+	hold  chan struct{} // if not nil, its calls wait for it
+	began chan struct{}
+}
+
+func newCluster(t *testing.T, db *store.DB, size int) *cluster {
+	doc := &catalog.Document{
+		Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}, {ID: "deep", Kind: catalog.KindChat}},
+		Lines: []catalog.LineSpec{{ID: "a", Provider: "fake", Weight: 1, Enabled: true,
+			Models: map[string]string{"swift": "v", "deep": "d"}}},
+	}
+	c := &cluster{T: t, db: db, came: make(chan struct{}, 100), s: catalog.NewSnapshot(1, doc, map[string]catalog.Provider{
+		"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat, wire.FormResponses}}},
+		func(string) (string, bool) { return "", false })}
+	for i := range size {
+		// No node's clock is compared with another's.
+		m := &member{c: c, epoch: id.New("node_"), now: time.Unix(1_700_000_000, 0).Add(time.Duration(i) * 1000 * time.Hour)}
+		if err := node.Register(t.Context(), db, m.epoch); err != nil {
+			t.Fatal(err)
+		}
+		sender := alert.New("http://alerts.test/", slog.New(slog.DiscardHandler), c)
+		m.Lines = New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return m, nil }, Alerts: sender,
+			Current: func() *catalog.Snapshot { return c.s }, DB: db, Epoch: func() string { return m.epoch },
+			Now: func() time.Time { return m.now }})
+		m.p = newProber(m.Lines)
+		m.table(c.s)
+		go sender.Run(t.Context(), t.Context())
+		c.nodes = append(c.nodes, m)
+	}
+	return c
+}
+
+// RoundTrip takes an alert.
+func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
+	raw, err := io.ReadAll(req.Body)
+	c.mu.Lock()
+	c.alerts = append(c.alerts, string(raw))
+	c.mu.Unlock()
+	c.came <- struct{}{}
+	return &http.Response{StatusCode: 204, Body: http.NoBody}, err
+}
+
+// Chat is the provider.
+func (m *member) Chat(_ context.Context, call chatcall.Call) (*chatcall.Response, error) {
+	if m.hold != nil {
+		m.began <- struct{}{}
+		<-m.hold
+	}
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	m.c.calls++
+	if m.cut {
+		return nil, upstream.Fail(fault.UpstreamConnectionError, errors.New("no route"))
+	}
+	if m.c.says != nil {
+		if f := m.c.says(call.Form); f != nil {
+			return nil, f
+		}
+	}
+	return &chatcall.Response{ContentType: "application/json",
+		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
+}
+
+// ask makes a request of an account on a node.
+func (m *member) ask(account string, form wire.Form) error {
+	model, _ := m.c.s.Model("swift")
+	_, err := m.Try(context.Background(), RoutingRequest{Snapshot: m.c.s, Model: model, Form: form, Account: account},
+		func(ctx context.Context, on *Attempt) error {
+			answer, err := on.Chat(ctx, chatcall.Call{Form: on.Form})
+			if err != nil {
+				return err
+			}
+			return answer.Body.Close()
+		})
+	return err
+}
+
+// asked returns how often the provider was asked since the last time.
+func (c *cluster) asked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.calls
+	c.calls = 0
+	return n
+}
+
+// exchange lets all nodes tell each other what they know.
+func (c *cluster) exchange() {
+	c.Helper()
+	for range 2 {
+		for _, m := range c.nodes {
+			if err := m.Exchange(c.Context()); err != nil {
+				c.Fatal(err)
+			}
+		}
+	}
+}
+
+// probe lets some time pass and all nodes probe what is due.
+func (c *cluster) probe(after time.Duration) {
+	c.Helper()
+	for _, m := range c.nodes {
+		m.now = m.now.Add(after)
+	}
+	for _, m := range c.nodes {
+		m.p.step(c.Context())
+	}
+	for _, m := range c.nodes {
+		m.p.running.Wait()
+	}
+	c.exchange()
+}
+
+// pass moves the database's rows into the past, as if some time had passed there too.
+func (c *cluster) pass(d time.Duration) {
+	c.Helper()
+	update(c.T, c.db, func(tx *store.Tx) error {
+		_, err := tx.Exec(`UPDATE line_finding SET since_ms = since_ms - $1, until_ms = until_ms - $1`, d.Milliseconds())
+		return err
+	})
+}
+
+// states are those of the line on each node, with its parts that are out or cool.
+func (c *cluster) states() string {
+	var all []string
+	for _, m := range c.nodes {
+		s := m.Statuses()[0]
+		words := []string{s.State}
+		for _, p := range s.ModelStates {
+			if p.State != health.StateInService {
+				words = append(words, p.Model+string(p.Form)+":"+p.State)
+			}
+		}
+		all = append(all, strings.Join(words, "+"))
+	}
+	return strings.Join(slices.Compact(all), " ")
+}
+
+// told waits until some alerts were sent, and checks that no others were so far.
+func (c *cluster) told(want ...string) {
+	c.Helper()
+	for {
+		c.mu.Lock()
+		got := slices.Clone(c.alerts)
+		c.mu.Unlock()
+		if len(got) < len(want) {
+			<-c.came
+			continue
+		}
+		ok := len(got) == len(want)
+		for i := range want {
+			ok = ok && strings.Contains(got[i], want[i])
+		}
+		if !ok {
+			c.Errorf("alerts %q, want %q", got, want)
+		}
+		return
+	}
+}
+
+// onPostgres plays with three nodes on PostgreSQL.
+func onPostgres(t *testing.T, play func(t *testing.T, c *cluster)) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		if db.Dialect() == store.SQLite { // which has one node: see TestOneNodeSharesNothing
+			return
+		}
+		play(t, newCluster(t, db, 3))
+	})
+}
+
+func down(wire.Form) *upstream.Failure {
+	return upstream.Fail(fault.UpstreamConnectionError, errors.New("refused"))
+}
+
+// TestADeadProviderCostsOneNode: what one node finds out reaches the others, which ask
+// the provider nothing; probes are one at a time over all nodes, and so are alerts.
+func TestADeadProviderCostsOneNode(t *testing.T) {
+	t.Parallel()
+	onPostgres(t, func(t *testing.T, c *cluster) {
+		a := c.nodes[0]
+		c.says = down
+		for i := range 6 {
+			_ = a.ask(fmt.Sprint("account", i%2), wire.FormChat)
+		}
+		c.probe(0)
+		if got := c.states(); got != "circuit_open" || c.asked() > 7 {
+			t.Fatalf("the nodes see the line %s", got)
+		}
+		for _, m := range c.nodes {
+			if err := m.ask("other", wire.FormChat); fault.Of(err) == nil || c.asked() != 0 {
+				t.Errorf("a node asks a dead provider: %v", err)
+			}
+			if left := m.Statuses()[0].CoolingUntil - m.now.Unix(); left < 25 || left > 31 {
+				t.Errorf("a node waits %d s", left)
+			}
+		}
+		c.told("circuit_open")
+		for range 3 { // 30 s, then twice as long
+			c.probe(10 * time.Minute)
+			if n := c.asked(); n != 1 {
+				t.Errorf("%d probes by three nodes", n)
+			}
+		}
+		c.says = nil
+		c.probe(10 * time.Minute)
+		if got, n := c.states(), c.asked(); got != "half_open" || n != 1 {
+			t.Errorf("after a good probe the nodes see the line %s, %d probes", got, n)
+		}
+		for range 3 {
+			if err := c.nodes[1].ask("other", wire.FormChat); err != nil {
+				t.Error(err)
+			}
+		}
+		c.exchange()
+		if got := c.states(); got != "in_service" {
+			t.Errorf("the nodes see the line %s", got)
+		}
+		c.told("circuit_open", "in_service")
+	})
+}
+
+// TestEachFindingReachesTheNodes: pauses, credentials, models and forms.
+func TestEachFindingReachesTheNodes(t *testing.T) {
+	t.Parallel()
+	says := func(status int, body string, header http.Header) func(wire.Form) *upstream.Failure {
+		return func(wire.Form) *upstream.Failure { return upstream.Classify(status, "", []byte(body), header) }
+	}
+	after := http.Header{"Retry-After": {"40"}}
+	for name, tt := range map[string]struct {
+		says  func(wire.Form) *upstream.Failure
+		state string
+	}{
+		"a credential": {says(401, `{"error":{"code":"invalid_api_key"}}`, nil), "credentials_out"},
+		"a quota":      {says(429, `{"error":{"code":"insufficient_quota"}}`, nil), "credentials_out"},
+		"a model":      {says(404, `{"error":{"code":"model_not_found"}}`, nil), "in_service+swift:model_out"},
+		"a form": {func(form wire.Form) *upstream.Failure {
+			if form == wire.FormResponses {
+				return nil
+			}
+			return upstream.Classify(400, "", []byte(`{"error":{"code":"OperationNotSupported"}}`), nil)
+		}, "in_service+swiftchat:form_out"},
+		"a model's rate": {says(429, `{"error":{"message":"slow"}}`, after), "in_service+swift:cooling"},
+		"all rates":      {says(429, `{"error":{"message":"Your account is limited"}}`, after), "cooling"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onPostgres(t, func(t *testing.T, c *cluster) {
+				c.says = tt.says
+				for range 2 {
+					_ = c.nodes[0].ask("one", wire.FormChat)
+				}
+				c.probe(0)
+				if got := c.states(); got != tt.state {
+					t.Errorf("the nodes see %s, want %s", got, tt.state)
+				}
+				c.asked()
+				_ = c.nodes[2].ask("one", wire.FormChat)
+				if n := c.asked(); n > 0 && name != "a form" || name == "a form" && n != 1 { // in the other form
+					t.Errorf("another node asks the provider %d times", n)
+				}
+				update(t, c.db, func(tx *store.Tx) error { return ResumeTx(tx, "a") })
+				for _, m := range c.nodes {
+					if err := m.Refresh(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.exchange()
+				if got := c.states(); got != "in_service" {
+					t.Errorf("after the operator's word the nodes see %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestARefusedKeyReachesTheNodes: the others use the next key at once, one node probes the
+// refused one, and one alert is sent.
+func TestARefusedKeyReachesTheNodes(t *testing.T) {
+	t.Parallel()
+	onPostgres(t, func(t *testing.T, c *cluster) {
+		var keys []*lineKey
+		for _, m := range c.nodes {
+			k := &lineKey{entry: m.table(c.s).entries[0], position: 1, mark: "0123", adapter: m}
+			k.entry.keys = []*lineKey{k, {entry: k.entry, position: 2, mark: "4567", adapter: m}}
+			keys = append(keys, k)
+		}
+		c.nodes[0].refuse(keys[0], "401: no", true)
+		c.exchange()
+		for i, k := range keys {
+			if held, _ := k.entry.stats.keys.of("0123"); !k.entry.stats.keys.confirmed(k) || held.cause != "401: no" {
+				t.Errorf("node %d has not heard that the key is refused: %+v", i, held)
+			}
+		}
+		c.told("key_refused")
+		c.probe(6 * time.Minute)
+		if n := c.asked(); n != 1 {
+			t.Errorf("%d probes by three nodes", n)
+		}
+		for i, k := range keys {
+			if k.entry.stats.keys.any.Load() {
+				t.Errorf("node %d has not heard that the key is accepted", i)
+			}
+		}
+		c.told("key_refused", "key_accepted")
+	})
+}
+
+// TestOneProbeAtATime over all nodes, also where the node that probes dies.
+func TestOneProbeAtATime(t *testing.T) {
+	t.Parallel()
+	onPostgres(t, func(t *testing.T, c *cluster) {
+		a, b := c.nodes[0], c.nodes[1]
+		c.says = down
+		for range 6 {
+			_ = a.ask("one", wire.FormChat)
+		}
+		c.probe(0)
+		c.asked()
+		for _, m := range c.nodes {
+			m.now = m.now.Add(time.Minute)
+		}
+		a.hold, a.began = make(chan struct{}), make(chan struct{})
+		a.p.step(t.Context())
+		<-a.began
+		b.p.step(t.Context())
+		b.p.running.Wait()
+		if n := c.asked(); n != 0 {
+			t.Errorf("%d probes beside the one that runs", n)
+		}
+		if dead, err := node.Fence(t.Context(), c.db, a.epoch, 0); err != nil || !dead {
+			t.Fatal(dead, err)
+		}
+		c.says = nil
+		b.p.step(t.Context())
+		b.p.running.Wait()
+		if n := c.asked(); n != 1 || b.Statuses()[0].State != "half_open" {
+			t.Errorf("%d probes after the death of the node that probed; the line is %s", n, b.Statuses()[0].State)
+		}
+		close(a.hold)
+		a.p.running.Wait()
+	})
+}
+
+// TestABrokenWayOfOneNode does not take the line from the others for long: once another
+// node has found that the line works, the findings of the first stay its own.
+func TestABrokenWayOfOneNode(t *testing.T) {
+	t.Parallel()
+	onPostgres(t, func(t *testing.T, c *cluster) {
+		a, b := c.nodes[0], c.nodes[1]
+		a.cut = true
+		for range 6 {
+			_ = a.ask("one", wire.FormChat)
+		}
+		c.probe(0)
+		if got := c.states(); got != "circuit_open" {
+			t.Fatal(got)
+		}
+		for _, m := range c.nodes {
+			m.now = m.now.Add(time.Minute)
+		}
+		b.p.step(t.Context())
+		b.p.running.Wait()
+		c.exchange()
+		for range 3 {
+			if err := b.ask("two", wire.FormChat); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.exchange()
+		for range 6 {
+			_ = a.ask("one", wire.FormChat)
+		}
+		a.p.step(t.Context())
+		a.p.running.Wait()
+		c.exchange()
+		if got := c.states(); got != "circuit_open in_service" {
+			t.Errorf("the nodes see the line %s", got)
+		}
+	})
+}
+
+// TestANewNodeAndADeadOne: a node that starts knows at once what others have found, and
+// what a dead node has found is probed when its time has come.
+func TestANewNodeAndADeadOne(t *testing.T) {
+	t.Parallel()
+	onPostgres(t, func(t *testing.T, c *cluster) {
+		a := c.nodes[0]
+		c.says = down
+		for range 6 {
+			_ = a.ask("one", wire.FormChat)
+		}
+		a.p.step(t.Context())
+		a.p.running.Wait()
+		c.nodes = nil
+		if dead, err := node.Fence(t.Context(), c.db, a.epoch, 0); err != nil || !dead {
+			t.Fatal(dead, err)
+		}
+		c.pass(time.Hour) // all nodes were away
+		fresh := newCluster(t, c.db, 1)
+		fresh.exchange()
+		if got := fresh.states(); got != "circuit_open" {
+			t.Errorf("a new node sees the line %s", got)
+		}
+		fresh.probe(0)
+		if got, n := fresh.states(), fresh.asked(); got != "half_open" || n != 1 {
+			t.Errorf("a new node sees the line %s after %d probes", got, n)
+		}
+	})
+}
+
+// TestOneNodeSharesNothing on SQLite: no row is written and no time is spent.
+func TestOneNodeSharesNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		if db.Dialect() != store.SQLite {
+			return
+		}
+		c := newCluster(t, db, 1)
+		c.says = down
+		for range 6 {
+			_ = c.nodes[0].ask("one", wire.FormChat)
+		}
+		c.probe(0)
+		if got := c.states(); got != "circuit_open" {
+			t.Errorf("the line is %s", got)
+		}
+		c.told("circuit_open")
+		var n int
+		if err := db.View(t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM line_finding) + (SELECT COUNT(*) FROM line_probe)`).Scan(&n)
+		}); err != nil || n != 0 {
+			t.Errorf("%d rows, %v", n, err)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package health
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Finding is what is held against a line or a part of it, for other nodes to adopt.
+type Finding struct {
+	LinePart            // zero: the line as a whole
+	State        string // StateCooling to StateFormOut
+	Cause        string
+	Since, Until time.Time
+	Wait         time.Duration // between probes
+	Accounts     []string      // for which it holds; empty: for all
+}
+
+// maxShared bounds the accounts of a finding. Other nodes let further accounts try.
+const maxShared = 100
+
+// shortPause is how long a pause has to last at least so that other nodes are told:
+// a shorter one is over before they would know.
+const shortPause = 3 * time.Second
+
+// Findings returns what is held against the line now: what a probe has confirmed, and
+// pauses that accounts have met.
+func (s *Stats) Findings(now time.Time) (all []Finding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := &s.health
+	h.thaw(now)
+	s.settle()
+	pause := h.state == cooling && !h.private
+	if h.state == halfOpen || h.state != healthy && shared(h.who, h.announced == h.state, pause, h.until.Sub(h.since)) {
+		all = append(all, Finding{State: h.state.word(), Cause: h.cause, Since: h.since, Until: h.until, Wait: h.wait, Accounts: h.who.list()})
+	}
+	for part, p := range h.parts {
+		if !p.holds() || !shared(p.who, p.announced, p.cools && !p.private, p.until.Sub(p.since)) {
+			continue
+		}
+		f := Finding{LinePart: part, State: StateModelOut, Cause: p.cause, Since: p.since, Until: p.until, Wait: p.wait, Accounts: p.who.list()}
+		switch {
+		case p.cools:
+			f.State = StateCooling
+		case part.Form != "":
+			f.State = StateFormOut
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// shared reports whether other nodes are told of a hold.
+func shared(who reporters, announced, pause bool, lasts time.Duration) bool {
+	switch {
+	case !who.confirmed && len(who.accounts) == 0:
+		return false
+	case pause:
+		return lasts >= shortPause
+	}
+	return who.confirmed || announced
+}
+
+// list returns the accounts for which a hold is, in order; nil: for all.
+func (r *reporters) list() []string {
+	if r.confirmed {
+		return nil
+	}
+	all := slices.Sorted(maps.Keys(r.accounts))
+	return all[:min(len(all), maxShared)]
+}
+
+// Adopt takes over what another node has found.
+func (s *Stats) Adopt(now time.Time, f Finding) {
+	s.change(func(h *health) []Change {
+		who := reporters{confirmed: true}
+		if len(f.Accounts) > 0 {
+			who = reporters{}
+			for _, account := range f.Accounts {
+				who.add(account)
+			}
+		}
+		if f.LinePart == (LinePart{}) {
+			h.adopt(now, f, who)
+		} else {
+			h.adoptPart(f, who)
+		}
+		maps.DeleteFunc(h.doubts, func(_ LinePart, d *doubt) bool { return !d.probing })
+		return nil
+	})
+}
+
+// adopt takes over the state of the whole line.
+func (h *health) adopt(now time.Time, f Finding, who reporters) {
+	to := healthy
+	for state := cooling; state <= credentialsOut; state++ {
+		if state.word() == f.State {
+			to = state
+		}
+	}
+	if to == healthy {
+		return // a word of a newer node
+	}
+	h.after = healthy
+	h.enter(to, now, 0, f.Cause)
+	h.since, h.until, h.who = f.Since, f.Until, who
+	switch to {
+	case cooling:
+		h.limits.n = max(h.limits.n, 1)
+	case halfOpen:
+		h.who, h.announced = reporters{}, circuitOpen
+	default:
+		h.wait, h.announced = f.Wait, to
+	}
+}
+
+// adoptPart takes over the state of a part.
+func (h *health) adoptPart(f Finding, who reporters) {
+	h.generation++
+	if h.parts == nil {
+		h.parts = map[LinePart]*hold{}
+	}
+	h.parts[f.LinePart] = &hold{out: f.State != StateCooling, cools: f.State == StateCooling, cause: f.Cause, since: f.Since, until: f.Until,
+		wait: f.Wait, who: who, announced: f.State != StateCooling, began: h.generation}
+}
+
+// Release lifts what another node has found to work.
+func (s *Stats) Release(now time.Time, part LinePart) {
+	s.change(func(h *health) []Change {
+		if part == (LinePart{}) {
+			if h.state != healthy {
+				h.restore(now)
+			}
+			return nil
+		}
+		if p := h.parts[part]; p != nil && p.holds() {
+			h.lift(now, part)
+		}
+		return nil
+	})
+}
+
+// Pending reports whether Due has something to probe.
+func (s *Stats) Pending(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := &s.health
+	h.thaw(now)
+	if h.state >= circuitOpen && (h.who.confirmed || h.serving.Unprobed) {
+		return !h.probing && !now.Before(h.until)
+	}
+	for _, p := range h.parts {
+		if p.dueAt(now) {
+			return true
+		}
+	}
+	for part, d := range h.doubts {
+		switch {
+		case d.open && h.dueDoubt(now, part, d):
+			return true
+		case !d.open && d.ready(now):
+			delete(h.doubts, part)
+			s.settle()
+		}
+	}
+	return false
+}

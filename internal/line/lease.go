@@ -1,0 +1,118 @@
+package line
+
+import (
+	"context"
+	"fmt"
+
+	"tollgate/internal/node"
+	"tollgate/internal/store"
+)
+
+// leaseTime is how long one node may take to probe a line.
+const leaseTime = 2 * probeWait
+
+// lease takes the right to probe a line, for leaseTime at most. It reports false if
+// another node has the right, or has found out something about the line that this node
+// has not adopted yet. Each lease must be released.
+func (l *Lines) lease(ctx context.Context, t target) (leased bool) {
+	if !l.shares() {
+		return true
+	}
+	s := &l.findings
+	known := s.versions(t)
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
+	if s.leases[t] > 0 {
+		s.leases[t]++
+		return true
+	}
+	err := l.db.Update(ctx, func(tx *store.Tx) (err error) {
+		leased, err = leaseTx(tx, t, l.epoch(), known)
+		return err
+	})
+	if err != nil {
+		l.log.Warn("line: a probe waits, since the database cannot say which node probes", "line", t.line, "error", err)
+		return false
+	}
+	if leased {
+		s.leases[t]++
+	}
+	return leased
+}
+
+// leaseTx takes the lease for a node that knows the line's rows of some versions.
+func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
+	members, err := node.MembersTx(tx)
+	if err != nil {
+		return false, fmt.Errorf("lease a probe: %w", err)
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return false, fmt.Errorf("lease a probe: %w", err)
+	}
+	var written int64
+	var holder string
+	err = tx.QueryRow(`SELECT CAST(COALESCE((SELECT SUM(version) FROM line_finding WHERE line = $1 AND target = $2), 0) AS BIGINT),
+		COALESCE((SELECT epoch FROM line_probe WHERE line = $1 AND target = $2), '')`, t.line, t.digest).Scan(&written, &holder)
+	if err != nil {
+		return false, fmt.Errorf("lease a probe: %w", err)
+	}
+	if written != known {
+		return false, nil
+	}
+	void := holder // the lease of a dead node
+	if members.Lives(holder) {
+		void = epoch
+	}
+	n, err := tx.Exec(`INSERT INTO line_probe (line, target, epoch, until_ms) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (line, target) DO UPDATE SET epoch = excluded.epoch, until_ms = excluded.until_ms
+		WHERE line_probe.until_ms < $5 OR line_probe.epoch = $6`, t.line, t.digest, epoch, now+leaseTime.Milliseconds(), now, void)
+	if err != nil {
+		return false, fmt.Errorf("lease a probe: %w", err)
+	}
+	return n == 1, nil
+}
+
+// versions returns the sum of the versions of a line's rows that this node has adopted.
+func (s *findings) versions(t target) (sum int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.agreed[t] {
+		sum += a.version
+	}
+	return sum
+}
+
+// again counts a further probe of a line that this node has leased.
+func (l *Lines) again(t target) {
+	if !l.shares() {
+		return
+	}
+	l.findings.leaseMu.Lock()
+	defer l.findings.leaseMu.Unlock()
+	l.findings.leases[t]++
+}
+
+// release ends a probe: what it has found out is written before another node may probe.
+func (l *Lines) release(ctx context.Context, t target) {
+	if !l.shares() {
+		return
+	}
+	s := &l.findings
+	err := l.Exchange(ctx)
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
+	if s.leases[t]--; s.leases[t] > 0 {
+		return
+	}
+	delete(s.leases, t)
+	if err == nil {
+		err = l.db.Update(ctx, func(tx *store.Tx) error {
+			_, err := tx.Exec(`DELETE FROM line_probe WHERE line = $1 AND target = $2 AND epoch = $3`, t.line, t.digest, l.epoch())
+			return err
+		})
+	}
+	if err != nil && ctx.Err() == nil { // the lease ends by itself
+		l.log.Warn("line: the end of a probe could not be told to other nodes", "line", t.line, "error", err)
+	}
+}
