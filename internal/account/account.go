@@ -48,6 +48,12 @@ type Account struct {
 // signs in to it.
 const DemoEmail = "demo@example.com"
 
+// DemoCredit is what the demo account begins with, in a credit with the note DemoNote.
+const (
+	DemoCredit = 10 * money.USD
+	DemoNote   = "demo credit"
+)
+
 // Opening is what a new account begins with.
 type Opening struct {
 	// Name is required, at most 200 characters.

@@ -13,14 +13,10 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console"
 	"tollgate/internal/ledger"
-	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
 	"tollgate/internal/wire"
 )
-
-// demoCredit is what the demo account begins with (operator.md, First start).
-const demoCredit = 10 * money.USD
 
 // demoEmail signs in to the demo account's console.
 const demoEmail = account.DemoEmail
@@ -103,7 +99,7 @@ func openDemoTx(tx *store.Tx, doc *catalog.Document, passwordHash string) (*demo
 	if err := webhook.OpenTx(tx, owner.ID); err != nil {
 		return nil, err
 	}
-	if _, err := ledger.CreditTx(tx, owner.ID, demoCredit, "demo credit"); err != nil {
+	if _, err := ledger.CreditTx(tx, owner.ID, account.DemoCredit, account.DemoNote); err != nil {
 		return nil, err
 	}
 	_, secret, err := account.CreateKeyTx(tx, owner.ID, account.KeySettings{Name: "demo", AllowedModels: idsOf(doc)})
@@ -284,7 +280,7 @@ See what it cost:
 
 %s
 
-`, d.account, demoCredit, base+console.Base, demoEmail, d.password, d.secret, chat, stream, responses, messages,
+`, d.account, account.DemoCredit, base+console.Base, demoEmail, d.password, d.secret, chat, stream, responses, messages,
 		image, video, usage, operator)
 	return err
 }

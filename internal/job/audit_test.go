@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/job/proof"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger/audit"
+	"tollgate/internal/ledger/ledgertest"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -79,6 +80,26 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			found := h.planted(c.breaks)
 			if !slices.ContainsFunc(found, func(d audit.Difference) bool { return strings.Contains(d.What, c.finds) }) {
 				t.Errorf("%s: %q was not reported, but %+v", c.name, c.finds, found)
+			}
+		}
+		for name, c := range map[string]struct {
+			fault ledgertest.Fault
+			finds string
+		}{
+			"an ended job has another key":                 {ledgertest.JobKey(done), "another key, hold or factor"},
+			"an ended job has another hold":                {ledgertest.JobHeld(done), "another key, hold or factor"},
+			"an ended job has another factor":              {ledgertest.JobFactor(done), "another key, hold or factor"},
+			"a failed job has another hold":                {ledgertest.JobHeld(failed), "another key, hold or factor"},
+			"a failed job has another factor":              {ledgertest.JobFactor(failed), "another key, hold or factor"},
+			"a receipt of a job has another factor":        {ledgertest.JobReceiptFactor(done), "another key, hold or factor"},
+			"a receipt of a job has another hold":          {ledgertest.JobReceiptHeld(done), "another key, hold or factor"},
+			"a running job has another key":                {ledgertest.JobKey(running), "is another one"},
+			"a running job has another hold":               {ledgertest.JobHeld(running), "is another one"},
+			"a running job has another factor":             {ledgertest.JobFactor(running), "is another one"},
+			"the hold of a running job has another factor": {ledgertest.HoldFactor(running), "is another one"},
+		} {
+			if found := ledgertest.Plant(t, h.db, c.fault, proof.AuditTx); !ledgertest.Says(found, c.finds) {
+				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)
 			}
 		}
 		h.audit(cent)

@@ -44,7 +44,7 @@ func (a *Audits) Recompute(ctx context.Context) (audit.Findings, error) {
 		return audit.Findings{}, fmt.Errorf("wait for the audit that runs: %w", ctx.Err())
 	}
 	defer func() { <-a.slot }()
-	return audit.Run(ctx, a.db, account.AuditTx, a.jobs)
+	return audit.Run(ctx, a.db, account.AuditTx, AuditTx, a.jobs)
 }
 
 // Begin asks for an audit in the background, whose outcome AuditsTx has. While one

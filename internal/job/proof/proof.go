@@ -5,8 +5,11 @@
 package proof
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
@@ -28,10 +31,11 @@ type jobAudit struct {
 
 // endedJob is the record of a job that has ended.
 type endedJob struct {
-	job, account string
-	billed       bool
-	cost         money.Amount
-	ended        int64
+	job, account, key string
+	billed            bool
+	cost, held        money.Amount
+	factor            money.Factor
+	ended             int64
 }
 
 // Check is AuditTx where records are kept for so long, which may be less than an
@@ -68,20 +72,23 @@ func (a *jobAudit) read(tx *store.Tx, kept time.Duration) error {
 		return err
 	}
 	a.since = now - kept.Milliseconds()
-	rows, err := tx.Query(`SELECT j.id, j.request, j.account, j.status, j.cost_nano, j.ended_ms, CASE WHEN r.id IS NULL THEN 0 ELSE 1 END
+	rows, err := tx.Query(`SELECT j.id, j.request, j.account, j.key, j.plan, j.held_nano, j.status, j.cost_nano, j.ended_ms,
+		CASE WHEN r.id IS NULL THEN 0 ELSE 1 END
 		FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.ended_ms > 0 OR r.id IS NULL`)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var request, status string
+		var request, plan, status string
 		var e endedJob
 		var runs int64
-		if err := rows.Scan(&e.job, &request, &e.account, &status, (*int64)(&e.cost), &e.ended, &runs); err != nil {
+		if err := rows.Scan(&e.job, &request, &e.account, &e.key, &plan, (*int64)(&e.held), &status, (*int64)(&e.cost),
+			&e.ended, &runs); err != nil {
 			return err
 		}
 		a.books.Checked("ended jobs", 1)
+		e.factor = factorOf(plan)
 		at := audit.Difference{Account: e.account, Request: request}
 		switch {
 		case e.ended == 0:
@@ -113,10 +120,23 @@ func (a *jobAudit) receipt(r audit.JobReceipt) {
 		at.What = "a receipt is of a job that does not exist or has not ended: " + r.Job
 	case ok && (e.job != r.Job || e.account != r.Account || e.billed != r.Billed || e.cost != r.Cost):
 		at.What, at.Computed = "the receipt of a job is not what the job says: "+e.job, e.cost.String()
+	case ok && (e.key != r.Key || e.held != r.Held || e.factor != r.Factor):
+		at.What = "the receipt of a job has another key, hold or factor than the job: " + e.job
+		at.Recorded = fmt.Sprintf("%s, %s, factor %s", r.Key, r.Held, r.Factor)
+		at.Computed = fmt.Sprintf("%s, %s, factor %s", e.key, e.held, e.factor)
 	default:
 		return
 	}
 	a.books.Differ(at)
+}
+
+// factorOf is the account's factor by which a job is billed; -1: its plan cannot be read.
+func factorOf(plan string) money.Factor {
+	var p catalog.Plan
+	if err := json.Unmarshal([]byte(plan), &p); err != nil {
+		return -1
+	}
+	return p.Factor
 }
 
 // end reports the jobs that have ended without a receipt.
@@ -139,7 +159,8 @@ func (a *jobAudit) running(tx *store.Tx) error {
 		return err
 	}
 	rows, err := tx.Query(
-		`SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0), r.state, r.line
+		`SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0),
+		COALESCE(j.plan, ''), r.state, r.line
 		FROM job_run r LEFT JOIN job j ON j.id = r.id`)
 	if err != nil {
 		return err
@@ -150,10 +171,10 @@ func (a *jobAudit) running(tx *store.Tx) error {
 		a.books.Differ(audit.Difference{Account: account, Request: request, What: what, Recorded: recorded, Computed: computed})
 	}
 	for rows.Next() {
-		var id, account, key, request, onLine string
+		var id, account, key, request, plan, onLine string
 		var held money.Amount
 		var state int64
-		if err := rows.Scan(&id, &account, &key, &request, (*int64)(&held), &state, &onLine); err != nil {
+		if err := rows.Scan(&id, &account, &key, &request, (*int64)(&held), &plan, &state, &onLine); err != nil {
 			return err
 		}
 		a.books.Checked("running jobs", 1)
@@ -163,7 +184,7 @@ func (a *jobAudit) running(tx *store.Tx) error {
 			differ(account, "", "a running job has no record: "+id, "", hold.Request)
 		case !ok:
 			differ(account, request, "a running job has no hold: "+id, held.String(), "")
-		case hold.Amount != held || hold.Account != account || hold.Key != key || hold.Request != request:
+		case hold.Amount != held || hold.Account != account || hold.Key != key || hold.Request != request || hold.Factor != factorOf(plan):
 			differ(account, request, "the hold of a job is another one: "+id, held.String(), hold.Amount.String())
 		}
 		delete(holds, id)

@@ -59,6 +59,8 @@ const auditTimeout = 15 * time.Minute
 //   - the charges that are kept of deleted receipts are those that were kept;
 //   - the days of each series are the sums of its receipts, also of those that
 //     have been deleted;
+//   - what keys have spent today, usage of today and places of free quotas have a row;
+//   - usage above holds is the sum of the receipts, and each key's log leads to its requests;
 //   - each receipt, hold and movement is one that the rules of billing allow,
 //     and belongs to an account and to a key of that account;
 //   - each open hold is of a node that lives or of a job, and has no receipt.
@@ -128,6 +130,9 @@ type Books struct {
 	series   map[int64]*seriesSums
 	named    map[books.UsageSeries]*seriesSums // the same, and those that are missing
 	factors  dayFactors
+	over     map[overKey]*overSums
+	today    int64
+	billed   []func(BilledReceipt)
 	receipts []func(JobReceipt)
 	finally  []func() error
 }
@@ -147,10 +152,10 @@ func (b *Books) run(others []Check) error {
 	if err != nil {
 		return err
 	}
-	b.foldable = books.FoldBelow(now, 0)
+	b.foldable, b.today = books.FoldBelow(now, 0), books.DayOf(now)
 	for _, read := range []func() error{
 		b.readAccounts, b.readKeys, b.readUsage, b.readFree, b.readFolded, b.readDays, b.readHolds, b.readEntries, b.readHits, b.readQuarantine,
-		b.readSeries, b.readKept,
+		b.readSeries, b.readKept, b.readOver, b.readParts,
 	} {
 		if err := read(); err != nil {
 			return err
@@ -173,6 +178,8 @@ func (b *Books) run(others []Check) error {
 	if err := b.compareSeries(); err != nil {
 		return err
 	}
+	b.compareNewest()
+	b.compareOver()
 	for _, end := range b.finally {
 		if err := end(); err != nil {
 			return err
@@ -227,6 +234,7 @@ func (b *Books) Checked(what string, n int64) { b.report.Checked[what] += n }
 type OpenJobHold struct {
 	Request, Job, Account, Key string
 	Amount                     money.Amount
+	Factor                     money.Factor
 }
 
 // JobHolds returns the open holds of jobs by the job's id.
@@ -234,7 +242,7 @@ func (b *Books) JobHolds() map[string]OpenJobHold {
 	holds := map[string]OpenJobHold{}
 	for id, h := range b.holds {
 		if h.epoch == books.JobEpoch {
-			holds[h.job] = OpenJobHold{Request: id, Job: h.job, Account: h.account, Key: h.key, Amount: h.amount}
+			holds[h.job] = OpenJobHold{Request: id, Job: h.job, Account: h.account, Key: h.key, Amount: h.amount, Factor: h.factor}
 		}
 	}
 	return holds
@@ -242,10 +250,11 @@ func (b *Books) JobHolds() map[string]OpenJobHold {
 
 // JobReceipt is the receipt of a job that has ended.
 type JobReceipt struct {
-	Request, Job, Account string
-	Billed                bool
-	Cost                  money.Amount
-	EndedMS               int64
+	Request, Job, Account, Key string
+	Billed                     bool
+	Cost, Held                 money.Amount
+	Factor                     money.Factor
+	EndedMS                    int64
 }
 
 // JobReceipts has fn called with the receipt of each job, and after them

@@ -13,6 +13,7 @@ type accountSums struct {
 	named         string // what names it, of an account without a row
 	state         accountRow
 	seq           int64
+	parted        int64        // up to where the parts of the keys' logs are noted
 	moved         money.Amount // credits less charges
 	held          money.Amount // by open holds
 	chain         Chain
@@ -39,6 +40,10 @@ type keySums struct {
 	sumSpent, sumHeld       money.Amount
 	sumDaySpent, sumDayHeld money.Amount
 	otherDays               map[int64]*dayRow
+	newest                  newest
+	parts                   []int64 // of its account's log, ascending
+	known                   bool    // part has been looked up
+	part                    int64
 }
 
 // totalNames are the figures that usage compares, in the order of its columns.
@@ -57,6 +62,8 @@ type modelSums struct {
 	freeDay, used  int64
 	places, unsure int64 // requests that took one; requests of which it is not known
 	otherDays      map[int64]*dayRow
+
+	newest, newestFree newest // of usage, and of the free quota's places
 }
 
 // dayRow are figures of a day that a row is not on, and what should make them.
@@ -76,6 +83,7 @@ type openHold struct {
 	day                             int64
 	free                            bool
 	amount, cost                    money.Amount
+	factor                          money.Factor
 	tokens                          books.Tokens
 }
 
@@ -117,13 +125,13 @@ func (b *Books) readAccounts() error {
 		var id string
 		a := &accountSums{there: true, models: map[string]*modelSums{}}
 		var disabled int64
-		if err := scan(&id, &a.state.balance, &a.state.held, &a.state.floor, &disabled, &a.seq); err != nil {
+		if err := scan(&id, &a.state.balance, &a.state.held, &a.state.floor, &disabled, &a.seq, &a.parted); err != nil {
 			return err
 		}
 		b.accounts[id] = a
 		b.Checked("accounts", 1)
 		return nil
-	}, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq FROM ledger_account`)
+	}, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, parted_seq FROM ledger_account`)
 }
 
 func (b *Books) readKeys() error {
@@ -223,7 +231,7 @@ func (b *Books) readHolds() error {
 		var free int64
 		h := &openHold{}
 		if err := scan(&id, &h.epoch, &h.account, &h.key, &h.model, &h.job, &h.day, &free, &h.amount, &h.cost,
-			&h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion); err != nil {
+			&h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion, &h.factor); err != nil {
 			return err
 		}
 		h.free = free != 0
@@ -232,6 +240,7 @@ func (b *Books) readHolds() error {
 		a.held += h.amount
 		k := b.key(h.key, h.account, "an open hold")
 		k.sumHeld += h.amount
+		k.newest.at(h.day).held += h.amount
 		if h.day == k.day {
 			k.sumDayHeld += h.amount
 		}
@@ -239,6 +248,9 @@ func (b *Books) readHolds() error {
 			d.computed.held += h.amount
 		}
 		m := a.model(h.model)
+		if h.free {
+			m.newestFree.at(h.day).places++
+		}
 		if h.free && h.day == m.freeDay {
 			m.places++
 		}
@@ -247,8 +259,8 @@ func (b *Books) readHolds() error {
 		}
 		b.Checked("holds", 1)
 		return nil
-	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens
-		FROM ledger_hold`)
+	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens,
+		price_factor FROM ledger_hold`)
 }
 
 func (b *Books) readEntries() error {
@@ -301,7 +313,8 @@ func (b *Books) readHits() error {
 // receipt is what the rules and sums need of a receipt.
 type receipt struct {
 	seq, day, status, free, endedMS int64
-	dated, source                   int64
+	dated, source, revision         int64
+	factor                          money.Factor
 	outcome                         books.Outcome
 	job                             bool
 	code                            bool // it has one
@@ -315,20 +328,20 @@ func (b *Books) readReceipts() error {
 	rows, err := b.tx.Query(`SELECT id, account, key, model, job, line, endpoint, seq, day, outcome, status,
 		CASE WHEN code = '' THEN 0 ELSE 1 END, free,
 		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, ended_ms,
-		clips, video_ms, line_cost_nano, source, dated FROM ledger_receipt`)
+		clips, video_ms, line_cost_nano, source, dated, revision, price_factor FROM ledger_receipt`)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	// Into any the columns come as they are, which spares database/sql a
 	// conversion by reflection each: a fifth of the audit's time.
-	var columns [27]any
+	var columns [29]any
 	dest := make([]any, len(columns))
 	for i := range columns {
 		dest[i] = &columns[i]
 	}
 	var texts [7]string // id, account, key, model, job, line, endpoint
-	var numbers [20]int64
+	var numbers [22]int64
 	var n int64
 	for ; rows.Next(); n++ {
 		if err := rows.Scan(dest...); err != nil {
@@ -359,9 +372,19 @@ func (b *Books) readReceipts() error {
 				What: "an open hold has a receipt", Recorded: h.amount.String(), Computed: r.cost.String()})
 		}
 		b.add(account, key, model, &r)
+		if r.outcome != books.Refused {
+			b.checkPart(b.account(account, "a receipt"), b.key(key, account, "a receipt"), id, key, r.seq)
+			b.addOver(overKey{account, key, texts[5]}, r.over)
+		}
+		if r.outcome == books.Billed && !r.job {
+			for _, fn := range b.billed {
+				fn(BilledReceipt{id, account, key, model, texts[6], r.revision, r.factor, r.tokens, r.cost, r.over})
+			}
+		}
 		b.addDated(books.UsageSeries{Account: account, Key: key, Model: model, Line: texts[5], Endpoint: texts[6]}, &r)
 		if r.job && r.outcome != books.Refused {
-			told := JobReceipt{Request: id, Job: job, Account: account, Billed: r.outcome == books.Billed, Cost: r.cost, EndedMS: r.endedMS}
+			told := JobReceipt{Request: id, Job: job, Account: account, Key: key, Billed: r.outcome == books.Billed, Cost: r.cost, Held: r.held,
+				Factor: r.factor, EndedMS: r.endedMS}
 			for _, fn := range b.receipts {
 				fn(told)
 			}
@@ -372,11 +395,11 @@ func (b *Books) readReceipts() error {
 }
 
 // readReceipt takes the numbers of a receipt in the order of readReceipts.
-func readReceipt(n *[20]int64, job bool) receipt {
+func readReceipt(n *[22]int64, job bool) receipt {
 	return receipt{
 		job: job, seq: n[0], day: n[1], outcome: books.Outcome(n[2]), status: n[3], code: n[4] != 0, free: n[5],
 		tokens:   books.Tokens{Prompt: n[6], Cached: n[7], Completion: n[8], Images: n[9], Clips: n[15], VideoMS: n[16]},
-		lineCost: money.Amount(n[17]), source: n[18], dated: n[19],
+		lineCost: money.Amount(n[17]), source: n[18], dated: n[19], revision: n[20], factor: money.Factor(n[21]),
 		cost: money.Amount(n[10]), over: money.Amount(n[11]), held: money.Amount(n[12]), balance: money.Amount(n[13]), endedMS: n[14],
 	}
 }
@@ -391,6 +414,8 @@ func (b *Books) add(account, key, model string, r *receipt) {
 	a.moved -= r.cost
 	k := b.key(key, account, "a receipt")
 	k.sumSpent = money.Plus(k.sumSpent, r.cost)
+	day := k.newest.at(r.day)
+	day.cost = money.Plus(day.cost, r.cost)
 	if r.day == k.day {
 		k.sumDaySpent = money.Plus(k.sumDaySpent, r.cost)
 	}
@@ -423,6 +448,10 @@ func (m *modelSums) add(r *receipt) {
 	}
 	c[2] += billed
 	c[3] += failed
+	m.newest.at(r.day).requests++
+	if r.free == 1 && r.outcome != books.Failed {
+		m.newestFree.at(r.day).places++
+	}
 	if r.day == m.day {
 		c[7] = money.Plus(c[7], int64(r.cost))
 		c[8]++

@@ -71,3 +71,166 @@ func StorePrices(t testing.TB, db *store.DB, account, factor, prices string) {
 		t.Fatal(err)
 	}
 }
+
+// Today's figures, as if they had never been: the day's limits would begin again.
+
+// KeyDayReset resets what a key has spent and holds today.
+func KeyDayReset(key string) Fault {
+	return Fault{[]string{`UPDATE ledger_key SET day = 0, day_spent_nano = 0, day_held_nano = 0 WHERE id = '` + key + `'`}}
+}
+
+// KeyDayYesterday says that a key has not been used since yesterday.
+func KeyDayYesterday(key string) Fault {
+	return Fault{[]string{`UPDATE ledger_key SET day = day - 1, day_spent_nano = 0, day_held_nano = 0 WHERE id = '` + key + `'`}}
+}
+
+// UsageDayReset resets an account's usage of today.
+func UsageDayReset(account string) Fault {
+	return Fault{[]string{`UPDATE ledger_usage SET day = 0, day_cost_nano = 0, day_requests = 0, day_billed = 0, day_failed = 0
+		WHERE account = '` + account + `'`}}
+}
+
+// FreeDayReset resets the places of an account's free quotas that are used today.
+func FreeDayReset(account string) Fault {
+	return Fault{[]string{`UPDATE ledger_free SET day = 0, used = 0 WHERE account = '` + account + `'`}}
+}
+
+// FreeDayGone deletes the rows of an account's free quotas.
+func FreeDayGone(account string) Fault {
+	return Fault{[]string{`DELETE FROM ledger_free WHERE account = '` + account + `'`}}
+}
+
+// Usage above holds.
+
+// OverMore adds to the usage above an account's holds.
+func OverMore(account string) Fault {
+	return Fault{[]string{`UPDATE ledger_over SET over_nano = over_nano + 1 WHERE account = '` + account + `'`}}
+}
+
+// OverLess takes from the usage above an account's holds.
+func OverLess(account string) Fault {
+	return Fault{[]string{`UPDATE ledger_over SET over_nano = over_nano - 1 WHERE account = '` + account + `'`}}
+}
+
+// OverGone deletes the usage above an account's holds.
+func OverGone(account string) Fault {
+	return Fault{[]string{`DELETE FROM ledger_over WHERE account = '` + account + `'`}}
+}
+
+// OverMoved says that another line has exceeded an account's holds.
+func OverMoved(account string) Fault {
+	return Fault{[]string{`UPDATE ledger_over SET line = 'another' WHERE account = '` + account + `'`}}
+}
+
+// OverInvented adds a sum of usage above holds of a line that exceeded none.
+func OverInvented(account, key string) Fault {
+	return Fault{[]string{`INSERT INTO ledger_over (account, key, line, over_nano) VALUES ('` + account + `', '` + key + `', 'another', 1)`}}
+}
+
+// The log by key.
+
+// KeyLogGone deletes what leads from a key to its requests.
+func KeyLogGone(key string) Fault {
+	return Fault{[]string{`DELETE FROM ledger_key_part WHERE key = '` + key + `'`}}
+}
+
+// KeyLogMoved says that a key's requests are elsewhere in its account's log.
+func KeyLogMoved(key string) Fault {
+	return Fault{[]string{`UPDATE ledger_key_part SET part = part + 1000 WHERE key = '` + key + `'`}}
+}
+
+// Credits, with everything that follows from them.
+
+// CreditMore raises an account's newest credit and its balance together.
+func CreditMore(account string) Fault {
+	newest := `(SELECT MAX(seq) FROM ledger_entry WHERE account = '` + account + `')`
+	return Fault{[]string{
+		`UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = '` + account + `'`,
+		`UPDATE ledger_entry SET amount_nano = amount_nano + 5, balance_nano = balance_nano + 5 WHERE account = '` + account +
+			`' AND seq = ` + newest,
+	}}
+}
+
+// CreditInvented gives an account a credit that nobody gave, with its movement and number.
+func CreditInvented(account string) Fault {
+	return Fault{[]string{
+		`UPDATE ledger_account SET balance_nano = balance_nano + 5, seq = seq + 1, parted_seq = parted_seq + 1 WHERE id = '` + account + `'`,
+		`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
+			SELECT 'ent_x', id, seq, 'credit', 0, 5, balance_nano, '', (SELECT MAX(at_ms) FROM operator_log) FROM ledger_account
+			WHERE id = '` + account + `'`,
+	}}
+}
+
+// CreditAsCode says that an account's newest credit, raised, is a redeemed code.
+func CreditAsCode(account string) Fault {
+	f := CreditMore(account)
+	return Fault{append(f.statements, `UPDATE ledger_entry SET note = 'code code_x' WHERE account = '`+account+`'`)}
+}
+
+// Receipts.
+
+// ReceiptFactor says that a request was billed by another factor.
+func ReceiptFactor(request string) Fault { return receipt(request, "price_factor = 500000") }
+
+// ReceiptRevision says that a request was billed by another catalog revision.
+func ReceiptRevision(request string, revision int64) Fault {
+	return receipt(request, fmt.Sprintf("revision = %d", revision))
+}
+
+// ReceiptTokens changes the prompt of a receipt, and the totals and days that contain it.
+func ReceiptTokens(request string) Fault {
+	f := receipt(request, "prompt_tokens = prompt_tokens + 1000")
+	of := `(SELECT account FROM ledger_receipt WHERE id = '` + request + `')`
+	f.statements = append(f.statements, `UPDATE ledger_usage SET prompt_tokens = prompt_tokens + 1000 WHERE account = `+of,
+		`UPDATE ledger_day SET prompt_tokens = prompt_tokens + 1000 WHERE series IN (SELECT id FROM ledger_series WHERE account = `+of+`)`)
+	return f
+}
+
+// ReceiptCharge takes from the charge of an account's newest movement, and from all figures
+// that contain it.
+func ReceiptCharge(request string) Fault {
+	f := receipt(request, "cost_nano = cost_nano - 5, balance_nano = balance_nano + 5")
+	of := `(SELECT account FROM ledger_receipt WHERE id = '` + request + `')`
+	f.statements = append(f.statements,
+		`UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = `+of,
+		`UPDATE ledger_key SET spent_nano = spent_nano - 5, day_spent_nano = day_spent_nano - 5 WHERE account = `+of,
+		`UPDATE ledger_usage SET cost_nano = cost_nano - 5, day_cost_nano = day_cost_nano - 5 WHERE account = `+of,
+		`UPDATE ledger_day SET cost_nano = cost_nano - 5 WHERE series IN (SELECT id FROM ledger_series WHERE account = `+of+`)`)
+	return f
+}
+
+func receipt(request, set string) Fault {
+	return Fault{[]string{`UPDATE ledger_receipt SET ` + set + ` WHERE id = '` + request + `'`}}
+}
+
+// Jobs.
+
+// JobKey changes the key of a job's record.
+func JobKey(job string) Fault { return jobSet(job, "key = 'key_x'") }
+
+// JobHeld changes what a job's record says of its hold.
+func JobHeld(job string) Fault { return jobSet(job, "held_nano = held_nano + 1") }
+
+// JobFactor changes the factor of a job's record.
+func JobFactor(job string) Fault {
+	return jobSet(job, `plan = substr(plan, 1, length(plan) - 1) || ',"factor":0.5}'`)
+}
+
+func jobSet(job, set string) Fault {
+	return Fault{[]string{`UPDATE job SET ` + set + ` WHERE id = '` + job + `'`}}
+}
+
+// JobReceiptFactor changes the factor of a job's receipt.
+func JobReceiptFactor(job string) Fault {
+	return Fault{[]string{`UPDATE ledger_receipt SET price_factor = 500000 WHERE job = '` + job + `'`}}
+}
+
+// JobReceiptHeld changes the hold of a job's receipt.
+func JobReceiptHeld(job string) Fault {
+	return Fault{[]string{`UPDATE ledger_receipt SET held_nano = held_nano + 1 WHERE job = '` + job + `'`}}
+}
+
+// HoldFactor changes the factor of a running job's hold.
+func HoldFactor(job string) Fault {
+	return Fault{[]string{`UPDATE ledger_hold SET price_factor = 500000 WHERE job = '` + job + `'`}}
+}

@@ -1,0 +1,40 @@
+package catalog
+
+import (
+	"math"
+
+	"tollgate/internal/money"
+)
+
+// ChargeBounds returns the lowest and the highest charge that Cost can come to for the counts
+// of a receipt, whatever the request chose. Both are the same unless the price depends on
+// something that a receipt does not have: options, written cache, modalities, hosted tools.
+func (m *Model) ChargeBounds(prompt, cached, completion int64, by money.Factor) (low, high money.Amount) {
+	if len(m.Price.Modalities) > 0 {
+		return 0, math.MaxInt64
+	}
+	cheap, dear := money.One, money.One
+	for _, values := range m.Price.Options {
+		least, most := money.One, money.One
+		for _, f := range values {
+			least, most = min(least, f), max(most, f)
+		}
+		cheap, dear = money.Factor(int64(cheap)*int64(least)/int64(money.One)), multiply(dear, most)
+	}
+	rates := m.RatesFor(clamp(prompt, maxUnits))
+	prompt = clamp(prompt, maxUnits)
+	cached = clamp(cached, prompt)
+	bill := func(input money.Price, factor money.Factor) money.Amount {
+		var s money.Sum
+		s.Tokens(prompt-cached, input, factor)
+		s.Tokens(cached, rates.CachedInput, factor)
+		s.Tokens(clamp(completion, maxUnits), rates.Output, factor)
+		return s.Charged(by)
+	}
+	low = bill(min(rates.Input, rates.CacheWrite, rates.CacheWrite1h), cheap)
+	high = bill(max(rates.Input, rates.CacheWrite, rates.CacheWrite1h), dear)
+	if len(m.Price.Tools) > 0 {
+		high = math.MaxInt64
+	}
+	return low, high
+}

@@ -1,0 +1,100 @@
+package bounds
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/account"
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/ledger/ledgertest"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestAuditFindsForgedMoney plants credits that the operators' log does not have and receipts
+// whose charge is not what their tokens cost. Redeemed codes and requests of each kind of
+// price are no differences.
+func TestAuditFindsForgedMoney(t *testing.T) {
+	t.Parallel()
+	binary := scene.Binary(t)
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		p := scene.NewNode(t, binary, database, nil)
+		whole := fakeprovider.Reply{Body: fakeprovider.ChatBill(
+			`{"prompt_tokens":1000,"completion_tokens":500,"total_tokens":1500,"prompt_tokens_details":{"cached_tokens":300}}`)}
+		provider := fakeprovider.New(t, whole, whole, whole, whole, whole, whole, whole, whole)
+		prices := map[string]any{"input": 1, "output": 2, "cached_input": 0.1, "cache_write": 1.25,
+			"options": map[string]any{"service_tier": map[string]any{"flex": 0.5, "priority": 2}}}
+		p.Admin("PUT", "/catalog", map[string]any{
+			"models": []map[string]any{scene.ChatModel("swift", nil), scene.ChatModel("rich", map[string]any{"price": prices}),
+				scene.ChatModel("gift", map[string]any{"price": map[string]any{"input": 0, "output": 0}, "free_daily_requests": 5})},
+			"lines": []map[string]any{scene.ChatLine("only", provider.URL(), nil, "swift", "rich", "gift")}}, nil)
+		db := storetest.Open(t, database, store.Options{})
+		g := scene.At(t, p.Process)
+		acct, key := p.Account(10, nil)
+		p.Admin("POST", "/accounts/"+acct+"/credits", map[string]any{"usd": -1, "note": "by mistake"}, nil)
+		p.Admin("POST", "/accounts/"+acct+"/credits", map[string]any{"usd": 2.5, "note": "invoice 2"}, nil)
+		if _, diag, code := scene.Run(t, binary, p.Settings, "account", "credit", acct, "3"); code != 0 {
+			t.Fatal(diag)
+		}
+		redeemed, _ := p.Account(0, nil)
+		err := db.Update(t.Context(), func(tx *store.Tx) error {
+			_, texts, err := account.CreateCodesTx(tx, account.NewCodes{Value: 5, Count: 1})
+			if err == nil {
+				_, _, err = account.RedeemTx(tx, redeemed, texts[0])
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		credited, _ := p.Account(5, nil)
+		ask := func(model string, more map[string]any) string {
+			t.Helper()
+			a := g.Send(t, scene.Chat, key, scene.Request(scene.Chat, model, false, more))
+			if a.Status != 200 {
+				t.Fatalf("%s: %d %s", model, a.Status, a.Raw)
+			}
+			return a.ID
+		}
+		ask("gift", nil)
+		ask("rich", map[string]any{"service_tier": "flex"})
+		over := ask("swift", map[string]any{"max_tokens": 10})
+		p.Admin("PATCH", "/accounts/"+acct, map[string]any{"price_factor": 0.9}, nil)
+		cheaper := ask("swift", nil)
+		ask("rich", nil)
+		p.Audit(t)
+		found := func(f ledgertest.Fault) string {
+			var all []string
+			for _, d := range ledgertest.Plant(t, db, f, account.AuditTx, operator.AuditTx) {
+				all = append(all, d.What)
+			}
+			return strings.Join(all, "; ")
+		}
+		const credit, charge = "a credit is not in the operators' log", "a charge is not what the receipt's tokens cost"
+		for name, c := range map[string]struct {
+			fault ledgertest.Fault
+			finds string
+		}{
+			"the newest credit and the balance are raised": {ledgertest.CreditMore(credited), credit},
+			"a credit that nobody gave":                    {ledgertest.CreditInvented(credited), credit},
+			"a credit behind charges":                      {ledgertest.CreditInvented(acct), credit},
+			"a credit of an account with a code":           {ledgertest.CreditInvented(redeemed), credit},
+			"a raised code":                                {ledgertest.CreditMore(redeemed), "a redeemed code is not the credit of its value"},
+			"a raised credit is said to be a code":         {ledgertest.CreditAsCode(credited), "is of a code that is not there"},
+			"another factor":                               {ledgertest.ReceiptFactor(cheaper), charge},
+			"a factor where there was none":                {ledgertest.ReceiptFactor(over), charge},
+			"a revision that is not there":                 {ledgertest.ReceiptRevision(cheaper, 99), "does not have its model"},
+			"a revision of before":                         {ledgertest.ReceiptRevision(over, 0), "does not have its model"},
+			"other tokens, and all sums with them":         {ledgertest.ReceiptTokens(cheaper), charge},
+			"other tokens beside usage above a hold":       {ledgertest.ReceiptTokens(over), charge},
+			"a smaller charge, and all sums with it":       {ledgertest.ReceiptCharge(cheaper), charge},
+		} {
+			if what := found(c.fault); !strings.Contains(what, c.finds) {
+				t.Errorf("%s: %q was not reported, but %s", name, c.finds, what)
+			}
+		}
+		p.Audit(t)
+	})
+}

@@ -1,0 +1,142 @@
+package operator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/ledger/audit"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// AuditTx checks the books against what operators did: each credit and take-back is in the
+// log, with its amount and the balance after it, and each charge of a chat request is one
+// that the prices of its catalog revision allow. It is an audit.Check.
+func AuditTx(tx *store.Tx, books *audit.Books) error {
+	if err := auditCreditsTx(tx, books); err != nil {
+		return err
+	}
+	priced, err := pricedTx(tx)
+	if err != nil {
+		return err
+	}
+	books.BilledReceipts(func(r audit.BilledReceipt) { auditCharge(books, priced, r) })
+	return nil
+}
+
+// pricedTx returns the models of all catalog revisions by number and id. A revision that this
+// version cannot read is nil.
+func pricedTx(tx *store.Tx) (map[int64]map[string]*catalog.Model, error) {
+	head, err := catalog.HeadTx(tx)
+	if err != nil {
+		return nil, err
+	}
+	priced := map[int64]map[string]*catalog.Model{}
+	for revision := int64(1); revision <= head; revision++ {
+		doc, err := catalog.RevisionTx(tx, revision)
+		if errors.Is(err, catalog.ErrNoRevision) {
+			continue
+		}
+		if err != nil {
+			priced[revision] = nil
+			continue
+		}
+		models := make(map[string]*catalog.Model, len(doc.Models))
+		for i := range doc.Models {
+			models[doc.Models[i].ID] = &doc.Models[i]
+		}
+		priced[revision] = models
+	}
+	return priced, nil
+}
+
+// loggedCredit is what the log says of a credit.
+type loggedCredit struct {
+	account         string
+	amount, balance money.Amount
+}
+
+// auditCreditsTx compares credits with the log. Redeemed codes are compared by
+// account.AuditTx. Credits from before the first row of the log are exempt: the version that
+// wrote them had no log.
+func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
+	logged := map[loggedCredit]int{}
+	var first int64
+	if err := tx.QueryRow(`SELECT COALESCE(MIN(at_ms), 0) FROM operator_log`).Scan(&first); err != nil {
+		return fmt.Errorf("read the log's first row: %w", err)
+	}
+	rows, err := tx.Query(`SELECT account, after_text FROM operator_log WHERE act = $1`, AccountCredit)
+	if err != nil {
+		return fmt.Errorf("read the credits of the log: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		c := loggedCredit{}
+		var text string
+		if err := rows.Scan(&c.account, &text); err != nil {
+			return fmt.Errorf("read the credits of the log: %w", err)
+		}
+		var after struct {
+			USD     money.Amount `json:"usd"`
+			Balance money.Amount `json:"balance_usd"`
+		}
+		if err := json.Unmarshal([]byte(text), &after); err != nil {
+			books.Differ(audit.Difference{Account: c.account, What: "a credit in the operators' log cannot be read", Recorded: text})
+			continue
+		}
+		c.amount, c.balance = after.USD, after.Balance
+		logged[c]++
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read the credits of the log: %w", err)
+	}
+	err = books.Movements(func(m audit.Movement) {
+		c := loggedCredit{m.Account, m.Amount, m.Balance}
+		switch {
+		case logged[c] > 0:
+			logged[c]--
+		case account.NamesCode(m.Note), m.Note == account.DemoNote && m.Amount == account.DemoCredit, first == 0, m.CreatedMS < first:
+		default:
+			books.Differ(audit.Difference{Account: m.Account, Request: m.ID, What: "a credit is not in the operators' log",
+				Recorded: m.Amount.String(), Computed: "nothing"})
+		}
+		books.Checked("credits", 1)
+	})
+	for c, n := range logged {
+		if n > 0 {
+			books.Differ(audit.Difference{Account: c.account, What: "a credit of the operators' log is not in the account's books",
+				Recorded: "nothing", Computed: c.amount.String()})
+		}
+	}
+	return err
+}
+
+// auditCharge compares a charge with the prices of its catalog revision. The receipt of a
+// request in the form of messages does not say which models the answer called, so its charge
+// has no bounds.
+func auditCharge(books *audit.Books, priced map[int64]map[string]*catalog.Model, r audit.BilledReceipt) {
+	models, known := priced[r.Revision]
+	if r.Endpoint != "/v1/chat/completions" && r.Endpoint != "/v1/responses" || known && models == nil {
+		return
+	}
+	d := audit.Difference{Account: r.Account, Key: r.Key, Model: r.Model, Request: r.Request}
+	model := models[r.Model]
+	if model == nil {
+		d.What, d.Recorded = "a receipt is of a catalog revision that does not have its model", fmt.Sprint(r.Revision)
+		books.Differ(d)
+		return
+	}
+	low, high := model.ChargeBounds(r.Tokens.Prompt, r.Tokens.Cached, r.Tokens.Completion, r.Factor)
+	if full := money.Plus(r.Cost, r.Over); full < min(low, money.Max) || full > high {
+		d.What = "a charge is not what the receipt's tokens cost at the prices of its catalog revision, times its factor"
+		d.Recorded, d.Computed = full.String(), low.String()
+		if low != high {
+			d.Computed = fmt.Sprintf("%s to %s", low, high)
+		}
+		books.Differ(d)
+	}
+	books.Checked("recomputed charges", 1)
+}
