@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func (serveCommand) Run(p *process) error {
 	defer signal.Stop(reread)
 	a, err := app.New(p.ctx, settings, app.Options{
 		Stdout: p.stdout, Stderr: p.stderr, Lookup: os.LookupEnv, Version: build.Read().Version, Reread: reread,
-		Program: callable(os.Args[0]),
+		Restart: p.restart(os.Args[0]),
 	})
 	switch {
 	case err != nil && p.ctx.Err() != nil: // as it was told to
@@ -38,17 +39,60 @@ func (serveCommand) Run(p *process) error {
 	return a.Serve(p.ctx)
 }
 
+// restart returns the command that starts this service again, for a shell: the program's
+// name, the flags that it was started with, and the variables that settings came from. The
+// values of secrets are left out.
+func (p *process) restart(name string) string {
+	words := []string{cmp.Or(callable(name), "tollgate"), "serve"}
+	var named []string
+	if p.config != "" {
+		words = append(words, "--config="+quoted(p.config))
+	} else if os.Getenv(app.ConfigEnv) != "" {
+		named = append(named, app.ConfigEnv)
+	}
+	given, secret := p.flags.given(), false
+	for _, s := range app.AllSettings() {
+		value, set := given[s.Key]
+		switch {
+		case !set:
+			if os.Getenv(s.Env()) != "" {
+				named = append(named, s.Env())
+			}
+		case s.Secret && !s.NamesFile():
+			secret = true
+			words = append(words, "--"+s.Flag()+"=…")
+		case s.Switch && value == "true":
+			words = append(words, "--"+s.Flag())
+		default:
+			words = append(words, "--"+s.Flag()+"="+quoted(value))
+		}
+	}
+	line := strings.Join(words, " ")
+	if secret {
+		line += "\n\nPut your own value in place of each …, which is a secret."
+	}
+	if len(named) > 0 {
+		line += "\n\nThe environment must have the same variables: " + strings.Join(named, ", ")
+	}
+	return line
+}
+
 // callable is how a shell calls the program that was started by a name; empty: nobody
 // could copy that.
 func callable(name string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/"
-	switch {
-	case strings.HasPrefix(name, "-") || harmless(name) != name:
+	if name == "" || strings.HasPrefix(name, "-") || harmless(name) != name {
 		return ""
-	case strings.Trim(name, plain) != "":
-		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 	}
-	return name
+	return quoted(name)
+}
+
+// quoted returns a word as a shell reads it.
+func quoted(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:,@%+"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(harmless(word), "'", `'\''`) + "'"
 }
 
 type applyCommand struct {

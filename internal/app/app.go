@@ -8,7 +8,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +60,7 @@ type Options struct {
 	Stderr  io.Writer                        // the ready line and the log
 	Lookup  func(name string) (string, bool) // the environment, for line credentials
 	Version string
-	Program string // as whoever started it called it, for commands to copy; empty: tollgate
+	Restart string // the command that starts the process again as it was started; if empty, `tollgate serve`
 	// Reread asks at each value to read the secrets of lines again; nil: nobody asks.
 	Reread <-chan os.Signal
 
@@ -87,6 +86,7 @@ type App struct {
 	front   http.Handler // what door answers
 	back    http.Handler // what private answers
 	demo    *demo        // what a first start shows; nil on a later one
+	owned   bool         // this start has made the operator's token, and shows it
 }
 
 // New constructs everything: it opens and locks the database, takes the
@@ -96,6 +96,9 @@ type App struct {
 // comes last: what a first start shows once is not lost to one that fails. After
 // an error nothing is left running.
 func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
+	if s, err = withTokenFile(s); err != nil {
+		return nil, err
+	}
 	said := newLog(s, o.Stderr)
 	a := &App{settings: s, options: o, log: slog.New(said), metrics: metrics.New(o.Version),
 		token: httpapi.NewOperatorToken(s.AdminToken)}
@@ -137,6 +140,9 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	}
 	if err := a.migrate(ctx, db.Migrate, db.Ping); err != nil {
 		return nil, fmt.Errorf("migrate the database: %w", err)
+	}
+	if err := a.makeToken(ctx, db); err != nil {
+		return nil, err
 	}
 	watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: providers, Lookup: o.Lookup, Log: a.log})
 	if err := watcher.Refresh(ctx); err != nil {
@@ -470,11 +476,8 @@ func (a *App) Base() string {
 // requests finish within the grace, and undoes everything.
 func (a *App) Serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, a.life.unwind()) }()
-	if a.demo != nil {
-		operators := operatorWords(a.settings, a.Base(), cmp.Or(a.options.Program, "tollgate"))
-		if err := a.demo.show(a.options.Stdout, a.Base(), operators); err != nil {
-			return fmt.Errorf("show the demo account: %w", err)
-		}
+	if err := a.welcome(a.options.Stdout); err != nil {
+		return fmt.Errorf("show what the first start set up: %w", err)
 	}
 	failed := make(chan error, 3)
 	a.door.Open(a.front, failed)

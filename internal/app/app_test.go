@@ -444,7 +444,7 @@ func TestMetricsAddress(t *testing.T) {
 			t.Errorf("no %s", name)
 		}
 	}
-	if status := p.get(t, "/metrics"); status != 404 {
+	if status := p.get(t, "/metrics"); status != 401 {
 		t.Errorf("without a token the product's address answers %d", status)
 	}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -201,17 +202,38 @@ func readFirst(path string, providers map[string]catalog.Provider) (*catalog.Doc
 	return doc, nil
 }
 
-// operatorWords say how whoever runs the service, which is started as program, gets to
-// its pages.
-func operatorWords(s *Settings, base, program string) string {
+// welcome shows what a first start has set up: the demo account, the operator's token, or
+// both. It prints nothing on later starts.
+func (a *App) welcome(w io.Writer) error {
+	base := a.Base()
+	if a.private != nil {
+		base = "http://" + a.private.Reachable()
+	}
+	words := operatorWords(a.settings, a.owned, base, cmp.Or(a.options.Restart, "tollgate serve"))
+	switch {
+	case a.demo != nil:
+		return a.demo.show(w, a.Base(), words)
+	case a.owned:
+		_, err := fmt.Fprintf(w, "\nWelcome to tollgate. This database was empty.\n\n%s\n\n", words)
+		return err
+	}
+	return nil
+}
+
+// operatorWords tell how to open the operator's pages at base, and which command starts the
+// service again. The token is shown only if the first start has made it.
+func operatorWords(s *Settings, made bool, base, restart string) string {
+	const to = "To run it (customers, credit, lines, prices), "
+	pages := base + console.Base + "/operator"
+	again := "\n\nCtrl-C stops the service. To start it again, in this folder:\n\n  " + restart
 	switch {
 	case s.AdminToken == "":
-		return "To run it (customers, credit, lines, prices), start it again as you did, with a token of your choice,\nand open " +
-			base + console.Base + "/operator:\n\n  TOLLGATE_ADMIN_TOKEN=" + rand.Text() + " " + program + " serve"
-	case s.AdminListen != "":
-		return "To run it: " + console.Base + "/operator at " + s.AdminListen + ", with the admin_token."
+		return to + "start every node again with the same token of your choice,\nand open " + pages +
+			":\n\n  TOLLGATE_ADMIN_TOKEN=" + rand.Text() + " " + restart
+	case made:
+		return to + "open " + pages + "\nwith the operator's token, which is in " + s.AdminTokenFile + ":\n\n  " + s.AdminToken + again
 	}
-	return "To run it: " + base + console.Base + "/operator, with the admin_token."
+	return to + "open " + pages + "\nwith the admin_token." + again
 }
 
 // show prints the key and commands to try. It goes to standard output,

@@ -6,19 +6,26 @@ import (
 	"testing"
 )
 
-// TestFirstStartSaysHowToRunIt: whoever starts the service on an empty machine reads how
-// to get to the operator's pages, with a token that nobody guesses where there is none.
+// TestFirstStartSaysHowToRunIt: the first start tells how to open the operator's pages, with
+// a token that nobody guesses, and how to start the service again.
 func TestFirstStartSaysHowToRunIt(t *testing.T) {
 	t.Parallel()
-	const base = "http://127.0.0.1:8080"
-	for want, s := range map[string]Settings{
-		`(?s)open http://127\.0\.0\.1:8080/console/operator:\n\n  TOLLGATE_ADMIN_TOKEN=[A-Z2-7]{26} \./build/tollgate serve$`: {},
-		`^To run it: http://127\.0\.0\.1:8080/console/operator, with the admin_token\.$`:                                      {AdminToken: "x"},
-		`^To run it: /console/operator at 10\.0\.0\.1:9000, with the admin_token\.$`: {AdminToken: "x",
-			AdminListen: "10.0.0.1:9000"},
+	const base, restart = "http://127.0.0.1:8081", "./build/tollgate serve --listen=127.0.0.1:8081"
+	const again = `To start it again, in this folder:\n\n  \./build/tollgate serve --listen=127\.0\.0\.1:8081$`
+	for _, c := range []struct {
+		settings Settings
+		made     bool
+		want     string
+	}{
+		{Settings{}, false, `open http://127\.0\.0\.1:8081/console/operator:\n\n  TOLLGATE_ADMIN_TOKEN=[A-Z2-7]{26} ` +
+			`\./build/tollgate serve --listen=127\.0\.0\.1:8081$`},
+		{Settings{AdminToken: "x"}, false, `open http://127\.0\.0\.1:8081/console/operator\nwith the admin_token\.\n(?s:.*)` + again},
+		{Settings{AdminToken: "secret-of-the-file", AdminTokenFile: "data/admin-token"}, true,
+			`open http://127\.0\.0\.1:8081/console/operator\n(?s:.*)in data/admin-token:\n\n  secret-of-the-file\n(?s:.*)` + again},
 	} {
-		if got := operatorWords(&s, base, "./build/tollgate"); !regexp.MustCompile(want).MatchString(got) {
-			t.Errorf("%q is no %q", got, want)
+		got := operatorWords(&c.settings, c.made, base, restart)
+		if !regexp.MustCompile(c.want).MatchString(got) {
+			t.Errorf("%q does not match %q", got, c.want)
 		}
 	}
 	var out strings.Builder

@@ -47,6 +47,10 @@ func (b bound) ask(r *http.Request) (answer OperatorAnswer, err error) {
 // listen, with admin_token. The error of a request that was answered, whatever the
 // status, is nil; a SettingError says that the settings lead to no service.
 func AskService(ctx context.Context, s *Settings, ask OperatorRequest) (OperatorAnswer, error) {
+	s, err := withTokenFile(s)
+	if err != nil {
+		return OperatorAnswer{}, err
+	}
 	if s.AdminToken == "" {
 		return OperatorAnswer{}, &SettingError{"admin_token",
 			errors.New("is not set, and this asks the running service for its operator: set it as there")}

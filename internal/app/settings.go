@@ -18,7 +18,7 @@ type Settings struct {
 	Media                    string         // file:DIR or s3://BUCKET?…
 	MediaURL                 string         // address of the media host in links; empty: the public address + /media
 	Catalog                  string         // path of the file applied while the database has no catalog; empty: none
-	AdminToken               string         // bearer token of the operator API; empty: the operator API answers 404
+	AdminToken               string         // bearer token of the operator API; if empty, the API answers 404
 	AdminTokenFile           string         // where AdminToken was read from; empty: it was given itself
 	AdminListen              string         // host:port that alone serves the operator API; empty: Listen does
 	PrivateNetworks          []netip.Prefix // networks that user-given addresses may reach although they are not public
@@ -71,6 +71,9 @@ type Setting struct {
 // Flag returns the long flag of the setting, without dashes in front.
 func (s Setting) Flag() string { return strings.ReplaceAll(s.Key, "_", "-") }
 
+// NamesFile reports whether the value is the path of a file that holds a secret.
+func (s Setting) NamesFile() bool { return s.Secret && strings.HasSuffix(s.Key, fileSuffix) }
+
 // Env returns the environment variable of the setting.
 func (s Setting) Env() string { return envPrefix + strings.ToUpper(s.Key) }
 
@@ -102,8 +105,9 @@ func plainSettings() []Setting {
 			read: func(s *Settings, t string) error { return readURL(&s.MediaURL, t) }},
 		{Key: "catalog", Help: "catalog file applied at start while the database has no catalog",
 			read: func(s *Settings, t string) error { s.Catalog = t; return nil }},
-		{Key: "admin_token", Help: "bearer token of the operator API; while unset it answers 404", Secret: true,
-			read: func(s *Settings, t string) error { return readToken(&s.AdminToken, t) }},
+		{Key: "admin_token", Help: "bearer token of the operator API (default: what the file admin-token beside a SQLite database holds)",
+			Secret: true,
+			read:   func(s *Settings, t string) error { return readToken(&s.AdminToken, t) }},
 		{Key: "admin_listen", Help: "address of its own that alone serves the operator API, and what else asks for its token",
 			read: func(s *Settings, t string) error { return readListen(&s.AdminListen, t) }},
 		{Key: "private_networks", Help: "CIDRs that user-given addresses may reach although they are not public; for development", List: true,

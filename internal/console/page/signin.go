@@ -17,7 +17,8 @@ type signInPage struct {
 	Title string
 	Form  part.Inputs
 	Token *part.Inputs // of the operator's token; nil: the setting has none
-	First bool         // there is nobody who could sign in
+	First bool         // there is nobody who could sign in; the form is hidden
+	Only  bool         // no user is an operator: the form is hidden, and the token is the only way in
 	Lost  bool         // says what to do without a password
 	Runs  bool         // says where who runs the service signs in
 }
@@ -38,10 +39,11 @@ func (d *door) signInPage(v *Visit) (Outgoing, error) {
 	if v.Session.ID != "" {
 		return Redirect(below(v.Query("next"))), nil
 	}
-	shown := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next")), Lost: true}
+	shown := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next"))}
 	if err := v.View(func(tx *store.Tx) error {
 		users, operators, err := account.SignInsTx(tx)
 		shown.First, shown.Runs = !users, d.operators && (operators || d.AdminToken.IsSet())
+		shown.Lost = users
 		return err
 	}); err != nil {
 		return nil, err
@@ -171,7 +173,7 @@ func (d *door) operatorTokenForm(next string) *part.Inputs {
 	}
 	return &part.Inputs{Action: Base + "/operator/sign-in", Submit: "Sign in with the token", Fields: []part.FormField{
 		{Name: "admin_token", Label: "Operator's token", Kind: "password", Complete: "off", Required: true,
-			Hint: "The value of the setting admin_token."},
+			Hint: "The value of the setting admin_token. If nobody has set one, the file admin-token beside the database has it."},
 		{Name: "next", Kind: part.Unshown, Value: next, Prefix: "token-"},
 	}}
 }
@@ -181,8 +183,23 @@ func (d *door) operatorSignInPage(v *Visit) (Outgoing, error) {
 		return To("/operator", ""), nil
 	}
 	next := v.Query("next")
-	shown := signInPage{Title: "Operator's sign-in", Form: signInForm(Base+"/operator/sign-in", next), Token: d.operatorTokenForm(next)}
+	shown, err := d.operatorPage(v, next)
+	if err != nil {
+		return nil, err
+	}
+	shown.Form = signInForm(Base+"/operator/sign-in", next)
 	return Whole{Name: "signin", Title: shown.Title, Main: shown}, nil
+}
+
+// operatorPage is the operator's sign-in without the form for email and password.
+func (d *door) operatorPage(v *Visit, next string) (signInPage, error) {
+	shown := signInPage{Title: "Operator's sign-in", Token: d.operatorTokenForm(next)}
+	err := v.View(func(tx *store.Tx) error {
+		_, operators, err := account.SignInsTx(tx)
+		shown.Only = !operators && shown.Token != nil
+		return err
+	})
+	return shown, err
 }
 
 // operatorSignIn judges either of the page's forms.
@@ -193,7 +210,10 @@ func (d *door) operatorSignIn(v *Visit) (Outgoing, error) {
 		return nil, err
 	}
 	next, token := form.Field("next").Value, form.Field("admin_token").Value
-	shown := signInPage{Title: "Operator's sign-in", Token: d.operatorTokenForm(next)}
+	shown, err := d.operatorPage(v, next)
+	if err != nil {
+		return nil, err
+	}
 	if token != "" && d.AdminToken.IsSet() {
 		if err := d.Entrance.Token(v.Context(), d.AdminToken.Is(token), v.Address()); err != nil {
 			shown.Form = signInForm(Base+"/operator/sign-in", next)
@@ -207,7 +227,7 @@ func (d *door) operatorSignIn(v *Visit) (Outgoing, error) {
 		err = account.ErrWrongSignIn
 	}
 	if err != nil {
-		shown.Form = form
+		shown.Form, shown.Only = form, false
 		return d.again(v, &shown, &shown.Form, wrongSignIn, err)
 	}
 	return d.known(v, u, next)

@@ -253,3 +253,44 @@ func TestKnownBrowsersSignIn(t *testing.T) {
 		in(known, "bob@example.com", consoletest.Password, http.StatusSeeOther)
 	})
 }
+
+// TestSignInHidesWhatCannotWork: a form is shown only if somebody can get in with it.
+func TestSignInHidesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	const password, token, or = `name="password"`, `name="admin_token"`, "<h2>Or</h2>"
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Browser()
+		withoutToken := s.Console(func(o *console.Options) { o.AdminToken = nil })
+		withToken := b.Handler
+		shows := func(when string, got consoletest.Answer, want, not []string) {
+			t.Helper()
+			body := got.Body.String()
+			for _, text := range want {
+				if !strings.Contains(body, text) {
+					t.Errorf("%s: %s is missing in %s", when, text, body)
+				}
+			}
+			for _, text := range not {
+				if strings.Contains(body, text) {
+					t.Errorf("%s: %s is in %s", when, text, body)
+				}
+			}
+		}
+		const page = "/console/operator/sign-in"
+		shows("no operator among the users", b.Get(page), []string{token}, []string{password, or})
+		shows("a wrong token", b.Post(page, "admin_token", "wrong"), []string{token, "The token is not right."}, []string{password, or})
+		b.Handler = withoutToken
+		b.Get(page).Want(t, http.StatusNotFound)
+		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		shows("no token", b.Get(page), []string{password}, []string{token, or})
+		b.Handler = withToken
+		shows("both", b.Get(page), []string{password, token, or}, nil)
+		shows("a user", b.Get("/console/sign-in"), []string{password}, []string{"Nobody can sign in yet"})
+		s.Update(func(tx *store.Tx) error {
+			_, err := tx.Exec(`UPDATE account_user SET disabled = 1`)
+			return err
+		})
+		shows("the operator is disabled", b.Get(page), []string{token}, []string{password, or})
+		shows("nobody", b.Get("/console/sign-in"), []string{"Nobody can sign in yet"}, []string{password, "No password yet"})
+	})
+}

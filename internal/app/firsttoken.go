@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/app/access"
+	"tollgate/internal/store"
+)
+
+// tokenFile is the file beside a SQLite database that holds the operator's token which a
+// first start makes (docs/operator.md, First start).
+const tokenFile = "admin-token"
+
+// tokenPath returns the path of the token's file. It returns "" for PostgreSQL: nodes that
+// share a database do not share a folder, and each would make a token of its own.
+func tokenPath(s *Settings) string {
+	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
+	if !sqlite {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(path), tokenFile)
+}
+
+// withTokenFile returns the settings with the token of the file beside the database, as if
+// admin_token_file named the file. Settings that have a token, or no such file, are
+// returned unchanged.
+func withTokenFile(s *Settings) (*Settings, error) {
+	path := tokenPath(s)
+	if s.AdminToken != "" || path == "" {
+		return s, nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	with := *s
+	text, err := readSecretFile(path)
+	if err == nil {
+		err = readToken(&with.AdminToken, text)
+	}
+	if err != nil {
+		return nil, &SettingError{"admin_token_file", fmt.Errorf(
+			"the operator's token in %s cannot be used: %w. Put a token of your choice into the file, or set admin_token", path, err)}
+	}
+	with.AdminTokenFile = path
+	return &with, nil
+}
+
+// makeToken writes a new operator's token to the file beside the database and lets the
+// token in. It is a no-op if there is a token, and if the database has accounts: later
+// starts change nothing.
+func (a *App) makeToken(ctx context.Context, db *store.DB) error {
+	path := tokenPath(a.settings)
+	if a.settings.AdminToken != "" || path == "" {
+		return nil
+	}
+	begun := false
+	if err := db.View(ctx, func(tx *store.Tx) error {
+		accounts, _, err := account.ListTx(tx, "", 1)
+		begun = len(accounts) > 0
+		return err
+	}); err != nil || begun {
+		return err
+	}
+	if err := writeToken(path); err != nil {
+		return &SettingError{"admin_token", fmt.Errorf("is not set, and no file can be written for a new one: %w", err)}
+	}
+	s, err := withTokenFile(a.settings)
+	if err != nil {
+		return err
+	}
+	a.settings, a.owned = s, true
+	a.token.Replace(s.AdminToken)
+	return nil
+}
+
+// writeToken writes a random token to a new file for its owner alone.
+func writeToken(path string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return access.Explained(err)
+	}
+	_, err = file.WriteString(rand.Text() + "\n")
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path)) // half a token would be taken for one at the next start
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package app
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// operatorStatus asks the operator API with a token.
+func operatorStatus(t *testing.T, p *served, token string) int {
+	t.Helper()
+	return hear(t, p.door, "GET /admin/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+token+"\r\n\r\n").status
+}
+
+// TestFirstStartMakesAToken: on SQLite the first start writes a token that opens the
+// operator API at once, after a restart, and for commands that ask the service.
+func TestFirstStartMakesAToken(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "catalog.yaml")
+	if err := os.WriteFile(file, catalog.Sandbox(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, more := range map[string]string{
+		"demo": "{}", "catalog": "{no_demo: true, catalog: '" + file + "'}", "two addresses": "admin_listen: 127.0.0.1:0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.SQLite(t)
+			path := filepath.Join(filepath.Dir(strings.TrimPrefix(url, "sqlite:")), "admin-token")
+			p := serve(t, testSettings(t, url, more))
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			token := strings.TrimSpace(string(raw))
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || len(token) < shortestToken {
+				t.Errorf("%v, %v, %d characters", info.Mode(), err, len(token))
+			}
+			at := p.door
+			if p.private != nil {
+				at = p.private
+			}
+			shown := "http://" + at.Reachable() + "/console/operator"
+			if out := p.out.String(); !strings.Contains(out, token) || !strings.Contains(out, path) || !strings.Contains(out, shown) {
+				t.Errorf("it shows neither token, file nor %s: %s", shown, out)
+			}
+			if p.private == nil {
+				if got := operatorStatus(t, p, token); got != http.StatusOK {
+					t.Errorf("the first start answers %d", got)
+				}
+			}
+			p.stop(t)
+
+			s := testSettings(t, url, more)
+			s.AdminListen = ""
+			p = serve(t, s)
+			defer p.stop(t)
+			if got := operatorStatus(t, p, token); got != http.StatusOK || strings.Contains(p.out.String(), token) {
+				t.Errorf("the second start answers %d and shows %q", got, p.out)
+			}
+			s.Listen = p.door.Address()
+			asked, err := AskService(t.Context(), s, OperatorRequest{Method: http.MethodGet, Path: "/accounts"})
+			if err != nil || asked.Status != http.StatusOK {
+				t.Errorf("a command gets %d, %v", asked.Status, err)
+			}
+		})
+	}
+}
+
+// TestTokenSettingWins: admin_token and admin_token_file come before the file beside the
+// database, and a start that has either makes no file.
+func TestTokenSettingWins(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	path := filepath.Join(filepath.Dir(strings.TrimPrefix(url, "sqlite:")), "admin-token")
+	const own = "a-token-of-the-operator"
+	p := serve(t, testSettings(t, url, "admin_token: "+own))
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a start with admin_token made a file")
+	}
+	p.stop(t)
+	if err := os.WriteFile(path, []byte("the-token-of-the-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	another := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(another, []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for more, status := range map[string]map[string]int{
+		"admin_token: " + own:          {own: 200, "the-token-of-the-file": 401},
+		"admin_token_file: " + another: {own: 200, "the-token-of-the-file": 401},
+		"{}":                           {own: 401, "the-token-of-the-file": 200},
+	} {
+		p := serve(t, testSettings(t, url, more))
+		for token, want := range status {
+			if got := operatorStatus(t, p, token); got != want {
+				t.Errorf("%s: %s gets %d, not %d", more, token, got, want)
+			}
+		}
+		p.stop(t)
+	}
+}
+
+// TestLaterStartsMakeNoToken: a database with accounts stays as its operator has left it,
+// and so does PostgreSQL, whose nodes would each make a token of their own.
+func TestLaterStartsMakeNoToken(t *testing.T) {
+	t.Parallel()
+	storetest.EachEmpty(t, func(t *testing.T, url string) {
+		first := serve(t, testSettings(t, url, "{}"))
+		first.stop(t)
+		if path, sqlite := strings.CutPrefix(url, "sqlite:"); sqlite {
+			if err := os.Remove(filepath.Join(filepath.Dir(path), "admin-token")); err != nil {
+				t.Fatal(err)
+			}
+		} else if got := first.out.String(); !strings.Contains(got, "TOLLGATE_ADMIN_TOKEN=") {
+			t.Errorf("it does not tell how to set a token: %s", got)
+		}
+		p := serve(t, testSettings(t, url, "{}"))
+		defer p.stop(t)
+		if got := operatorStatus(t, p, "x"); got != http.StatusNotFound {
+			t.Errorf("a later start answers %d", got)
+		}
+		if got := p.out.String(); got != "" {
+			t.Errorf("a later start shows %q", got)
+		}
+	})
+}
+
+// TestUnusableTokenFile: a start refuses a file that holds no token, and names it.
+func TestUnusableTokenFile(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"empty": "", "spaces": "two words", "short": "short", "not ASCII": "ein-schlüssel-für-alle"} {
+		url := "sqlite:" + filepath.Join(t.TempDir(), "tollgate.db")
+		storetest.Open(t, url, store.Options{})
+		if err := os.WriteFile(filepath.Join(filepath.Dir(strings.TrimPrefix(url, "sqlite:")), "admin-token"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := testSettings(t, url, "{}")
+		s.Listen = ":0" // where a short one could be guessed
+		_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
+		var fault *SettingError
+		if !errors.As(err, &fault) || !strings.HasPrefix(fault.Key, "admin_token") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
