@@ -7,7 +7,7 @@ SHELL := /bin/bash
 
 # Go keeps its caches below HOME. Where that is missing or read-only (a
 # container, a service user), they go below the checkout.
-ifneq ($(shell test -n "$$HOME" && test -d "$$HOME" && test -w "$$HOME" && echo yes),yes)
+ifneq ($(shell test -d "$${HOME:-}" && test -w "$$HOME" && echo yes),yes)
 export HOME := $(CURDIR)/.cache/home
 $(shell mkdir -p "$(HOME)")
 endif
@@ -35,11 +35,15 @@ run: build ## build and start the gateway (ARGS='--listen :8080' adds flags)
 build: ## build the one binary into build/tollgate
 	@GO=$(GO) scripts/has-go
 	@[ -e build/tollgate ] || echo 'Building. The first time takes a minute or two, more where the processors are busy.' >&2
-	@CGO_ENABLED=0 $(GO) build -trimpath -o build/tollgate ./cmd/tollgate
+	@GOFLAGS=$$(GO=$(GO) scripts/stamp) CGO_ENABLED=0 $(GO) build -trimpath -o build/tollgate ./cmd/tollgate
 
 .PHONY: test
-test: ## run every test on SQLite and PostgreSQL, with the race detector where it sees the product
-	@scripts/test
+test: ## run every test on SQLite and PostgreSQL; root installs what they use (TOLLGATE_TEST_INSTALL=no: nothing)
+	@GO=$(GO) scripts/test $(ARGS)
+
+.PHONY: first-hour
+first-hour: ## run `make run` and `make test` in a bare Debian, as root and as a normal user (as root; needs mmdebstrap; an hour or two)
+	@scripts/first-hour debian
 
 .PHONY: check
 check: format vet lint modules test ## all that must hold before a commit

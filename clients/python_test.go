@@ -11,11 +11,11 @@ import (
 
 // TestPython drives two gateways, one for chat and one for images and videos,
 // with the official Python clients and LangChain: it starts them and hands over
-// to the tests in python. It downloads the clients, so `make python` alone runs
-// it.
+// to the tests in python. `make test` runs it if Python 3.11 is installed and the clients
+// could be downloaded (scripts/packages), and otherwise fails at its end.
 func TestPython(t *testing.T) {
 	if os.Getenv("TOLLGATE_TEST_PYTHON") != "yes" {
-		t.Log("the official Python clients are tried by `make python`")
+		t.Log("the official Python clients were NOT tried; `make python` tries them")
 		return
 	}
 	python, err := pythonClients()

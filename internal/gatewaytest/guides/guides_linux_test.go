@@ -108,7 +108,7 @@ func (r runner) run(t testing.TB, path, text string) error {
 func equipped(t *testing.T, g guide) bool {
 	t.Helper()
 	absent := strings.Fields(os.Getenv(envAbsent))
-	for _, program := range g.needs {
+	for _, program := range append([]string{"curl"}, g.needs...) { // curl is in nearly every guide
 		if slices.Contains(absent, program) {
 			t.Logf("%s is not installed: the guide was NOT run", program)
 			return false

@@ -132,6 +132,9 @@ func TestCommandsEndInTime(t *testing.T) {
 func TestPortsAreRewrittenWithoutANetwork(t *testing.T) {
 	t.Parallel()
 	r := runner{scene.Binary(t), isolation{}, commandTime}
+	if !equipped(t, guide{}) { // curl
+		return
+	}
 	text := "<!-- goes on -->\n" + block("$ tollgate serve --no-demo", "…", "listening on http://127.0.0.1:8080") +
 		"<!-- goes on -->\n" + block("$ tollgate serve --no-demo --database sqlite:b.db --listen :9090", "…",
 		"listening on http://127.0.0.1:9090") +

@@ -1,0 +1,22 @@
+package storetest
+
+import "testing"
+
+// TestAbsentServerSkips checks that tests on PostgreSQL are skipped only if `make test`
+// has set Absent, and that the half on SQLite runs.
+func TestAbsentServerSkips(t *testing.T) {
+	t.Setenv(EnvPostgres, Absent)
+	for name, open := range map[string]func(testing.TB) string{"empty": PostgreSQL, "migrated": migratedPostgreSQL} {
+		skipped := false
+		t.Run(name, func(t *testing.T) {
+			defer func() { skipped = t.Skipped() }()
+			open(t)
+		})
+		if !skipped {
+			t.Errorf("%s: the test was not skipped", name)
+		}
+	}
+	if SQLite(t) == "" {
+		t.Error("no file for SQLite")
+	}
+}
