@@ -203,7 +203,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	})
 	audits := operator.NewAudits(db, proof.Check(jobs.KeptFor()), a.log)
 	a.life.loop("audits", audits.Run)
-	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current}
+	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current, media: files.Down}
 	guessed := a.slowGuesses(wrongTokens())
 	public := api.New(api.Options{
 		Options: httpapi.Options{Log: a.log, Origins: s.CORSOrigins, Observe: a.metrics.Request, Trace: traces},
@@ -433,6 +433,7 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 	if db.Dialect() == store.PostgreSQL && strings.HasPrefix(s.Media, "file:") {
 		a.log.Warn("media are kept in a folder: with several nodes it has to be one that all of them share")
 	}
+	a.metrics.Media(files.Down)
 	a.life.later("media", func(context.Context) error { files.Close(); return nil })
 	return files, nil
 }
@@ -440,7 +441,8 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 // startJobs starts the loops of jobs and files.
 func (a *App) startJobs(ctx context.Context, o job.Options) (*job.Jobs, error) {
 	a.life.loop("media upkeep", o.Media.Run)
-	o.Log, o.Registry, o.StartLimit, o.Retention = a.log, a.metrics.Registry(), a.settings.StartLimit, a.settings.JobRetention
+	o.Log, o.Registry = a.log, a.metrics.Registry()
+	o.StartLimit, o.MediaRetry, o.Retention = a.settings.StartLimit, a.settings.MediaRetry, a.settings.JobRetention
 	jobs := job.New(o)
 	if err := jobs.Measure(ctx); err != nil { // a first scrape shall find them
 		return nil, err

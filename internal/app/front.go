@@ -75,11 +75,11 @@ func newFront(s surfaces) *front {
 func (s surfaces) routes() []httpapi.Route {
 	return []httpapi.Route{
 		{Pattern: "GET /healthz", Handle: func(x *httpapi.Exchange) error {
-			answerState(x, nil)
+			answerState(x, nil, nil)
 			return nil
 		}},
 		{Pattern: "GET /readyz", Handle: func(x *httpapi.Exchange) error {
-			answerState(x, s.ready.check(x.Request.Context()))
+			answerState(x, s.ready.check(x.Request.Context()), s.ready.warnings())
 			return nil
 		}},
 		{Pattern: "GET /metrics", Handle: s.guardMetrics},
@@ -187,6 +187,7 @@ type readiness struct {
 	database func(ctx context.Context) error
 	writable func() error
 	catalog  func() *catalog.Snapshot
+	media    func() (since time.Time, down bool)
 }
 
 // readyBound is the longest that a readiness check waits for the database.
@@ -214,16 +215,28 @@ func (s *readiness) check(ctx context.Context) map[string]string {
 	return faults
 }
 
-// answerState answers 200 when there are no faults, else 503 with them.
-func answerState(w http.ResponseWriter, faults map[string]string) {
+// warnings returns what does not work although the process can serve.
+func (s *readiness) warnings() map[string]string {
+	since, down := s.media()
+	if !down {
+		return nil
+	}
+	return map[string]string{"media": "the media store has not worked since " + since.UTC().Format(time.RFC3339) +
+		": results are kept, and no job starts; see the log"}
+}
+
+// answerState answers 200 when there are no faults, else 503 with them. Warnings
+// change no status.
+func answerState(w http.ResponseWriter, faults, warnings map[string]string) {
 	status, word := http.StatusOK, "ok"
 	if len(faults) > 0 {
 		status, word = http.StatusServiceUnavailable, "unavailable"
 	}
 	body, _ := json.Marshal(struct { // strings only: cannot fail
-		Status string            `json:"status"`
-		Faults map[string]string `json:"faults,omitempty"`
-	}{word, faults})
+		Status   string            `json:"status"`
+		Faults   map[string]string `json:"faults,omitempty"`
+		Warnings map[string]string `json:"warnings,omitempty"`
+	}{word, faults, warnings})
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

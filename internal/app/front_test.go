@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/internal/admin"
 	"tollgate/internal/catalog"
@@ -38,7 +39,8 @@ func named(name string) http.Handler {
 func TestFrontSendsToSurfaces(t *testing.T) {
 	t.Parallel()
 	ready := &readiness{database: func(context.Context) error { return nil }, writable: func() error { return nil },
-		catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: 1} }}
+		catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: 1} },
+		media:   func() (time.Time, bool) { return time.Time{}, false }}
 	log := slog.New(slog.DiscardHandler)
 	open := newFront(surfaces{api: named("api"), console: named("console"), admin: named("admin"), media: named("media"),
 		metrics: named("metrics"), ready: ready, token: httpapi.NewOperatorToken("secret"),
@@ -95,22 +97,26 @@ func TestReadiness(t *testing.T) {
 		writable error
 		stopping bool
 		revision int64
+		noMedia  bool
 		fault    string // the part at fault
 	}{
-		{"ready", nil, nil, false, 1, ""},
-		{"database away", away, away, false, 1, "database"},
-		{"disk full", nil, away, false, 1, "database"},
-		{"stopping", nil, nil, true, 1, "process"},
-		{"no catalog", nil, nil, false, 0, "catalog"},
+		{"ready", nil, nil, false, 1, false, ""},
+		{"database away", away, away, false, 1, false, "database"},
+		{"disk full", nil, away, false, 1, true, "database"},
+		{"stopping", nil, nil, true, 1, false, "process"},
+		{"no catalog", nil, nil, false, 0, false, "catalog"},
+		{"media store down", nil, nil, false, 1, true, ""}, // chat does without it
 	} {
 		ready := &readiness{database: func(context.Context) error { return c.database }, writable: func() error { return c.writable },
-			catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: c.revision} }}
+			catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: c.revision} },
+			media:   func() (time.Time, bool) { return time.Date(2026, 11, 28, 3, 0, 0, 0, time.UTC), c.noMedia }}
 		ready.stopping.Store(c.stopping)
 		f := newFront(surfaces{ready: ready, log: slog.New(slog.DiscardHandler)})
 		got := ask(f, "GET", "/readyz")
 		var body struct {
-			Status string
-			Faults map[string]string
+			Status   string
+			Faults   map[string]string
+			Warnings map[string]string
 		}
 		if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
@@ -121,6 +127,9 @@ func TestReadiness(t *testing.T) {
 		}
 		if _, named := body.Faults[c.fault]; got.Code != want || named != (c.fault != "") || len(body.Faults) > 1 {
 			t.Errorf("%s: %d %s", c.name, got.Code, got.Body)
+		}
+		if said := body.Warnings["media"]; strings.Contains(said, "since 2026-11-28T03:00:00Z") != c.noMedia || len(body.Warnings) > 1 {
+			t.Errorf("%s: warnings %v", c.name, body.Warnings)
 		}
 		if strings.Contains(got.Body.String(), "hunter2") {
 			t.Errorf("%s: shows the cause: %s", c.name, got.Body)

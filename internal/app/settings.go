@@ -23,6 +23,7 @@ type Settings struct {
 	AdminListen              string         // host:port that alone serves the operator API; empty: Listen does
 	PrivateNetworks          []netip.Prefix // networks that user-given addresses may reach although they are not public
 	StartLimit               time.Duration  // longest a job waits for its start
+	MediaRetry               time.Duration  // longest a result is kept that the media store does not take
 	JobRetention             time.Duration  // age at which job records go
 	MediaRetention           time.Duration  // age at which result files go
 	DeliveryRetention        time.Duration  // age at which the delivery log goes
@@ -114,6 +115,8 @@ func plainSettings() []Setting {
 			read: func(s *Settings, t string) error { return readNetworks(&s.PrivateNetworks, t) }},
 		{Key: "start_limit", Default: "15m", Help: "a queued job that has not started by then fails",
 			read: func(s *Settings, t string) error { return readDuration(&s.StartLimit, t) }},
+		{Key: "media_retry", Default: "1h", Help: "how long results wait for a media store that is down; then their jobs fail",
+			read: func(s *Settings, t string) error { return readDuration(&s.MediaRetry, t) }},
 		{Key: "job_retention", Default: "72h", Help: "how long job records are kept",
 			read: func(s *Settings, t string) error { return readDuration(&s.JobRetention, t) }},
 		{Key: "media_retention", Default: "1440h", Help: "how long result files are kept",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tollgate/internal/ledger"
+	"tollgate/internal/media"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -19,7 +20,12 @@ func TestAJumpForgetsNoRecord(t *testing.T) {
 		now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 		var elapsed time.Duration
 		db := storetest.Open(t, url, store.Options{Now: func() time.Time { return now }, Elapsed: func() time.Duration { return elapsed }})
-		j := New(Options{DB: db, Ledger: ledger.New(ledger.Options{DB: db})})
+		files, err := media.Open(t.Context(), media.Options{DB: db, Location: "file:" + t.TempDir(), Base: "http://127.0.0.1/media",
+			Retention: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := New(Options{DB: db, Ledger: ledger.New(ledger.Options{DB: db}), Media: files})
 		exec := func(text string) {
 			t.Helper()
 			if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(text); return err }); err != nil {

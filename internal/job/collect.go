@@ -29,63 +29,102 @@ const (
 
 // collect fetches and stores the results, each as often as it takes, and writes
 // the stored files. A file that broke off is begun anew; addresses that do not
-// work any more are asked for afresh. Results that came with the answer are
-// stored also when the node stops: they are nowhere else, and whoever came next
-// would have them made once more.
+// work any more are asked for afresh. Results that the media store does not take are
+// kept and tried again for as long as MediaRetry.
 func (w *worker) collect() error {
-	ctx := w.life.work
-	if inline(w.run.Results) {
-		ctx = w.life.grace
-	}
-	if len(w.names) < len(w.run.Results) {
-		if err := w.reserve(ctx); err != nil {
-			return err
-		}
-	}
 	files := make([]media.File, len(w.run.Results))
 	stored := make([]bool, len(files))
-	var failure error
-	for try := range fetchTries {
-		if try > 0 {
-			if !pause(ctx, w.jobs.fetchPause<<(try-1)) {
-				return errGone
+	for tries, waits := 0, 0; ; {
+		ctx := w.collecting()
+		if len(w.names) < len(w.run.Results) {
+			if err := w.reserve(ctx); err != nil {
+				return err
 			}
-			w.refresh(ctx, failure)
 		}
-		failure = nil
-		for i := range min(len(w.run.Results), len(files)) {
-			if stored[i] {
-				continue
-			}
-			file, err := w.fetch(ctx, w.run.Results[i], w.names[i])
-			if ctx.Err() != nil {
-				return errGone
-			}
-			if err != nil {
-				failure = errors.Join(failure, err)
-				continue
-			}
-			files[i], stored[i] = file, true
-		}
-		if failure == nil {
+		failure, ours := w.storeMissing(ctx, files, stored)
+		switch {
+		case failure == nil:
 			return w.stored(w.life.grace, files)
+		case ctx.Err() != nil:
+			return errGone
+		case ours:
+			left, err := w.keep(ctx)
+			switch {
+			case err != nil:
+				return err
+			case left <= 0:
+				return w.partly(files, stored, w.unstored(failure))
+			case !pause(w.life.work, min(w.jobs.fetchPause<<min(waits, 16), maxStorePause, left)):
+				return errGone
+			}
+			waits++
+			continue
 		}
+		if tries++; tries == fetchTries {
+			return w.partly(files, stored, w.unfetched(failure))
+		}
+		if !pause(ctx, w.jobs.fetchPause<<(tries-1)) {
+			return errGone
+		}
+		w.refresh(ctx, failure)
 	}
-	kept := files[:0]
+}
+
+// collecting returns the context of collect. Results that came with the answer are
+// stored or kept also while the node stops: they are nowhere else, and whoever came
+// next would have them made once more.
+func (w *worker) collecting() context.Context {
+	if inline(w.run.Results) {
+		return w.life.grace
+	}
+	return w.life.work
+}
+
+// storeMissing fetches and stores the results that are not stored yet. ours means
+// that at least one failed for no fault of the provider.
+func (w *worker) storeMissing(ctx context.Context, files []media.File, stored []bool) (failure error, ours bool) {
+	if _, down := w.jobs.opts.Media.Down(); down {
+		return errDown, true
+	}
+	for i := range min(len(w.run.Results), len(files)) {
+		if stored[i] {
+			continue
+		}
+		file, err := w.fetch(ctx, i)
+		if err != nil {
+			failure, ours = errors.Join(failure, err), ours || !theirs(err)
+			if errors.Is(err, media.ErrNotReserved) {
+				w.names = nil // what is stored keeps its name
+			}
+			if ctx.Err() != nil || w.names == nil {
+				return failure, ours
+			}
+			continue
+		}
+		files[i], stored[i] = file, true
+	}
+	return failure, ours
+}
+
+// partly ends the work on results of which some are stored: fewer images than asked
+// for are charged as fewer. If none is stored, it returns failure.
+func (w *worker) partly(files []media.File, stored []bool, failure error) error {
+	kept := make([]media.File, 0, len(files))
 	for i := range files {
 		if stored[i] {
 			kept = append(kept, files[i])
 		}
 	}
-	if len(kept) > 0 { // fewer images than asked for: what came is charged
+	if len(kept) > 0 {
 		return w.stored(w.life.grace, kept)
 	}
-	return w.unfetched(failure)
+	return failure
 }
 
-// inline tells whether results came with an answer, in whole or in part.
+// inline reports whether results came with an answer, in whole or in part, and are
+// in this node's memory alone.
 func inline(results []jobcall.Result) bool {
-	return slices.ContainsFunc(results, func(r jobcall.Result) bool { return r.Ref == "" })
+	return slices.ContainsFunc(results, func(r jobcall.Result) bool { return r.Ref == "" && r.Kept == 0 })
 }
 
 // reserve records names for the results, on a node that has taken the job over.
@@ -98,36 +137,73 @@ func (w *worker) reserve(ctx context.Context) error {
 	})
 }
 
+// inlineWait bounds the first attempt to store a result that came with the answer:
+// until it is stored or kept, the death of the node would lose it.
+const inlineWait = 15 * time.Second
+
 // fetch brings one result into the media store.
-func (w *worker) fetch(ctx context.Context, r jobcall.Result, name string) (media.File, error) {
+func (w *worker) fetch(ctx context.Context, i int) (media.File, error) {
 	leave, err := enter(ctx, w.jobs.fetches)
 	if err != nil {
 		return media.File{}, err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, fetchWait)
+	r, wait := w.run.Results[i], time.Duration(fetchWait)
+	if r.Ref == "" && r.Kept == 0 {
+		wait = inlineWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	limit := media.Limit{Kind: w.rec.Kind, Size: maxImage}
 	if w.rec.Kind == upstream.KindVideo {
 		limit.Size = maxVideo
 	}
-	var body io.Reader = bytes.NewReader(r.Data)
-	if r.Ref != "" {
+	source := &timedReader{from: bytes.NewReader(r.Data), now: w.jobs.opts.Now}
+	switch {
+	case r.Kept > 0:
+		name := spooled{w.rec.ID, w.run.Number, i}
+		source.from = &sizedReader{from: &spoolReader{ctx: ctx, db: w.jobs.opts.DB, name: name}, left: r.Kept}
+	case r.Ref != "":
 		file, err := w.candidate.Generator.Fetch(ctx, w.task(), r)
 		if err != nil {
 			return media.File{}, err
 		}
 		defer file.Body.Close()
-		body = file.Body
-		if file.Size >= 0 {
-			body = &sizedReader{from: file.Body, left: file.Size}
-		}
+		source.from = sized(file)
 	}
-	file, err := w.jobs.opts.Media.Put(ctx, name, body, limit)
-	if err != nil {
-		return media.File{}, fmt.Errorf("store a result: %w", err)
+	file, err := w.jobs.opts.Media.Put(ctx, w.names[i], source, limit)
+	switch {
+	case err == nil:
+		return file, nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && source.spent < wait/2:
+		return media.File{}, fmt.Errorf("store a result: the media store took longer than %s", wait-source.spent)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return media.File{}, fmt.Errorf("%w: it took longer than %s", media.ErrSource, source.spent)
 	}
-	return file, nil
+	return media.File{}, fmt.Errorf("store a result: %w", err)
+}
+
+// timedReader measures how long reading takes.
+type timedReader struct {
+	from  io.Reader
+	now   func() time.Time
+	spent time.Duration
+}
+
+// Read implements io.Reader.
+func (t *timedReader) Read(p []byte) (int, error) {
+	began := t.now()
+	n, err := t.from.Read(p)
+	t.spent += t.now().Sub(began)
+	return n, err
+}
+
+// sized returns the body of a download, which fails if it ends early.
+func sized(file *jobcall.Download) io.Reader {
+	if file.Size < 0 {
+		return file.Body
+	}
+	return &sizedReader{from: file.Body, left: file.Size}
 }
 
 // sizedReader reads a body of a known length and fails when it ends before.
@@ -148,8 +224,7 @@ func (w *sizedReader) Read(p []byte) (int, error) {
 
 // refresh asks the provider for fresh addresses after downloads failed.
 func (w *worker) refresh(ctx context.Context, failure error) {
-	var said *upstream.JobFailure
-	if w.run.Ticket == "" || !errors.As(failure, &said) && !theirs(failure) {
+	if w.run.Ticket == "" || !theirs(failure) {
 		return
 	}
 	made, err := w.poll(ctx)
@@ -158,36 +233,38 @@ func (w *worker) refresh(ctx context.Context, failure error) {
 	}
 }
 
-// unfetched is the failure of results that could not be fetched or stored.
+// unfetched is the failure of results that could not be fetched from the provider.
 func (w *worker) unfetched(cause error) *upstream.JobFailure {
-	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the result could not be fetched and stored: %w", cause))
-	var said *upstream.JobFailure
-	if !errors.As(cause, &said) && !theirs(cause) { // ours: the media store
-		f.Health = upstream.HealthNone
-		w.jobs.opts.Log.Error("job: a result could not be stored", "job", w.rec.ID, "error", cause)
-	}
+	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the result could not be fetched: %w", cause))
 	if w.rec.Kind == upstream.KindVideo { // another line would render it again
 		return upstream.FailJob(f, fault.ResultFetchFailed, upstream.NextNone)
 	}
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// theirs tells whether it was the provider's bytes that could not be stored.
+// theirs reports whether the provider is why a result could not be stored: it did
+// not send the result, or sent bytes that are no result.
 func theirs(err error) bool {
-	return errors.Is(err, media.ErrSource) || errors.Is(err, media.ErrBroken) || errors.Is(err, media.ErrForeign) ||
-		errors.Is(err, media.ErrTooLarge)
+	var failure *upstream.JobFailure
+	return !errors.Is(err, errSpool) && (errors.As(err, &failure) || errors.Is(err, media.ErrSource) || errors.Is(err, media.ErrBroken) ||
+		errors.Is(err, media.ErrForeign) || errors.Is(err, media.ErrTooLarge))
 }
 
 // stored writes which files are the results.
 func (w *worker) stored(ctx context.Context, files []media.File) error {
 	return w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
-		if next.Trace.Steps[len(next.Trace.Steps)-1].Name != row.StepRendered { // it came with the answer
+		if inline(next.Results) {
 			next.Trace.Step(row.StepRendered, now, next.Line)
 		}
 		next.Start(now)
 		next.State, next.Files, next.Results = row.StateStored, files, nil
 		next.Trace.Step(row.StepFetched, now, next.Line)
 		next.Trace.Step(row.StepStored, now, next.Line)
+		if !w.until.IsZero() {
+			if _, err := tx.Exec(deleteSpoolOf, w.rec.ID); err != nil {
+				return 0, err
+			}
+		}
 		return next.SaveTx(tx, w.rec.ID, row.KeptBy(next.Fence), row.ColState, row.ColFiles, row.ColResults, row.ColStarted, row.ColTrace)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
@@ -14,14 +15,14 @@ import (
 )
 
 // Housekeep fails jobs that have waited too long or whose account was disabled,
-// and removes the records that have run out. What fails of it keeps the rest from
+// and removes the records and kept results that nobody needs any more. What fails of it keeps the rest from
 // nothing. It is one step of Run.
 func (j *Jobs) Housekeep(ctx context.Context) error {
 	if err := j.keepTime(ctx); err != nil {
 		return err
 	}
-	var errs []error
-	for _, step := range []func(context.Context) (bool, error){j.overdue, j.disabled, j.forget} {
+	errs := []error{j.noteOutage(ctx)}
+	for _, step := range []func(context.Context) (bool, error){j.overdue, j.disabled, j.forget, j.forgetSpool} {
 		for more := true; more && ctx.Err() == nil; {
 			var err error
 			if more, err = step(ctx); err != nil {
@@ -37,11 +38,14 @@ func (j *Jobs) Housekeep(ctx context.Context) error {
 // transitions). Jobs that have started and wait for another line have as long
 // again.
 func (j *Jobs) overdue(ctx context.Context) (bool, error) {
-	limit := j.opts.StartLimit.Milliseconds()
-	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) ([]string, error) {
-		return row.IDsTx(tx, overdueJobs, nowMS-limit, maxStarts)
+	var limit time.Duration
+	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) (ids []string, err error) {
+		if limit, err = j.startLimitTx(tx, nowMS); err != nil {
+			return nil, err
+		}
+		return row.IDsTx(tx, overdueJobs, nowMS-limit.Milliseconds(), maxStarts)
 	}, func(_ *row.Job, p *row.Run, nowMS int64) bool {
-		return p.Overdue(nowMS, j.opts.StartLimit)
+		return p.Overdue(nowMS, limit)
 	}, j.waitedTooLong())
 }
 

@@ -13,6 +13,8 @@
 //     names the fence, and each take-over raises it. Only a ticket is taken
 //     from whoever brings it, since it is a fact.
 //   - From its start a job is processing for its user, and never queued again.
+//   - A result that our own media store does not take is kept and stored later: no
+//     other line is asked for it. While the store is down no job starts.
 //   - A job keeps its slot of a line from the decision to submit until its
 //     attempt has ended, whichever node looks after it.
 //
@@ -55,6 +57,9 @@ type Options struct {
 	// StartLimit is how long a job waits for its start before it fails; 0: 15
 	// minutes.
 	StartLimit time.Duration
+	// MediaRetry is how long results that the media store does not take are kept and
+	// tried again before their job fails; 0 means 1 hour.
+	MediaRetry time.Duration
 	// Retention is how long the record of a job that has ended is kept; 0: 72
 	// hours.
 	Retention time.Duration
@@ -110,6 +115,9 @@ type Jobs struct {
 func New(o Options) *Jobs {
 	if o.StartLimit <= 0 {
 		o.StartLimit = 15 * time.Minute
+	}
+	if o.MediaRetry <= 0 {
+		o.MediaRetry = time.Hour
 	}
 	if o.Retention <= 0 {
 		o.Retention = 72 * time.Hour

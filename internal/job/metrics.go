@@ -13,6 +13,7 @@ type metrics struct {
 	ends        *prometheus.CounterVec
 	steps       *prometheus.CounterVec
 	workers     prometheus.Gauge
+	kept        prometheus.Gauge
 	queued      *prometheus.GaugeVec
 	oldest      *prometheus.GaugeVec
 	shown       map[string]queueMeasure // what both show; used by Measure alone
@@ -28,6 +29,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "tollgate_job_steps_total", Help: "Steps of jobs on this node, by name."}, []string{"step"}),
 		workers: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_job_running", Help: "Jobs that this node looks after."}),
+		kept: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tollgate_job_kept", Help: "Jobs of this node whose results are kept because the media store did not take them."}),
 		queued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tollgate_job_queued",
 			Help: "Jobs of a model that wait for a line, on all nodes; the oldest 10,000 are counted every 10 seconds."},
@@ -44,7 +47,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		m.steps.WithLabelValues(step)
 	}
 	if registry != nil {
-		registry.MustRegister(m.submissions, m.ends, m.steps, m.workers, m.queued, m.oldest)
+		registry.MustRegister(m.submissions, m.ends, m.steps, m.workers, m.kept, m.queued, m.oldest)
 	}
 	return m
 }

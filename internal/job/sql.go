@@ -45,6 +45,25 @@ const (
 		WHERE model = $1 AND state = 0 AND wake_ms <= $2 AND (turn, id) > ($3, $4)
 	ORDER BY turn, id LIMIT $5`
 
+	insertSpool = `INSERT INTO job_spool (job, number, result, part, data) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (job, number, result, part) DO UPDATE SET data = excluded.data`
+
+	selectSpool = `SELECT data FROM job_spool WHERE job = $1 AND number = $2 AND result = $3 AND part = $4`
+
+	deleteSpoolOf = `DELETE FROM job_spool WHERE job = $1`
+
+	// unneededSpool and deleteSpool read the whole spool, which is empty but for
+	// outages.
+	unneededSpool = `SELECT EXISTS (SELECT 1 FROM job_spool WHERE ` + noRun + `)`
+
+	deleteSpool = `DELETE FROM job_spool WHERE ` + noRun
+
+	noRun = `NOT EXISTS (SELECT 1 FROM job_run r WHERE r.id = job_spool.job AND r.number = job_spool.number)`
+
+	upsertOutage = `INSERT INTO job_outage (id, seen_ms) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms`
+
+	selectOutage = `SELECT COALESCE((SELECT seen_ms FROM job_outage WHERE id = 1), 0)`
+
 	// selectOnce finds the newest job of an Idempotency-Key.
 	selectOnce = `SELECT id, kind, model, fingerprint, ended_ms FROM job WHERE account = $1 AND once_key = $2 AND once_key <> ''
 		ORDER BY id DESC LIMIT 1`

@@ -125,6 +125,9 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 	if !made(snapshot, model) {
 		return j.giveUp(ctx, model)
 	}
+	if _, down := j.opts.Media.Down(); down { // what is made now would have to be kept
+		return false, nil
+	}
 	s, err := j.startOn(ctx, snapshot, model)
 	if err != nil || s == nil {
 		return false, err

@@ -165,7 +165,11 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64, begin func(*stor
 	if err != nil || rec == nil || p.State != row.StateQueued || p.Fence != q.fence {
 		return err
 	}
-	if p.Overdue(now, j.opts.StartLimit) {
+	limit, err := j.startLimitTx(tx, now)
+	if err != nil {
+		return err
+	}
+	if p.Overdue(now, limit) {
 		s.refused = append(s.refused, j.ending(rec, nil, p.Fence, j.waitedTooLong()))
 		return nil
 	}

@@ -37,6 +37,7 @@ type worker struct {
 	span      *trace.Span // of the attempt, as far as this node makes it
 	sending   bool        // counted in Jobs.sending
 	life      *lifetime   // of it; set when it begins
+	until     time.Time   // when storing kept results ends; zero if none are kept
 }
 
 // errGone means that somebody else looks after the job now, or that it has
@@ -97,6 +98,9 @@ func (w *worker) live() {
 			w.attempt.End()
 		}
 		w.span.End()
+		if !w.until.IsZero() {
+			j.metrics.kept.Dec()
+		}
 		j.mu.Lock()
 		if j.workers[w.rec.ID] == w {
 			delete(j.workers, w.rec.ID)
@@ -214,6 +218,7 @@ func (w *worker) send() error {
 		return errGone
 	}
 	work := w.task()
+	references := watchReferences(&work)
 	blocks := w.candidate.Generator.Blocks(work)
 	wait := w.total()
 	if !blocks {
@@ -235,6 +240,9 @@ func (w *worker) send() error {
 		}
 		if blocks && ctx.Err() != nil {
 			return w.tooLong()
+		}
+		if cause := references.err(); cause != nil {
+			return upstream.Unread(cause)
 		}
 		return failure
 	}

@@ -147,14 +147,7 @@ func (b *bucket) key(name string) string { return shard(name) + "/" + name }
 func (b *bucket) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	name := newName()
-	if err := b.put(ctx, name, "application/octet-stream", strings.NewReader("probe")); err != nil {
-		return fmt.Errorf("the media bucket %s cannot be written: %w", b.name, err)
-	}
-	if err := b.remove(ctx, name); err != nil {
-		return fmt.Errorf("files in the media bucket %s cannot be deleted: %w", b.name, err)
-	}
-	return nil
+	return checkPlace(ctx, b, "the media bucket "+b.name)
 }
 
 // IsStarting tells whether an error is the word of a store that is there and not

@@ -185,7 +185,7 @@ func TestADiedNodesUploadGoesWithItsName(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
 	b := onSQLite(t, s.Location(s.URL))
-	place := b.place.(*bucket)
+	place := b.inner().(*bucket)
 	name := b.reserve("job_1")
 	if _, err := place.api.NewMultipartUpload(t.Context(), place.name, place.key(name), putOptions("image/png")); err != nil {
 		t.Fatal(err)

@@ -34,21 +34,7 @@ func openFolder(dir string) (*folder, error) {
 // path returns where a file is.
 func (f *folder) path(name string) string { return filepath.Join(f.dir, shard(name), name) }
 
-func (f *folder) check(ctx context.Context) error {
-	name := newName()
-	if err := f.put(ctx, name, "", emptyReader{}); err != nil {
-		return fmt.Errorf("the media folder cannot be written: %w", err)
-	}
-	if err := f.remove(ctx, name); err != nil {
-		return fmt.Errorf("files in the media folder cannot be deleted: %w", err)
-	}
-	return nil
-}
-
-// emptyReader is at its end.
-type emptyReader struct{}
-
-func (emptyReader) Read([]byte) (int, error) { return 0, io.EOF }
+func (f *folder) check(ctx context.Context) error { return checkPlace(ctx, f, "the media folder") }
 
 func (f *folder) put(_ context.Context, name, _ string, r io.Reader) (err error) {
 	path := f.path(name)
@@ -100,15 +86,29 @@ func syncDir(dir string) error {
 func (f *folder) open(_ context.Context, name string, _ int64, _ span) (io.ReadSeekCloser, error) {
 	file, err := os.Open(f.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
+		if gone := f.gone(); gone != nil {
+			return nil, gone
+		}
 		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return file, err
 }
 
+// gone returns an error if the folder itself is not there, such as a file system
+// that is not mounted: then a missing file says nothing.
+func (f *folder) gone() error {
+	_, err := os.Stat(filepath.Join(f.dir, unfinished))
+	return err
+}
+
 // remove deletes a file. Remainders of puts are tidy's: another node may be
 // writing one.
 func (f *folder) remove(_ context.Context, name string) error {
-	return ignoreMissing(os.Remove(f.path(name)))
+	err := os.Remove(f.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.gone()
+	}
+	return err
 }
 
 // tidyChunk is how many unfinished files are looked at in one go.

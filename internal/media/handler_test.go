@@ -212,7 +212,7 @@ func TestAPlaceThatFailsIsAnOutage(t *testing.T) {
 	b := onSQLite(t, "file:"+dir)
 	f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 	b.publish("job_1", f)
-	path := b.place.(*folder).path(f.Name)
+	path := b.inner().(*folder).path(f.Name)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

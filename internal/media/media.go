@@ -53,6 +53,7 @@ type Options struct {
 type Store struct {
 	db        *store.DB
 	place     place
+	health    *health
 	base      string
 	public    bool
 	retention time.Duration
@@ -89,8 +90,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		at.close()
 		return nil, err
 	}
+	h := &health{log: o.Log, now: o.Now}
 	return &Store{
-		db: o.DB, place: at, base: base, public: o.Public, retention: o.Retention, stepsSeen: -1,
+		db: o.DB, place: &monitored{place: at, health: h}, health: h, base: base, public: o.Public, retention: o.Retention, stepsSeen: -1,
 		log: o.Log, now: o.Now, wake: make(chan struct{}, 1),
 	}, nil
 }

@@ -112,6 +112,9 @@ func newBench(t *testing.T, db *store.DB, c *clock, location string) *bench {
 	return &bench{Store: s, t: t, clock: c, log: &log}
 }
 
+// inner is the store's place itself.
+func (b *bench) inner() place { return b.place.(*monitored).place }
+
 // reserve reserves one name.
 func (b *bench) reserve(job string) string {
 	b.t.Helper()

@@ -110,7 +110,7 @@ func (c call) Read([]byte) (int, error) {
 // wantNoRemainder checks that interrupted puts have left nothing behind.
 func (b *bench) wantNoRemainder(after string) {
 	b.t.Helper()
-	switch p := b.place.(type) {
+	switch p := b.inner().(type) {
 	case *folder:
 		entries, err := os.ReadDir(filepath.Join(p.dir, unfinished))
 		if err != nil || len(entries) > 0 {

@@ -85,8 +85,8 @@ type Limit struct {
 // two must not store under it at once.
 //
 // Errors: ErrNotReserved; ErrSource if r failed, with r's error in the chain;
-// ErrTooLarge, ErrForeign and ErrBroken for what r gave; anything else is a
-// failure of our own storage. Put does not close r.
+// ErrTooLarge, ErrForeign and ErrBroken for what r gave; ErrStorage if the place
+// failed; anything else is an error of the database. Put does not close r.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) (File, error) {
 	if limit.Size <= 0 || (limit.Kind != KindImage && limit.Kind != KindVideo) {
 		return File{}, fmt.Errorf("store a %q of at most %d bytes: there is no such limit", limit.Kind, limit.Size)

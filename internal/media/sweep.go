@@ -22,6 +22,7 @@ const (
 // How Run goes about it.
 const (
 	stepEvery   = 10 * time.Second
+	checkEvery  = 2 * time.Second // while the store is down
 	tidyEvery   = time.Hour
 	expireChunk = 500 // rows in one transaction
 	deleteChunk = 50  // files between two transactions
@@ -29,8 +30,9 @@ const (
 )
 
 // Run deletes results past their retention, references whose jobs have ended,
-// and what was never published or adopted, until ctx ends. Any number of nodes
-// may run it beside each other; each file is one node's to delete.
+// and what was never published or adopted, until ctx ends; and checks whether a
+// store that failed works again. Any number of nodes may run it beside each other;
+// each file is one node's to delete.
 func (s *Store) Run(ctx context.Context) {
 	var tidied time.Time
 	step := func(ctx context.Context) error {
@@ -41,7 +43,16 @@ func (s *Store) Run(ctx context.Context) {
 		}
 		return err
 	}
-	loop.Run(ctx, loop.Loop{Room: "media", Does: "delete files whose time is over", Log: s.log, Period: stepEvery, Wake: s.wake, Step: step})
+	recheck := func(ctx context.Context) error {
+		if err := s.Check(ctx); err != nil { // the first failure is in the log
+			s.log.Debug("media: the media store still does not work", "error", err)
+		}
+		return nil
+	}
+	loop.Run(ctx,
+		loop.Loop{Room: "media", Does: "delete files whose time is over", Log: s.log, Period: stepEvery, Wake: s.wake, Step: step},
+		loop.Loop{Room: "media", Does: "use the media store", Log: s.log, Period: checkEvery, Step: recheck},
+	)
 }
 
 // step gives up what is due and deletes what was given up, as much as a step

@@ -169,6 +169,18 @@ func (m *Metrics) Database(connections func() store.Connections) {
 	)
 }
 
+// Media shows whether the media store is down on this node.
+func (m *Metrics) Media(down func() (since time.Time, down bool)) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tollgate_media_store_down", Help: "1 if the media store does not take files from this node, else 0."},
+		func() float64 {
+			if _, is := down(); is {
+				return 1
+			}
+			return 0
+		}))
+}
+
 // Spans returns what counts spans of traces with an outcome: sent or dropped.
 func (m *Metrics) Spans(outcome string) func(spans int) {
 	spans := m.spans.WithLabelValues(outcome)

@@ -18,8 +18,14 @@ func TestEndpointsAreThereFromTheStart(t *testing.T) {
 	m.Database(func() store.Connections {
 		return store.Connections{InUse: 2, Idle: 3, Waits: 4, Waited: 1500 * time.Millisecond}
 	})
+	down := false
+	m.Media(func() (time.Time, bool) { return time.Time{}, down })
+	if body := shown(t, m); !strings.Contains(body, "tollgate_media_store_down 0") {
+		t.Error("the media store is down before it failed")
+	}
+	down = true
 	body := shown(t, m)
-	for _, line := range []string{`tollgate_requests_total{endpoint="/v1/models",status="200"} 0`,
+	for _, line := range []string{`tollgate_requests_total{endpoint="/v1/models",status="200"} 0`, "tollgate_media_store_down 1",
 		`tollgate_requests_total{endpoint="/v1/models",status="503"} 1`, `tollgate_request_seconds_count{endpoint="/v1/models"} 1`,
 		`tollgate_database_connections{state="in_use"} 2`, `tollgate_database_connections{state="idle"} 3`,
 		"tollgate_database_waits_total 4", "tollgate_database_wait_seconds_total 1.5"} {

@@ -40,7 +40,8 @@ func JobTab(status string) string {
 // JobStep is the word of a step of a job; false: it is none that users see.
 func JobStep(name string) (word string, ok bool) {
 	word, ok = map[string]string{
-		"queued": "Waits", "processing": "Started", "submitted": "Sent to a provider", "rendered": "Made", "stored": "Stored",
+		"queued": "Waits", "processing": "Started", "submitted": "Sent to a provider", "rendered": "Made",
+		"kept": "Waits to be stored", "stored": "Stored",
 		"attempt_failed": "An attempt failed", "requeued": "Waits again", "cancelled": "Cancelled by the operator",
 		"succeeded": "Done", "failed": "Failed",
 	}[name]

@@ -43,6 +43,7 @@ func TestJobs(t *testing.T) {
 		{"references", references, []engine{sqlite, postgres}},
 		{"strangers", strangersResults, []engine{sqlite}},
 		{"kills", killsAtEachStep, []engine{sqlite, postgres}},
+		{"outage", outageOfTheMediaStore, []engine{sqlite, postgres}},
 		{"stop", stopWithJobs, []engine{sqlite, postgres}},
 		{"events", eventsOfJobs, []engine{sqlite, postgres}},
 		{"deliveries", killsAroundDeliveries, []engine{sqlite, postgres}},

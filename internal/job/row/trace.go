@@ -12,6 +12,7 @@ const (
 	StepSubmitted     = "submitted"
 	StepTicket        = "ticket"
 	StepRendered      = "rendered"
+	StepKept          = "kept" // the media store did not take the results
 	StepFetched       = "fetched"
 	StepStored        = "stored"
 	StepAttemptFailed = "attempt_failed"
@@ -25,7 +26,7 @@ const (
 
 // Steps are the names of the steps that a node takes with a job.
 func Steps() []string {
-	return []string{StepLine, StepSubmitted, StepTicket, StepRendered, StepFetched, StepStored, StepAttemptFailed, StepTakenOver}
+	return []string{StepLine, StepSubmitted, StepTicket, StepRendered, StepKept, StepFetched, StepStored, StepAttemptFailed, StepTakenOver}
 }
 
 // Trace is how a job fared, for the operator and for what is decided next.
@@ -60,6 +61,9 @@ type TracedAttempt struct {
 	Next string `json:"next,omitempty"`
 	// Lost says that its answer did not arrive.
 	Lost bool `json:"lost,omitempty"`
+	// KeptMS is when the media store first did not take its results; 0 if that did
+	// not happen.
+	KeptMS int64 `json:"kept_ms,omitempty"`
 	// Tokens are what the provider has counted for it, however it ended.
 	upstream.TokenCounts
 	// LineCost is what the provider takes for it; nil: nobody knows.

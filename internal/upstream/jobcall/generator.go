@@ -122,6 +122,9 @@ type Result struct {
 	Ref string `json:"ref,omitempty"`
 	// Type is the content type if the provider said it.
 	Type string `json:"type,omitempty"`
+	// Kept is the length of a result that the gateway keeps in its own database.
+	// Adapters leave it 0.
+	Kept int64 `json:"kept,omitempty"`
 	// Data is the whole result, of providers that answer with it.
 	Data []byte `json:"-"`
 }

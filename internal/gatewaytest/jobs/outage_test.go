@@ -1,0 +1,126 @@
+package jobs
+
+import (
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/scene"
+)
+
+// outageOfTheMediaStore takes the media folder away while jobs of every provider are
+// made, kills the node that has kept their results, and gives the folder back. Each
+// job succeeds, is charged once, and was submitted once.
+func outageOfTheMediaStore(t *testing.T, binary, database string) {
+	p := scene.NewNode(t, binary, database, nil)
+	nodes := []*scene.Node{p}
+	lite := strings.HasPrefix(database, "sqlite:")
+	if !lite {
+		nodes = append(nodes, p.Second())
+	}
+	open := make(chan struct{})
+	release := sync.OnceFunc(func() { close(open) })
+	defer release()
+	kept := step{name: "kept", state: "succeeded", least: 1, most: 1, how: func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour {
+		return nil
+	}}
+	var walkers []*walker
+	var models, lines []map[string]any
+	for i, m := range fakestudio.All() {
+		kinds := m.Kinds()
+		kind := kinds[i%len(kinds)]
+		w := newWalker(t, m, kept, kind, open)
+		walkers = append(walkers, w)
+		models = append(models, modelAt(m, kind, w.model))
+		lines = append(lines, m.JobLine(w.model, w.Fake, kind, nil, w.model))
+	}
+	p.Catalog(models, lines)
+	each := func(do func(w *walker)) {
+		var all sync.WaitGroup
+		for _, w := range walkers {
+			all.Go(func() { do(w) })
+		}
+		all.Wait()
+	}
+	move(t, p.Media, p.Media+".away")
+	if warned(t, p) {
+		t.Error("a node knows of an outage that nobody has met")
+	}
+	each(func(w *walker) {
+		w.owner = p.Customer()
+		w.id = w.owner.Submit(t, w.kind, scene.Order(w.model, "a boat", nil))
+	})
+	someKept := func() (n int) {
+		for _, w := range walkers {
+			if p.Operated(t, w.id).Has("kept") {
+				n++
+			}
+		}
+		return n
+	}
+	scene.Eventually(t, "results are kept, and nobody waits for an answer to a submission", func() bool {
+		for _, w := range walkers {
+			if o := p.Operated(t, w.id); o.Has("submitted") && !o.Has("kept") && !o.Has("ticket") {
+				return false
+			}
+		}
+		return someKept() > 0
+	})
+	scene.Eventually(t, "the outage is told", func() bool {
+		for _, n := range nodes {
+			if warned(t, n) {
+				return true
+			}
+		}
+		return false
+	})
+	p.Kill()
+	if lite {
+		move(t, p.Media+".away", p.Media)
+		p.Restart()
+	} else {
+		p.Process = nodes[1].Process
+		scene.Eventually(t, "kept results are taken over", func() bool {
+			for _, w := range walkers {
+				if o := p.Operated(t, w.id); o.Has("kept") && o.Has("taken_over") {
+					return true
+				}
+			}
+			return someKept() == 0
+		})
+		move(t, p.Media+".away", p.Media)
+	}
+	each(func(w *walker) { w.check(t, p) })
+	scene.Eventually(t, "the end of the outage is told", func() bool { return !warned(t, p) })
+	p.Audit(t)
+	if code := p.Stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, p.Output())
+	}
+}
+
+// move renames a folder.
+func move(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// warned reports whether a node's /readyz warns of the media store. It must be 200.
+func warned(t *testing.T, n *scene.Node) bool {
+	t.Helper()
+	answer, err := n.Client.Get(n.URL + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	warns := strings.Contains(string(body), `"media"`)
+	if err != nil || warns && answer.StatusCode != 200 {
+		t.Errorf("/readyz answers %d %s: %v", answer.StatusCode, body, err)
+	}
+	return warns
+}

@@ -1,0 +1,215 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/job/row"
+	"tollgate/internal/store"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// maxStorePause is the longest pause between two attempts to store kept results.
+const maxStorePause = 30 * time.Second
+
+// errDown means that nothing was tried because the media store is down.
+var errDown = errors.New("the media store is down")
+
+// keep makes sure that the results outlive this node after the media store did not
+// take them, and returns how long the worker may go on trying to store them. Results
+// that came with the answer are nowhere else, and links to images work only for
+// minutes at some providers: both are spooled in the database. For videos, which are
+// large, the provider's link is kept.
+func (w *worker) keep(ctx context.Context) (left time.Duration, err error) {
+	j := w.jobs
+	if !w.until.IsZero() && !inline(w.run.Results) {
+		return w.until.Sub(j.opts.Now()), nil
+	}
+	results, err := w.spoolResults(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var nowMS int64
+	err = w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
+		nowMS = now
+		if inline(next.Results) {
+			next.Trace.Step(row.StepRendered, now, next.Line)
+		}
+		if a := next.Trace.Current(); a.KeptMS == 0 {
+			a.KeptMS = now
+			next.Trace.Step(row.StepKept, now, next.Line)
+		}
+		next.Start(now)
+		next.State, next.Results = row.StateRendered, results
+		return next.SaveTx(tx, w.rec.ID, row.KeptBy(next.Fence), row.ColState, row.ColResults, row.ColStarted, row.ColTrace)
+	})
+	if err != nil {
+		return 0, err
+	}
+	left = j.opts.MediaRetry - time.Duration(nowMS-w.run.Trace.Current().KeptMS)*time.Millisecond
+	if w.until.IsZero() {
+		w.until = j.opts.Now().Add(left)
+		j.metrics.kept.Inc()
+	}
+	return left, nil
+}
+
+// spoolResults returns the results as they are kept.
+func (w *worker) spoolResults(ctx context.Context) ([]jobcall.Result, error) {
+	results := slices.Clone(w.run.Results)
+	for i, r := range results {
+		if r.Kept > 0 {
+			continue
+		}
+		if r.Ref != "" {
+			if w.rec.Kind != upstream.KindImage {
+				continue
+			}
+			var err error
+			if r.Data, err = w.download(ctx, r); err != nil { // the link may work later
+				w.jobs.opts.Log.Debug("job: a result is kept by its link alone", "job", w.rec.ID, "error", err)
+				continue
+			}
+		}
+		if err := w.jobs.spool(ctx, spooled{w.rec.ID, w.run.Number, i}, r.Data); err != nil {
+			return nil, err
+		}
+		results[i] = jobcall.Result{Ref: r.Ref, Type: r.Type, Kept: int64(len(r.Data))}
+	}
+	return results, nil
+}
+
+// download reads an image that the provider has into memory.
+func (w *worker) download(ctx context.Context, r jobcall.Result) ([]byte, error) {
+	leave, err := enter(ctx, w.jobs.fetches)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, fetchWait)
+	defer cancel()
+	file, err := w.candidate.Generator.Fetch(ctx, w.task(), r)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(sized(file), maxImage+1))
+	if err == nil && (len(data) == 0 || len(data) > maxImage) {
+		err = fmt.Errorf("an image of %d bytes", len(data))
+	}
+	return data, err
+}
+
+// unstored is the failure of results that the media store did not take in time. The
+// provider has done its part, so no other line is asked.
+func (w *worker) unstored(cause error) *upstream.JobFailure {
+	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the media store did not take the result within %s: %w", w.jobs.opts.MediaRetry,
+		cause))
+	f.Health = upstream.HealthNone
+	w.jobs.opts.Log.Error("job: a result could not be stored; the job fails", "job", w.rec.ID, "error", cause)
+	code := fault.UpstreamError
+	if w.rec.Kind == upstream.KindVideo {
+		code = fault.ResultFetchFailed
+	}
+	return upstream.FailJob(f, code, upstream.NextNone)
+}
+
+// spooled names a result in the spool.
+type spooled struct {
+	job    string
+	number int64 // of the submission
+	result int
+}
+
+// spoolPart is the length of the parts that results are spooled in.
+const spoolPart = 1 << 20
+
+// spool writes a result to the database, and goes on trying while the database is
+// away.
+func (j *Jobs) spool(ctx context.Context, name spooled, data []byte) error {
+	for part := 0; part*spoolPart < len(data); {
+		bytes := data[part*spoolPart : min((part+1)*spoolPart, len(data))]
+		err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
+			_, err := tx.Exec(insertSpool, name.job, name.number, name.result, part, bytes)
+			return err
+		})
+		switch {
+		case err == nil:
+			part++
+			continue
+		case store.Refused(err) && !store.Retryable(err):
+			return fmt.Errorf("keep a result: %w", err)
+		}
+		j.away("a result is not kept yet", name.job, err)
+		if !pause(ctx, writeAgain) {
+			return errGone
+		}
+	}
+	return nil
+}
+
+// errSpool means that the database did not give a kept result.
+var errSpool = errors.New("read a kept result")
+
+// spoolReader reads a kept result part by part.
+type spoolReader struct {
+	ctx  context.Context
+	db   *store.DB
+	name spooled
+	part int
+	rest []byte
+}
+
+// Read implements io.Reader.
+func (s *spoolReader) Read(p []byte) (int, error) {
+	if len(s.rest) == 0 {
+		if err := s.next(); err != nil {
+			return 0, err
+		}
+		if len(s.rest) == 0 {
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// next reads the next part, which is empty after the last one.
+func (s *spoolReader) next() error {
+	err := s.db.View(s.ctx, func(tx *store.Tx) error {
+		rows, err := tx.Query(selectSpool, s.name.job, s.name.number, s.name.result, s.part)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		if !rows.Next() {
+			return rows.Err()
+		}
+		return rows.Scan(&s.rest)
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errSpool, err)
+	}
+	s.part++
+	return nil
+}
+
+// forgetSpool deletes kept results that no job needs any more.
+func (j *Jobs) forgetSpool(ctx context.Context) (bool, error) {
+	var any bool
+	err := j.opts.DB.View(ctx, func(tx *store.Tx) error { return tx.QueryRow(unneededSpool).Scan(&any) })
+	if err != nil || !any {
+		return false, err
+	}
+	return false, j.opts.DB.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(deleteSpool)
+		return err
+	})
+}
