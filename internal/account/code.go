@@ -226,6 +226,14 @@ func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, err
 	if err != nil {
 		return RedeemCode{}, 0, err
 	}
+	owners, err := ledger.AccountsTx(tx, []string{account}) // the credit has locked the account
+	switch {
+	case err != nil:
+		return RedeemCode{}, 0, err
+	case owners[account].Disabled:
+		return RedeemCode{}, 0, fault.At(fault.InvalidRequest, "code",
+			"Your account is disabled, so nothing was credited. The code is still good. Ask the operator to enable the account, then try again.")
+	}
 	c.Account, c.RedeemedMS = account, now
 	if _, err := tx.Exec(`UPDATE account_code SET account = $1, redeemed_ms = $2 WHERE hash = $3`, c.Account, c.RedeemedMS, hash); err != nil {
 		return RedeemCode{}, 0, fmt.Errorf("redeem code: %w", err)

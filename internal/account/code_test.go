@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -165,6 +166,34 @@ func TestACodeIsRedeemedOnce(t *testing.T) {
 		}
 		if good.Load() != 1 || sum != money.USD {
 			t.Errorf("redeemed %d times, for %s", good.Load(), sum)
+		}
+	})
+}
+
+// TestADisabledAccountRedeemsNothing: the code stays good, for the account too once it
+// is enabled again.
+func TestADisabledAccountRedeemsNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := createAccount(t, db, "a")
+		_, texts := makeCodes(t, db, NewCodes{Value: money.USD, Count: 1})
+		disable := func(is bool) {
+			t.Helper()
+			if err := db.Update(t.Context(), func(tx *store.Tx) error {
+				return ledger.ChangeAccountTx(tx, a.ID, ledger.AccountChange{Disabled: &is})
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		disable(true)
+		_, err := redeem(t, db, a.ID, texts[0])
+		wantFault(t, err, fault.InvalidRequest, "code")
+		if err != nil && !strings.Contains(err.Error(), "disabled") {
+			t.Errorf("it says %v", err)
+		}
+		disable(false)
+		if balance, err := redeem(t, db, a.ID, texts[0]); err != nil || balance != money.USD {
+			t.Errorf("enabled again: %v %v", balance, err)
 		}
 	})
 }
