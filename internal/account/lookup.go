@@ -34,21 +34,9 @@ func readKeys(ctx context.Context, db *store.DB, asked []digest) (map[digest]fin
 func (k *Keys) Named(ctx context.Context, account, key string) (Principal, error) {
 	var found finding
 	err := k.options.DB.View(ctx, func(tx *store.Tx) error {
-		var r row
-		err := tx.QueryRow(selectKeys+`k.id = $1 AND k.account = $2`, key, account).Scan(r.dest()...)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		states, err := ledger.KeysTx(tx, []string{r.key})
-		if err != nil {
-			return err
-		}
-		state, ok := states[r.key]
-		found = judge(r, state, ok)
-		return found.err
+		var err error
+		found, err = namedTx(tx, account, key)
+		return err
 	})
 	switch {
 	case isTold(err):
@@ -101,6 +89,32 @@ func readKeysTx(tx *store.Tx, asked []digest) (map[digest]finding, error) {
 		found[d] = judge(r, state, ok)
 	}
 	return found, nil
+}
+
+// namedTx reads and judges a key by its id.
+func namedTx(tx *store.Tx, account, key string) (finding, error) {
+	var r row
+	err := tx.QueryRow(selectKeys+`k.id = $1 AND k.account = $2`, key, account).Scan(r.dest()...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return finding{}, nil
+	}
+	if err != nil {
+		return finding{}, err
+	}
+	states, err := ledger.KeysTx(tx, []string{r.key})
+	if err != nil {
+		return finding{}, err
+	}
+	state, ok := states[r.key]
+	found := judge(r, state, ok)
+	return found, found.err
+}
+
+// NamedTx returns what a key may do now. ok is false if the key is unknown, or if the
+// key or its account is disabled.
+func NamedTx(tx *store.Tx, account, key string) (p Principal, ok bool, err error) {
+	found, err := namedTx(tx, account, key)
+	return found.principal, found.good, err
 }
 
 // judge decides whether a key that exists may be used.

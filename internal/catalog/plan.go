@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -249,6 +250,22 @@ func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
 	p.Larger = m.isLarger(p.Tier)
 	p.measure(videoGrain)
 	return p, nil
+}
+
+// Replan judges a plan that was made for an earlier version of the model, without
+// references, as a submission of the same fields would be judged now.
+func (m *Model) Replan(p Plan) (Plan, error) {
+	var next Plan
+	var err error
+	switch {
+	case m.Kind == KindVideo:
+		next, err = m.PlanVideo(VideoAsk{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio", Duration: strconv.FormatInt(p.Seconds, 10)})
+	case p.Exact:
+		next, err = m.PlanImage(ImageAsk{Size: fmt.Sprintf("%dx%d", p.Width, p.Height), N: p.Count})
+	default:
+		next, err = m.PlanImage(ImageAsk{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio", N: p.Count})
+	}
+	return next, err
 }
 
 // PlanHold is what is held for a plan: what it costs when all of it is delivered,

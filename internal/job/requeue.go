@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
@@ -28,8 +30,8 @@ type Anew struct {
 // Requeue lets a job be done anew, and returns the answer that shows it. One
 // that has not ended leaves its line, whose provider is told, forgets its
 // attempts and waits in the queue at its old place. One that has ended is
-// submitted once more, as a job of its own that passes the same admission for
-// the same key. A repetition with the same Idempotency-Key does nothing and gets
+// submitted once more, as a job of its own that is judged for the same key as a
+// submission of today: by its models, today's catalog and prices, and admission. A repetition with the same Idempotency-Key does nothing and gets
 // the first answer, replayed. ErrNoJob; repeat.ErrOtherBody; ledger.ErrUnknown;
 // the faults of an admission, though never a 401, since the caller's own key is
 // another; a fault for a job that has succeeded, without Force, and for one whose
@@ -117,13 +119,13 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *row.Job, p *row.Run, o Anew
 // again submits a job that has ended once more.
 func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, replayed bool, err error) {
 	var rec *row.Job
-	var key ledger.KeyState
+	var caller account.Principal
+	var usable bool
 	err = j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
 		if rec, err = row.RecordTx(tx, old); err != nil {
 			return err
 		}
-		keys, err := ledger.KeysTx(tx, []string{rec.Key})
-		key = keys[rec.Key]
+		caller, usable, err = account.NamedTx(tx, rec.Account, rec.Key)
 		return err
 	})
 	switch {
@@ -135,13 +137,15 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	case len(rec.Materials.References) > 0 || rec.Materials.Mask != nil:
 		return nil, false, fault.New(fault.InvalidRequest,
 			"The job %s had reference files, which were deleted when it ended: its user has to submit it again.", old)
-	}
-	model, err := j.pricedBy(ctx, rec)
-	if err != nil {
-		return nil, false, err
+	case !usable:
+		return nil, false, unusableKey()
 	}
 	now := j.opts.Now()
 	next := *rec
+	model, err := j.judgeAnew(&next, caller)
+	if err != nil {
+		return nil, false, err
+	}
 	next.ID, next.Request, next.Status, next.Body, next.Trace = NewID(), id.At("req_", now), row.StatusQueued, "", row.Trace{}
 	next.Cost, next.Line, next.Code, next.StartedMS, next.EndedMS = 0, "", "", 0, 0
 	a := &anewAdmission{admission: admission{jobs: j, rec: &next}, show: o.Show, note: o.Note, old: old}
@@ -149,7 +153,7 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 		a.once = &repeat.Ride{Once: *o.Once}
 	}
 	err = j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
-		Request: next.Request, Account: next.Account, Key: next.Key, KeyVersion: key.Version, Model: next.Model, Endpoint: next.Endpoint,
+		Request: next.Request, Account: next.Account, Key: next.Key, KeyVersion: caller.Version, Model: next.Model, Endpoint: next.Endpoint,
 		Amount: next.Held, FreeDaily: model.FreeDailyRequests, Revision: next.Revision, Factor: next.Plan.Factor, Received: now,
 		Job: next.ID,
 	}, a)
@@ -172,11 +176,39 @@ func onBehalf(err error) error {
 		return fault.New(fault.InvalidRequest, "The key of the job has just changed. Try again.")
 	}
 	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Code == fault.InvalidAPIKey {
-		return fault.New(fault.InvalidRequest,
-			"The key of the job, or its account, is disabled or deleted, so nothing can be submitted for it. Enable it first, "+
-				"or let its user submit the job with another key.")
+		return unusableKey()
 	}
 	return err
+}
+
+func unusableKey() error {
+	return fault.New(fault.InvalidRequest,
+		"The key of the job, or its account, is disabled or deleted, so nothing can be submitted for it. Enable it first, "+
+			"or let its user submit the job with another key.")
+}
+
+// judgeAnew judges a job that is submitted anew as the front desk would judge it now:
+// by the key's models, by today's catalog, and at the account's prices of today.
+func (j *Jobs) judgeAnew(rec *row.Job, caller account.Principal) (*catalog.Model, error) {
+	snapshot := j.opts.Catalog.Current()
+	model, ok := snapshot.Model(rec.Model)
+	switch {
+	case !ok || string(model.Kind) != rec.Kind:
+		return nil, fault.At(fault.InvalidRequest, "model", "The model %s of the job is not in the catalog any more.", rec.Model)
+	case model.State == catalog.StateRetired, model.State == catalog.StateComingSoon, model.State == catalog.StateMaintenance:
+		return nil, fault.At(fault.InvalidRequest, "model", "The model %s of the job is not open now: its state is %s.", model.ID, model.State)
+	case !caller.AllowsModel(model.ID):
+		return nil, fault.At(fault.InvalidRequest, "model",
+			"The key of the job may not use the model %s any more. Add the model to the key's allowed models first, "+
+				"or let its user submit the job with another key.", model.ID)
+	}
+	plan, err := model.Replan(rec.Plan)
+	if err != nil {
+		return nil, err
+	}
+	plan.Factor = caller.Prices.Of(model.ID)
+	rec.Plan, rec.Revision, rec.Free, rec.Held = plan, snapshot.Revision, model.FreeDailyRequests > 0, model.PlanHold(plan)
+	return model, nil
 }
 
 // anewAdmission is the admission of a job that is done anew, which saves its

@@ -3,13 +3,16 @@ package job
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"tollgate/internal/account"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/repeat"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream/chatcall"
@@ -149,6 +152,86 @@ func (h *house) enable(owner string) {
 		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: ptr(false)})
 	})
 	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestRequeueIsJudgedAnew: a job that is submitted once more is judged as a submission
+// of today: the key's models, the catalog, the account's prices and its budget.
+func TestRequeueIsJudgedAnew(t *testing.T) {
+	t.Parallel()
+	ask := func(h *house, n *testNode) func(key, want string) {
+		id := h.submit(n, h.submission(n, "easel-1", 1))
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		return func(key, want string) {
+			h.t.Helper()
+			h.step(n)
+			_, err := h.requeue(n, id, asked(key, "one"))
+			if f := fault.Of(err); (want == "") != (err == nil) || err != nil && string(f.Code)+" "+f.Param != want {
+				h.t.Errorf("%s: %v, want %s", key, err, want)
+			}
+		}
+	}
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		h.apply(oneLine)
+		h.account, h.key = h.open(100 * cent)
+		n := h.still()
+		requeue := ask(h, n)
+		h.settings(account.KeySettings{AllowedModels: []string{"reel-1"}})
+		requeue("a model that the key may not use", "invalid_request model")
+		h.settings(account.KeySettings{})
+		for name, c := range map[string]struct{ old, new, want string }{
+			"retired":           {"    kind: image\n", "    kind: image\n    state: retired\n", "invalid_request model"},
+			"in maintenance":    {"    kind: image\n", "    kind: image\n    state: maintenance\n", "invalid_request model"},
+			"another name":      {"easel-1", "easel-2", "invalid_request model"},
+			"another tier":      {"{1K: 0.01}", "{2K: 0.01}", "unsupported_resolution resolution"},
+			"other ratios":      {`["1:1"]`, `["16:9"]`, "invalid_request aspect_ratio"},
+			"above the balance": {"{1K: 0.01}", "{1K: 2}", "insufficient_quota "},
+		} {
+			h.apply(strings.ReplaceAll(oneLine, c.old, c.new))
+			requeue(name, c.want)
+		}
+		h.apply(strings.ReplaceAll(oneLine, "0.01", "0.05"))
+		requeue("a new price", "")
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		h.audit(6 * cent)
+		h.factor(2 * money.One)
+		requeue("a new factor", "")
+		n.step(n.jobs.Start)
+		n.jobs.running.Wait()
+		h.audit(16 * cent)
+	})
+}
+
+// step lets a node read the catalog.
+func (h *house) step(n *testNode) {
+	h.t.Helper()
+	if err := n.watcher.Refresh(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// settings changes the settings of the house's key.
+func (h *house) settings(s account.KeySettings) {
+	h.t.Helper()
+	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		_, err := account.ChangeKeyTx(tx, h.key, func(k *account.KeySettings) error { k.AllowedModels = s.AllowedModels; return nil })
+		return err
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// factor changes the factor of the house's account.
+func (h *house) factor(f money.Factor) {
+	h.t.Helper()
+	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+		_, err := account.ChangeTx(tx, h.account, account.Patch{Factor: &f})
+		return err
+	}); err != nil {
 		h.t.Fatal(err)
 	}
 }
