@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"tollgate/internal/loop"
@@ -26,6 +27,7 @@ const (
 	tidyEvery   = time.Hour
 	expireChunk = 500 // rows in one transaction
 	deleteChunk = 50  // files between two transactions
+	deleting    = 10  // files that are deleted at the same time
 	maxChunks   = 100 // of each in one step
 )
 
@@ -202,18 +204,7 @@ func (s *Store) delete(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find files to delete: %w", err)
 	}
-	var failed error
-	deleted := make([]string, 0, len(names))
-	for _, name := range names {
-		if ctx.Err() != nil {
-			break // again soon, on whichever node
-		}
-		if err := s.remove(ctx, name); err != nil {
-			failed = errors.Join(failed, fileError("delete", name, err))
-			continue
-		}
-		deleted = append(deleted, name)
-	}
+	deleted, failed := s.removeAll(ctx, names)
 	if len(deleted) > 0 {
 		err = s.db.Update(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 			_, err := tx.Exec(deleteText+tx.In("name", 1), store.List(deleted))
@@ -221,6 +212,33 @@ func (s *Store) delete(ctx context.Context) (int, error) {
 		})
 	}
 	return len(names), errors.Join(failed, err)
+}
+
+// removeAll deletes files, some at the same time, and returns the names of those that
+// are gone.
+func (s *Store) removeAll(ctx context.Context, names []string) (deleted []string, failed error) {
+	var mu sync.Mutex // of the results
+	var all sync.WaitGroup
+	places := make(chan struct{}, deleting)
+	for _, name := range names {
+		places <- struct{}{}
+		if ctx.Err() != nil {
+			break // again soon, on whichever node
+		}
+		all.Go(func() {
+			defer func() { <-places }()
+			err := s.remove(ctx, name)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = errors.Join(failed, fileError("delete", name, err))
+				return
+			}
+			deleted = append(deleted, name)
+		})
+	}
+	all.Wait()
+	return deleted, failed
 }
 
 // claim takes a chunk of the files that may be deleted: for a while no other

@@ -219,3 +219,55 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesAreDeletedInParallel: each deletion waits until as many as may be under way
+// are, so that the step would not end if they came one after the other.
+func TestFilesAreDeletedInParallel(t *testing.T) {
+	t.Parallel()
+	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
+		b := newBench(t, db, c, "file:"+t.TempDir())
+		m := &meeting{place: b.place, all: make(chan struct{})}
+		b.Store.place = m
+		b.fill(deleteChunk, stateGone)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if n, err := b.delete(ctx); err != nil || n != deleteChunk {
+			t.Errorf("%d files: %v", n, err)
+		}
+		if m.most > deleting {
+			t.Errorf("%d deletions at a time", m.most)
+		}
+	})
+}
+
+// meeting is a place whose deletions wait for each other.
+type meeting struct {
+	place
+	mu        sync.Mutex
+	now, most int
+	all       chan struct{} // closed once as many as may be are under way
+}
+
+func (m *meeting) remove(ctx context.Context, name string) error {
+	m.mu.Lock()
+	m.now++
+	if m.most = max(m.most, m.now); m.now == deleting && m.most == deleting {
+		select {
+		case <-m.all:
+		default:
+			close(m.all)
+		}
+	}
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.now--
+	}()
+	select {
+	case <-m.all:
+		return nil
+	case <-time.After(5 * time.Second):
+		return errBoom
+	}
+}
