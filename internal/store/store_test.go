@@ -136,6 +136,52 @@ func TestUpdateSurvivesAnEndedConnection(t *testing.T) {
 	}
 }
 
+// TestReadsSurviveAnEndedConnection: a read is tried again if its connection ended
+// before it had read anything, and only then.
+func TestReadsSurviveAnEndedConnection(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
+	const end, all = `SELECT pg_terminate_backend(pg_backend_pid())`,
+		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
+	for name, first := range map[string]func(tx *store.Tx) error{
+		"a row":   func(tx *store.Tx) error { var is bool; return tx.QueryRow(end).Scan(&is) },
+		"an exec": func(tx *store.Tx) error { _, err := tx.Exec(end); return err },
+	} {
+		runs := 0
+		err := db.View(t.Context(), func(tx *store.Tx) error {
+			if runs++; runs > 1 {
+				return nil
+			}
+			return first(tx)
+		})
+		if err != nil || runs != 2 {
+			t.Errorf("%s: %v after %d runs; want none after two", name, err, runs)
+		}
+	}
+	runs := 0
+	err := db.View(t.Context(), func(tx *store.Tx) error {
+		runs++
+		var one int
+		if err := tx.QueryRow(`SELECT 1`).Scan(&one); err != nil {
+			return err
+		}
+		_, err := tx.Exec(end)
+		return err
+	})
+	if err == nil || runs != 1 {
+		t.Errorf("%v after %d runs; what had read something is not run again", err, runs)
+	}
+	for i := range 10 { // connections that wait in the pool
+		if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(all); return err }); err != nil {
+			t.Fatal(err)
+		}
+		var one int
+		if err := db.QueryRow(t.Context(), `SELECT 1`).Scan(&one); err != nil {
+			t.Errorf("row %d: %v", i, err)
+		}
+	}
+}
+
 func TestWritersDoNotLoseUpdates(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -20,6 +20,8 @@ type Tx struct {
 	db  *DB
 	ctx context.Context
 	tx  *sql.Tx
+
+	statements int // one that failed has read nothing
 }
 
 // Bounds of Update: how long it may take in all, and how often it is run again
@@ -65,19 +67,36 @@ const sessionLimits = `SELECT set_config('lock_timeout', $1, true), set_config('
 // so is reading a whole table because it was small when it was last analyzed.
 const batchLimits = sessionLimits + `, set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
 
-// View runs fn on one consistent snapshot that it can only read.
+// View runs fn on one consistent snapshot that it can only read. If the database ended
+// the connection before fn had read anything, such as a server that was restarted
+// since, View tries again on another connection.
 func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	opts := &sql.TxOptions{}
 	if db.dialect == PostgreSQL {
 		opts = &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	}
-	return db.run(ctx, db.read, opts, fn)
+	var err error
+	for range updateAttempts {
+		var seen *Tx
+		err = db.run(ctx, db.read, opts, func(tx *Tx) error {
+			seen = tx
+			return fn(tx)
+		})
+		if err == nil || ctx.Err() != nil || !endedBefore(err) || seen != nil && seen.statements > 1 {
+			return err
+		}
+	}
+	return err
 }
 
 // QueryRow runs one statement that only reads and answers at most one row. Outside
 // of a transaction that takes one round trip in place of three.
 func (db *DB) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
-	return db.read.QueryRowContext(ctx, query, db.args(args)...)
+	row := db.read.QueryRowContext(ctx, query, db.args(args)...)
+	for tries := 1; tries < updateAttempts && endedBefore(row.Err()); tries++ {
+		row = db.read.QueryRowContext(ctx, query, db.args(args)...)
+	}
+	return row
 }
 
 func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(tx *Tx) error) error {
@@ -126,6 +145,7 @@ func (tx *Tx) Dialect() Dialect { return tx.db.dialect }
 
 // Exec runs a statement and returns the number of rows that it changed.
 func (tx *Tx) Exec(query string, args ...any) (int64, error) {
+	tx.statements++
 	res, err := tx.tx.ExecContext(tx.ctx, query, tx.db.args(args)...)
 	if err != nil {
 		return 0, err
@@ -135,17 +155,20 @@ func (tx *Tx) Exec(query string, args ...any) (int64, error) {
 
 // Query runs a statement that answers rows; the caller closes them.
 func (tx *Tx) Query(query string, args ...any) (*sql.Rows, error) {
+	tx.statements += 2 // its rows may have been read
 	return tx.tx.QueryContext(tx.ctx, query, tx.db.args(args)...)
 }
 
 // QueryRow runs a statement that answers at most one row.
 func (tx *Tx) QueryRow(query string, args ...any) *sql.Row {
+	tx.statements++
 	return tx.tx.QueryRowContext(tx.ctx, query, tx.db.args(args)...)
 }
 
 // Run runs the statements of b in this transaction, one after the other, and
 // stops at the first that fails. b has neither Begin nor Commit in it.
 func (tx *Tx) Run(b *Batch) error {
+	tx.statements += 2
 	for _, item := range b.items {
 		if err := tx.runItem(item); err != nil {
 			return err
