@@ -259,7 +259,8 @@ func (m *Model) Replan(p Plan) (Plan, error) {
 	var err error
 	switch {
 	case m.Kind == KindVideo:
-		next, err = m.PlanVideo(VideoAsk{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio", Duration: strconv.FormatInt(p.Seconds, 10)})
+		next, err = m.PlanVideo(VideoAsk{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio",
+			Duration: strconv.FormatInt(p.Seconds, 10)})
 	case p.Exact:
 		next, err = m.PlanImage(ImageAsk{Size: fmt.Sprintf("%dx%d", p.Width, p.Height), N: p.Count})
 	default:

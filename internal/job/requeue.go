@@ -31,7 +31,8 @@ type Anew struct {
 // that has not ended leaves its line, whose provider is told, forgets its
 // attempts and waits in the queue at its old place. One that has ended is
 // submitted once more, as a job of its own that is judged for the same key as a
-// submission of today: by its models, today's catalog and prices, and admission. A repetition with the same Idempotency-Key does nothing and gets
+// submission of today: by its models, today's catalog and prices, and
+// admission. A repetition with the same Idempotency-Key does nothing and gets
 // the first answer, replayed. ErrNoJob; repeat.ErrOtherBody; ledger.ErrUnknown;
 // the faults of an admission, though never a 401, since the caller's own key is
 // another; a fault for a job that has succeeded, without Force, and for one whose
