@@ -117,22 +117,10 @@ func readResponse(object []byte) (r responseBody) {
 		case "error":
 			r.failure = value
 		case "usage":
-			r.usage = readResponsesUsage(value)
+			r.usage = form.ReadUsage(value)
 		}
 	}
 	return r
-}
-
-// readResponsesUsage is form.ReadUsage with the parts that were written to the
-// provider's cache for longer than the ordinary time, as this form tells them.
-func readResponsesUsage(raw []byte) form.UsageReport {
-	u := form.ReadUsage(raw)
-	details := rawjson.Field(rawjson.Field(raw, "input_tokens_details"), "cache_write_tokens_details")
-	if long, found := rawjson.Count(rawjson.Field(details, "ttl_12h_tokens")); found {
-		u.CacheWrite1h = min(long, u.CacheWrite)
-		u.CacheWrite -= u.CacheWrite1h
-	}
-	return u
 }
 
 func (r *responseBody) limited() bool {
@@ -205,5 +193,5 @@ func noteHostedItem(p *form.Output, item []byte) {
 
 // ReportedUsage is the usage that an object shows at its top level.
 func ReportedUsage(object []byte) wire.Usage {
-	return readResponsesUsage(rawjson.Field(object, "usage")).Usage
+	return form.ReadUsage(rawjson.Field(object, "usage")).Usage
 }

@@ -121,7 +121,7 @@ func (m *meter) readEvent(kind string, data []byte, f *wire.Frame) {
 	case "response.image_generation_call.partial_image":
 		m.made.Content, f.Token, m.shown = true, true, true
 	case "response.created", "response.in_progress", "response.queued":
-		m.reports.Take(readResponsesUsage(rawjson.Field(rawjson.Field(data, "response"), "usage")), false)
+		m.reports.Take(form.ReadUsage(rawjson.Field(rawjson.Field(data, "response"), "usage")), false)
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		m.readEnd(rawjson.Field(data, "response"), kind, f)
 	case "error":

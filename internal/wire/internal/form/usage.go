@@ -61,6 +61,10 @@ func ReadUsage(raw []byte) (u UsageReport) {
 	}
 	u.Cached = min(u.Cached, u.Prompt)
 	u.CacheWrite = min(u.CacheWrite, u.Prompt-u.Cached)
+	// What is kept longer than usual costs more: OpenAI tells both parts.
+	long, _ := rawjson.Count(rawjson.Field(rawjson.Field(details, "cache_write_tokens_details"), "ttl_12h_tokens"))
+	u.CacheWrite1h = min(long, u.CacheWrite)
+	u.CacheWrite -= u.CacheWrite1h
 	u.Reasoning = min(u.Reasoning, u.Completion)
 	u.CompletionImage, _ = firstCount(outDetails, "image_tokens")
 	u.CompletionAudio, _ = firstCount(outDetails, "audio_tokens")
