@@ -1,8 +1,10 @@
 package catalog
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"tollgate/internal/catalog/tree"
 	"tollgate/internal/money"
@@ -137,17 +139,17 @@ func (c *Cost) put(n *tree.Value) {
 	}
 }
 
-// costOf is what the provider takes for a model.
-func (l *Line) costOf(model string) Cost {
-	if c, ok := l.Costs.Models[model]; ok {
-		return c
+// of returns what the provider takes for a model.
+func (c *Costs) of(model string) Cost {
+	if one, ok := c.Models[model]; ok {
+		return one
 	}
-	return l.Costs.All
+	return c.All
 }
 
 // KnowsCost tells whether the catalog says what the line's provider takes for a model.
 func (l *Line) KnowsCost(model string) bool {
-	c := l.costOf(model)
+	c := l.Costs.of(model)
 	return !c.none()
 }
 
@@ -157,7 +159,7 @@ func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 	if u.HasCost {
 		return money.Amount(u.CostNano), true
 	}
-	rates := l.costOf(m.ID).Rates
+	rates := l.Costs.of(m.ID).Rates
 	if rates == nil || u.Prompt <= 0 && u.Completion <= 0 {
 		return 0, false
 	}
@@ -168,7 +170,7 @@ func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 
 // PlanCost is Cost for what was delivered of an image or video job.
 func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) {
-	c := l.costOf(m.ID)
+	c := l.Costs.of(m.ID)
 	each, ok := c.Tiers[p.Tier]
 	if !ok && c.Each != nil {
 		each, ok = *c.Each, true
@@ -179,4 +181,62 @@ func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) 
 	var s money.Sum
 	s.Each(m.units(p, delivered), each, money.One)
 	return s.Round(), true
+}
+
+// BelowCost warns of each price that is lower than what the provider of an
+// enabled line takes for the same. Models with a free daily quota are meant to be
+// given away and are left out.
+func (d *Document) BelowCost() []Warning {
+	var all []Warning
+	for i := range d.Lines {
+		l := &d.Lines[i]
+		if !l.Enabled {
+			continue
+		}
+		for _, id := range slices.Sorted(maps.Keys(l.Models)) {
+			m := d.model(id)
+			if m == nil || m.FreeDailyRequests > 0 || m.State == StateRetired {
+				continue
+			}
+			if below := m.below(l.Costs.of(id)); len(below) > 0 {
+				all = append(all, Warning{fmt.Sprintf("lines[%d].cost", i),
+					fmt.Sprintf("model %s is sold below what line %s takes: %s", id, l.ID, strings.Join(below, ", "))})
+			}
+		}
+	}
+	return all
+}
+
+// below names the prices of a model that are lower than a cost.
+func (m *Model) below(c Cost) (names []string) {
+	lower := func(name string, price, cost money.Price) {
+		if price < cost {
+			names = append(names, fmt.Sprintf("%s %s < %s USD", name, price, cost))
+		}
+	}
+	if m.Kind == KindChat {
+		if c.Rates != nil {
+			lower("input", m.Price.Input, c.Rates.Input)
+			lower("output", m.Price.Output, c.Rates.Output)
+			lower("cached_input", m.Price.CachedInput, c.Rates.CachedInput)
+		}
+		return names
+	}
+	for _, tier := range m.Tiers {
+		if cost, ok := c.Tiers[tier.Name]; ok {
+			lower(tier.Name, tier.Price, cost)
+		} else if c.Each != nil {
+			lower(tier.Name, tier.Price, *c.Each)
+		}
+	}
+	return names
+}
+
+func (d *Document) model(id string) *Model {
+	for i := range d.Models {
+		if d.Models[i].ID == id {
+			return &d.Models[i]
+		}
+	}
+	return nil
 }

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"tollgate/internal/money"
@@ -62,6 +64,45 @@ lines:
 		}
 		if got != test.want {
 			t.Errorf("%d: %s, want %s", i, got, test.want)
+		}
+	}
+}
+
+// TestPricesBelowCostAreWarnedOf whenever a catalog is read, so also when the cost
+// rises.
+func TestPricesBelowCostAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	const models = `models:
+  - {id: swift-1, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2, cached_input: 0.1}}
+  - {id: gift-1, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000,
+    price: {input: 0, output: 0}, free_daily_requests: 5}
+  - {id: easel-1, kind: image, price: {1K: 0.03, 2K: 0.05}}
+lines:
+  - {id: main, provider: sandbox, models: {swift-1: a, gift-1: b, easel-1: c}, %s}
+`
+	for line, want := range map[string]string{
+		`cost: {input: 0.5, output: 2, cached_input: 0.1}`:                         "",
+		`cost: {input: 0.5, output: 2.5, cached_input: 0.1}`:                       "output 2 < 2.5 USD",
+		`cost: {input: 3, output: 9}`:                                              "input 1 < 3 USD, output 2 < 9 USD, cached_input 0.1 < 3 USD",
+		`cost: {input: 1, output: 2}`:                                              "cached_input 0.1 < 1 USD",
+		`cost: {input: 3, output: 9}, enabled: false`:                              "",
+		`cost: {1K: 0.01, 2K: 0.06}`:                                               "2K 0.05 < 0.06 USD",
+		`cost: {easel-1: 0.04}`:                                                    "1K 0.03 < 0.04 USD",
+		`cost: {swift-1: {input: 1, output: 2, cached_input: 0.2}, easel-1: 0.03}`: "cached_input 0.1 < 0.2 USD",
+	} {
+		_, warnings, err := Parse(fmt.Appendf(nil, models, line), testProviders())
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		var got []string
+		for _, w := range warnings {
+			if _, what, ok := strings.Cut(w.Message, "is sold below what line main takes: "); ok && w.Path == "lines[0].cost" {
+				got = append(got, what)
+			}
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
 }

@@ -70,6 +70,7 @@ func (r *reader) document(root *tree.Value) *Document {
 			r.warn(firstAt[m.ID], "model %s is open but no enabled line serves it", m.ID)
 		}
 	}
+	r.warnings = append(r.warnings, doc.BelowCost()...)
 	t.close()
 	return doc
 }

@@ -121,7 +121,7 @@ func (s *Snapshot) LineCost(l *Line, m *Model, u wire.Usage, c Choice) (money.Am
 	}
 	var sum money.Sum
 	for _, i := range u.Iterations {
-		rates := l.costOf(s.pricedModel(l, m, i, c).ID).Rates
+		rates := l.Costs.of(s.pricedModel(l, m, i, c).ID).Rates
 		if rates == nil {
 			return 0, false
 		}

@@ -55,9 +55,9 @@ var (
 		"ON CONFLICT (id) DO NOTHING")
 	insertDays = store.Insert("ledger_day", `day bigint, series bigint, requests bigint, billed bigint, failed bigint,
 		prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, images bigint, clips bigint, video_ms bigint,
-		cost_nano bigint, line_cost_nano bigint, line_costs bigint`,
+		cost_nano bigint, line_cost_nano bigint, line_costs bigint, known_cost_nano bigint`,
 		`ON CONFLICT (day, series) DO UPDATE SET `+store.Add("ledger_day", "requests", "billed", "failed", "prompt_tokens", "cached_tokens",
-			"completion_tokens", "images", "clips", "video_ms", "cost_nano", "line_cost_nano", "line_costs"))
+			"completion_tokens", "images", "clips", "video_ms", "cost_nano", "line_cost_nano", "line_costs", "known_cost_nano"))
 )
 
 // write adds the statements that add the figures to their rows, and the series

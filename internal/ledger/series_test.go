@@ -147,7 +147,8 @@ func TestUsageByParts(t *testing.T) {
 			return spending.Sums{Requests: requests, Billed: billed, Failed: failed, Prompt: 10 * billed, Completion: 5 * billed,
 				Charged: money.Amount(charge), LineCost: money.Amount(taken), LineCosts: costed}
 		}
-		cached := func(u spending.Sums) spending.Sums { u.Cached = 4; return u }
+		// The one request whose cost is known and that was charged has cached tokens too.
+		cached := func(u spending.Sums) spending.Sums { u.Cached, u.KnownCost = 4, 100; return u }
 		for name, test := range map[string]struct {
 			q    spending.Query
 			want []spending.Spent

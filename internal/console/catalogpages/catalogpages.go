@@ -68,6 +68,7 @@ type catalogPage struct {
 	Applied  part.Moment
 	By       string // who did
 	Models   part.DataTable
+	Warnings []string
 	History  part.DataTable
 	Pager    part.Pager
 	YAML     string
@@ -130,6 +131,9 @@ func (c *pages) showCatalog(v *page.Visit) (page.Outgoing, error) {
 		}
 		shown.Revision, shown.YAML, shown.Models = revision, string(doc.YAML()), modelsTable(doc, c.Catalog.Current())
 		shown.By, shown.History = show.Who(by[numbered(revision)]), historyTable(history, revision, by)
+		for _, w := range doc.BelowCost() {
+			shown.Warnings = append(shown.Warnings, w.Message)
+		}
 		shown.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string { return numbered(r.Number) }))
 		if len(history) > 0 && before == 0 {
 			shown.Applied.MS = history[0].AppliedMS

@@ -337,9 +337,10 @@ func (s *Scene) Spent(name string, daysAgo int64, d spending.Spent) {
 			return err
 		}
 		_, err = tx.Exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,
-			images, clips, video_ms, cost_nano, line_cost_nano, line_costs) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+			images, clips, video_ms, cost_nano, line_cost_nano, line_costs, known_cost_nano)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 			now/(24*time.Hour).Milliseconds()-daysAgo, series, d.Requests, d.Billed, d.Failed, d.Prompt, d.Cached, d.Completion, d.Images, d.Clips,
-			d.VideoMS, int64(d.Charged), int64(d.LineCost), d.LineCosts)
+			d.VideoMS, int64(d.Charged), int64(d.LineCost), d.LineCosts, int64(d.KnownCost))
 		return err
 	})
 }

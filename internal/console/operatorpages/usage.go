@@ -49,6 +49,14 @@ func (c *console) downloadUsage(v *page.Visit) (page.Outgoing, error) {
 	return c.usageOfAll().Download(v)
 }
 
+// marginOf says of which requests the margin is.
+func marginOf(s spending.Sums) string {
+	if s.LineCosts == s.Requests {
+		return "charges less provider cost"
+	}
+	return "of " + part.Thousands(s.LineCosts) + " of " + part.Requests(s.Requests) + ", whose cost is known"
+}
+
 // earned are the figures of what some requests came to; when says of which days, as
 // " today".
 func earned(when string, s spending.Sums) part.FigureRow {
@@ -65,7 +73,7 @@ func earned(when string, s spending.Sums) part.FigureRow {
 	return part.FigureRow{
 		{Label: label, Value: part.Money{Amount: s.Charged}, Note: part.Text{Text: part.Requests(s.Requests)}},
 		{Label: "Providers take", Value: cost, Note: part.Text{Text: of}},
-		{Label: "Margin", Value: margin, Note: part.Text{Text: "charged less what they take"}},
+		{Label: "Margin", Value: margin, Note: part.Text{Text: marginOf(s)}},
 		{Label: "Errors" + when, Value: part.Text{Text: part.Percent(s.Failed, s.Requests)},
 			Note: part.Text{Text: part.Thousands(s.Failed) + " of " + part.Requests(s.Requests) + " that ran"}},
 	}

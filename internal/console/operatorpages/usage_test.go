@@ -22,10 +22,12 @@ func TestUsage(t *testing.T) {
 		o.Get("/console/operator").Want(t, http.StatusOK, "Is all well")
 		key := s.Key("ada", "backend")
 		s.Spent("ada", 1, spending.Spent{Key: key.ID, Model: "swift-1", Line: "main", Endpoint: "/v1/responses",
-			Sums: spending.Sums{Requests: 4, Failed: 1, Charged: 4 * money.USD, LineCost: 3 * money.USD, LineCosts: 4}})
+			Sums: spending.Sums{Requests: 4, Failed: 1, Charged: 4 * money.USD, LineCost: 3 * money.USD, LineCosts: 3,
+				KnownCost: 2 * money.USD}})
 		s.Spent("bob", 2, spending.Spent{Model: "swift-1", Line: "loss", Sums: spending.Sums{Requests: 1, Charged: money.USD,
-			LineCost: 3 * money.USD, LineCosts: 1}})
-		o.Get("/console/operator/usage").Want(t, http.StatusOK, ">ada<", ">bob<", "$5.00", "$6.00", "-$1.00", "known of 5 requests")
+			LineCost: 3 * money.USD, LineCosts: 1, KnownCost: money.USD}})
+		o.Get("/console/operator/usage").Want(t, http.StatusOK, ">ada<", ">bob<", "$5.00", "$6.00", "-$3.00",
+			"known of 4 requests", "of 4 of 5 requests, whose cost is known")
 		o.Get("/console/operator/usage?by=line").Want(t, http.StatusOK, "main", "loss")
 		o.Get("/console/operator/usage?by=key").Want(t, http.StatusOK, ">backend<", ">none<")
 		one := o.Get("/console/operator/usage?account=" + s.Accounts["bob"].ID + "&by=model")

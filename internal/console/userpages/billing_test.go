@@ -78,8 +78,8 @@ func TestStatements(t *testing.T) {
 		ada := s.SignedIn("ada@example.com")
 		now := time.Now().UTC()
 		month, before := now.Format("2006-01"), now.AddDate(0, 0, -now.Day()).Format("2006-01")
-		s.Spent("ada", 0, spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 3, Charged: 2 * money.USD}})
-		s.Spent("ada", 0, spending.Spent{Model: "=reel", Sums: spending.Sums{Requests: 1, Charged: money.USD}})
+		s.Spent("ada", 0, spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 4, Billed: 3, Failed: 1, Charged: 2 * money.USD}})
+		s.Spent("ada", 0, spending.Spent{Model: "=reel", Sums: spending.Sums{Requests: 1, Billed: 1, Charged: money.USD}})
 		s.Spent("ada", 0, spending.Spent{Model: "failing", Sums: spending.Sums{Requests: 2, Failed: 2}})
 		s.Spent("ada", int64(now.Day()), spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 5, Charged: 4 * money.USD}})
 		s.Update(func(tx *store.Tx) error {
@@ -96,7 +96,8 @@ func TestStatements(t *testing.T) {
 		ada.Get("/console/billing/statements/"+month).Want(t, http.StatusOK, "so far", "$3.00", "invoice 1", "by mistake", "-$2.00",
 			"$9.50")
 		got := ada.Get("/console/billing/statements/" + month + "/table")
-		got.Want(t, http.StatusOK, "What,For,Requests,Amount\nOpening balance,"+month+"-01,,3\n", ",invoice 1,,10\n", ",by mistake,,-0.5\n",
+		got.Want(t, http.StatusOK, "What,For,Charged requests,Amount\nOpening balance,"+month+"-01,,3\n",
+			",invoice 1,,10\n", ",by mistake,,-0.5\n",
 			"Charges,swift-1,3,-2\nCharges,'=reel,1,-1\nClosing balance,\""+time.Now().UTC().Format("2006-01-02")+", so far\",,9.5\n")
 		if body := got.Body.String(); strings.Contains(body, "failing") {
 			t.Errorf("a model whose requests failed has moved no money: %s", body)

@@ -197,7 +197,7 @@ func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
 // tableTx lists what makes a statement: its credits, and its charges by model.
 func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 	t := part.DataTable{Caption: "Statement of " + s.first.Format("January 2006"), Columns: []part.Column{{Title: "What"},
-		{Title: "For"}, {Title: "Requests", Right: true}, {Title: "Amount", Right: true}}}
+		{Title: "For"}, {Title: "Charged requests", Right: true}, {Title: "Amount", Right: true}}}
 	add := func(what string, why string, requests any, amount money.Amount) {
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, why, requests, part.Money{Amount: amount}}})
 	}
@@ -233,7 +233,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 		if m.Charged == 0 {
 			continue // it moved no money
 		}
-		add("Charges", m.Model, part.Count{N: m.Requests}, -m.Charged)
+		add("Charges", m.Model, part.Count{N: m.Billed}, -m.Charged)
 	}
 	t.Foot = []any{"Closing balance", s.until.Format(time.DateOnly) + s.soFar(), "", part.Money{Amount: s.closing}}
 	return t, nil

@@ -17,8 +17,9 @@ import (
 // DayMark is what figures of a day add to the mark of their series.
 func DayMark(day int64, f books.DayFigures) uint64 { r := factorsOf(day); return r.mark(f) }
 
-// factors are those of a day.
-type factors [len(books.DayFigures{})]uint64
+// factors are those of a day. KnownCost has none, since days and folded receipts
+// of former versions have no such figure.
+type factors [books.KnownCost]uint64
 
 func factorsOf(day int64) (r factors) {
 	for i := range r {
@@ -28,8 +29,8 @@ func factorsOf(day int64) (r factors) {
 }
 
 func (r *factors) mark(f books.DayFigures) (sum uint64) {
-	for i, n := range f {
-		sum += uint64(n) * r[i]
+	for i, factor := range r {
+		sum += uint64(f[i]) * factor
 	}
 	return sum
 }
@@ -99,7 +100,7 @@ func (b *Books) readSeries() error {
 		b.Checked("days of series", 1)
 		return nil
 	}, `SELECT day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens, images, clips, video_ms,
-		cost_nano, line_cost_nano, line_costs FROM ledger_day`)
+		cost_nano, line_cost_nano, line_costs, known_cost_nano FROM ledger_day`)
 }
 
 // isFull reports whether a sum has reached its end.
@@ -122,6 +123,8 @@ func judgeDay(f books.DayFigures) string {
 		return "a day has no requests"
 	case f[books.BilledRequests]+f[books.FailedRequests] > f[books.Requests], f[books.LineCosts] > f[books.Requests]:
 		return "a day has fewer requests than ended in some way"
+	case f[books.KnownCost] > f[books.Cost]:
+		return "a day's charges of known cost are more than all charges"
 	}
 	return ""
 }
@@ -187,7 +190,8 @@ func (b *Books) findDays(s *seriesSums) error {
 		err := scan(dest...)
 		at(day).recorded = f
 		return err
-	}, `SELECT day, requests, billed, failed, `+columns+`, line_costs FROM ledger_day WHERE series = $1`, books.SeriesID(s.names))
+	}, `SELECT day, requests, billed, failed, `+columns+`, line_costs, known_cost_nano FROM ledger_day WHERE series = $1`,
+		books.SeriesID(s.names))
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ const (
 	Cost      // charged
 	LineCost  // what providers take, where it is known
 	LineCosts // the requests of which it is known
+	KnownCost // charged for those requests
 	figures
 )
 
@@ -52,7 +53,7 @@ func Ended(outcome Outcome, cost, lineCost money.Amount, t Tokens) DayFigures {
 		f[FailedRequests] = 1
 	}
 	if lineCost >= 0 {
-		f[LineCost], f[LineCosts] = int64(lineCost), 1
+		f[LineCost], f[LineCosts], f[KnownCost] = int64(lineCost), 1, int64(cost)
 	}
 	return f
 }

@@ -61,6 +61,7 @@ type Sums struct {
 	Charged                    money.Amount
 	LineCost                   money.Amount // what providers take, where it is known
 	LineCosts                  int64        // the requests of which it is known
+	KnownCost                  money.Amount // what was charged for those requests
 }
 
 // ErrTooManyRows means that usage has more rows than were asked for.
@@ -87,7 +88,7 @@ func ReadTx(tx *store.Tx, q Query) ([]Spent, error) {
 		}
 		f := &r.Sums
 		dest = append(dest, &f.Requests, &f.Billed, &f.Failed, &f.Prompt, &f.Cached, &f.Completion, &f.Images, &f.Clips, &f.VideoMS,
-			&f.Charged, &f.LineCost, &f.LineCosts)
+			&f.Charged, &f.LineCost, &f.LineCosts, &f.KnownCost)
 		if err := rows.Scan(dest...); err != nil {
 			return nil, fmt.Errorf("read the usage: %w", err)
 		}
@@ -121,7 +122,7 @@ func (r *Spent) dest(part By, day *int64) any {
 
 // usageSums are the figures, summed.
 var usageSums = sumsOf("requests", "billed", "failed", "prompt_tokens", "cached_tokens", "completion_tokens", "images", "clips", "video_ms",
-	"cost_nano", "line_cost_nano", "line_costs")
+	"cost_nano", "line_cost_nano", "line_costs", "known_cost_nano")
 
 func sumsOf(columns ...string) string {
 	var sums []string

@@ -132,12 +132,13 @@ func (f Sums) Plus(o Sums) Sums {
 		Prompt: money.Plus(f.Prompt, o.Prompt), Cached: money.Plus(f.Cached, o.Cached), Completion: money.Plus(f.Completion, o.Completion),
 		Images: money.Plus(f.Images, o.Images), Clips: money.Plus(f.Clips, o.Clips), VideoMS: money.Plus(f.VideoMS, o.VideoMS),
 		Charged: money.Plus(f.Charged, o.Charged), LineCost: money.Plus(f.LineCost, o.LineCost), LineCosts: money.Plus(f.LineCosts, o.LineCosts),
+		KnownCost: money.Plus(f.KnownCost, o.KnownCost),
 	}
 }
 
-// Margin is what is left of the charges when providers have been paid; false:
-// of no request is it known what they take.
-func (f Sums) Margin() (money.Amount, bool) { return f.Charged - f.LineCost, f.LineCosts > 0 }
+// Margin returns what the requests of known cost were charged less what the
+// providers took for them. It reports false if the cost of no request is known.
+func (f Sums) Margin() (money.Amount, bool) { return f.KnownCost - f.LineCost, f.LineCosts > 0 }
 
 // Part returns the row's value of a part.
 func (r *Spent) Part(part By) string {

@@ -53,7 +53,7 @@ func TestAsk(t *testing.T) {
 func TestTableIsJSON(t *testing.T) {
 	t.Parallel()
 	table := Breakdown{Since: "2026-05-01", Until: "2026-05-02", By: []By{ByDay, ByModel}, Lines: true, Rows: []Spent{
-		{Day: "2026-05-01", Model: "a\"b", Sums: Sums{Requests: 1, VideoMS: 2500, Charged: 3, LineCost: 1, LineCosts: 1}},
+		{Day: "2026-05-01", Model: "a\"b", Sums: Sums{Requests: 1, VideoMS: 2500, Charged: 3, LineCost: 1, LineCosts: 1, KnownCost: 3}},
 		{Day: "2026-05-02", Model: "c", Sums: Sums{Requests: 2, Charged: 4}},
 	}}
 	raw, err := json.Marshal(table)
@@ -64,7 +64,7 @@ func TestTableIsJSON(t *testing.T) {
 		`"image_count":0,"clip_count":0,`
 	want := `{"object":"usage.report","since":"2026-05-01","until":"2026-05-02","group_by":["day","model"],` +
 		`"total":{"requests":3,` + figures +
-		`"video_seconds":2.5,"cost_usd":0.000000007,"line_cost_usd":0.000000001,"line_cost_requests":1,"margin_usd":0.000000006},` +
+		`"video_seconds":2.5,"cost_usd":0.000000007,"line_cost_usd":0.000000001,"line_cost_requests":1,"margin_usd":0.000000002},` +
 		`"data":[{"day":"2026-05-01","model":"a\"b","requests":1,` + figures +
 		`"video_seconds":2.5,"cost_usd":0.000000003,"line_cost_usd":0.000000001,"line_cost_requests":1,"margin_usd":0.000000002},` +
 		`{"day":"2026-05-02","model":"c","requests":2,` + figures +
