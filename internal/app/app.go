@@ -200,6 +200,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, AnswerBudget: answerMemory(s, memory), ExposeLine: s.ExposeLine,
 		RefuseUnknown: s.RefuseUnknownFields,
 		FirstToken:    a.metrics.FirstToken,
+		UnknownUsage:  a.unknownUsage(),
 	})
 	audits := operator.NewAudits(db, proof.Check(jobs.KeptFor()), a.log)
 	a.life.loop("audits", audits.Run)

@@ -65,6 +65,9 @@ type Options struct {
 	// FirstToken is told how long after its request a stream of a model began; it
 	// must not wait. nil: nobody is told.
 	FirstToken func(model string, took time.Duration)
+	// UnknownUsage is called for each member of a line's usage that nobody knows and
+	// that counts something. It must not wait. It may be nil.
+	UnknownUsage func(line, member string)
 }
 
 // Conductor conducts chat requests. It is safe for concurrent use.

@@ -136,6 +136,11 @@ func (x *exchange) settle(u wire.Usage, code fault.Code) error {
 	if !x.begun {
 		x.firstByte = x.since()
 	}
+	if x.opts.UnknownUsage != nil {
+		for _, member := range u.Unknown {
+			x.opts.UnknownUsage(x.on.Line.ID, member)
+		}
+	}
 	last := &x.attempts[len(x.attempts)-1]
 	last.LineCost = x.on.CostOf(x.Snapshot, x.Model, u, x.choice)
 	e := x.end(ledger.Billed, http.StatusOK, code)

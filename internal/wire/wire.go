@@ -51,6 +51,9 @@ type Usage struct {
 	// ToolCalls counts the calls of hosted tools that the answer shows, by the
 	// names that Priced uses. Nil when there are none.
 	ToolCalls map[string]int64
+	// Unknown names members of the provider's report that nobody knows and that
+	// count something. They may be billed on top.
+	Unknown []string
 	// ServiceTier is the tier the provider says it answered with, or empty.
 	ServiceTier string
 	// CostNano is what the provider says that it takes itself, in nano-dollars,

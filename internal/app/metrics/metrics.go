@@ -24,23 +24,24 @@ import (
 
 // Metrics are the figures of a process. They are safe for concurrent use.
 type Metrics struct {
-	registry  *prometheus.Registry
-	requests  *prometheus.CounterVec
-	durations *prometheus.HistogramVec
-	admitted  prometheus.Histogram
-	batches   prometheus.Histogram
-	commits   prometheus.Histogram
-	held      *prometheus.GaugeVec
-	holds     *prometheus.GaugeVec
-	excess    prometheus.Counter
-	swept     *prometheus.CounterVec
-	unswept   prometheus.Gauge
-	damaged   prometheus.Counter
-	jumps     *prometheus.CounterVec
-	delayed   *prometheus.CounterVec
-	leftOut   *prometheus.CounterVec
-	models    *models
-	spans     *prometheus.CounterVec
+	registry     *prometheus.Registry
+	requests     *prometheus.CounterVec
+	durations    *prometheus.HistogramVec
+	admitted     prometheus.Histogram
+	batches      prometheus.Histogram
+	commits      prometheus.Histogram
+	held         *prometheus.GaugeVec
+	holds        *prometheus.GaugeVec
+	excess       prometheus.Counter
+	swept        *prometheus.CounterVec
+	unswept      prometheus.Gauge
+	damaged      prometheus.Counter
+	jumps        *prometheus.CounterVec
+	delayed      *prometheus.CounterVec
+	leftOut      *prometheus.CounterVec
+	unknownUsage *prometheus.CounterVec
+	models       *models
+	spans        *prometheus.CounterVec
 }
 
 // What holds are of.
@@ -101,6 +102,10 @@ func New(version string) *Metrics {
 			Name: "tollgate_request_log_left_out_total",
 			Help: "Refused requests without a row of their own in the request log, by whether their caller is known; the next row stands for them."},
 			[]string{"caller"}),
+		unknownUsage: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_unknown_usage_total",
+			Help: "Members of a line's usage that nobody knows and that count something; they may be billed on top."},
+			[]string{"line", "member"}),
 	}
 	for _, direction := range []string{"ahead", "back"} { // a rate needs a zero to begin with
 		m.jumps.WithLabelValues(direction)
@@ -118,7 +123,7 @@ func New(version string) *Metrics {
 		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.commits, m.held, m.holds, m.excess, m.swept, m.unswept,
-		m.damaged, m.jumps, m.delayed, m.leftOut, m.models, m.spans, build,
+		m.damaged, m.jumps, m.delayed, m.leftOut, m.unknownUsage, m.models, m.spans, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -192,6 +197,11 @@ func (m *Metrics) Delayed(secret string) func() { return m.delayed.WithLabelValu
 
 // Follow lets what is told by model follow a catalog.
 func (m *Metrics) Follow(current func() *catalog.Snapshot) { m.models.follow(current) }
+
+// UnknownUsage counts a member of a line's usage that nobody knows.
+func (m *Metrics) UnknownUsage(line, member string) {
+	m.unknownUsage.WithLabelValues(line, member).Inc()
+}
 
 // FirstToken notes how long the answer of a model to a request took to begin, where it
 // is streamed.

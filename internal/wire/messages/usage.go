@@ -20,6 +20,7 @@ type usageSum struct {
 	cost                          int64            // nano-dollars, if hasCost
 	hasCost                       bool
 	iterations                    []iteration
+	unknown                       []string // members that nobody knows
 }
 
 // merge takes the counts that an object names; null says nothing. The counts
@@ -63,6 +64,10 @@ func (m *usageSum) merge(raw []byte, last bool) (output bool) {
 			m.mergeCalls(value, last)
 		case "iterations":
 			m.mergeIterations(value)
+		default:
+			if !form.IsKnownUsage(name) {
+				m.unknown = form.NoteUnknown(m.unknown, name, value)
+			}
 		}
 	}
 	// The count with which a stream begins is none of the answer's where the list
@@ -105,7 +110,7 @@ func (m *usageSum) result(shown map[string]int64) wire.Usage {
 	if m.iterations != nil {
 		u = withIterations(own, m.iterations)
 	}
-	u.ServiceTier, u.CostNano, u.HasCost = m.tier, m.cost, m.hasCost
+	u.ServiceTier, u.CostNano, u.HasCost, u.Unknown = m.tier, m.cost, m.hasCost, m.unknown
 	u.Reasoning = min(m.thinking, u.Completion)
 	for name, n := range m.calls {
 		if n > 0 {

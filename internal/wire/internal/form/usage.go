@@ -72,6 +72,11 @@ func ReadUsage(raw []byte) (u UsageReport) {
 	u.CostNano, u.HasCost = ReadCost(raw)
 
 	u.readCalls(raw)
+	for name, value := range rawjson.Members(raw) {
+		if !IsKnownUsage(name) {
+			u.Unknown = NoteUnknown(u.Unknown, name, value)
+		}
+	}
 	return u
 }
 
@@ -113,6 +118,9 @@ func (r *Reports) Take(u UsageReport, last bool) {
 	all.Reasoning = min(all.Reasoning, all.Completion)
 	if u.ServiceTier != "" {
 		all.ServiceTier = u.ServiceTier
+	}
+	if u.Unknown != nil {
+		all.Unknown = u.Unknown
 	}
 	if u.HasCost {
 		all.CostNano, all.HasCost = u.CostNano, true
