@@ -128,7 +128,11 @@ func schemaOf(t *testing.T, url string) store.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	s, err := db.Schema(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -83,6 +83,9 @@ func blocks(t *testing.T, tx *store.Tx, adopted string) (n int) {
 			n, _ = strconv.Atoi(m[1])
 		}
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return n
 }
 

@@ -311,7 +311,10 @@ func nativeAdmissionScene(t testing.TB) scene.Story {
 
 // nativeNoLineScene: with no healthy line, nothing is sent.
 func nativeNoLineScene(t testing.TB) scene.Story {
-	p := fakeprovider.New(t, fakeprovider.NativeError(401, "authentication_error", "invalid x-api-key"))
+	p := fakeprovider.New(t)
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply { // a probe is refused too
+		return fakeprovider.NativeError(401, "authentication_error", "invalid x-api-key")
+	})
 	return scene.Story{
 		Name:   "no line",
 		Models: []map[string]any{scene.FormModel("gone", nil, scene.Messages), scene.FormModel("lineless", nil, scene.Messages)},

@@ -76,7 +76,8 @@ func responsesBusyScene(t testing.TB) scene.Story {
 
 // responsesNoLineScene: no line is healthy.
 func responsesNoLineScene(t testing.TB) scene.Story {
-	p := fakeprovider.New(t, fakeprovider.Busy(30))
+	p := fakeprovider.New(t)
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Busy(30) }) // a probe is refused too
 	return scene.Story{
 		Name:   "no line",
 		Models: []map[string]any{scene.FormModel("r-none", nil, scene.Responses), scene.FormModel("r-lineless", nil, scene.Responses)},
@@ -234,7 +235,10 @@ func hostedElsewhereScene(t testing.TB) scene.Story {
 // request is good, only no line is there.
 func hostedDownScene(t testing.TB) scene.Story {
 	chat := fakeprovider.New(t)
-	other := fakeprovider.New(t, fakeprovider.Error(401, "", "invalid_api_key", "x"))
+	other := fakeprovider.New(t)
+	other.Always(func(fakeprovider.Request) fakeprovider.Reply {
+		return fakeprovider.Error(401, "", "invalid_api_key", "x")
+	}) // to a probe too
 	return scene.Story{
 		Name:   "hosted tool, the second line down",
 		Models: []map[string]any{scene.FormModel("r-down", scene.PriceList(), scene.Responses)},
