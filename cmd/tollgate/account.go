@@ -14,6 +14,7 @@ type accountCreate struct {
 	Email    *string `help:"Contact address, and with a password the console sign-in." placeholder:"ADDRESS"`
 	Password *string `help:"Password of the console sign-in; - reads a line from standard input." placeholder:"TEXT"`
 	Floor    *usd    `name:"overdraft-floor-usd" help:"Lowest balance allowed, zero or negative." placeholder:"USD"`
+	Test     bool    `help:"Mark it as a test account, which may use the sandbox models beside real lines."`
 	pricing
 }
 
@@ -42,6 +43,9 @@ func (c *accountCreate) Run(p *process) error {
 		body["password"] = password
 	}
 	set(body, "overdraft_floor_usd", c.Floor)
+	if c.Test {
+		body["test"] = true
+	}
 	c.put(body)
 	return p.call(call{method: http.MethodPost, path: "/accounts", body: body, view: accountsView()})
 }
@@ -72,6 +76,7 @@ type accountChange struct {
 	Name    *string `help:"New name." placeholder:"TEXT"`
 	Email   *string `help:"New contact address; '' for none. Users sign in as before." placeholder:"ADDRESS"`
 	Floor   *usd    `name:"overdraft-floor-usd" help:"Lowest balance allowed, zero or negative." placeholder:"USD"`
+	Test    *bool   `help:"Mark it as a test account, which may use the sandbox models beside real lines." negatable:""`
 	pricing
 }
 
@@ -81,6 +86,7 @@ func (c *accountChange) Run(p *process) error {
 	set(body, "name", c.Name)
 	set(body, "email", c.Email)
 	set(body, "overdraft_floor_usd", c.Floor)
+	set(body, "test", c.Test)
 	c.put(body)
 	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: body, view: accountsView()})
 }

@@ -7,7 +7,7 @@ func accountsView() view {
 		short: []string{"id", "name", "balance_usd", "held_usd", "disabled", "email", "created", "overdraft_floor_usd",
 			"price_factor"},
 		long: []string{"id", "name", "email", "disabled", "balance_usd", "held_usd", "over_hold_usd", "overdraft_floor_usd",
-			"price_factor", "prices", "created"},
+			"price_factor", "prices", "test", "created"},
 	}
 }
 

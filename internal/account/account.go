@@ -39,6 +39,7 @@ type Account struct {
 	Email     string // contact address in canonical form; empty for none
 	Note      string // of operators, who alone see it
 	CreatedMS int64
+	Test      bool // an operator tests with it; see Principal.Test
 	Prices    Prices
 	Money     ledger.AccountState
 	Over      money.Amount // what usage has exceeded its holds by
@@ -69,6 +70,8 @@ type Opening struct {
 	// Prices says; nil: these.
 	Factor *money.Factor
 	Prices map[string]money.Factor
+	// Test marks the account as an operator's for tests.
+	Test bool
 }
 
 // Check brings the texts of an opening in canonical form, or says what is
@@ -103,8 +106,8 @@ func CreateTx(tx *store.Tx, o Opening) (Account, error) {
 	if o.Factor != nil {
 		factor = *o.Factor
 	}
-	if _, err := tx.Exec(`INSERT INTO account (id, name, email, created_ms, price_factor, prices) VALUES ($1, $2, $3, $4, $5, $6)`,
-		a.ID, a.Name, a.Email, a.CreatedMS, int64(factor), pricesText(o.Prices)); err != nil {
+	if _, err := tx.Exec(`INSERT INTO account (id, name, email, created_ms, price_factor, prices, test) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		a.ID, a.Name, a.Email, a.CreatedMS, int64(factor), pricesText(o.Prices), flag(o.Test)); err != nil {
 		return Account{}, fmt.Errorf("insert account: %w", err)
 	}
 	if err := ledger.OpenAccountTx(tx, a.ID, o.Floor); err != nil {
@@ -142,15 +145,16 @@ func KeepTx(tx *store.Tx, account string) (Account, error) {
 }
 
 // accountColumns are those of scanAccount.
-const accountColumns = `id, name, email, note, created_ms, price_factor, prices`
+const accountColumns = `id, name, email, note, created_ms, price_factor, prices, test`
 
 func scanAccount(scan func(...any) error) (a Account, err error) {
 	var factor any
 	var prices string
-	if err := scan(&a.ID, &a.Name, &a.Email, &a.Note, &a.CreatedMS, &factor, &prices); err != nil {
+	var test int64
+	if err := scan(&a.ID, &a.Name, &a.Email, &a.Note, &a.CreatedMS, &factor, &prices, &test); err != nil {
 		return a, err
 	}
-	a.Prices = loadPrices(factor, prices)
+	a.Prices, a.Test = loadPrices(factor, prices), test != 0
 	return a, nil
 }
 
@@ -197,6 +201,7 @@ type Patch struct {
 	Floor    *money.Amount
 	Factor   *money.Factor
 	Prices   *map[string]money.Factor // all of them
+	Test     *bool
 }
 
 // Check brings the texts of a patch of an account in canonical form, or says what is wrong
@@ -261,6 +266,9 @@ func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 	if err := c.changePricesTx(tx, account); err != nil {
 		return Account{}, err
 	}
+	if err := c.changeTestTx(tx, account); err != nil {
+		return Account{}, err
+	}
 	if c.Disabled != nil || c.Floor != nil {
 		if err := ledger.ChangeAccountTx(tx, account, ledger.AccountChange{Floor: c.Floor, Disabled: c.Disabled}); err != nil {
 			return Account{}, err
@@ -284,6 +292,18 @@ func (c *Patch) changePricesTx(tx *store.Tx, account string) error {
 		if _, err := tx.Exec(`UPDATE account SET prices = $1 WHERE id = $2`, pricesText(*c.Prices), account); err != nil {
 			return fmt.Errorf("change the prices: %w", err)
 		}
+	}
+	return ledger.RecheckKeysTx(tx, account)
+}
+
+// changeTestTx marks an account as one for tests, or removes the mark. Its keys get new
+// versions, because nodes remember the mark with a key.
+func (c *Patch) changeTestTx(tx *store.Tx, account string) error {
+	if c.Test == nil {
+		return nil
+	}
+	if _, err := tx.Exec(`UPDATE account SET test = $1 WHERE id = $2`, flag(*c.Test), account); err != nil {
+		return fmt.Errorf("mark the account as test: %w", err)
 	}
 	return ledger.RecheckKeysTx(tx, account)
 }

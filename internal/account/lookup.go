@@ -55,13 +55,16 @@ type row struct {
 	hash, key, models, ips string
 	factor                 any
 	prices                 string
+	test                   int64
 }
 
 // selectKeys begins the statements that look keys up.
-const selectKeys = `SELECT k.hash, k.id, k.allowed_models, k.allowed_ips, a.price_factor, a.prices
+const selectKeys = `SELECT k.hash, k.id, k.allowed_models, k.allowed_ips, a.price_factor, a.prices, a.test
 	FROM api_key k JOIN account a ON a.id = k.account WHERE k.deleted = 0 AND `
 
-func (r *row) dest() []any { return []any{&r.hash, &r.key, &r.models, &r.ips, &r.factor, &r.prices} }
+func (r *row) dest() []any {
+	return []any{&r.hash, &r.key, &r.models, &r.ips, &r.factor, &r.prices, &r.test}
+}
 
 func readKeysTx(tx *store.Tx, asked []digest) (map[digest]finding, error) {
 	rows, err := tx.Query(selectKeys+tx.In("k.hash", 1), store.List(ids(asked, digest.String)))
@@ -134,5 +137,5 @@ func judge(r row, state ledger.KeyState, ok bool) finding {
 		return finding{err: err}
 	}
 	return finding{good: true, principal: Principal{Account: state.Account, Key: r.key, Version: state.Version,
-		Prices: prices, AllowedModels: models, AllowedIPs: addresses}}
+		Test: r.test != 0, Prices: prices, AllowedModels: models, AllowedIPs: addresses}}
 }

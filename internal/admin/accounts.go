@@ -24,6 +24,7 @@ type accountAnswer struct {
 	Prices map[string]money.Factor `json:"prices"`
 	// Unreadable says what is wrong with the stored prices.
 	Unreadable string `json:"prices_unreadable,omitempty"`
+	Test       bool   `json:"test"`
 	Created    int64  `json:"created"`
 }
 
@@ -34,7 +35,7 @@ func showAccount(a account.Account) accountAnswer {
 	}
 	return accountAnswer{ID: a.ID, Name: a.Name, Email: orNil(a.Email), Disabled: a.Money.Disabled,
 		Balance: a.Money.Balance, Held: a.Money.Held, Over: a.Over, Floor: a.Money.Floor, Factor: a.Prices.Factor, Prices: prices,
-		Unreadable: a.Prices.Unreadable, Created: seconds(a.CreatedMS)}
+		Unreadable: a.Prices.Unreadable, Test: a.Test, Created: seconds(a.CreatedMS)}
 }
 
 func (s *server) createAccount(c *call) (any, error) {
@@ -45,14 +46,17 @@ func (s *server) createAccount(c *call) (any, error) {
 	var o account.Opening
 	var password *string
 	var floor *money.Amount
+	var test *bool
 	if err := body.decode(textField("name", &o.Name), textField("email", &o.Email),
 		optionalTextField("password", &password), moneyField("overdraft_floor_usd", &floor),
-		factorField("price_factor", &o.Factor), factorsField("prices", func(v map[string]money.Factor) { o.Prices = v })); err != nil {
+		factorField("price_factor", &o.Factor), factorsField("prices", func(v map[string]money.Factor) { o.Prices = v }),
+		flagField("test", &test)); err != nil {
 		return nil, err
 	}
 	if floor != nil {
 		o.Floor = *floor
 	}
+	o.Test = test != nil && *test
 	if password != nil {
 		if o.PasswordHash, err = s.Passwords.Hash(c.ctx, *password); err != nil {
 			return nil, err
@@ -94,7 +98,8 @@ func (s *server) changeAccount(c *call) (any, error) {
 	var ch account.Patch
 	if err := body.decode(optionalTextField("name", &ch.Name), optionalTextField("email", &ch.Email), flagField("disabled", &ch.Disabled),
 		moneyField("overdraft_floor_usd", &ch.Floor), factorField("price_factor", &ch.Factor),
-		factorsField("prices", func(v map[string]money.Factor) { ch.Prices = &v })); err != nil {
+		factorsField("prices", func(v map[string]money.Factor) { ch.Prices = &v }),
+		flagField("test", &ch.Test)); err != nil {
 		return nil, err
 	}
 	// Also after an error: the commit of one may have taken place.

@@ -13,7 +13,7 @@ func TestAccounts(t *testing.T) {
 	each(t, func(t *testing.T, o *caller) {
 		a := o.ok("POST", "/accounts", `{"name":"Ada","email":"ADA@example.com","password":"correct horse","overdraft_floor_usd":"-2.5"}`)
 		a.wantNames("id", "name", "email", "disabled", "balance_usd", "held_usd", "over_hold_usd", "overdraft_floor_usd", "price_factor",
-			"prices", "created")
+			"prices", "test", "created")
 		a.want(`{"name":"Ada","email":"ada@example.com","disabled":false,"balance_usd":0,"held_usd":0,"overdraft_floor_usd":-2.5}`)
 		id := a.text("id")
 		if !strings.HasPrefix(id, "acct_") {
@@ -108,6 +108,10 @@ func TestPricesOfAnAccount(t *testing.T) {
 			}
 		}
 		o.ok("GET", "/accounts/"+id, "").want(`{"price_factor":1.3,"prices":{}}`)
+		o.ok("POST", "/accounts", `{"name":"t","test":true}`).want(`{"test":true}`)
+		o.ok("PATCH", "/accounts/"+id, `{"test":true}`).want(`{"test":true}`)
+		o.ok("PATCH", "/accounts/"+id, `{"test":null,"name":"still a test"}`).want(`{"test":true}`)
+		o.ok("PATCH", "/accounts/"+id, `{"test":false}`).want(`{"test":false}`)
 	})
 }
 

@@ -165,6 +165,9 @@ func keptFlags(values []string, model *catalog.Model) (kept []string) {
 // choose finds the model that a request names, if it fits the endpoint, is open,
 // and may be used with the key. form is that of the endpoint's errors.
 func (x *exchange) choose(snapshot *catalog.Snapshot, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
+	if err := x.allowsSandbox(snapshot, x.model, form); err != nil {
+		return nil, err
+	}
 	model, err := usable(snapshot, x.model, form, fits)
 	if err != nil {
 		return nil, err
@@ -183,8 +186,34 @@ func (x *exchange) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Model
 		if err := x.allows(call.Param, call.Model.ID); err != nil {
 			return err
 		}
+		if x.hides(snapshot, call.Model.ID) {
+			return closedSandbox(fault.ModelNotFound, call.Param, call.Model.ID)
+		}
 	}
 	return nil
+}
+
+// hides reports whether a model is a sandbox model that the caller may not use.
+func (x *exchange) hides(snapshot *catalog.Snapshot, model string) bool {
+	return snapshot.ClosedSandbox(model) && !x.principal.AllowsSandbox(model)
+}
+
+// allowsSandbox refuses a sandbox model that the caller may not use, in the form's
+// way for a model that it does not have.
+func (x *exchange) allowsSandbox(snapshot *catalog.Snapshot, model string, form wire.Form) error {
+	switch {
+	case !x.hides(snapshot, model):
+		return nil
+	case form == wire.FormMessages:
+		return closedSandbox(fault.NotFound, "model", model)
+	}
+	return closedSandbox(fault.ModelNotFound, "model", model)
+}
+
+// closedSandbox is the refusal of a sandbox model.
+func closedSandbox(code fault.Code, param, model string) error {
+	return fault.At(code, param, "The model %s is a sandbox model, whose answers are made up, so this key may not use it. "+
+		"The operator can add it to the key's allowed models, or mark the account as test.", fault.Shown(model))
 }
 
 // allows refuses a model that the key may not use. param is the field that names

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// models answers GET /v1/models: all models but the retired, in the order of
-// the catalog, the same for every key of an account: with what it pays.
+// models answers GET /v1/models: all models but the retired and the sandbox models
+// that the key may not use, in the order of the catalog, with what the account pays.
 func (d *desk) models(x *exchange) error {
 	snapshot := d.Catalog.Current()
 	first, err := d.firstSeen(x, snapshot)
@@ -20,7 +20,7 @@ func (d *desk) models(x *exchange) error {
 	}
 	data := []json.RawMessage{}
 	for _, m := range snapshot.Models() {
-		if m.State != catalog.StateRetired {
+		if m.State != catalog.StateRetired && !x.hides(snapshot, m.ID) {
 			data = append(data, offer.Listing(m, first[m.ID]/1000, x.principal.Prices.Of(m.ID)))
 		}
 	}
@@ -34,7 +34,7 @@ func (d *desk) models(x *exchange) error {
 func (d *desk) model(x *exchange) error {
 	snapshot := d.Catalog.Current()
 	m, known := snapshot.Model(x.PathID())
-	if !known || m.State == catalog.StateRetired {
+	if !known || m.State == catalog.StateRetired || x.hides(snapshot, m.ID) {
 		return noModel(x.PathID(), wire.FormChat)
 	}
 	first, err := d.firstSeen(x, snapshot)
@@ -48,7 +48,7 @@ func (d *desk) model(x *exchange) error {
 func (d *desk) nativeModel(x *exchange) error {
 	snapshot := d.Catalog.Current()
 	m, known := snapshot.Model(x.PathID())
-	if !known || m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) {
+	if !known || m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) || x.hides(snapshot, m.ID) {
 		return noModel(x.PathID(), wire.FormMessages)
 	}
 	first, err := d.firstSeen(x, snapshot)

@@ -100,7 +100,7 @@ func (d *desk) nativeModels(x *exchange) error {
 	}
 	var all []listedModel
 	for _, m := range snapshot.Models() {
-		if m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) {
+		if m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) || x.hides(snapshot, m.ID) {
 			continue
 		}
 		all = append(all, showNative(m, first[m.ID]/1000))

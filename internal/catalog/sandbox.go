@@ -1,6 +1,12 @@
 package catalog
 
-import _ "embed" // for the sandbox catalog
+import (
+	_ "embed" // for the sandbox catalog
+	"slices"
+)
+
+// sandboxProvider makes its answers up and asks nobody.
+const sandboxProvider = "sandbox"
 
 //go:embed sandbox.yaml
 var sandbox string // never changed
@@ -9,3 +15,29 @@ var sandbox string // never changed
 // models of every form and in every state, an image and a video model, all on
 // the provider `sandbox`, which needs no network. It is the documented example of a catalog too.
 func Sandbox() []byte { return []byte(sandbox) }
+
+// IsSandbox reports whether the line's answers are made up.
+func (l *Line) IsSandbox() bool { return l.Provider == sandboxProvider }
+
+// IsSandbox reports whether all enabled lines of a model are sandbox lines. A model
+// without enabled lines is not a sandbox model.
+func (s *Snapshot) IsSandbox(model string) bool {
+	lines := s.serve[model]
+	return len(lines) > 0 && !slices.ContainsFunc(lines, func(l *Line) bool { return !l.IsSandbox() })
+}
+
+// ClosedSandbox reports whether a model is a sandbox model beside lines of real
+// providers: then only test accounts and keys that name the model may use it. While
+// the catalog has sandbox lines alone, it is a trial and everybody may use them.
+func (s *Snapshot) ClosedSandbox(model string) bool { return s.real && s.IsSandbox(model) }
+
+// OpenSandbox returns the sandbox models beside lines of real providers that are not
+// retired, in the order of the document.
+func (s *Snapshot) OpenSandbox() (ids []string) {
+	for _, m := range s.models {
+		if m.State != StateRetired && s.ClosedSandbox(m.ID) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}

@@ -27,6 +27,7 @@ type Snapshot struct {
 	byID   map[string]*Model
 	lines  []*Line
 	serve  map[string][]*Line // model id -> enabled lines, lowest priority first
+	real   bool               // an enabled line has another provider than the sandbox
 }
 
 // Line is a line as a node can use it. BaseURL and Forms are never empty where
@@ -187,6 +188,7 @@ func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, l
 		if !l.Enabled {
 			continue
 		}
+		s.real = s.real || !l.IsSandbox()
 		for id := range l.Models {
 			s.serve[id] = append(s.serve[id], l)
 		}

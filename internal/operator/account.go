@@ -20,6 +20,9 @@ func factsOf(a account.Account) Details {
 	if len(a.Prices.Models) > 0 {
 		f["prices"] = a.Prices.Models
 	}
+	if a.Test {
+		f["test"] = true
+	}
 	if a.Note != "" {
 		f["note"] = a.Note
 	}

@@ -53,7 +53,14 @@ func accountForm(a account.Account) part.Inputs {
 		{Name: "email", Label: "Email", Kind: "email", Value: a.Email, Hint: "Whom to write to. Users sign in with theirs as before."},
 		{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: a.Money.Floor.String(),
 			Hint: "The lowest balance allowed, zero or negative."},
+		testField(a.Test),
 	}}
+}
+
+// testField marks an account as one for tests.
+func testField(on bool) part.FormField {
+	return part.FormField{Name: "test", Label: "Test account", Kind: part.Check, On: on,
+		Hint: "It may use the sandbox models beside the lines of real providers."}
 }
 
 func pricesForm(a account.Account) part.Inputs {

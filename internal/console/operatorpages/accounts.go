@@ -253,6 +253,9 @@ func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
 		if email := form.Field("email"); email.On {
 			patch.Email = &email.Value
 		}
+		if test := form.Field("test").On; test != a.Test {
+			patch.Test = &test
+		}
 		if err := errors.Join(err, patch.Check(a)); err != nil {
 			return err
 		}

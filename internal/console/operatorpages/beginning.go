@@ -6,7 +6,6 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
-	"tollgate/internal/console/show"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/store"
@@ -39,7 +38,7 @@ func (c *console) beginningsTx(tx *store.Tx) (b beginnings, err error) {
 
 func (c *console) lookAtBeginningsTx(tx *store.Tx) (b beginnings, err error) {
 	for _, l := range c.Catalog.Current().AllLines() {
-		b.line = b.line || !show.Plays(l)
+		b.line = b.line || !l.IsSandbox()
 	}
 	list, more, err := account.ListTx(tx, "", firstAccounts)
 	if err != nil || more {

@@ -48,6 +48,7 @@ func newAccountForm(once string) part.Inputs {
 				Hint: "The lowest balance allowed, zero or negative: -5 lends 5 dollars."},
 			{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: money.One.String(),
 				Hint: "Times the catalog's prices: 0.9 takes 10 % off."},
+			testField(false),
 			{Name: "once", Kind: part.Unshown, Value: once},
 		}}
 }
@@ -104,7 +105,8 @@ func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again
 
 // readCustomer is what the form asks for. What is wrong with it is joined.
 func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, err error) {
-	n.opening = account.Opening{Name: form.Field("name").Value, Email: form.Field("email").Value}
+	n.opening = account.Opening{Name: form.Field("name").Value, Email: form.Field("email").Value,
+		Test: form.Field("test").On}
 	floor, wrongFloor := dollars(form, "overdraft_floor_usd")
 	if floor != nil {
 		n.opening.Floor = *floor

@@ -45,7 +45,7 @@ func (o Offer) expected(m *catalog.Model) int {
 	most := answersNever
 	for _, l := range o.Catalog.Lines(m.ID) {
 		expected := o.ofLine(l, m.ID)
-		if expected != answersNever && Plays(l) {
+		if expected != answersNever && l.IsSandbox() {
 			expected -= answersLater - playsLater
 		}
 		most = max(most, expected)
@@ -78,25 +78,13 @@ func Allows(allowed []string, m *catalog.Model) bool {
 	return len(allowed) == 0 || slices.Contains(allowed, m.ID)
 }
 
-// sandboxProvider is that of lines which only play.
-const sandboxProvider = "sandbox"
-
-// Plays tells whether a line only plays: what it answers is made up.
-func Plays(l *catalog.Line) bool { return l.Provider == sandboxProvider }
-
-// OnlyPlays tells whether all lines of a model do, of which it has some.
-func OnlyPlays(s *catalog.Snapshot, model string) bool {
-	lines := s.Lines(model)
-	return len(lines) > 0 && !slices.ContainsFunc(lines, func(l *catalog.Line) bool { return !Plays(l) })
-}
-
-// Sandbox says in full what OnlyPlays says of a model.
+// Sandbox explains the badge of a sandbox model.
 const Sandbox = "Made-up answers: no provider is asked."
 
 // ModelStanding is whether a model is open, and whether it only plays.
 func ModelStanding(s *catalog.Snapshot, m *catalog.Model) part.Group {
 	standing := part.Group{ModelState(m.State)}
-	if OnlyPlays(s, m.ID) {
+	if s.IsSandbox(m.ID) {
 		standing = append(standing, part.Badge{Word: "sandbox", Title: Sandbox})
 	}
 	return standing

@@ -37,7 +37,12 @@ func (c *console) find(v *page.Visit) (page.Outgoing, error) {
 		return page.Redirect(page.Base + target), err
 	}
 	var keys []account.Key
+	var hidden map[string]bool
 	if err := v.View(func(tx *store.Tx) error {
+		var err error
+		if hidden, err = c.hiddenModelsTx(tx, v.Account()); err != nil {
+			return err
+		}
 		all, more, err := account.NewestKeysTx(tx, v.Account(), maxLooked)
 		shown.Looked = maxLooked
 		if !more {
@@ -54,7 +59,7 @@ func (c *console) find(v *page.Visit) (page.Outgoing, error) {
 	}
 	var models []*catalog.Model
 	for _, m := range c.Catalog.Current().Models() {
-		if m.State != catalog.StateRetired && matches(m.ID, q) {
+		if m.State != catalog.StateRetired && !hidden[m.ID] && matches(m.ID, q) {
 			models = append(models, m)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -89,15 +90,21 @@ func keysTable(list []account.Key) part.DataTable {
 	return t
 }
 
-// keyForm asks for the settings of a key.
-func (c *console) keyForm(action, submit string) part.Inputs {
-	f := show.KeyForm(c.Catalog.Current(), action, submit)
+// keyForm asks for the settings of a key. Users cannot give a key sandbox models that
+// are closed to customers; allowed are the models that the key names already.
+func (c *console) keyForm(allowed []string, action, submit string) part.Inputs {
+	now := c.Catalog.Current()
+	f := show.KeyForm(now, action, submit)
+	models := f.Field("allowed_models")
+	models.Options = slices.DeleteFunc(models.Options, func(o part.Option) bool {
+		return now.ClosedSandbox(o.Value) && !slices.Contains(allowed, o.Value)
+	})
 	f.Cancel = page.Base + "/keys"
 	return f
 }
 
 func (c *console) newKeyForm(once string) part.Inputs {
-	f := c.keyForm(page.Base+"/keys/new", "Create key")
+	f := c.keyForm(nil, page.Base+"/keys/new", "Create key")
 	f.Fields = append(f.Fields, part.FormField{Name: "once", Kind: part.Unshown, Value: once})
 	return f
 }
@@ -205,7 +212,7 @@ func (c *console) showKey(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
-	form := c.keyForm(page.Base+"/keys/"+k.ID, "Save")
+	form := c.keyForm(k.AllowedModels, page.Base+"/keys/"+k.ID, "Save")
 	show.FillKeyForm(&form, k)
 	return c.keyWith(v, k, form, "", 0), nil
 }
@@ -238,7 +245,7 @@ func (c *console) changeKey(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
-	form := c.keyForm(page.Base+"/keys/"+k.ID, "Save")
+	form := c.keyForm(k.AllowedModels, page.Base+"/keys/"+k.ID, "Save")
 	show.FillKeyForm(&form, k)
 	if err := v.Read(&form); err != nil {
 		return nil, err
@@ -290,7 +297,7 @@ func (c *console) deleteKey(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if !typed {
-		form := c.keyForm(page.Base+"/keys/"+k.ID, "Save")
+		form := c.keyForm(k.AllowedModels, page.Base+"/keys/"+k.ID, "Save")
 		show.FillKeyForm(&form, k)
 		return c.keyWith(v, k, form, "That is not its name, so the key was not deleted.", http.StatusUnprocessableEntity), nil
 	}

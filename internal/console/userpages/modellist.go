@@ -43,7 +43,11 @@ type modelPage struct {
 func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 	snapshot := c.Catalog.Current()
 	var prices account.Prices
+	var hidden map[string]bool
 	if err := v.View(func(tx *store.Tx) (err error) {
+		if hidden, err = c.hiddenModelsTx(tx, v.Account()); err != nil {
+			return err
+		}
 		prices, err = account.PricesTx(tx, v.Account())
 		return err
 	}); err != nil {
@@ -51,7 +55,7 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 	}
 	if id := v.Query("id"); id != "" {
 		m, ok := snapshot.Model(id)
-		if !ok || m.State == catalog.StateRetired {
+		if !ok || m.State == catalog.StateRetired || hidden[id] {
 			return nil, fault.New(fault.NotFound, "There is no model with this id. It may have been retired.")
 		}
 		return c.showModel(v, m, prices.Of(m.ID)), nil
@@ -61,7 +65,7 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 	shown := modelsPage{Table: part.DataTable{Caption: "Models", Columns: []part.Column{
 		{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"}, {Title: "Limits", Fold: true}}}}
 	for _, m := range snapshot.Models() {
-		if m.State == catalog.StateRetired || kind != "" && string(m.Kind) != kind {
+		if m.State == catalog.StateRetired || hidden[m.ID] || kind != "" && string(m.Kind) != kind {
 			continue
 		}
 		if there++; !matches(m.ID, name) {
@@ -134,7 +138,7 @@ func (c *console) showModel(v *page.Visit, m *catalog.Model, by money.Factor) pa
 			shown.Facts = append(shown.Facts, part.Fact{Name: name, Value: value})
 		}
 	}
-	if show.OnlyPlays(c.Catalog.Current(), m.ID) {
+	if c.Catalog.Current().IsSandbox(m.ID) {
 		add("Sandbox", show.Sandbox)
 	}
 	if m.FreeDailyRequests > 0 {

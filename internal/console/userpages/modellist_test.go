@@ -114,6 +114,7 @@ func TestSandboxIsMarked(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		withReal(t, s)
+		markTest(s, "ada", true)
 		free := s.Key("ada", "any")
 		b, o := s.SignedIn("ada@example.com"), s.Operator()
 		const badge = `title="Made-up answers: no provider is asked.">sandbox</span>`
@@ -143,5 +144,50 @@ func TestSandboxIsMarked(t *testing.T) {
 			"?model=sandbox-reasoner&key=" + plain.ID: "sandbox-reasoner"} {
 			b.Get("/console/playground"+address).Want(t, http.StatusOK, `<option value="`+want+`" selected>`)
 		}
+	})
+}
+
+// markTest marks an account as one for tests, or removes the mark.
+func markTest(s *consoletest.Scene, name string, on bool) {
+	s.Update(func(tx *store.Tx) error {
+		_, err := account.ChangeTx(tx, s.Accounts[name].ID, account.Patch{Test: &on})
+		return err
+	})
+}
+
+// TestSandboxIsHidden hides sandbox models beside real lines from customers, on every page
+// that lists models, unless a key of theirs names the model.
+func TestSandboxIsHidden(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		k := s.Key("ada", "any")
+		b := s.SignedIn("ada@example.com")
+		pages := []string{"/console/models", "/console/playground", "/console/keys/new", "/console/keys/" + k.ID, "/console/find?q=s"}
+		sees := func(model string, pages ...string) {
+			t.Helper()
+			for _, path := range pages {
+				b.Get(path).Want(t, http.StatusOK, model)
+			}
+		}
+		sees("sandbox-chat", pages...)
+		withReal(t, s)
+		sees("sold", pages...)
+		for _, path := range pages {
+			if strings.Contains(b.Get(path).Body.String(), "sandbox-chat") {
+				t.Errorf("%s shows sandbox-chat to a customer", path)
+			}
+		}
+		b.Get("/console/models?id=sandbox-chat").Want(t, http.StatusNotFound)
+		b.Get("/console/playground?kind=image").Want(t, http.StatusOK, "No models")
+		s.Update(func(tx *store.Tx) error {
+			_, err := account.ChangeKeyTx(tx, k.ID, func(k *account.KeySettings) error {
+				k.AllowedModels = []string{"sandbox-chat"}
+				return nil
+			})
+			return err
+		})
+		sees("sandbox-chat", "/console/models", "/console/playground", "/console/keys/"+k.ID, "/console/models?id=sandbox-chat")
+		markTest(s, "ada", true)
+		sees("sandbox-image", "/console/models", "/console/playground?kind=image")
 	})
 }

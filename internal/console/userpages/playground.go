@@ -60,6 +60,7 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 	shown := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: v.PublicURL(), Files: "image/png,image/jpeg,image/webp,image/gif"}
 	model, key, prompt := v.Query("model"), v.Query("key"), v.Query("prompt")
 	var keys []account.Key
+	var hidden map[string]bool
 	var more bool
 	if err := v.View(func(tx *store.Tx) (err error) {
 		if again := v.Query("again"); again != "" {
@@ -70,6 +71,9 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 			if err == nil {
 				shown.Kind, model, key, prompt = catalog.Kind(e.Kind), e.Model, e.Key, e.Prompt
 			}
+		}
+		if hidden, err = c.hiddenModelsTx(tx, v.Account()); err != nil {
+			return err
 		}
 		keys, more, err = chosenKeysTx(tx, v.Account(), key)
 		return err
@@ -91,7 +95,7 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 			Current: kind.kind == shown.Kind})
 	}
 	shown.Kinds.Label = "What to make"
-	if err := c.choices(&shown, keys, model, key); err != nil {
+	if err := c.choices(&shown, keys, hidden, model, key); err != nil {
 		return nil, err
 	}
 	if more {
@@ -127,8 +131,8 @@ func samplePrompts(kinds ...catalog.Kind) part.Tabs {
 }
 
 // choices fills in the models and keys that can be chosen, and the settings of the
-// kind.
-func (c *console) choices(shown *playgroundPage, keys []account.Key, model, key string) error {
+// kind. hidden are models that the account may not use.
+func (c *console) choices(shown *playgroundPage, keys []account.Key, hidden map[string]bool, model, key string) error {
 	shown.Model = part.FormField{Name: "model", Label: "Model", Kind: part.Choice}
 	shown.Key = part.FormField{Name: "key", Label: "Paid with the key", Kind: part.Choice}
 	var allowed []string // of the key that is chosen
@@ -147,7 +151,9 @@ func (c *console) choices(shown *playgroundPage, keys []account.Key, model, key 
 	}
 	var models []tried
 	now := c.offer()
-	fits := func(m *catalog.Model) bool { return m.Kind == shown.Kind && m.State == catalog.StateOpen }
+	fits := func(m *catalog.Model) bool {
+		return m.Kind == shown.Kind && m.State == catalog.StateOpen && !hidden[m.ID]
+	}
 	if m, ok := now.Catalog.Model(model); !ok || !fits(m) {
 		if m = now.First(func(m *catalog.Model) bool { return fits(m) && show.Allows(allowed, m) }); m == nil {
 			m = now.First(fits)
@@ -162,7 +168,7 @@ func (c *console) choices(shown *playgroundPage, keys []account.Key, model, key 
 		}
 		models = append(models, triedOf(m))
 		label := m.ID
-		if show.OnlyPlays(now.Catalog, m.ID) {
+		if now.Catalog.IsSandbox(m.ID) {
 			label += " (sandbox)"
 		}
 		shown.Model.Options = append(shown.Model.Options, part.Option{Value: m.ID, Label: label, On: m.ID == model})

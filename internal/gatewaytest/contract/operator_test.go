@@ -19,7 +19,7 @@ func (v *visitor) accounts(account string) {
 	v.ask(400, "POST", "/admin/v1/users/"+text(user, "id")+"/link", "")
 	v.ask(200, "PATCH", "/admin/v1/users/"+text(user, "id"), `{"disabled":false,"second_factor":false}`)
 	v.ask(400, "POST", at+"/users", `{"email":"invited@example.com"}`)
-	v.ask(200, "PATCH", at, `{"disabled":false,"price_factor":"0.9","prices":{"sandbox-chat":1.25}}`)
+	v.ask(200, "PATCH", at, `{"disabled":false,"test":true,"price_factor":"0.9","prices":{"sandbox-chat":1.25}}`)
 	v.ask(200, "POST", at+"/users", `{"email":"invited@example.com"}`)
 	v.ask(200, "POST", "/admin/v1/users/"+text(user, "id")+"/link", "")
 	v.ask(200, "DELETE", "/admin/v1/users/"+text(user, "id"), "")
