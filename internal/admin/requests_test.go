@@ -47,7 +47,7 @@ func TestRequests(t *testing.T) {
 			}
 		}()
 		o.ok("PUT", "/catalog", `{"models":[{"id":"swift-1","kind":"chat","context_window":1000,"max_output_tokens":100,
-			"price":{"input":0.25,"output":2}}],"lines":[]}`, "Content-Type", "application/json")
+			"price":{"input":5000,"output":10000}}],"lines":[]}`, "Content-Type", "application/json")
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		o.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
 		key := o.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
@@ -83,7 +83,7 @@ func TestRequests(t *testing.T) {
 		show(log[1]).wantNames("id", "account", "key", "model", "endpoint", "status", "line", "attempts", "prompt_tokens", "cached_tokens",
 			"completion_tokens", "cost_usd", "held_usd", "over_hold_usd", "line_cost_usd", "first_byte_ms", "duration_ms", "created", "ended",
 			"outcome", "usage_source", "catalog_revision", "price", "price_unit")
-		show(log[1]).want(`{"outcome":"billed","usage_source":"both","catalog_revision":1,"price":{"input":0.25,"output":2},
+		show(log[1]).want(`{"outcome":"billed","usage_source":"both","catalog_revision":1,"price":{"input":5000,"output":10000},
 			"price_unit":"million_tokens","line_cost_usd":0.1}`)
 		one := o.ok("GET", "/requests/req_1", "")
 		one.want(string(show(log[1]).body))

@@ -137,7 +137,7 @@ var table = []TableRow{
 			"`retry_after` where the time is known: the provider limits requests, or has failed repeatedly and is asked again then",
 		"Do what the message says: send the request again, after `Retry-After` where there is one, use another model, or tell the operator."},
 	{UpstreamBusy, 502, "upstream_error", "api_error", Chat, RetryLater,
-		"the provider is limiting the gateway's rate; with `Retry-After` where the provider named a time",
+		"the provider is limiting the gateway's rate",
 		"Send the request again after `Retry-After` where there is one, else after some seconds, and fewer at a time."},
 	{UpstreamConnectionError, 502, "upstream_error", "api_error", Chat, RetryLater,
 		"the connection to the provider broke",

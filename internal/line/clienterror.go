@@ -33,22 +33,7 @@ func clientError(failures []*upstream.Failure) *fault.Error {
 			return f.Fault()
 		}
 	}
-	e := last.Fault()
-	if last.Code == fault.UpstreamBusy {
-		e.RetryAfter = busyFor(failures)
-	}
-	return e
-}
-
-// busyFor returns the shortest time for which one of the providers asked to be left
-// alone, at most maxNoneRetry; 0 if none named a time.
-func busyFor(failures []*upstream.Failure) (wait time.Duration) {
-	for _, f := range failures {
-		if f.Code == fault.UpstreamBusy && f.RetryAfter > 0 && (wait == 0 || f.RetryAfter < wait) {
-			wait = f.RetryAfter
-		}
-	}
-	return min(wait, maxNoneRetry)
+	return last.Fault()
 }
 
 // busyRetry is when a client whose model has no free slot may try again.

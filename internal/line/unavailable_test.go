@@ -78,7 +78,7 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 						t.Errorf("whose line was asked is told %q", first.Message)
 					}
 				}
-				if tt.state == "cooling" && first.RetryAfter != tt.after {
+				if first.RetryAfter != 0 { // the specification has none on a provider's rate limit
 					t.Errorf("whose line was asked is to wait for %s", first.RetryAfter)
 				}
 				for range 4 {

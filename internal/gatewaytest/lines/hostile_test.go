@@ -73,13 +73,14 @@ func playing(t testing.TB) *fakeprovider.Server {
 // by them as before, and no line is out.
 func hostileScene(t testing.TB) scene.Story {
 	first, second := playing(t), playing(t)
-	sentences := map[string]any{"error_sentences": []string{"^service overloaded"}}
+	sentences := map[string]any{"error_sentences": []string{"^service overloaded"}, "pass": []string{"trick"}}
 	return scene.Story{
 		Name:   "hostile",
 		Models: []map[string]any{scene.ChatModel("hostile", nil)},
 		Lines: []map[string]any{
 			scene.ChatLine("hostile-1", first.URL(), sentences, "hostile"),
-			scene.ChatLine("hostile-2", second.URL(), map[string]any{"priority": 2, "error_sentences": sentences["error_sentences"]}, "hostile"),
+			scene.ChatLine("hostile-2", second.URL(), map[string]any{"priority": 2, "error_sentences": sentences["error_sentences"],
+				"pass": sentences["pass"]}, "hostile"),
 		},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			hostile, good := newCaller(t, f), newCaller(t, f)

@@ -293,10 +293,10 @@ func takenOverJobs(t *testing.T, s *stage) {
 		}
 	}
 	c.Owns(t, spent, 0)
-	// One that is done anew is billed as it was, and a new one by what holds now.
+	// One that is done anew, and a new one, are billed by what holds now.
 	var again scene.Operated
 	s.node.Admin("POST", "/jobs/"+jobs[0].id+"/requeue", map[string]any{"force": true}, &again)
 	c.Becomes(t, "image", again.ID, "succeeded")
 	c.Becomes(t, "image", c.Submit(t, "image", scene.Order("easel", "a boat", nil)), "succeeded")
-	c.Owns(t, spent+jobs[0].cost+2*scene.PricePicture, 0)
+	c.Owns(t, spent+2*2*scene.PricePicture, 0)
 }
