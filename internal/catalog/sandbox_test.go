@@ -38,6 +38,11 @@ lines:
 			t.Fatalf("%s: %v", tt.name, err)
 		}
 		s := NewSnapshot(1, doc, testProviders(), func(string) (string, bool) { return "", false })
+		warned := slices.ContainsFunc(Unusable(doc, testProviders(), func(string) (string, bool) { return "", false }),
+			func(w Warning) bool { return w.Path == "models" })
+		if warned != (len(tt.open) > 0) {
+			t.Errorf("%s: warned %v", tt.name, warned)
+		}
 		var closed []string
 		for _, m := range s.Models() {
 			if s.ClosedSandbox(m.ID) {

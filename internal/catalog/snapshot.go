@@ -300,7 +300,7 @@ func (l *LineSpec) oldestKey() string {
 
 // Unusable warns of the enabled lines of a document that could not be used on this
 // node, or would lack one of their keys, since a variable is not set or a file cannot
-// be read.
+// be read. It also warns of sandbox models beside real lines.
 func Unusable(doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) (warnings []Warning) {
 	for i, spec := range doc.Lines {
 		l := newLine(spec, providers, lookup)
@@ -316,6 +316,10 @@ func Unusable(doc *Document, providers map[string]Provider, lookup func(string) 
 					fmt.Sprintf("%s, so line %s goes without this key here", k.Why, l.ID)})
 			}
 		}
+	}
+	if open := NewSnapshot(0, doc, providers, lookup).OpenSandbox(); len(open) > 0 {
+		warnings = append(warnings, Warning{"models", fmt.Sprintf("sandbox models stay beside real lines (%d, such as %s) for test accounts "+
+			"and keys that name them: set their state to retired, or remove them, to switch them off", len(open), open[0])})
 	}
 	return warnings
 }
