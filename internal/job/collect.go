@@ -3,6 +3,7 @@ package job
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -289,6 +290,7 @@ func (w *worker) succeed() error {
 // failed decides what becomes of the job after a failure, and writes that.
 func (w *worker) failed(ctx context.Context, failure *upstream.JobFailure) error {
 	j := w.jobs
+	failure.Conceal(jobcall.Task{Prompt: w.rec.Prompt, Params: json.RawMessage(w.rec.Params)}.Texts())
 	if w.attempt != nil {
 		w.attempt.JobFailed(failure)
 		w.span.Status(failure.Status)

@@ -71,7 +71,7 @@ func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 		a.LineCost = e.taken
 	}
 	end := ledger.End{
-		Outcome: ledger.Failed, Status: 202, Line: p.Line, Attempts: p.Trace.Attempts,
+		Outcome: ledger.Failed, Status: 202, Line: p.Line, Attempts: p.Trace.ForLog(),
 		Duration: time.Duration(max(0, nowMS-e.rec.CreatedMS)) * time.Millisecond,
 	}
 	for _, a := range p.Trace.Attempts {

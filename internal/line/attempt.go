@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Attempt is one attempt on a line, of a request or a job. Until it ends the
@@ -27,15 +28,17 @@ type Attempt struct {
 	ended   atomic.Bool
 	decided atomic.Bool // its place on a half-open line is given back
 
-	body    io.ReadCloser // nil while there is no answer
-	ignored string        // fields of the request that the line did not get
-	number  uint64        // of its sample in the stats
-	good    bool          // the sample is that of an answer
+	sent    rawjson.Pieces // the body of the call
+	body    io.ReadCloser  // nil while there is no answer
+	ignored string         // fields of the request that the line did not get
+	number  uint64         // of its sample in the stats
+	good    bool           // the sample is that of an answer
 	broken  atomic.Bool
 }
 
 // Chat makes the attempt's call, one. It implements chatcall.Adapter.
 func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Response, error) {
+	a.sent = call.Body
 	answer, err := a.turn.key.adapter.Chat(ctx, call)
 	if err != nil {
 		return nil, err
@@ -112,11 +115,12 @@ func (a *Attempt) succeeded(now time.Time) {
 }
 
 // Failed records that the attempt failed. The line's credentials are gone from f
-// afterwards.
+// afterwards, and so is a provider's message that may repeat the request.
 func (a *Attempt) Failed(f *upstream.Failure) { a.failed(a.lines.now(), f) }
 
 func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
 	a.entry.redact(f)
+	f.Conceal(a.sent)
 	a.nextKey = a.turn.failed(f)
 	a.entry.stats.metrics.failed(f)
 	if a.origin.Job {
@@ -158,6 +162,7 @@ func (a *Attempt) JobFailed(t *upstream.JobFailure) { a.Failed(t.Redact(a.entry.
 // so call it before f is shown to anybody.
 func (a *Attempt) Broke(f *upstream.Failure) {
 	a.entry.redact(f)
+	f.Conceal(a.sent)
 	if f.Health == upstream.HealthNone || !a.good || a.broken.Swap(true) {
 		return
 	}

@@ -61,7 +61,7 @@ func (t *keyTurn) count(ctx context.Context, ask chatcall.Call) (int64, *upstrea
 			return n, nil
 		}
 		f := &upstream.Failure{}
-		if !errors.As(err, &f) || !t.failed(f) {
+		if !errors.As(err, &f) || !t.failed(f.Conceal(ask.Body)) {
 			return 0, f
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 )
 
 // cluster is some nodes on one database, and a provider that counts its calls.
@@ -455,6 +456,59 @@ func TestANewNodeAndADeadOne(t *testing.T) {
 			t.Errorf("a new node sees the line %s after %d probes", got, n)
 		}
 	})
+}
+
+// TestFindingsDoNotRepeatPrompts checks that neither what nodes tell each other of a
+// line nor its state repeats a prompt.
+func TestFindingsDoNotRepeatPrompts(t *testing.T) {
+	t.Parallel()
+	const prompt = `{"messages":[{"content":"biopsy of Keller at noon, \u5de5\u5834\u306e\u5834\u6240\u306f\u79d8\u5bc6"}]}`
+	for _, leak := range []string{
+		"no answer to: biopsy of Keller", "no answer to: BIOPSY OF KELLER AT NOON", "no answer to: biopsyofKelleratnoon",
+		`no answer to: biopsy\nof\nKeller`, "no answer to: 工場の場所は秘密",
+	} {
+		t.Run(leak, func(t *testing.T) {
+			storetest.Each(t, func(t *testing.T, db *store.DB) {
+				c := newCluster(t, db, 1)
+				if db.Dialect() == store.PostgreSQL {
+					c = newCluster(t, db, 2)
+				}
+				c.says = func(wire.Form) *upstream.Failure { return upstream.Classify(429, "text/plain", []byte(leak), nil) }
+				for i := range 6 {
+					model, _ := c.s.Model("swift")
+					_, _ = c.nodes[0].Try(t.Context(), RoutingRequest{Snapshot: c.s, Model: model, Form: wire.FormChat, Account: fmt.Sprint(i)},
+						func(ctx context.Context, on *Attempt) error {
+							_, err := on.Chat(ctx, chatcall.Call{Form: on.Form, Body: rawjson.Pieces{[]byte(prompt)}})
+							return err
+						})
+				}
+				c.exchange()
+				told := ""
+				for _, m := range c.nodes {
+					told += fmt.Sprintf("%+v", m.Statuses())
+				}
+				if err := db.View(t.Context(), func(tx *store.Tx) error {
+					var causes string
+					err := tx.QueryRow(`SELECT COALESCE(MAX(cause), '') FROM line_finding`).Scan(&causes)
+					if len(c.nodes) > 1 && causes == "" {
+						t.Error("no finding was written")
+					}
+					told += causes
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+				for _, word := range []string{"biopsy", "BIOPSY", "Keller", "工場"} {
+					if strings.Contains(told, word) {
+						t.Errorf("%s is in %s", word, told)
+					}
+				}
+				if !strings.Contains(told, "text/plain: (the provider's message is left out") {
+					t.Errorf("no cause in %s", told)
+				}
+			})
+		})
+	}
 }
 
 // TestOneNodeSharesNothing on SQLite: no row is written and no time is spent.

@@ -51,7 +51,9 @@ func (g keyedGenerator) each(w jobcall.Task, call func(with jobcall.Generator, m
 			turn.answered()
 			return nil
 		}
-		if f := upstream.AsJobFailure(err); f.Lost || !turn.failed(f.Failure) {
+		f := upstream.AsJobFailure(err)
+		f.Conceal(w.Texts())
+		if f.Lost || !turn.failed(f.Failure) {
 			return f
 		}
 	}

@@ -3,7 +3,6 @@ package upstream
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -321,22 +320,25 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(contentType))
 }
 
-// cause words an answer for the request log: what a notice says, or the
-// beginning of a body that is none.
+// cause returns the names and the message of a notice, or the content type and the
+// beginning of a body without a notice.
 func cause(n notice, ok bool, contentType string, body []byte) error {
 	if !ok {
 		if len(body) == 0 {
 			return errors.New("empty body")
 		}
-		return fmt.Errorf("%s: %s", tidy(mediaType(contentType), maxName), tidy(string(body[:min(len(body), maxCause)]), maxCause))
+		return ProviderError(tidy(mediaType(contentType), maxName), string(body[:min(len(body), maxCause)]))
 	}
-	parts := make([]string, 0, 3)
-	for _, s := range []string{n.kind, n.code, n.message} {
-		if s != "" && (len(parts) == 0 || parts[len(parts)-1] != s) {
-			parts = append(parts, s)
-		}
+	names, message := n.kind, n.message
+	if names == "" {
+		names = n.code
+	} else if n.code != "" && n.code != names {
+		names += ": " + n.code
 	}
-	return errors.New(tidy(strings.Join(parts, ": "), maxCause))
+	if message == n.code || message == n.kind {
+		message = ""
+	}
+	return ProviderError(names, message)
 }
 
 // retryAfter reads how long a provider asks to wait: `retry-after-ms`, else

@@ -288,8 +288,9 @@ func (f *Failure) Redact(secrets ...string) *Failure {
 	hide := func(s string) string { return hide(s, secrets) }
 	f.Code = fault.Code(hide(string(f.Code)))
 	if f.Cause != nil {
-		if text := f.Cause.Error(); hide(text) != text {
-			f.Cause = errors.New(hide(text))
+		said := splitCause(f.Cause)
+		if hidden := (providerError{hide(said.names), hide(said.message)}); hidden != *said {
+			f.Cause = &hidden
 		}
 	}
 	if f.Passed != nil {

@@ -143,11 +143,11 @@ func Ended(kind, code, message string) *JobFailure {
 	if n.code != "" {
 		n.signals = []string{strings.ToLower(n.code)}
 	}
-	cause := strings.Trim(n.code+": "+n.message, ": ")
-	if cause == "" {
-		cause = "failed without a reason"
+	cause := ProviderError(n.code, strings.Trim(n.message, ": "))
+	if cause.Error() == "" {
+		cause = errors.New("failed without a reason")
 	}
-	f := Fail(fault.UpstreamError, errors.New(tidy(cause, maxCause)))
+	f := Fail(fault.UpstreamError, cause)
 	if t := byName(kind, n, f); t != nil {
 		return t
 	}

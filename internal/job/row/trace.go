@@ -1,6 +1,8 @@
 package row
 
 import (
+	"slices"
+
 	"tollgate/internal/money"
 	"tollgate/internal/upstream"
 )
@@ -68,6 +70,16 @@ type TracedAttempt struct {
 	upstream.TokenCounts
 	// LineCost is what the provider takes for it; nil: nobody knows.
 	LineCost *money.Amount `json:"line_cost_usd,omitempty"`
+}
+
+// ForLog returns the attempts for the request log: without the messages for the user,
+// which may repeat the prompt.
+func (t *Trace) ForLog() []TracedAttempt {
+	attempts := slices.Clone(t.Attempts)
+	for i := range attempts {
+		attempts[i].Message = ""
+	}
+	return attempts
 }
 
 // The values of Attempt.Next.

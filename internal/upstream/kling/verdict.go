@@ -1,9 +1,9 @@
 package kling
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -47,7 +47,7 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 		code, message = 0, ""
 	}
 	ours := func(health upstream.Health) *upstream.JobFailure {
-		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%d: %.200s", code, message))
+		f := upstream.Fail(fault.UpstreamUnavailable, upstream.ProviderError(strconv.FormatInt(code, 10), message))
 		f.Health, f.Status = health, reply.Status
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	}

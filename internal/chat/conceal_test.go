@@ -1,0 +1,91 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/line"
+	"tollgate/internal/upstream"
+)
+
+// leaks are messages of a provider that repeat a word of the request below.
+var leaks = []string{
+	"prompt rejected: biopsy of Keller at noon",
+	"prompt rejected: BIOPSY OF KELLER",
+	`prompt rejected: {"content":"K\u00fcndigung biopsy of Keller"}`,
+	"prompt rejected: biopsy%20of%20Keller",
+	"prompt rejected: 工場の場所は秘密",
+}
+
+const leakPrompt = "Kündigung: biopsy of Keller at noon. 工場の場所は秘密です"
+
+// leakWords are pieces of the prompt that no log may have.
+var leakWords = []string{"biopsy", "BIOPSY", "Keller", "工場"}
+
+// TestLogsDoNotRepeatPrompts checks that neither the log nor the request log has what
+// a provider repeats of a prompt, and that the client still reads it.
+func TestLogsDoNotRepeatPrompts(t *testing.T) {
+	t.Parallel()
+	for i, leak := range leaks {
+		body, _ := json.Marshal(map[string]any{
+			"error": map[string]string{"type": "invalid_request_error", "code": "bad_prompt", "message": leak},
+		})
+		for name, play := range map[string]struct {
+			stream bool
+			reply  reply
+			passed bool
+		}{
+			"rejection":        {false, reply{failure: upstream.Classify(400, "application/json", body, nil)}, true},
+			"streamed":         {true, reply{failure: upstream.Classify(400, "application/json", body, nil)}, true},
+			"whole answer":     {false, reply{pieces: []string{string(body)}}, true},
+			"first event":      {true, reply{pieces: []string{"data: " + string(body) + "\n\n"}}, true},
+			"event after text": {true, reply{pieces: []string{role, hello, "data: " + string(body) + "\n\n"}}, true},
+			"broken page":      {false, reply{failure: upstream.Classify(502, "text/html", []byte("<p>"+leak+"</p>"), nil)}, false},
+		} {
+			t.Run(fmt.Sprint(i, " ", name), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					tr := newTrial(t, play.reply, reply{failure: upstream.Classify(500, "text/plain", []byte(leak), nil)})
+					var log bytes.Buffer
+					tr.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
+					out := tr.run(fmt.Sprintf(`{"model":"swift-1","messages":[{"role":"user","content":%q}],"stream":%t}`, leakPrompt, play.stream))
+					attempts, _ := tr.end().Attempts.([]line.AttemptRecord)
+					told := log.String() + fmt.Sprintf("%+v", attempts)
+					if out.err != nil {
+						told += fmt.Sprint(fault.Of(out.err).Cause) // is logged
+					}
+					for _, status := range tr.lines.Statuses() {
+						told += fmt.Sprintf("%+v", status)
+					}
+					for _, word := range leakWords {
+						if strings.Contains(told, word) {
+							t.Errorf("the logs have %s: %s", word, told)
+						}
+					}
+					if len(attempts) == 0 || !strings.Contains(attempts[0].Cause, "left out") {
+						t.Errorf("attempts %+v", attempts)
+					}
+					if !play.passed {
+						return
+					}
+					if !strings.Contains(attempts[0].Cause, "invalid_request_error: bad_prompt: ") {
+						t.Errorf("the names are gone: %+v", attempts)
+					}
+					read := tr.client.body()
+					if out.err != nil {
+						read += fault.Of(out.err).Message
+					}
+					if want, _ := json.Marshal(leak); !strings.Contains(read, leak) && !strings.Contains(read, strings.Trim(string(want), `"`)) {
+						t.Errorf("the client reads %s", read)
+					}
+				})
+			})
+		}
+	}
+}

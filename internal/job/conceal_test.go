@@ -1,0 +1,82 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// TestCausesDoNotRepeatPrompts checks that what a provider repeats of a job's prompt or
+// params stands neither in its attempts' causes, the request log nor the state of a
+// line, and that the user still reads it.
+func TestCausesDoNotRepeatPrompts(t *testing.T) {
+	t.Parallel()
+	const prompt, params = "Kündigung: biopsy of Keller at noon. 工場の場所は秘密です", `{"negative_prompt":"no ugly neighbour Schmidt"}`
+	for _, leak := range []string{
+		"rejected: biopsy of Keller at noon", `rejected: {"p":"K\u00fcndigung biopsy of Keller"}`, "rejected: BIOPSY%20OF%20KELLER",
+		"rejected: 工場の場所は秘密", "rejected: ugly neighbour Schmidt",
+	} {
+		t.Run(leak, func(t *testing.T) {
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				var fails func() *upstream.JobFailure
+				g := &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) { return nil, fails() }}
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": g, "second": g})
+				n := h.still()
+				body, _ := json.Marshal(map[string]any{"error": map[string]string{"type": "bad", "code": "some_code", "message": leak}})
+				for name, f := range map[string]func() *upstream.JobFailure{
+					"refused": func() *upstream.JobFailure { return upstream.Refused("image", 400, "application/json", body, nil) },
+					"ended":   func() *upstream.JobFailure { return upstream.Ended("image", "some_code", leak) },
+					"stopped": func() *upstream.JobFailure { return upstream.Moderated("image", leak, false) },
+				} {
+					fails = f
+					s := h.submission(n, "easel-1", 1)
+					s.Prompt, s.Params = prompt, json.RawMessage(params)
+					id := h.submit(n, s)
+					ended := h.finish(n, id, "image")
+					causes := h.causes(n, id, s.Request)
+					for _, word := range []string{"biopsy", "BIOPSY", "Keller", "工場", "neighbour"} {
+						if strings.Contains(causes, word) {
+							t.Errorf("%s: the causes have %s: %s", name, word, causes)
+						}
+					}
+					if !strings.Contains(causes, "left out") || name != "stopped" && !strings.Contains(causes, "some_code") {
+						t.Errorf("%s: causes %q", name, causes)
+					}
+					if ended.Error == nil || name != "ended" && !strings.Contains(ended.Error.Message, leak) {
+						t.Errorf("%s: the user reads %+v", name, ended.Error)
+					}
+				}
+			})
+		})
+	}
+}
+
+// causes returns what a job's attempts, its row in the request log and the lines say.
+func (h *house) causes(n *testNode, id, request string) string {
+	h.t.Helper()
+	v, _, err := h.view(id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, a := range v.Attempts {
+		all.WriteString(a.Cause + "\n")
+	}
+	fmt.Fprintf(&all, "%+v\n", n.lines.Statuses())
+	if err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+		var attempts string
+		err := tx.QueryRow(`SELECT attempts FROM ledger_receipt WHERE id = $1`, request).Scan(&attempts)
+		all.WriteString(attempts)
+		return err
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+	return all.String()
+}

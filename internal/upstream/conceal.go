@@ -1,0 +1,159 @@
+package upstream
+
+import (
+	"html"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire/rawjson"
+)
+
+// A provider's message may repeat the prompt. The log, the request log and the pages
+// of operators must not, so a message is left out there if it shares a run with a
+// string value of the request. A run is three words, or 16 bytes of letters and
+// digits: 16 Latin letters, 8 Cyrillic ones or 6 Chinese characters.
+const (
+	runWords = 3
+	runBytes = 16
+	// maxCompared is the longest request that is compared, in bytes. The message to a
+	// longer request is left out.
+	maxCompared = 1 << 20
+)
+
+// concealed replaces a message that may repeat the request.
+const concealed = "(the provider's message is left out, because it may repeat words of the request)"
+
+// providerError is the cause of a failure in a provider's words. The names are the
+// type and code of the error, which never repeat a prompt.
+type providerError struct{ names, message string }
+
+// Error implements error.
+func (e *providerError) Error() string {
+	if e.names == "" || e.message == "" {
+		return e.names + e.message
+	}
+	return e.names + ": " + e.message
+}
+
+// ProviderError returns the cause of a failure whose names Conceal keeps. The cause is
+// at most maxCause bytes long.
+func ProviderError(names, message string) error {
+	names = tidy(names, 2*maxName)
+	return &providerError{names, tidy(message, maxCause-len(": ")-len(names))}
+}
+
+// Conceal removes the provider's message from the cause if the message may repeat
+// words of the request, which is JSON, and returns f. Status, type and code stay. The
+// message that the client gets does not change.
+func (f *Failure) Conceal(request rawjson.Pieces) *Failure {
+	if f.Cause == nil || f.Code == fault.ClientClosed || request.Len() == 0 {
+		return f
+	}
+	said := splitCause(f.Cause)
+	if repeats(said.message, request) {
+		f.Cause = &providerError{said.names, concealed}
+	}
+	return f
+}
+
+// splitCause returns a cause in two parts. A cause of another kind has no names.
+func splitCause(cause error) *providerError {
+	if said, ok := cause.(*providerError); ok { //nolint:errorlint // a wrapped cause says more than its names
+		return said
+	}
+	return &providerError{message: cause.Error()}
+}
+
+// repeats reports whether message shares a run with a string value of the request. It
+// reports true if the request cannot be compared.
+func repeats(message string, request rawjson.Pieces) bool {
+	runs := map[string]bool{}
+	for _, text := range [...]string{message, decoded(message)} {
+		anyRun(text, func(run []byte) bool { runs[string(run)] = true; return false })
+	}
+	if len(runs) == 0 {
+		return false
+	}
+	if request.Len() > maxCompared {
+		return true
+	}
+	body := request.Bytes()
+	if rawjson.CheckShape(body) != nil || !gjson.ValidBytes(body) {
+		return true
+	}
+	shared := func(run []byte) bool { return runs[string(run)] }
+	return anyText(gjson.ParseBytes(body), true, func(text string) bool {
+		return anyRun(text, shared) || strings.Contains(text, `\`) && anyRun(decoded(text), shared)
+	})
+}
+
+// anyText reports whether found returns true for a string in v. At the top it skips
+// the member `model`, which the gateway has set.
+func anyText(v gjson.Result, top bool, found func(text string) bool) (hit bool) {
+	if v.Type == gjson.String {
+		return found(v.Str)
+	}
+	if v.IsObject() || v.IsArray() {
+		v.ForEach(func(key, member gjson.Result) bool {
+			hit = !(top && key.Str == "model") && anyText(member, false, found)
+			return !hit
+		})
+	}
+	return hit
+}
+
+// anyRun reports whether found returns true for a run of text: words in lower case
+// with one space between them, or letters and digits without spaces. Underscores and
+// hyphens do not end a word, so that an identifier is one word.
+func anyRun(text string, found func(run []byte) bool) bool {
+	words, letters := make([]byte, 0, len(text)), make([]byte, 0, len(text))
+	var starts [runWords]int // of the last words
+	count, inside := 0, false
+	for _, r := range text + " " {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r):
+			r = unicode.ToLower(r)
+			if !inside {
+				inside, count = true, count+1
+				words = append(words, ' ')
+				copy(starts[:], starts[1:])
+				starts[runWords-1] = len(words)
+			}
+			words, letters = utf8.AppendRune(words, r), utf8.AppendRune(letters, r)
+			if n := len(letters); n >= runBytes && found(letters[n-runBytes:]) {
+				return true
+			}
+		case inside && r != '_' && r != '-':
+			inside = false
+			if count >= runWords && found(words[starts[0]:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// escape is a character as JSON, Python or an address writes it, or a tag of HTML.
+var escape = regexp.MustCompile(`\\+(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[a-z])|%[0-9a-fA-F]{2}|</?[A-Za-z][^<>]*>`)
+
+// decoded returns text without escapes and tags.
+func decoded(text string) string {
+	text = escape.ReplaceAllStringFunc(text, func(s string) string {
+		s = strings.TrimLeft(s, `\`)
+		switch code, err := strconv.ParseUint(s[1:], 16, 32); {
+		case err != nil: // a line break, a tab or a tag
+			return " "
+		case s[0] == 'u':
+			return string(rune(code))
+		default:
+			return string([]byte{byte(code)})
+		}
+	})
+	return html.UnescapeString(text)
+}
