@@ -142,7 +142,7 @@ func TestBucketKeysAreRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := store.place.(*bucket)
+	b := store.place.(*monitored).place.(*bucket)
 	before := len(a.Given())
 	a.Give(s3server.Access, s3server.Secret, time.Hour)
 	if err := b.check(t.Context()); err != nil || len(a.Given()) != before+1 {

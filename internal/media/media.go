@@ -105,7 +105,11 @@ func (s *Store) Close() { s.place.close() }
 // the old ones, and logs a warning, if it finds none. It does nothing for a folder, or if
 // the variables of the process hold the credentials: these do not change.
 func (s *Store) Reread(ctx context.Context) {
-	b, ok := s.place.(*bucket)
+	inner := s.place
+	if m, ok := inner.(*monitored); ok {
+		inner = m.place
+	}
+	b, ok := inner.(*bucket)
 	if !ok || b.keys == nil {
 		return
 	}
