@@ -303,7 +303,7 @@ func TestProviderGoesDown(t *testing.T) {
 		b.sees("Line main: circuit open.")
 		b.lookOver("home")
 		b.click("main .notice.bad a")
-		b.sees("5 failures in a row")
+		b.sees("upstream connect error")
 		b.lookOver("line-out")
 		b.do(chromedp.Click(chromedp.CSS(`a[data-open="drain-main"]`)))
 		b.n++

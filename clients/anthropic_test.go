@@ -309,7 +309,7 @@ func TestAnthropicBetas(t *testing.T) {
 	p := newProvider(t, func(received) turn { return turn{text: "Hello."} })
 	g := startOn(t, fmt.Sprintf(`
 models:
-  - {id: own, kind: chat, state: open, forms: [messages], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 1}}
+  - {id: own, kind: chat, state: open, forms: [messages], context_window: 1000000, max_output_tokens: 1000, price: {input: 1, output: 1}}
   - {id: other, kind: chat, state: open, forms: [messages], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 1}}
 lines:
   - {id: messages, provider: anthropic, base_url: "%[1]s", api_key: "${FAKE_KEY}", models: {own: vendor}}
