@@ -61,7 +61,9 @@ func (t *keyTurn) count(ctx context.Context, ask chatcall.Call) (int64, *upstrea
 			return n, nil
 		}
 		f := &upstream.Failure{}
-		if !errors.As(err, &f) || !t.failed(f.Conceal(ask.Body)) {
+		known := errors.As(err, &f)
+		f.Conceal(ask.Body)
+		if !known || !t.failed(f) {
 			return 0, f
 		}
 	}

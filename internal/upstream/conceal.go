@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"html"
 	"regexp"
 	"strconv"
@@ -49,22 +50,22 @@ func ProviderError(names, message string) error {
 }
 
 // Conceal removes the provider's message from the cause if the message may repeat
-// words of the request, which is JSON, and returns f. Status, type and code stay. The
-// message that the client gets does not change.
-func (f *Failure) Conceal(request rawjson.Pieces) *Failure {
+// words of the request, which is JSON. Status, type and code stay. The message that
+// the client gets does not change.
+func (f *Failure) Conceal(request rawjson.Pieces) {
 	if f.Cause == nil || f.Code == fault.ClientClosed || request.Len() == 0 {
-		return f
+		return
 	}
 	said := splitCause(f.Cause)
 	if repeats(said.message, request) {
 		f.Cause = &providerError{said.names, concealed}
 	}
-	return f
 }
 
 // splitCause returns a cause in two parts. A cause of another kind has no names.
 func splitCause(cause error) *providerError {
-	if said, ok := cause.(*providerError); ok { //nolint:errorlint // a wrapped cause says more than its names
+	var said *providerError
+	if errors.As(cause, &said) && said.Error() == cause.Error() { // a wrapped cause says more
 		return said
 	}
 	return &providerError{message: cause.Error()}

@@ -50,11 +50,11 @@ func TestConcealLeavesMessagesOut(t *testing.T) {
 		if f.Passed == nil || f.Passed.Message != strings.TrimSpace(message) {
 			t.Errorf("the client reads %+v instead of %q", f.Passed, message)
 		}
-		f = Classify(502, "text/html", []byte("<html>"+message+"</html>"), nil).Conceal(rawjson.Pieces{[]byte(secretRequest)})
+		f = concealedFrom(Classify(502, "text/html", []byte("<html>"+message+"</html>"), nil), rawjson.Pieces{[]byte(secretRequest)})
 		if got := f.Cause.Error(); got != "text/html: "+concealed {
 			t.Errorf("a page with %q is told as %q", message, got)
 		}
-		if f := Ended(KindVideo, "E77", message); f.Conceal(rawjson.Pieces{[]byte(secretRequest)}).Cause.Error() != "E77: "+concealed {
+		if f := Ended(KindVideo, "E77", message); concealedFrom(f.Failure, rawjson.Pieces{[]byte(secretRequest)}).Cause.Error() != "E77: "+concealed {
 			t.Errorf("a task with %q is told as %q", message, f.Cause)
 		}
 	}
@@ -74,16 +74,16 @@ func TestConcealKeepsMessages(t *testing.T) {
 	} {
 		f := Classify(400, "application/json", []byte(openAI("invalid_request_error", "some_code", message)), nil)
 		want := f.Cause.Error()
-		if got := f.Conceal(rawjson.Pieces{[]byte(secretRequest)}).Cause.Error(); got != want || !strings.HasSuffix(got, message) {
+		if got := concealedFrom(f, rawjson.Pieces{[]byte(secretRequest)}).Cause.Error(); got != want || !strings.HasSuffix(got, message) {
 			t.Errorf("%q is told as %q", message, got)
 		}
 	}
 	f := Fail(fault.UpstreamConnectionError, nil)
-	if f.Conceal(rawjson.Pieces{[]byte(secretRequest)}).Cause != nil {
+	if concealedFrom(f, rawjson.Pieces{[]byte(secretRequest)}).Cause != nil {
 		t.Error("a failure got a cause")
 	}
 	f = Classify(500, "", []byte(openAI("a", "b", "It broke down completely.")), nil)
-	if got := f.Conceal(nil).Cause.Error(); got != "a: b: It broke down completely." {
+	if got := concealedFrom(f, nil).Cause.Error(); got != "a: b: It broke down completely." {
 		t.Errorf("without a request it is %q", got)
 	}
 }
@@ -99,7 +99,7 @@ func TestConcealWithoutComparison(t *testing.T) {
 		"cut short": secretRequest[:50],
 	} {
 		f := Classify(500, "", []byte(openAI("a", "b", "It broke down completely.")), nil)
-		if got := f.Conceal(rawjson.Pieces{[]byte(request)}).Cause.Error(); got != "a: b: "+concealed {
+		if got := concealedFrom(f, rawjson.Pieces{[]byte(request)}).Cause.Error(); got != "a: b: "+concealed {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -109,7 +109,13 @@ func TestConcealWithoutComparison(t *testing.T) {
 func TestRedactKeepsNames(t *testing.T) {
 	t.Parallel()
 	f := Classify(400, "", []byte(openAI("a", "b", "key sk-1234567890 sent biopsy of Mrs. Keller")), nil)
-	if got := f.Redact("sk-1234567890").Conceal(rawjson.Pieces{[]byte(secretRequest)}).Cause.Error(); got != "a: b: "+concealed {
+	if got := concealedFrom(f.Redact("sk-1234567890"), rawjson.Pieces{[]byte(secretRequest)}).Cause.Error(); got != "a: b: "+concealed {
 		t.Errorf("%q", got)
 	}
+}
+
+// concealedFrom conceals a failure and returns it.
+func concealedFrom(f *Failure, request rawjson.Pieces) *Failure {
+	f.Conceal(request)
+	return f
 }
