@@ -164,7 +164,7 @@ func (g *gateway) admin(t *testing.T, method, path string, body map[string]any) 
 // account opens an account with a balance in USD and returns its id.
 func (g *gateway) account(t *testing.T, usd string) string {
 	t.Helper()
-	id, _ := g.admin(t, "POST", "/accounts", map[string]any{"name": t.Name()})["id"].(string)
+	id, _ := g.admin(t, "POST", "/accounts", map[string]any{"name": t.Name(), "test": true})["id"].(string)
 	if id == "" {
 		t.Fatal("an account without an id")
 	}

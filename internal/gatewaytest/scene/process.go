@@ -228,7 +228,7 @@ func (p *Process) Account(usd float64, limits map[string]any) (account, key stri
 	var acct struct {
 		ID string `json:"id"`
 	}
-	p.Admin("POST", "/accounts", map[string]any{"name": "test"}, &acct)
+	p.Admin("POST", "/accounts", map[string]any{"name": "test", "test": true}, &acct)
 	if usd != 0 {
 		p.Admin("POST", "/accounts/"+acct.ID+"/credits", map[string]any{"usd": usd}, nil)
 	}
