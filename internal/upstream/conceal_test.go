@@ -54,7 +54,8 @@ func TestConcealLeavesMessagesOut(t *testing.T) {
 		if got := f.Cause.Error(); got != "text/html: "+concealed {
 			t.Errorf("a page with %q is told as %q", message, got)
 		}
-		if f := Ended(KindVideo, "E77", message); concealedFrom(f.Failure, rawjson.Pieces{[]byte(secretRequest)}).Cause.Error() != "E77: "+concealed {
+		task := Ended(KindVideo, "E77", message)
+		if f := concealedFrom(task.Failure, rawjson.Pieces{[]byte(secretRequest)}); f.Cause.Error() != "E77: "+concealed {
 			t.Errorf("a task with %q is told as %q", message, f.Cause)
 		}
 	}

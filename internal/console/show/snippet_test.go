@@ -54,7 +54,7 @@ lines:
 		"a line cools":             {states("one", health.StateCooling), nil, "first"},
 		"a model is out":           {[]line.Status{{Line: "one", State: health.StateInService, PartsOut: out}}, nil, "second"},
 		"all lines are out":        {states("one", health.StateCircuitOpen, "two", health.StateCircuitOpen), nil, "first"},
-		"no line may be used":      {states("one", "drained", "two", health.StateCredentialsOut), nil, "plays"},
+		"no line may be used":      {states("one", "drained", "two", health.StateCredentialsOut), nil, "nowhere"},
 		"nothing may":              {states("one", "drained", "two", "drained", "sandbox", "drained"), nil, "nowhere"},
 		"the key allows one":       {nil, []string{"second"}, "second"},
 		"the key allows one alone": {nil, []string{"plays"}, "plays"},
