@@ -21,7 +21,7 @@ func TestFirstStartLosesItsConnection(t *testing.T) {
 	strikes := map[string]faultproxy.Strike{"the COMMIT is lost": faultproxy.DropCommit, "the answer is lost": faultproxy.DropAnswer}
 	for name, strike := range strikes {
 		for cutName, cut := range map[string]faultproxy.Cut{"reset": faultproxy.Reset, "close": faultproxy.Close} {
-			for _, nth := range []int{2, 17} {
+			for _, nth := range []int{2, 3, 17, 30} {
 				for _, down := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s, %s, %d, down %v", name, cutName, nth, down), func(t *testing.T) {
 						t.Parallel()
@@ -44,7 +44,11 @@ func startWithFault(t *testing.T, fault faultproxy.Fault, down bool) {
 	}
 	hit := proxy.Arm(fault)
 	log := &scene.Buffer{}
-	waiting := &trigger{Buffer: log, text: "trying again", call: proxy.Open}
+	open := func() {
+		<-hit.Done() // the service may see the cut before the proxy is down
+		proxy.Open()
+	}
+	waiting := &trigger{Buffer: log, text: "trying again", call: open}
 	a, err := New(t.Context(), testSettings(t, proxy.URL(), ""), Options{Stdout: &scene.Buffer{}, Stderr: waiting, Lookup: os.LookupEnv})
 	if err != nil {
 		t.Fatal(err)
