@@ -187,6 +187,10 @@ func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) 
 // enabled line takes for the same. Models with a free daily quota are meant to be
 // given away and are left out.
 func (d *Document) BelowCost() []Warning {
+	models := make(map[string]*Model, len(d.Models))
+	for i := range d.Models {
+		models[d.Models[i].ID] = &d.Models[i]
+	}
 	var all []Warning
 	for i := range d.Lines {
 		l := &d.Lines[i]
@@ -194,7 +198,7 @@ func (d *Document) BelowCost() []Warning {
 			continue
 		}
 		for _, id := range slices.Sorted(maps.Keys(l.Models)) {
-			m := d.model(id)
+			m := models[id]
 			if m == nil || m.FreeDailyRequests > 0 || m.State == StateRetired {
 				continue
 			}
@@ -230,13 +234,4 @@ func (m *Model) below(c Cost) (names []string) {
 		}
 	}
 	return names
-}
-
-func (d *Document) model(id string) *Model {
-	for i := range d.Models {
-		if d.Models[i].ID == id {
-			return &d.Models[i]
-		}
-	}
-	return nil
 }

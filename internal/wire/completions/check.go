@@ -173,8 +173,8 @@ func (r *Request) checkPart(part []byte, message, index int, list string) error 
 		}
 		return form.Audio(at(".type"))
 	}
-	if path, refuse := form.FindAudio(part, 0); refuse != nil {
-		return refuse(at(path))
+	if path, found := form.FindAudio(part, 0); found {
+		return form.Audio(at(path))
 	}
 	switch kind {
 	case "text", "refusal", "thinking", "redacted_thinking", "input_text", "output_text":

@@ -62,8 +62,8 @@ func (r *Request) check() error {
 // checkSystem reads the system prompt, with which a conversation opens.
 func (r *Request) checkSystem() error {
 	system := r.Doc.Raw("system")
-	if path, refuse := r.readContent(system, 0); refuse != nil {
-		return refuse("system" + path)
+	if path, audio := r.readContent(system, 0); audio {
+		return form.Audio("system" + path)
 	}
 	r.addOpening(system)
 	return nil
@@ -91,8 +91,8 @@ func (r *Request) checkMessages() error {
 				content = rawjson.Present(value)
 			}
 		}
-		if path, refuse := r.readContent(content, 0); refuse != nil {
-			return refuse(fmt.Sprintf("messages[%d].content%s", i, path))
+		if path, audio := r.readContent(content, 0); audio {
+			return form.Audio(fmt.Sprintf("messages[%d].content%s", i, path))
 		}
 		r.Key.Add(role)
 		r.addOpening(content)
@@ -189,9 +189,9 @@ func (r *Request) checkTools() error {
 const deepestBlock = 16
 
 // readContent adds a content value (a string, blocks, or one block) to the
-// bound of the prompt. It returns the path of what no line may get and what
-// refuses it, nil when there is nothing.
-func (r *Request) readContent(value []byte, depth int) (path string, refuse form.FieldFault) {
+// bound of the prompt. It returns the path of audio, which no line may get, and
+// false if there is none.
+func (r *Request) readContent(value []byte, depth int) (path string, audio bool) {
 	switch {
 	case len(value) == 0 || value[0] == '"':
 	case depth > deepestBlock:
@@ -199,21 +199,21 @@ func (r *Request) readContent(value []byte, depth int) (path string, refuse form
 		return form.FindAudio(value, 0)
 	case value[0] == '[':
 		for i, block := range rawjson.Elements(value) {
-			if path, refuse = r.readBlock(block, depth); refuse != nil {
-				return fmt.Sprintf("[%d]%s", i, path), refuse
+			if path, audio = r.readBlock(block, depth); audio {
+				return fmt.Sprintf("[%d]%s", i, path), audio
 			}
 		}
 	default:
 		return r.readBlock(value, depth)
 	}
-	return "", nil
+	return "", false
 }
 
 // readBlock is readContent for one block. The arguments of tool calls may be
 // named as the client likes, so nothing is looked for in them.
-func (r *Request) readBlock(block []byte, depth int) (path string, refuse form.FieldFault) {
+func (r *Request) readBlock(block []byte, depth int) (path string, audio bool) {
 	if block[0] != '{' {
-		return "", nil
+		return "", false
 	}
 	kind := ""
 	var source, content []byte
@@ -230,32 +230,32 @@ func (r *Request) readBlock(block []byte, depth int) (path string, refuse form.F
 	switch kind {
 	case "text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "tool_reference",
 		"web_search_result", "search_result":
-		return "", nil
+		return "", false
 	case "image":
-		path, refuse = r.readImage(source)
-		return ".source" + path, refuse
+		path, audio = r.readImage(source)
+		return ".source" + path, audio
 	case "document":
-		path, refuse = r.readDocument(source, depth)
-		return ".source" + path, refuse
+		path, audio = r.readDocument(source, depth)
+		return ".source" + path, audio
 	}
 	if strings.HasSuffix(kind, "_result") { // of the client's tools and of hosted ones
-		path, refuse = r.readContent(content, depth+1)
-		return ".content" + path, refuse
+		path, audio = r.readContent(content, depth+1)
+		return ".content" + path, audio
 	}
 	r.Bound.Unbounded = true // what nobody knows yet
 	return form.FindAudio(block, 0)
 }
 
 // readImage counts an image. The bytes of an inline one do not count as text.
-func (r *Request) readImage(source []byte) (path string, refuse form.FieldFault) {
-	if path, refuse = form.FindAudio(source, 0); refuse != nil {
-		return path, refuse
+func (r *Request) readImage(source []byte) (path string, audio bool) {
+	if path, audio = form.FindAudio(source, 0); audio {
+		return path, audio
 	}
 	switch rawjson.Unquote(rawjson.Field(source, "type")) {
 	case "base64":
 		if !strings.HasPrefix(rawjson.Unquote(rawjson.Field(source, "media_type")), "image/") {
 			r.Bound.Unbounded = true
-			return "", nil
+			return "", false
 		}
 		r.Bound.TextBytes -= int64(len(rawjson.Field(source, "data")))
 		r.Bound.Images++
@@ -264,17 +264,17 @@ func (r *Request) readImage(source []byte) (path string, refuse form.FieldFault)
 	default:
 		r.Bound.Unbounded = true
 	}
-	return "", nil
+	return "", false
 }
 
 // readDocument reads where a document comes from: only text and blocks are
 // bounded by their bytes.
-func (r *Request) readDocument(source []byte, depth int) (path string, refuse form.FieldFault) {
+func (r *Request) readDocument(source []byte, depth int) (path string, audio bool) {
 	switch rawjson.Unquote(rawjson.Field(source, "type")) {
 	case "text":
 	case "content":
-		path, refuse = r.readContent(rawjson.Field(source, "content"), depth+1)
-		return ".content" + path, refuse
+		path, audio = r.readContent(rawjson.Field(source, "content"), depth+1)
+		return ".content" + path, audio
 	default: // PDF and what lies elsewhere
 		r.Bound.Unbounded = true
 	}

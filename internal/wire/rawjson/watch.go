@@ -51,7 +51,7 @@ type watched struct {
 func (o *openKeys) look(name []byte, from int) {
 	w := o.watched
 	first := o.objects[len(o.objects)-1]
-	plain := isPlainName(name)
+	plain := IsPlainName(name)
 	siblings := w.siblings(first)
 	noted := w.Notes(name)
 	if plain && !noted && len(siblings) == 0 || o.isFree() {
@@ -92,9 +92,9 @@ func (o *openKeys) look(name []byte, from int) {
 	}
 }
 
-// isPlainName reports whether a name is ASCII without capital letters, so that
+// IsPlainName reports whether a name is ASCII without capital letters, so that
 // no other such name equals it without regard to case.
-func isPlainName(name []byte) bool {
+func IsPlainName(name []byte) bool {
 	for _, c := range name {
 		if c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
 			return false

@@ -150,8 +150,8 @@ func (r *Request) checkItem(item []byte, path string) error {
 	case "function_call", "custom_tool_call", "reasoning":
 		return nil // text that the client may fill as it likes
 	case "computer_call_output":
-		if found, refuse := form.FindAudio(read.output, 0); refuse != nil {
-			return refuse(path + ".output" + found)
+		if inner, found := form.FindAudio(read.output, 0); found {
+			return form.Audio(path + ".output" + inner)
 		}
 		r.AddImage(rawjson.Field(read.output, "image_url"))
 	case "image_generation_call":
@@ -167,8 +167,8 @@ func (r *Request) checkItem(item []byte, path string) error {
 		"apply_patch_call", "apply_patch_call_output", "computer_call", "tool_search_call",
 		"web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response":
 	default: // what nobody knows yet, or what stands for more than it shows
-		if found, refuse := form.FindAudio(item, 0); refuse != nil {
-			return refuse(path + found)
+		if inner, found := form.FindAudio(item, 0); found {
+			return form.Audio(path + inner)
 		}
 		r.Bound.Unbounded = true
 	}
@@ -212,8 +212,8 @@ func (r *Request) checkPart(part []byte, path string) error {
 	case "input_audio", "audio", "audio_url":
 		return form.Audio(path + ".type")
 	}
-	if found, refuse := form.FindAudio(part, 0); refuse != nil {
-		return refuse(path + found)
+	if inner, found := form.FindAudio(part, 0); found {
+		return form.Audio(path + inner)
 	}
 	switch kind {
 	case "input_image", "image_url", "computer_screenshot":

@@ -11,35 +11,31 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// FieldFault makes the fault of a field, given its path.
-type FieldFault func(param string) error
-
 // FindAudio looks for audio in a content part, or what stands for one, however
-// it is wrapped, and returns its path and the fault to answer with, or nil if
-// there is none.
-func FindAudio(value []byte, depth int) (at string, refuse FieldFault) {
+// it is wrapped. It returns the path of the audio, and false if there is none.
+func FindAudio(value []byte, depth int) (at string, found bool) {
 	const deepest = 32 // deeper than any part that a provider knows
 	if depth > deepest || len(value) == 0 {
-		return "", nil
+		return "", false
 	}
 	switch value[0] {
 	case '{':
 		for name, inner := range rawjson.Members(value) {
 			if holdsAudio(name, inner) {
-				return "." + string(name), Audio
+				return "." + string(name), true
 			}
-			if at, refuse = FindAudio(inner, depth+1); refuse != nil {
-				return "." + string(name) + at, refuse
+			if at, found = FindAudio(inner, depth+1); found {
+				return "." + string(name) + at, true
 			}
 		}
 	case '[':
 		for i, inner := range rawjson.Elements(value) {
-			if at, refuse = FindAudio(inner, depth+1); refuse != nil {
-				return fmt.Sprintf("[%d]%s", i, at), refuse
+			if at, found = FindAudio(inner, depth+1); found {
+				return fmt.Sprintf("[%d]%s", i, at), true
 			}
 		}
 	}
-	return "", nil
+	return "", false
 }
 
 // audioEndings are the endings of the names of audio files.
@@ -58,7 +54,7 @@ func holdsAudio(name, value []byte) bool {
 	switch {
 	case string(name) == "text" || rawjson.Present(value) == nil || string(value) == "false":
 		return false
-	case string(name) == "type" && isLower(value) && bytes.IndexByte(value, '\\') < 0:
+	case string(name) == "type" && rawjson.IsPlainName(value) && bytes.IndexByte(value, '\\') < 0:
 		return bytes.Contains(value, []byte("audio"))
 	}
 	word := strings.ReplaceAll(strings.ToLower(string(name)), "_", "")

@@ -17,14 +17,3 @@ func CheckName(name string, fields []string) error {
 	}
 	return nil
 }
-
-// isLower tells whether a name is all ASCII without capitals, so that it is no
-// other such name in another case.
-func isLower(name []byte) bool {
-	for _, c := range name {
-		if c >= 0x80 || 'A' <= c && c <= 'Z' {
-			return false
-		}
-	}
-	return true
-}

@@ -156,16 +156,25 @@ func addresses(value []byte) iter.Seq[[]byte] {
 // isWebAddress reports whether a JSON string is an address that begins with
 // https: or http:.
 func isWebAddress(text []byte) bool {
+	scheme, _ := schemeOf(text)
+	return scheme == "https" || scheme == "http"
+}
+
+// schemeOf returns what stands before the first colon of a JSON string, in small
+// letters, and false if there is no colon at its beginning.
+func schemeOf(text []byte) (string, bool) {
 	scheme, _, found := strings.Cut(textHead(text), ":")
-	return found && (scheme == "https" || scheme == "http")
+	if !found {
+		scheme = ""
+	}
+	return scheme, found
 }
 
 // isInline reports whether a JSON string holds the content itself: a data:
 // address, or in a member that is not only for addresses, base64, which has no
 // colon.
 func isInline(name, text []byte) bool {
-	scheme, _, found := strings.Cut(textHead(text), ":")
-	if found {
+	if scheme, found := schemeOf(text); found {
 		return scheme == "data"
 	}
 	switch string(name) {
