@@ -20,7 +20,7 @@ import (
 
 const (
 	// retryAfter is what a 503 asks for: the database may be back in a moment
-	// (ARCHITECTURE.md, Errors).
+	// (interface.md, Errors).
 	retryAfter = time.Second
 	// callTimeout bounds a call, which may outlive its caller.
 	callTimeout = 2 * time.Minute

@@ -23,35 +23,23 @@ var documents = map[string]string{
 	"money.md":        "docs/money.md",
 }
 
-// TestDocumentsShowTheErrorTable compares the tables of the documents with the
-// one in package fault, so that readers of either see the truth.
-func TestDocumentsShowTheErrorTable(t *testing.T) {
+// TestDocumentShowsTheErrorTable compares the table of codes in docs/interface.md
+// with the table of package fault.
+func TestDocumentShowsTheErrorTable(t *testing.T) {
 	t.Parallel()
-	users, builders := map[string][]string{}, map[string][]string{}
+	users := map[string][]string{}
 	for _, cells := range tableRows(read(t, "docs/interface.md"), "code", "status", "type", "when") {
 		users[strings.Trim(cells[0], "`")] = []string{cells[1], strings.Trim(cells[2], "`"), cells[3]}
-	}
-	for _, cells := range tableRows(read(t, "ARCHITECTURE.md"), "status", "codes", "type on /v1", "type on /native") {
-		for code := range strings.SplitSeq(cells[1], ",") {
-			builders[strings.Trim(code, " `")] = []string{cells[0], strings.Trim(cells[2], "`"), strings.Trim(cells[3], "`")}
-		}
 	}
 	for _, row := range fault.Table() {
 		status := strconv.Itoa(row.Status)
 		if got := users[string(row.Code)]; !slices.Equal(got, []string{status, row.Type, row.When}) {
 			t.Errorf("docs/interface.md: %s has %q, want %s %s %q", row.Code, got, status, row.Type, row.When)
 		}
-		if got := builders[string(row.Code)]; !slices.Equal(got, []string{status, row.Type, row.Native}) {
-			t.Errorf("ARCHITECTURE.md: %s has %v, want %s %s %s", row.Code, got, status, row.Type, row.Native)
-		}
 		delete(users, string(row.Code))
-		delete(builders, string(row.Code))
 	}
 	for code := range users {
 		t.Errorf("docs/interface.md: %s is in no table of package fault", code)
-	}
-	for code := range builders {
-		t.Errorf("ARCHITECTURE.md: %s is in no table of package fault", code)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -156,7 +155,7 @@ func TestFloorsImportDownwardOnly(t *testing.T) {
 		}
 		seen[f.folder] = true
 		if floor[f.folder] == 0 {
-			t.Errorf("%s: %s stands on no floor of its room (internal/archtest/rooms_test.go and ARCHITECTURE.md)", f.path, f.folder)
+			t.Errorf("%s: %s is missing from the layers of its room (internal/archtest/rooms_test.go)", f.path, f.folder)
 			continue
 		}
 		for _, imported := range f.imports {
@@ -170,46 +169,6 @@ func TestFloorsImportDownwardOnly(t *testing.T) {
 		if !seen[folder] {
 			t.Errorf("%s is a floor in the table only", folder)
 		}
-	}
-}
-
-// TestArchitectureShowsTheFloors compares the tables of floors in ARCHITECTURE.md
-// with the one above, row by row.
-func TestArchitectureShowsTheFloors(t *testing.T) {
-	t.Parallel()
-	header := []string{"floor", "package", "owns"}
-	shown := map[string]string{}
-	for i, table := range strings.Split(read(t, "ARCHITECTURE.md"), "| "+strings.Join(header, " | ")+" |") {
-		if i == 0 {
-			continue // what stands before the first
-		}
-		for _, cells := range tableRows("| "+strings.Join(header, " | ")+" |"+table, header...) {
-			above := ""
-			for name := range strings.SplitSeq(cells[1], ",") {
-				name = strings.Trim(name, " `")
-				if last, beside := strings.CutPrefix(name, "…/"); beside {
-					name = path.Join(path.Dir(above), last)
-				}
-				above = name
-				if shown["internal/"+name] != "" {
-					t.Errorf("ARCHITECTURE.md: %s stands in the tables of floors twice", name)
-				}
-				shown["internal/"+name] = cells[0]
-			}
-		}
-	}
-	for _, room := range floors {
-		for i, packages := range room {
-			for _, folder := range packages {
-				if want := strconv.Itoa(i + 1); shown[folder] != want {
-					t.Errorf("ARCHITECTURE.md: %s stands on floor %q; the test's table says %s", folder, shown[folder], want)
-				}
-				delete(shown, folder)
-			}
-		}
-	}
-	for folder := range shown {
-		t.Errorf("ARCHITECTURE.md: the tables of floors have %s, which the test's table lacks", folder)
 	}
 }
 

@@ -56,10 +56,9 @@ type TableRow struct {
 	Do     string // what its reader does about it; sentences
 }
 
-// table is the one place that ties a code to a status and both types, and that
-// says what it means and what helps (interface.md, Errors; types as
-// ARCHITECTURE.md, Errors, says). The reference of errors and the contract's
-// descriptions are made from it.
+// table ties each code to a status, its types, its meaning and its advice
+// (interface.md, Errors). The error reference and the descriptions in the OpenAPI
+// documents are generated from it.
 var table = []TableRow{
 	{MissingAPIKey, 401, "authentication_error", "authentication_error", Everywhere, RetryNever,
 		"no `Authorization: Bearer` header",
