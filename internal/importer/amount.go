@@ -1,7 +1,9 @@
 package importer
 
 import (
+	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"tollgate/internal/money"
@@ -23,6 +25,49 @@ func number(text string) *big.Rat {
 		return nil
 	}
 	return r
+}
+
+// whole reads a whole number. An empty column is 0. If the column holds anything
+// else, whole remarks on it and returns 0 and false.
+func (n *notes) whole(e entry, r record, column string) (int64, bool) {
+	text := strings.TrimSpace(r[column])
+	value, ok := wholeOf(text)
+	if text != "" && !ok {
+		n.unreadable(e, column, text, "0")
+		return 0, false
+	}
+	return value, true
+}
+
+// decimal reads a decimal number. It returns nil if the column is empty. If the
+// column holds anything else, decimal remarks on it and returns 0 and false.
+func (n *notes) decimal(e entry, r record, column string) (*big.Rat, bool) {
+	text := strings.TrimSpace(r[column])
+	if text == "" {
+		return nil, true
+	}
+	if value := number(text); value != nil {
+		return value, true
+	}
+	n.unreadable(e, column, text, "0")
+	return new(big.Rat), false
+}
+
+// unreadable remarks on a value that should be a number, and names the number that
+// stands for it.
+func (n *notes) unreadable(e entry, column, text, as string) {
+	n.remark(e, fmt.Sprintf("its %s is not a number and counts as %s: %s", column, as, strconv.Quote(shown(text))),
+		"correct it in the source before the import, or set it here by hand")
+}
+
+// wholeOf returns the whole number that text holds, such as 60 or 60.0, and
+// whether it holds one.
+func wholeOf(text string) (int64, bool) {
+	value := number(text)
+	if value == nil || !value.IsInt() || !value.Num().IsInt64() {
+		return 0, false
+	}
+	return value.Num().Int64(), true
 }
 
 // whole is a whole number as a fraction.

@@ -80,14 +80,21 @@ func recordOf(members map[string]json.RawMessage) record {
 	return r
 }
 
-// factsOf reads what is said about a model; members of another form are unsaid.
+// factsOf reads what is said about a model. It skips members of another form: a
+// model without a price is left out with a remark anyway.
 func factsOf(said record) facts {
 	f := facts{mode: said["mode"], reasoning: said.flag("supports_reasoning"), rates: ratesOf(said),
-		context: max(said.whole("max_input_tokens"), 0), most: max(said.whole("max_output_tokens"), 0)}
+		context: tokensOf(said["max_input_tokens"]), most: tokensOf(said["max_output_tokens"])}
 	if f.context == 0 {
-		f.context = max(said.whole("max_tokens"), 0)
+		f.context = tokensOf(said["max_tokens"])
 	}
 	return f
+}
+
+// tokensOf returns a number of tokens, 0 if text is not one.
+func tokensOf(text string) int64 {
+	n, _ := wholeOf(text)
+	return max(n, 0)
 }
 
 // behind finds the length of a prompt from which another price holds.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -234,6 +235,78 @@ func TestLimitsOfLiteLLM(t *testing.T) {
 	}
 	if !red["stopped"].Ledger.Limits.Disabled || len(ada) != 5 {
 		t.Errorf("ada has %d keys; stopped has %+v", len(ada), red["stopped"].Ledger.Limits)
+	}
+}
+
+// TestUnreadableNumbersAreReported: each value that should be a number and is not
+// has a remark about its entry, and gives nothing away.
+func TestUnreadableNumbersAreReported(t *testing.T) {
+	t.Parallel()
+	oneAPI := sample(t, "one-api.sqlite.sql") + `
+UPDATE users SET quota='many' WHERE username='alice';
+UPDATE users SET role='root', status='on' WHERE username='bob';
+UPDATE tokens SET remain_quota='1,000', expired_time='never' WHERE name='ci';
+UPDATE tokens SET status='yes' WHERE name='later';
+UPDATE channels SET priority='high', status='' WHERE id=1;`
+	cases := []struct {
+		about, name, column, text, as string
+	}{
+		{"user", "alice", "quota", "many", "0"},
+		{"user", "bob", "role", "root", "0"},
+		{"user", "bob", "status", "on", "switched off"},
+		{"token", "ci", "remain_quota", "1,000", "0"},
+		{"token", "ci", "expired_time", "never", "expired"},
+		{"token", "later", "status", "yes", "switched off"},
+		{"channel", "", "priority", "high", "0"},
+	}
+	c := read(t, OneAPI, lite(t, oneAPI), nil)
+	for _, want := range cases {
+		what := "its " + want.column + " is not a number and counts as " + want.as + ": " + strconv.Quote(want.text)
+		if !slices.ContainsFunc(c.Remarks, func(r Remark) bool {
+			return r.About == want.about && (want.name == "" || r.Name == want.name) && r.ID != "" && r.What == what
+		}) {
+			t.Errorf("no remark on %s %s: %s", want.about, want.name, what)
+		}
+	}
+	for _, a := range c.Accounts {
+		if a.Mark == "alice" && a.Credit != 0 || a.Mark == "bob" && !a.Disabled {
+			t.Errorf("%s has %s, disabled %t", a.Mark, a.Credit, a.Disabled)
+		}
+		for _, k := range a.Keys {
+			if off := slices.Contains([]string{"ci", "later"}, k.Settings.Name); off && !k.Settings.Disabled {
+				t.Errorf("key %s is not disabled", k.Settings.Name)
+			}
+		}
+	}
+}
+
+// TestUnreadableNumbersOfLiteLLM does the same for LiteLLM, whose columns have types in
+// its own database, but not where it was copied to.
+func TestUnreadableNumbersOfLiteLLM(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		column, text string
+		allowed      func(k OldKey) bool
+	}{
+		{"max_budget", "ten", func(k OldKey) bool { return k.Settings.TotalLimit == nil || *k.Settings.TotalLimit > 0 }},
+		{"max_budget", "0x10", func(k OldKey) bool { return k.Settings.TotalLimit == nil || *k.Settings.TotalLimit > 0 }},
+		{"spend", "-", func(k OldKey) bool { return *k.Settings.TotalLimit > 0 }},
+		{"spend", "1/3", func(k OldKey) bool { return *k.Settings.TotalLimit > 0 }},
+		{"rpm_limit", "sixty", func(k OldKey) bool { return !k.Settings.Disabled }},
+		{"rpm_limit", "1.5", func(k OldKey) bool { return !k.Settings.Disabled }},
+	} {
+		row := record{"token": strings.Repeat("a", 64), "key_name": "sk-...abcd", "user_id": "ada", "max_budget": "5", "spend": "1"}
+		row[test.column] = test.text
+		n := notes{}
+		s := liteLLM{draft: newDraft(&n, nil, ""), now: moment, budgets: map[string]record{}}
+		k := s.keyOf(row, &liteAccount{})
+		want := "its " + test.column + " is not a number and counts as 0: " + strconv.Quote(test.text)
+		if len(n.Remarks) == 0 || n.Remarks[0].What != want || n.Remarks[0].ID != "sk-...abcd" {
+			t.Errorf("%s %s: remarks %+v, want %q", test.column, test.text, n.Remarks, want)
+		}
+		if test.allowed(k) {
+			t.Errorf("%s %s: the key has %+v", test.column, test.text, k.Settings)
+		}
 	}
 }
 

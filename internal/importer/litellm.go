@@ -125,14 +125,14 @@ func (s *liteLLM) add(a *liteAccount) {
 
 // setBudget gives an account what is left of a budget.
 func (s *liteLLM) setBudget(a *Customer, e entry, row record) {
-	budget := number(row["max_budget"])
+	budget, _ := s.decimal(e, row, "max_budget")
 	if budget == nil {
 		s.remark(e, "it has no budget there, and is prepaid here: its balance is "+s.unlimited.FloatString(2)+" USD",
 			"give all of these a balance with --unlimited-usd, or single ones with `tollgate account credit`")
 		a.Credit, _ = amountOf(s.unlimited)
 		return
 	}
-	credit, ok := amountOf(left(budget, row))
+	credit, ok := amountOf(s.left(e, budget, row))
 	if !ok {
 		s.remark(e, "its budget is more than an account can have: its balance is 0", "credit it with `tollgate account credit`")
 		return
@@ -143,13 +143,14 @@ func (s *liteLLM) setBudget(a *Customer, e entry, row record) {
 	}
 }
 
-// left is what has not been spent of a budget.
-func left(budget *big.Rat, row record) *big.Rat {
-	spent := number(row["spend"])
-	if spent == nil {
+// left returns the rest of a budget. If nobody can tell how much was spent, nothing
+// is left.
+func (s *liteLLM) left(e entry, budget *big.Rat, row record) *big.Rat {
+	spent, readable := s.decimal(e, row, "spend")
+	switch {
+	case spent == nil:
 		return budget
-	}
-	if spent.Cmp(budget) > 0 {
+	case !readable, spent.Cmp(budget) > 0:
 		return new(big.Rat)
 	}
 	return new(big.Rat).Sub(budget, spent)
@@ -261,7 +262,7 @@ func hintOf(name string) string {
 // setKeyBudget makes a key's budget its daily one where it was renewed every day, and
 // else the limit of what it may still spend.
 func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
-	budget := number(row["max_budget"])
+	budget, _ := s.decimal(e, row, "max_budget")
 	if budget == nil {
 		return
 	}
@@ -272,7 +273,7 @@ func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
 		}
 		return
 	}
-	limit, ok := amountOf(left(budget, row))
+	limit, ok := amountOf(s.left(e, budget, row))
 	if !ok || limit < 0 {
 		s.remark(e, "its budget is more than any account can spend, and is left out", "")
 		return
@@ -292,7 +293,7 @@ func (s *liteLLM) setRate(k *OldKey, e entry, row record) {
 	if row["rpm_limit"] == "" {
 		return
 	}
-	switch rpm := row.whole("rpm_limit"); {
+	switch rpm, _ := s.whole(e, row, "rpm_limit"); {
 	case rpm < 1:
 		k.Settings.Disabled = true
 		s.remark(e, "its key is disabled: its rpm_limit lets nothing through", "")

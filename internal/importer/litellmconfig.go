@@ -168,7 +168,8 @@ var environment = regexp.MustCompile(`^os\.environ/([A-Za-z_][A-Za-z0-9_]{0,127}
 // put adds an entry to the line of its credential.
 func (c *config) put(e entry, kind vendorKind, params record, id string) {
 	spec := catalog.LineSpec{Provider: kind.provider, BaseURL: strings.TrimRight(params["api_base"], "/"), Forms: kind.forms, Enabled: true,
-		Priority: rankOf(params, "order", 1), Weight: weightOf(params), MaxConcurrent: rankOf(params, "max_parallel_requests", 0)}
+		Priority: c.rankOf(e, params, "order", 1), Weight: c.weightOf(e, params),
+		MaxConcurrent: c.rankOf(e, params, "max_parallel_requests", 0)}
 	if found := environment.FindStringSubmatch(spec.BaseURL); found != nil {
 		c.remark(e, "its address is in the variable "+found[1]+", and lines name theirs", "write it as base_url into the catalog")
 		spec.BaseURL = ""
@@ -200,20 +201,21 @@ func sameLine(a, b *catalog.LineSpec) bool {
 		a.Priority == b.Priority && a.Weight == b.Weight && a.MaxConcurrent == b.MaxConcurrent
 }
 
-// rankOf is a whole number of a line, at least so much.
-func rankOf(params record, name string, least int64) int {
-	return int(min(max(params.whole(name), least), maxWeight))
+// rankOf reads a whole number of a line between least and maxWeight.
+func (c *config) rankOf(e entry, params record, name string, least int64) int {
+	n, _ := c.whole(e, params, name)
+	return int(min(max(n, least), maxWeight))
 }
 
-// weightOf is an entry's share, by what LiteLLM shares by: weight, else rpm.
-func weightOf(params record) int {
-	if weight := number(params["weight"]); weight != nil && weight.Sign() > 0 {
+// weightOf returns an entry's weight: LiteLLM uses weight, else rpm.
+func (c *config) weightOf(e entry, params record) int {
+	if weight, _ := c.decimal(e, params, "weight"); weight != nil && weight.Sign() > 0 {
 		n, ok := scaled(weight, 2, true, maxWeight)
 		if ok {
 			return int(max(n, 1))
 		}
 	}
-	if rpm := params.whole("rpm"); rpm > 0 {
+	if rpm, _ := c.whole(e, params, "rpm"); rpm > 0 {
 		return int(min(rpm, maxWeight))
 	}
 	return 100

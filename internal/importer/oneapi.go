@@ -55,6 +55,7 @@ func readOneAPI(ctx context.Context, o Options, p *Contents, d *draft) error {
 	if s.prices, err = ratiosOf(p.Program, settings); err != nil {
 		return err
 	}
+	s.checkNumbers()
 	s.readChannels(o.Providers)
 	s.readUsers()
 	s.tellRest(settings)

@@ -1,40 +1,77 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"tollgate/internal/account"
 )
 
+// substitute replaces a number that cannot be read. It gives nothing away.
+type substitute struct {
+	value int64
+	name  string // in the remark
+}
+
+// numberColumns returns the columns with whole numbers by table.
+func numberColumns() map[string]map[string]substitute {
+	zero, off := substitute{0, "0"}, substitute{statusOff, "switched off"}
+	return map[string]map[string]substitute{
+		"users":       {"status": off, "role": zero, "quota": zero},
+		"tokens":      {"status": off, "remain_quota": zero, "expired_time": {1, "expired"}},
+		"channels":    {"status": off, "priority": zero, "weight": zero},
+		"redemptions": {"status": off},
+	}
+}
+
+// checkNumbers remarks on each value that should be a number, and replaces it.
+func (s *oneAPI) checkNumbers() {
+	all := numberColumns()
+	for _, table := range slices.Sorted(maps.Keys(all)) {
+		columns := all[table]
+		for _, row := range s.tables[table] {
+			e := entry{strings.TrimSuffix(table, "s"), row["id"], row["name"] + row["username"]}
+			for _, column := range slices.Sorted(maps.Keys(columns)) {
+				text := strings.TrimSpace(row[column])
+				if _, ok := wholeOf(text); text != "" && !ok {
+					s.unreadable(e, column, text, columns[column].name)
+					row[column] = strconv.FormatInt(columns[column].value, 10)
+				}
+			}
+		}
+	}
+}
+
 // readUsers turns users into accounts, and their tokens into keys.
 func (s *oneAPI) readUsers() {
-	tokens := map[int64][]record{}
+	tokens := map[string][]record{} // by the user's id
 	for _, t := range s.tables["tokens"] {
-		tokens[t.whole("user_id")] = append(tokens[t.whole("user_id")], t)
+		tokens[t["user_id"]] = append(tokens[t["user_id"]], t)
 	}
 	users := s.tables["users"]
-	slices.SortStableFunc(users, func(a, b record) int { return int(a.whole("id") - b.whole("id")) })
+	slices.SortStableFunc(users, func(a, b record) int { return cmp.Compare(a.whole("id"), b.whole("id")) })
 	accounts, keys := s.count("accounts"), s.count("keys")
 	for _, u := range users {
 		if u["deleted_at"] != "" || u.whole("status") == statusGone {
-			delete(tokens, u.whole("id"))
+			delete(tokens, u["id"])
 			continue
 		}
 		accounts.Found++
 		if a, ok := s.accountOf(u); ok {
-			a.Keys = s.keysOf(u, tokens[u.whole("id")])
+			a.Keys = s.keysOf(u, tokens[u["id"]])
 			s.plan.Accounts = append(s.plan.Accounts, a)
 		} else {
 			accounts.Left++
-			n := len(liveTokens(tokens[u.whole("id")]))
+			n := len(liveTokens(tokens[u["id"]]))
 			keys.Found, keys.Left = keys.Found+n, keys.Left+n
 		}
-		delete(tokens, u.whole("id"))
+		delete(tokens, u["id"])
 	}
 	for _, user := range slices.Sorted(maps.Keys(tokens)) {
 		for _, t := range liveTokens(tokens[user]) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -27,12 +26,10 @@ func (r record) flag(column string) bool {
 	return false
 }
 
-// whole reads a whole number; what is none is 0.
+// whole reads a whole number. It returns 0 for anything else: the caller has checked
+// the column before (checkNumbers), or remarks on its text.
 func (r record) whole(column string) int64 {
-	n, err := strconv.ParseInt(strings.TrimSpace(r[column]), 10, 64)
-	if err != nil {
-		return 0
-	}
+	n, _ := wholeOf(r[column])
 	return n
 }
 
