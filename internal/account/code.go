@@ -243,7 +243,7 @@ func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, err
 
 // redeemable says why a code cannot be redeemed by an account.
 func redeemable(c RedeemCode, account string, nowMS int64) error {
-	on := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2 January 2006") }
+	on := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
 	switch state := c.State(nowMS); {
 	case state == CodeUsed && c.Account == account:
 		return fault.At(fault.InvalidRequest, "code", "You redeemed this code already, on %s. Its value was credited then.", on(c.RedeemedMS))

@@ -109,7 +109,7 @@ func TestFirstCustomer(t *testing.T) {
 				t.Errorf("%s: %+v", act, rows)
 			}
 		}
-		b.Get("/console/operator/log?act=account.credit").Want(t, http.StatusOK, "balance: $0 → $50", "amount: $50", "invoice 1043",
+		b.Get("/console/operator/log?act=account.credit").Want(t, http.StatusOK, "balance: $0.00 → $50.00", "amount: $50", "invoice 1043",
 			"operator&#39;s token", `">Ac&lt;b&gt;me</a>`)
 		b.Get("/console/operator/log?act=account.create").Want(t, http.StatusOK, "overdraft floor: -$5", "disabled: no", "price factor: 0.9")
 	})

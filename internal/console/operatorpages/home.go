@@ -336,7 +336,7 @@ func (w wellbeing) stats() part.FigureRow {
 	books, when := part.Text{Text: "not run yet"}, part.Text{Text: "run an audit to see"}
 	if len(w.audits) > 0 {
 		books.Text = booksWords(w.audits[0])
-		when.Text = part.UTC(w.audits[0].BeganMS) + " UTC"
+		when.Text = part.UTC(w.audits[0].BeganMS)
 	}
 	note := func(text string) part.Text { return part.Text{Text: text} }
 	return part.FigureRow{

@@ -76,7 +76,7 @@ func whyOut(s line.Status) string {
 		why = "last failure: " + why
 	}
 	if s.CoolingUntil > 0 {
-		why = strings.TrimSuffix(why, ".") + ". Next probe " + part.UTC(s.CoolingUntil*1000) + " UTC."
+		why = strings.TrimSuffix(why, ".") + ". Next probe " + part.UTC(s.CoolingUntil*1000) + "."
 	}
 	return strings.TrimPrefix(why, ". ")
 }

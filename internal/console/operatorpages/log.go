@@ -163,7 +163,7 @@ func worded(name string, value any) string {
 		case strings.HasSuffix(name, "_usd") || name == "usd":
 			return dollarsOf(v)
 		case name == "expires" && v > 0:
-			return part.UTC(int64(v)*1000) + " UTC"
+			return part.UTC(int64(v) * 1000)
 		}
 	case []any:
 		all := make([]string, len(v))
@@ -191,14 +191,11 @@ func worded(name string, value any) string {
 	return string(raw)
 }
 
-// dollarsOf writes an amount as the log has it: to its last digit.
+// dollarsOf formats an amount of the log with all of its digits.
 func dollarsOf(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if amount, err := money.Parse(text); err == nil {
-		text = amount.String()
+		return part.ExactUSD(amount)
 	}
-	if rest, negative := strings.CutPrefix(text, "-"); negative {
-		return "-$" + rest
-	}
-	return "$" + text
+	return text + " USD"
 }

@@ -208,6 +208,6 @@ func refundLink(of, request string, charged money.Amount) *part.Link {
 		return nil
 	}
 	filled := url.Values{"usd": {charged.String()}, "note": {"refund of " + request}}
-	return &part.Link{Href: page.AddressOf("/operator/accounts/"+of, filled) + "#f-usd", Text: "Give $" + charged.String() + " back",
+	return &part.Link{Href: page.AddressOf("/operator/accounts/"+of, filled) + "#f-usd", Text: "Give " + part.ExactUSD(charged) + " back",
 		Button: true}
 }

@@ -59,7 +59,7 @@ func TestRequestIsExplained(t *testing.T) {
 		done, broken := s.Request("ada", http.StatusOK, ""), s.Request("ada", http.StatusOK, "upstream_timeout")
 		page := b.Get("/console/operator/requests/" + done)
 		page.Want(t, http.StatusOK, `/console/operator/accounts/`+ada+`">ada</a>`, "secret cause", "To answer the customer",
-			"about your request "+done+" of 15 January 2027, 08:00:00 UTC (model swift-1):", "It was answered after 1.4 s.",
+			"about your request "+done+" of 2027-01-15 08:00:00 UTC (model swift-1):", "It was answered after 1.4 s.",
 			"You were charged $0.000875, for 1,000 tokens of prompt (200 of them from the cache) and 310 of answer.")
 		if _, reply, _ := strings.Cut(page.Body.String(), "To answer the customer"); strings.Contains(reply, "secret") {
 			t.Errorf("the answer tells of lines: %s", reply)

@@ -25,7 +25,8 @@ type Chart struct {
 	ID      string // unique on the page
 	Title   string
 	Unit    Unit
-	Buckets []string // what each column is, as `3 May`
+	Buckets []string // what each column is, as `2026-05-03`
+	Axis    []string // the buckets in short, for below the chart; nil: as they are
 	Series  []ChartSeries
 	None    string // what stands there when all values are zero
 }
@@ -90,7 +91,7 @@ func (c Chart) top() int64 {
 func (c Chart) Scale() []string {
 	top := c.top()
 	half := c.Shown(top / 2)
-	if top < 2 || c.Unit == InCount && top%2 == 1 || c.Unit == InUSD && top/2 > int64(cent) && top/2%int64(cent) != 0 {
+	if top < 2 || c.Unit == InCount && top%2 == 1 {
 		half = "" // it would be rounded, and stand at another place
 	}
 	return []string{c.Shown(top), half, c.Shown(0)}
@@ -109,10 +110,14 @@ type AxisLabel struct {
 func (c Chart) Labels() []AxisLabel {
 	n := len(c.Buckets)
 	columns := labelled(n)
+	axis := c.Axis
+	if axis == nil {
+		axis = c.Buckets
+	}
 	labels := make([]AxisLabel, len(columns))
 	middle := 0 // the label that is nearest to the middle
 	for i, column := range columns {
-		labels[i] = AxisLabel{Text: c.Buckets[column], Anchor: "middle", X: coordinate(100*(float64(column)+0.5)/float64(n)) + "%"}
+		labels[i] = AxisLabel{Text: axis[column], Anchor: "middle", X: coordinate(100*(float64(column)+0.5)/float64(n)) + "%"}
 		if i > 0 && i < len(columns)-1 {
 			labels[i].Class = "more"
 			if middle == 0 || max(2*column, n)-min(2*column, n) < max(2*columns[middle], n)-min(2*columns[middle], n) {

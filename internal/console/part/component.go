@@ -1,6 +1,7 @@
 package part
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -31,14 +32,21 @@ type Text struct {
 	Title string // the whole of what it says in short
 }
 
-// Money is an amount. Exact is its full value, which the title shows.
+// Money is an amount. Its title shows the exact value.
 type Money struct {
 	Amount  money.Amount
-	Credits bool // the same in credits beside it
+	Credits bool // show the amount in credits as well
+
+	decimals int // those of the table's column; 0: as USD shows the amount
 }
 
-// Shown is the amount as it is read.
-func (m Money) Shown() string { return USD(m.Amount) }
+// Shown formats the amount for people.
+func (m Money) Shown() string {
+	if m.decimals == 0 {
+		return USD(m.Amount)
+	}
+	return inDecimals(m.Amount, m.decimals)
+}
 
 // Exact is the amount to the last digit.
 func (m Money) Exact() string { return m.Amount.String() + " USD" }
@@ -52,8 +60,8 @@ type Count struct{ N int64 }
 // Shown is the number as it is read.
 func (c Count) Shown() string { return Thousands(c.N) }
 
-// Moment is a time in Unix milliseconds; zero is never. The reader sees it in
-// his zone, and without the module in UTC.
+// Moment is a time in Unix milliseconds. Zero is shown as never. The page has the time in
+// UTC; console.js shows it in the reader's zone.
 type Moment struct{ MS int64 }
 
 // ISO is the time as machines read it.
@@ -250,6 +258,19 @@ type Bar struct {
 
 // Bars are rows with bars.
 type Bars []Bar
+
+// Aligned returns the bars with the same number of decimals for all amounts.
+func (b Bars) Aligned() Bars {
+	t := DataTable{Columns: make([]Column, 1)}
+	for _, bar := range b {
+		t.Rows = append(t.Rows, DataRow{Cells: []any{bar.Value}})
+	}
+	b = slices.Clone(b)
+	for i, row := range t.Aligned().Rows {
+		b[i].Value = row.Cells[0]
+	}
+	return b
+}
 
 // Live is the one line that says what has changed by itself.
 type Live struct{ Text string }

@@ -1,6 +1,7 @@
 package part
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -8,34 +9,83 @@ import (
 	"tollgate/internal/money"
 )
 
-// cent is the smallest amount that is written as cents.
-const cent = money.USD / 100
+// significant is how many significant digits an amount below one dollar is shown with.
+const significant = 4
 
-// USD writes an amount for people: two decimals from a cent up, below it up to
-// six significant digits. It is rounded; the exact value belongs beside it.
+// USD formats an amount for people: with two decimals from one dollar up, and with up to
+// four significant digits below. The result is rounded.
 func USD(a money.Amount) string {
-	sign := ""
-	if a < 0 {
-		sign, a = "-", -a
-	}
 	if a == 0 {
 		return "$0"
 	}
-	if a < cent {
-		text := a.String()
-		digits := strings.TrimLeft(text, "0.")
-		if len(digits) <= 6 {
-			return sign + "$" + text
-		}
-		unit := money.Amount(1)
-		for range len(digits) - 6 {
-			unit *= 10
-		}
-		return sign + "$" + ((a + unit/2) / unit * unit).String()
+	return inDecimals(a, decimals(a))
+}
+
+// ExactUSD formats an amount with all of its digits, and at least two decimals.
+func ExactUSD(a money.Amount) string { return inDecimals(a, exactDecimals(a)) }
+
+// The decimals of amounts: of a cent, and of the smallest amount.
+const minDecimals, maxDecimals = 2, 9
+
+// decimals returns how many decimals USD shows of an amount.
+func decimals(a money.Amount) int {
+	a = abs(a)
+	if a >= money.USD {
+		return minDecimals
 	}
-	cents := int64((a + cent/2) / cent)
-	part := strconv.FormatInt(cents%100+100, 10)[1:]
-	return sign + "$" + Thousands(cents/100) + "." + part
+	n := maxDecimals
+	limit := money.Amount(1)
+	for range significant {
+		limit *= 10
+	}
+	unit := money.Amount(1)
+	for a/unit >= limit {
+		unit *= 10
+		n--
+	}
+	return min(n, exactDecimals(round(a, unit)))
+}
+
+// exactDecimals returns how many decimals an amount has, at least two.
+func exactDecimals(a money.Amount) int {
+	n := maxDecimals
+	for n > minDecimals && a%10 == 0 {
+		a /= 10
+		n--
+	}
+	return n
+}
+
+// inDecimals formats an amount with a number of decimals, rounded half away from zero.
+func inDecimals(a money.Amount, decimals int) string {
+	sign := ""
+	if a < 0 {
+		sign, a = "-", abs(a)
+	}
+	unit := money.Amount(1)
+	for range maxDecimals - decimals {
+		unit *= 10
+	}
+	a = round(a, unit)
+	fraction := strconv.FormatInt(int64(money.USD+a%money.USD), 10)[1 : 1+decimals]
+	return sign + "$" + Thousands(int64(a/money.USD)) + "." + fraction
+}
+
+// round rounds a positive amount to a multiple of unit.
+func round(a, unit money.Amount) money.Amount {
+	rest := a % unit
+	if a -= rest; rest*2 >= unit && a <= math.MaxInt64-unit {
+		a += unit
+	}
+	return a
+}
+
+// abs returns an amount without its sign.
+func abs(a money.Amount) money.Amount {
+	if a < 0 {
+		a = -max(a, -math.MaxInt64)
+	}
+	return a
 }
 
 // Credits writes an amount in credits, to one decimal.
@@ -83,11 +133,24 @@ func Percent(part, whole int64) string {
 	return strconv.FormatFloat(float64(tenths)/10, 'f', -1, 64) + " %"
 }
 
-// UTC writes a time for people.
-func UTC(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05") }
+// UTC formats a time in Unix milliseconds. It is the console's only format of a time that
+// people read; console.js shows the same format in the reader's zone.
+func UTC(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// ISO writes a time for machines.
+// ISO formats a time in Unix milliseconds for programs.
 func ISO(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+// Day formats a day, as people read it and as queries and files have it.
+func Day(t time.Time) string { return t.Format(time.DateOnly) }
+
+// Month formats a month for people.
+func Month(t time.Time) string { return t.Format("January 2006") }
+
+// AxisDay formats a day below a chart, where Day has no room.
+func AxisDay(t time.Time) string { return t.Format("2 Jan") }
+
+// AxisClock formats a time of day below a chart, where UTC has no room.
+func AxisClock(ms int64) string { return time.UnixMilli(ms).UTC().Format("15:04") }
 
 // Span writes milliseconds: 84 ms, 1.4 s, 3 min 20 s, 2 h 5 min.
 func Span(ms int64) string {

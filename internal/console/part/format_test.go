@@ -2,6 +2,8 @@ package part
 
 import (
 	"bytes"
+	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,10 +14,10 @@ import (
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	for amount, want := range map[money.Amount]string{
-		0: "$0", 1: "$0.000000001", 875_000: "$0.000875", 1_234_567: "$0.00123457", 9_999_999: "$0.01", 9_999_994: "$0.00999999",
+		0: "$0", 1: "$0.000000001", 875_000: "$0.000875", 1_234_567: "$0.001235", 9_999_999: "$0.01", 9_994_000: "$0.009994",
 		10_000_000: "$0.01",
-		14_999_999: "$0.01", 15_000_000: "$0.02", 41_200_000_000: "$41.20", 1_234_567_890_000_000: "$1,234,567.89",
-		-5_000_000_000: "-$5.00", -1: "-$0.000000001", money.Max: "$1,000,000,000.00", 999_999_999: "$1.00",
+		14_999_999: "$0.015", 12_500_000: "$0.0125", 999_940_000: "$0.9999", 41_200_000_000: "$41.20", 1_234_567_890_000_000: "$1,234,567.89",
+		-5_000_000_000: "-$5.00", -1: "-$0.000000001", money.Max: "$1,000,000,000.00", 999_999_999: "$1.00", math.MinInt64: "-$9,223,372,036.85",
 	} {
 		if got := USD(amount); got != want {
 			t.Errorf("%s is %s, want %s", amount, got, want)
@@ -149,6 +151,71 @@ func TestAxis(t *testing.T) {
 				}
 				before[class] = x
 			}
+		}
+	}
+}
+
+// TestAmountsOfAColumnAreAlike checks that all amounts of a column have as many decimals
+// as the smallest of them needs, and that no column changes another.
+func TestAmountsOfAColumnAreAlike(t *testing.T) {
+	t.Parallel()
+	amounts := func(texts ...string) (all []money.Amount) {
+		for _, text := range texts {
+			a, err := money.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, a)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		amounts []money.Amount // the last is the foot
+		exact   bool
+		want    string
+	}{
+		{amounts("0.0000012", "0.03", "1200", "1200.0300012"), false, "$0.0000012 $0.0300000 $1,200.0000000 $1,200.0300012"},
+		{amounts("0", "0", "0"), false, "$0.00 $0.00 $0.00"},
+		{amounts("0", "0.000875", "0.000875"), false, "$0.000000 $0.000875 $0.000875"},
+		{amounts("5", "-0.0125", "4.9875"), false, "$5.0000 -$0.0125 $4.9875"},
+		{amounts("41.2", "1200", "1241.2"), false, "$41.20 $1,200.00 $1,241.20"},
+		{amounts("0.00123456", "2", "2.00123456"), false, "$0.001235 $2.000000 $2.001235"},
+		{amounts("0.00123456", "2", "2.00123456"), true, "$0.00123456 $2.00000000 $2.00123456"},
+		{amounts("1.005", "2", "3.005"), true, "$1.005 $2.000 $3.005"},
+		{amounts("0.000000001", "0.1", "0.100000001"), false, "$0.000000001 $0.100000000 $0.100000001"},
+	} {
+		table := DataTable{Columns: []Column{{Title: "a"}, {Title: "b", Exact: c.exact}, {Title: "c"}}}
+		var bars Bars
+		for i, a := range c.amounts {
+			cells := []any{Text{Text: "x"}, Money{Amount: a}, Money{Amount: 3_000_000_000}}
+			if i == len(c.amounts)-1 {
+				table.Foot = cells
+			} else {
+				table.Rows = append(table.Rows, DataRow{Cells: cells})
+			}
+			bars = append(bars, Bar{Label: "x", Value: Money{Amount: a}})
+		}
+		amount := regexp.MustCompile(`<span class="money" title="[^"]*">([^<]*)</span>`)
+		shown := func(component any) (all []string) {
+			var b bytes.Buffer
+			if err := parsed(`{{part .}}`).RenderAlone(&b, "kit", component); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range amount.FindAllStringSubmatch(b.String(), -1) {
+				if m[1] != "$3.00" {
+					all = append(all, m[1])
+				}
+			}
+			return all
+		}
+		if got := strings.Join(shown(table), " "); got != c.want {
+			t.Errorf("%v: got %s, want %s", c.amounts, got, c.want)
+		}
+		if got := strings.Join(shown(bars), " "); !c.exact && got != c.want {
+			t.Errorf("%v: got bars %s, want %s", c.amounts, got, c.want)
+		}
+		if m, ok := table.Rows[0].Cells[1].(Money); !ok || m.decimals != 0 {
+			t.Errorf("%v: drawing the table has changed it", c.amounts)
 		}
 	}
 }

@@ -25,6 +25,7 @@ type Column struct {
 	Title string
 	Right bool   // figures
 	Fold  bool   // not on phones, where rows lead somewhere
+	Exact bool   // amounts have all of their digits
 	Sort  string // ascending or descending; empty: not by this
 }
 
@@ -62,6 +63,49 @@ const narrowColumns = 3
 // Narrow tells whether a phone has room for the table as it is.
 func (t DataTable) Narrow() bool {
 	return len(t.Columns) <= narrowColumns && !slices.ContainsFunc(t.Rows, func(r DataRow) bool { return r.Href != "" })
+}
+
+// decimals returns how many decimals the amounts of a column are shown with: as many as the
+// amount needs that needs the most.
+func (t DataTable) decimals(column int) (most int) {
+	need := decimals
+	if t.Columns[column].Exact {
+		need = exactDecimals
+	}
+	for _, row := range append(slices.Clip(t.Rows), DataRow{Cells: t.Foot}) {
+		if column < len(row.Cells) {
+			if m, ok := row.Cells[column].(Money); ok {
+				most = max(most, minDecimals, need(m.Amount))
+			}
+		}
+	}
+	return most
+}
+
+// Aligned returns the table with the same number of decimals for all amounts of a column.
+func (t DataTable) Aligned() DataTable {
+	columns := make([]int, len(t.Columns))
+	for i := range columns {
+		columns[i] = t.decimals(i)
+	}
+	rows := make([]DataRow, len(t.Rows))
+	for i, row := range t.Rows {
+		rows[i] = DataRow{Href: row.Href, Cells: aligned(row.Cells, columns)}
+	}
+	t.Rows, t.Foot = rows, aligned(t.Foot, columns)
+	return t
+}
+
+// aligned returns the cells of a row with the decimals of their columns.
+func aligned(cells []any, columns []int) []any {
+	cells = slices.Clone(cells)
+	for i, cell := range cells {
+		if m, ok := cell.(Money); ok {
+			m.decimals = columns[i]
+			cells[i] = m
+		}
+	}
+	return cells
 }
 
 // Placed are the cells of a row in their columns.

@@ -23,24 +23,16 @@ type billLine struct {
 // own. Where that cannot be told apart, the lines have no prices.
 func Bill(r ledger.Receipt, m *catalog.Model) part.DataTable {
 	t := part.DataTable{Caption: "Receipt", Columns: []part.Column{{Title: "What"}, {Title: "How much", Right: true},
-		{Title: "Price"}, {Title: "Comes to", Right: true}}}
+		{Title: "Price"}, {Title: "Comes to", Right: true, Exact: true}}}
 	for _, l := range billed(r, m) {
 		comes := any(part.Text{Text: "–", Muted: true})
 		if l.price != "" || l.n == "" {
-			comes = exact(l.amount)
+			comes = part.Money{Amount: l.amount}
 		}
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{l.what, part.Dashed(l.n), part.Dashed(l.price), comes}})
 	}
-	t.Foot = []any{"Charged", "", "", exact(r.Cost)}
+	t.Foot = []any{"Charged", "", "", part.Money{Amount: r.Cost}}
 	return t
-}
-
-// exact is an amount to its last digit, so that lines add up for who reads them.
-func exact(a money.Amount) part.Text {
-	if a < 0 {
-		return part.Text{Text: "-$" + (-a).String()}
-	}
-	return part.Text{Text: "$" + a.String()}
 }
 
 // billed are the lines of a bill.

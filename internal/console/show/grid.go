@@ -79,7 +79,7 @@ func gridTx(tx *store.Tx, q spending.Query, by spending.By) (grid, error) {
 func (g *grid) add(rows []spending.Spent, by spending.By) {
 	days, parts := map[string]int{}, map[string]int{}
 	for i, d := range g.days {
-		days[d.at.Format(time.DateOnly)] = i
+		days[part.Day(d.at)] = i
 	}
 	for i := range rows {
 		day, name := days[rows[i].Day], rows[i].Part(by)
@@ -121,17 +121,18 @@ func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) 
 	return nil, nil
 }
 
-// buckets are the days as a chart names them.
-func (g *grid) buckets() (names []string) {
+// buckets names the days in a chart, and on its axis.
+func (g *grid) buckets() (names, axis []string) {
 	for _, d := range g.days {
-		names = append(names, d.at.Format("2 Jan"))
+		names, axis = append(names, part.Day(d.at)), append(axis, part.AxisDay(d.at))
 	}
-	return names
+	return names, axis
 }
 
 // charges is the chart of what was charged, by part where that is known of each day.
 func (g *grid) charges(by spending.By, names map[string]string) part.Chart {
-	c := part.Chart{ID: "charges", Title: "Charged a day (UTC)", Unit: part.InUSD, Buckets: g.buckets(),
+	days, axis := g.buckets()
+	c := part.Chart{ID: "charges", Title: "Charged a day (UTC)", Unit: part.InUSD, Buckets: days, Axis: axis,
 		None: "Nothing was charged in these days."}
 	whole := part.ChartSeries{Name: "Charged"}
 	for _, d := range g.days {
@@ -161,7 +162,8 @@ func (g *grid) charges(by spending.By, names map[string]string) part.Chart {
 
 // counts is the chart of the requests, those that failed apart.
 func (g *grid) counts() part.Chart {
-	c := part.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: part.InCount, Buckets: g.buckets(),
+	days, axis := g.buckets()
+	c := part.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: part.InCount, Buckets: days, Axis: axis,
 		None: "No requests in these days."}
 	well, failed := part.ChartSeries{Name: "Answered"}, part.ChartSeries{Name: "Failed"}
 	for _, d := range g.days {

@@ -40,11 +40,12 @@ func Latency(newest []ledger.Receipt) *part.Chart {
 	oneDay := dayOf(answers[0]).Equal(dayOf(answers[n-1]))
 	first, rest := part.ChartSeries{Name: "Until the first byte"}, part.ChartSeries{Name: "Until the end"}
 	for some := range slices.Chunk(answers, each) {
-		format := "2 Jan"
+		came := some[0].CreatedMS
+		label := part.AxisDay(dayOf(some[0]))
 		if oneDay {
-			format = "15:04"
+			label = part.AxisClock(came)
 		}
-		c.Buckets = append(c.Buckets, time.UnixMilli(some[0].CreatedMS).UTC().Format(format))
+		c.Buckets, c.Axis = append(c.Buckets, part.UTC(came)), append(c.Axis, label)
 		slices.SortFunc(some, func(a, b ledger.Receipt) int { return cmp.Compare(a.DurationMS, b.DurationMS) })
 		middle := some[len(some)/2]
 		until := min(middle.FirstByteMS, middle.DurationMS)

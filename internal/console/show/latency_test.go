@@ -23,7 +23,7 @@ func TestLatency(t *testing.T) {
 		t.Errorf("a chart of no answer: %+v", got)
 	}
 	few := Latency([]ledger.Receipt{job, answer(5, 300, 900), refused, answer(1, 0, 400)})
-	if few == nil || few.Title != "How long the last 2 answers took (UTC)" || !slices.Equal(few.Buckets, []string{"12:01", "12:05"}) ||
+	if few == nil || few.Title != "How long the last 2 answers took (UTC)" || !slices.Equal(few.Axis, []string{"12:01", "12:05"}) ||
 		!slices.Equal(few.Series[0].Values, []int64{0, 300}) || !slices.Equal(few.Series[1].Values, []int64{400, 600}) {
 		t.Errorf("two answers: %+v", few)
 	}
@@ -37,7 +37,7 @@ func TestLatency(t *testing.T) {
 	}
 	many := Latency(newest)
 	if many.Title != "How long the last 100 answers took, median of each 4 (UTC)" || len(many.Buckets) != 25 ||
-		many.Buckets[0] != "22 Nov" || many.Buckets[24] != "26 Nov" {
+		many.Axis[0] != "22 Nov" || many.Axis[24] != "26 Nov" || many.Buckets[24] != "2026-11-26 09:00:00 UTC" {
 		t.Errorf("a hundred answers: %s, %v", many.Title, many.Buckets)
 	}
 	if last := many.Series[0].Values[24] + many.Series[1].Values[24]; last != 1002 {

@@ -15,16 +15,15 @@ import (
 // Reply is a text for a customer who asks about a request: what became of it, what it
 // cost, and what helps. It names no line, and no word of a provider.
 func Reply(r ledger.Receipt) part.Snippets {
-	came := time.UnixMilli(r.CreatedMS).UTC().Format("2 January 2006, 15:04:05") + " UTC"
-	about := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, came, part.Dashed(r.Model))
+	about := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, part.UTC(r.CreatedMS), part.Dashed(r.Model))
 	return replySnippet("Hello,", about, endInWords(r), costInWords(r))
 }
 
 // ReplyOfCharge is Reply for a request whose row of the log is gone.
 func ReplyOfCharge(c movement.Charge) part.Snippets {
-	ended := time.UnixMilli(c.EndedMS).UTC().Format("2 January 2006, 15:04:05") + " UTC"
-	return replySnippet("Hello,", fmt.Sprintf("about your request %s, which ended on %s (model %s):", c.Request, ended, part.Dashed(c.Model)),
-		fmt.Sprintf("You were charged $%s for it. Its details are not kept any more.", c.Amount))
+	return replySnippet("Hello,",
+		fmt.Sprintf("about your request %s, which ended on %s (model %s):", c.Request, part.UTC(c.EndedMS), part.Dashed(c.Model)),
+		fmt.Sprintf("You were charged %s for it. Its details are not kept any more.", part.ExactUSD(c.Amount)))
 }
 
 func replySnippet(paragraphs ...string) part.Snippets {
@@ -65,11 +64,11 @@ func codeInWords(code string) string {
 func costInWords(r ledger.Receipt) string {
 	if r.Outcome != ledger.Billed {
 		if r.Held > 0 {
-			return "You were not charged: the $" + r.Held.String() + " that were held for it were given back."
+			return "You were not charged: the " + part.ExactUSD(r.Held) + " that were held for it were given back."
 		}
 		return "You were not charged."
 	}
-	text := "You were charged $" + r.Cost.String()
+	text := "You were charged " + part.ExactUSD(r.Cost)
 	if n := r.Tokens; n.Prompt > 0 || n.Completion > 0 {
 		text += fmt.Sprintf(", for %s tokens of prompt", part.Thousands(n.Prompt))
 		if n.Cached > 0 {

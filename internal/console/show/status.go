@@ -105,7 +105,7 @@ func NoneSince(p requestlog.Page, pager part.Pager) *part.Empty {
 	if len(p.Receipts) > 0 || !p.More {
 		return nil
 	}
-	return &part.Empty{Title: "Nothing matches since " + part.UTC(p.BackMS) + " UTC",
+	return &part.Empty{Title: "Nothing matches since " + part.UTC(p.BackMS),
 		Text: "A page looks through so much of the log at a time. " +
 			"A span of days is found at once.", Link: &part.Link{Href: pager.Next, Text: "Look further back", Button: true}}
 }

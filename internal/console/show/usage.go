@@ -142,13 +142,13 @@ func spanOf(span string, nowMS int64) (name, since, until string) {
 		if last.After(today) {
 			last = today
 		}
-		return span, first.Format(time.DateOnly), last.Format(time.DateOnly)
+		return span, part.Day(first), part.Day(last)
 	}
 	days := map[string]int{"7": 7, "30": 30, "90": 90}[span]
 	if days == 0 {
 		span, days = "30", 30
 	}
-	return span, today.AddDate(0, 0, 1-days).Format(time.DateOnly), today.Format(time.DateOnly)
+	return span, part.Day(today.AddDate(0, 0, 1-days)), part.Day(today)
 }
 
 // link is the address of the page with something else chosen: names and values in
@@ -230,7 +230,7 @@ func Months(nowMS int64) (choices []part.Option) {
 	now := time.UnixMilli(nowMS).UTC()
 	for back := range usageMonths + 1 {
 		month := time.Date(now.Year(), now.Month()-time.Month(back), 1, 0, 0, 0, 0, time.UTC)
-		choices = append(choices, part.Option{Value: month.Format(MonthForm), Label: month.Format("January 2006")})
+		choices = append(choices, part.Option{Value: month.Format(MonthForm), Label: part.Month(month)})
 	}
 	return choices
 }

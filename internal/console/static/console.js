@@ -11,14 +11,20 @@ const fragment = (text) => new DOMParser().parseFromString(policy ? policy.creat
 const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
 const status = (text) => { const line = document.getElementById("live"); if (line) line.textContent = text; };
 
-// Times: the server writes UTC, the reader sees his zone, with UTC in the title.
-const timeFormat = new Intl.DateTimeFormat(undefined, {
-  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
+// Times: the server writes UTC; the reader sees the same format in their own zone, as in
+// 2026-05-31 16:03:07 GMT+2, and UTC in the title.
+const timeFormat = new Intl.DateTimeFormat("en", {
+  year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+  hourCycle: "h23", timeZoneName: "short",
 });
+function localTime(date) {
+  const p = Object.fromEntries(timeFormat.formatToParts(date).map((part) => [part.type, part.value]));
+  return `${p.year}-${p.month}-${p.day} ${p.hour}:${p.minute}:${p.second} ${p.timeZoneName}`;
+}
 function localTimes(from) {
   for (const time of $$("time[data-local]", from)) {
-    time.title = time.textContent + " UTC";
-    time.textContent = timeFormat.format(new Date(time.dateTime));
+    time.title = time.textContent;
+    time.textContent = localTime(new Date(time.dateTime));
     time.removeAttribute("data-local");
   }
 }

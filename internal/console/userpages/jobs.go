@@ -248,8 +248,8 @@ func tileOf(e *gallery.Exhibit, keptFor time.Duration, sizes map[string]int64, r
 		}
 		size, kept := sizes[path.Base(e.Links[0])]
 		if kept {
-			until := time.UnixMilli(e.EndedMS).Add(keptFor).UTC().Format("2 January")
-			t.Notes = append(t.Notes, part.Text{Text: "until " + until, Muted: true})
+			until := part.Day(time.UnixMilli(e.EndedMS).Add(keptFor).UTC())
+			t.Notes = append(t.Notes, part.Text{Text: "until " + until + " UTC", Muted: true})
 		}
 		switch {
 		case !kept:

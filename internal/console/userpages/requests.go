@@ -92,7 +92,7 @@ func spanOptions(chosen string, nowMS int64) []part.Option {
 		{Value: "30", Label: "Last 30 days"}}
 	for back := range spanDays {
 		day := time.UnixMilli(nowMS).UTC().AddDate(0, 0, -back)
-		options = append(options, part.Option{Value: day.Format(time.DateOnly), Label: day.Format("Mon 2 January")})
+		options = append(options, part.Option{Value: part.Day(day), Label: part.Day(day) + " UTC"})
 	}
 	return show.Chosen(options, chosen)
 }

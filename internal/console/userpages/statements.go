@@ -144,7 +144,7 @@ func statementsTable(list []statement) part.DataTable {
 		{Title: "Closing balance", Right: true}}}
 	for _, s := range list {
 		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/billing/statements/" + s.first.Format(show.MonthForm),
-			Cells: []any{s.first.Format("January 2006"), part.Money{Amount: s.opening}, part.Money{Amount: s.credits},
+			Cells: []any{part.Month(s.first), part.Money{Amount: s.opening}, part.Money{Amount: s.credits},
 				part.Money{Amount: s.takenBack}, part.Money{Amount: -s.charges}, part.Money{Amount: s.closing}}})
 	}
 	return t
@@ -161,10 +161,10 @@ func statementOf(v *page.Visit) (shown statementPage, err error) {
 		if err != nil {
 			return err
 		}
-		shown = statementPage{Month: s.first.Format("January 2006"), Running: s.running,
+		shown = statementPage{Month: part.Month(s.first), Running: s.running,
 			CSV: page.Base + "/billing/statements/" + v.PathID() + "/table"}
 		shown.Whose = part.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: part.Ident{ID: a.ID}},
-			{Name: "Days", Value: part.Text{Text: s.first.Format("2 January 2006") + " to " + s.until.Format("2 January 2006") +
+			{Name: "Days", Value: part.Text{Text: part.Day(s.first) + " to " + part.Day(s.until) +
 				", UTC" + s.soFar()}}}
 		shown.Figures = part.FigureRow{{Label: "Opening balance", Value: part.Money{Amount: s.opening}},
 			{Label: "Credits", Value: part.Money{Amount: s.credits + s.takenBack}}, {Label: "Charges", Value: part.Money{Amount: -s.charges}},
@@ -196,12 +196,12 @@ func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
 
 // tableTx lists what makes a statement: its credits, and its charges by model.
 func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
-	t := part.DataTable{Caption: "Statement of " + s.first.Format("January 2006"), Columns: []part.Column{{Title: "What"},
-		{Title: "For"}, {Title: "Charged requests", Right: true}, {Title: "Amount", Right: true}}}
+	t := part.DataTable{Caption: "Statement of " + part.Month(s.first), Columns: []part.Column{{Title: "What"},
+		{Title: "For"}, {Title: "Charged requests", Right: true}, {Title: "Amount", Right: true, Exact: true}}}
 	add := func(what string, why string, requests any, amount money.Amount) {
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, why, requests, part.Money{Amount: amount}}})
 	}
-	add("Opening balance", s.first.Format(time.DateOnly), "", s.opening)
+	add("Opening balance", part.Day(s.first), "", s.opening)
 	credits, more, err := movement.ListTx(tx, movement.Selection{Account: of, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
 		UntilMS: s.end().UnixMilli(), Limit: shownCredits})
 	if err != nil {
@@ -220,7 +220,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 		if e.Amount < 0 {
 			what = "Taken back"
 		}
-		add(what+", "+time.UnixMilli(e.CreatedMS).UTC().Format(time.DateOnly), show.Note(e.Note), "", e.Amount)
+		add(what+", "+part.Day(time.UnixMilli(e.CreatedMS).UTC()), show.Note(e.Note), "", e.Amount)
 	}
 	models, err := spending.ReadTx(tx, spending.Query{Account: of, Since: books.DayOf(s.first.UnixMilli()),
 		Until: books.DayOf(s.end().UnixMilli()),
@@ -235,7 +235,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 		}
 		add("Charges", m.Model, part.Count{N: m.Billed}, -m.Charged)
 	}
-	t.Foot = []any{"Closing balance", s.until.Format(time.DateOnly) + s.soFar(), "", part.Money{Amount: s.closing}}
+	t.Foot = []any{"Closing balance", part.Day(s.until) + s.soFar(), "", part.Money{Amount: s.closing}}
 	return t, nil
 }
 

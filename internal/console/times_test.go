@@ -1,0 +1,147 @@
+package console_test
+
+import (
+	"html"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console"
+	"tollgate/internal/console/consoletest"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/money"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+var (
+	// aside is what of a page no reader takes for a time of the console's own: the axis of a
+	// chart, code, and attributes but titles.
+	aside = regexp.MustCompile(`(?s)<div class="axis".*?</div>|<pre tabindex.*?</pre>|<textarea.*?</textarea>|<style.*?</style>|` +
+		`(?:datetime|href|value|src|id|action|data-[a-z]+)="[^"]*"`)
+	goodTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\b`)
+	badTime  = regexp.MustCompile(`\b\d\d:\d\d\b|\b\d{4}-\d\d-\d\dT|\b\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)`)
+)
+
+// TestTimesHaveOneFormat opens every page with data and checks each time on it.
+func TestTimesHaveOneFormat(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		fill(t, s)
+		owner, operators := s.Session(account.UserSession, "ada@example.com"), s.Session(account.OperatorSession, "")
+		var paths []string
+		for _, route := range console.Routes() {
+			method, path, _ := strings.Cut(route, " ")
+			if method == http.MethodGet && !strings.Contains(path, "/static/") && !strings.HasSuffix(path, "/table") &&
+				!strings.HasSuffix(path, "/movements") && !strings.Contains(path, "/sign-in") {
+				paths = append(paths, thing(s, path, "times"))
+			}
+		}
+		ada := "/console/operator/accounts/" + s.Accounts["ada"].ID
+		paths = append(paths, "/console/requests?span=1", "/console/usage?by=day&span=7", "/console/operator/usage?by=day",
+			"/console/operator/usage?by=account", ada, "/console/operator/find?q=ada", "/console/find?q=key",
+			"/console/operator/requests?account="+s.Accounts["ada"].ID)
+		for _, view := range []string{"keys", "users", "requests", "money", "deliveries", "log"} {
+			paths = append(paths, ada+"?view="+view)
+		}
+		for _, path := range paths {
+			b := owner
+			if strings.HasPrefix(path, "/console/operator") {
+				b = operators
+			}
+			checkTimes(t, path, b.Get(path))
+		}
+		checkTimes(t, "a link", operators.Post("/console/operator/users/"+s.Users["ada@example.com"].ID+"/link"))
+		checkTimes(t, "a used code", owner.Post("/console/billing/redeem", "code", usedCode(s)))
+	})
+}
+
+// fill gives ada's account something of all that pages show.
+func fill(t *testing.T, s *consoletest.Scene) {
+	t.Helper()
+	key := s.Key("ada", "key")
+	for day := range int64(3) {
+		s.Spent("ada", day, spending.Spent{Key: key.ID, Model: "sandbox-chat", Line: "sandbox",
+			Sums: spending.Sums{Requests: 3, Billed: 3, Charged: 1_200 * money.Amount(day+1)}})
+	}
+	for range 3 {
+		s.Request("ada", http.StatusOK, "")
+	}
+	s.Job("ada", "a boat")
+	s.Delivery("ada")
+	operators := s.Operator()
+	operators.Post("/console/operator/accounts/"+s.Accounts["ada"].ID+"/note", "note", "x").Want(t, http.StatusSeeOther)
+	operators.Post("/console/operator/books/run").Want(t, http.StatusSeeOther)
+	if _, err := s.Options.Audits.Recompute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Update(func(tx *store.Tx) error {
+		_, _, err := operator.CreateCodesTx(tx, operator.Actor{Way: operator.Shell}, account.NewCodes{Value: money.USD, Count: 1,
+			ExpiresMS: time.Now().AddDate(0, 0, 3).UnixMilli()})
+		return err
+	})
+}
+
+// usedCode is the text of a code that ada has redeemed.
+func usedCode(s *consoletest.Scene) (code string) {
+	s.Update(func(tx *store.Tx) error {
+		_, texts, err := account.CreateCodesTx(tx, account.NewCodes{Value: money.USD, Count: 1})
+		if err != nil {
+			return err
+		}
+		code = texts[0]
+		_, _, err = account.RedeemTx(tx, s.Accounts["ada"].ID, code)
+		return err
+	})
+	return code
+}
+
+func checkTimes(t *testing.T, path string, got consoletest.Answer) {
+	t.Helper()
+	if got.Code >= http.StatusInternalServerError {
+		t.Errorf("%s: %d", path, got.Code)
+	}
+	body := html.UnescapeString(aside.ReplaceAllString(got.Body.String(), ""))
+	rest := goodTime.ReplaceAllString(body, "TIME")
+	for _, at := range badTime.FindAllStringIndex(rest, -1) {
+		t.Errorf("%s: a time in another format: …%s…", path, rest[max(0, at[0]-40):min(len(rest), at[1]+20)])
+	}
+	if found := regexp.MustCompile(`TIME UTC|TIME</time> UTC`).FindString(rest); found != "" {
+		t.Errorf("%s: has the zone twice", path)
+	}
+	for _, m := range regexp.MustCompile(`<time[^>]*>([^<]*)</time>`).FindAllStringSubmatch(rest, -1) {
+		if m[1] != "TIME" {
+			t.Errorf("%s: the time %q", path, m[1])
+		}
+	}
+}
+
+// TestTimesAndAmountsAreFormattedInOneFile: no file of the console formats a time or an
+// amount but format.go; the names of months in addresses are no text.
+func TestTimesAndAmountsAreFormattedInOneFile(t *testing.T) {
+	t.Parallel()
+	formats := regexp.MustCompile(`\.Format\([^M)][^)]*\)|"[^"\n]*\$" \+|\\?\$%s`)
+	var found []string
+	err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "consoletest") {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		for _, m := range formats.FindAllString(string(raw), -1) {
+			if !strings.Contains(m, "MonthForm") {
+				found = append(found, path)
+			}
+		}
+		return err
+	})
+	found = slices.Compact(found)
+	if err != nil || !slices.Equal(found, []string{"part/format.go", "show/model.go"}) { // model.go: prices, which are exact
+		t.Errorf("formatted in %v, %v", found, err)
+	}
+}
