@@ -67,6 +67,10 @@ vet: ## run go vet
 lint: ## run the linters pinned in tools/go.mod
 	@scripts/lint
 
+.PHONY: plain
+plain: ## update the list of packages whose comments are not plain English yet
+	@cd tools && CGO_ENABLED=0 $(GO) build -o ../build/tools/plain ./plain && cd .. && build/tools/plain -update && wc -l tools/plain/above.txt
+
 .PHONY: modules
 modules: ## verify the modules' checksums and that go.mod is tidy
 	@$(GO) mod verify

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// write makes a package of one file.
+func write(t *testing.T, folder, text string) {
+	t.Helper()
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "file.go"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPackagesPassOrAreListed(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	write(t, "plain", "// Package plain returns the first line of a file.\npackage plain\n")
+	write(t, "private", "// Package private tells whether what is asked is that which it has.\npackage private\n")
+	write(t, "phrase", "// Package phrase returns the line of a text; nil: there was not any line of this kind.\npackage phrase\n")
+	write(t, "testdata", "// what that which whose who\npackage testdata\n")
+	found := map[string]*figures{}
+	if err := read(".", true, found); err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 3 || !found["plain"].passes() || found["private"].passes() || found["phrase"].passes() {
+		t.Errorf("found %+v", found)
+	}
+	if f := found["private"]; f.words != 12 || f.pronouns != 3 || f.density() != 25 || len(f.phrases) != 1 {
+		t.Errorf("private has %+v", f)
+	}
+	list := written(found)
+	if faults := compare(found, list); len(faults) != 0 {
+		t.Errorf("the list of now has faults: %q", faults)
+	}
+	for name, list := range map[string]string{
+		"private: 25.0":      strings.Replace(list, "25.0", "24.9", 1),
+		"1 phrases":          strings.Replace(list, "25.0 1", "25.0 0", 1),
+		"plain is plain now": list + "plain 3.0 0\n",
+		"there is no such":   list + "gone 3.0 0\n",
+		"cannot be read":     list + "private\n",
+		"file.go:1":          strings.Replace(list, "phrase 0.0 1\n", "", 1),
+	} {
+		if faults := strings.Join(compare(found, list), "\n"); !strings.Contains(faults, name) {
+			t.Errorf("%q is not among the faults %q", name, faults)
+		}
+	}
+}
+
+func TestDirectivesDoNotCount(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "//go:build what && which\n\n// Package p owns it.\npackage p\n\n//\twhat which\nfunc f() {}\n")
+	found := map[string]*figures{}
+	if err := read(root, false, found); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if f.words != 4 || f.pronouns != 0 {
+			t.Errorf("counted %+v", f)
+		}
+	}
+}
