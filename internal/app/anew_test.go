@@ -17,7 +17,7 @@ import (
 // operatorToken is the admin_token of these tests.
 const operatorToken = "an-operator-of-these-tests"
 
-// ask sends a request through the door's handler and returns its answer.
+// ask sends a request through the server's handler and returns its answer.
 func (p *served) ask(t *testing.T, method, path, key, body string, headers ...string) (int, http.Header, map[string]any) {
 	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -26,7 +26,7 @@ func (p *served) ask(t *testing.T, method, path, key, body string, headers ...st
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	p.front.ServeHTTP(w, r)
+	p.handler.ServeHTTP(w, r)
 	var members map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &members); err != nil {
 		t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)

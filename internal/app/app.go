@@ -2,7 +2,7 @@
 // background loops and the order in which all of it stops.
 //
 // Invariants: addresses and locks are taken before anything is changed; what
-// was constructed is undone in reverse order, so doors close first and stores
+// was constructed is undone in reverse order, so servers close first and stores
 // last, each step under a bound; the ready line is printed when the first
 // request would be answered, and not before.
 package app
@@ -25,9 +25,9 @@ import (
 	"tollgate/internal/alert"
 	"tollgate/internal/api"
 	"tollgate/internal/app/access"
-	"tollgate/internal/app/door"
 	"tollgate/internal/app/metrics"
 	"tollgate/internal/app/reading"
+	"tollgate/internal/app/server"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
@@ -80,13 +80,13 @@ type App struct {
 	token    *httpapi.OperatorToken
 	ballast  []byte // never touched; from ballastSize
 
-	door    *door.Server // the product
-	extra   *door.Server // /metrics alone; nil without metrics_listen
-	private *door.Server // what the operator's token is for; nil without admin_listen
-	front   http.Handler // what door answers
-	back    http.Handler // what private answers
-	demo    *demo        // what a first start shows; nil on a later one
-	owned   bool         // this start has made the operator's token, and shows it
+	server          *server.Server // the product
+	metricsServer   *server.Server // /metrics alone; nil without metrics_listen
+	operatorServer  *server.Server // everything that needs the operator's token; nil without admin_listen
+	handler         http.Handler   // of server
+	operatorHandler http.Handler   // of operatorServer
+	demo            *demo          // what a first start shows; nil on a later one
+	owned           bool           // this start has made the operator's token, and shows it
 }
 
 // New constructs everything: it opens and locks the database, takes the
@@ -251,8 +251,8 @@ func (a *App) openGuard(files *media.Store) *egress.Guard {
 	return guard
 }
 
-// openFronts makes what the doors answer. The operator's pages are where the
-// operator API is.
+// openFronts creates the handlers of the servers. The operator's pages are served where
+// the operator API is.
 func (a *App) openFronts(served surfaces, pages console.Options) (err error) {
 	files, err := static.Read()
 	if err != nil {
@@ -261,19 +261,19 @@ func (a *App) openFronts(served surfaces, pages console.Options) (err error) {
 	if served.pages, err = contract.NewSite(files.Path, fault.Told); err != nil {
 		return fmt.Errorf("make the reference: %w", err)
 	}
-	if a.private != nil {
+	if a.operatorServer != nil {
 		public, private := served.parted()
 		pages.Side = console.Operators
 		if private.console, err = console.New(pages); err != nil {
 			return fmt.Errorf("make the operator's console: %w", err)
 		}
-		served, a.back = public, newFront(private)
+		served, a.operatorHandler = public, newFront(private)
 		pages.Side = console.Users
 	}
 	if served.console, err = console.New(pages); err != nil {
 		return fmt.Errorf("make the console: %w", err)
 	}
-	a.front = newFront(served)
+	a.handler = newFront(served)
 	return nil
 }
 
@@ -350,29 +350,29 @@ func (a *App) clockJumped(jump time.Duration) {
 
 // takeAddresses listens, so that a start which cannot has changed nothing.
 func (a *App) takeAddresses(ctx context.Context) (err error) {
-	bounds := door.Options{
+	bounds := server.Options{
 		MaxConnections: a.settings.MaxConnections, MaxConnectionsPerAddress: a.settings.MaxConnectionsPerAddress,
 		TrustedProxies: a.settings.TrustedProxies, Log: a.log,
 	}
-	if a.door, err = door.Listen(ctx, a.settings.Listen, bounds); err != nil {
+	if a.server, err = server.Listen(ctx, a.settings.Listen, bounds); err != nil {
 		return startError("listen", access.WithAdvice("listen", a.settings.Listen, err))
 	}
-	a.life.later("door", a.door.Close)
-	if a.door.Everywhere() && a.settings.PublicURL == "" {
+	a.life.later("server", a.server.Close)
+	if a.server.OnAllAddresses() && a.settings.PublicURL == "" {
 		a.log.Warn("listen names no address and public_url is not set: links lead to this machine alone, so set public_url to what users reach",
 			"listen", a.settings.Listen, "links", a.Base())
 	}
 	if address := a.settings.MetricsListen; address != "" {
-		if a.extra, err = door.Listen(ctx, address, bounds); err != nil {
+		if a.metricsServer, err = server.Listen(ctx, address, bounds); err != nil {
 			return startError("metrics_listen", access.WithAdvice("metrics_listen", address, err))
 		}
-		a.life.later("metrics door", a.extra.Close)
+		a.life.later("metrics server", a.metricsServer.Close)
 	}
 	if address := a.settings.AdminListen; address != "" {
-		if a.private, err = door.Listen(ctx, address, bounds); err != nil {
+		if a.operatorServer, err = server.Listen(ctx, address, bounds); err != nil {
 			return startError("admin_listen", access.WithAdvice("admin_listen", address, err))
 		}
-		a.life.later("operator's door", a.private.Close)
+		a.life.later("operator's server", a.operatorServer.Close)
 	}
 	return nil
 }
@@ -471,7 +471,7 @@ func (a *App) Base() string {
 	if a.settings.PublicURL != "" {
 		return a.settings.PublicURL
 	}
-	return "http://" + a.door.Reachable()
+	return "http://" + a.server.Reachable()
 }
 
 // Serve shows what a first start set up, prints the ready line and answers
@@ -483,19 +483,19 @@ func (a *App) Serve(ctx context.Context) (err error) {
 		return fmt.Errorf("show what the first start set up: %w", err)
 	}
 	failed := make(chan error, 3)
-	a.door.Open(a.front, failed)
-	if a.extra != nil {
-		a.extra.Open(onlyMetrics(a.log, a.metrics.Handler()), failed)
+	a.server.Serve(a.handler, failed)
+	if a.metricsServer != nil {
+		a.metricsServer.Serve(onlyMetrics(a.log, a.metrics.Handler()), failed)
 	}
-	if a.private != nil {
-		a.private.Open(a.back, failed)
+	if a.operatorServer != nil {
+		a.operatorServer.Serve(a.operatorHandler, failed)
 		if !a.token.IsSet() {
-			a.log.Warn("admin_listen serves no operator API: admin_token is not set", "address", "http://"+a.private.Reachable())
+			a.log.Warn("admin_listen serves no operator API: admin_token is not set", "address", "http://"+a.operatorServer.Reachable())
 		} else {
-			a.log.Info("the operator API has an address of its own", "address", "http://"+a.private.Reachable())
+			a.log.Info("the operator API has an address of its own", "address", "http://"+a.operatorServer.Reachable())
 		}
 	}
-	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.door.Reachable()); err != nil {
+	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.server.Reachable()); err != nil {
 		return err
 	}
 	debug.FreeOSMemory() // a start leaves twice as much garbage as what stays, and an idle gateway would never collect it
@@ -543,16 +543,16 @@ func (a *App) announceStop(failed <-chan error) error {
 	}
 }
 
-// drain lets the running requests of all doors finish.
+// drain lets the running requests of all servers finish.
 func (a *App) drain() error {
-	doors := []*door.Server{a.door}
-	if a.private != nil {
-		doors = append(doors, a.private)
+	servers := []*server.Server{a.server}
+	if a.operatorServer != nil {
+		servers = append(servers, a.operatorServer)
 	}
-	ends := make(chan error, len(doors))
-	for _, d := range doors {
+	ends := make(chan error, len(servers))
+	for _, s := range servers {
 		go func() {
-			whole, err := d.Drain(a.settings.ShutdownGrace)
+			whole, err := s.Drain(a.settings.ShutdownGrace)
 			if !whole && err == nil {
 				a.log.Warn("running requests were cut at the end of shutdown_grace")
 			}
@@ -560,7 +560,7 @@ func (a *App) drain() error {
 		}()
 	}
 	var errs []error
-	for range doors {
+	for range servers {
 		errs = append(errs, <-ends)
 	}
 	return errors.Join(errs...)

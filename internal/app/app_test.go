@@ -81,10 +81,10 @@ func serveWith(t *testing.T, s *Settings, o Options) *served {
 }
 
 // get asks for a path and returns the status; addresses are taken before New
-// returns, so the connection waits until the door opens.
+// returns, so the connection waits until the server answers.
 func (p *served) get(t *testing.T, path string, headers ...string) int {
 	t.Helper()
-	r, err := http.NewRequest("GET", "http://"+p.door.Address()+path, nil)
+	r, err := http.NewRequest("GET", "http://"+p.server.Address()+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestFirstStart(t *testing.T) {
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		s := testSettings(t, url, "")
 		first := serve(t, s)
-		if got, want := first.err.String(), "listening on http://"+first.door.Address()+"\n"; !strings.Contains(got, want) {
+		if got, want := first.err.String(), "listening on http://"+first.server.Address()+"\n"; !strings.Contains(got, want) {
 			t.Errorf("no ready line in %q", got)
 		}
 		shown := first.out.String()
@@ -140,7 +140,7 @@ func TestFirstStart(t *testing.T) {
 			t.Errorf("%d commands:\n%s", got, shown)
 		}
 		for _, part := range []string{"/v1/chat/completions ", "/v1/images/generations ", "/v1/images/jobs/JOB ", `"model": "sandbox-image"`,
-			"/v1/videos/generations ", "/v1/videos/jobs/JOB ", `"model": "sandbox-video"`, "http://" + first.door.Address() + "/v1/usage "} {
+			"/v1/videos/generations ", "/v1/videos/jobs/JOB ", `"model": "sandbox-video"`, "http://" + first.server.Address() + "/v1/usage "} {
 			if !strings.Contains(shown, part) {
 				t.Errorf("%q is not shown:\n%s", part, shown)
 			}
@@ -410,7 +410,7 @@ func TestMetricsAddress(t *testing.T) {
 	p := serve(t, testSettings(t, storetest.SQLite(t), "metrics_listen: 127.0.0.1:0"))
 	defer p.stop(t)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get("http://" + p.extra.Address() + "/metrics") // the first one: a rate needs its zeros
+	answer, err := client.Get("http://" + p.metricsServer.Address() + "/metrics") // the first one: a rate needs its zeros
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -454,7 +454,7 @@ func TestLifecycleUnwindsBackwards(t *testing.T) {
 	var order []string
 	l := lifecycle{log: slog.New(slog.DiscardHandler)}
 	trouble := errors.New("trouble")
-	for _, name := range []string{"store", "ledger", "door"} {
+	for _, name := range []string{"store", "ledger", "server"} {
 		l.later(name, func(context.Context) error {
 			order = append(order, name)
 			if name == "ledger" {
@@ -468,7 +468,7 @@ func TestLifecycleUnwindsBackwards(t *testing.T) {
 		order = append(order, "loop")
 	})
 	err := l.unwind()
-	if got := strings.Join(order, " "); got != "loop door ledger store" {
+	if got := strings.Join(order, " "); got != "loop server ledger store" {
 		t.Errorf("order %s", got)
 	}
 	if !errors.Is(err, trouble) || !strings.Contains(err.Error(), "stop ledger") {

@@ -206,8 +206,8 @@ func readFirst(path string, providers map[string]catalog.Provider) (*catalog.Doc
 // both. It prints nothing on later starts.
 func (a *App) welcome(w io.Writer) error {
 	base := a.Base()
-	if a.private != nil {
-		base = "http://" + a.private.Reachable()
+	if a.operatorServer != nil {
+		base = "http://" + a.operatorServer.Reachable()
 	}
 	words := operatorWords(a.settings, a.owned, base, cmp.Or(a.options.Restart, "tollgate serve"))
 	switch {

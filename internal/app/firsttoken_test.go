@@ -17,7 +17,7 @@ import (
 // operatorStatus asks the operator API with a token.
 func operatorStatus(t *testing.T, p *served, token string) int {
 	t.Helper()
-	return hear(t, p.door, "GET /admin/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+token+"\r\n\r\n").status
+	return hear(t, p.server, "GET /admin/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+token+"\r\n\r\n").status
 }
 
 // TestFirstStartMakesAToken: on SQLite the first start writes a token that opens the
@@ -44,15 +44,15 @@ func TestFirstStartMakesAToken(t *testing.T) {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || len(token) < shortestToken {
 				t.Errorf("%v, %v, %d characters", info.Mode(), err, len(token))
 			}
-			at := p.door
-			if p.private != nil {
-				at = p.private
+			at := p.server
+			if p.operatorServer != nil {
+				at = p.operatorServer
 			}
 			shown := "http://" + at.Reachable() + "/console/operator"
 			if out := p.out.String(); !strings.Contains(out, token) || !strings.Contains(out, path) || !strings.Contains(out, shown) {
 				t.Errorf("it shows neither token, file nor %s: %s", shown, out)
 			}
-			if p.private == nil {
+			if p.operatorServer == nil {
 				if got := operatorStatus(t, p, token); got != http.StatusOK {
 					t.Errorf("the first start answers %d", got)
 				}
@@ -66,7 +66,7 @@ func TestFirstStartMakesAToken(t *testing.T) {
 			if got := operatorStatus(t, p, token); got != http.StatusOK || strings.Contains(p.out.String(), token) {
 				t.Errorf("the second start answers %d and shows %q", got, p.out)
 			}
-			s.Listen = p.door.Address()
+			s.Listen = p.server.Address()
 			asked, err := AskService(t.Context(), s, OperatorRequest{Method: http.MethodGet, Path: "/accounts"})
 			if err != nil || asked.Status != http.StatusOK {
 				t.Errorf("a command gets %d, %v", asked.Status, err)

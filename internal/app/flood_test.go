@@ -32,7 +32,7 @@ func TestAFloodOfWrongKeys(t *testing.T) {
 		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 50}}
 		defer client.CloseIdleConnections()
 		send := func(key string) int {
-			r, err := http.NewRequest("POST", "http://"+p.door.Address()+"/v1/chat/completions",
+			r, err := http.NewRequest("POST", "http://"+p.server.Address()+"/v1/chat/completions",
 				strings.NewReader(`{"model":"sandbox-chat","messages":[{"role":"user","content":"hi"}],"max_tokens":9}`))
 			if err != nil {
 				t.Error(err)

@@ -64,7 +64,7 @@ func (l *lifecycle) lingering(name string, run func(ctx, work context.Context)) 
 // stepBound is the longest one cleanup may take; the next begins then anyway.
 const stepBound = 10 * time.Second
 
-// unwind undoes everything, last first, so doors close before what they lead
+// unwind undoes everything, last first, so servers close before what they lead
 // to. Every cleanup runs, whatever the others answer.
 func (l *lifecycle) unwind() error {
 	var errs []error

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"tollgate/internal/app/door"
+	"tollgate/internal/app/server"
 	"tollgate/internal/store/storetest"
 )
 
@@ -57,7 +57,7 @@ func TestAdminListen(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
 	p := serve(t, testSettings(t, storetest.SQLite(t), "admin_listen: 127.0.0.1:0\nadmin_token: "+token))
-	if !strings.Contains(p.err.String(), "http://"+p.private.Address()) {
+	if !strings.Contains(p.err.String(), "http://"+p.operatorServer.Address()) {
 		t.Errorf("the start does not tell its address: %s", p.err)
 	}
 	const tail = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "
@@ -66,7 +66,7 @@ func TestAdminListen(t *testing.T) {
 		"/admin/v1/accounts": {404, 200}, "/admin/v1": {404, 404}, "/metrics": {404, 200},
 		"/v1/models": {401, 404}, "/v1/nothing": {404, 404}, "/media/x.png": {404, 404},
 	} {
-		for i, d := range []*door.Server{p.door, p.private} {
+		for i, d := range []*server.Server{p.server, p.operatorServer} {
 			got := hear(t, d, "GET "+path+tail+token+"\r\n\r\n")
 			if got.status != want[i] || got.header.Get("X-Request-Id") == "" {
 				t.Errorf("%s: %d %s, want %d", path, got.status, got.body, want[i])
@@ -75,8 +75,8 @@ func TestAdminListen(t *testing.T) {
 	}
 	for _, path := range []string{"/admin/v1/accounts", "/metrics"} {
 		for _, key := range []string{token, "wrong"} {
-			unknown := hear(t, p.door, "GET /v2/nothing"+tail+key+"\r\n\r\n")
-			got := hear(t, p.door, "GET "+path+tail+key+"\r\n\r\n")
+			unknown := hear(t, p.server, "GET /v2/nothing"+tail+key+"\r\n\r\n")
+			got := hear(t, p.server, "GET "+path+tail+key+"\r\n\r\n")
 			for _, h := range []heard{unknown, got} {
 				for _, own := range []string{"X-Request-Id", "Request-Id", "Date", "Content-Length"} {
 					h.header.Del(own)
@@ -86,12 +86,12 @@ func TestAdminListen(t *testing.T) {
 				t.Errorf("%s with %q: %v %s; an unknown path: %v %s", path, key, got.header, got.body, unknown.header, unknown.body)
 			}
 		}
-		if got := hear(t, p.private, "GET "+path+tail+"wrong\r\n\r\n"); got.status != 401 {
+		if got := hear(t, p.operatorServer, "GET "+path+tail+"wrong\r\n\r\n"); got.status != 401 {
 			t.Errorf("%s with a wrong token: %d", path, got.status)
 		}
 	}
 	p.stop(t)
-	if c, err := net.Dial("tcp", p.private.Address()); err == nil {
+	if c, err := net.Dial("tcp", p.operatorServer.Address()); err == nil {
 		c.Close()
 		t.Error("the address is still taken after the stop")
 	}
@@ -106,7 +106,7 @@ func TestUnspecifiedAddress(t *testing.T) {
 			s := testSettings(t, storetest.SQLite(t), "admin_token: sixteen-letters-")
 			s.Listen, s.PublicURL = listen, public
 			p := serve(t, s)
-			at := "http://127.0.0.1:" + p.door.Address()[strings.LastIndexByte(p.door.Address(), ':')+1:]
+			at := "http://127.0.0.1:" + p.server.Address()[strings.LastIndexByte(p.server.Address(), ':')+1:]
 			if !strings.Contains(p.err.String(), "listening on "+at+"\n") {
 				t.Errorf("%s: the ready line is another: %s", listen, p.err)
 			}

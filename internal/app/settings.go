@@ -11,7 +11,7 @@ import (
 // Settings is everything an operator can set for one process. Values are
 // validated when they are read (ReadSettings); nothing here is checked again.
 type Settings struct {
-	Listen string // host:port of the door; port 0 picks a free one
+	Listen string // HOST:PORT; port 0 picks a free one
 	// base address that users see, without a slash at the end; empty: http:// + the address listened on
 	PublicURL                string
 	Database                 string         // sqlite:PATH or postgres://…
@@ -42,7 +42,7 @@ type Settings struct {
 	DatabaseConnections      int           // PostgreSQL connections of this process
 	KeyCache                 int           // API keys that this process keeps in memory
 	TrustedProxies           []netip.Prefix
-	MaxConnections           int      // connections of clients that a door has; 0: by the descriptors of the process
+	MaxConnections           int      // of clients; zero derives it from the process's file descriptors
 	MaxConnectionsPerAddress int      // of them, from one address; 0: half of them
 	CORSOrigins              []string // origins of the web pages whose scripts may call the API; "*": all
 	MetricsListen            string   // host:port that serves /metrics without a token; empty: none

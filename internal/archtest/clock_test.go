@@ -10,7 +10,7 @@ import (
 // that tests own the time, or ask the database's.
 var wallClock = map[string]string{
 	"cmd/tollgate/main.go":                   "tells a second signal from an echo of the first",
-	"internal/app/door/unread.go":            "the Date of an answer",
+	"internal/app/server/refusal.go":         "the Date of an answer",
 	"internal/app/lifecycle.go":              "says in the log how long a part took to stop",
 	"internal/egress/egress.go":              "blurs how long a look at an address took",
 	"internal/store/id/id.go":                "ids sort by time",

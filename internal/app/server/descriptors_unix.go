@@ -1,10 +1,10 @@
 //go:build unix
 
-package door
+package server
 
 import "syscall"
 
-// descriptors is how many files and connections this process may have open.
+// descriptors returns how many file descriptors the process may have open.
 func descriptors() uint64 {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/app/door"
+	"tollgate/internal/app/server"
 	"tollgate/internal/store/storetest"
 )
 
-// dial opens a connection to a door; its reads end in ten seconds.
-func dial(t *testing.T, d *door.Server) net.Conn {
+// dial connects to a server for at most ten seconds.
+func dial(t *testing.T, d *server.Server) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", d.Address())
 	if err != nil {
@@ -39,7 +39,7 @@ type heard struct {
 }
 
 // hear writes a request and reads its answer, and whether the connection ends.
-func hear(t *testing.T, d *door.Server, request string) heard {
+func hear(t *testing.T, d *server.Server, request string) heard {
 	t.Helper()
 	c := dial(t, d)
 	go func() { _, _ = io.WriteString(c, request) }() // a long one may not be read to its end
@@ -132,9 +132,10 @@ func TestUnreadableRequests(t *testing.T) {
 		"length and chunks":         {keyed + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400},
 		"chunks and length":         {keyed + "transfer-encoding: chunked\r\ncontent-length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400},
 		"native, length and chunks": {
-			"POST /native/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+			"POST /native/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 401},
 		"chunks in HTTP/1.0": {
-			"POST /v1/chat/completions HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}", 400},
+			"POST /v1/chat/completions HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}", 401},
+		"chunks, no close":     {chat + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 401},
 		"bad size of a chunk":  {keyed + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400},
 		"chunks, no key":       {chat + "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 401},
 		"chunked":              {keyed + "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400},
@@ -143,16 +144,12 @@ func TestUnreadableRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			native := strings.Contains(test.request, " /native/")
-			for _, d := range map[string]*door.Server{"listen": p.door, "metrics_listen": p.extra} {
+			for _, d := range map[string]*server.Server{"listen": p.server, "metrics_listen": p.metricsServer} {
 				got := hear(t, d, test.request)
-				if d == p.door && got.status != test.status || got.kept {
+				if d == p.server && got.status != test.status || got.kept {
 					t.Errorf("%s: %d %s; want %d, connection kept: %t", name, got.status, got.body, test.status, got.kept)
 				}
-				if d == p.door {
-					got.ours(t, name, native)
-				} else {
-					got.ours(t, name, native && got.status == 400)
-				}
+				got.ours(t, name, native)
 			}
 		})
 	}
@@ -166,31 +163,31 @@ func TestOddRequests(t *testing.T) {
 	defer p.stop(t)
 	const tail = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	for name, test := range map[string]struct {
-		door    *door.Server
+		server  *server.Server
 		request string
 		status  int
 	}{
-		"OPTIONS *":         {p.door, "OPTIONS *" + tail, 404},
-		"GET *":             {p.door, "GET *" + tail, 404},
-		"OPTIONS":           {p.door, "OPTIONS /v1/models" + tail, 405},
-		"absolute":          {p.door, "GET http://elsewhere.example/v1/models" + tail, 401},
-		"absolute, unknown": {p.door, "GET http://elsewhere.example" + tail, 404},
-		"CONNECT":           {p.door, "CONNECT elsewhere.example:443" + tail, 404},
-		"CONNECT, path":     {p.door, "CONNECT /v1/models" + tail, 405},
-		"two slashes":       {p.door, "GET //v1/models" + tail, 404},
-		"dots":              {p.door, "GET /v1/../v1/models" + tail, 404},
-		"slash at the end":  {p.door, "GET /v1/models/" + tail, 404},
-		"unknown method":    {p.door, "BREW /v1/models" + tail, 405},
-		"upgrade":           {p.door, "GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n", 401},
-		"HTTP/1.0":          {p.door, "GET /v1/models HTTP/1.0\r\n\r\n", 401},
-		"equal lengths": {p.door,
+		"OPTIONS *":         {p.server, "OPTIONS *" + tail, 404},
+		"GET *":             {p.server, "GET *" + tail, 404},
+		"OPTIONS":           {p.server, "OPTIONS /v1/models" + tail, 405},
+		"absolute":          {p.server, "GET http://elsewhere.example/v1/models" + tail, 401},
+		"absolute, unknown": {p.server, "GET http://elsewhere.example" + tail, 404},
+		"CONNECT":           {p.server, "CONNECT elsewhere.example:443" + tail, 404},
+		"CONNECT, path":     {p.server, "CONNECT /v1/models" + tail, 405},
+		"two slashes":       {p.server, "GET //v1/models" + tail, 404},
+		"dots":              {p.server, "GET /v1/../v1/models" + tail, 404},
+		"slash at the end":  {p.server, "GET /v1/models/" + tail, 404},
+		"unknown method":    {p.server, "BREW /v1/models" + tail, 405},
+		"upgrade":           {p.server, "GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n", 401},
+		"HTTP/1.0":          {p.server, "GET /v1/models HTTP/1.0\r\n\r\n", 401},
+		"equal lengths": {p.server,
 			"POST /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 405},
-		"metrics, unknown": {p.extra, "GET /v1/models" + tail, 404},
-		"metrics, POST":    {p.extra, "POST /metrics" + tail, 405},
-		"metrics, slashes": {p.extra, "GET //metrics" + tail, 404},
-		"metrics, *":       {p.extra, "OPTIONS *" + tail, 404},
+		"metrics, unknown": {p.metricsServer, "GET /v1/models" + tail, 404},
+		"metrics, POST":    {p.metricsServer, "POST /metrics" + tail, 405},
+		"metrics, slashes": {p.metricsServer, "GET //metrics" + tail, 404},
+		"metrics, *":       {p.metricsServer, "OPTIONS *" + tail, 404},
 	} {
-		got := hear(t, test.door, test.request)
+		got := hear(t, test.server, test.request)
 		if got.status != test.status || got.kept {
 			t.Errorf("%s: %d %s; want %d, kept: %t", name, got.status, got.body, test.status, got.kept)
 		}
@@ -220,7 +217,7 @@ func TestRefusalOfALongBodyArrives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := dial(t, p.door)
+			conn := dial(t, p.server)
 			_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", c.path, c.head)
 			if err == nil && strings.Contains(c.head, "chunked") {
 				_, err = fmt.Fprintf(conn, "%x\r\n", long)

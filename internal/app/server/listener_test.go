@@ -1,0 +1,274 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/gatewaytest/scene"
+)
+
+func TestMain(m *testing.M) {
+	// net/http waits half a second before it closes a connection with unread bytes.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
+
+// startServer starts a server and returns it with its log.
+func startServer(t *testing.T, o Options, h http.Handler) (*Server, *scene.Buffer) {
+	t.Helper()
+	logged := new(scene.Buffer)
+	o.Log = slog.New(slog.NewTextHandler(logged, nil))
+	s, err := Listen(t.Context(), "127.0.0.1:0", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Serve(h, make(chan error, 1))
+	t.Cleanup(func() {
+		if _, err := s.Drain(0); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, logged
+}
+
+// dial connects to a server for at most ten seconds.
+func dial(t *testing.T, s *Server) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	return c
+}
+
+// roundTrip sends a request and returns the status of the response, or 0 if there is none.
+func roundTrip(c net.Conn, request string) int {
+	if _, err := io.WriteString(c, request); err != nil {
+		return 0
+	}
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	response.Body.Close()
+	return response.StatusCode
+}
+
+const plainGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// unauthorized answers 401 and does not read the body.
+var unauthorized = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+
+// TestResponsesBeforeBodies checks that a response goes out before a body that the
+// handler does not read, and that the connection does not wait long for that body.
+func TestResponsesBeforeBodies(t *testing.T) {
+	t.Parallel()
+	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)
+	for _, field := range []string{"Content-Length: 1000", "Content-Length: 100000000", "Transfer-Encoding: chunked",
+		"Content-Length: 10\r\nExpect: 100-continue"} {
+		for _, method := range []string{"POST", "GET"} {
+			c := dial(t, s)
+			if status := roundTrip(c, method+" / HTTP/1.1\r\nHost: x\r\n"+field+"\r\n\r\n"); status != 401 {
+				t.Errorf("%s, %s: %d", method, field, status)
+			}
+			if n, err := c.Read(make([]byte, 1)); n > 0 || errors.Is(err, syscall.ETIMEDOUT) || isTimeout(err) {
+				t.Errorf("%s, %s: the connection is open: %v", method, field, err)
+			}
+		}
+	}
+	c := dial(t, s)
+	for range 2 {
+		if status := roundTrip(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"); status != 401 {
+			t.Error("a connection whose body arrived was closed:", status)
+		}
+	}
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+// idleCount returns when n connections of a server are idle.
+func idleCount(s *Server, n int) {
+	for l := s.listener; ; runtime.Gosched() {
+		l.mu.Lock()
+		found := l.idle.Len()
+		l.mu.Unlock()
+		if found == n {
+			return
+		}
+	}
+}
+
+// TestConnectionLimits checks that the oldest idle connection makes room and that one with
+// a running request does not.
+func TestConnectionLimits(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]Options{
+		"all": {MaxConnections: 3, MaxConnectionsPerAddress: 100}, "address": {MaxConnections: 100, MaxConnectionsPerAddress: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			entered, leave := make(chan struct{}), make(chan struct{})
+			s, logged := startServer(t, limits, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/stay" {
+					entered <- struct{}{}
+					<-leave
+				}
+			}))
+			idle := dial(t, s)
+			if roundTrip(idle, plainGet) != 200 {
+				t.Fatal("no answer")
+			}
+			idleCount(s, 1) // the state changes after the response
+			silent := []net.Conn{dial(t, s), dial(t, s)}
+			if roundTrip(silent[1], plainGet) != 200 {
+				t.Fatal("no answer")
+			}
+			idleCount(s, 3)
+			if roundTrip(dial(t, s), plainGet) != 200 { // a fourth
+				t.Error("no room was made")
+			}
+			if _, err := idle.Read(make([]byte, 1)); err == nil || isTimeout(err) {
+				t.Error("the oldest idle connection is open:", err)
+			}
+			idleCount(s, 3) // the fourth is one of them
+			stays := make(chan int, 3)
+			for range 3 {
+				c := dial(t, s)
+				go func() { stays <- roundTrip(c, "GET /stay HTTP/1.1\r\nHost: x\r\n\r\n") }()
+				<-entered
+			}
+			for range 5 {
+				if status := roundTrip(dial(t, s), plainGet); status != 0 {
+					t.Error("a connection above the limit was served:", status)
+				}
+			}
+			if n := logged.Count("connections are refused"); n != 5 {
+				t.Errorf("%d log lines", n)
+			}
+			close(leave)
+			for range 3 {
+				if status := <-stays; status != 200 {
+					t.Error("a running request was cut:", status)
+				}
+			}
+			idleCount(s, 3)
+			if roundTrip(dial(t, s), plainGet) != 200 {
+				t.Error("no room after the requests")
+			}
+		})
+	}
+}
+
+// TestTrustedProxiesAreExempt checks that a proxy may exceed the limit of an address.
+func TestTrustedProxiesAreExempt(t *testing.T) {
+	t.Parallel()
+	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 1, TrustedProxies: proxies}, unauthorized)
+	first, second := dial(t, s), dial(t, s)
+	for range 2 {
+		if roundTrip(first, plainGet) != 401 || roundTrip(second, plainGet) != 401 {
+			t.Error("a proxy's connection was closed")
+		}
+	}
+}
+
+// failingListener fails to accept the first connections.
+type failingListener struct {
+	net.Listener
+	left int
+}
+
+func (f *failingListener) Accept() (net.Conn, error) {
+	if f.left > 0 {
+		f.left--
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return f.Listener.Accept()
+}
+
+func TestAcceptErrors(t *testing.T) {
+	t.Parallel()
+	logged := new(scene.Buffer)
+	s, err := Listen(t.Context(), "127.0.0.1:0", Options{
+		MaxConnections: 9, MaxConnectionsPerAddress: 9, Log: slog.New(slog.NewTextHandler(logged, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.listener.Listener = &failingListener{s.listener.Listener, 3}
+	s.Serve(unauthorized, make(chan error, 1))
+	if roundTrip(dial(t, s), plainGet) != 401 {
+		t.Error("no connection is accepted after the errors")
+	}
+	if n := logged.Count("cannot be accepted"); n != 3 {
+		t.Errorf("%d log lines", n)
+	}
+	if _, err := s.Drain(0); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWriteDeadline checks that a client which does not read its response is cut.
+func TestWriteDeadline(t *testing.T) {
+	t.Parallel()
+	ends := make(chan error, 1)
+	s, err := Listen(t.Context(), "127.0.0.1:0", Options{MaxConnections: 9, MaxConnectionsPerAddress: 9, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	past := time.Now().Add(-writeSilence + 200*time.Millisecond) // its deadline is near
+	s.listener.now = func() time.Time { return past }
+	s.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		piece := make([]byte, 1<<20)
+		for {
+			if _, err := w.Write(piece); err != nil {
+				ends <- err
+				return
+			}
+		}
+	}), make(chan error, 1))
+	c := dial(t, s)
+	if _, err := io.WriteString(c, plainGet); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ends; !isTimeout(err) {
+		t.Error(err)
+	}
+	if _, err := s.Drain(0); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDefaultLimits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		all, each   int
+		descriptors uint64
+		want        string
+	}{
+		{0, 0, 400, "200 100"}, {0, 0, 1 << 40, "100000 50000"}, {0, 0, 10, "32 16"},
+		{10, 0, 400, "10 5"}, {1, 0, 400, "1 1"}, {10, 20, 400, "10 20"}, {0, 7, 1024, "512 7"},
+	} {
+		o := Options{MaxConnections: c.all, MaxConnectionsPerAddress: c.each}.withDefaults(c.descriptors)
+		if got := fmt.Sprint(o.MaxConnections, o.MaxConnectionsPerAddress); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
