@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Limits of the time that a request body takes to arrive. They grow with the bytes that
-// have arrived, so that a slow client can send a long body and a silent one cannot keep
+// Limits of the time for a request body to arrive. They grow with the received bytes, so
+// that a slow client can send a long body and a silent one cannot keep
 // its connection.
 const (
 	bodySilence = 30 * time.Second // without a byte
 	bodyGrace   = time.Minute      // in total, plus one second for each bodyRate bytes
 	bodyRate    = 4 << 10
-	// unreadWait limits the wait for the rest of a body that the handler has not read.
+	// unreadWait limits the wait for the rest of a body after the response.
 	// If it arrives in time, the connection can serve the next request.
 	unreadWait = time.Second
-	// maxUnread is the longest rest that net/http reads to keep a connection.
+	// maxUnread is the longest rest for which net/http keeps a connection.
 	maxUnread = 256 << 10
 )
 
@@ -35,7 +35,7 @@ type requestBody struct {
 	ended    bool
 }
 
-// withDeadlines returns a copy of the request whose body has deadlines, and the body. It
+// withDeadlines returns a copy of the request with deadlines for its body, and the body. It
 // also lets the response go out before the body has been read. The body is nil if the
 // request has none.
 func withDeadlines(w http.ResponseWriter, r *http.Request, c *conn, now func() time.Time) (*http.Request, *requestBody) {
@@ -71,8 +71,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finish sends the response and reads a short rest of the body that the handler has not
-// read. If the end of the body does not arrive within unreadWait, the connection must not
+// finish sends the response and reads a short rest of the body if the handler has
+// not. If the end of the body does not arrive within unreadWait, the connection must not
 // serve another request, because the rest of the body would be taken for one.
 func (b *requestBody) finish() {
 	if b == nil || b.ended {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// slowBody is a body that arrives slowly, on a connection with a read deadline.
+// slowBody is a body on a slow connection with a read deadline.
 type slowBody struct {
 	http.ResponseWriter
 	now      time.Time
@@ -36,7 +36,7 @@ func (c *slowBody) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-// TestBodyDeadlines checks that a body may be slow but not silent.
+// TestBodyDeadlines: a body may be slow but not silent.
 func TestBodyDeadlines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestBodyDeadlines(t *testing.T) {
 	}
 }
 
-// TestEmptyBody checks that a request without a body gets no deadline.
+// TestEmptyBody: a request without a body gets no deadline.
 func TestEmptyBody(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(nil))

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// Limits of what is read after the response to a request that was not read to its end.
-// Closing a connection with unread bytes resets it, and a client that is still sending
-// loses the response. A proxy then answers 502.
+// Limits for reading on after a response, if the request was not read to its end. Closing
+// a connection with unread bytes resets it, and a client with more to send loses the response. A proxy then answers 502.
 const (
 	lingerSilence = 2 * time.Second // without a byte
 	lingerTime    = 10 * time.Second
 	lingerBytes   = 64 << 20 // twice the default of max_body
 )
 
-// linger tells the client that the response is complete and discards what it still
-// sends, up to the limits. Later calls do nothing.
+// linger ends the response and discards further bytes of the client, up to the limits.
+// Later calls do nothing.
 func (c *conn) linger() {
 	if c.lingered.Swap(true) {
 		return

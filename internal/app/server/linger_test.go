@@ -17,7 +17,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLingerIsBounded checks that a client cannot keep its connection by sending without end.
+// TestLingerIsBounded: a client cannot keep its connection by sending without end.
 func TestLingerIsBounded(t *testing.T) {
 	t.Parallel()
 	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)
@@ -32,7 +32,7 @@ func TestLingerIsBounded(t *testing.T) {
 	}
 }
 
-// slow is a connection on which a byte arrives every so often.
+// slow is a connection with a byte every so often.
 type slow struct {
 	now   time.Time
 	until time.Time
@@ -66,7 +66,7 @@ func TestDiscardIsBounded(t *testing.T) {
 	}
 }
 
-// TestLateBodiesAreDiscarded checks that a body which arrives after its response does not
+// TestLateBodiesAreDiscarded: a body which arrives after its response does not
 // reset the connection: the client may not have read the response yet.
 func TestLateBodiesAreDiscarded(t *testing.T) {
 	t.Parallel()

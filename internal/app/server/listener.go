@@ -37,9 +37,8 @@ func (o Options) withDefaults(descriptors uint64) Options {
 }
 
 // listener limits the number of open connections, in total and for each client network
-// (limit.Network). At a limit it closes another connection to make room: the one whose
-// client got its response first and has not read on, or else the one that has waited
-// longest for a request. If every connection has a running request, the new connection
+// (limit.Network). At a limit it closes another connection to make room: the one
+// with the oldest response among lingering connections, or else the one idle for longest. If every connection has a running request, the new connection
 // is closed. Errors of accept are logged; net/http tries again.
 type listener struct {
 	net.Listener
@@ -49,7 +48,7 @@ type listener struct {
 	mu        sync.Mutex
 	open      int
 	byNetwork map[netip.Prefix]int
-	answered  list.List // of *conn that have their response and linger, oldest first
+	answered  list.List // of lingering *conn, oldest response first
 	idle      list.List // of *conn without a request, oldest first
 }
 
@@ -77,8 +76,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// acceptFailed makes room after an error of accept, which most likely means that the
-// process has no file descriptor left.
+// acceptFailed makes room after an error of accept. Most likely the process has no
+// file descriptor left.
 func (l *listener) acceptFailed(err error) {
 	if errors.Is(err, net.ErrClosed) {
 		return
@@ -112,7 +111,7 @@ func (l *listener) admit(tcp *net.TCPConn, from netip.Addr) *conn {
 	return c
 }
 
-// evict closes the first connection of answered, or else of idle, that matches. It
+// evict closes the first match in answered, or else in idle. It
 // reports whether there was one.
 func (l *listener) evict(match func(*conn) bool) bool {
 	for _, queue := range []*list.List{&l.answered, &l.idle} {
@@ -193,7 +192,7 @@ type conn struct {
 	lingered atomic.Bool
 	handled  atomic.Bool // a handler runs, or its response is being sent
 
-	// Owned by the goroutine of net/http that reads the connection.
+	// Owned by the reading goroutine of net/http.
 	start   []byte // the first bytes of the request, up to maxStart
 	refused bool   // refuse has sent its response
 
@@ -228,7 +227,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.TCPConn.SetWriteDeadline(t)
 }
 
-// Write implements net.Conn. It writes in steps, so that each one extends the deadline.
+// Write implements net.Conn. It writes in steps, and each one extends the deadline.
 func (c *conn) Write(p []byte) (n int, err error) {
 	if !c.handled.Load() {
 		return c.refuse(p)
@@ -257,8 +256,8 @@ func (c *conn) extend() {
 	_ = c.TCPConn.SetWriteDeadline(c.deadline) // if the connection is closed, the next write fails
 }
 
-// setAnswered records that the response has been sent, so that the connection is the
-// first to make room for others.
+// setAnswered records a complete response: the connection is now the first to make room
+// for others.
 func (c *conn) setAnswered() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()

@@ -54,7 +54,7 @@ func dial(t *testing.T, s *Server) net.Conn {
 	return c
 }
 
-// roundTrip sends a request and returns the status of the response, or 0 if there is none.
+// roundTrip sends a request and returns the status of the response, or 0 without a response.
 func roundTrip(c net.Conn, request string) int {
 	if _, err := io.WriteString(c, request); err != nil {
 		return 0
@@ -73,8 +73,8 @@ const plainGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 // unauthorized answers 401 and does not read the body.
 var unauthorized = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 
-// TestResponsesBeforeBodies checks that a response goes out before a body that the
-// handler does not read, and that the connection does not wait long for that body.
+// TestResponsesBeforeBodies: a response goes out before an unread body, and
+// the connection does not wait long for the body.
 func TestResponsesBeforeBodies(t *testing.T) {
 	t.Parallel()
 	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)
@@ -115,8 +115,8 @@ func idleCount(s *Server, n int) {
 	}
 }
 
-// TestConnectionLimits checks that the oldest idle connection makes room and that one with
-// a running request does not.
+// TestConnectionLimits: the oldest idle connection makes room, and one with a
+// running request does not.
 func TestConnectionLimits(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]Options{
@@ -176,7 +176,7 @@ func TestConnectionLimits(t *testing.T) {
 	}
 }
 
-// TestTrustedProxiesAreExempt checks that a proxy may exceed the limit of an address.
+// TestTrustedProxiesAreExempt: a proxy may exceed the limit of an address.
 func TestTrustedProxiesAreExempt(t *testing.T) {
 	t.Parallel()
 	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -225,7 +225,7 @@ func TestAcceptErrors(t *testing.T) {
 	}
 }
 
-// TestWriteDeadline checks that a client which does not read its response is cut.
+// TestWriteDeadline: a client is cut if it does not read its response.
 func TestWriteDeadline(t *testing.T) {
 	t.Parallel()
 	ends := make(chan error, 1)

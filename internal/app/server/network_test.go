@@ -67,7 +67,7 @@ func TestLimitOfNetwork(t *testing.T) {
 	}
 }
 
-// TestOneNetworkBlocksNobody checks that one /64 cannot use up the connections of others.
+// TestOneNetworkBlocksNobody: one /64 cannot use up the connections of others.
 func TestOneNetworkBlocksNobody(t *testing.T) {
 	t.Parallel()
 	l := newTestListener(t, Options{MaxConnections: 240, MaxConnectionsPerAddress: 120})
@@ -77,7 +77,7 @@ func TestOneNetworkBlocksNobody(t *testing.T) {
 	}
 }
 
-// TestNetworksAreForgotten checks that closed connections leave no counter behind.
+// TestNetworksAreForgotten: closed connections leave no counter behind.
 func TestNetworksAreForgotten(t *testing.T) {
 	t.Parallel()
 	l := newTestListener(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 2})
@@ -105,7 +105,7 @@ func answeredCount(s *Server, n int) {
 	}
 }
 
-// startPatient starts a server that lingers for an hour after a response.
+// startPatient starts a server with a linger time of an hour after a response.
 func startPatient(t *testing.T, o Options) (*Server, *scene.Buffer) {
 	t.Helper()
 	logged := new(scene.Buffer)
@@ -128,8 +128,7 @@ func startPatient(t *testing.T, o Options) (*Server, *scene.Buffer) {
 	return s, logged
 }
 
-// TestAnsweredConnectionsMakeRoomFirst checks that connections which linger after their
-// response make room before an idle one.
+// TestAnsweredConnectionsMakeRoomFirst: lingering connections make room before an idle one.
 func TestAnsweredConnectionsMakeRoomFirst(t *testing.T) {
 	t.Parallel()
 	const head = " / HTTP/1.1\r\nHost: x\r\n"
@@ -177,7 +176,7 @@ func TestAnsweredConnectionsMakeRoomFirst(t *testing.T) {
 	}
 }
 
-// TestRunningRequestsStay checks that a connection makes no room while its body arrives.
+// TestRunningRequestsStay: a connection makes no room while its body arrives.
 func TestRunningRequestsStay(t *testing.T) {
 	t.Parallel()
 	reader := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,8 +23,7 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// smuggled are bytes that an attacker hides in a request. If a server takes them for a
-// request of its own, they swallow the head or the body of the next client's request, or
+// smuggled are bytes hidden in a request. If a server takes them for a request, they swallow the head or the body of the next client's request, or
 // the next client gets their response.
 var smuggled = []string{
 	"GET /attacker/hidden HTTP/1.1\r\nHost: x\r\nX-Client: attacker\r\nX-Ignore: ",
@@ -32,7 +31,7 @@ var smuggled = []string{
 	"GET /attacker/hidden HTTP/1.1\r\nHost: x\r\nX-Client: attacker\r\n\r\n",
 }
 
-// attacks returns requests, by name, whose end two servers might see in different places.
+// attacks returns requests by name. Two servers might see their ends in different places.
 func attacks() map[string]string {
 	list := make(map[string]string)
 	add := func(name, version, fields, body string) {
@@ -63,10 +62,12 @@ func attacks() map[string]string {
 		}
 		const chunked = "Transfer-Encoding: chunked"
 		for _, body := range []string{
-			"2;a=b\r\n{}\r\n" + last, "2;a=\"\r\n\"\r\n{}\r\n" + last, "2;\n{}\r\n" + last, "2;a\r{}\r\n" + last, "2 \r\n{}\r\n" + last, "0x2\r\n{}\r\n" + last,
+			"2;a=b\r\n{}\r\n" + last,
+			"2;a=\"\r\n\"\r\n{}\r\n" + last, "2;\n{}\r\n" + last, "2;a\r{}\r\n" + last, "2 \r\n{}\r\n" + last, "0x2\r\n{}\r\n" + last,
 			"+2\r\n{}\r\n" + last, "-2\r\n{}\r\n" + last, "02\r\n{}\r\n" + last, "10000000000000002\r\n{}\r\n" + last, "2\n{}\n" + last,
 			"2\r\n{}\n" + last, "2\r\n{}" + last, "2\r\n{}\r\n0\n\n" + hidden, "2\r\n{}\r\n0;a=b\r\n\r\n" + hidden, "2\r\n{}\r\n00\r\n\r\n" + hidden,
-			"2\r\n{}\r\n0\r\nX: y\r\n\r\n" + hidden, "2\r\n{}\r\n0\r\nContent-Length: 300\r\n\r\n" + hidden, "2\r\n{}\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n" + hidden,
+			"2\r\n{}\r\n0\r\nX: y\r\n\r\n" + hidden,
+			"2\r\n{}\r\n0\r\nContent-Length: 300\r\n\r\n" + hidden, "2\r\n{}\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n" + hidden,
 			"2\r\n{}\r\n0\r\n" + hidden, "2\r\n{}\r\n" + hidden, "\r\n" + last, inside, chunk(hidden) + hidden,
 		} {
 			add(fmt.Sprintf("chunks %q", body), "1.1", chunked, body)
@@ -82,7 +83,8 @@ func attacks() map[string]string {
 			add(fmt.Sprintf("lengths %q %s", fields, n), "1.1", fields, hidden)
 		}
 		list["bare line feeds "+n] = "POST /attacker HTTP/1.1\nHost: x\nX-Client: attacker\nContent-Length: 0\n\n" + hidden
-		list["bare line feeds in chunks "+n] = "POST /attacker HTTP/1.1\nHost: x\nX-Client: attacker\nTransfer-Encoding: chunked\n\n0\n\n" + hidden
+		list["bare line feeds in chunks "+n] =
+			"POST /attacker HTTP/1.1\nHost: x\nX-Client: attacker\nTransfer-Encoding: chunked\n\n0\n\n" + hidden
 		list["GET with a body "+n] = "GET /attacker HTTP/1.1\r\nHost: x\r\nX-Client: attacker\r\n" + length(hidden) + "\r\n\r\n" + hidden
 		list["HEAD with a body "+n] = "HEAD /attacker HTTP/1.1\r\nHost: x\r\nX-Client: attacker\r\n" + length(hidden) + "\r\n\r\n" + hidden
 		list["GET with chunks "+n] = "GET /attacker HTTP/1.1\r\nHost: x\r\nX-Client: attacker\r\n" + chunked + "\r\n\r\n" + last
@@ -90,8 +92,8 @@ func attacks() map[string]string {
 	return list
 }
 
-// recorder answers with the client, path and body of a request and records requests that
-// have bytes of two clients.
+// recorder answers with the client, path and body of a request and records requests
+// with bytes of two clients.
 type recorder struct {
 	mu    sync.Mutex
 	mixed []string
@@ -185,7 +187,7 @@ func TestNoRequestSmuggling(t *testing.T) {
 	}
 }
 
-// TestCarelessProxiesSmuggle checks that the attacks work on net/http alone, so that
+// TestCarelessProxiesSmuggle: the attacks work on net/http alone, and so
 // TestNoRequestSmuggling can fail.
 func TestCarelessProxiesSmuggle(t *testing.T) {
 	t.Parallel()
@@ -210,7 +212,7 @@ func TestCarelessProxiesSmuggle(t *testing.T) {
 	}
 }
 
-// proxies start proxies in front of a server. They return functions that connect to them.
+// proxies start proxies in front of a server. They return functions to connect to them.
 var proxies = map[string]func(t *testing.T, server string) func() net.Conn{
 	"no proxy": func(t *testing.T, server string) func() net.Conn {
 		return dialer(t, "tcp", server)
@@ -224,12 +226,13 @@ var proxies = map[string]func(t *testing.T, server string) func() net.Conn{
 	},
 	"caddy": func(t *testing.T, server string) func() net.Conn {
 		return startProxy(t, "caddy", "{\nadmin off\nauto_https off\n}\nhttp:// {\nbind unix/%[1]s/socket\n"+
-			"reverse_proxy %[2]s {\ntransport http {\nkeepalive_idle_conns_per_host 1\n}\n}\n}\n", server, "run", "--adapter", "caddyfile", "--config")
+			"reverse_proxy %[2]s {\ntransport http {\nkeepalive_idle_conns_per_host 1\n}\n}\n}\n",
+			server, "run", "--adapter", "caddyfile", "--config")
 	},
 	"haproxy": func(t *testing.T, server string) func() net.Conn {
 		return startProxy(t, "haproxy", "global\nnbthread 1\ndefaults\nmode http\ntimeout connect 10s\ntimeout client 10s\ntimeout server 10s\n"+
-			"http-reuse always\noption accept-invalid-http-request\nfrontend clients\nbind unix@%[1]s/socket\ndefault_backend gateway\nbackend gateway\n"+
-			"server gateway %[2]s\n", server, "-db", "-f")
+			"http-reuse always\noption accept-invalid-http-request\nfrontend clients\nbind unix@%[1]s/socket\ndefault_backend gateway\n"+
+			"backend gateway\nserver gateway %[2]s\n", server, "-db", "-f")
 	},
 	"careless about Content-Length": func(t *testing.T, server string) func() net.Conn {
 		return startCareless(t, server, 50*time.Millisecond, lengthFirst)
@@ -239,7 +242,7 @@ var proxies = map[string]func(t *testing.T, server string) func() net.Conn{
 	},
 }
 
-// chunkedField matches a head that some proxy might take for one of a chunked body.
+// chunkedField matches the head of a chunked body, as lenient proxies read it.
 var chunkedField = regexp.MustCompile(`(?im)^transfer-encoding[ \t]*:.*(\n[ \t].*)?chunked`)
 
 // lengthFirst reports whether a body is chunked for a proxy that prefers Content-Length.
@@ -247,7 +250,7 @@ func lengthFirst(head string) bool {
 	return chunkedField.MatchString(head) && !strings.Contains(head, "Content-Length:")
 }
 
-// dialer returns a function that connects to an address for at most ten seconds.
+// dialer returns a function to connect to an address for at most ten seconds.
 func dialer(t *testing.T, network, address string) func() net.Conn {
 	return func() net.Conn {
 		c, err := net.Dial(network, address)
@@ -259,7 +262,7 @@ func dialer(t *testing.T, network, address string) func() net.Conn {
 	}
 }
 
-// startProxy starts a proxy with a configuration, whose placeholders are a folder and the
+// startProxy starts a proxy with a configuration. Its placeholders are a folder and the
 // server's address. The last argument of the proxy is the configuration file.
 func startProxy(t *testing.T, program, config, server string, args ...string) func() net.Conn {
 	t.Helper()
@@ -315,7 +318,7 @@ func startProxy(t *testing.T, program, config, server string, args ...string) fu
 	}
 }
 
-// startCareless starts a proxy that forwards the head of a request unchanged and the body
+// startCareless starts a proxy. It forwards the head of a request unchanged and the body
 // as chunked if chunked says so for the head, or else by Content-Length. All its clients
 // share one connection to the server. The server may wait for more of an attacker's body;
 // after patience, the proxy closes the connection.

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// refuse replaces p, the response of net/http to a request that it cannot read, with an
+// refuse replaces p, the response of net/http to an unreadable request, with an
 // error in the gateway's shape. While no handler runs, net/http writes nothing else: it
 // writes the whole response at once and then closes the connection.
 func (c *conn) refuse(p []byte) (int, error) {
@@ -22,7 +22,8 @@ func (c *conn) refuse(p []byte) (int, error) {
 	c.refused = true
 	request := id.New("req_")
 	e := refusalOf(p)
-	c.listener.Log.Debug("a request could not be read", "request", request, "client", c.from.String(), "status", e.Status(), "reason", e.Message)
+	c.listener.Log.Debug("a request could not be read",
+		"request", request, "client", c.from.String(), "status", e.Status(), "reason", e.Message)
 	c.extend()
 	if _, err := c.TCPConn.Write(encode(e, request, isNative(c.start))); err != nil {
 		return 0, err
@@ -31,8 +32,8 @@ func (c *conn) refuse(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isNative reports whether a request that begins with start asks for a path of the
-// native API, whose errors have a shape of their own.
+// isNative reports whether start begins a request for a path of the native API. Its
+// errors have their own shape.
 func isNative(start []byte) bool {
 	line, _, _ := bytes.Cut(bytes.TrimLeft(start, "\r\n"), []byte("\n"))
 	_, target, _ := bytes.Cut(bytes.TrimRight(line, "\r"), []byte(" "))

@@ -22,8 +22,8 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %d %v", r.URL.Path, len(body), err)
 })
 
-// lastRequests are requests after which a connection serves no other, with a part of
-// their response.
+// lastRequests are requests with a part of their response. A connection serves no
+// other request after one of them.
 var lastRequests = func() map[string]string {
 	const chunked = "POST /last HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
 	const old = "POST /last HTTP/1.0\r\nConnection: keep-alive\r\n"
@@ -68,7 +68,7 @@ var lastRequests = func() map[string]string {
 
 const smuggledGet = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// TestReuse checks that requests with a Content-Length keep their connection, and that no
+// TestReuse: requests with a Content-Length keep their connection, and no
 // bytes are read as a request after one whose end is unclear, however they arrive.
 func TestReuse(t *testing.T) {
 	t.Parallel()
@@ -126,8 +126,7 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestUnreadBodies checks that no part of a body which the handler does not read is taken
-// for a request, whether it arrives before or after the response.
+// TestUnreadBodies: no part of an unread body is taken for a request, whether it arrives before or after the response.
 func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
 	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, echo)
@@ -165,7 +164,7 @@ func TestUnreadBodies(t *testing.T) {
 	}
 }
 
-// TestShapeOfRefusals checks that an unreadable request gets the errors of its API.
+// TestShapeOfRefusals: an unreadable request gets the errors of its API.
 func TestShapeOfRefusals(t *testing.T) {
 	t.Parallel()
 	for start, native := range map[string]bool{
@@ -193,8 +192,8 @@ func TestShapeOfRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalsArrive checks that the error of an unreadable request reaches a client that
-// is still sending.
+// TestRefusalsArrive: the error of an unreadable request reaches a client
+// before it has sent everything.
 func TestRefusalsArrive(t *testing.T) {
 	t.Parallel()
 	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)

@@ -1,11 +1,10 @@
-// Package server owns an HTTP server on one address: the limits of its connections,
-// the time that request bodies may take, and the errors of requests that net/http
-// cannot read.
+// Package server owns an HTTP server on one address: the limits of its connections, the
+// time for request bodies, and the errors of requests unreadable to net/http.
 //
 // Invariants: a connection with a running request is never closed to make room for
 // another one; every wait for a client ends, but no response is cut because it is long;
-// a connection is closed after a request whose end two servers might see in different
-// places; errors that net/http writes itself have the shape of all other errors.
+// a connection is closed after a request if another server might see its end elsewhere;
+// errors written by net/http itself have the shape of all other errors.
 package server
 
 import (
@@ -33,7 +32,7 @@ const (
 const cutBound = 5 * time.Second
 
 // Options are the limits of a server's connections and its log. Log must be set. A limit
-// of zero is derived from the number of file descriptors that the process may open.
+// of zero is derived from the process's limit of file descriptors.
 type Options struct {
 	MaxConnections           int            // in total
 	MaxConnectionsPerAddress int            // of one client's network (limit.Network)
@@ -76,7 +75,7 @@ func Listen(ctx context.Context, address string, o Options) (*Server, error) {
 	}, nil
 }
 
-// Address returns the HOST:PORT that the server listens on.
+// Address returns the HOST:PORT of the server.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Reachable returns a HOST:PORT that this machine can dial: the loopback address if the
