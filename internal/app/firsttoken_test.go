@@ -17,7 +17,8 @@ import (
 // operatorStatus asks the operator API with a token.
 func operatorStatus(t *testing.T, p *served, token string) int {
 	t.Helper()
-	return hear(t, p.server, "GET /admin/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+token+"\r\n\r\n").status
+	const head = "GET /admin/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+	return hear(t, p.server, head+"Authorization: Bearer "+token+"\r\n\r\n").status
 }
 
 // TestFirstStartMakesAToken: on SQLite the first start writes a token that opens the

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Limits for reading on after a response, if the request was not read to its end. Closing
-// a connection with unread bytes resets it, and a client with more to send loses the response. A proxy then answers 502.
+// Limits for reading on after a response, if the request was not read to its end. Closing a
+// connection with unread bytes resets it, and a client with more to send loses the
+// response. A proxy then answers 502.
 const (
 	lingerSilence = 2 * time.Second // without a byte
 	lingerTime    = 10 * time.Second

@@ -37,9 +37,10 @@ func (o Options) withDefaults(descriptors uint64) Options {
 }
 
 // listener limits the number of open connections, in total and for each client network
-// (limit.Network). At a limit it closes another connection to make room: the one
-// with the oldest response among lingering connections, or else the one idle for longest. If every connection has a running request, the new connection
-// is closed. Errors of accept are logged; net/http tries again.
+// (limit.Network). At a limit it closes another connection to make room: the one with the
+// oldest response among lingering connections, or else the one idle for longest. If every
+// connection has a running request, the new connection is closed. Errors of accept are
+// logged; net/http tries again.
 type listener struct {
 	net.Listener
 	Options

@@ -23,8 +23,9 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// smuggled are bytes hidden in a request. If a server takes them for a request, they swallow the head or the body of the next client's request, or
-// the next client gets their response.
+// smuggled are bytes hidden in a request. If a server takes them for a request, they
+// swallow the head or the body of the next client's request, or the next client gets their
+// response.
 var smuggled = []string{
 	"GET /attacker/hidden HTTP/1.1\r\nHost: x\r\nX-Client: attacker\r\nX-Ignore: ",
 	"POST /attacker/hidden HTTP/1.1\r\nHost: x\r\nX-Client: attacker\r\nContent-Length: 30\r\n\r\nattacker",

@@ -126,7 +126,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestUnreadBodies: no part of an unread body is taken for a request, whether it arrives before or after the response.
+// TestUnreadBodies: no part of an unread body is taken for a request, whether it arrives
+// before or after the response.
 func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
 	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, echo)
