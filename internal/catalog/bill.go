@@ -160,7 +160,7 @@ func (v *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
 // invalid_request with the field at fault.
 func (m *Model) CheckPriced(c Choice) error {
 	for _, o := range c.Options {
-		if _, ok := m.Price.Options[o.Param][o.Name]; !ok && !m.base(o.Param, o.Name) {
+		if _, ok := m.Price.Options[o.PriceKey()][o.Name]; !ok && !m.base(o.Param, o.Name) {
 			return fault.At(fault.InvalidRequest, o.Param,
 				"Model %s is not offered with %s %s, because it has no price here. Leave %s out, or use another model.",
 				m.ID, o.Param, quote(o.Name), o.Param)
@@ -218,7 +218,7 @@ func (m *Model) toolsFactor(c Choice, name string) money.Factor {
 func (m *Model) ChoiceOf(a *wire.Asked, factor money.Factor) (c Choice, routing []string) {
 	c = Choice{Options: a.Options, Tools: a.Tools, Factor: factor}
 	priced := func(o wire.Priced) bool {
-		_, ok := m.Price.Options[o.Param][o.Name]
+		_, ok := m.Price.Options[o.PriceKey()][o.Name]
 		return ok
 	}
 	if !slices.ContainsFunc(a.Optional, priced) {
@@ -283,7 +283,7 @@ func (m *Model) optionFactor(option, value string) (money.Factor, bool) {
 func (m *Model) highestFactor(c Choice) money.Factor {
 	factor, tier := money.One, money.One
 	for _, o := range c.Options {
-		f, _ := m.optionFactor(o.Param, o.Name)
+		f, _ := m.optionFactor(o.PriceKey(), o.Name)
 		if o.Param == serviceTier {
 			tier = max(f, money.One)
 			continue
@@ -298,7 +298,7 @@ func (m *Model) highestFactor(c Choice) money.Factor {
 func (m *Model) factor(c Choice, answered string) money.Factor {
 	factor, tier := money.One, money.One
 	for _, o := range c.Options {
-		f, _ := m.optionFactor(o.Param, o.Name)
+		f, _ := m.optionFactor(o.PriceKey(), o.Name)
 		if o.Param == serviceTier {
 			tier = f
 			continue

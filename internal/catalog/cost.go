@@ -223,6 +223,10 @@ func (m *Model) below(c Cost) (names []string) {
 			lower("input", m.Price.Input, c.Rates.Input)
 			lower("output", m.Price.Output, c.Rates.Output)
 			lower("cached_input", m.Price.CachedInput, c.Rates.CachedInput)
+			if m.Price.Input >= c.Rates.Input { // else it says so already
+				lower("cache_write", m.Price.CacheWrite, c.Rates.CacheWrite)
+				lower("cache_write_1h", m.Price.CacheWrite1h, c.Rates.CacheWrite1h)
+			}
 		}
 		return names
 	}

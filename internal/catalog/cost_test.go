@@ -82,6 +82,8 @@ lines:
 `
 	for line, want := range map[string]string{
 		`cost: {input: 0.5, output: 2, cached_input: 0.1}`:                         "",
+		`cost: {input: 1, output: 2, cached_input: 0.1, cache_write: 1.25}`:        "cache_write 1 < 1.25 USD, cache_write_1h 1 < 1.25 USD",
+		`cost: {input: 1, output: 2, cached_input: 0.1, cache_write_1h: 2}`:        "cache_write_1h 1 < 2 USD",
 		`cost: {input: 0.5, output: 2.5, cached_input: 0.1}`:                       "output 2 < 2.5 USD",
 		`cost: {input: 3, output: 9}`:                                              "input 1 < 3 USD, output 2 < 9 USD, cached_input 0.1 < 3 USD",
 		`cost: {input: 1, output: 2}`:                                              "cached_input 0.1 < 1 USD",

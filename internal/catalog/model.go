@@ -70,6 +70,12 @@ func (r *reader) document(root *tree.Value) *Document {
 			r.warn(firstAt[m.ID], "model %s is open but no enabled line serves it", m.ID)
 		}
 	}
+	for i := range doc.Models {
+		if m := &doc.Models[i]; m.Speaks(wire.FormMessages) && m.Price.CacheWrite > m.Price.Input && m.Price.CacheWrite1h == m.Price.CacheWrite {
+			r.warn(firstAt[m.ID]+".price", "cache writes for an hour (`ttl: 1h`) cost as much as those for five minutes. "+
+				"Anthropic takes twice the input price for an hour: set cache_write_1h")
+		}
+	}
 	r.warnings = append(r.warnings, doc.BelowCost()...)
 	t.close()
 	return doc

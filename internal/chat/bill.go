@@ -19,6 +19,9 @@ const imageTokens = 765
 // (readings: Charges). It notes whose counts they are.
 func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.Counter) int64) wire.Usage {
 	x.source = ledger.SourceProvider
+	if x.asked.LongCache {
+		reported = reported.LongWrites()
+	}
 	if known {
 		return reported
 	}
@@ -55,7 +58,8 @@ func (x *exchange) withUnreported(u wire.Usage) wire.Usage {
 	if calls == 0 || i < 0 {
 		return u
 	}
-	own := wire.Iteration{Prompt: u.Prompt, Cached: u.Cached, CacheWrite: u.CacheWrite, CacheWrite1h: u.CacheWrite1h, Completion: u.Completion}
+	own := wire.Iteration{Prompt: u.Prompt, Cached: u.Cached,
+		CacheWrite: u.CacheWrite, CacheWrite1h: u.CacheWrite1h, CacheSplit: u.CacheSplit, Completion: u.Completion}
 	advice := wire.Iteration{Model: x.choice.Calls[i].ModelCall.Model, Called: true, Prompt: u.Prompt}
 	u.Iterations = append([]wire.Iteration{own}, slices.Repeat([]wire.Iteration{advice}, int(calls))...)
 	u.Prompt += calls * advice.Prompt
@@ -87,6 +91,9 @@ func (x *exchange) produced() wire.Usage {
 // stream flows.
 func (x *exchange) estimated() wire.Usage {
 	u, known := x.stream.reported()
+	if x.asked.LongCache {
+		u = u.LongWrites()
+	}
 	if known {
 		return u
 	}

@@ -28,9 +28,12 @@ type Iteration struct {
 	Called bool
 
 	Prompt, Cached, CacheWrite, CacheWrite1h, Completion int64
+
+	CacheSplit bool // as in Usage
 }
 
 // Usage returns the iteration's counts as a usage.
 func (i *Iteration) Usage() Usage {
-	return Usage{Prompt: i.Prompt, Cached: i.Cached, CacheWrite: i.CacheWrite, CacheWrite1h: i.CacheWrite1h, Completion: i.Completion}
+	return Usage{Prompt: i.Prompt, Cached: i.Cached, Completion: i.Completion,
+		CacheWrite: i.CacheWrite, CacheWrite1h: i.CacheWrite1h, CacheSplit: i.CacheSplit}
 }

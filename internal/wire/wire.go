@@ -15,6 +15,9 @@
 package wire
 
 import (
+	"cmp"
+	"slices"
+
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -38,8 +41,8 @@ const (
 type Usage struct {
 	Prompt       int64
 	Cached       int64 // read from the provider's cache
-	CacheWrite   int64 // written to it for five minutes
-	CacheWrite1h int64 // written to it for an hour
+	CacheWrite   int64 // written to the cache for the vendor's shortest time
+	CacheWrite1h int64 // written to the cache for longer
 	Completion   int64
 	Reasoning    int64
 	// Of the prompt, outside its cached part, and of the completion: the tokens
@@ -60,6 +63,8 @@ type Usage struct {
 	// if HasCost.
 	CostNano int64
 	HasCost  bool
+	// CacheSplit is set if the provider reported CacheWrite and CacheWrite1h apart.
+	CacheSplit bool
 }
 
 // Asked is what a request of any form asks for, as far as the gateway reads it.
@@ -89,6 +94,8 @@ type Asked struct {
 	ModelCalls []ModelCall
 	// Routing are the fields that only lines get which pass them (field.Costs).
 	Routing []string
+	// LongCache is set if the request asks for a cache time beyond the shortest.
+	LongCache bool
 	// Extra are the fields that the form does not document. A line gets those that
 	// its vendor documents or that it passes.
 	Extra []string
@@ -156,7 +163,9 @@ type Priced struct {
 	// Param is the path of the request's field: an option's name
 	// (`service_tier`), or where a tool is asked for (`tools[0].type`).
 	Param string
-	// Option is the name of an option inside a tool (`quality`); empty otherwise.
+	// Option is the name under which the catalog prices an option whose path has
+	// another name: inside a tool (`quality`), or in a mark of the prompt cache
+	// (`cache_control.ttl`). Empty means Param.
 	Option string
 	// Name is an option's value (`priority`) or a tool's name (`web_search`).
 	Name string
@@ -165,6 +174,25 @@ type Priced struct {
 	MaxCalls int64
 	// Options are the values inside a tool that change its price.
 	Options []Priced
+}
+
+// PriceKey returns the name of an option in the catalog's `options`.
+func (p *Priced) PriceKey() string { return cmp.Or(p.Option, p.Param) }
+
+// LongWrites returns the usage with all cache writes at the price of the longer
+// time, unless the provider reported the two apart: nobody knows then which of
+// them the request's cache times wrote.
+func (u Usage) LongWrites() Usage {
+	if !u.CacheSplit {
+		u.CacheWrite1h, u.CacheWrite = u.CacheWrite1h+u.CacheWrite, 0
+	}
+	u.Iterations = slices.Clone(u.Iterations)
+	for i := range u.Iterations {
+		if one := &u.Iterations[i]; !one.CacheSplit {
+			one.CacheWrite1h, one.CacheWrite = one.CacheWrite1h+one.CacheWrite, 0
+		}
+	}
+	return u
 }
 
 // maxToolNames is how many hosted tools the calls of one answer are counted of.

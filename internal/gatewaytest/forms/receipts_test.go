@@ -159,6 +159,10 @@ func receipts() []receipt {
 			usage: `{"input_tokens":100,"cache_read_input_tokens":400,` +
 				`"cache_creation":{"ephemeral_5m_input_tokens":200,"ephemeral_1h_input_tokens":100},"output_tokens":250}`,
 			prompt: 800, cached: 400, output: 250, cost: 100*pIn + 400*pRead + 200*pWrite + 100*pWrite1h + 250*pOut},
+		{name: "Anthropic, an hour asked for, writes without their times", line: "messages",
+			ask:    map[scene.Form]map[string]any{scene.Messages: {"cache_control": map[string]any{"type": "ephemeral", "ttl": "1h"}}},
+			usage:  `{"input_tokens":100,"cache_read_input_tokens":400,"cache_creation_input_tokens":300,"output_tokens":250}`,
+			prompt: 800, cached: 400, output: 250, cost: 100*pIn + 400*pRead + 300*pWrite1h + 250*pOut},
 		{name: "Anthropic, all null", line: "messages",
 			usage: `{"input_tokens":900,"cache_read_input_tokens":null,"cache_creation_input_tokens":null,"cache_creation":null,` +
 				`"output_tokens":250,"server_tool_use":null,"service_tier":"standard"}`,

@@ -38,7 +38,7 @@ func TestIterationsAddUp(t *testing.T) {
 			{"type":"compaction","input_tokens":3,"output_tokens":4},{"type":"message","input_tokens":5,"output_tokens":6}]}`,
 			wire.Usage{Prompt: 139, Cached: 100, CacheWrite: 10, CacheWrite1h: 20, Completion: 12, Iterations: iterations{{Prompt: 5,
 				Completion: 6},
-				{Prompt: 131, Cached: 100, CacheWrite: 10, CacheWrite1h: 20, Completion: 2}, {Prompt: 3, Completion: 4}}}},
+				{Prompt: 131, Cached: 100, CacheWrite: 10, CacheWrite1h: 20, CacheSplit: true, Completion: 2}, {Prompt: 3, Completion: 4}}}},
 		"advisor": {`{"input_tokens":412,"output_tokens":531,"iterations":[
 			{"type":"message","input_tokens":412,"output_tokens":89},
 			{"type":"advisor_message","model":"claude-opus-4-7","input_tokens":823,"cache_read_input_tokens":7,"output_tokens":1612},

@@ -213,11 +213,11 @@ func TestMessagesUsageMerges(t *testing.T) {
 			wire.Usage{Prompt: 11, CacheWrite: 10, Completion: 1}},
 		"split alone": {[]string{
 			`{"input_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":4,"ephemeral_1h_input_tokens":6},"output_tokens":1}`},
-			wire.Usage{Prompt: 11, CacheWrite: 4, CacheWrite1h: 6, Completion: 1}},
+			wire.Usage{Prompt: 11, CacheWrite: 4, CacheWrite1h: 6, CacheSplit: true, Completion: 1}},
 		"more was written": {[]string{`{"input_tokens":1,"cache_creation_input_tokens":10,"cache_creation":{"ephemeral_1h_input_tokens":6}}`,
 			`{"cache_creation_input_tokens":12}`}, wire.Usage{Prompt: 13, CacheWrite: 6, CacheWrite1h: 6}},
 		"split above the whole": {[]string{`{"input_tokens":1,"cache_creation_input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":6}}`},
-			wire.Usage{Prompt: 4, CacheWrite1h: 3}},
+			wire.Usage{Prompt: 4, CacheWrite1h: 3, CacheSplit: true}},
 		"odd values": {[]string{
 			`{"input_tokens":"9","cache_read_input_tokens":-4,"output_tokens":1e99,"output_tokens_details":7,"server_tool_use":[1]}`},
 			wire.Usage{Completion: rawjson.MaxCount}},

@@ -133,6 +133,7 @@ func (m *usageSum) counts() (c wire.Iteration) {
 	}
 	c.Prompt, c.Completion = min(m.input+creation+m.read, rawjson.MaxCount), m.output
 	c.Cached = min(m.read, c.Prompt)
+	c.CacheSplit = creation > 0 && m.write5m+m.write1h >= creation
 	c.CacheWrite1h = min(m.write1h, creation, c.Prompt-c.Cached)
 	c.CacheWrite = min(creation-c.CacheWrite1h, c.Prompt-c.Cached-c.CacheWrite1h)
 	return c

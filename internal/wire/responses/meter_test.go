@@ -120,7 +120,7 @@ func seenEnd(kind, members string) string {
 
 func TestResponsesMeter(t *testing.T) {
 	t.Parallel()
-	counted := wire.Usage{Prompt: 12, Cached: 4, CacheWrite: 4, CacheWrite1h: 2, Completion: 5, Reasoning: 2}
+	counted := wire.Usage{Prompt: 12, Cached: 4, CacheWrite: 4, CacheWrite1h: 2, CacheSplit: true, Completion: 5, Reasoning: 2}
 	tiered := counted
 	tiered.ServiceTier, tiered.ToolCalls = "flex", map[string]int64{"web_search": 1, "image_generation": 1}
 	begin := named(seenCreated, seenAdded, seenDelta)

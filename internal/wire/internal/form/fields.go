@@ -1,6 +1,8 @@
 package form
 
 import (
+	"slices"
+
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/field"
@@ -15,11 +17,14 @@ type marked struct {
 }
 
 // text returns the text of a string, or the JSON of any other value.
-func (m *marked) text() string {
-	if rawjson.IsText(m.value) {
-		return rawjson.Unquote(m.value)
+func (m *marked) text() string { return textOf(m.value) }
+
+// textOf returns the text of a string, or the beginning of any other value.
+func textOf(value []byte) string {
+	if rawjson.IsText(value) {
+		return rawjson.Unquote(value)
 	}
-	return Shortened(m.value)
+	return Shortened(value)
 }
 
 // asks reports whether the value asks for more than the model's price covers.
@@ -99,9 +104,16 @@ func (r *Request) ReadOptions() {
 		switch {
 		case !m.asks():
 		case m.field.Class == field.Option:
+			r.LongCache = r.LongCache || m.name == cacheOption
 			r.Options = append(r.Options, wire.Priced{Param: m.name, Name: m.text()})
 		case m.field.Class == field.Effort, m.field.Class == field.Costs:
 			r.Optional = append(r.Optional, wire.Priced{Param: m.name, Name: m.text()})
+		}
+	}
+	for _, ttl := range r.cacheTimes {
+		same := func(o wire.Priced) bool { return o.PriceKey() == ttl.Option && o.Name == ttl.Name }
+		if !slices.ContainsFunc(r.Options, same) { // a factor applies once
+			r.Options = append(r.Options, ttl)
 		}
 	}
 }

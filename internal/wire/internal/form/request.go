@@ -24,7 +24,8 @@ type Request struct {
 	Doc *rawjson.RequestBody
 	Key wire.ConversationKey // of the conversation
 
-	marked []marked // fields that the checks after CheckNames look at
+	marked     []marked      // fields that the checks after CheckNames look at
+	cacheTimes []wire.Priced // cache times that need a price
 }
 
 // Open passes a body through the gate. It keeps body.

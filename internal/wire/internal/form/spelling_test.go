@@ -27,9 +27,10 @@ func TestUsageSpellings(t *testing.T) {
 		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3,"cache_creation_input_tokens":2}}`: {Prompt: 9,
 			Cached: 3, CacheWrite: 2, Completion: 4},
 		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cache_write_tokens":5,` +
-			`"cache_write_tokens_details":{"ttl_30m_tokens":3,"ttl_12h_tokens":2}}}`: {Prompt: 9, CacheWrite: 3, CacheWrite1h: 2, Completion: 4},
+			`"cache_write_tokens_details":{"ttl_30m_tokens":3,"ttl_12h_tokens":2}}}`: {Prompt: 9,
+			CacheWrite: 3, CacheWrite1h: 2, CacheSplit: true, Completion: 4},
 		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cache_write_tokens":5,` +
-			`"cache_write_tokens_details":{"ttl_12h_tokens":20}}}`: {Prompt: 9, CacheWrite1h: 5, Completion: 4},
+			`"cache_write_tokens_details":{"ttl_12h_tokens":20}}}`: {Prompt: 9, CacheWrite1h: 5, CacheSplit: true, Completion: 4},
 		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":null,"completion_tokens_details":null}`: {Prompt: 9,
 			Completion: 4},
 		`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`: {Prompt: 32,

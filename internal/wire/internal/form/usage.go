@@ -61,10 +61,9 @@ func ReadUsage(raw []byte) (u UsageReport) {
 	}
 	u.Cached = min(u.Cached, u.Prompt)
 	u.CacheWrite = min(u.CacheWrite, u.Prompt-u.Cached)
-	// What is kept longer than usual costs more: OpenAI tells both parts.
-	long, _ := rawjson.Count(rawjson.Field(rawjson.Field(details, "cache_write_tokens_details"), "ttl_12h_tokens"))
-	u.CacheWrite1h = min(long, u.CacheWrite)
-	u.CacheWrite -= u.CacheWrite1h
+	if u.CacheWrite > 0 {
+		u.splitWrites(raw, details)
+	}
 	u.Reasoning = min(u.Reasoning, u.Completion)
 	u.CompletionImage, _ = firstCount(outDetails, "image_tokens")
 	u.CompletionAudio, _ = firstCount(outDetails, "audio_tokens")
@@ -78,6 +77,22 @@ func ReadUsage(raw []byte) (u UsageReport) {
 		}
 	}
 	return u
+}
+
+// splitWrites reads how much of the cache writes lives longer than the shortest
+// time: OpenAI's counts, or Anthropic's behind a host of another form.
+func (u *UsageReport) splitWrites(raw, details []byte) {
+	split := rawjson.Field(details, "cache_write_tokens_details")
+	long, _ := firstCount(split, "ttl_12h_tokens")
+	short, _ := firstCount(split, "ttl_30m_tokens")
+	if split == nil {
+		split = firstField(raw, "cache_creation")
+		long, _ = firstCount(split, "ephemeral_1h_input_tokens")
+		short, _ = firstCount(split, "ephemeral_5m_input_tokens")
+	}
+	u.CacheSplit = long+short > 0
+	u.CacheWrite1h = min(long, u.CacheWrite)
+	u.CacheWrite -= u.CacheWrite1h
 }
 
 // Reports are the usage objects of one answer, of which a stream may have many.
@@ -106,6 +121,7 @@ func (r *Reports) Take(u UsageReport, last bool) {
 	keep(&all.Cached, u.Cached)
 	keep(&all.CacheWrite, u.CacheWrite)
 	keep(&all.CacheWrite1h, u.CacheWrite1h)
+	all.CacheSplit = all.CacheSplit || u.CacheSplit
 	keep(&all.Completion, u.Completion)
 	keep(&all.Reasoning, u.Reasoning)
 	keep(&all.PromptImage, u.PromptImage)

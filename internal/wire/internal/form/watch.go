@@ -19,7 +19,7 @@ const readNames = " action allowed_callers arguments audio audio_url cache_contr
 	"custom data detail document edits effort environment execution external_web_access file file_data file_id file_ids " +
 	"file_uri file_url filename filters format function function_call id image image_url images include_usage input " +
 	"input_audio input_image input_schema item_reference json_schema max_uses media_type memory_limit mime_type mode model " +
-	"name network_policy output parameters partial_images quality refusal result role schema search_context_size " +
+	"name network_policy output parameters partial_images prompt_cache_breakpoint quality refusal result role schema search_context_size " +
 	"server_label server_url size skill_id source strict text thinking tool_call_id tool_calls tool_use_id tools ttl type uri " +
 	"url video video_url "
 
@@ -48,9 +48,10 @@ func isFree(name []byte, depth int) bool {
 }
 
 // notedName reports whether a member refers to something stored at a provider,
-// or holds an address.
+// holds an address, or marks a place of the prompt for the provider's cache.
 func notedName(name []byte) bool {
-	return isAddressName(name) || IsStoredName(name)
+	_, cached := cacheMarkOf(name)
+	return cached || isAddressName(name) || IsStoredName(name)
 }
 
 // IsStoredName reports whether a member of that name refers to something stored
@@ -105,10 +106,16 @@ func isAddressName(name []byte) bool {
 }
 
 // CheckReferences refuses every reference to something stored at a provider,
-// and every address that is neither of the web nor inline.
+// and every address that is neither of the web nor inline. It also reads how long
+// the provider's cache is to keep the prompt.
 func (r *Request) CheckReferences() error {
+	r.LongCache, r.cacheTimes = false, nil
 	for at, value := range r.Doc.Noted {
 		name := r.Doc.NameAt(at)
+		if mark, ok := cacheMarkOf(name); ok {
+			r.readCacheMark(mark, at, value)
+			continue
+		}
 		if IsStoredName(name) {
 			return Stored(r.Doc.PathTo(at))
 		}

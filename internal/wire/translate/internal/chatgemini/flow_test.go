@@ -175,7 +175,7 @@ func playGeminiStream(t *testing.T, stream string, r *completions.Request) (answ
 
 // counts shows a usage; Gemini never says what it takes.
 func counts(u wire.Usage) string {
-	return strings.TrimSuffix(fmt.Sprintf("%+v", u), " CostNano:0 HasCost:false}") + "}"
+	return strings.TrimSuffix(fmt.Sprintf("%+v", u), " CostNano:0 HasCost:false CacheSplit:false}") + "}"
 }
 
 func playGeminiWhole(t *testing.T, body []byte) (answer, judged string) {

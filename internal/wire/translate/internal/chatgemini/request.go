@@ -111,8 +111,8 @@ func (r chatOnGemini) refuseForGemini() error {
 			"asks for a hosted tool, which this model does not offer here. Leave it out, or use functions of your own.")
 	}
 	for _, o := range r.Options {
-		if o.Param == "modalities" {
-			continue // it has the counterpart, and a price
+		if o.Param == "modalities" || o.Option != "" {
+			continue // it has a counterpart and a price, or marks the prompt for a cache
 		}
 		if o.Param != "service_tier" {
 			return cannotGemini(o.Param, "is not offered for this model. Leave it out.")

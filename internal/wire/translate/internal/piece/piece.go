@@ -89,14 +89,17 @@ func HashOf(id string) uint32 {
 }
 
 // Untranslated refuses what no translation keeps: a hosted tool, or a value
-// that changes the price. Without it the client would pay for what it did not
-// get.
+// that changes the price. Without the refusal the client would pay for something
+// that it did not get. Marks of the prompt cache are kept where the other form
+// has them.
 func Untranslated(a *wire.Asked) error {
 	if len(a.Tools) > 0 {
 		return Cannot(a.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Param, a.Tools[0].Name)
 	}
-	if len(a.Options) > 0 {
-		return Cannot(a.Options[0].Param, "`%s` is not offered for this model. Leave it out.", a.Options[0].Param)
+	for _, o := range a.Options {
+		if o.Option == "" {
+			return Cannot(o.Param, "`%s` is not offered for this model. Leave it out.", o.Param)
+		}
 	}
 	return nil
 }
