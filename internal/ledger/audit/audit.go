@@ -59,7 +59,7 @@ const auditTimeout = 15 * time.Minute
 //   - the charges that are kept of deleted receipts are those that were kept;
 //   - the days of each series are the sums of its receipts, also of those that
 //     have been deleted;
-//   - what keys have spent today, usage of today and places of free quotas have a row;
+//   - what keys have spent on a day, the usage of a day and places of free quotas have a row;
 //   - usage above holds is the sum of the receipts, and each key's log leads to its requests;
 //   - each receipt, hold and movement is one that the rules of billing allow,
 //     and belongs to an account and to a key of that account;
@@ -178,7 +178,7 @@ func (b *Books) run(others []Check) error {
 	if err := b.compareSeries(); err != nil {
 		return err
 	}
-	b.compareNewest()
+	b.compareDaySets()
 	b.compareOver()
 	for _, end := range b.finally {
 		if err := end(); err != nil {

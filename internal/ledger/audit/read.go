@@ -22,6 +22,7 @@ type accountSums struct {
 	foldedCost    money.Amount // and what they cost
 	foldedCharges money.Amount // the same by the months' entries
 	kept          keptSums
+	firstDay      int64 // the oldest day of a receipt
 	models        map[string]*modelSums
 }
 
@@ -40,7 +41,7 @@ type keySums struct {
 	sumSpent, sumHeld       money.Amount
 	sumDaySpent, sumDayHeld money.Amount
 	otherDays               map[int64]*dayRow
-	newest                  newest
+	days                    daySet  // on which it has spent or holds something
 	parts                   []int64 // of its account's log, ascending
 	known                   bool    // part has been looked up
 	part                    int64
@@ -63,7 +64,7 @@ type modelSums struct {
 	places, unsure int64 // requests that took one; requests of which it is not known
 	otherDays      map[int64]*dayRow
 
-	newest, newestFree newest // of usage, and of the free quota's places
+	days, freeDays daySet // on which there are requests, and places of a free quota
 }
 
 // dayRow are figures of a day that a row is not on, and what should make them.
@@ -240,7 +241,9 @@ func (b *Books) readHolds() error {
 		a.held += h.amount
 		k := b.key(h.key, h.account, "an open hold")
 		k.sumHeld += h.amount
-		k.newest.at(h.day).held += h.amount
+		if h.amount > 0 {
+			k.days.add(h.day)
+		}
 		if h.day == k.day {
 			k.sumDayHeld += h.amount
 		}
@@ -249,7 +252,7 @@ func (b *Books) readHolds() error {
 		}
 		m := a.model(h.model)
 		if h.free {
-			m.newestFree.at(h.day).places++
+			m.freeDays.add(h.day)
 		}
 		if h.free && h.day == m.freeDay {
 			m.places++
@@ -414,8 +417,9 @@ func (b *Books) add(account, key, model string, r *receipt) {
 	a.moved -= r.cost
 	k := b.key(key, account, "a receipt")
 	k.sumSpent = money.Plus(k.sumSpent, r.cost)
-	day := k.newest.at(r.day)
-	day.cost = money.Plus(day.cost, r.cost)
+	if r.cost > 0 {
+		k.days.add(r.day)
+	}
 	if r.day == k.day {
 		k.sumDaySpent = money.Plus(k.sumDaySpent, r.cost)
 	}
@@ -426,6 +430,9 @@ func (b *Books) add(account, key, model string, r *receipt) {
 		return
 	}
 	a.chain.Move(r.seq, r.balance, -r.cost)
+	if a.firstDay == 0 || r.day < a.firstDay {
+		a.firstDay = r.day
+	}
 	m := a.model(model)
 	m.add(r)
 }
@@ -448,9 +455,9 @@ func (m *modelSums) add(r *receipt) {
 	}
 	c[2] += billed
 	c[3] += failed
-	m.newest.at(r.day).requests++
+	m.days.add(r.day)
 	if r.free == 1 && r.outcome != books.Failed {
-		m.newestFree.at(r.day).places++
+		m.freeDays.add(r.day)
 	}
 	if r.day == m.day {
 		c[7] = money.Plus(c[7], int64(r.cost))

@@ -100,6 +100,23 @@ func FreeDayGone(account string) Fault {
 	return Fault{[]string{`DELETE FROM ledger_free WHERE account = '` + account + `'`}}
 }
 
+// Figures of days that the rows of keys, usage and free quotas have left.
+
+// KeyPastDaysGone deletes what a key has spent and holds on earlier days.
+func KeyPastDaysGone(key string) Fault {
+	return Fault{[]string{`DELETE FROM ledger_key_day WHERE key = '` + key + `'`}}
+}
+
+// UsagePastDaysGone deletes an account's usage of earlier days.
+func UsagePastDaysGone(account string) Fault {
+	return Fault{[]string{`DELETE FROM ledger_usage_day WHERE account = '` + account + `'`}}
+}
+
+// FreePastDaysGone deletes the used places of an account's free quotas on earlier days.
+func FreePastDaysGone(account string) Fault {
+	return Fault{[]string{`DELETE FROM ledger_free_day WHERE account = '` + account + `'`}}
+}
+
 // Usage above holds.
 
 // OverMore adds to the usage above an account's holds.

@@ -3,56 +3,66 @@ package audit
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 )
 
-// newest are the sums of the newest day of a key or of a model.
-type newest struct {
-	day int64
-	sum dayFigures
+// daySet is a set of days in ascending order.
+type daySet []int64
+
+func (s *daySet) add(day int64) {
+	if n := len(*s); n > 0 && (*s)[n-1] == day {
+		return
+	}
+	if i, found := slices.BinarySearch(*s, day); !found {
+		*s = slices.Insert(*s, i, day)
+	}
 }
 
-// at returns the sums of a day, if none is newer.
-func (n *newest) at(day int64) *dayFigures {
-	if day < n.day {
-		return &dayFigures{}
+// closedDay returns the newest day whose figures may be gone. They go together with the
+// first receipts of the day that are deleted, which are never of today. Receipts are
+// deleted in the order of their ids, so around midnight a receipt of the day before the
+// newest closed day may be left.
+func (b *Books) closedDay(a *accountSums) int64 {
+	if a.folded == 0 {
+		return 0
 	}
-	if day > n.day {
-		*n = newest{day: day}
-	}
-	return &n.sum
+	return min(a.firstDay+1, b.today-1)
 }
 
-// compareNewest reports figures of today, or of a day to come, that no row has: a row that
-// was reset would let the day's limits begin again. Rows of the days before may be closed.
-func (b *Books) compareNewest() {
+// compareDaySets reports days on which receipts or holds need figures that no row has: a
+// row that was reset would let the limits of its day begin again.
+func (b *Books) compareDaySets() {
 	for id, k := range b.keys {
-		n := k.newest
-		if n.day < b.today || !k.there || n.day == k.day || k.otherDays[n.day] != nil || n.sum.cost == 0 && n.sum.held == 0 {
+		a := b.accounts[k.account]
+		if !k.there || a == nil {
 			continue
 		}
-		b.Differ(Difference{Account: k.account, Key: id, What: "what the key has spent and holds today is gone",
-			Recorded: fmt.Sprintf("day %d", k.day), Computed: fmt.Sprintf("day %d: %s spent, %s held", n.day, n.sum.cost, n.sum.held)})
+		b.compareDaySet(Difference{Account: k.account, Key: id, What: "what the key has spent and holds on a day is gone"}, a, k.days,
+			func(day int64) bool { return day == k.day || k.otherDays[day] != nil })
 	}
 	for id, a := range b.accounts {
 		for model, m := range a.models {
-			b.compareNewestModel(Difference{Account: id, Model: model}, m)
+			b.compareDaySet(Difference{Account: id, Model: model, What: "the usage of a day is gone"}, a, m.days,
+				func(day int64) bool {
+					return day == m.day || m.otherDays[day] != nil && m.otherDays[day].recorded.requests > 0
+				})
+			b.compareDaySet(Difference{Account: id, Model: model, What: "the used places of a free quota are gone on a day"}, a, m.freeDays,
+				func(day int64) bool {
+					return m.quota && day == m.freeDay || m.otherDays[day] != nil && m.otherDays[day].recorded.places > 0
+				})
 		}
 	}
 }
 
-func (b *Books) compareNewestModel(d Difference, m *modelSums) {
-	n := m.newest
-	if n.day >= b.today && n.day != m.day && m.otherDays[n.day] == nil && n.sum.requests > 0 {
-		d.What, d.Computed = "the usage of today is gone", fmt.Sprintf("day %d: %d requests", n.day, n.sum.requests)
-		b.Differ(d)
-	}
-	n = m.newestFree
-	if n.day >= b.today && (!m.quota || n.day != m.freeDay) && m.otherDays[n.day] == nil && n.sum.places > 0 {
-		d.What, d.Computed = "the places of a free quota that are used today are gone", fmt.Sprintf("day %d: %d", n.day, n.sum.places)
-		b.Differ(d)
+func (b *Books) compareDaySet(d Difference, a *accountSums, days daySet, has func(day int64) bool) {
+	for _, day := range days {
+		if day > b.closedDay(a) && !has(day) {
+			d.Recorded, d.Computed = "nothing", time.UnixMilli(0).UTC().AddDate(0, 0, int(day)).Format(time.DateOnly)
+			b.Differ(d)
+		}
 	}
 }
 

@@ -1,0 +1,106 @@
+package audit_test
+
+import (
+	"testing"
+	"time"
+
+	"tollgate/internal/ledger/ledgertest"
+	"tollgate/internal/store"
+	"tollgate/internal/store/id"
+)
+
+// TestAuditFindsResetDays plants figures that are gone, so that nothing disagrees with them:
+// those of today, those above holds, and what leads from a key to its requests.
+func TestAuditFindsResetDays(t *testing.T) {
+	t.Parallel()
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		f := goodBooks(t, db, c)
+		f.audited()
+		for name, c := range map[string]struct {
+			fault ledgertest.Fault
+			finds string
+		}{
+			"a key's day is reset":                    {ledgertest.KeyDayReset("a_key"), "spent and holds on a day is gone"},
+			"a key's day is yesterday":                {ledgertest.KeyDayYesterday("a_key"), "spent and holds on a day is gone"},
+			"the day of a key with deleted receipts":  {ledgertest.KeyDayReset("b_key"), "spent and holds on a day is gone"},
+			"the day of a deleted key":                {ledgertest.KeyDayReset("c_key"), "spent and holds on a day is gone"},
+			"usage of today is reset":                 {ledgertest.UsageDayReset("a"), "usage of a day is gone"},
+			"usage of today with deleted receipts":    {ledgertest.UsageDayReset("b"), "usage of a day is gone"},
+			"a free quota is reset":                   {ledgertest.FreeDayReset("a"), "used places of a free quota are gone"},
+			"a free quota is gone":                    {ledgertest.FreeDayGone("a"), "used places of a free quota are gone"},
+			"more is above holds":                     {ledgertest.OverMore("a"), "usage above holds is not"},
+			"less is above holds":                     {ledgertest.OverLess("a"), "usage above holds is not"},
+			"what is above holds is gone":             {ledgertest.OverGone("a"), "usage above holds is not"},
+			"what is above holds is another line's":   {ledgertest.OverMoved("a"), "usage above holds is not"},
+			"something is above holds that never was": {ledgertest.OverInvented("a", "a_key"), "usage above holds is not"},
+			"a key's log is gone":                     {ledgertest.KeyLogGone("a_key"), "does not lead to its request"},
+			"the log of a deleted key is gone":        {ledgertest.KeyLogGone("c_key"), "does not lead to its request"},
+			"a key's log leads elsewhere":             {ledgertest.KeyLogMoved("b_key"), "does not lead to its request"},
+		} {
+			if found := ledgertest.Plant(t, db, c.fault); !ledgertest.Says(found, c.finds) {
+				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)
+			}
+		}
+		f.audited()
+	})
+}
+
+// TestAuditFindsPastDaysReset plants figures that are gone of days before today, whether
+// the row of the key or model is still on the day or has left it. Days whose receipts were
+// deleted have no figures.
+func TestAuditFindsPastDaysReset(t *testing.T) {
+	t.Parallel()
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		f := goodBooks(t, db, c)
+		settle := func(account, model string, free int64) {
+			t.Helper()
+			a := admission(account, 1000)
+			a.Request, a.Received, a.Model, a.FreeDaily = id.At("req_", c.now()), c.now(), model, free
+			end := billed(100)
+			if free > 0 {
+				a.Amount, end = 0, billed(0)
+			}
+			h, err := f.Admit(t.Context(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Settle(t.Context(), end); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			c.add(24 * time.Hour)
+			settle("a", "m", 0)
+			settle("a", "free", 5)
+			settle("b", "m", 0)
+		}
+		c.add(3 * 24 * time.Hour)
+		f.audited()
+		for name, c := range map[string]struct {
+			fault ledgertest.Fault
+			finds string
+		}{
+			"a key's newest day is reset":             {ledgertest.KeyDayReset("a_key"), "spent and holds on a day is gone"},
+			"a key's newest day is another":           {ledgertest.KeyDayYesterday("a_key"), "spent and holds on a day is gone"},
+			"earlier days of a key are gone":          {ledgertest.KeyPastDaysGone("a_key"), "spent and holds on a day is gone"},
+			"a key with deleted receipts is reset":    {ledgertest.KeyDayReset("b_key"), "spent and holds on a day is gone"},
+			"the only day of a deleted key is reset":  {ledgertest.KeyDayReset("c_key"), "spent and holds on a day is gone"},
+			"usage of the newest day is reset":        {ledgertest.UsageDayReset("a"), "usage of a day is gone"},
+			"usage of earlier days is gone":           {ledgertest.UsagePastDaysGone("a"), "usage of a day is gone"},
+			"usage with deleted receipts is reset":    {ledgertest.UsageDayReset("b"), "usage of a day is gone"},
+			"a free quota's newest day is reset":      {ledgertest.FreeDayReset("a"), "used places of a free quota are gone"},
+			"a free quota's row is gone":              {ledgertest.FreeDayGone("a"), "used places of a free quota are gone"},
+			"a free quota's earlier days are gone":    {ledgertest.FreePastDaysGone("a"), "used places of a free quota are gone"},
+			"the days of another account are no help": {ledgertest.UsageDayReset("c"), "usage of a day is gone"},
+		} {
+			if found := ledgertest.Plant(t, db, c.fault); !ledgertest.Says(found, c.finds) {
+				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)
+			}
+		}
+		c.add(100 * 24 * time.Hour)
+		if err := f.Fold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.audited()
+	})
+}
