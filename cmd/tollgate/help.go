@@ -9,7 +9,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tollgate/internal/app"
-	"tollgate/internal/app/build"
 )
 
 // asksForCommands tells whether a command line stops where a command has to follow:
@@ -119,7 +118,7 @@ type versionFlag bool
 
 // BeforeReset prints the version, before it is asked for a command.
 func (versionFlag) BeforeReset(k *kong.Kong, p *process) error {
-	if _, err := fmt.Fprintln(p.stdout, build.Read()); err != nil {
+	if _, err := fmt.Fprintln(p.stdout, readBuildInfo()); err != nil {
 		return err
 	}
 	k.Exit(exitDone)

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"tollgate/internal/app"
-	"tollgate/internal/app/build"
 )
 
 type serveCommand struct{}
@@ -26,7 +25,7 @@ func (serveCommand) Run(p *process) error {
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
 	a, err := app.New(p.ctx, settings, app.Options{
-		Stdout: p.stdout, Stderr: p.stderr, Lookup: os.LookupEnv, Version: build.Read().Version, Reread: reread,
+		Stdout: p.stdout, Stderr: p.stderr, Lookup: os.LookupEnv, Version: readBuildInfo().Version, Reread: reread,
 		Restart: p.restart(os.Args[0]),
 	})
 	switch {
@@ -182,6 +181,6 @@ type versionCommand struct{}
 
 // Run prints the version.
 func (versionCommand) Run(p *process) error {
-	_, err := fmt.Fprintln(p.stdout, build.Read())
+	_, err := fmt.Fprintln(p.stdout, readBuildInfo())
 	return err
 }

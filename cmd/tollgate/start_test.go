@@ -132,7 +132,7 @@ func TestFilesOfOthers(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 	}
-	whose := "whose it is"
+	whose := "its owner"
 	var other syscall.SysProcAttr
 	if os.Geteuid() == 0 { // whom no permission keeps from anything
 		whose = "belongs to user root"

@@ -24,9 +24,7 @@ import (
 	"tollgate/internal/admin"
 	"tollgate/internal/alert"
 	"tollgate/internal/api"
-	"tollgate/internal/app/access"
 	"tollgate/internal/app/metrics"
-	"tollgate/internal/app/reading"
 	"tollgate/internal/app/server"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/since"
@@ -227,7 +225,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 		base: a.Base(), enters: a.whoEnters(db),
 	}
 	pages := console.Options{
-		DB: db, Reading: reading.New().Enter, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
+		DB: db, Reading: newPageReads().begin, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
 		Providers: providers, Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, Writable: books.Writable,
 		Media: files, ServeAs: public.ServeAs,
 		AdminToken: a.token, PublicURL: a.Base(), NoPublicURL: s.PublicURL == "", MediaURL: a.mediaBase(),
@@ -355,7 +353,7 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 		TrustedProxies: a.settings.TrustedProxies, Log: a.log,
 	}
 	if a.server, err = server.Listen(ctx, a.settings.Listen, bounds); err != nil {
-		return startError("listen", access.WithAdvice("listen", a.settings.Listen, err))
+		return startError("listen", explainListen("listen", a.settings.Listen, err))
 	}
 	a.life.later("server", a.server.Close)
 	if a.server.OnAllAddresses() && a.settings.PublicURL == "" {
@@ -364,13 +362,13 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 	}
 	if address := a.settings.MetricsListen; address != "" {
 		if a.metricsServer, err = server.Listen(ctx, address, bounds); err != nil {
-			return startError("metrics_listen", access.WithAdvice("metrics_listen", address, err))
+			return startError("metrics_listen", explainListen("metrics_listen", address, err))
 		}
 		a.life.later("metrics server", a.metricsServer.Close)
 	}
 	if address := a.settings.AdminListen; address != "" {
 		if a.operatorServer, err = server.Listen(ctx, address, bounds); err != nil {
-			return startError("admin_listen", access.WithAdvice("admin_listen", address, err))
+			return startError("admin_listen", explainListen("admin_listen", address, err))
 		}
 		a.life.later("operator's server", a.operatorServer.Close)
 	}
@@ -429,7 +427,7 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 		return err
 	})
 	if err != nil {
-		return nil, startError("media", access.Explained(err))
+		return nil, startError("media", ExplainPermission(err))
 	}
 	if db.Dialect() == store.PostgreSQL && strings.HasPrefix(s.Media, "file:") {
 		a.log.Warn("media are kept in a folder: with several nodes it has to be one that all of them share")

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"tollgate/internal/app/access"
 	"tollgate/internal/store"
 )
 
@@ -162,7 +161,7 @@ func shownDatabase(s *Settings) string {
 // open connects to the database of the settings; stepped is told of its clock.
 func open(ctx context.Context, s *Settings, stepped func(jump time.Duration)) (*store.DB, error) {
 	if path, sqlite := strings.CutPrefix(s.Database, "sqlite:"); sqlite {
-		if err := access.Check(path); err != nil {
+		if err := checkDatabaseAccess(path); err != nil {
 			return nil, &SettingError{"database", err}
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"tollgate/internal/account"
-	"tollgate/internal/app/access"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console"
 	"tollgate/internal/ledger"
@@ -193,7 +192,7 @@ func headOf(ctx context.Context, db *store.DB) (head int64, err error) {
 func readFirst(path string, providers map[string]catalog.Provider) (*catalog.Document, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &SettingError{"catalog", access.Explained(err)}
+		return nil, &SettingError{"catalog", ExplainPermission(err)}
 	}
 	doc, _, err := catalog.Parse(raw, providers)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"tollgate/internal/account"
-	"tollgate/internal/app/access"
 	"tollgate/internal/store"
 )
 
@@ -85,7 +84,7 @@ func (a *App) makeToken(ctx context.Context, db *store.DB) error {
 func writeToken(path string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return access.Explained(err)
+		return ExplainPermission(err)
 	}
 	_, err = file.WriteString(rand.Text() + "\n")
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"tollgate/internal/account"
-	"tollgate/internal/app/access"
 	"tollgate/internal/catalog"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger/audit"
@@ -131,7 +130,7 @@ func readCatalog(path string, how Applying) (*catalog.Document, error) {
 		raw, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, &SettingError{"file", access.Explained(err)}
+		return nil, &SettingError{"file", ExplainPermission(err)}
 	}
 	doc, warnings, err := catalog.Parse(raw, Providers())
 	var faults catalog.Faults

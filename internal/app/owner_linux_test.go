@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"tollgate/internal/app/access"
 	"tollgate/internal/catalog/secret"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -32,7 +31,7 @@ func TestFilesOfOthers(t *testing.T) {
 		"secret":  func() error { _, err := readSecretFile(path); return err },
 		"catalog": func() error { _, err := readFirst(path, Providers()); return err },
 		"apply":   func() error { return Apply(t.Context(), s, path, Applying{Lookup: os.LookupEnv}) },
-		"import":  func() error { _, err := store.OpenForeign(t.Context(), path); return access.Explained(err) },
+		"import":  func() error { _, err := store.OpenForeign(t.Context(), path); return ExplainPermission(err) },
 	} {
 		var err error
 		asOther(func() { err = read() })

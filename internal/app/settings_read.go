@@ -11,8 +11,6 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
-
-	"tollgate/internal/app/access"
 )
 
 // ConfigEnv names the settings file when no flag does.
@@ -112,7 +110,7 @@ func (src Sources) file() (map[string]given, error) {
 	if err != nil {
 		var where *fs.PathError
 		if errors.Is(err, fs.ErrPermission) {
-			return nil, fmt.Errorf("config: %w", access.Explained(err))
+			return nil, fmt.Errorf("config: %w", ExplainPermission(err))
 		}
 		if errors.As(err, &where) {
 			err = where.Err

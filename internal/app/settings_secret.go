@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-
-	"tollgate/internal/app/access"
 )
 
 // fileSuffix ends the key of a setting that names the file of a secret.
@@ -57,7 +55,7 @@ func (a *App) rereadToken() {
 func readSecretFile(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return "", access.WithOwner(path, err)
+		return "", permissionError(path, err)
 	}
 	text := strings.TrimSpace(string(raw))
 	switch {

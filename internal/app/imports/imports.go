@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tollgate/internal/app"
-	"tollgate/internal/app/access"
 	"tollgate/internal/importer"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -78,7 +77,7 @@ func readImport(ctx context.Context, in Order) (*importer.Contents, error) {
 	}
 	plan, err := importer.Read(ctx, o)
 	if err != nil {
-		return nil, &app.SettingError{Key: "import", Err: access.Explained(err)}
+		return nil, &app.SettingError{Key: "import", Err: app.ExplainPermission(err)}
 	}
 	return plan, nil
 }

@@ -1,7 +1,4 @@
-// Package build owns what this binary says of its own making.
-//
-// Invariants: it reads what the Go toolchain noted in the binary, and nothing else.
-package build
+package main
 
 import (
 	"fmt"
@@ -9,16 +6,16 @@ import (
 	"runtime/debug"
 )
 
-// Build is what this binary is made of.
-type Build struct {
-	Version string // a release, or "devel"
-	Commit  string // the revision it was built from; "unknown" without one
+// buildInfo is the origin of this binary.
+type buildInfo struct {
+	Version string // a release or "devel"
+	Commit  string // or "unknown"
 	Go      string
 }
 
-// Read reads what the Go toolchain noted in the binary.
-func Read() Build {
-	b := Build{Version: "devel", Commit: "unknown", Go: runtime.Version()}
+// readBuildInfo reads what the Go toolchain recorded in the binary.
+func readBuildInfo() buildInfo {
+	b := buildInfo{Version: "devel", Commit: "unknown", Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if v := info.Main.Version; v != "" && v != "(devel)" {
 			b.Version = v
@@ -38,6 +35,6 @@ func Read() Build {
 }
 
 // String returns the line that `tollgate version` prints.
-func (b Build) String() string {
+func (b buildInfo) String() string {
 	return fmt.Sprintf("tollgate %s (commit %s, %s)", b.Version, b.Commit, b.Go)
 }

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/limit"
+)
+
+// Limits on console pages that read the database at the same time. SQLite has twice as
+// many readers as maxPageReads, so that a paid request always finds one. No account may
+// use all of them, so that exports do not delay the pages of others.
+const (
+	maxPageReads        = 2
+	maxAccountPageReads = 1
+)
+
+// pageReads limits the console pages that read the database at the same time. It is safe
+// for concurrent use.
+type pageReads struct {
+	total     *limit.Places[struct{}]
+	byAccount *limit.Places[string] // operators are the account ""
+}
+
+func newPageReads() pageReads {
+	return pageReads{total: limit.NewPlaces[struct{}](maxPageReads), byAccount: limit.NewPlaces[string](maxAccountPageReads)}
+}
+
+// begin waits until a page may read the database, or answers 503 when ctx ends. The page
+// must call done afterwards. Only the total limit applies to visitors without a session.
+func (p pageReads) begin(ctx context.Context, hasSession bool, account string) (done func(), err error) {
+	accountDone := func() {}
+	if hasSession {
+		if accountDone, err = p.byAccount.Enter(ctx, account); err != nil {
+			return nil, tooManyPages()
+		}
+	}
+	totalDone, err := p.total.Enter(ctx, struct{}{})
+	if err != nil {
+		accountDone()
+		return nil, tooManyPages()
+	}
+	return func() { totalDone(); accountDone() }, nil
+}
+
+func tooManyPages() error {
+	f := fault.New(fault.ServiceUnavailable, "Too many pages are being loaded at the moment. Try again in a few seconds.")
+	f.RetryAfter = 5 * time.Second
+	return f
+}
