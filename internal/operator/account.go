@@ -29,7 +29,7 @@ func factsOf(a account.Account) Details {
 	return f
 }
 
-// CreateAccountTx opens an account, with the secret of its receiver.
+// CreateAccountTx opens an account and creates its webhook secret.
 func CreateAccountTx(tx *store.Tx, by Actor, o account.Opening) (account.Account, error) {
 	a, err := account.CreateTx(tx, o)
 	if err != nil {
@@ -43,8 +43,7 @@ func CreateAccountTx(tx *store.Tx, by Actor, o account.Opening) (account.Account
 	return a, NoteTx(tx, by, LogRow{Act: AccountCreate, Object: a.ID, Account: a.ID, After: after})
 }
 
-// ChangeAccountTx changes an account. Tell the key cache with
-// Keys.ForgetAccount after the commit.
+// ChangeAccountTx changes an account. Call Keys.ForgetAccount after the commit.
 func ChangeAccountTx(tx *store.Tx, by Actor, id string, p account.Patch) (account.Account, error) {
 	before, err := account.KeepTx(tx, id)
 	if err != nil {
@@ -57,18 +56,17 @@ func ChangeAccountTx(tx *store.Tx, by Actor, id string, p account.Patch) (accoun
 	return after, NoteTx(tx, by, LogRow{Act: AccountChange, Object: id, Account: id, Before: factsOf(before), After: factsOf(after)})
 }
 
-// maxNote bounds the note of a credit, in characters.
+// maxNote is the maximum length of a credit's note in characters.
 const maxNote = 500
 
-// Credit is money that an operator gives, or takes back if it is negative. Its
-// note stands with the movement, where the account's users read it.
+// Credit is an amount given by an operator, or taken back if negative. The account's users can read
+// its note.
 type Credit struct {
 	USD  money.Amount
 	Note string
 }
 
-// Check brings the note in its canonical form, or says what is wrong, joined: the fields
-// are usd and note.
+// Check normalizes the note. It returns the joined errors of the fields usd and note.
 func (c *Credit) Check() error {
 	var usd, note error
 	if c.USD == 0 {
@@ -88,8 +86,8 @@ func (c *Credit) Check() error {
 	return errors.Join(usd, note)
 }
 
-// CreditTx moves a credit that Check has passed and returns the balance after it.
-// If low, an event tells of it: call Webhooks.Wake after the commit.
+// CreditTx books a credit that has passed Check and returns the new balance. If low is true,
+// CreditTx has written a balance.low event: call Webhooks.Wake after the commit.
 func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (balance money.Amount, low bool, err error) {
 	if _, err := account.GetTx(tx, id); err != nil {
 		return 0, false, err
@@ -109,7 +107,7 @@ func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (balance money.Amount
 		Before: Details{"balance_usd": balance - c.USD}, After: Details{"balance_usd": balance, "usd": c.USD, "note": c.Note}})
 }
 
-// settingsFacts are of a key; limits that are not set have none.
+// settingsFacts returns the settings of a key for the log, without unset limits.
 func settingsFacts(s *account.KeySettings) Details {
 	f := Details{"name": s.Name, "disabled": s.Disabled}
 	if s.RPM != nil {
@@ -130,8 +128,7 @@ func settingsFacts(s *account.KeySettings) Details {
 	return f
 }
 
-// CreateKeyTx makes a key and returns it with its secret, known to nobody
-// afterwards.
+// CreateKeyTx creates a key and returns it with its secret. The secret is not stored.
 func CreateKeyTx(tx *store.Tx, by Actor, id string, s account.KeySettings) (account.Key, string, error) {
 	k, secret, err := account.CreateKeyTx(tx, id, s)
 	if err != nil {
@@ -140,8 +137,7 @@ func CreateKeyTx(tx *store.Tx, by Actor, id string, s account.KeySettings) (acco
 	return k, secret, NoteTx(tx, by, LogRow{Act: KeyCreate, Object: k.ID, Account: k.Account, After: settingsFacts(&s)})
 }
 
-// ImportKeyTx makes a key whose secret another program made, as account.ImportKeyTx
-// says.
+// ImportKeyTx creates a key with a secret of another program; see account.ImportKeyTx.
 func ImportKeyTx(tx *store.Tx, by Actor, id string, s account.KeySettings, p account.Proof) (account.Key, error) {
 	k, err := account.ImportKeyTx(tx, id, s, p)
 	if err != nil {
@@ -152,7 +148,7 @@ func ImportKeyTx(tx *store.Tx, by Actor, id string, s account.KeySettings, p acc
 	return k, NoteTx(tx, by, LogRow{Act: KeyCreate, Object: k.ID, Account: k.Account, After: after})
 }
 
-// ChangeKeyTx lets edit change a key's settings, as account.ChangeKeyTx says.
+// ChangeKeyTx applies edit to the settings of a key; see account.ChangeKeyTx.
 func ChangeKeyTx(tx *store.Tx, by Actor, key string, edit func(*account.KeySettings) error) (account.Key, error) {
 	var before, after Details
 	k, err := account.ChangeKeyTx(tx, key, func(s *account.KeySettings) error {
@@ -167,8 +163,7 @@ func ChangeKeyTx(tx *store.Tx, by Actor, key string, edit func(*account.KeySetti
 	return k, NoteTx(tx, by, LogRow{Act: KeyChange, Object: key, Account: k.Account, Before: before, After: after})
 }
 
-// DeleteKeyTx ends a key for good. Tell the key cache with Keys.Forget after the
-// commit.
+// DeleteKeyTx deletes a key permanently. Call Keys.Forget after the commit.
 func DeleteKeyTx(tx *store.Tx, by Actor, key string) error {
 	k, err := account.GetKeyTx(tx, key)
 	if err != nil {
@@ -180,8 +175,8 @@ func DeleteKeyTx(tx *store.Tx, by Actor, key string) error {
 	return NoteTx(tx, by, LogRow{Act: KeyDelete, Object: key, Account: k.Account, Before: Details{"name": k.Name, "hint": k.Hint}})
 }
 
-// ChangeWebhookTx runs a change of where an account, which must exist, receives
-// its events, and notes what became of it.
+// ChangeWebhookTx runs change, which sets the webhook of an account, and logs the difference. It
+// returns an error if the account does not exist.
 func ChangeWebhookTx(tx *store.Tx, by Actor, id string, change func() error) error {
 	if _, err := account.KeepTx(tx, id); err != nil {
 		return err
@@ -216,7 +211,8 @@ func webhookFactsTx(tx *store.Tx, id string) (Details, error) {
 	return f, nil
 }
 
-// RollWebhookTx gives an account, which must exist, a new signing secret.
+// RollWebhookTx gives an account a new signing secret. It returns an error if the account does not
+// exist.
 func RollWebhookTx(tx *store.Tx, by Actor, id string) error {
 	if _, err := account.GetTx(tx, id); err != nil {
 		return err

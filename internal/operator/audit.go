@@ -14,26 +14,26 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// keptAudits is how many audits in the background are remembered.
+// keptAudits is the number of background audits to keep.
 const keptAudits = 50
 
 // Audits runs audits of the books, one at a time on a node. It is safe for
 // concurrent use.
 type Audits struct {
-	db    *store.DB
-	jobs  audit.Check
-	log   *slog.Logger
-	slot  chan struct{} // for the audit that runs
-	asked chan string   // the id of the one that is to run in the background
+	db   *store.DB
+	jobs audit.Check
+	log  *slog.Logger
+	slot chan struct{} // held by the running audit
+	next chan string   // id of the next background audit
 }
 
-// NewAudits makes the audits of a node. jobs is the jobs' check; log nil: nobody is
-// told.
+// NewAudits returns the audits of a node. jobs is the check of package job. If log is nil, nothing
+// is logged.
 func NewAudits(db *store.DB, jobs audit.Check, log *slog.Logger) *Audits {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Audits{db: db, jobs: jobs, log: log, slot: make(chan struct{}, 1), asked: make(chan string, 1)}
+	return &Audits{db: db, jobs: jobs, log: log, slot: make(chan struct{}, 1), next: make(chan string, 1)}
 }
 
 // Recompute runs an audit and waits for it.
@@ -47,15 +47,15 @@ func (a *Audits) Recompute(ctx context.Context) (audit.Findings, error) {
 	return audit.Run(ctx, a.db, account.AuditTx, AuditTx, a.jobs)
 }
 
-// Begin asks for an audit in the background, whose outcome AuditsTx has. While one
-// waits for its turn on this node no other is asked for, and false is returned.
+// Begin starts an audit in the background; AuditsTx returns its outcome. Begin returns false if an
+// audit already runs or waits on this node.
 func (a *Audits) Begin(ctx context.Context, by Actor) (bool, error) {
 	run := id.New("audit_")
 	who := by.Name
 	if who == "" {
 		who = string(by.Way)
 	}
-	if len(a.asked) > 0 || len(a.slot) > 0 {
+	if len(a.next) > 0 || len(a.slot) > 0 {
 		return false, nil
 	}
 	if err := a.db.Update(ctx, func(tx *store.Tx) error {
@@ -75,14 +75,14 @@ func (a *Audits) Begin(ctx context.Context, by Actor) (bool, error) {
 		return false, fmt.Errorf("begin an audit: %w", err)
 	}
 	select {
-	case a.asked <- run:
-	default: // another one waits: this row shows its findings
+	case a.next <- run:
+	default: // another audit waits; the row records the error
 		return false, a.end(ctx, run, audit.Findings{}, errors.New("another audit was asked for at the same time"))
 	}
 	return true, nil
 }
 
-// forgetTx deletes what is older than the audits that are kept.
+// forgetTx deletes all but the newest keptAudits audits.
 func forgetTx(tx *store.Tx) error {
 	var oldest string
 	err := tx.QueryRow(`SELECT id FROM operator_audit ORDER BY id DESC LIMIT 1 OFFSET $1`, keptAudits).Scan(&oldest)
@@ -96,13 +96,13 @@ func forgetTx(tx *store.Tx) error {
 	return err
 }
 
-// Run does what Begin asks for, until ctx ends.
+// Run runs the audits that Begin starts, until ctx is done.
 func (a *Audits) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case run := <-a.asked:
+		case run := <-a.next:
 			if err := a.Step(ctx, run); err != nil && ctx.Err() == nil {
 				a.log.Error("the outcome of an audit could not be kept", "audit", run, "cause", err)
 			}
@@ -110,7 +110,7 @@ func (a *Audits) Run(ctx context.Context) {
 	}
 }
 
-// Step runs an audit that was asked for and keeps its outcome.
+// Step runs one audit and stores its outcome.
 func (a *Audits) Step(ctx context.Context, run string) error {
 	found, err := a.Recompute(ctx)
 	return a.end(ctx, run, found, err)
@@ -137,16 +137,16 @@ func (a *Audits) end(ctx context.Context, run string, found audit.Findings, fail
 	})
 }
 
-// AuditOutcome is one audit that was asked for.
+// AuditOutcome is the outcome of one background audit.
 type AuditOutcome struct {
 	ID               string
-	BeganMS, EndedMS int64  // EndedMS 0: it runs, or its node died
-	Name             string // who asked for it
-	Fault            string // why there are no findings
+	BeganMS, EndedMS int64  // EndedMS is 0 if the audit runs, or its node died
+	Name             string // of the operator
+	Fault            string // the error if the audit failed
 	Findings         audit.Findings
 }
 
-// AuditsTx returns the last audits in the background, newest first.
+// AuditsTx returns the last background audits, newest first.
 func AuditsTx(tx *store.Tx, limit int) ([]AuditOutcome, error) {
 	rows, err := tx.Query(`SELECT id, began_ms, ended_ms, name, fault, findings FROM operator_audit ORDER BY id DESC LIMIT $1`, limit)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrApplied means that somebody applied another catalog since the one that a
-// change was made on.
+// ErrApplied reports that another catalog was applied after the revision on which a change is
+// based.
 var ErrApplied = errors.New("another catalog was applied meanwhile")
 
-// ApplyTx makes a document the current catalog. One that says what the current
-// one says changes nothing and leaves no row.
+// ApplyTx makes doc the current catalog. If doc equals the current catalog, ApplyTx changes nothing
+// and logs nothing.
 func ApplyTx(tx *store.Tx, by Actor, doc *catalog.Document) (catalog.Applied, error) {
 	before, err := catalog.HeadTx(tx)
 	if err != nil {
@@ -30,8 +30,8 @@ func ApplyTx(tx *store.Tx, by Actor, doc *catalog.Document) (catalog.Applied, er
 		Before: Details{"revision": applied.Revision - 1}, After: Details{"revision": applied.Revision, "changes": applied.Changes}})
 }
 
-// ApplyOnTx is ApplyTx for a document that was made from a revision. ErrApplied:
-// that is not the current one any more, and nothing was changed.
+// ApplyOnTx is ApplyTx for a document based on revision. It returns ErrApplied, and changes
+// nothing, if another revision is current.
 func ApplyOnTx(tx *store.Tx, by Actor, doc *catalog.Document, revision int64) (catalog.Applied, error) {
 	head, err := catalog.HeadTx(tx)
 	if err != nil {
@@ -42,14 +42,14 @@ func ApplyOnTx(tx *store.Tx, by Actor, doc *catalog.Document, revision int64) (c
 	}
 	applied, err := ApplyTx(tx, by, doc)
 	if err == nil && applied.Revision > revision+1 {
-		// Somebody applied between the look and the lock.
+		// Another catalog was applied between the read and the lock.
 		return applied, fmt.Errorf("revision %d: %w", applied.Revision-1, ErrApplied)
 	}
 	return applied, err
 }
 
-// SwitchTx sets the state of one model in the current catalog. A *fault.Error says
-// that it has no such model.
+// SwitchTx sets the state of a model in the current catalog. It returns a *fault.Error if there is
+// no such model.
 func SwitchTx(tx *store.Tx, by Actor, model string, state catalog.ModelState) (catalog.Applied, error) {
 	doc, revision, err := catalog.CurrentTx(tx)
 	if err != nil {
@@ -61,6 +61,6 @@ func SwitchTx(tx *store.Tx, by Actor, model string, state catalog.ModelState) (c
 	}
 	changed := *doc
 	changed.Models = slices.Clone(doc.Models)
-	changed.Models[i].State = state // any state applies to any model
+	changed.Models[i].State = state // every model may have every state
 	return ApplyOnTx(tx, by, &changed, revision)
 }

@@ -5,8 +5,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// CreateCodesTx makes redeem codes of one batch and returns them with their texts,
-// which are known to nobody afterwards.
+// CreateCodesTx creates a batch of redeem codes and returns them with their texts. The texts are
+// not stored.
 func CreateCodesTx(tx *store.Tx, by Actor, n account.NewCodes) ([]account.RedeemCode, []string, error) {
 	codes, texts, err := account.CreateCodesTx(tx, n)
 	if err != nil {
@@ -19,8 +19,8 @@ func CreateCodesTx(tx *store.Tx, by Actor, n account.NewCodes) ([]account.Redeem
 	return codes, texts, NoteTx(tx, by, LogRow{Act: CodeCreate, Object: codes[0].Batch, After: after})
 }
 
-// VoidCodeTx makes a code worth nothing. One that was redeemed is a fault; doing it
-// again changes nothing.
+// VoidCodeTx voids a code. It returns an error if the code was redeemed. Voiding a code again is a
+// no-op.
 func VoidCodeTx(tx *store.Tx, by Actor, code string) (account.RedeemCode, error) {
 	before, err := account.GetCodeTx(tx, code)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// CancelJob ends a job, as job.Jobs.Cancel says.
+// CancelJob cancels a job; see job.Jobs.Cancel.
 func CancelJob(ctx context.Context, jobs *job.Jobs, by Actor, id string) error {
 	return jobs.Cancel(ctx, id, noted(by, JobCancel))
 }
 
-// RequeueJob lets a job be done anew, as job.Jobs.Requeue says.
+// RequeueJob requeues a job; see job.Jobs.Requeue.
 func RequeueJob(ctx context.Context, jobs *job.Jobs, by Actor, id string, o job.Anew) (answer []byte, replayed bool, err error) {
 	o.Note = noted(by, JobRequeue)
 	return jobs.Requeue(ctx, id, o)

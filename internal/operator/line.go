@@ -10,23 +10,20 @@ import (
 	"tollgate/internal/store"
 )
 
-// LineControl is what operators ask of the lines that run on this node. It is safe for
-// concurrent use.
+// LineControl controls the lines on this node. It is safe for concurrent use.
 type LineControl interface {
-	// Statuses returns how each line of the catalog that this node serves from is
-	// doing here, in the order of the document. It does not wait.
+	// Statuses returns the status of each line of this node's catalog, in its order. It does not
+	// block.
 	Statuses() []line.Status
-	// Refresh makes this node act on what line.DrainTx and line.ResumeTx have
-	// committed: when it returns nil, Statuses shows it. An error is the
-	// database's; the node tries on by itself then.
+	// Refresh applies what line.DrainTx and line.ResumeTx have committed; if it returns nil,
+	// Statuses shows the result. An error comes from the database, and the node retries by itself.
 	Refresh(ctx context.Context) error
-	// Report writes what this node would report next, so that line.ReportsTx
-	// has it. An error is the database's; the node reports on by itself then.
+	// Report writes this node's next report for line.ReportsTx now. An error comes from the
+	// database, and the node retries by itself.
 	Report(ctx context.Context) error
 }
 
-// LineTx returns a line of the current catalog. A *fault.Error says that it has
-// no such line.
+// LineTx returns a line of the current catalog. It returns a *fault.Error if there is no such line.
 func LineTx(tx *store.Tx, id string) (catalog.LineSpec, error) {
 	doc, _, err := catalog.CurrentTx(tx)
 	if err != nil && !errors.Is(err, catalog.ErrNoRevision) {
@@ -43,13 +40,12 @@ func LineTx(tx *store.Tx, id string) (catalog.LineSpec, error) {
 		"There is no line %q in the current catalog. GET /admin/v1/catalog shows its lines.", fault.Shown(id))
 }
 
-// DrainTx takes a line of LineTx out of use on all nodes, and returns how it is as
-// far as that was decided.
+// DrainTx takes a line out of service on all nodes and returns its status as decided by operators.
 func DrainTx(tx *store.Tx, by Actor, spec catalog.LineSpec) (line.Status, error) {
 	return decideTx(tx, by, spec, LineDrain, line.DrainTx)
 }
 
-// ResumeTx brings a line of LineTx back, whatever kept it out.
+// ResumeTx brings a line back into service, whatever took it out.
 func ResumeTx(tx *store.Tx, by Actor, spec catalog.LineSpec) (line.Status, error) {
 	return decideTx(tx, by, spec, LineResume, line.ResumeTx)
 }

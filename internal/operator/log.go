@@ -1,11 +1,9 @@
-// Package operator owns what operators do to the service, whichever way it
-// reached it (operator API, console or shell), the log of it, and the audits that
-// they ask for. An act that spans rooms is one function here, so that all ways do
-// the same.
+// Package operator owns the actions of operators through the operator API, the console and the
+// shell, their log, and background audits. An action that spans rooms is one function here, so that
+// it does the same on every way.
 //
-// Invariants: an act and its row of the log are one transaction, so that there is
-// neither without the other (but for a resend, whose call comes before); a row is never changed and holds no secret; one audit
-// runs at a time on a node.
+// Invariants: an action and its log row are one transaction, except for a resend, whose row follows
+// the attempt; a log row never changes and holds no secret; a node runs one audit at a time.
 package operator
 
 import (
@@ -18,24 +16,24 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Way is how an operator reached the service.
+// Way is the way in which an operator reached the service.
 type Way string
 
-// The ways.
+// Values of Way.
 const (
 	Console Way = "console"
 	Token   Way = "token" // the operator API
 	Shell   Way = "shell"
 )
 
-// Actor is who acts.
+// Actor identifies an operator.
 type Actor struct {
 	Way     Way
-	Name    string // the email of a user; empty: who knew the operator's token, or had the shell
-	Address string // where the request came from; empty in the shell
+	Name    string // the email of a user; empty for the operator's token and the shell
+	Address string // the client address; empty in the shell
 }
 
-// The acts.
+// Actions in the log.
 const (
 	AccountCreate  = "account.create"
 	AccountChange  = "account.change"
@@ -60,17 +58,17 @@ const (
 	AuditRun       = "audit.run"
 )
 
-// Acts are all acts, in the order in which people look for them.
+// Acts returns all actions in the order of the console's filter.
 func Acts() []string {
 	return []string{AccountCreate, AccountChange, AccountCredit, UserCreate, UserChange, UserLink, UserDelete, KeyCreate, KeyChange, KeyDelete,
 		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply, AuditRun}
 }
 
-// Details are what is known of an object by name, as the operator API calls it.
+// Details describes an object with the field names of the operator API.
 type Details map[string]any
 
-// LogRow is one row of the log. Before and After hold what the act changed; what
-// it made has no before, and what it ended no after.
+// LogRow is a row of the log. Before and After hold the changed fields; Before is empty for a
+// creation, After for a deletion.
 type LogRow struct {
 	ID   string // act_…
 	AtMS int64
@@ -79,8 +77,8 @@ type LogRow struct {
 	Before, After        Details
 }
 
-// NoteTx writes the row of an act; a change that changed nothing leaves none. Call it in
-// the act's transaction.
+// NoteTx writes a log row in the transaction of the action. It writes nothing if the action changed
+// nothing.
 func NoteTx(tx *store.Tx, by Actor, e LogRow) error {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -94,7 +92,7 @@ func NoteTx(tx *store.Tx, by Actor, e LogRow) error {
 	return nil
 }
 
-// Note is NoteTx for an act whose transaction is a batch.
+// Note is NoteTx for an action in a batch.
 func Note(b *store.Batch, nowMS int64, by Actor, e LogRow) {
 	before, after := e.Before.without(e.After), e.After.without(e.Before)
 	if strings.HasSuffix(e.Act, ".change") && len(before)+len(after) == 0 {
@@ -105,7 +103,7 @@ func Note(b *store.Batch, nowMS int64, by Actor, e LogRow) {
 		id.New("act_"), nowMS, string(by.Way), by.Name, by.Address, e.Act, e.Object, e.Account, before.text(), after.text())
 }
 
-// without returns the facts that the other ones do not say in the same way.
+// without returns the members of f that differ from other.
 func (f Details) without(other Details) Details {
 	kept := Details{}
 	for name, value := range f {
@@ -117,27 +115,26 @@ func (f Details) without(other Details) Details {
 	return kept
 }
 
-// text is the facts as they are stored.
+// text returns the details as stored.
 func (f Details) text() string {
 	if len(f) == 0 {
 		return "{}"
 	}
 	raw, err := json.Marshal(f)
 	if err != nil {
-		return "{}" // facts are texts, numbers and lists of them
+		return "{}" // details are texts, numbers and lists: encoding them cannot fail
 	}
 	return string(raw)
 }
 
-// LogFilter selects rows of the log. Empty fields select all.
+// LogFilter selects rows of the log. Empty fields match every row.
 type LogFilter struct {
 	Act, Object, Account string
 	After                string // continue below this row
 	Limit                int
 }
 
-// LogTx lists what operators did, newest first; the bool tells whether there is
-// more.
+// LogTx returns rows of the log, newest first, and reports whether there are more.
 func LogTx(tx *store.Tx, f LogFilter) ([]LogRow, bool, error) {
 	var where []string
 	var args []any
@@ -183,7 +180,7 @@ func LogTx(tx *store.Tx, f LogFilter) ([]LogRow, bool, error) {
 	return list, false, nil
 }
 
-// DoneByTx returns who has done an act to each of some objects, last.
+// DoneByTx returns the last actor of act for each of the objects.
 func DoneByTx(tx *store.Tx, act string, objects []string) (map[string]Actor, error) {
 	rows, err := tx.Query(`SELECT object, way, name, address FROM operator_log WHERE act = $1 AND `+tx.In("object", 2)+` ORDER BY id`,
 		act, store.List(objects))

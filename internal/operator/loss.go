@@ -11,11 +11,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// usedWithin is how many days back requests speak for a model.
+// usedWithin is the number of days in which a request marks a model as used.
 const usedWithin = 30
 
-// LossTx says which models that had requests in the last 30 days a document drops, a
-// line each: whoever asks for one will be told that it does not exist.
+// LossTx returns a warning for each removed model with requests in the last 30 days: its callers
+// will get an error.
 func LossTx(tx *store.Tx, doc *catalog.Document) ([]string, error) {
 	before, dropped, err := droppedTx(tx, doc)
 	if err != nil || len(dropped) == 0 {
@@ -44,10 +44,10 @@ func LossTx(tx *store.Tx, doc *catalog.Document) ([]string, error) {
 	return out, nil
 }
 
-// maxUsed bounds the models that are read with their requests.
+// maxUsed bounds the models that are read together with their requests.
 const maxUsed = 100_000
 
-// droppedTx returns the models that the current revision has and a document has not.
+// droppedTx returns the models of the current revision without those of doc.
 func droppedTx(tx *store.Tx, doc *catalog.Document) (revision int64, dropped []string, err error) {
 	head, err := catalog.HeadTx(tx)
 	if err != nil || head == 0 {

@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// AuditTx checks the books against what operators did: each credit and take-back is in the
-// log, with its amount and the balance after it, and each charge of a chat request is one
-// that the prices of its catalog revision allow. It is an audit.Check.
+// AuditTx compares the books with the actions of operators and with the catalog: each credit and
+// take-back is in the log with its amount and balance, and the charge of each chat request follows
+// from the prices of its catalog revision. AuditTx is an audit.Check.
 func AuditTx(tx *store.Tx, books *audit.Books) error {
 	if err := auditCreditsTx(tx, books); err != nil {
 		return err
@@ -27,7 +27,7 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 	return nil
 }
 
-// pricedTx returns the models of all catalog revisions by number and id. A revision that this
+// pricedTx returns the models of all catalog revisions by revision and id. A revision that this
 // version cannot read is nil.
 func pricedTx(tx *store.Tx) (map[int64]map[string]*catalog.Model, error) {
 	head, err := catalog.HeadTx(tx)
@@ -53,15 +53,14 @@ func pricedTx(tx *store.Tx) (map[int64]map[string]*catalog.Model, error) {
 	return priced, nil
 }
 
-// loggedCredit is what the log says of a credit.
+// loggedCredit is a credit in the log.
 type loggedCredit struct {
 	account         string
 	amount, balance money.Amount
 }
 
-// auditCreditsTx compares credits with the log. Redeemed codes are compared by
-// account.AuditTx. Credits from before the first row of the log are exempt: the version that
-// wrote them had no log.
+// auditCreditsTx compares credits with the log. account.AuditTx checks redeemed codes. Credits
+// before the first log row are exempt: the version that wrote them had no log.
 func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 	logged := map[loggedCredit]int{}
 	var first int64
@@ -114,9 +113,8 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 	return err
 }
 
-// auditCharge compares a charge with the prices of its catalog revision. The receipt of a
-// request in the form of messages does not say which models the answer called, so its charge
-// has no bounds.
+// auditCharge compares a charge with the prices of its catalog revision. It has no bounds for the
+// messages form, because such a receipt does not list the models that the answer called.
 func auditCharge(books *audit.Books, priced map[int64]map[string]*catalog.Model, r audit.BilledReceipt) {
 	models, known := priced[r.Revision]
 	if r.Endpoint != "/v1/chat/completions" && r.Endpoint != "/v1/responses" || known && models == nil {

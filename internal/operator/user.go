@@ -9,7 +9,7 @@ func userFacts(u account.User) Details {
 	return Details{"email": u.Email, "disabled": u.Disabled, "operator": u.Operator}
 }
 
-// CreateUserTx adds a console sign-in to an account.
+// CreateUserTx adds a sign-in to an account.
 func CreateUserTx(tx *store.Tx, by Actor, id string, in account.SignIn) (account.User, error) {
 	u, err := account.CreateUserTx(tx, id, in)
 	if err != nil {
@@ -18,24 +18,24 @@ func CreateUserTx(tx *store.Tx, by Actor, id string, in account.SignIn) (account
 	return u, NoteTx(tx, by, LogRow{Act: UserCreate, Object: u.ID, Account: u.Account, After: userFacts(u)})
 }
 
-// LinkPath is, behind a base address, where the console takes the token of a link, which stands behind it. A
-// browser sends nothing of what follows the #: no log of a server or a proxy has it, no
-// Referer, and no program that looks at a link before its reader does can use it up.
+// LinkPath is the console's path of a link; the token follows it. Browsers do not send the part
+// after #, so the token reaches no server log, no proxy log, no Referer, and no program that
+// previews links.
 const LinkPath = "/console/link#"
 
-// SentLink is a link for a user as it is sent, once.
+// SentLink is a link for a user. It is shown once.
 type SentLink struct {
 	account.PasswordLink
 	Address string
 }
 
-// LinkAt is a link at a base address, with its token.
+// LinkAt returns the link for token at a base address.
 func LinkAt(base string, l account.PasswordLink, token string) SentLink {
 	return SentLink{l, base + LinkPath + token}
 }
 
-// MakeLinkTx makes a link for a user at a base address, with which he sets his password;
-// it is known to nobody afterwards, and the one before is void.
+// MakeLinkTx creates a link at a base address with which a user sets a password. It voids the
+// user's previous link. The link is not stored.
 func MakeLinkTx(tx *store.Tx, by Actor, base, user string) (SentLink, error) {
 	l, token, err := account.MakeLinkTx(tx, user)
 	if err != nil {
@@ -45,8 +45,7 @@ func MakeLinkTx(tx *store.Tx, by Actor, base, user string) (SentLink, error) {
 		After: Details{"link": string(l.Kind), "expires": l.ExpiresMS / 1000}})
 }
 
-// InviteTx adds a console sign-in without a password to an account, and makes a link for
-// it.
+// InviteTx adds a sign-in without a password to an account and creates its link.
 func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (SentLink, error) {
 	u, err := CreateUserTx(tx, by, id, in)
 	if err != nil {
@@ -55,7 +54,7 @@ func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (SentL
 	return MakeLinkTx(tx, by, base, u.ID)
 }
 
-// ChangeUserTx changes a console sign-in. Whom it disables no colleague enables.
+// ChangeUserTx changes a sign-in. A user disabled here cannot be enabled by colleagues.
 func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
 	was, err := account.KeepUserTx(tx, user)
 	if err != nil {
@@ -70,16 +69,16 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 	if c.PasswordHash != nil {
 		after["password"] = "new"
 	}
-	if was.Disabled && u.Barred && !was.Barred { // a colleague had disabled it
+	if was.Disabled && u.Barred && !was.Barred { // disabled by a colleague before
 		after["disabled_by"] = "operator"
 	}
-	if was.FactorMS != u.FactorMS { // an operator can turn it off alone
+	if was.FactorMS != u.FactorMS { // operators can only turn the second factor off
 		before["second_factor"], after["second_factor"] = "on", "off"
 	}
 	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: before, After: after})
 }
 
-// DeleteUserTx removes a console sign-in for good.
+// DeleteUserTx deletes a sign-in permanently.
 func DeleteUserTx(tx *store.Tx, by Actor, user string) error {
 	before, err := account.KeepUserTx(tx, user)
 	if err != nil {
