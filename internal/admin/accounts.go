@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// accountAnswer is an account as operator.md shows it.
+// accountAnswer is an account (operator.md, Operator API).
 type accountAnswer struct {
 	ID       string       `json:"id"`
 	Name     string       `json:"name"`
@@ -19,10 +19,10 @@ type accountAnswer struct {
 	Held     money.Amount `json:"held_usd"`
 	Over     money.Amount `json:"over_hold_usd"`
 	Floor    money.Amount `json:"overdraft_floor_usd"`
-	// Factor and Prices are what it pays times the catalog's prices.
+	// Factor and Prices multiply the catalog's prices for the account.
 	Factor money.Factor            `json:"price_factor"`
 	Prices map[string]money.Factor `json:"prices"`
-	// Unreadable says what is wrong with the stored prices.
+	// Unreadable is the error in the stored prices.
 	Unreadable string `json:"prices_unreadable,omitempty"`
 	Test       bool   `json:"test"`
 	Created    int64  `json:"created"`
@@ -102,7 +102,7 @@ func (s *server) changeAccount(c *call) (any, error) {
 		flagField("test", &ch.Test)); err != nil {
 		return nil, err
 	}
-	// Also after an error: the commit of one may have taken place.
+	// Also after an error: its transaction may have been committed.
 	defer s.Keys.ForgetAccount(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
 		a, err := operator.ChangeAccountTx(tx, s.by(c), c.id, ch)

@@ -33,8 +33,8 @@ func TestAccounts(t *testing.T) {
 	})
 }
 
-// TestEmailOfAnAccount: the contact address changes and goes, is found and logged, and
-// who signs in with the one before does so still.
+// TestEmailOfAnAccount changes, removes, finds and logs the contact address. The sign-in keeps its
+// own address.
 func TestEmailOfAnAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
@@ -82,7 +82,7 @@ func TestEmailOfAnAccount(t *testing.T) {
 	})
 }
 
-// TestPricesOfAnAccount sets what an account pays.
+// TestPricesOfAnAccount sets the prices of an account.
 func TestPricesOfAnAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

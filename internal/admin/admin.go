@@ -1,19 +1,15 @@
-// Package admin owns the operator API: everything below /admin/v1, for whoever
-// holds the operator's token. It decodes, asks the room that owns the thing,
-// and shows the answer; it has no rules of its own about money, keys or the
-// catalog.
+// Package admin owns the operator API below /admin/v1. It decodes requests, calls the rooms, and
+// writes answers. It has no rules of its own about money, keys or the catalog.
 //
-// Invariants: without a token in the settings nothing is here (404), and
-// without it in the request nothing is told (401). A request is decoded
-// strictly, and one that is refused changed nothing. What a request changes,
-// it changes in one transaction, the saved answer of its Idempotency-Key
-// included. Errors have the /v1 shape.
+// Invariants: without a token in the settings every path answers 404, and without it in the request
+// 401. Requests are decoded strictly, and a refused request changes nothing. A request changes data
+// in one transaction, including the saved answer of its Idempotency-Key. Errors have the shape of
+// /v1.
 //
-// A created key's secret, and a new user's link, are in the first answer alone. A
-// request that is repeated with its Idempotency-Key gets the saved answer, marked with
-// the header `Idempotent-Replayed: true`, and the saved answer has no `key` or `link`
-// member, since secrets are stored nowhere: who lost the first answer deletes that key
-// and creates another, or makes another link.
+// Only the first answer contains a created key's secret or a user's link. A repetition with the
+// same Idempotency-Key gets the saved answer with the header `Idempotent-Replayed: true` and
+// without `key` or `link`, because secrets are not stored. If the first answer is lost, delete the
+// key and create another one, or create another link.
 package admin
 
 import (
@@ -34,51 +30,50 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// Base is the path that the handler is mounted at.
+// Base is the path of the handler.
 const Base = "/admin/v1"
 
-// Options are what the operator API works with. All are required unless said
-// otherwise.
+// Options configures the operator API. All fields are required unless noted.
 type Options struct {
-	// Token is the operator's bearer token; none: every path answers 404.
+	// Token is the operator's bearer token. Without one, every path answers 404.
 	Token *httpapi.OperatorToken
-	// WrongToken is told of each request with another one, and the answer goes
-	// out when it returns; nil: at once.
+	// WrongToken is called for each request with a wrong token and delays its answer until it
+	// returns. If nil, the answer is immediate.
 	WrongToken func(w http.ResponseWriter, r *http.Request)
 	DB         *store.DB
-	// Keys is this node's key cache; it is told of every change.
+	// Keys is this node's key cache. It is updated after every change.
 	Keys *account.Keys
-	// Passwords hashes those of new console users; share it with whatever
-	// verifies them. nil: one of its own.
+	// Passwords hashes the passwords of new console users. Share it with the code that verifies
+	// them. If nil, New creates one.
 	Passwords *account.Passwords
 	// PublicURL is the base address of links for users.
 	PublicURL string
-	// Providers are the adapters that a catalog's lines may use.
+	// Providers are the adapters for lines of a catalog.
 	Providers map[string]catalog.Provider
-	// Catalog is this node's watcher, which takes a new catalog at once; nil
-	// leaves that to the watchers' own rhythm.
+	// Catalog is this node's watcher, which loads a new catalog at once. If nil, the watchers find
+	// it by polling.
 	Catalog *catalog.Watcher
-	// Lines are those of this node; nil where no line runs, as in subcommands.
+	// Lines are the lines of this node. It is nil if no line runs, as in subcommands.
 	Lines operator.LineControl
-	// Jobs are those of this node; nil where none run, as in subcommands.
+	// Jobs are the jobs of this node. It is nil if no job runs, as in subcommands.
 	Jobs *job.Jobs
-	// Audits are those of this node; nil: its own.
+	// Audits are the audits of this node. If nil, New creates them.
 	Audits *operator.Audits
-	// Webhooks are those of this node. Tests and resends work without their Run.
+	// Webhooks sends tests and resends; this works without its Run.
 	Webhooks *webhook.Webhooks
-	// TrustedProxies are believed where they say whom they forward for.
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
-	// Log gets the causes of 503 answers; nil: nobody does.
+	// Log receives the causes of 503 answers. If nil, nothing is logged.
 	Log *slog.Logger
-	// OnceSecret keys the fingerprints of what is sent with an Idempotency-Key, so that
-	// a repetition is known as one; nil: Token does, as it is now.
+	// OnceSecret keys the fingerprints of requests with an Idempotency-Key, by which repetitions
+	// are recognized. If nil, the current Token is used.
 	OnceSecret []byte
-	// Attached ends a call with the context of its request, as a command wants it.
-	// Else a call outlives its caller, who may have closed its own side only.
+	// Attached ends a call when its request's context is done, as commands need. Otherwise a call
+	// outlives its caller, which may have closed only its sending side.
 	Attached bool
 }
 
-// New returns the handler of /admin/v1. It expects whole paths, with Base.
+// New returns the handler of /admin/v1. Request paths include Base.
 func New(o Options) http.Handler {
 	if o.Passwords == nil {
 		o.Passwords = account.NewPasswords()
@@ -112,20 +107,20 @@ func New(o Options) http.Handler {
 	return httpapi.New(with, all)
 }
 
-// notFound tells an operator where all paths stand.
+// notFound returns the 404 of an unknown path.
 func notFound(r *http.Request) error {
 	return fault.New(fault.NotFound, "The operator API has nothing at %s. GET /admin/docs lists its paths, with an example of each.",
 		fault.Shown(r.URL.Path))
 }
 
-// server answers the operator API.
+// server handles the operator API.
 type server struct {
 	Options
 
-	archive offer.Archive // what former catalogs had
+	archive offer.Archive // models of former catalogs
 }
 
-// route is one method of one path below Base, and who answers it.
+// route is a method, a path below Base, and its handler.
 type route struct {
 	method, path string
 	handle       func(*call) (any, error)
@@ -133,7 +128,7 @@ type route struct {
 
 func (r route) pattern() string { return r.method + " " + Base + r.path }
 
-// routes is the table of contents. `{id}` stands for one path segment.
+// routes returns all routes. `{id}` matches one path segment.
 func (s *server) routes() []route {
 	return []route{
 		{"GET", "/catalog", s.getCatalog},

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// providers has the one adapter that the tests' lines use.
+// providers has the one adapter of the tests' lines.
 var providers = map[string]catalog.Provider{
 	"test": {Kinds: []catalog.Kind{"chat"}, Forms: []wire.Form{wire.FormChat}, DefaultBaseURL: "https://upstream.example/v1"},
 }
@@ -143,7 +143,7 @@ func (r reply) want(members string) {
 	}
 }
 
-// wantNames checks which members the reply has.
+// wantNames checks the names of the reply's members.
 func (r reply) wantNames(names ...string) {
 	r.t.Helper()
 	got := r.members()
@@ -196,7 +196,7 @@ func (r reply) list() (elements []map[string]any, more bool) {
 	return elements, m["has_more"].(bool)
 }
 
-// accepts tells whether a key's secret opens the gateway on this node now.
+// accepts reports whether a key's secret works on this node now.
 func (o *caller) accepts(secret string) bool {
 	o.t.Helper()
 	_, err := o.keys.Authenticate(o.t.Context(), secret, netip.MustParseAddr("192.0.2.1"), false)
@@ -285,7 +285,7 @@ func TestUnknownIDs(t *testing.T) {
 	})
 }
 
-// A database that is away is a 503 that is logged once, without the token.
+// An unavailable database is a 503. It is logged once, without the token.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {

@@ -2,7 +2,7 @@ package admin
 
 import "net/http"
 
-// audit recomputes the books. It ends with its caller, who gets no answer then.
+// audit recomputes the books. It stops when its caller disconnects.
 func (s *server) audit(c *call) (any, error) {
 	if _, err := c.query(); err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ const (
 	maxCatalog = 4 << 20
 )
 
-// read returns the request's body of at most limit bytes. One that breaks off is
-// no fault of its JSON: it may be a catalog in YAML.
+// read returns the request's body of at most limit bytes. An interrupted body is not an error of
+// its JSON, because it may be a catalog in YAML.
 func (c *call) read(limit int64) ([]byte, error) {
 	body, err := c.Body(limit)
 	if httpapi.BrokeOff(err) {
@@ -38,7 +38,7 @@ func (c *call) readObject() (object, error) {
 	return parseObject(body)
 }
 
-// readNothing reads a body that has nothing to say: none, or an empty object.
+// readNothing reads an empty body or an empty object.
 func (c *call) readNothing() error {
 	body, err := c.read(maxBody)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
@@ -51,15 +51,14 @@ func (c *call) readNothing() error {
 	return o.decode()
 }
 
-// object is a JSON object as it came, each member once.
+// object is a JSON object with unique keys.
 type object struct {
 	raw     []byte
 	members map[string]json.RawMessage
 	names   []string // in the order of the text
 }
 
-// parseObject is the gate of all JSON bodies: UTF-8, JSON, an object, no key
-// twice.
+// parseObject checks a JSON body: UTF-8, valid JSON, an object, unique keys.
 func parseObject(body []byte) (object, error) {
 	if !utf8.Valid(body) {
 		return object{}, fault.New(fault.InvalidEncoding, "The request body is not UTF-8.")
@@ -79,7 +78,7 @@ func parseObject(body []byte) (object, error) {
 		t, err := d.Token()
 		name, ok := t.(string)
 		var value json.RawMessage
-		if err != nil || !ok || d.Decode(&value) != nil { // cannot be: the text is valid
+		if err != nil || !ok || d.Decode(&value) != nil { // cannot happen: the text is valid
 			return object{}, fault.New(fault.InvalidJSON, "The request body is not valid JSON.")
 		}
 		if _, twice := o.members[name]; twice {
@@ -92,7 +91,7 @@ func parseObject(body []byte) (object, error) {
 	return o, nil
 }
 
-// jsonFault says where a text stops being JSON.
+// jsonFault returns the message for invalid JSON with its position.
 func jsonFault(body []byte) string {
 	var v any
 	err := json.Unmarshal(body, &v)
@@ -103,16 +102,16 @@ func jsonFault(body []byte) string {
 	return "it cannot be read"
 }
 
-// field is one member that a body may have.
+// field is an allowed member of a body.
 type field struct {
 	name string
 	must string                     // completes "name must be …"
-	set  func(json.RawMessage) bool // takes the value; false: it is of another kind
-	null func()                     // what null does; nil: as if the field were absent
+	set  func(json.RawMessage) bool // sets the value; false if its type is wrong
+	null func()                     // handles null; if nil, null means absent
 }
 
-// decode hands the object's members to the fields. A member that is no field
-// is a fault, so that a misspelt limit never means no limit.
+// decode sets fields from the object's members. An unknown member is an error, so that a misspelt
+// limit never means no limit.
 func (o object) decode(fields ...field) error {
 	for _, name := range o.names {
 		if !known(fields, name) {
@@ -157,8 +156,7 @@ func listed(fields []field) string {
 	return out + "."
 }
 
-// reads returns a setter that decodes a JSON value of type T into what to
-// makes of it.
+// reads returns a setter for JSON values of type T.
 func reads[T any](to func(T)) func(json.RawMessage) bool {
 	return func(raw json.RawMessage) bool {
 		var v T
@@ -170,7 +168,7 @@ func reads[T any](to func(T)) func(json.RawMessage) bool {
 	}
 }
 
-// clears returns what null does to an optional value.
+// clears returns a handler of null that clears an optional value.
 func clears[T any](to **T) func() { return func() { *to = nil } }
 
 func textField(name string, to *string) field {
@@ -194,14 +192,14 @@ func moneyField(name string, to **money.Amount) field {
 		set: reads(func(v money.Amount) { *to = &v }), null: clears(to)}
 }
 
-// factorRange is what a factor of prices can be.
+// factorRange is the range of price factors in error messages.
 const factorRange = "above 0 and at most 1000, with at most 6 decimals"
 
 func factorField(name string, to **money.Factor) field {
 	return field{name: name, must: "a decimal number " + factorRange, set: reads(func(v money.Factor) { *to = &v })}
 }
 
-// factorsField reads an object of factors, each name once.
+// factorsField reads an object of factors with unique names.
 func factorsField(name string, to func(map[string]money.Factor)) field {
 	return field{name: name, must: "an object of decimal numbers by model id, each " + factorRange, set: func(raw json.RawMessage) bool {
 		o, err := parseObject(raw)
@@ -221,7 +219,7 @@ func factorsField(name string, to func(map[string]money.Factor)) field {
 	}}
 }
 
-// textsField reads a list of texts; null in it is no text.
+// textsField reads a list of texts. A null in the list is an error.
 func textsField(name string, to *[]string) field {
 	return field{name: name, must: "a list of texts", null: func() { *to = nil }, set: reads(func(list []*string) {
 		*to = make([]string, len(list))

@@ -10,8 +10,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Whatever a stranger sends is refused with a fault or decoded to what a
-// standard reader of JSON sees.
+// Every body is refused with a fault or decoded like a standard JSON reader would.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"name":"a","rpm":5}`, `{"rpm":null,"allowed_ips":["10.0.0.0/8"]}`, `{"name":"a","n\u0061me":"b"}`,
 		`[]`, `{"daily_budget_usd":"1e3"}`, `{"total_limit_usd":0.1}`, `{"a":{"a":1}}`, "{\"\xff\":1}", `{"name":"\ud800"}`} {

@@ -14,11 +14,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// refreshTime bounds how long an answer waits for this node to take over what
-// it changed.
+// refreshTime bounds the wait of an answer for this node to apply a change.
 const refreshTime = time.Second
 
-// numbered is a document and its revision.
+// numbered is a document with its revision.
 type numbered struct {
 	doc      *catalog.Document
 	revision int64
@@ -67,7 +66,7 @@ func noRevision(number string) error {
 	return fault.New(fault.NotFound, "There is no catalog revision %s. GET /admin/v1/catalog/revisions lists them.", fault.Shown(number))
 }
 
-// document shows a catalog in the form that the client wants, JSON by default.
+// document encodes a catalog in the format that the client accepts, by default JSON.
 func (c *call) document(n numbered) text {
 	c.Header().Set("X-Catalog-Revision", strconv.FormatInt(n.revision, 10))
 	if wantsYAML(c.Request.Header.Values("Accept")) {
@@ -76,7 +75,7 @@ func (c *call) document(n numbered) text {
 	return text{"application/json", n.doc.JSON()}
 }
 
-// wantsYAML tells which of the two forms an Accept header names first.
+// wantsYAML reports whether an Accept header names YAML before JSON.
 func wantsYAML(accept []string) bool {
 	for _, line := range accept {
 		for kind := range strings.SplitSeq(line, ",") {
@@ -92,7 +91,7 @@ func wantsYAML(accept []string) bool {
 	return false
 }
 
-// appliedAnswer is the answer of a PUT.
+// appliedAnswer is the answer to a PUT.
 type appliedAnswer struct {
 	Revision int64    `json:"revision"`
 	Changes  []string `json:"changes"`
@@ -142,8 +141,8 @@ func (s *server) putCatalog(c *call) (any, error) {
 	return out, nil
 }
 
-// refresh makes this node serve from the new catalog before the answer says
-// that it is applied. Where that fails the watcher tries on.
+// refresh makes this node serve the new catalog before the answer is sent. If that fails, the
+// watcher retries.
 func (s *server) refresh(ctx context.Context) {
 	if s.Catalog == nil {
 		return
@@ -155,7 +154,7 @@ func (s *server) refresh(ctx context.Context) {
 	}
 }
 
-// invalidCatalog is the 400 with everything that is wrong with a document.
+// invalidCatalog returns the 400 with all faults of a document.
 func invalidCatalog(err error) error {
 	var faults catalog.Faults
 	if !errors.As(err, &faults) || len(faults) == 0 {
@@ -170,7 +169,7 @@ func invalidCatalog(err error) error {
 	return f
 }
 
-// revisionAnswer is one entry of the catalog's history.
+// revisionAnswer is an entry of the catalog's history.
 type revisionAnswer struct {
 	Revision int64    `json:"revision"`
 	Changes  []string `json:"changes"`
@@ -196,8 +195,7 @@ func (s *server) listRevisions(c *call) (any, error) {
 	})
 }
 
-// lines shows each fault or warning as `path: message`, as the command line
-// does.
+// lines formats faults or warnings as `path: message`, like the command line.
 func lines[T fmt.Stringer](all []T) []string {
 	out := make([]string, len(all))
 	for i, one := range all {

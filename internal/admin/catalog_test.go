@@ -61,7 +61,7 @@ func TestCatalog(t *testing.T) {
 			if r.status != 200 || r.header.Get("Content-Type") != kind || (kind == "application/yaml") != strings.Contains(r.body, "- id: swift-1") {
 				t.Errorf("Accept %q: %d %s %s", accept, r.status, r.header.Get("Content-Type"), r.body)
 			}
-			// What was read can be sent back, and changes nothing.
+			// The answer can be sent back and changes nothing.
 			o.ok("PUT", "/catalog", r.body, "Content-Type", kind).want(`{"revision":1,"changes":[]}`)
 		}
 
@@ -118,8 +118,8 @@ func TestCatalogFaults(t *testing.T) {
 	})
 }
 
-// TestCatalogWarns: what a catalog puts out of service is in the warnings of its
-// answer, and of the dry run before it.
+// TestCatalogWarns: the answer, and the dry run before it, warn of everything that a catalog takes
+// out of service.
 func TestCatalogWarns(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// codeAnswer is a redeem code as operator.md shows it.
+// codeAnswer is a redeem code (operator.md, Operator API).
 type codeAnswer struct {
 	ID       string       `json:"id"`
 	Batch    string       `json:"batch"`
@@ -40,7 +40,7 @@ type newCodeAnswer struct {
 	Code string `json:"code"`
 }
 
-// newCodesAnswer are the codes that one request has made.
+// newCodesAnswer are the codes of one request.
 type newCodesAnswer struct{ list[newCodeAnswer] }
 
 func (n newCodesAnswer) lasting() any {
@@ -82,8 +82,7 @@ func (s *server) createCodes(c *call) (any, error) {
 	})
 }
 
-// maxExpires is the last second that a code may be good for: the end of the year
-// 9999.
+// maxExpires is the last second of the year 9999.
 const maxExpires = 253402300799
 
 func (s *server) listCodes(c *call) (any, error) {

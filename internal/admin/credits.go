@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// balanceAnswer is the answer of a credit.
+// balanceAnswer is the answer to a credit.
 type balanceAnswer struct {
 	Balance money.Amount `json:"balance_usd"`
 }
@@ -34,7 +34,7 @@ func (s *server) credit(c *call) (any, error) {
 	}
 	low := false
 	out, err := s.update(c, body, func(tx *store.Tx) (out any, err error) {
-		// Behind the look for a saved answer: a former version may have taken what is refused now.
+		// After the lookup of a saved answer: a previous version may have accepted this request.
 		if err := given.Check(); err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (s *server) credit(c *call) (any, error) {
 	return out, err
 }
 
-// entryAnswer is one movement of money as operator.md shows it.
+// entryAnswer is a movement of money (operator.md, Operator API).
 type entryAnswer struct {
 	ID      string       `json:"id"`
 	Kind    string       `json:"kind"`
@@ -66,7 +66,7 @@ func showEntry(e movement.Entry) entryAnswer {
 		Request: e.Request, Job: e.Job, Model: e.Model, Note: e.Note, Created: seconds(e.CreatedMS)}
 }
 
-// entryColumns are those of movements as CSV, and entryCells what stands in them.
+// entryColumns are the CSV columns of movements; entryCells are their values.
 var entryColumns = []string{"id", "kind", "usd", "balance_usd", "request_id", "job_id", "model", "note", "created"}
 
 func entryCells(e movement.Entry) []string {
@@ -74,11 +74,11 @@ func entryCells(e movement.Entry) []string {
 		time.UnixMilli(e.CreatedMS).UTC().Format(time.RFC3339)}
 }
 
-// entriesRead is how many movements of a CSV are read at a time.
+// entriesRead is the number of movements read at a time for CSV.
 const entriesRead = 1000
 
-// listEntries answers GET /accounts/{id}/entries. As CSV it has all that are chosen,
-// unless a limit says otherwise.
+// listEntries answers GET /accounts/{id}/entries. As CSV it returns all selected movements unless a
+// limit is given.
 func (s *server) listEntries(c *call) (any, error) {
 	values, after, limit, err := c.page("kind", "since", "until", "format")
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *server) listEntries(c *call) (any, error) {
 	})
 }
 
-// entriesCSV reads and sends movements in parts, so that their number takes no memory.
+// entriesCSV streams movements, so that their number does not matter for memory.
 func (s *server) entriesCSV(c *call, f movement.Selection, limited bool) (any, error) {
 	if !limited {
 		f.Limit = entriesRead

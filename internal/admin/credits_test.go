@@ -47,8 +47,8 @@ func TestCredits(t *testing.T) {
 	})
 }
 
-// TestEntriesAsCSV: all movements of an account are one file, newest first, whatever their
-// number, in which no note is a formula; a kind and a span choose among them.
+// TestEntriesAsCSV: one file has all movements of an account, newest first, and no note is a
+// formula. A kind and a span filter them.
 func TestEntriesAsCSV(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

@@ -19,22 +19,21 @@ import (
 )
 
 const (
-	// retryAfter is what a 503 asks for: the database may be back in a moment
-	// (interface.md, Errors).
+	// retryAfter is the Retry-After of a 503: the database may be back in a moment (interface.md,
+	// Errors).
 	retryAfter = time.Second
-	// callTimeout bounds a call, which may outlive its caller.
+	// callTimeout bounds a call after its caller has disconnected.
 	callTimeout = 2 * time.Minute
 )
 
-// call is one request on its way through.
+// call is one request with its context.
 type call struct {
 	*httpapi.Exchange
 	ctx context.Context // outlives the caller unless calls are attached
-	id  string          // the path's {id}; empty where it has none
+	id  string          // the path's {id}; empty if it has none
 }
 
-// enter lets the operator in. Without a token in the settings there is nothing to
-// be let in to.
+// enter authenticates the operator. Without a token in the settings every path is a 404.
 func (s *server) enter(x *httpapi.Exchange) error {
 	x.Header().Set("Cache-Control", "no-store")
 	if !s.Token.IsSet() || s.Token.Is(httpapi.Bearer(x.Request.Header)) {
@@ -45,7 +44,7 @@ func (s *server) enter(x *httpapi.Exchange) error {
 		"The operator API needs the operator's token: send `Authorization: Bearer <admin_token>` with the value of the setting admin_token.")
 }
 
-// answering is the handler of a route.
+// answering wraps the handler of a route.
 func (s *server) answering(handle func(*call) (any, error)) func(*httpapi.Exchange) error {
 	return func(x *httpapi.Exchange) error {
 		c := &call{Exchange: x, ctx: x.Request.Context(), id: x.PathID()}
@@ -66,8 +65,8 @@ func (s *server) answering(handle func(*call) (any, error)) func(*httpapi.Exchan
 	}
 }
 
-// explained is the error that the operator sees: it tells where a change may have
-// been made, and when to come again.
+// explained returns the error for the operator: if the outcome of a commit is unknown it says so,
+// and for 503 it sets Retry-After.
 func explained(err error) error {
 	f := fault.Of(err)
 	if errors.Is(err, store.ErrUncertain) || errors.Is(err, ledger.ErrUnknown) {
@@ -80,14 +79,13 @@ func explained(err error) error {
 	return f
 }
 
-// text is an answer that is no JSON value of ours: a document.
+// text is an answer that is not JSON of ours: a document.
 type text struct {
 	contentType string
 	body        []byte
 }
 
-// rows are a table of CSV that is sent in parts; next returns the next part, and whether
-// more follow.
+// rows is CSV sent in parts. next returns the next part and reports whether more follow.
 type rows struct {
 	columns []string
 	next    func() (cells [][]string, more bool, err error)
@@ -96,22 +94,22 @@ type rows struct {
 func (r rows) send(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", csvType)
 	out := csv.NewWriter(w)
-	_ = out.Write(r.columns) // what cannot be written here cannot be flushed below
+	_ = out.Write(r.columns) // a write error shows again at the flush below
 	for more := true; more; {
 		var cells [][]string
 		var err error
 		if cells, more, err = r.next(); err != nil {
-			panic(http.ErrAbortHandler) // what was sent must not look whole
+			panic(http.ErrAbortHandler) // an incomplete table must not look complete
 		}
 		if err := out.WriteAll(cells); err != nil {
-			return // the client is gone
+			return // the client has disconnected
 		}
 	}
 }
 
 const csvType = "text/csv; charset=utf-8"
 
-// answer writes a success.
+// answer writes a successful answer.
 func answer(w http.ResponseWriter, out any) {
 	if table, ok := out.(rows); ok {
 		table.send(w)
@@ -122,10 +120,10 @@ func answer(w http.ResponseWriter, out any) {
 		doc = text{"application/json", encode(out)}
 	}
 	w.Header().Set("Content-Type", doc.contentType)
-	_, _ = w.Write(doc.body) // the client may be gone; there is nobody else to tell
+	_, _ = w.Write(doc.body) // the client may have disconnected
 }
 
-// encode writes an answer's JSON as people read it.
+// encode returns an answer as indented JSON.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -136,8 +134,8 @@ func encode(v any) []byte {
 	return b.Bytes()
 }
 
-// plain tells whether a text from a URL or header can be part of anything that
-// is stored: UTF-8 without control characters.
+// plain reports whether a text from a URL or header may be stored: UTF-8 without control
+// characters.
 func plain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }

@@ -40,7 +40,7 @@ func TestFindAccounts(t *testing.T) {
 	})
 }
 
-// TestFindKeys finds keys by what their owners see of them.
+// TestFindKeys finds keys by the hint that their owners see.
 func TestFindKeys(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

@@ -15,13 +15,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// jobFields are what a job shows beside its public body. held_usd is what is
-// held for it: nothing once it has ended.
+// jobFields are a job's members besides its public body. held_usd is zero after the job has ended.
 type jobFields struct {
 	Account  string              `json:"account"`
 	Key      string              `json:"key"`
 	Request  string              `json:"request_id"`
-	Line     *string             `json:"line"` // null while none has it
+	Line     *string             `json:"line"` // null while the job has no line
 	Attempts []row.TracedAttempt `json:"attempts"`
 	Steps    []stepAnswer        `json:"steps"`
 	Held     money.Amount        `json:"held_usd"`
@@ -34,7 +33,7 @@ type jobFields struct {
 	Host     string              `json:"node_host,omitempty"`
 }
 
-// stepAnswer is one step of a job.
+// stepAnswer is a step of a job.
 type stepAnswer struct {
 	Name string `json:"name"`
 	At   int64  `json:"at"` // Unix seconds
@@ -42,7 +41,7 @@ type stepAnswer struct {
 	Line string `json:"line,omitempty"`
 }
 
-// showJob puts the operator's fields behind those of the public body.
+// showJob appends the operator's members to the public body.
 func showJob(v job.View) json.RawMessage {
 	if v.Attempts == nil {
 		v.Attempts = []row.TracedAttempt{}
@@ -100,7 +99,7 @@ func (s *server) getJob(c *call) (any, error) {
 	return s.jobView(c, c.id)
 }
 
-// jobView shows one job.
+// jobView returns a job.
 func (s *server) jobView(c *call, id string) (any, error) {
 	v, err := view(s, c, func(tx *store.Tx) (job.View, error) { return job.GetTx(tx, id) })
 	if err != nil {
@@ -112,7 +111,7 @@ func (s *server) jobView(c *call, id string) (any, error) {
 	return showJob(v), nil
 }
 
-// place adds where a queued job stands, where jobs run in this process.
+// place sets the queue position of a queued job if jobs run in this process.
 func (s *server) place(c *call, v *job.View) error {
 	if s.Jobs == nil {
 		return nil
@@ -120,7 +119,7 @@ func (s *server) place(c *call, v *job.View) error {
 	return s.Jobs.AddPosition(c.ctx, v)
 }
 
-// noJob turns row.ErrNoJob into the 404.
+// noJob converts row.ErrNoJob to a 404.
 func noJob(err error, id string) error {
 	if errors.Is(err, row.ErrNoJob) {
 		return fault.New(fault.JobNotFound, "There is no job %q. Records are kept for job_retention after a job has ended.", fault.Shown(id))
@@ -167,8 +166,7 @@ func (s *server) requeueJob(c *call) (any, error) {
 	return json.RawMessage(out), nil
 }
 
-// readForce reads a call that can say `force` alone: in its body, or behind its
-// address.
+// readForce reads `force` from the body or the query.
 func (c *call) readForce() (body object, force bool, err error) {
 	values, err := c.query("force")
 	if err != nil {
@@ -199,7 +197,7 @@ func (c *call) readForce() (body object, force bool, err error) {
 	return body, said != nil && *said, nil
 }
 
-// jobCall reads a call that has nothing to say and needs running jobs.
+// jobCall reads an empty body and checks that jobs run in this process.
 func (s *server) jobCall(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err

@@ -12,8 +12,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// keyAnswer is a key as operator.md shows it. A limit or list that is not set
-// is null.
+// keyAnswer is a key (operator.md, Operator API). A limit or list that is not set is null.
 type keyAnswer struct {
 	ID            string        `json:"id"`
 	Account       string        `json:"account"`
@@ -46,7 +45,7 @@ func showKey(k account.Key) keyAnswer {
 	return out
 }
 
-// setKeyAnswer is a key as a request has set it, with what was probably not meant.
+// setKeyAnswer is a changed key with warnings about probable mistakes.
 type setKeyAnswer struct {
 	keyAnswer
 	Warnings []string `json:"warnings,omitempty"`
@@ -60,8 +59,7 @@ type newKeyAnswer struct {
 
 func (k newKeyAnswer) lasting() any { return k.setKeyAnswer }
 
-// keyFields are the fields that may be set about a key, at its creation and
-// later. null clears a limit or a list.
+// keyFields are the settable fields of a key. null clears a limit or a list.
 func keyFields(k *account.KeySettings) []field {
 	return []field{
 		textField("name", &k.Name),
@@ -92,9 +90,9 @@ func (s *server) createKey(c *call) (any, error) {
 	})
 }
 
-// showSetTx shows a key that a request has set. Models that the current catalog does not
-// have may arrive later, so they are allowed, and named where the request lists them;
-// before the first catalog there is nothing to tell.
+// showSetTx returns a key with a warning for each model in the request that the current catalog
+// does not have. Such models are allowed because a later catalog may add them. Before the first
+// catalog there are no warnings.
 func (s *server) showSetTx(tx *store.Tx, body object, k account.Key) (setKeyAnswer, error) {
 	out := setKeyAnswer{keyAnswer: showKey(k)}
 	if _, listed := body.members["allowed_models"]; !listed {
@@ -128,7 +126,7 @@ func (s *server) listKeys(c *call) (any, error) {
 	})
 }
 
-// findKeys answers GET /keys: the keys of all accounts that show a hint.
+// findKeys answers GET /keys: the keys of all accounts with a hint.
 func (s *server) findKeys(c *call) (any, error) {
 	values, after, limit, err := c.page("hint")
 	if err != nil {
@@ -157,7 +155,7 @@ func (s *server) changeKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Also after an error: the commit of one may have taken place.
+	// Also after an error: its transaction may have been committed.
 	defer s.Keys.Forget(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
 		k, err := operator.ChangeKeyTx(tx, s.by(c), c.id, func(k *account.KeySettings) error {

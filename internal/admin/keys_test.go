@@ -29,7 +29,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("list %s", list.body)
 		}
 
-		// null clears a limit, what is left out stays.
+		// null clears a limit; missing members stay.
 		o.ok("PATCH", "/keys/"+id, `{"rpm":null,"allowed_models":null,"daily_budget_usd":0.5}`).
 			want(`{"name":"ci","rpm":null,"allowed_models":null,"daily_budget_usd":0.5,"total_limit_usd":50.000000001,"allowed_ips":["192.0.2.7",` +
 				`"10.0.0.0/8"]}`)
@@ -41,8 +41,8 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// TestKeysOfModelsThatAreNotThere: a key may be limited to models that arrive later, and
-// whoever lists them is told which the current catalog does not have.
+// TestKeysOfModelsThatAreNotThere: a key may list models of a later catalog; the answer warns of
+// each.
 func TestKeysOfModelsThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
@@ -75,7 +75,7 @@ func TestKeysOfModelsThatAreNotThere(t *testing.T) {
 	})
 }
 
-// A change counts for the next request on this node, not two seconds later.
+// A change applies to the next request on this node.
 func TestKeyCacheIsTold(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestWhoLeavesIsNotOurFault: a caller that has closed its side of the connection,
-// and may still read, gets the answer that all others get; a change that it asked
-// for is made. The audit, which may take long, ends with its caller, unanswered.
+// TestWhoLeavesIsNotOurFault: a caller that has closed its sending side gets the usual answer, and
+// its change is made. An audit, which may take long, ends with its caller.
 func TestWhoLeavesIsNotOurFault(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

@@ -14,15 +14,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// listLines shows how each line is doing: on this node, or joined from what all
-// nodes reported last.
+// listLines returns the status of each line on this node, or joined from the last reports of all
+// nodes.
 func (s *server) listLines(c *call) (any, error) {
 	values, after, limit, err := c.page("node")
 	if err != nil {
 		return nil, err
 	}
 	if !values.Has("limit") {
-		limit = math.MaxInt // as many as a catalog has
+		limit = math.MaxInt // all lines of a catalog
 	}
 	if !values.Has("node") {
 		var found []line.Status
@@ -54,7 +54,7 @@ func (s *server) listLines(c *call) (any, error) {
 	})
 }
 
-// paged cuts the page behind the line `after` out of a list in its own order.
+// paged returns the page of list that follows the element with id after.
 func paged[T any](list []T, id func(T) string, after string, limit int) (page []T, more bool, err error) {
 	if after != "" {
 		at := slices.IndexFunc(list, func(l T) bool { return id(l) == after })
@@ -66,21 +66,20 @@ func paged[T any](list []T, id func(T) string, after string, limit int) (page []
 	return list[:min(limit, len(list))], len(list) > limit, nil
 }
 
-// lineAnswer is a line on this node. What its usage exceeded holds by is that of
-// all nodes; null where the database could not be asked, for the rest is known
-// without it.
+// lineAnswer is a line on this node. over_hold_usd is the sum of all nodes, and null if the
+// database is unavailable; the other members do not need it.
 type lineAnswer struct {
 	line.Status
 	Over *money.Amount `json:"over_hold_usd"`
 }
 
-// joinedAnswer is a line on all nodes.
+// joinedAnswer is a line joined from all nodes.
 type joinedAnswer struct {
 	line.Joined
 	Over money.Amount `json:"over_hold_usd"`
 }
 
-// overOfLines returns how to find what a line's usage exceeded holds by.
+// overOfLines returns a function that returns the usage above holds of a line.
 func (s *server) overOfLines(ctx context.Context, found []line.Status) func(line string) *money.Amount {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
@@ -96,7 +95,7 @@ func (s *server) overOfLines(ctx context.Context, found []line.Status) func(line
 	return func(line string) *money.Amount { sum := over[line]; return &sum }
 }
 
-// names returns what a list's elements are called.
+// names returns the name of each element.
 func names[T any](list []T, name func(T) string) []string {
 	out := make([]string, len(list))
 	for i, element := range list {
@@ -105,8 +104,8 @@ func names[T any](list []T, name func(T) string) []string {
 	return out
 }
 
-// report makes this node's word in the joined list a fresh one. Where that
-// fails the list has its last one.
+// report refreshes this node's report for the joined list. If that fails, the list has the previous
+// one.
 func (s *server) report(ctx context.Context) {
 	if s.Lines == nil {
 		return
@@ -122,11 +121,10 @@ func (s *server) drainLine(c *call) (any, error) { return s.decide(c, operator.D
 
 func (s *server) resumeLine(c *call) (any, error) { return s.decide(c, operator.ResumeTx) }
 
-// decision is one about a line, and returns how the line is as far as that was
-// decided.
+// decision commits a decision about a line and returns the resulting status.
 type decision func(tx *store.Tx, by operator.Actor, spec catalog.LineSpec) (line.Status, error)
 
-// decide commits a decision about a line of the current catalog, for all nodes.
+// decide commits a decision about a line of the current catalog for all nodes.
 func (s *server) decide(c *call, commit decision) (any, error) {
 	if _, err := c.query(); err != nil {
 		return nil, err
@@ -134,8 +132,8 @@ func (s *server) decide(c *call, commit decision) (any, error) {
 	if err := c.readNothing(); err != nil {
 		return nil, err
 	}
-	// Outside of the change: reading the catalog would keep other writers
-	// waiting, and a decision about a line that goes meanwhile does no harm.
+	// Outside of the change: reading the catalog would block other writers, and a decision about a
+	// line removed meanwhile does no harm.
 	spec, err := view(s, c, func(tx *store.Tx) (catalog.LineSpec, error) { return operator.LineTx(tx, c.id) })
 	if err != nil {
 		return nil, err
@@ -149,9 +147,9 @@ func (s *server) decide(c *call, commit decision) (any, error) {
 	return s.taken(c.ctx, decided), nil
 }
 
-// taken makes this node act on a decision before the answer says that it holds,
-// and returns how the line is doing then. Where that fails, or where the node
-// does not have the line yet, it is what was decided: the node tries on.
+// taken makes this node apply a decision before the answer is sent, and returns the line's status.
+// If that fails, or the node does not have the line yet, taken returns decided, and the node
+// retries.
 func (s *server) taken(ctx context.Context, decided line.Status) line.Status {
 	if s.Lines == nil {
 		return decided

@@ -18,15 +18,14 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// nodeLines are the lines of one node: it knows of decisions what it read when
-// it was last refreshed.
+// nodeLines are the lines of one node. It knows the decisions of its last refresh.
 type nodeLines struct {
 	db    *store.DB
 	epoch string
 
 	mu     sync.Mutex
 	states []line.Status
-	away   error // what it answers instead of asking the database
+	away   error // returned instead of asking the database
 }
 
 func (n *nodeLines) Statuses() []line.Status {
@@ -147,7 +146,7 @@ func TestLines(t *testing.T) {
 			 "cooling_until":1700000030,"max_concurrent":0,"recent_attempts":0,"success_rate":null,
 			 "first_byte_ms":null,"cause":"5 failures in a row","cause_at":1700000000}]}`)
 
-		// This node's word is fresh; where it cannot be had, it is the last one.
+		// This node's report is fresh, or else its previous one.
 		a.set(line.Status{Line: "main", State: "in_service", InFlight: 5})
 		here.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
 		a.set(line.Status{Line: "main", State: "in_service"})
@@ -156,7 +155,7 @@ func TestLines(t *testing.T) {
 		if log := here.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "away") {
 			t.Errorf("log %q", log)
 		}
-		// Who runs no line still sees the others', but not a dead node's.
+		// A process without lines sees the reports of the others, but not of a dead node.
 		o.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
 		if _, err := node.Fence(t.Context(), o.db, "node_b", 0); err != nil {
 			t.Fatal(err)
@@ -206,7 +205,7 @@ func TestDrainAndResume(t *testing.T) {
 		none.wantFault(fault.NotFound, "")
 		o.ok("PUT", "/catalog", document("0.25"))
 
-		// The answer is the line on this node, which heeds the decision already.
+		// The answer is the line on this node with the decision applied.
 		drained := o.ok("POST", "/lines/main/drain", "")
 		drained.want(`{"id":"main","provider":"test","state":"drained","in_flight":3,"recent_attempts":2,"success_rate":0.5}`)
 		if shown := o.ok("GET", "/lines", "").element(1); shown.members()["state"] != "drained" {
@@ -217,7 +216,7 @@ func TestDrainAndResume(t *testing.T) {
 		o.ok("POST", "/lines/main/resume", " { } ").want(`{"state":"in_service","in_flight":3}`)
 		o.ok("POST", "/lines/main/resume", "").want(`{"state":"in_service"}`)
 
-		// Where no line runs, or not this one yet, it is what was decided.
+		// Without lines, or without this one, the answer is the decision.
 		shell := newOperator(t, db)
 		out := shell.ok("POST", "/lines/main/drain", "")
 		out.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms", "cause")

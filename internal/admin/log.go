@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// by is who makes a call.
+// by returns the actor of a call.
 func (s *server) by(c *call) operator.Actor {
 	if s.Attached {
 		return operator.Actor{Way: operator.Shell}
@@ -14,7 +14,7 @@ func (s *server) by(c *call) operator.Actor {
 	return operator.Actor{Way: operator.Token, Address: httpapi.ClientAddress(c.Request, s.TrustedProxies).String()}
 }
 
-// actAnswer is one row of the operators' log.
+// actAnswer is a row of the operators' log.
 type actAnswer struct {
 	ID      string           `json:"id"`
 	Created int64            `json:"created"`

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestEveryActIsLogged does what operators do, and looks for the row of each: with
-// what it changed, and none for what was refused or changed nothing.
+// TestEveryActIsLogged does each action and looks for its row with the changes. Refused actions and
+// actions without a change have no row.
 func TestEveryActIsLogged(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
@@ -83,8 +83,8 @@ func TestActAndRowAreOne(t *testing.T) {
 	})
 }
 
-// TestRowTellsWhatItsActFound: of two operators who change one thing at the same moment
-// the later one's row has what the earlier one left, and neither has the other's change.
+// TestRowTellsWhatItsActFound: if two operators change one object at the same moment, each row has
+// its own change on top of the earlier one.
 func TestRowTellsWhatItsActFound(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}))

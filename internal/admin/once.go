@@ -13,21 +13,20 @@ import (
 	"tollgate/internal/store"
 )
 
-// An Idempotency-Key is remembered for a day (operator.md, Operator API).
+// Saved answers are kept for a day (operator.md, Operator API).
 const (
 	onceScope  = "admin"
 	onceWindow = 24 * time.Hour
 	maxOnceKey = 255 // bytes
 )
 
-// fleeting is an answer with something that is shown once; lasting is what a
-// repetition of the request is answered.
+// fleeting is an answer with a secret that is shown once. lasting returns it without the secret,
+// for repetitions.
 type fleeting interface{ lasting() any }
 
-// update runs do in one transaction and returns its answer. With an
-// Idempotency-Key the answer is saved in the same transaction, and a
-// repetition of the request gets it without doing anything. A refused request
-// does not use up its key.
+// update runs do in one transaction and returns its answer. If the request has an Idempotency-Key,
+// the same transaction saves the answer, and a repetition gets the saved answer without running do.
+// A refused request does not use up its key.
 func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)) (any, error) {
 	key, err := c.onceKey()
 	if err != nil {
@@ -62,15 +61,15 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 	return out, err
 }
 
-// replays marks an answer as a saved one.
+// replays marks the answer as a saved one.
 func (c *call) replays() { c.Header().Set("Idempotent-Replayed", "true") }
 
-// once is the request's key as the ledger knows it.
+// once returns the request's idempotency key and fingerprint.
 func (s *server) once(c *call, key string, body object) repeat.Once {
 	return repeat.Once{Scope: onceScope, Key: key, Fingerprint: s.fingerprint(c, body), Window: onceWindow}
 }
 
-// otherRequest refuses a key that was used before, for something else.
+// otherRequest returns the error for a key of another request.
 func otherRequest() error {
 	return fault.At(fault.InvalidRequest, "Idempotency-Key",
 		"This Idempotency-Key was used for another request within the last 24 hours. Use a new one for a new request; repeat a request with "+
@@ -95,7 +94,7 @@ func view[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T, e
 	return out, err
 }
 
-// onceKey returns the request's Idempotency-Key; empty for none.
+// onceKey returns the request's Idempotency-Key, or "" if there is none.
 func (c *call) onceKey() (string, error) {
 	values := c.Request.Header.Values("Idempotency-Key")
 	if len(values) == 0 {
@@ -109,8 +108,8 @@ func (c *call) onceKey() (string, error) {
 	return key, nil
 }
 
-// fingerprint tells requests apart that carry the same Idempotency-Key. It is
-// keyed, since a body may hold a password that its plain hash would give away.
+// fingerprint distinguishes requests with the same Idempotency-Key. It is a keyed hash because a
+// plain one could reveal a password in the body.
 func (s *server) fingerprint(c *call, body object) []byte {
 	mac := hmac.New(sha256.New, s.OnceSecret)
 	_, _ = io.WriteString(mac, c.Request.Method+" "+c.Request.URL.Path+"\n") // a hash's Write never fails

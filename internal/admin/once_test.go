@@ -32,7 +32,7 @@ func TestOnce(t *testing.T) {
 		for _, other := range []struct{ path, body string }{
 			{credits, `{"usd":6}`}, {credits, `{"usd": 5}`}, {credits, `{"usd":0}`},
 			{"/accounts/" + id + "/keys", `{}`}, {"/accounts", `{"name":"a"}`},
-			// What is refused now was taken by a former version, and its answer is saved.
+			// A previous version accepted these requests, and their answers are saved.
 			{"/accounts", `{"name":"a\u200bb"}`}, {"/accounts/" + id + "/users", `{"email":"a\u200bb@example.com","password":"12345678"}`},
 		} {
 			o.do("POST", other.path, other.body, "Idempotency-Key", "k-credit").wantFault(fault.InvalidRequest, "Idempotency-Key")
@@ -52,8 +52,8 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// The repetition shows the key without its secret, and neither the secret nor
-// a password stands in what was saved.
+// The repetition shows the key without its secret, and the saved answer has neither the secret nor
+// a password.
 func TestOnceKeepsNoSecret(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
@@ -124,8 +124,7 @@ func TestOnceForgetsAfterADay(t *testing.T) {
 	})
 }
 
-// Of requests that carry the same key at the same moment one works, and all
-// get its answer.
+// Of simultaneous requests with the same key one is executed, and all get its answer.
 func TestOnceTwins(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

@@ -75,7 +75,7 @@ func TestUsageAboveHolds(t *testing.T) {
 			lines.element(2).want(`{"id":"idle","over_hold_usd":0}`)
 		}
 
-		// What lines do here is known without the database.
+		// The state of lines does not need the database.
 		gone, err := store.Open(t.Context(), storetest.SQLite(t), store.Options{})
 		if err != nil {
 			t.Fatal(err)

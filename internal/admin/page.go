@@ -8,20 +8,20 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Sizes of a page.
+// Page sizes.
 const (
 	defaultPage = 50
 	maxPage     = 200
 )
 
-// list is one page of things.
+// list is a page of a list.
 type list[T any] struct {
 	Object  string `json:"object"`
 	Data    []T    `json:"data"`
 	HasMore bool   `json:"has_more"`
 }
 
-// newList shows each element of a page with show.
+// newList converts each element of a page with show.
 func newList[F, T any](found []F, more bool, show func(F) T) list[T] {
 	out := list[T]{Object: "list", Data: make([]T, len(found)), HasMore: more}
 	for i, f := range found {
@@ -30,8 +30,8 @@ func newList[F, T any](found []F, more bool, show func(F) T) list[T] {
 	return out
 }
 
-// query returns the request's query parameters, each at most once and none but
-// the allowed: a misspelt filter must not look like one that matches all.
+// query returns the query parameters. An unknown or repeated parameter is an error, because a
+// misspelt filter would match everything.
 func (c *call) query(allowed ...string) (url.Values, error) {
 	values, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
@@ -48,8 +48,7 @@ func (c *call) query(allowed ...string) (url.Values, error) {
 	return values, nil
 }
 
-// page returns where a list goes on and how long it may be, with the other
-// parameters that the list allows.
+// page returns the cursor, the limit and the allowed filters of a list request.
 func (c *call) page(filters ...string) (values url.Values, after string, limit int, err error) {
 	values, err = c.query(append(filters, "limit", "after")...)
 	if err != nil {
@@ -65,10 +64,10 @@ func (c *call) page(filters ...string) (values url.Values, after string, limit i
 	return values, values.Get("after"), limit, nil
 }
 
-// seconds turns Unix milliseconds into the Unix seconds that answers show.
+// seconds converts Unix milliseconds to Unix seconds.
 func seconds(ms int64) int64 { return ms / 1000 }
 
-// orNil shows a text that is not there as null.
+// orNil returns nil for an empty text, which JSON shows as null.
 func orNil(s string) *string {
 	if s == "" {
 		return nil
@@ -76,7 +75,7 @@ func orNil(s string) *string {
 	return &s
 }
 
-// gone is the answer of a DELETE.
+// gone is the answer to a DELETE.
 type gone struct {
 	ID      string `json:"id"`
 	Deleted bool   `json:"deleted"`

@@ -15,9 +15,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// requestAnswer is one entry of the request log as operator.md shows it.
-// stands_for is there where a flood of refusals was sampled: how many such
-// requests the entry counts for.
+// requestAnswer is an entry of the request log (operator.md, Operator API). stands_for is the
+// number of requests that a sampled entry represents.
 type requestAnswer struct {
 	ID         string          `json:"id"`
 	Account    string          `json:"account"`
@@ -49,10 +48,10 @@ type requestAnswer struct {
 	Revision   int64           `json:"catalog_revision,omitempty"`
 	Price      json.RawMessage `json:"price,omitempty"`
 	PriceUnit  string          `json:"price_unit,omitempty"`
-	Factor     money.Factor    `json:"price_factor,omitempty"` // missing: the price was paid as it is
+	Factor     money.Factor    `json:"price_factor,omitempty"` // missing for a factor of 1
 }
 
-// outcomes and sources are the words for what the log has.
+// outcomes and sources are the API's words for values of the log.
 var (
 	outcomes = map[ledger.Outcome]string{
 		ledger.Billed: "billed", ledger.Failed: "failed", ledger.Closed: "client_closed", ledger.Refused: "refused",
@@ -62,15 +61,14 @@ var (
 	}
 )
 
-// requestList is a list of the request log, which may have looked through as much of it
-// as one answer does before it was full.
+// requestList is a page of the request log. It may be shorter than its limit because one answer
+// searches a bounded number of rows.
 type requestList struct {
 	list[requestAnswer]
-	Next string `json:"next,omitempty"` // the `after` that goes on, while there is more
+	Next string `json:"next,omitempty"` // cursor of the next page, while there is more
 }
 
-// chargeAnswer is what is kept of a request whose row of the log has been
-// deleted.
+// chargeAnswer is the charge of a request whose log row was deleted.
 type chargeAnswer struct {
 	ID      string       `json:"id"`
 	Account string       `json:"account"`
@@ -105,8 +103,7 @@ func (s *server) getRequest(c *call) (any, error) {
 	})
 }
 
-// priced shows a request with the price that it was billed by: its model's in the
-// catalog of its admission. One that was refused had none.
+// priced returns a request with its model's price at its admission. A refused request has no price.
 func (s *server) priced(tx *store.Tx, r ledger.Receipt) (requestAnswer, error) {
 	out := showRequest(r)
 	if r.Revision == 0 {
@@ -139,7 +136,7 @@ func showRequest(r ledger.Receipt) requestAnswer {
 	return out
 }
 
-// lineCost adds up what the providers of attempts take; nil: nobody knows.
+// lineCost adds up the provider costs of attempts. It returns nil if none is known.
 func lineCost(attempts json.RawMessage) *money.Amount {
 	var costs []struct {
 		Cost *money.Amount `json:"line_cost_usd"`

@@ -113,7 +113,7 @@ func TestRequests(t *testing.T) {
 			o.do("GET", "/requests?"+query, "").wantFault(fault.InvalidRequest, param)
 		}
 
-		// What the request cost shows everywhere.
+		// The request's cost shows everywhere.
 		o.ok("GET", "/accounts/"+account, "").want(`{"balance_usd":4.75,"held_usd":0}`)
 		k := o.ok("GET", "/keys/"+key, "")
 		k.want(`{"spent_usd":0.25,"spent_today_usd":0.25,"held_usd":0}`)
@@ -127,7 +127,7 @@ func TestRequests(t *testing.T) {
 		show(entries[0]).want(`{"kind":"charge","usd":-0.25,"balance_usd":4.75,"request_id":"req_1"}`)
 		show(entries[0]).want(`{"model":"swift-1"}`)
 
-		// Who spends what.
+		// Usage reports.
 		usage := func(query, want string) {
 			t.Helper()
 			o.ok("GET", "/usage?"+query, "").want(want)
@@ -161,8 +161,8 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// TestDeletedRequests asks for a request whose row of the log is gone: its charge
-// is kept, and stands in the account's movements as before.
+// TestDeletedRequests: the charge of a request without a log row is kept in the account's
+// movements.
 func TestDeletedRequests(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {

@@ -1,7 +1,7 @@
 package admin
 
-// Routes lists the operator API as `METHOD /path`, with {id} for an id: for
-// tests and documents made from it.
+// Routes returns the operator API's routes as `METHOD /path`, with {id} for an id, for tests and
+// generated documents.
 func Routes() []string {
 	var all []string
 	for _, r := range new(server).routes() {

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// usage answers GET /usage: what requests came to, over all accounts.
+// usage answers GET /usage.
 func (s *server) usage(c *call) (any, error) {
 	var parts []string
 	for _, part := range spending.All() {
@@ -46,8 +46,7 @@ func (s *server) usage(c *call) (any, error) {
 	return text{csvType, body}, err
 }
 
-// wantsCSV tells whether a table is asked for as CSV: by the parameter `format`,
-// or else by the header `Accept`.
+// wantsCSV reports whether the parameter `format`, or else the header `Accept`, asks for CSV.
 func (c *call) wantsCSV(format string) (bool, error) {
 	switch format {
 	case "csv":

@@ -9,14 +9,14 @@ import (
 	"tollgate/internal/store"
 )
 
-// userAnswer is a console sign-in; nothing of its password is ever shown.
+// userAnswer is a console user. It contains nothing of the password.
 type userAnswer struct {
 	ID       string `json:"id"`
 	Account  string `json:"account"`
 	Email    string `json:"email"`
 	Disabled bool   `json:"disabled"`
 	Operator bool   `json:"operator"`
-	// HasPassword is false until its first link was used.
+	// HasPassword is false until the user has used the first link.
 	HasPassword  bool  `json:"has_password"`
 	SecondFactor bool  `json:"second_factor"`
 	Created      int64 `json:"created"`
@@ -27,7 +27,7 @@ func showUser(u account.User) userAnswer {
 		SecondFactor: u.FactorMS != 0, Created: seconds(u.CreatedMS)}
 }
 
-// invitedAnswer is a user without a password, with the link that sets it, shown once.
+// invitedAnswer is a user without a password, with the link to set one. It is shown once.
 type invitedAnswer struct {
 	userAnswer
 	Link    string `json:"link"`
@@ -36,7 +36,7 @@ type invitedAnswer struct {
 
 func (u invitedAnswer) lasting() any { return u.userAnswer }
 
-// linkAnswer is a link for a user, shown once.
+// linkAnswer is a link for a user. It is shown once.
 type linkAnswer struct {
 	User    string           `json:"user"`
 	Kind    account.LinkKind `json:"kind"`
@@ -44,8 +44,7 @@ type linkAnswer struct {
 	Expires int64            `json:"link_expires"`
 }
 
-// readUser reads the fields that may be set about a user, with further ones, and hashes
-// the password.
+// readUser reads the settable fields of a user and further, and hashes the password.
 func (s *server) readUser(ctx context.Context, body object, further ...field) (u account.UserChange, err error) {
 	var password *string
 	if err := body.decode(append([]field{optionalTextField("email", &u.Email), optionalTextField("password", &password),
@@ -92,8 +91,8 @@ func (s *server) inviteUser(c *call, body object, in account.SignIn) (any, error
 	})
 }
 
-// linkUser makes a link. It takes no Idempotency-Key: whoever lost the answer wants
-// another link, not the answer without one.
+// linkUser creates a link. It ignores Idempotency-Key: a caller that lost the answer needs another
+// link.
 func (s *server) linkUser(c *call) (any, error) {
 	if err := c.readNothing(); err != nil {
 		return nil, err

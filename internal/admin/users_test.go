@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// linkOf is what the console gets of a link: its kind and whose it is; false: it is good
-// for nothing.
+// linkOf returns the link's kind and user as the console sees them, and false if the link is
+// invalid.
 func (o *caller) linkOf(address string) (account.PasswordLink, bool) {
 	o.t.Helper()
 	token, ok := strings.CutPrefix(address, "https://gate.example/console/link#")
@@ -48,7 +48,7 @@ func TestInvitedUser(t *testing.T) {
 	})
 }
 
-// TestSecondFactorIsTurnedOff: by an operator, who cannot turn it on.
+// TestSecondFactorIsTurnedOff by an operator. An operator cannot turn it on.
 func TestSecondFactorIsTurnedOff(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
@@ -75,8 +75,7 @@ func TestSecondFactorIsTurnedOff(t *testing.T) {
 	})
 }
 
-// TestLinks: each voids the one before, says what it is for, and is in the log without
-// what it opens.
+// TestLinks: each link voids the previous one, has its kind, and is in the log without its token.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// webhookAnswer is where an account receives its events, as operator.md shows
-// it. An address or level that is not set is null.
+// webhookAnswer is an account's webhook (operator.md, Operator API). An address or level that is
+// not set is null.
 type webhookAnswer struct {
 	URL    *string      `json:"url"`
 	Events []string     `json:"events"`
@@ -21,7 +21,7 @@ type webhookAnswer struct {
 	Secret string       `json:"secret"`
 }
 
-// webhookTx shows an account's endpoint with its level, which is the ledger's.
+// webhookTx returns an account's endpoint and its balance alert, which the ledger owns.
 func webhookTx(tx *store.Tx, id string) (webhookAnswer, error) {
 	e, err := webhook.EndpointTx(tx, id)
 	if err != nil {
@@ -39,8 +39,7 @@ func webhookTx(tx *store.Tx, id string) (webhookAnswer, error) {
 	return out, nil
 }
 
-// getWebhook writes too: an account from before there were webhooks gets its
-// secret when it is first asked for.
+// getWebhook also writes: an account from before webhooks existed gets its secret here.
 func (s *server) getWebhook(c *call) (any, error) {
 	if _, err := c.query(); err != nil {
 		return nil, err
@@ -74,7 +73,7 @@ func (s *server) putWebhook(c *call) (any, error) {
 	})
 }
 
-// putWebhookTx sets where an account receives its events.
+// putWebhookTx sets an account's webhook.
 func (s *server) putWebhookTx(tx *store.Tx, id string, e webhook.Endpoint, low *money.Amount, secret *string) error {
 	former, err := webhook.EndpointTx(tx, id)
 	if err != nil {
@@ -83,7 +82,7 @@ func (s *server) putWebhookTx(tx *store.Tx, id string, e webhook.Endpoint, low *
 	if secret != nil && *secret != former.Secret {
 		return fault.At(fault.InvalidRequest, "secret", "secret cannot be set, only rolled: leave it out, or send the one that GET shows.")
 	}
-	if e.Events == nil { // switched off without a word about the types
+	if e.Events == nil { // switched off without event types
 		e.Events = former.Events
 	}
 	if err := ledger.SetLowTx(tx, id, low); err != nil {
@@ -93,9 +92,8 @@ func (s *server) putWebhookTx(tx *store.Tx, id string, e webhook.Endpoint, low *
 	return err
 }
 
-// readWebhook reads the body of a PUT, which says all there is to say: a level
-// that it does not name is none. It may name the secret, as the body of a GET
-// does.
+// readWebhook reads the body of a PUT. A missing level means no alert. The secret of a GET is
+// accepted.
 func readWebhook(body object) (e webhook.Endpoint, low *money.Amount, secret *string, err error) {
 	var address *string
 	if err := body.decode(
@@ -120,7 +118,7 @@ func readWebhook(body object) (e webhook.Endpoint, low *money.Amount, secret *st
 	return e, low, secret, nil
 }
 
-// parseCredits reads a JSON number of credits, exactly; nil: it is none, or
+// parseCredits reads a JSON number of credits exactly. It returns nil if the number is invalid or
 // negative.
 func parseCredits(raw json.RawMessage) *money.Amount {
 	var number json.Number
@@ -146,9 +144,9 @@ func (s *server) rollWebhook(c *call) (any, error) {
 	})
 }
 
-// testAnswer is what a receiver made of a test.
+// testAnswer is a receiver's response to a test.
 type testAnswer struct {
-	Status     *int   `json:"status_code"` // null: it did not answer
+	Status     *int   `json:"status_code"` // null if the receiver did not answer
 	ResponseMS int64  `json:"response_ms"`
 	Error      string `json:"error,omitempty"`
 }
@@ -167,7 +165,7 @@ func (s *server) testWebhook(c *call) (any, error) {
 	return testAnswer{statusOrNil(result.Status), result.ResponseMS, result.Error}, nil
 }
 
-// statusOrNil shows the status of no answer as null.
+// statusOrNil returns nil if there was no answer.
 func statusOrNil(status int) *int {
 	if status == 0 {
 		return nil
@@ -175,7 +173,7 @@ func statusOrNil(status int) *int {
 	return &status
 }
 
-// deliveryAnswer is an entry of the log of deliveries as operator.md shows it.
+// deliveryAnswer is a delivery (operator.md, Operator API).
 type deliveryAnswer struct {
 	ID       string          `json:"id"`
 	Event    string          `json:"event_id"`
@@ -228,7 +226,7 @@ func (s *server) resendDelivery(c *call) (any, error) {
 	return showDelivery(d), nil
 }
 
-// plainCall reads a call that has nothing to say.
+// plainCall reads an empty body.
 func (c *call) plainCall() error {
 	if _, err := c.query(); err != nil {
 		return err

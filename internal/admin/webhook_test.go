@@ -32,7 +32,7 @@ func TestWebhookSettings(t *testing.T) {
 			`{"url":null,"events":["image.completed","balance.low"],"balance_low_credits":null,"secret":"` + secret + `"}`)
 		o.ok("PUT", path, `{"url":null,"events":[],"balance_low_credits":0}`).want(`{"events":[],"balance_low_credits":0}`)
 		set := o.ok("PUT", path, `{"url":"https://example.com/hook","events":["image.completed"],"balance_low_credits":12.5}`)
-		o.ok("PUT", path, o.ok("GET", path, "").body).want(set.body) // the body that GET gave
+		o.ok("PUT", path, o.ok("GET", path, "").body).want(set.body) // the body of the GET
 		rolled := o.ok("POST", path+"/roll", "")
 		rolled.wantNames("url", "events", "balance_low_credits", "secret")
 		if rolled.text("secret") == secret || o.ok("GET", path, "").text("secret") != rolled.text("secret") {
@@ -145,7 +145,7 @@ func TestWebhooksAreTestedLoggedAndSentAgain(t *testing.T) {
 	})
 }
 
-// TestATakeBackTellsOfALowBalance in the transaction that makes it, once a drop.
+// TestATakeBackTellsOfALowBalance: a take-back writes the event in its transaction, once per drop.
 func TestATakeBackTellsOfALowBalance(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
