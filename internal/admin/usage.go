@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"tollgate/internal/account"
+	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/store"
@@ -32,6 +33,9 @@ func (s *server) usage(c *call) (any, error) {
 		}
 		q, err := spending.Ask(values.Get, spending.All(), now)
 		if err != nil {
+			return report, err
+		}
+		if q.Without, err = catalog.SandboxLinesTx(tx); err != nil {
 			return report, err
 		}
 		if report, err = spending.TableTx(tx, q, true); err != nil {

@@ -60,6 +60,13 @@ func ApplyTx(tx *store.Tx, doc *Document) (Applied, error) {
 	if _, err := tx.Exec(insertRevision, a.Revision, string(doc.canonical()), string(changes), now); err != nil {
 		return Applied{}, fmt.Errorf("store revision %d: %w", a.Revision, err)
 	}
+	before, _, err := CurrentTx(tx)
+	if err != nil { // none, or one that this version cannot read
+		before = nil
+	}
+	if err := noteLinesTx(tx, before, doc); err != nil {
+		return Applied{}, err
+	}
 	models := make([]string, len(doc.Models))
 	for i := range models {
 		models[i] = doc.Models[i].ID

@@ -17,7 +17,7 @@ var sandbox string // never changed
 func Sandbox() []byte { return []byte(sandbox) }
 
 // IsSandbox reports whether the line's answers are made up.
-func (l *Line) IsSandbox() bool { return l.Provider == sandboxProvider }
+func (l *LineSpec) IsSandbox() bool { return l.Provider == sandboxProvider }
 
 // IsSandbox reports whether all enabled lines of a model are sandbox lines. A model
 // without enabled lines is not a sandbox model.

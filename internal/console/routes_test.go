@@ -170,6 +170,7 @@ func expected() map[string]visited {
 		"POST /console/operator/catalog/edit":                    {nobody: 303, operator: 400},
 		"GET /console/operator/catalog/revisions/{id}":           operatorsPage,
 		"POST /console/operator/catalog/revisions/{id}/apply":    {nobody: 303, operator: 400},
+		"POST /console/operator/catalog/sandbox/retire":          operatorsAct,
 		"POST /console/operator/catalog/models/{id}/open":        operatorsAct,
 		"POST /console/operator/catalog/models/{id}/maintenance": operatorsAct,
 		"POST /console/operator/catalog/models/{id}/coming_soon": operatorsAct,

@@ -48,19 +48,21 @@ func ApplyOnTx(tx *store.Tx, by Actor, doc *catalog.Document, revision int64) (c
 	return applied, err
 }
 
-// SwitchTx sets the state of a model in the current catalog. It returns a *fault.Error if there is
-// no such model.
-func SwitchTx(tx *store.Tx, by Actor, model string, state catalog.ModelState) (catalog.Applied, error) {
+// SwitchTx sets the state of models in the current catalog, as one revision. It returns a
+// *fault.Error if the catalog does not have one of the models.
+func SwitchTx(tx *store.Tx, by Actor, state catalog.ModelState, models ...string) (catalog.Applied, error) {
 	doc, revision, err := catalog.CurrentTx(tx)
 	if err != nil {
 		return catalog.Applied{}, err
 	}
-	i := slices.IndexFunc(doc.Models, func(m catalog.Model) bool { return m.ID == model })
-	if i < 0 {
-		return catalog.Applied{}, fault.New(fault.NotFound, "There is no model %q in the current catalog.", fault.Shown(model))
-	}
 	changed := *doc
 	changed.Models = slices.Clone(doc.Models)
-	changed.Models[i].State = state // every model may have every state
+	for _, id := range models {
+		i := slices.IndexFunc(changed.Models, func(m catalog.Model) bool { return m.ID == id })
+		if i < 0 {
+			return catalog.Applied{}, fault.New(fault.NotFound, "There is no model %q in the current catalog.", fault.Shown(id))
+		}
+		changed.Models[i].State = state // every model may have every state
+	}
 	return ApplyOnTx(tx, by, &changed, revision)
 }

@@ -52,6 +52,7 @@ func Handlers(o Options) []page.Handler {
 		page.Post("/operator/catalog/edit", c.putCatalog),
 		page.Get("/operator/catalog/revisions/{id}", c.showRevision),
 		page.Post("/operator/catalog/revisions/{id}/apply", c.rollBack),
+		page.Post("/operator/catalog/sandbox/retire", c.retireSandbox),
 		page.Post("/operator/catalog/models/{id}/open", c.switchModel(catalog.StateOpen)),
 		page.Post("/operator/catalog/models/{id}/maintenance", c.switchModel(catalog.StateMaintenance)),
 		page.Post("/operator/catalog/models/{id}/coming_soon", c.switchModel(catalog.StateComingSoon)),
@@ -69,6 +70,8 @@ type catalogPage struct {
 	By       string // who did
 	Models   part.DataTable
 	Warnings []string
+	Sandbox  []string // sandbox models that are left beside lines of real providers
+	Retire   part.Act // retires them
 	History  part.DataTable
 	Pager    part.Pager
 	YAML     string
@@ -134,6 +137,8 @@ func (c *pages) showCatalog(v *page.Visit) (page.Outgoing, error) {
 		for _, w := range doc.BelowCost() {
 			shown.Warnings = append(shown.Warnings, w.Message)
 		}
+		shown.Sandbox = c.Catalog.Current().OpenSandbox()
+		shown.Retire = part.Act{Action: page.Base + "/operator/catalog/sandbox/retire", Word: "Retire the sandbox models"}
 		shown.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string { return numbered(r.Number) }))
 		if len(history) > 0 && before == 0 {
 			shown.Applied.MS = history[0].AppliedMS
@@ -145,7 +150,7 @@ func (c *pages) showCatalog(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "catalog", Title: "Catalog", Main: shown}.Done(v, map[string]string{
 		"applied":  "Applied. Requests that run finish on what they began with; new ones go by this.",
 		"same":     "This says what the current catalog says, so nothing was applied.",
-		"switched": "The model's state is changed, as a revision of its own.",
+		"switched": "The state is changed, as a new revision.",
 	}), nil
 }
 
@@ -468,21 +473,29 @@ func (c *pages) rollBack(v *page.Visit) (page.Outgoing, error) {
 
 // switchModel sets the state of a model, at one click.
 func (c *pages) switchModel(state catalog.ModelState) func(v *page.Visit) (page.Outgoing, error) {
-	return func(v *page.Visit) (page.Outgoing, error) {
-		if err := v.Blank(); err != nil {
-			return nil, err
-		}
-		err := v.Update(func(tx *store.Tx) error {
-			_, err := operator.SwitchTx(tx, show.By(v), v.PathID(), state)
-			return err
-		})
-		if errors.Is(err, operator.ErrApplied) || errors.Is(err, catalog.ErrNoRevision) {
-			return nil, fault.New(fault.InvalidRequest, "The catalog has just been changed. Look at it, and try again.")
-		}
-		if err != nil {
-			return nil, err
-		}
-		c.Soon(v, "the new catalog", c.Catalog.Refresh)
-		return page.To("/operator/catalog", "switched"), nil
+	return func(v *page.Visit) (page.Outgoing, error) { return c.switchTo(v, state, v.PathID()) }
+}
+
+// retireSandbox retires the sandbox models that are left beside lines of real providers.
+func (c *pages) retireSandbox(v *page.Visit) (page.Outgoing, error) {
+	return c.switchTo(v, catalog.StateRetired, c.Catalog.Current().OpenSandbox()...)
+}
+
+// switchTo sets the state of models and leads back to the catalog.
+func (c *pages) switchTo(v *page.Visit, state catalog.ModelState, models ...string) (page.Outgoing, error) {
+	if err := v.Blank(); err != nil {
+		return nil, err
 	}
+	err := v.Update(func(tx *store.Tx) error {
+		_, err := operator.SwitchTx(tx, show.By(v), state, models...)
+		return err
+	})
+	if errors.Is(err, operator.ErrApplied) || errors.Is(err, catalog.ErrNoRevision) {
+		return nil, fault.New(fault.InvalidRequest, "The catalog has just been changed. Look at it, and try again.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Soon(v, "the new catalog", c.Catalog.Refresh)
+	return page.To("/operator/catalog", "switched"), nil
 }

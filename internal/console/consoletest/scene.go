@@ -368,3 +368,32 @@ func (s *Scene) Delivery(name string) string {
 	})
 	return id
 }
+
+// SellReal adds to the catalog a model of a real provider, and one that both it and the
+// sandbox have.
+func (s *Scene) SellReal() {
+	s.t.Helper()
+	const models = `models:
+  - {id: sold, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}
+  - {id: both, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}
+`
+	const lines = `lines:
+  - {id: main, provider: openai, api_key: "${SET}", models: {sold: x, both: x}}
+  - {id: second, provider: sandbox, models: {both: sandbox-chat}}
+`
+	s.Update(func(tx *store.Tx) error {
+		doc, _, err := catalog.CurrentTx(tx)
+		if err != nil {
+			return err
+		}
+		text := regexp.MustCompile(`(?m)^models:\n`).ReplaceAllLiteralString(string(doc.YAML()), models)
+		text = regexp.MustCompile(`(?m)^lines:\n`).ReplaceAllLiteralString(text, lines)
+		if doc, _, err = catalog.Parse([]byte(text), s.Options.Providers); err == nil {
+			_, err = catalog.ApplyTx(tx, doc)
+		}
+		return err
+	})
+	if err := s.Options.Catalog.Refresh(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}

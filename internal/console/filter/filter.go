@@ -146,11 +146,12 @@ func choice(name, label string, names []string, value string) part.FormField {
 
 // Model chooses one of a catalog's models.
 func Model(s *catalog.Snapshot, value string) part.FormField {
-	var ids []string
+	f := part.FormField{Name: "model", Label: "Model", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "All"}}}
 	for _, m := range s.Models() {
-		ids = append(ids, m.ID)
+		f.Options = append(f.Options, part.Option{Value: m.ID, Label: show.ModelLabel(s, m.ID)})
 	}
-	return choice("model", "Model", ids, value)
+	f.Options = show.Chosen(f.Options, value)
+	return f
 }
 
 // Line chooses one of a catalog's lines.

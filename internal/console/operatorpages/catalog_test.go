@@ -149,3 +149,38 @@ func TestModelStatesAreFolded(t *testing.T) {
 		}
 	})
 }
+
+// TestSandboxCanBeRetired: once a real line is applied, the catalog page offers to retire the
+// sandbox models, in one revision; a model that a real line has too stays.
+func TestSandboxCanBeRetired(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Operator()
+		const offer = "Retire the sandbox models"
+		if strings.Contains(b.Get("/console/operator/catalog").Body.String(), offer) {
+			t.Error("a trial has the offer")
+		}
+		s.SellReal()
+		b.Get("/console/operator/catalog").Want(t, http.StatusOK, offer, "sandbox-chat, ")
+		b.Post("/console/operator/catalog/sandbox/retire", "more", "x").Want(t, http.StatusBadRequest)
+		b.Post("/console/operator/catalog/sandbox/retire").Want(t, http.StatusSeeOther, "done=switched")
+		if strings.Contains(b.Get("/console/operator/catalog").Body.String(), offer) {
+			t.Error("the offer stays")
+		}
+		if _, n := current(s); n != 3 {
+			t.Errorf("revision %d", n)
+		}
+		for _, m := range s.Options.Catalog.Current().Models() {
+			if want := s.Options.Catalog.Current().IsSandbox(m.ID) || m.ID == "sandbox-old"; want != (m.State == catalog.StateRetired) {
+				t.Errorf("%s is %s", m.ID, m.State)
+			}
+		}
+		if rows := logged(s, operator.CatalogApply); len(rows) != 1 || rows[0].Object != "3" {
+			t.Errorf("log %+v", rows)
+		}
+		b.Post("/console/operator/catalog/sandbox/retire").Want(t, http.StatusSeeOther)
+		if _, n := current(s); n != 3 {
+			t.Errorf("retiring nothing made revision %d", n)
+		}
+	})
+}

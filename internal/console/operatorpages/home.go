@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
@@ -40,6 +41,7 @@ type nowPart struct {
 	Troubles []part.Notice
 	Stats    part.FigureRow
 	Today    part.FigureRow
+	Sandbox  part.Group // the requests of today that all figures leave out
 	Charges  part.Chart
 	Counts   part.Chart
 	Latency  *part.Chart // of the last minutes; nil: nothing was answered
@@ -70,6 +72,8 @@ type wellbeing struct {
 	begun    beginnings
 	holds    [2]holding.Holding // of requests and of jobs
 	bytes    int64              // of the database
+	sandbox  []string           // lines that figures leave out
+	leftOut  spending.Sums
 	today    spending.Sums
 	month    monthCharts
 	top      []topAccount
@@ -89,12 +93,16 @@ const (
 
 // todayTx reads what today has brought, in UTC.
 func (w *wellbeing) todayTx(tx *store.Tx) error {
-	spent, err := spending.ReadTx(tx, spending.Query{Since: w.nowMS / (24 * time.Hour).Milliseconds(), By: []spending.By{spending.ByAccount},
-		Limit: maxSpenders})
-	if errors.Is(err, spending.ErrTooManyRows) { // then nobody is named
-		spent, err = spending.ReadTx(tx, spending.Query{Since: w.nowMS / (24 * time.Hour).Milliseconds(), Limit: 1})
+	q := spending.Query{Since: books.DayOf(w.nowMS), Without: w.sandbox, By: []spending.By{spending.ByAccount}, Limit: maxSpenders}
+	spent, err := spending.ReadTx(tx, q)
+	if errors.Is(err, spending.ErrTooManyRows) { // no account is named
+		q.By, q.Limit = nil, 1
+		spent, err = spending.ReadTx(tx, q)
 	}
 	if err != nil {
+		return err
+	}
+	if w.leftOut, err = spending.LeftOutTx(tx, q); err != nil {
 		return err
 	}
 	slices.SortStableFunc(spent, func(a, b spending.Spent) int { return cmp.Compare(b.Charged, a.Charged) })
@@ -115,6 +123,7 @@ func (w *wellbeing) todayTx(tx *store.Tx) error {
 // monthCharts are those of the last 30 days, as they were at a time.
 type monthCharts struct {
 	readMS          int64
+	sandbox         []string // lines that the charts leave out
 	charges, counts part.Chart
 }
 
@@ -128,12 +137,12 @@ type month struct {
 const monthKept = time.Minute
 
 // chartsTx returns the charts, which are at most a minute old but for today.
-func (m *month) chartsTx(tx *store.Tx, nowMS int64, today spending.Sums) (c monthCharts, err error) {
-	if c, err = m.readTx(tx, nowMS); err != nil {
+func (m *month) chartsTx(tx *store.Tx, w *wellbeing) (c monthCharts, err error) {
+	if c, err = m.readTx(tx, w); err != nil {
 		return c, err
 	}
-	c.charges.Series = withToday(c.charges.Series, int64(today.Charged))
-	c.counts.Series = withToday(c.counts.Series, today.Requests-today.Failed, today.Failed)
+	c.charges.Series = withToday(c.charges.Series, int64(w.today.Charged))
+	c.counts.Series = withToday(c.counts.Series, w.today.Requests-w.today.Failed, w.today.Failed)
 	return c, nil
 }
 
@@ -148,16 +157,16 @@ func withToday(series []part.ChartSeries, values ...int64) []part.ChartSeries {
 }
 
 // readTx returns the charts as they were read last.
-func (m *month) readTx(tx *store.Tx, nowMS int64) (c monthCharts, err error) {
+func (m *month) readTx(tx *store.Tx, w *wellbeing) (c monthCharts, err error) {
 	m.mu.Lock()
 	c = m.kept
 	m.mu.Unlock()
-	sameDay := books.DayOf(nowMS) == books.DayOf(c.readMS)
-	if age := nowMS - c.readMS; age >= 0 && age < monthKept.Milliseconds() && sameDay {
+	same := books.DayOf(w.nowMS) == books.DayOf(c.readMS) && slices.Equal(w.sandbox, c.sandbox)
+	if age := w.nowMS - c.readMS; age >= 0 && age < monthKept.Milliseconds() && same {
 		return c, nil
 	}
-	c.readMS = nowMS
-	if c.charges, c.counts, err = show.MonthTx(tx, ""); err != nil {
+	c.readMS, c.sandbox = w.nowMS, w.sandbox
+	if c.charges, c.counts, err = show.MonthTx(tx, "", w.sandbox); err != nil {
 		return c, err
 	}
 	m.mu.Lock()
@@ -182,7 +191,10 @@ func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 			return err
 		}
 		w.lines = line.Join(reports)
-		if w.recent, err = show.RecentTx(tx, w.nowMS); err != nil {
+		if w.sandbox, err = catalog.SandboxLinesTx(tx); err != nil {
+			return err
+		}
+		if w.recent, err = show.RecentTx(tx, w.nowMS, w.sandbox); err != nil {
 			return err
 		}
 		if w.load, err = job.LoadTx(tx); err != nil {
@@ -197,7 +209,7 @@ func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 		if err = w.todayTx(tx); err != nil {
 			return err
 		}
-		if w.month, err = c.month.chartsTx(tx, w.nowMS, w.today); err != nil {
+		if w.month, err = c.month.chartsTx(tx, &w); err != nil {
 			return err
 		}
 		if w.bytes, err = tx.Size(); err != nil {
@@ -236,8 +248,9 @@ func (c *console) now(v *page.Visit) (nowPart, error) {
 		return nowPart{}, err
 	}
 	shown := nowPart{Address: page.Base + "/operator/live", Troubles: w.troubles(), Stats: append(w.stats(), c.databaseFigure(w)),
-		Today: append(earned(" today", w.today), w.held()), Charges: w.month.charges, Counts: w.month.counts, Latency: w.recent.Latency,
-		Top: w.topBars(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.lines)}
+		Today: append(earned(" today", w.today), w.held()), Sandbox: show.LeftOut(w.leftOut, w.sandbox),
+		Charges: w.month.charges, Counts: w.month.counts, Latency: w.recent.Latency,
+		Top: w.topBars(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.earning())}
 	shown.Well = len(shown.Troubles) == 0
 	shown.Said = "All is well"
 	if n := len(shown.Troubles); n == 1 {
@@ -363,6 +376,11 @@ func (w wellbeing) topBars() part.Bars {
 			Percent: part.Share(t.Charged, w.top[0].Charged)})
 	}
 	return bars
+}
+
+// earning returns the lines whose figures count: without the sandbox.
+func (w wellbeing) earning() []line.Joined {
+	return slices.DeleteFunc(slices.Clone(w.lines), func(l line.Joined) bool { return slices.Contains(w.sandbox, l.Line) })
 }
 
 // marginTable sums what was charged and taken by line since the nodes began.

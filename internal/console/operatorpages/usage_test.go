@@ -103,3 +103,50 @@ func TestUsageIsChosenByName(t *testing.T) {
 		}
 	})
 }
+
+// TestSandboxStaysOutOfTotals: as soon as a real line is enabled, the operator's figures leave
+// out the requests to sandbox lines and say so; the line's own usage has them.
+func TestSandboxStaysOutOfTotals(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		o := s.Operator()
+		s.Spent("ada", 0, spending.Spent{Model: "sandbox-chat", Line: "sandbox",
+			Sums: spending.Sums{Requests: 7, Failed: 3, Charged: 70 * money.USD}})
+		s.Spent("bob", 0, spending.Spent{Model: "both", Line: "second", Sums: spending.Sums{Requests: 2, Charged: 5 * money.USD}})
+		s.Spent("bob", 0, spending.Spent{Model: "sold", Line: "main", Sums: spending.Sums{Requests: 4, Charged: 11 * money.USD,
+			LineCost: 3 * money.USD, LineCosts: 4, KnownCost: 11 * money.USD}})
+		s.Spent("bob", 1, spending.Spent{Model: "sold", Line: "main", Sums: spending.Sums{Requests: 1, Charged: 2 * money.USD}})
+		trial := []string{"$86.00", "13 requests"}
+		for path, more := range map[string][]string{"/console/operator": trial, "/console/operator/usage": {"$88.00", "14 requests"}} {
+			o.Get(path).Want(t, http.StatusOK, more...)
+		}
+		s.SellReal()
+		const left = "Not counted: 9 requests to the sandbox, charged $75.00."
+		for path, want := range map[string][]string{
+			"/console/operator":                         {"$11.00", "4 requests", "$8.00", "0 %", left},
+			"/console/operator/usage":                   {"$13.00", "5 requests", left, `href="/console/operator/usage?line=second"`},
+			"/console/operator/usage?by=line":           {"$13.00", left},
+			"/console/operator/usage?by=model&span=7":   {"$13.00", left},
+			"/console/operator/usage?model=sold&by=day": {"$13.00"},
+			"/console/operator/usage?model=both":        {"No", "Not counted: 2 requests"},
+			"/console/operator/usage?line=sandbox":      {"$70.00", "7 requests"},
+			"/console/operator/usage?line=main":         {"$13.00"},
+			"/console/operator/usage/table?by=line":     {"\nmain,5,", "\n"},
+		} {
+			page := o.Get(path)
+			page.Want(t, http.StatusOK, want...)
+			body := page.Body.String()
+			for _, no := range []string{"$88.00", "$86.00", "$75.00</span>", "\nsandbox,", "\nsecond,"} {
+				if strings.Contains(body, no) {
+					t.Errorf("%s has %q", path, no)
+				}
+			}
+			if strings.Contains(path, "line=") || strings.Contains(path, "model=sold") {
+				if strings.Contains(body, "Not counted") {
+					t.Errorf("%s says that it leaves something out", path)
+				}
+			}
+		}
+		s.SignedIn("ada@example.com").Get("/console/usage").Want(t, http.StatusOK, "$70.00")
+	})
+}

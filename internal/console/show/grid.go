@@ -174,8 +174,8 @@ func (g *grid) counts() part.Chart {
 }
 
 // MonthTx reads the charts of the last 30 days: what an account was charged by model
-// and its requests; without an account, those of all.
-func MonthTx(tx *store.Tx, of string) (charges, counts part.Chart, err error) {
+// and its requests; without an account, those of all, but for the lines without.
+func MonthTx(tx *store.Tx, of string, without []string) (charges, counts part.Chart, err error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
 		return charges, counts, err
@@ -185,7 +185,7 @@ func MonthTx(tx *store.Tx, of string) (charges, counts part.Chart, err error) {
 		by = spending.ByDay
 	}
 	today := books.DayOf(nowMS)
-	g, err := gridTx(tx, spending.Query{Account: of, Since: max(0, today-monthDays+1), Until: today + 1}, by)
+	g, err := gridTx(tx, spending.Query{Account: of, Without: without, Since: max(0, today-monthDays+1), Until: today + 1}, by)
 	charges, counts = g.charges(by, nil), g.counts()
 	charges.Title, counts.Title = "Charged in the last 30 days (UTC)", "Requests of the last 30 days (UTC)"
 	return charges, counts, err

@@ -26,7 +26,7 @@ func KeyForm(now *catalog.Snapshot, action, submit string) part.Inputs {
 	for _, m := range now.Models() {
 		if m.State != catalog.StateRetired {
 			models := f.Field("allowed_models")
-			models.Options = append(models.Options, part.Option{Value: m.ID, Label: m.ID})
+			models.Options = append(models.Options, part.Option{Value: m.ID, Label: ModelLabel(now, m.ID)})
 		}
 	}
 	return f

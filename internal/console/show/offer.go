@@ -81,6 +81,14 @@ func Allows(allowed []string, m *catalog.Model) bool {
 // Sandbox explains the badge of a sandbox model.
 const Sandbox = "Made-up answers: no provider is asked."
 
+// ModelLabel returns the id of a model as an option of a list: sandbox models are marked.
+func ModelLabel(s *catalog.Snapshot, id string) string {
+	if s.IsSandbox(id) {
+		return id + " (sandbox)"
+	}
+	return id
+}
+
 // ModelStanding is whether a model is open, and whether it only plays.
 func ModelStanding(s *catalog.Snapshot, m *catalog.Model) part.Group {
 	standing := part.Group{ModelState(m.State)}

@@ -2,9 +2,11 @@ package show
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"tollgate/internal/console/part"
+	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
@@ -24,11 +26,12 @@ type Recent struct {
 	Latency          *part.Chart // of the answers among them; nil: there are none
 }
 
-// RecentTx reads them.
-func RecentTx(tx *store.Tx, nowMS int64) (r Recent, err error) {
+// RecentTx reads them. Requests to the lines without are left out.
+func RecentTx(tx *store.Tx, nowMS int64, without []string) (r Recent, err error) {
 	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - lately.Milliseconds(), Limit: looksAt})
-	r.Latency = Latency(found.Receipts)
-	for _, one := range found.Receipts {
+	receipts := slices.DeleteFunc(found.Receipts, func(one ledger.Receipt) bool { return slices.Contains(without, one.Line) })
+	r.Latency = Latency(receipts)
+	for _, one := range receipts {
 		n := max(1, one.StandsFor)
 		if r.Requests += n; one.Status >= http.StatusInternalServerError {
 			r.Failed += n

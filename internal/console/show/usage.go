@@ -42,6 +42,7 @@ type Usage struct {
 	CSV      string       // where the table is a file
 	DailyCSV string       // where it is one with a row a day
 	Crowd    *part.Notice // there is more than can be listed
+	Sandbox  part.Group   // the requests to sandbox lines, which all of it leaves out
 	Empty    *part.Empty
 }
 
@@ -120,6 +121,10 @@ func (s UsageSide) askTx(tx *store.Tx, v *page.Visit) (asked, error) {
 	a.query, err = spending.Ask(func(name string) string { return meant[name] }, s.Parts, nowMS)
 	if s.Account != "" {
 		a.query.Account = s.Account
+		return a, err
+	}
+	if err == nil {
+		a.query.Without, err = catalog.SandboxLinesTx(tx)
 	}
 	return a, err
 }
@@ -183,7 +188,12 @@ func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
 		if err != nil {
 			return err
 		}
+		left, err := spending.LeftOutTx(tx, a.query)
+		if err != nil {
+			return err
+		}
 		u = a.usage(g, names)
+		u.Sandbox = LeftOut(left, a.query.Without)
 		u.Filters = a.filterForm()
 		if u.Empty != nil && u.Filters.Clear != "" {
 			u.Empty = page.NoneMatch(a.Path, "Clear filters")
@@ -191,6 +201,19 @@ func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
 		return nil
 	})
 	return u, err
+}
+
+// LeftOut describes the requests to sandbox lines that totals leave out, and links to the
+// usage of each line. It returns nil if there are none.
+func LeftOut(s spending.Sums, lines []string) part.Group {
+	if s.Requests == 0 {
+		return nil
+	}
+	left := part.Group{part.Text{Text: "Not counted: " + part.Requests(s.Requests) + " to the sandbox, charged " + part.USD(s.Charged) + "."}}
+	for _, line := range lines {
+		left = append(left, part.Link{Href: page.AddressOf("/operator/usage", url.Values{"line": {line}}), Text: line})
+	}
+	return left
 }
 
 // usage is the page of a grid.

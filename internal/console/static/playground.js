@@ -82,6 +82,14 @@ function request(prompt) {
   return { path: kind + "s", endpoint: "/v1/" + kind + "s/generations", body };
 }
 
+// offer lists the models that the chosen key may use.
+function offer() {
+  const key = field("key").value, select = field("model"), before = select.value;
+  const usable = [...models.values()].filter((one) => one.keys.includes(key));
+  select.replaceChildren(...usable.map((one) => new Option(one.label, one.id, false, one.id === before)));
+  choices();
+}
+
 // Settings: choices are those of the model.
 function choices() {
   const one = model();
@@ -297,6 +305,7 @@ field("prompt").addEventListener("keydown", (event) => {
 });
 form.addEventListener("input", code);
 field("model").addEventListener("change", choices);
+field("key").addEventListener("change", offer);
 $("stop").addEventListener("click", () => running?.abort());
 $("anew")?.addEventListener("click", () => { turns.length = 0; $("talk").replaceChildren(); code(); });
 $("files").addEventListener("change", async (event) => {

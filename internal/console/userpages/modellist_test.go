@@ -3,7 +3,6 @@ package userpages_test
 import (
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -77,43 +76,11 @@ func TestModelsShowWhatTheAccountPays(t *testing.T) {
 	})
 }
 
-// withReal adds a model of a provider's to the scene's catalog, and one that both it and
-// the sandbox have.
-func withReal(t *testing.T, s *consoletest.Scene) {
-	t.Helper()
-	const models = `models:
-  - {id: sold, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}
-  - {id: both, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}
-`
-	const lines = `lines:
-  - {id: main, provider: openai, api_key: "${SET}", models: {sold: x, both: x}}
-  - {id: second, provider: sandbox, models: {both: sandbox-chat}}
-`
-	var text string
-	s.Update(func(tx *store.Tx) error {
-		doc, _, err := catalog.CurrentTx(tx)
-		if err == nil {
-			text = string(doc.YAML())
-		}
-		return err
-	})
-	text = regexp.MustCompile(`(?m)^models:\n`).ReplaceAllLiteralString(text, models)
-	text = regexp.MustCompile(`(?m)^lines:\n`).ReplaceAllLiteralString(text, lines)
-	doc, _, err := catalog.Parse([]byte(text), s.Options.Providers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Update(func(tx *store.Tx) error { _, err := catalog.ApplyTx(tx, doc); return err })
-	if err := s.Options.Catalog.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestSandboxIsMarked: models that only play say so where they stand beside others.
 func TestSandboxIsMarked(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		withReal(t, s)
+		s.SellReal()
 		markTest(s, "ada", true)
 		free := s.Key("ada", "any")
 		b, o := s.SignedIn("ada@example.com"), s.Operator()
@@ -141,7 +108,8 @@ func TestSandboxIsMarked(t *testing.T) {
 			return err
 		})
 		for address, want := range map[string]string{"": "sandbox-free", "?key=" + free.ID: "both", "?kind=image": "sandbox-image",
-			"?model=sandbox-reasoner&key=" + plain.ID: "sandbox-reasoner"} {
+			"?model=sandbox-reasoner&key=" + plain.ID: "sandbox-free", "?model=sandbox-reasoner": "sandbox-reasoner",
+			"?kind=image&key=" + plain.ID: "sandbox-image"} {
 			b.Get("/console/playground"+address).Want(t, http.StatusOK, `<option value="`+want+`" selected>`)
 		}
 	})
@@ -170,7 +138,7 @@ func TestSandboxIsHidden(t *testing.T) {
 			}
 		}
 		sees("sandbox-chat", pages...)
-		withReal(t, s)
+		s.SellReal()
 		sees("sold", pages...)
 		for _, path := range pages {
 			if strings.Contains(b.Get(path).Body.String(), "sandbox-chat") {
@@ -188,6 +156,7 @@ func TestSandboxIsHidden(t *testing.T) {
 		})
 		sees("sandbox-chat", "/console/models", "/console/playground", "/console/keys/"+k.ID, "/console/models?id=sandbox-chat")
 		markTest(s, "ada", true)
+		s.Key("ada", "another")
 		sees("sandbox-image", "/console/models", "/console/playground?kind=image")
 	})
 }

@@ -70,7 +70,7 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 	if used {
 		shown.More = moreUsage()
 		shown.Missing = v.Part("chart of charges", func(tx *store.Tx) error {
-			spent, _, err := show.MonthTx(tx, v.Account())
+			spent, _, err := show.MonthTx(tx, v.Account(), nil)
 			if err == nil {
 				shown.Spent = &spent
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
@@ -41,6 +42,8 @@ type playgroundPage struct {
 // tried is what the module knows of a model.
 type tried struct {
 	ID         string      `json:"id"`
+	Label      string      `json:"label"`
+	Keys       []string    `json:"keys"` // those that may use the model
 	Forms      []wire.Form `json:"forms,omitempty"`
 	Tiers      []string    `json:"tiers,omitempty"`
 	Ratios     []string    `json:"ratios,omitempty"`
@@ -60,8 +63,7 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 	shown := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: v.PublicURL(), Files: "image/png,image/jpeg,image/webp,image/gif"}
 	model, key, prompt := v.Query("model"), v.Query("key"), v.Query("prompt")
 	var keys []account.Key
-	var hidden map[string]bool
-	var more bool
+	var test, more bool
 	if err := v.View(func(tx *store.Tx) (err error) {
 		if again := v.Query("again"); again != "" {
 			e, err := gallery.ExhibitTx(tx, v.Account(), again)
@@ -72,9 +74,11 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 				shown.Kind, model, key, prompt = catalog.Kind(e.Kind), e.Model, e.Key, e.Prompt
 			}
 		}
-		if hidden, err = c.hiddenModelsTx(tx, v.Account()); err != nil {
+		a, err := account.GetTx(tx, v.Account())
+		if err != nil {
 			return err
 		}
+		test = a.Test
 		keys, more, err = chosenKeysTx(tx, v.Account(), key)
 		return err
 	}); err != nil {
@@ -95,7 +99,7 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 			Current: kind.kind == shown.Kind})
 	}
 	shown.Kinds.Label = "What to make"
-	if err := c.choices(&shown, keys, hidden, model, key); err != nil {
+	if err := c.choices(&shown, keys, test, model, key); err != nil {
 		return nil, err
 	}
 	if more {
@@ -130,60 +134,85 @@ func samplePrompts(kinds ...catalog.Kind) part.Tabs {
 	return tabs
 }
 
-// choices fills in the models and keys that can be chosen, and the settings of the
-// kind. hidden are models that the account may not use.
-func (c *console) choices(shown *playgroundPage, keys []account.Key, hidden map[string]bool, model, key string) error {
+// choices fills in the keys that can be chosen, the models that the chosen key may use,
+// and the settings of the kind. test reports whether the account is marked as test.
+func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, model, key string) error {
 	shown.Model = part.FormField{Name: "model", Label: "Model", Kind: part.Choice}
 	shown.Key = part.FormField{Name: "key", Label: "Paid with the key", Kind: part.Choice}
-	var allowed []string // of the key that is chosen
-	for _, k := range keys {
-		if k.Ledger.Limits.Disabled {
+	keys = slices.DeleteFunc(slices.Clone(keys), func(k account.Key) bool { return k.Ledger.Limits.Disabled })
+	now := c.offer()
+	var models []tried
+	for _, m := range now.Catalog.Models() {
+		if m.Kind != shown.Kind || m.State != catalog.StateOpen {
 			continue
 		}
-		label := k.Hint
-		if k.Name != "" {
-			label = k.Name + " " + k.Hint
+		if t := triedOf(m); t.allow(now.Catalog, keys, test) {
+			models = append(models, t)
 		}
-		if len(shown.Key.Options) == 0 || k.ID == key {
-			allowed = k.AllowedModels
-		}
-		shown.Key.Options = append(shown.Key.Options, part.Option{Value: k.ID, Label: label, On: k.ID == key})
 	}
-	var models []tried
-	now := c.offer()
+	chosen := chooseKey(keys, models, model, key)
+	for _, k := range keys {
+		label := strings.TrimSpace(k.Name + " " + k.Hint)
+		usable := slices.ContainsFunc(models, func(t tried) bool { return slices.Contains(t.Keys, k.ID) })
+		if !usable {
+			label += " (no model of this kind)"
+		}
+		shown.Key.Options = append(shown.Key.Options, part.Option{Value: k.ID, Label: label, On: k.ID == chosen, Off: !usable})
+	}
+	offered := slices.DeleteFunc(slices.Clone(models), func(t tried) bool { return !slices.Contains(t.Keys, chosen) })
 	fits := func(m *catalog.Model) bool {
-		return m.Kind == shown.Kind && m.State == catalog.StateOpen && !hidden[m.ID]
+		return slices.ContainsFunc(offered, func(t tried) bool { return t.ID == m.ID })
 	}
 	if m, ok := now.Catalog.Model(model); !ok || !fits(m) {
-		if m = now.First(func(m *catalog.Model) bool { return fits(m) && show.Allows(allowed, m) }); m == nil {
-			m = now.First(fits)
-		}
-		if m != nil {
+		if m = now.First(fits); m != nil {
 			model = m.ID
 		}
 	}
-	for _, m := range now.Catalog.Models() {
-		if !fits(m) {
-			continue
-		}
-		models = append(models, triedOf(m))
-		label := m.ID
-		if now.Catalog.IsSandbox(m.ID) {
-			label += " (sandbox)"
-		}
-		shown.Model.Options = append(shown.Model.Options, part.Option{Value: m.ID, Label: label, On: m.ID == model})
+	for _, t := range offered {
+		shown.Model.Options = append(shown.Model.Options, part.Option{Value: t.ID, Label: t.Label, On: t.ID == model})
 	}
 	switch {
-	case len(models) == 0:
-		shown.Empty = &part.Empty{Title: "No models", Text: "No model of this kind is open at this moment."}
-	case len(shown.Key.Options) == 0:
+	case len(keys) == 0:
 		shown.Empty = &part.Empty{Title: "No key that works", Text: "The playground spends through a key of yours, within its limits.",
 			Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
+	case len(models) == 0:
+		shown.Empty = &part.Empty{Title: "No models", Text: "No open model of this kind can be used with one of your keys."}
 	}
 	shown.Settings = settingsFor(shown.Kind)
 	raw, err := json.Marshal(models)
 	shown.Models = string(raw)
 	return err
+}
+
+// allow sets the keys that may use the model, and reports whether there are any.
+func (t *tried) allow(now *catalog.Snapshot, keys []account.Key, test bool) bool {
+	t.Label = show.ModelLabel(now, t.ID)
+	for _, k := range keys {
+		listed := slices.Contains(k.AllowedModels, t.ID)
+		if listed || len(k.AllowedModels) == 0 && (test || !now.ClosedSandbox(t.ID)) {
+			t.Keys = append(t.Keys, k.ID)
+		}
+	}
+	return len(t.Keys) > 0
+}
+
+// chooseKey returns the key that pays: the one that was asked for if it may use any model,
+// or else the first that may use the model that was asked for, or any model.
+func chooseKey(keys []account.Key, models []tried, model, asked string) string {
+	usable := func(key, model string) bool {
+		return slices.ContainsFunc(models, func(t tried) bool { return (model == "" || t.ID == model) && slices.Contains(t.Keys, key) })
+	}
+	if asked != "" && usable(asked, "") {
+		return asked
+	}
+	for _, wanted := range []string{model, ""} {
+		for _, k := range keys {
+			if usable(k.ID, wanted) {
+				return k.ID
+			}
+		}
+	}
+	return ""
 }
 
 func triedOf(m *catalog.Model) tried {

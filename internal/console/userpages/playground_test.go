@@ -2,6 +2,8 @@ package userpages_test
 
 import (
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +84,55 @@ func TestPlaygroundCalls(t *testing.T) {
 		foreign := s.Key("bob", "bob's")
 		if status, _, answer := call(b, foreign.ID, "chat", asked); status != http.StatusNotFound || strings.Contains(answer, "choices") {
 			t.Errorf("with another's key: %d %s", status, answer)
+		}
+	})
+}
+
+// TestPlaygroundOffersWhatTheKeyMayUse: the models are those that the chosen key may use, and
+// the module learns which keys may use each.
+func TestPlaygroundOffersWhatTheKeyMayUse(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		limited := func(name string, models ...string) account.Key {
+			k := s.Key("ada", name)
+			s.Update(func(tx *store.Tx) (err error) {
+				k, err = account.ChangeKeyTx(tx, k.ID, func(k *account.KeySettings) error { k.AllowedModels = models; return nil })
+				return err
+			})
+			return k
+		}
+		s.SellReal()
+		every, chat, image := s.Key("ada", "every"), limited("chat", "sandbox-chat", "sold"), limited("image", "sandbox-image")
+		b := s.SignedIn("ada@example.com")
+		option := regexp.MustCompile(`<option value="([^"]+)"`)
+		offered := func(query string) (models []string) {
+			_, list, _ := strings.Cut(b.Get("/console/playground?"+query).Body.String(), `name="model"`)
+			list, _, _ = strings.Cut(list, "</select>")
+			for _, m := range option.FindAllStringSubmatch(list, -1) {
+				models = append(models, m[1])
+			}
+			return models
+		}
+		for query, want := range map[string][]string{
+			"key=" + every.ID:                    {"sold", "both"},
+			"key=" + chat.ID:                     {"sold", "sandbox-chat"},
+			"kind=image&key=" + image.ID:         {"sandbox-image"},
+			"model=sandbox-image":                {"sandbox-image"},
+			"model=sandbox-chat":                 {"sold", "sandbox-chat"},
+			"model=sandbox-chat&key=" + every.ID: {"sold", "both"},
+		} {
+			if got := offered(query); !slices.Equal(got, want) {
+				t.Errorf("%s: offers %v, want %v", query, got, want)
+			}
+		}
+		if got := offered("key=" + image.ID); !slices.Contains(got, "sold") { // the key has no chat model: another one pays
+			t.Errorf("without a model of the key: offers %v", got)
+		}
+		b.Get("/console/playground?kind=image").Want(t, http.StatusOK, " (no model of this kind)", " disabled>",
+			`&#34;keys&#34;:[&#34;`+image.ID+`&#34;]`)
+		markTest(s, "ada", true)
+		if got := offered("key=" + every.ID); !slices.Contains(got, "sandbox-chat") {
+			t.Errorf("a test account is offered %v", got)
 		}
 	})
 }

@@ -39,7 +39,9 @@ func All() []By {
 // by what they are summed. Empty fields select all.
 type Query struct {
 	Account, Key, Model, Line, Endpoint string
-	Since, Until                        int64 // days since 1970: from Since on, up to but without Until; Until 0: no end
+	Without                             []string // lines whose requests are left out, unless Line is set
+	Within                              []string // the only lines that are selected; nil: all
+	Since, Until                        int64    // days since 1970: from Since on, up to but without Until; Until 0: no end
 	By                                  []By
 	Limit                               int // of rows
 }
@@ -132,6 +134,19 @@ func sumsOf(columns ...string) string {
 	return strings.Join(sums, ", ")
 }
 
+// LeftOutTx sums the requests that q leaves out for their lines.
+func LeftOutTx(tx *store.Tx, q Query) (Sums, error) {
+	if len(q.Without) == 0 || q.Line != "" {
+		return Sums{}, nil
+	}
+	q.Within, q.Without, q.By, q.Limit = q.Without, nil, nil, 1
+	rows, err := ReadTx(tx, q)
+	if err != nil || len(rows) == 0 {
+		return Sums{}, err
+	}
+	return rows[0].Sums, nil
+}
+
 // parts are what it is grouped by, in the order of its columns.
 func (q Query) parts() (parts []By) {
 	for _, part := range All() {
@@ -144,7 +159,8 @@ func (q Query) parts() (parts []By) {
 
 // tables are those that are read: where nothing but days is asked for, no names.
 func (q Query) tables() string {
-	if q.Account+q.Key+q.Model+q.Line+q.Endpoint == "" && !slices.ContainsFunc(q.By, func(part By) bool { return part != ByDay }) {
+	if q.Account+q.Key+q.Model+q.Line+q.Endpoint == "" && len(q.Without)+len(q.Within) == 0 &&
+		!slices.ContainsFunc(q.By, func(part By) bool { return part != ByDay }) {
 		return `ledger_day d`
 	}
 	return `ledger_series s JOIN ledger_day d ON d.series = s.id`
@@ -164,6 +180,20 @@ func (q Query) Statement() (text string, args []any) {
 			add("s."+f.column+" =", f.value)
 		}
 	}
+	among := func(operator string, lines []string) {
+		places := make([]string, len(lines))
+		for i, line := range lines {
+			args = append(args, line)
+			places[i] = "$" + strconv.Itoa(len(args))
+		}
+		if len(lines) > 0 {
+			where = append(where, "s.line "+operator+" ("+strings.Join(places, ", ")+")")
+		}
+	}
+	if q.Line == "" {
+		among("NOT IN", q.Without)
+	}
+	among("IN", q.Within)
 	add("d.day >=", q.Since)
 	if q.Until > 0 {
 		add("d.day <", q.Until)

@@ -25,6 +25,9 @@ type Breakdown struct {
 	By           []By // in the order of the rows' columns
 	Rows         []Spent
 	Lines        bool // whether lines and what they take may be shown
+	// Sandbox sums the requests to sandbox lines, which the rows leave out; nil if the rows
+	// leave nothing out.
+	Sandbox *Sums
 	// Names are what parts are called, by their ids: each of these parts has its name
 	// behind it, as account_name. nil: their ids are all there is.
 	Names map[By]map[string]string
@@ -111,7 +114,13 @@ func TableTx(tx *store.Tx, q Query, lines bool) (Breakdown, error) {
 		return Breakdown{}, fault.At(fault.InvalidRequest, "group_by",
 			"This has more than %d rows. Choose a shorter span, fewer parts, or a filter.", q.Limit)
 	}
-	return Breakdown{Since: dayName(q.Since), Until: dayName(q.Until - 1), By: q.parts(), Rows: rows, Lines: lines}, err
+	b := Breakdown{Since: dayName(q.Since), Until: dayName(q.Until - 1), By: q.parts(), Rows: rows, Lines: lines}
+	if err == nil && len(q.Without) > 0 && q.Line == "" {
+		var left Sums
+		left, err = LeftOutTx(tx, q)
+		b.Sandbox = &left
+	}
+	return b, err
 }
 
 func dayName(day int64) string { return time.Unix(day*24*60*60, 0).UTC().Format(time.DateOnly) }
@@ -219,14 +228,19 @@ func (r Breakdown) MarshalJSON() ([]byte, error) {
 	if by == nil {
 		by = []By{}
 	}
+	var sandbox json.RawMessage
+	if r.Sandbox != nil {
+		sandbox = show(nil, &Spent{Sums: *r.Sandbox})
+	}
 	return json.Marshal(struct {
-		Object string            `json:"object"`
-		Since  string            `json:"since"`
-		Until  string            `json:"until"`
-		By     []By              `json:"group_by"`
-		Total  json.RawMessage   `json:"total"`
-		Data   []json.RawMessage `json:"data"`
-	}{"usage.report", r.Since, r.Until, by, show(nil, &Spent{Sums: r.Total()}), data})
+		Object  string            `json:"object"`
+		Since   string            `json:"since"`
+		Until   string            `json:"until"`
+		By      []By              `json:"group_by"`
+		Total   json.RawMessage   `json:"total"`
+		Sandbox json.RawMessage   `json:"sandbox,omitempty"`
+		Data    []json.RawMessage `json:"data"`
+	}{"usage.report", r.Since, r.Until, by, show(nil, &Spent{Sums: r.Total()}), sandbox, data})
 }
 
 // CSV writes a report's rows below a line with the names of the columns. What is

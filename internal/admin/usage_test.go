@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"fmt"
+	"testing"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/store"
+)
+
+// TestUsageLeavesTheSandboxOut: beside real lines, GET /usage and its CSV leave out the
+// requests to sandbox lines, sums them as sandbox, and shows a line that is asked for.
+func TestUsageLeavesTheSandboxOut(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, o *caller) {
+		const models = `models:
+  - {id: m, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+lines:
+  - {id: sand, provider: sandbox, models: {m: a}}
+`
+		with := map[string]catalog.Provider{"test": providers["test"], "sandbox": providers["test"]}
+		apply := func(text string) {
+			t.Helper()
+			doc, _, err := catalog.Parse([]byte(text), with)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := o.db.Update(t.Context(), func(tx *store.Tx) error { _, err := catalog.ApplyTx(tx, doc); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+			now, err := tx.NowMS()
+			for i, line := range []string{"sand", "real", ""} {
+				for _, text := range []string{
+					fmt.Sprintf(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)
+						VALUES (%d, 'acct_a', '', 'm', '%s', '/v1/responses', 0)`, i, line),
+					fmt.Sprintf(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,
+						images, clips, video_ms, cost_nano, line_cost_nano, line_costs, known_cost_nano)
+						VALUES (%d, %d, %d, 0, 0, 0, 0, 0, 0, 0, 0, %d000000000, %d00000000, 1, %d000000000)`,
+						now/86_400_000, i, 10+i, 3+i, 1+i, 3+i),
+				} {
+					if err == nil {
+						_, err = tx.Exec(text)
+					}
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		usage := func(query, want string) reply {
+			t.Helper()
+			r := o.ok("GET", "/usage?"+query, "")
+			r.want(want)
+			return r
+		}
+		figures := func(requests int, cost, taken string, known int, margin string) string {
+			return fmt.Sprintf(`"requests":%d,"billed_requests":0,"failed_requests":0,"prompt_tokens":0,"cached_tokens":0,"completion_tokens":0,
+				"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":%s,"line_cost_usd":%s,"line_cost_requests":%d,"margin_usd":%s`,
+				requests, cost, taken, known, margin)
+		}
+		sandLine, realLine := figures(10, "3", "0.1", 1, "2.9"), figures(11, "4", "0.2", 1, "3.8")
+		sand := `"sandbox":{` + sandLine + `}`
+		rest := `"total":{` + figures(23, "9", "0.5", 2, "8.5") + `}`
+		nothing := figures(0, "0", "null", 0, "null")
+		apply(models)
+		usage("", `{"total":{`+figures(33, "12", "0.6", 3, "11.4")+`}}`).wantNames("object", "since", "until", "group_by", "total", "data")
+		apply(models + "  - {id: real, provider: test, models: {m: b}}\n")
+		usage("", `{`+rest+`,`+sand+`}`)
+		usage("group_by=line", `{"data":[{"line":"",`+figures(12, "5", "0.3", 1, "4.7")+`},{"line":"real",`+realLine+`}],`+rest+`,`+sand+`}`)
+		usage("group_by=day", `{`+rest+`,`+sand+`}`)
+		usage("group_by=model&account=acct_a", `{`+rest+`,`+sand+`}`)
+		usage("account=acct_b", `{"total":{`+nothing+`},"sandbox":{`+nothing+`}}`)
+		usage("line=real", `{"total":{`+realLine+`}}`).wantNames("object", "since", "until", "group_by", "total", "data")
+		usage("line=sand&group_by=model", `{"total":{`+sandLine+`},"data":[{"model":"m",`+sandLine+`}]}`)
+		apply(models) // the real line is gone, but the catalog is no trial any more
+		usage("", `{`+rest+`,`+sand+`}`)
+		if got, want := o.do("GET", "/usage?group_by=line&format=csv", "").body, "line,requests,billed_requests,failed_requests,prompt_tokens,"+
+			"cached_tokens,completion_tokens,image_count,clip_count,video_seconds,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n"+
+			",12,0,0,0,0,0,0,0,0,5,0.3,1,4.7\nreal,11,0,0,0,0,0,0,0,0,4,0.2,1,3.8\n"; got != want {
+			t.Errorf("CSV %s", got)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"tollgate/internal/store"
+)
+
+const (
+	selectLines = `SELECT id, sandbox FROM catalog_line`
+	upsertLine  = `INSERT INTO catalog_line (id, sandbox) VALUES ($1, $2)
+		ON CONFLICT (id) DO UPDATE SET sandbox = catalog_line.sandbox * excluded.sandbox`
+)
+
+// lineKinds maps the ids of lines that were ever enabled to whether they have always been
+// sandbox lines.
+type lineKinds map[string]bool
+
+// add adds the enabled lines of a document; nil adds nothing.
+func (k lineKinds) add(doc *Document) {
+	if doc == nil {
+		return
+	}
+	for i := range doc.Lines {
+		l := &doc.Lines[i]
+		if before, ok := k[l.ID]; l.Enabled {
+			k[l.ID] = l.IsSandbox() && (before || !ok)
+		}
+	}
+}
+
+// SandboxLinesTx returns the ids of the lines whose requests stay out of the operator's
+// totals, sorted: lines that were sandbox lines in every catalog that enabled them. It
+// returns nil as long as no line of another provider was ever enabled, because then the
+// catalog is a trial.
+func SandboxLinesTx(tx *store.Tx) ([]string, error) {
+	kinds, err := lineKindsTx(tx)
+	if err != nil {
+		return nil, err
+	}
+	if len(kinds) == 0 { // a former version applied the catalog
+		doc, _, err := CurrentTx(tx)
+		if err != nil && !errors.Is(err, ErrNoRevision) {
+			return nil, err
+		}
+		kinds.add(doc)
+	}
+	lines := slices.Sorted(maps.Keys(kinds))
+	sandbox := slices.DeleteFunc(slices.Clone(lines), func(id string) bool { return !kinds[id] })
+	if len(sandbox) == len(lines) {
+		return nil, nil
+	}
+	return sandbox, nil
+}
+
+// noteLinesTx records the enabled lines of a document that is being applied, and of the
+// document before it, which a former version may have applied.
+func noteLinesTx(tx *store.Tx, before, doc *Document) error {
+	noted, err := lineKindsTx(tx)
+	if err != nil {
+		return err
+	}
+	kinds := maps.Clone(noted)
+	kinds.add(before)
+	kinds.add(doc)
+	for _, id := range slices.Sorted(maps.Keys(kinds)) {
+		if known, ok := noted[id]; ok && known == kinds[id] {
+			continue
+		}
+		sandbox := 0
+		if kinds[id] {
+			sandbox = 1
+		}
+		if _, err := tx.Exec(upsertLine, id, sandbox); err != nil {
+			return fmt.Errorf("record line %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// lineKindsTx reads the lines that applies have recorded.
+func lineKindsTx(tx *store.Tx) (lineKinds, error) {
+	rows, err := tx.Query(selectLines)
+	if err != nil {
+		return nil, fmt.Errorf("read the recorded lines: %w", err)
+	}
+	defer rows.Close()
+	kinds := lineKinds{}
+	for rows.Next() {
+		var id string
+		var sandbox int64
+		if err := rows.Scan(&id, &sandbox); err != nil {
+			return nil, fmt.Errorf("read the recorded lines: %w", err)
+		}
+		kinds[id] = sandbox != 0
+	}
+	return kinds, rows.Err()
+}

@@ -1,0 +1,89 @@
+package catalog
+
+import (
+	"slices"
+	"testing"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestSandboxLines applies catalogs one after the other and checks which lines stay out of
+// the operator's totals after each.
+func TestSandboxLines(t *testing.T) {
+	t.Parallel()
+	const models = `models:
+  - {id: m, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+lines:
+`
+	const (
+		sand     = "  - {id: sand, provider: sandbox, models: {m: a}}\n"
+		dune     = "  - {id: dune, provider: sandbox, models: {m: a}}\n"
+		off      = "  - {id: real, provider: chatonly, enabled: false, models: {m: r}}\n"
+		real     = "  - {id: real, provider: chatonly, models: {m: r}}\n"
+		sandReal = "  - {id: sand, provider: chatonly, models: {m: r}}\n"
+		realSand = "  - {id: real, provider: sandbox, models: {m: a}}\n"
+	)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		check := func(name string, want ...string) {
+			t.Helper()
+			view(t, db, func(tx *store.Tx) error {
+				got, err := SandboxLinesTx(tx)
+				if !slices.Equal(got, want) {
+					t.Errorf("%s: got %v, want %v", name, got, want)
+				}
+				return err
+			})
+		}
+		check("no catalog")
+		for _, step := range []struct {
+			name, lines string
+			want        []string
+		}{
+			{"a trial", sand, nil},
+			{"a trial with a disabled line", sand + off, nil},
+			{"beside a real line", sand + real, []string{"sand"}},
+			{"a second sandbox line", dune + real, []string{"dune", "sand"}},
+			{"the real line is gone", dune, []string{"dune", "sand"}},
+			{"a real line became a sandbox line", dune + realSand, []string{"dune", "sand"}},
+			{"a sandbox line became real", sandReal, []string{"dune"}},
+			{"and a sandbox line again", sand, []string{"dune"}},
+		} {
+			apply(t, db, mustParse(t, models+step.lines))
+			check(step.name, step.want...)
+		}
+	})
+}
+
+// TestSandboxLinesOfAFormerVersion checks the lines of a catalog that was applied before
+// lines were recorded.
+func TestSandboxLinesOfAFormerVersion(t *testing.T) {
+	t.Parallel()
+	const text = `models:
+  - {id: m, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+lines:
+  - {id: sand, provider: sandbox, models: {m: a}}
+  - {id: real, provider: chatonly, models: {m: r}}
+`
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		apply(t, db, mustParse(t, text))
+		err := db.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Exec(`DELETE FROM catalog_line`)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := func(tx *store.Tx) error {
+			got, err := SandboxLinesTx(tx)
+			if !slices.Equal(got, []string{"sand"}) {
+				t.Errorf("got %v", got)
+			}
+			return err
+		}
+		view(t, db, lines)
+		apply(t, db, mustParse(t, text[:len(text)-len("  - {id: real, provider: chatonly, models: {m: r}}\n")]+
+			"  - {id: other, provider: chatonly, models: {m: r}}\n"))
+		view(t, db, lines)
+	})
+}
