@@ -11,7 +11,7 @@ import (
 
 type importCommand struct {
 	Program string `arg:"" enum:"one-api,new-api,litellm" help:"one-api, new-api or litellm."`
-	Source  string `arg:"" optional:"" help:"Database: postgres:// URL (-: from standard input), SQLite file, or dump of MySQL (.sql)."`
+	Source  string `arg:"" optional:"" help:"SQLite file, postgres:// URL, or MySQL's USER:PASSWORD@tcp(HOST)/NAME (-: standard input)."`
 
 	DryRun        bool    `help:"Only report what would be done."`
 	WriteCatalog  string  `help:"File for models and lines; their keys go into secrets beside it." default:"imported.yaml" placeholder:"FILE"`
@@ -28,7 +28,7 @@ type importCommand struct {
 func (c *importCommand) Run(p *process) error {
 	if c.Source == "" && c.Program != "litellm" { // which may come as a file of its settings
 		return usageError{errors.New("name the database of " + c.Program +
-			": a postgres:// URL (-: from standard input), an SQLite file, or a dump of MySQL (.sql)")}
+			": an SQLite file, a postgres:// URL, or a MySQL address USER:PASSWORD@tcp(HOST:3306)/DATABASE; - reads it from standard input")}
 	}
 	settings, err := p.settings()
 	if err != nil {

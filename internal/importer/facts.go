@@ -24,7 +24,6 @@ type facts struct {
 // rates are US dollars per million tokens; nil: unsaid.
 type rates struct {
 	input, output, cached, written *big.Rat
-	written1h                      *big.Rat     // for an hour; nil: as written
 	above                          []ratesAbove // ascending
 }
 
@@ -32,7 +31,6 @@ type rates struct {
 type ratesAbove struct {
 	tokens                         int64
 	input, output, cached, written *big.Rat
-	written1h                      *big.Rat
 }
 
 // Limits that a model gets where nobody says its own.
@@ -197,18 +195,18 @@ func chatModel(id string, r rates, f facts) (catalog.Model, bool) {
 		fits = fits && ok
 		return p
 	}
-	list := func(input, output, cached, written, written1h *big.Rat) (v catalog.Rates) {
+	list := func(input, output, cached, written *big.Rat) (v catalog.Rates) {
 		v.Input = price(input, 0)
 		v.Output = price(output, 0)
 		v.CachedInput = price(cached, v.Input)
 		v.CacheWrite = price(written, v.Input)
-		v.CacheWrite1h = price(written1h, v.CacheWrite)
+		v.CacheWrite1h = v.CacheWrite
 		return v
 	}
-	m.Price.Rates = list(r.input, r.output, r.cached, r.written, r.written1h)
+	m.Price.Rates = list(r.input, r.output, r.cached, r.written)
 	for _, a := range r.above {
 		m.Price.Above = append(m.Price.Above,
-			catalog.Above{PromptTokens: a.tokens, Rates: list(a.input, a.output, a.cached, a.written, a.written1h)})
+			catalog.Above{PromptTokens: a.tokens, Rates: list(a.input, a.output, a.cached, a.written)})
 	}
 	return m, fits
 }

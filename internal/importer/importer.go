@@ -37,8 +37,7 @@ const (
 // Options say what to import, and how.
 type Options struct {
 	Program Program
-	// Source is a postgres:// URL, an SQLite file, or the dump of a MySQL database
-	// (a file whose name ends in .sql); LiteLLM may have none.
+	// Source is the database; see store.OpenForeign. LiteLLM may have none.
 	Source string
 	// Name tells sources apart of which several are imported; empty: the program's.
 	Name string

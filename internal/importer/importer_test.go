@@ -56,6 +56,14 @@ func lite(t *testing.T, dump string) string {
 	return path
 }
 
+// maria makes a MariaDB database of a dump.
+func maria(t *testing.T, dump string) string {
+	t.Helper()
+	address := storetest.MariaDB(t)
+	storetest.LoadMariaDB(t, address, dump)
+	return address
+}
+
 // read plans an import; change makes of its options what a test wants.
 func read(t *testing.T, program Program, source string, change func(*Options)) *Contents {
 	t.Helper()
@@ -107,7 +115,7 @@ func fixture(t *testing.T, program Program) *Contents {
 	case OneAPI:
 		return read(t, OneAPI, lite(t, sample(t, "one-api.sqlite.sql")), nil)
 	case NewAPI:
-		return read(t, NewAPI, filepath.Join("testdata", "new-api.mysql.sql"), nil)
+		return read(t, NewAPI, maria(t, sample(t, "new-api.mysql.sql")), nil)
 	}
 	return read(t, LiteLLM, litePostgres(t), func(o *Options) {
 		o.Config, o.Models = filepath.Join("testdata", "litellm.config.yaml"), filepath.Join("testdata", "litellm.models.json")
@@ -516,6 +524,10 @@ func TestSourcesThatAreNone(t *testing.T) {
 		"no models file":    {Options{Program: LiteLLM, Config: text, Models: text}, "JSON object"},
 		"no settings":       {Options{Program: OneAPI, Source: lite(t, sample(t, "one-api.sqlite.sql")), Settings: text}, "GET /api/option/"},
 		"another program":   {Options{Program: "other"}, "no import from"},
+		"a dump":            {Options{Program: OneAPI, Source: filepath.Join("testdata", "one-api.mysql.sql")}, "load it into a database"},
+		"an empty MariaDB":  {Options{Program: OneAPI, Source: storetest.MariaDB(t)}, "the database has no table channels"},
+		"a far MariaDB":     {Options{Program: OneAPI, Source: "u:sesame@tcp(127.0.0.1:1)/x"}, "open the source"},
+		"no address":        {Options{Program: OneAPI, Source: "u:sesame@127.0.0.1/x"}, "@tcp(HOST:3306)"},
 		"a server far away": {Options{Program: OneAPI, Source: "postgres://u:sesame@127.0.0.1:1/x"}, "open the source"},
 	} {
 		_, err := Read(t.Context(), test.o)

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -88,32 +89,32 @@ func TestChannelsOfSeveralKeys(t *testing.T) {
 	}
 }
 
-// TestModelsPricedByExpression: newer versions of new-api keep a model's ratio beside the
-// expression that prices it, which alone counts.
+// TestModelsPricedByExpression checks that a model that new-api prices by an expression is
+// left out, although its ratio is still there, and that the report shows the expression
+// and how to write it as a price.
 func TestModelsPricedByExpression(t *testing.T) {
 	t.Parallel()
 	before := read(t, NewAPI, lite(t, sample(t, "new-api.sqlite.sql")), nil)
-	if len(before.Document.Models) < 3 {
-		t.Fatalf("%d models", len(before.Document.Models))
-	}
-	plain, odd, back := before.Document.Models[0].ID, before.Document.Models[1].ID, before.Document.Models[2].ID
-	dump := sample(t, "new-api.sqlite.sql") + fmt.Sprintf(`
-		INSERT INTO options VALUES ('billing_setting.billing_mode', '{"%[1]s":"tiered_expr","%[2]s":"tiered_expr","%[3]s":"ratio"}');
-		INSERT INTO options VALUES ('billing_setting.billing_expr',
-			'{"%[1]s":"tier(\"base\", p * 7 + c * 70)","%[2]s":"tier(\"r\", fixed(1))","%[3]s":"p * 9"}');`,
-		plain, odd, back)
-	after := read(t, NewAPI, lite(t, dump), nil)
-	prices := map[string]catalog.ChatPrice{}
-	for _, m := range after.Document.Models {
-		prices[m.ID] = m.Price
-	}
-	if got := prices[plain]; got.Input.String() != "7" || got.Output.String() != "70" {
-		t.Errorf("%s costs %s", plain, told(got))
-	}
-	if _, there := prices[odd]; there || told(prices[back]) != told(before.Document.Models[2].Price) {
-		t.Errorf("%s is there: %v; %s costs %s", odd, there, back, told(prices[back]))
-	}
-	if !slices.ContainsFunc(after.Remarks, func(r Remark) bool { return r.Name == odd && strings.Contains(r.What, "fixed(1)") }) {
-		t.Errorf("nothing is said of %s: %+v", odd, after.Remarks)
+	for _, expression := range []string{
+		`tier("base", p * 2.5 + c * 15 + cr * 0.25)`, `v1:p * 3 + 15 * c`, `tier("request", fixed(0.01))`,
+		`len <= 200000 ? tier("a", p*3 + c*15) : tier("b", p*6 + c*22.5)`, `(tier("base", p * 5)) * (param("x") == "fast" ? 6 : 1)`, `p`, ``,
+	} {
+		one, other := before.Document.Models[0], before.Document.Models[1]
+		modes, _ := json.Marshal(map[string]string{one.ID: "tiered_expr", other.ID: "ratio"})
+		texts, _ := json.Marshal(map[string]string{one.ID: expression, other.ID: expression})
+		dump := sample(t, "new-api.sqlite.sql") + fmt.Sprintf(
+			`INSERT INTO options VALUES ('billing_setting.billing_mode', '%s'), ('billing_setting.billing_expr', '%s')`, modes, texts)
+		after := read(t, NewAPI, lite(t, dump), nil)
+		has := func(id string) bool {
+			return slices.ContainsFunc(after.Document.Models, func(m catalog.Model) bool { return m.ID == id })
+		}
+		if has(one.ID) || !has(other.ID) {
+			t.Errorf("%s: %s is there: %t; %s, whose price is a ratio: %t", expression, one.ID, has(one.ID), other.ID, has(other.ID))
+		}
+		if !slices.ContainsFunc(after.Remarks, func(r Remark) bool {
+			return r.Name == one.ID && strings.HasSuffix(r.What, "expression "+expression) && strings.Contains(r.Do, "cache_write_1h")
+		}) {
+			t.Errorf("%s: the report does not show it: %+v", expression, after.Remarks)
+		}
 	}
 }

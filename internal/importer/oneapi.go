@@ -164,14 +164,10 @@ func (s *oneAPI) readModel(model string) {
 			"add it to the catalog by hand, if tollgate has models of its kind")
 		return
 	}
-	if text, by := s.prices.expression[model]; by {
-		price, err := readExpression(text)
-		if err != nil {
-			s.remark(e, "it is left out: its price is the expression "+oneLine(text)+", and "+err.Error(),
-				"add it to the catalog with prices by the token")
-			return
-		}
-		s.addModel(model, price)
+	if text, ok := s.prices.expression[model]; ok {
+		s.remark(e, "it is left out: its price is the expression "+oneLine(text),
+			"add it to the catalog: the factor of p is input, of c output, of cr cached_input, of cc cache_write and of cc1h cache_write_1h "+
+				"in its price; each further step of len is an entry of above")
 		return
 	}
 	if s.prices.perRequest[model] != nil {

@@ -18,7 +18,7 @@ type ratios struct {
 	written    map[string]*big.Rat // likewise
 	group      map[string]*big.Rat
 	perRequest map[string]*big.Rat // US dollars a request, in place of ratios
-	expression map[string]string   // in place of both; of new-api alone
+	expression map[string]string   // replaces both; new-api only
 }
 
 // usualQuota is how much quota a US dollar is where nobody says.
@@ -94,6 +94,20 @@ func numbersOf(text string) (map[string]*big.Rat, error) {
 		}
 	}
 	return out, nil
+}
+
+// expressionsOf returns the expressions of the models that new-api prices by one.
+func expressionsOf(settings map[string]string) map[string]string {
+	var modes, texts map[string]string
+	_ = json.Unmarshal([]byte(settings["billing_setting.billing_mode"]), &modes) // unreadable settings price nothing
+	_ = json.Unmarshal([]byte(settings["billing_setting.billing_expr"]), &texts)
+	out := map[string]string{}
+	for model, mode := range modes {
+		if mode == "tiered_expr" {
+			out[model] = texts[model]
+		}
+	}
+	return out
 }
 
 // usd is quota in US dollars.

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -58,24 +58,14 @@ type tables map[string][]record
 // maxRows bounds the rows of one table.
 const maxRows = 1_000_000
 
-// add keeps a row.
-func (t tables) add(table string, row record) error {
-	if len(t[table]) == maxRows {
-		return fmt.Errorf("the table %s has more than %d rows", table, maxRows)
-	}
-	t[table] = append(t[table], row)
-	return nil
-}
-
 // readTables reads tables of a source: those that it must have, and those that it may
 // have.
 func readTables(ctx context.Context, source string, must, may []string) (tables, error) {
 	found := tables{}
 	if strings.EqualFold(filepath.Ext(source), ".sql") {
-		if err := found.readDumpFile(source, append(must, may...)); err != nil {
-			return nil, err
-		}
-	} else if err := found.readDatabase(ctx, source, append(must, may...)); err != nil {
+		return nil, errors.New("dumps are not read: load it into a database, and name this database")
+	}
+	if err := found.readDatabase(ctx, source, slices.Concat(must, may)); err != nil {
 		return nil, err
 	}
 	for _, table := range must {
@@ -113,22 +103,9 @@ func (t tables) readDatabase(ctx context.Context, source string, names []string)
 	return nil
 }
 
-// readDumpFile reads a dump.
-func (t tables) readDumpFile(path string, names []string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("open the source: %w", err)
-	}
-	defer file.Close()
-	if err := readDump(file, t, names); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Base(path), err)
-	}
-	return nil
-}
-
-// nameOf is a source as an error may show it.
+// nameOf returns a source as an error may show it, without a password.
 func nameOf(source string) string {
-	if strings.Contains(source, "://") {
+	if strings.ContainsAny(source, "@:") {
 		return "the database"
 	}
 	return filepath.Base(source)

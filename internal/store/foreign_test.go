@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"tollgate/internal/store"
@@ -15,10 +16,11 @@ import (
 // types, and nothing can be written.
 func TestForeignDatabases(t *testing.T) {
 	t.Parallel()
-	lite := filepath.Join(t.TempDir(), "other.db")
+	lite, maria := filepath.Join(t.TempDir(), "other.db"), storetest.MariaDB(t)
 	for name, source := range map[string]struct{ driver, database, opened, types string }{
 		"sqlite":   {"sqlite", lite, lite, `flag boolean, list text`},
 		"postgres": {"pgx", storetest.PostgreSQL(t), "", `flag boolean, list text[]`},
+		"mariadb":  {"mysql", maria + "?multiStatements=true&sql_mode=ansi_quotes", maria + "?parseTime=true", `flag tinyint(1), list json`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if source.opened == "" {
@@ -66,7 +68,57 @@ func TestForeignDatabases(t *testing.T) {
 			}
 		})
 	}
-	if _, err := store.OpenForeign(t.Context(), filepath.Join(t.TempDir(), "gone.db")); err == nil {
-		t.Error("a file that is not there opens")
+}
+
+// TestForeignDatabasesThatDoNotOpen checks that the error says what to do and never
+// shows a password.
+func TestForeignDatabasesThatDoNotOpen(t *testing.T) {
+	t.Parallel()
+	const form = "USER:PASSWORD@tcp(HOST:3306)/DATABASE"
+	for source, want := range map[string]string{
+		filepath.Join(t.TempDir(), "gone.db"):          "no such file",
+		"postgres://u:sesame@127.0.0.1:1/x":            "connect",
+		"u:sesame@tcp(127.0.0.1:1)/x":                  "connection refused",
+		"u:sesame@unix(/gone/socket)/x":                "no such file",
+		"mysql://u:sesame@127.0.0.1:1/x":               form,
+		"u:sesame@127.0.0.1/x":                         form,
+		"u:sesame@tcp(127.0.0.1:1)":                    form,
+		"u:sesame@tcp(127.0.0.1:1)/":                   form,
+		"u:ses@ame/sesame@tcp(127.0.0.1:1/x":           form,
+		"u:sesame@tcp(127.0.0.1:1)/x?parseTime=sesame": form,
+	} {
+		_, err := store.OpenForeign(t.Context(), source)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %v, want %q", source, err, want)
+		}
+	}
+}
+
+// TestForeignMariaDBIsASnapshot checks that rows that another program adds later are not
+// read.
+func TestForeignMariaDBIsASnapshot(t *testing.T) {
+	t.Parallel()
+	address := storetest.MariaDB(t)
+	storetest.LoadMariaDB(t, address, "CREATE TABLE a (n int); CREATE TABLE b (n int); INSERT INTO a VALUES (1)")
+	f, err := store.OpenForeign(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(table string) (n int) {
+		t.Helper()
+		if err := f.Each(t.Context(), table, func(map[string]string) error { n++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := count("a"); n != 1 {
+		t.Errorf("a has %d rows", n)
+	}
+	storetest.LoadMariaDB(t, address, "INSERT INTO b VALUES (1)")
+	if n := count("b"); n != 0 {
+		t.Errorf("b has %d rows that were added later", n)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -36,8 +36,7 @@ func load(t *testing.T, url, dump string) {
 	}
 }
 
-// opened makes the database that a dump is of, and returns how a command names it. A
-// dump of MySQL is named itself.
+// opened makes the database of a dump and returns how a command names it.
 func opened(t *testing.T, name, dump string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "source.db")
@@ -50,7 +49,9 @@ func opened(t *testing.T, name, dump string) string {
 		load(t, url, dump)
 		return url
 	}
-	return file(t, "source.sql", dump)
+	address := storetest.MariaDB(t)
+	storetest.LoadMariaDB(t, address, dump)
+	return address
 }
 
 // file writes a file.
