@@ -14,11 +14,10 @@ import (
 	"tollgate/internal/money"
 )
 
-// readTimeout bounds what is asked of the database before an answer.
+// readTimeout bounds database reads before an answer.
 const readTimeout = 10 * time.Second
 
-// totals are the members that total, today and each model share
-// (interface.md, Usage).
+// totals are the common members of total, today and each model (interface.md, Usage).
 type totals struct {
 	Cost     money.Amount `json:"cost_usd"`
 	Requests int64        `json:"requests"`
@@ -80,9 +79,8 @@ func (d *desk) usage(x *exchange) error {
 	}{"usage", balance{u.Balance, u.Balance.Credits()}, totalsOf(u.Total), totalsOf(u.Today), models, report})
 }
 
-// creditGrants answers GET /v1/dashboard/billing/credit_grants: what was
-// granted, used and is left, in US dollars. Granted is the sum of the credits,
-// less what was taken back.
+// creditGrants answers GET /v1/dashboard/billing/credit_grants with the amounts granted, used and
+// available in US dollars. Granted is the sum of credits minus take-backs.
 func (d *desk) creditGrants(x *exchange) error {
 	u, _, err := d.readUsage(x, nil)
 	if err != nil {
@@ -100,7 +98,7 @@ func (d *desk) creditGrants(x *exchange) error {
 	}{"credit_summary", granted, u.Total.Cost, u.Balance})
 }
 
-// readUsage reads what Options.Usage has of the caller's account.
+// readUsage reads the usage of the caller's account with Options.Usage.
 func (d *desk) readUsage(x *exchange, get func(string) string) (u ledger.Usage, report *spending.Breakdown, err error) {
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
@@ -126,6 +124,6 @@ func write(x *exchange, contentType string, body []byte) error {
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	x.WriteHeader(http.StatusOK)
-	_, _ = x.Write(body) // the client may be gone; there is nobody else to tell
+	_, _ = x.Write(body) // the client may have disconnected
 	return nil
 }

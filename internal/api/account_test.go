@@ -51,7 +51,7 @@ func TestUsage(t *testing.T) {
 				t.Errorf("%s: %d\n got %s\nwant %s", path, got.status, got.body, want)
 			}
 		}
-		// A report, by parts that are the account's to see.
+		// A report on the account's own data.
 		day := time.Now().UTC().Format(time.DateOnly)
 		const parts = `"requests":3,"billed_requests":1,"failed_requests":1,"prompt_tokens":100,"cached_tokens":40,"completion_tokens":20,` +
 			`"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":1.234567891`
@@ -77,7 +77,7 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestEmptyUsage checks that an account without requests shows an empty list.
+// TestEmptyUsage checks the empty list of an account without requests.
 func TestEmptyUsage(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
@@ -92,8 +92,8 @@ func TestEmptyUsage(t *testing.T) {
 	}
 }
 
-// TestQueriesSeeChangesAtOnce checks that a key stops working for queries the
-// moment it is disabled, also when another process did it.
+// TestQueriesSeeChangesAtOnce checks that queries reject a key as soon as it is disabled, even by
+// another process.
 func TestQueriesSeeChangesAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/egress"
 )
 
-// TestAddressesInBodiesAreGuarded: a provider that runs beside the gateway would
-// fetch what the internet cannot reach.
+// TestAddressesInBodiesAreGuarded: a provider on the gateway's network could fetch private
+// addresses.
 func TestAddressesInBodiesAreGuarded(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.Guard = egress.New(nil) })

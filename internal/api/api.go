@@ -1,10 +1,8 @@
-// Package api owns the public door: which paths exist under /v1 and /native,
-// who may pass, in which order a request is judged, and how answers look on the
-// wire. Errors are httpapi's.
+// Package api owns the public endpoints below /v1 and /native: routes, authentication, the order of
+// checks, and the answers. Package httpapi renders errors.
 //
-// Invariants: a request that is wrong in several ways gets the first fault in
-// the order of ARCHITECTURE.md, Order of checks; nothing of a body is read
-// before its key is known to be good; no secret is logged.
+// Invariants: a request with several faults gets the first one in the order of ARCHITECTURE.md,
+// Order of checks; no body is read before its key is valid; no secret is logged.
 package api
 
 import (
@@ -26,10 +24,10 @@ import (
 	"tollgate/internal/media"
 )
 
-// Options is what the door needs. All must be set but WrongKeys and, of those of
-// every surface, all but Log.
+// Options configures the endpoints. All fields are required except WrongKeys and, of
+// httpapi.Options, all but Log.
 type Options struct {
-	// What the door has in common with other surfaces; NotFound is its own.
+	// Options shared with other surfaces; NotFound is set here.
 	httpapi.Options
 	Usage   *usage.AccountReader
 	Since   *since.Times // when models were first in a catalog
@@ -41,16 +39,16 @@ type Options struct {
 	Media   *media.Store
 	Guard   *egress.Guard
 
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is trusted
 	MaxBody        int64          // largest request body, bytes
-	BodyMemory     int64          // of all request bodies at a time, bytes; 0: 1 GiB
+	BodyMemory     int64          // bytes of all concurrent request bodies; default 1 GiB
 
 	// CountRate is how many counts of tokens a minute an account may ask for on this
 	// node. Zero means no limit.
 	CountRate int
 
-	// WrongKeys keeps an address waiting that sends many of them, and is false where too
-	// many wait already (limit.Throttle.Wait); nil: nobody waits.
+	// WrongKeys delays the answer to a wrong key of an address and returns false if too many wait
+	// already (limit.Throttle.Wait). If nil, nothing is delayed.
 	WrongKeys func(ctx context.Context, from netip.Addr) bool
 }
 
@@ -59,7 +57,7 @@ type Options struct {
 type Door struct {
 	served http.Handler
 	routes []httpapi.Route
-	named  http.Handler // the same for ServeAs, which is no business of other sites' pages
+	named  http.Handler // the same for ServeAs, without CORS
 }
 
 // New returns the door.
@@ -81,22 +79,20 @@ func New(o Options) *Door {
 	return &Door{served: served, routes: routes, named: httpapi.New(with, routes)}
 }
 
-// Endpoints are all that Options.Observe is ever told of.
+// Endpoints returns all endpoint names passed to Options.Observe.
 func (d *Door) Endpoints() []string { return httpapi.Endpoints(d.routes) }
 
-// ServeHTTP answers a request by the key that it carries.
+// ServeHTTP handles a request authenticated by its API key.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.served.ServeHTTP(w, r) }
 
-// ServeAs answers a request for somebody who sends no key, but is known to be a
-// user of an account and names one of its keys: with that key, as if it had been
-// sent. Its state, addresses, models and limits, admission and the request log are
-// those of any call.
+// ServeAs handles a request without a key for a signed-in user of an account, as if the request had
+// carried the given key of the account. All rules for calls apply: the key's state, addresses,
+// models and limits, admission and the request log.
 func (d *Door) ServeAs(w http.ResponseWriter, r *http.Request, account, key string) {
 	d.named.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), namedKey{}, namedKey{account, key})))
 }
 
-// namedKey is the key that a request is answered with which carries none; it is
-// its own name among the values of the request's context.
+// namedKey is the key of ServeAs. It is its own key among the context values.
 type namedKey struct{ account, key string }
 
 // routes is the table of contents of the public surface.

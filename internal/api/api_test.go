@@ -54,14 +54,14 @@ lines:
   - {id: main, provider: sandbox, models: {swift-1: swift, easel-1: easel, gift-1: gift, reel-1: reel}}
 `
 
-// providers are what that catalog's lines may use.
+// providers are the adapters of the catalog's lines.
 func providers() map[string]catalog.Provider {
 	return map[string]catalog.Provider{
 		"sandbox": {Kinds: []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo}, Forms: []wire.Form{wire.FormChat}},
 	}
 }
 
-// desk is the public surface on a database, with what its tests set up.
+// desk is the public surface on a database, with its fixtures.
 type desk struct {
 	t       *testing.T
 	db      *store.DB
@@ -158,7 +158,7 @@ func (d *desk) key(s account.KeySettings) (id, secret string) {
 	return id, secret
 }
 
-// settled closes the books, so that everything the ledger was told is written.
+// settled closes the ledger, so that everything queued is written.
 func (d *desk) settled() {
 	d.t.Helper()
 	d.once.Do(func() {
@@ -168,7 +168,7 @@ func (d *desk) settled() {
 	})
 }
 
-// answered is what came back.
+// answered is an answer.
 type answered struct {
 	status int
 	header http.Header
@@ -192,7 +192,7 @@ func (d *desk) send(method, path, body string, headers ...string) answered {
 func (d *desk) do(r *http.Request) answered {
 	d.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 30 * time.Second}
-	// Not at once: where the connection stays, the server reads the rest of a body that it has refused.
+	// Deferred: while the connection stays open, the server reads the rest of a refused body.
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(r)
 	if err != nil {
@@ -209,8 +209,7 @@ func (d *desk) do(r *http.Request) answered {
 	return answered{answer.StatusCode, answer.Header, body}
 }
 
-// refused checks a /v1 error: its status, its code and that all members of the
-// object are there. It returns param.
+// refused checks the status, code and members of a /v1 error and returns its param.
 func (a answered) refused(t *testing.T, status int, code string) (param string) {
 	t.Helper()
 	var body struct {
@@ -234,7 +233,7 @@ func (a answered) refused(t *testing.T, status int, code string) (param string) 
 	return param
 }
 
-// onSQLite is a migrated database for tests of what no engine can change.
+// onSQLite returns a migrated database for tests that do not depend on the engine.
 func onSQLite(t *testing.T) *store.DB {
 	t.Helper()
 	return storetest.Open(t, storetest.SQLite(t), store.Options{})

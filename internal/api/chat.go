@@ -17,9 +17,8 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// judgements bounds how often a request is judged: on what is remembered of its
-// key, then on what the database says, and again each time that the key was
-// changed before the money was held.
+// judgements bounds the checks of one request: with the cached key, with the key from the database,
+// and again after each change of the key before admission.
 const judgements = 5
 
 // request is a chat request of any form on its way through the desk.
@@ -30,8 +29,7 @@ type request interface {
 	CheckAddresses(check func(address string) error) error
 }
 
-// surface is an endpoint for chat: the form that is spoken there, and the gate
-// of its bodies.
+// surface is a chat endpoint: its form and the decoder of its bodies.
 type surface struct {
 	form wire.Form
 	open func(body []byte) (request, error)
@@ -130,8 +128,8 @@ func session(h http.Header) string {
 	return h.Get("X-Session-Id")
 }
 
-// travelling returns the headers that go on to a line of the client's own form
-// (readings: Headers), without the flags that raise a limit of the model.
+// travelling returns the headers for a line of the client's own form (readings: Headers), without
+// beta flags above the model's limits.
 func travelling(h http.Header, form wire.Form, model *catalog.Model) http.Header {
 	if form != wire.FormMessages {
 		return nil
@@ -146,8 +144,8 @@ func travelling(h http.Header, form wire.Form, model *catalog.Model) http.Header
 	return out
 }
 
-// keptFlags returns the values of anthropic-beta without the flags that raise a
-// limit of the model. Values without such a flag stay as they came.
+// keptFlags returns the values of anthropic-beta without flags above the model's limits. Values
+// without such a flag are unchanged.
 func keptFlags(values []string, model *catalog.Model) (kept []string) {
 	for _, value := range values {
 		flags := strings.Split(value, ",")
@@ -162,8 +160,8 @@ func keptFlags(values []string, model *catalog.Model) (kept []string) {
 	return kept
 }
 
-// choose finds the model that a request names, if it fits the endpoint, is open,
-// and may be used with the key. form is that of the endpoint's errors.
+// choose returns the requested model if it fits the endpoint, is open, and is allowed for the key.
+// form is the endpoint's form, for errors.
 func (x *exchange) choose(snapshot *catalog.Snapshot, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
 	if err := x.allowsSandbox(snapshot, x.model, form); err != nil {
 		return nil, err
@@ -175,8 +173,8 @@ func (x *exchange) choose(snapshot *catalog.Snapshot, form wire.Form, fits func(
 	return model, x.allows("model", model.ID)
 }
 
-// allowsCalled refuses a request that lets the provider call a model that the key
-// may not use. A model without a price is refused before the hold.
+// allowsCalled rejects a request whose provider may call a model outside the key's allowlist. A
+// model without a price is rejected before the hold.
 func (x *exchange) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Model, calls []wire.ModelCall) error {
 	if len(calls) == 0 {
 		return nil
@@ -193,13 +191,13 @@ func (x *exchange) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Model
 	return nil
 }
 
-// hides reports whether a model is a sandbox model that the caller may not use.
+// hides reports whether model is a sandbox model outside the caller's permissions.
 func (x *exchange) hides(snapshot *catalog.Snapshot, model string) bool {
 	return snapshot.ClosedSandbox(model) && !x.principal.AllowsSandbox(model)
 }
 
-// allowsSandbox refuses a sandbox model that the caller may not use, in the form's
-// way for a model that it does not have.
+// allowsSandbox rejects a sandbox model outside the caller's permissions with the form's error for
+// an unknown model.
 func (x *exchange) allowsSandbox(snapshot *catalog.Snapshot, model string, form wire.Form) error {
 	switch {
 	case !x.hides(snapshot, model):
@@ -216,8 +214,7 @@ func closedSandbox(code fault.Code, param, model string) error {
 		"The operator can add it to the key's allowed models, or mark the account as test.", fault.Shown(model))
 }
 
-// allows refuses a model that the key may not use. param is the field that names
-// the model.
+// allows rejects a model outside the key's allowlist. param is the field with the model.
 func (x *exchange) allows(param, model string) error {
 	if x.principal.AllowsModel(model) {
 		return nil
@@ -226,7 +223,7 @@ func (x *exchange) allows(param, model string) error {
 		"This API key may not use the model %s. Add it to the key's allowed models or use another key.", fault.Shown(model))
 }
 
-// usable finds a model that fits an endpoint and is open.
+// usable returns a model that fits an endpoint and is open.
 func usable(snapshot *catalog.Snapshot, name string, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
 	model, known := snapshot.Model(name)
 	if !known {
@@ -256,8 +253,8 @@ func modelList(form wire.Form) string {
 	return "/v1/models"
 }
 
-// unknownModel is the error for a model that an endpoint does not have. Below
-// /native it is not found (interface.md, Endpoints).
+// unknownModel returns the error for a model without the endpoint: 404 below /native (interface.md,
+// Endpoints), 400 otherwise.
 func unknownModel(form wire.Form, what, name string) error {
 	if form == wire.FormMessages {
 		return fault.At(fault.NotFound, "model", what+" GET %s lists the models that you can use.", name, modelList(form))

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/upstream/adapters"
 )
 
-// conductor conducts chat requests over the sandbox, which needs no network.
+// conductor returns a chat conductor with sandbox lines.
 func conductor(books *ledger.Ledger, log *slog.Logger) *chat.Conductor {
 	return chat.New(chat.Options{Ledger: books, Lines: lines(), Log: log})
 }
@@ -28,8 +28,7 @@ func lines() *line.Lines {
 // hello is a good request.
 const hello = `{"model":"swift-1","messages":[{"role":"user","content":"Hello"}]}`
 
-// TestChat checks the whole way of an answer: it is charged once, and the
-// response's id is that of its receipt.
+// TestChat checks a whole request: one charge, and the response's id on its receipt.
 func TestChat(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -69,8 +68,8 @@ func TestChat(t *testing.T) {
 	})
 }
 
-// TestKeyChangesBetweenRequests changes a remembered key behind the back of
-// its cache: the next request is judged by what the database says.
+// TestKeyChangesBetweenRequests changes a cached key behind the cache: the next request uses the
+// database.
 func TestKeyChangesBetweenRequests(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -115,8 +114,8 @@ func TestKeyChangesBetweenRequests(t *testing.T) {
 	}
 }
 
-// TestDisabledKeyComesBeforeItsFaults checks that a remembered key which was
-// disabled is refused as such, also when the request has faults of its own.
+// TestDisabledKeyComesBeforeItsFaults checks that a cached but disabled key is rejected before
+// other faults of the request.
 func TestDisabledKeyComesBeforeItsFaults(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)

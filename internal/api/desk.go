@@ -15,8 +15,7 @@ import (
 	"tollgate/internal/limit"
 )
 
-// desk is the front desk: it finds out who calls, has a request judged, and
-// notes its refusal.
+// desk authenticates callers, validates requests and records refusals.
 type desk struct {
 	Options
 	fetches *fetches
@@ -29,13 +28,13 @@ type exchange struct {
 	*httpapi.Exchange
 
 	from      netip.Addr        // the client's address
-	principal account.Principal // who calls, once the key is known
-	fresh     bool              // principal is what the database said after the request came
-	model     string            // what the client asked for, for the request log
+	principal account.Principal // the caller, once authenticated
+	fresh     bool              // principal was read from the database for this request
+	model     string            // requested model, for the request log
 	handed    bool              // the request was handed on: from here its log row is the ledger's
 }
 
-// query answers a request that reads the account: nothing of it is recorded.
+// query wraps a handler that reads the account. Refusals are not recorded.
 func (d *desk) query(handle func(*exchange) error) func(*httpapi.Exchange) error {
 	return func(h *httpapi.Exchange) error {
 		x := &exchange{Exchange: h}
@@ -43,8 +42,7 @@ func (d *desk) query(handle func(*exchange) error) func(*httpapi.Exchange) error
 	}
 }
 
-// modelCall answers a request that runs a model: its refusal stands in the
-// request log too.
+// modelCall wraps a handler that runs a model. Refusals are recorded in the request log.
 func (d *desk) modelCall(handle func(*exchange) error) func(*httpapi.Exchange) error {
 	return func(h *httpapi.Exchange) error {
 		x := &exchange{Exchange: h}
@@ -56,9 +54,8 @@ func (d *desk) modelCall(handle func(*exchange) error) func(*httpapi.Exchange) e
 	}
 }
 
-// attend judges key and address, in this order, and lets the route do the rest.
-// Where nobody knows what became of the request, the error cuts its connection.
-// fresh: see identify.
+// attend checks key and address, then calls handle. If the outcome of the request is unknown, the
+// error cuts the connection. See identify for fresh.
 func (d *desk) attend(x *exchange, fresh bool, handle func(*exchange) error) error {
 	x.from = httpapi.ClientAddress(x.Request, d.TrustedProxies)
 	if err := d.identify(x, fresh); err != nil {
@@ -74,8 +71,8 @@ func (d *desk) attend(x *exchange, fresh bool, handle func(*exchange) error) err
 	return err
 }
 
-// noKey is the refusal of a request without a key. What stands in the headers may be one
-// all the same, and is not repeated.
+// noKey returns the error for a request without a key. It does not repeat header values, which
+// could still be keys.
 func noKey(h http.Header, native bool) error {
 	sent := strings.Fields(h.Get("Authorization"))
 	switch {
@@ -92,10 +89,9 @@ func noKey(h http.Header, native bool) error {
 	return fault.New(fault.MissingAPIKey, "No API key was sent. Send it in the header `Authorization: Bearer <API_KEY>`.")
 }
 
-// identify finds out whose key the request carries and whether it may be used
-// from where the request comes. Without fresh it may go by what is remembered
-// of the key: that is for requests that go through admission, which checks the
-// key's version. A refusal always has the database's word.
+// identify authenticates the request's key and checks its address list. Unless fresh, it may use
+// the cached key; this is safe for requests that go through admission, which compares the key's
+// version. A refusal is always based on the database.
 func (d *desk) identify(x *exchange, fresh bool) error {
 	if named, ok := x.Request.Context().Value(namedKey{}).(namedKey); ok {
 		return d.identifyNamed(x, named)
@@ -128,8 +124,7 @@ func (d *desk) identify(x *exchange, fresh bool) error {
 	return foreignAddress(x)
 }
 
-// identifyNamed is identify for a key that is named and not sent: what may be done
-// with it always has the database's word.
+// identifyNamed is identify for a key of ServeAs. It always reads the database.
 func (d *desk) identifyNamed(x *exchange, named namedKey) (err error) {
 	ctx, done := x.Outliving(readTimeout)
 	defer done()
@@ -143,8 +138,7 @@ func (d *desk) identifyNamed(x *exchange, named namedKey) (err error) {
 	return nil
 }
 
-// foreignAddress is the refusal of a key that may not be used from where the request
-// comes.
+// foreignAddress returns the error for a client address outside the key's list.
 func foreignAddress(x *exchange) error {
 	return fault.New(fault.PermissionDenied,
 		"This API key may not be used from the address %s. Add it to the key's allowed addresses or use another key.", x.from)
@@ -160,21 +154,21 @@ func (d *desk) record(x *exchange, f *fault.Error) {
 	})
 }
 
-// slowed keeps the answer to a wrong key waiting where its address has sent many.
-// A good key is never here, whatever others behind its address do.
+// slowed delays the answer to a wrong key if its address has sent many. Valid keys are never
+// delayed, whatever others behind the same address send.
 func (d *desk) slowed(x *exchange, err error) error {
 	_, named := x.Request.Context().Value(namedKey{}).(namedKey) // nothing was guessed
 	if err == nil || d.WrongKeys == nil || x.handed || named || fault.Of(err).Code != fault.InvalidAPIKey {
 		return err
 	}
 	x.DropBody()
-	if !d.WrongKeys(context.WithoutCancel(x.Request.Context()), x.from) { // who hangs up does not wait less
+	if !d.WrongKeys(context.WithoutCancel(x.Request.Context()), x.from) { // disconnecting does not shorten the delay
 		x.Header().Set("Connection", "close")
 	}
 	return err
 }
 
-// away is the 503 for a database that does not answer.
+// away returns the 503 for an unavailable database.
 func away(err error) error {
 	f := fault.Unavailable(err)
 	f.RetryAfter = time.Second

@@ -44,8 +44,7 @@ func TestUnknownPaths(t *testing.T) {
 	}
 }
 
-// TestNative checks that what is not there below /native is 404 in that
-// family's shape, without a key.
+// TestNative checks the 404 of unknown paths below /native, without a key.
 func TestNative(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
@@ -109,7 +108,7 @@ func TestChunkedBodyOverLimit(t *testing.T) {
 	d.do(r).refused(t, 413, "request_too_large")
 }
 
-// TestBrokenBody checks that a body which ends early is refused.
+// TestBrokenBody checks that a truncated body is refused.
 func TestBrokenBody(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
@@ -134,8 +133,7 @@ func TestBrokenBody(t *testing.T) {
 	}
 }
 
-// TestPanic checks that a panic of ours becomes a 503 and is logged with the
-// request's id, without the key.
+// TestPanic checks that a panic becomes a 503 and is logged with the request's id, without the key.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.Usage = usage.NewAccountReader(nil) })
@@ -151,8 +149,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestDatabaseAway checks that queries say when to come again, and that the
-// cause stays inside.
+// TestDatabaseAway checks that queries answer Retry-After and hide the cause.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)

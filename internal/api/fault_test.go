@@ -9,8 +9,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestFirstOf: of several references, what is wrong with one of them is told
-// before what that did to the others.
+// TestFirstOf: the fault of a reference is reported before its consequences for the others.
 func TestFirstOf(t *testing.T) {
 	t.Parallel()
 	ours, theirs := fault.Unavailable(errors.New("connection lost")), fault.At(fault.InvalidRequest, "mask", "No.")

@@ -8,15 +8,13 @@ import (
 	"sync"
 )
 
-// Bounds of what a node fetches.
+// Limits of a node's fetches.
 const (
-	// References at a time, each of which may be in memory as a whole: images, and
-	// what may be a video.
+	// Concurrent fetches of images, and of possible videos. Each may be in memory as a whole.
 	imageFetches = 24
 	videoFetches = 8
-	// accountGathers are the submissions of one account whose references are
-	// being fetched or wait for it. A connection waits with each, and what bodies
-	// may have without asking the budget of memory.
+	// accountGathers bounds the concurrent submissions of one account that fetch references or wait
+	// to. Each holds a connection and a small body outside the memory budget.
 	accountGathers = 128
 )
 
@@ -50,7 +48,7 @@ func (f *fetches) join(account string) (leave func(), ok bool) {
 	}, true
 }
 
-// enter waits for a turn, of what may be a video or of an image; see turns.enter.
+// enter waits for a turn to fetch a possible video or an image; see turns.enter.
 func (f *fetches) enter(ctx context.Context, account string, video bool) (done func(), err error) {
 	if video {
 		return f.videos.enter(ctx, account)
@@ -58,30 +56,25 @@ func (f *fetches) enter(ctx context.Context, account string, video bool) (done f
 	return f.images.enter(ctx, account)
 }
 
-// turns are a number of places that accounts share fairly.
+// turns is a number of slots shared fairly by accounts.
 //
-// A free one goes to the account that holds the fewest, among equals to the one
-// that has waited longest with what it holds; and to an account that holds some
-// only while more are free than it holds. So one account alone gets half, two
-// get a third each, and so on, and the last free one is left to somebody who has
-// none. Who holds none waits only while none is free, and only behind the
-// accounts that began to wait before it, each of which goes first once: a turn
-// ends within fetchWithin and the storing of its file, so with k accounts before
-// it that is k / turns + 1 times as long at most, however slow the hosts of the
-// others are and however much they have waiting.
+// A free slot goes to the account that holds the fewest, then to the one that has waited longest.
+// An account that holds slots gets another one only while more are free than it holds. So a single
+// account gets at most half, two get a third each, and the last slot stays free for a newcomer. An
+// account without slots waits only behind accounts that began to wait earlier, each of which goes
+// first once. A slot is held for at most fetchWithin and the storing of its file, so behind k
+// accounts the wait is at most k / turns + 1 times as long.
 //
-// Shares are of accounts, not of people. Who has many accounts has as many
-// shares, each of which must be able to pay for what it submits (desk.foresee),
-// and can make others wait that much longer, up to gatherWithin. Nothing is
-// promised against that but that everybody's turn comes in the order above.
+// Shares belong to accounts, not people: many accounts have many shares, but each must be able to
+// pay for its submission (desk.foresee), and a wait ends at gatherWithin.
 type turns struct {
 	mu      sync.Mutex
 	free    int
-	shares  map[string]*share // of the accounts that hold or wait
-	changes int64             // of all shares; what since counts
+	shares  map[string]*share // accounts with slots or waiting
+	changes int64             // counter of changes, the clock of share.since
 }
 
-// share is what one account has of the turns; guarded by their lock.
+// share is an account's part of the turns, guarded by their lock.
 type share struct {
 	held    int
 	since   int64           // when held changed, or the account began to wait
@@ -90,7 +83,7 @@ type share struct {
 
 func newTurns(n int) *turns { return &turns{free: n, shares: make(map[string]*share)} }
 
-// next decides who gets the next turn; nil: nobody does.
+// next returns the share that gets the next slot, or nil.
 func next(free int, shares iter.Seq[*share]) *share {
 	var first *share
 	for s := range shares {
@@ -107,8 +100,7 @@ func next(free int, shares iter.Seq[*share]) *share {
 	return first
 }
 
-// enter waits for a turn; done gives it back and must be called once. The error
-// is that of ctx.
+// enter waits for a slot. done returns it and must be called once. The error is that of ctx.
 func (t *turns) enter(ctx context.Context, account string) (done func(), err error) {
 	turn := t.ask(account)
 	select {
@@ -166,7 +158,7 @@ func (t *turns) giveBack(account string) {
 	t.forget(account, s)
 }
 
-// handOut gives turns to those whose they are, until nobody may have one.
+// handOut gives free slots to waiting accounts until none qualifies.
 func (t *turns) handOut() {
 	for t.free > 0 {
 		s := next(t.free, maps.Values(t.shares))

@@ -17,13 +17,13 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// TestFetchesAreShared lets accounts take all that they get, one after the
-// other: each leaves some to the next, and in the end all turns are there again.
+// TestFetchesAreShared lets accounts take their maximum one after the other: each leaves some for
+// the next, and in the end all slots are free.
 func TestFetchesAreShared(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		video bool
-		want  []int64 // of the accounts, in the order in which they come
+		want  []int64 // of the accounts, in order of arrival
 	}{
 		{true, []int64{4, 2, 1, 1, 0}},
 		{false, []int64{12, 6, 3, 2, 1, 0}},
@@ -63,7 +63,7 @@ func TestFetchesAreShared(t *testing.T) {
 	}
 }
 
-// idle checks that every turn came back.
+// idle checks that all slots are free.
 func idle(t *testing.T, turns *turns, n int) {
 	t.Helper()
 	if turns.free != n || len(turns.shares) != 0 {
@@ -77,7 +77,7 @@ func TestNextTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		free   int
 		shares []*share
-		want   int // -1: nobody
+		want   int // -1 for none
 	}{
 		"nobody":              {4, nil, -1},
 		"nobody waits":        {4, []*share{{held: 1}}, -1},
@@ -102,8 +102,8 @@ func TestNextTurn(t *testing.T) {
 	}
 }
 
-// TestNewcomersDoNotStarve has accounts with slow hosts and much that waits, who
-// ask again as soon as a turn ends: somebody new waits no longer than promised.
+// TestNewcomersDoNotStarve has accounts with slow hosts and long queues: a newcomer waits no longer
+// than documented.
 func TestNewcomersDoNotStarve(t *testing.T) {
 	t.Parallel()
 	for _, accounts := range []int{1, 2, 7, 8, 9, 40} {
@@ -128,7 +128,7 @@ func TestNewcomersDoNotStarve(t *testing.T) {
 			}
 			<-time.After(fetchWithin*7/2 + time.Second) // in the middle of it
 			synctest.Wait()
-			before := 0 // accounts that are in front of the newcomer
+			before := 0 // accounts in front of the newcomer
 			for _, s := range turns.shares {
 				if s.held == 0 {
 					before++
@@ -154,8 +154,8 @@ func TestNewcomersDoNotStarve(t *testing.T) {
 	}
 }
 
-// TestLeavingWhileWaiting ends the context of some who wait: they get its error,
-// and the others their turns.
+// TestLeavingWhileWaiting cancels some waiting contexts: they return its error, and the others get
+// their slots.
 func TestLeavingWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,8 +172,7 @@ func TestLeavingWhileWaiting(t *testing.T) {
 		if len(turns.shares) != 1 {
 			t.Errorf("%d accounts are known", len(turns.shares))
 		}
-		// The turn comes and the context ends in the same moment, either of which
-		// may be seen.
+		// The slot and the cancellation come at the same moment; either may win.
 		for range 200 {
 			ctx, leave := context.WithCancel(t.Context())
 			var both sync.WaitGroup
@@ -195,8 +194,7 @@ func TestLeavingWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestTurnsAreNeverLost does whatever can be done in an order of chance, and
-// looks at all that must hold after each step.
+// TestTurnsAreNeverLost runs random operations and checks all invariants after each.
 func TestTurnsAreNeverLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -262,7 +260,7 @@ func TestTurnsAreNeverLost(t *testing.T) {
 			}
 			check()
 		}
-		for len(asked) > 0 { // in the order in which they got theirs: everybody gets one
+		for len(asked) > 0 { // in the order of their slots: every account gets one
 			i := slices.IndexFunc(asked, granted)
 			if i < 0 {
 				t.Fatalf("seed %d: %d wait and nobody holds a turn", seed, len(asked))
@@ -311,8 +309,8 @@ func TestTurnsAtOnce(t *testing.T) {
 	})
 }
 
-// TestWaitingIsBounded fills an account's place for submissions: one more is
-// told to come back before anything is fetched, others are not.
+// TestWaitingIsBounded fills an account's limit of submissions: the next one is refused before
+// anything is fetched, other accounts are not.
 func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
 	d := &desk{fetches: newFetches()}

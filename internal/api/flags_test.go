@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestFlagsThatRaiseALimitAreLeftOut: a line gets the client's flags but for those
-// that raise a limit of the model above the catalog's.
+// TestFlagsThatRaiseALimitAreLeftOut: a line gets the client's flags without those above the
+// catalog's limits.
 func TestFlagsThatRaiseALimitAreLeftOut(t *testing.T) {
 	t.Parallel()
 	small := &catalog.Model{ContextWindow: 200_000, MaxOutputTokens: 64_000}

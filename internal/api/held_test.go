@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// TestReferencesCountAsBodies: a file that is fetched finds room in the budget of
-// its account, or is not read on; what was taken is given back.
+// TestReferencesCountAsBodies: a fetched file takes memory of its account's budget or is not read
+// further; the memory is returned.
 func TestReferencesCountAsBodies(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20

@@ -12,22 +12,22 @@ import (
 	"tollgate/internal/media/format"
 )
 
-// Bounds of the images that a chat request has fetched: providers that take them
-// inline alone take 20 MiB with all else, and base64 makes four bytes of three.
+// Limits of the images fetched for a chat request: providers accept 20 MiB of inline content in
+// total, and base64 makes four bytes of three.
 const (
 	inlineImages = 14 << 20         // bytes, of all of a request
 	imagesWithin = 60 * time.Second // all of a request, with the wait for turns
 )
 
-// images fetches what one chat request refers to, for a line that takes images
-// inline alone. It is safe for concurrent use, but for its release.
+// images fetches the images of one chat request for lines that need them inline. It is safe for
+// concurrent use, except release.
 type images struct {
 	desk    *desk
 	account string
 
 	mu     sync.Mutex // guards the rest
 	memory httpapi.Held
-	left   int64     // bytes that may still come
+	left   int64     // remaining bytes
 	until  time.Time // zero: nothing was fetched yet
 }
 
@@ -35,12 +35,11 @@ func (d *desk) imagesOf(account string) *images {
 	return &images{desk: d, account: account, memory: d.memory.Body(account), left: inlineImages}
 }
 
-// release gives back the memory of what was fetched, at the end of the request.
+// release frees the memory of the fetched images at the end of the request.
 func (i *images) release() { i.memory.Release() }
 
-// fetch returns the image at an address: public, in turns that accounts share
-// with the references of jobs, and an image by its bytes. The error is a
-// *fault.Error without a field.
+// fetch returns the image at a public address. It takes turns with the references of jobs, and
+// checks the type by the image's bytes. The error is a *fault.Error without a field.
 func (i *images) fetch(ctx context.Context, address string) (string, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, imagesWithin)
 	defer cancel()
@@ -82,8 +81,8 @@ func (i *images) fetch(ctx context.Context, address string) (string, []byte, err
 	return mime, document.Body, nil
 }
 
-// begin returns until when images may be fetched, the first of which begins now
-// with ctx, and how many bytes may still come.
+// begin returns the deadline of all fetches, which starts with the first one, and the remaining
+// bytes.
 func (i *images) begin(ctx context.Context) (until time.Time, left int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -100,7 +99,7 @@ func (i *images) grow(n int64) error {
 	return i.memory.Grow(n)
 }
 
-// take counts what has come; false: others have left no room for it meanwhile.
+// take counts fetched bytes. It returns false if concurrent fetches have used up the limit.
 func (i *images) take(n int64) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -13,7 +13,7 @@ func (d *desk) imageJob(x *exchange) error { return d.poll(x, catalog.KindImage)
 // videoJob answers GET /v1/videos/jobs/{id}.
 func (d *desk) videoJob(x *exchange) error { return d.poll(x, catalog.KindVideo) }
 
-// poll answers with a job's body, the same bytes that its event carries.
+// poll answers with a job's body, which equals that of its event.
 func (d *desk) poll(x *exchange, kind catalog.Kind) error {
 	if !isID(x.PathID()) {
 		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, fault.Shown(x.PathID()))
@@ -28,10 +28,10 @@ func (d *desk) poll(x *exchange, kind catalog.Kind) error {
 	return nil
 }
 
-// longestID bounds the ids that the database is asked for.
+// longestID bounds ids before a database lookup.
 const longestID = 64
 
-// isID tells whether a text has the shape of an id of ours.
+// isID reports whether text has the shape of our ids.
 func isID(text string) bool {
 	if text == "" || len(text) > longestID {
 		return false

@@ -12,8 +12,7 @@ import (
 	"tollgate/internal/limit"
 )
 
-// TestWhoLeavesIsNotOurFault: a client that has closed its side of the connection,
-// and may still read, gets the answer that all others get.
+// TestWhoLeavesIsNotOurFault: a client that has closed its sending side gets the usual answer.
 func TestWhoLeavesIsNotOurFault(t *testing.T) {
 	t.Parallel()
 	waits := 0

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// models answers GET /v1/models: all models but the retired and the sandbox models
-// that the key may not use, in the order of the catalog, with what the account pays.
+// models answers GET /v1/models: all models in the catalog's order with the account's prices,
+// except retired models and sandbox models outside the key's permissions.
 func (d *desk) models(x *exchange) error {
 	snapshot := d.Catalog.Current()
 	first, err := d.firstSeen(x, snapshot)
@@ -58,7 +58,7 @@ func (d *desk) nativeModel(x *exchange) error {
 	return writeJSON(x, showNative(m, first[m.ID]/1000))
 }
 
-// noModel is the answer for a model that a list does not have.
+// noModel returns the error for a model outside the list.
 func noModel(id string, form wire.Form) error {
 	return fault.At(fault.NotFound, "model", "There is no model %q. GET %s lists the models that you can use.", fault.Shown(id),
 		modelList(form))
@@ -76,7 +76,7 @@ func (d *desk) firstSeen(x *exchange, snapshot *catalog.Snapshot) (map[string]in
 	return d.Since.Of(ctx, snapshot.Revision, ids)
 }
 
-// listedModel is an entry of GET /native/v1/models, in that family's format.
+// listedModel is an entry of GET /native/v1/models in Anthropic's format.
 type listedModel struct {
 	Type           string  `json:"type"`
 	ID             string  `json:"id"`

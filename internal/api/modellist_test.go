@@ -45,8 +45,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestModelsSayWhatTheyAre checks what an entry tells of a model of each kind, and
-// that each can be asked for by itself.
+// TestModelsSayWhatTheyAre checks the entry of a model of each kind, in the list and alone.
 func TestModelsSayWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
@@ -86,8 +85,8 @@ func TestModelsSayWhatTheyAre(t *testing.T) {
 	d.send("GET", "/v1/models/swift-1", "").refused(t, 401, "missing_api_key")
 }
 
-// TestModelsKeepTheirTime checks that a model's time is that of its first
-// catalog, also for revisions that a former version has applied.
+// TestModelsKeepTheirTime checks that `created` is the time of the model's first catalog, including
+// revisions of a previous version.
 func TestModelsKeepTheirTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

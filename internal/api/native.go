@@ -13,8 +13,7 @@ import (
 	"tollgate/internal/wire/messages"
 )
 
-// nativeKey returns the key that a /native request carries: its x-api-key, else
-// what follows `Bearer` in its Authorization header.
+// nativeKey returns the key of a /native request: x-api-key, else the Bearer token.
 func nativeKey(h http.Header) string {
 	if key := strings.TrimSpace(h.Get("X-Api-Key")); key != "" {
 		return key
@@ -27,18 +26,17 @@ func (d *desk) messages(x *exchange) error {
 	return d.conduct(x, surface{wire.FormMessages, func(body []byte) (request, error) { return messages.Open(body) }})
 }
 
-// counted is a messages request of which only the tokens are counted: it needs
-// no limit.
+// counted is a messages request for a token count. It needs no limit.
 type counted struct{ *messages.Request }
 
 // Check implements request.
 func (c counted) Check() error { return c.CheckCount() }
 
-// countedAccounts bounds the accounts whose counts of tokens are remembered.
+// countedAccounts bounds the accounts in the rate limiter of token counts.
 const countedAccounts = 10_000
 
-// checkCountRate refuses a count of tokens of an account that has asked for too
-// many: counts are free, but providers limit them.
+// checkCountRate refuses a token count above the account's rate: counts are free, but providers
+// limit them.
 func (d *desk) checkCountRate(account string) error {
 	if d.counts == nil || d.counts.Take(account, 1) {
 		return nil
@@ -121,8 +119,8 @@ func (d *desk) nativeModels(x *exchange) error {
 	return writeJSON(x, list)
 }
 
-// pageOf returns the page behind one entry, or the one before another, and
-// whether there is more in that direction.
+// pageOf returns the page after or before an entry and reports whether there is more in that
+// direction.
 func pageOf(all []listedModel, limit int, before, after string) (page []listedModel, more bool, err error) {
 	at := func(param, id string) (int, error) {
 		i := slices.IndexFunc(all, func(m listedModel) bool { return m.ID == id })

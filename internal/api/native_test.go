@@ -59,8 +59,8 @@ func TestCalledModelsAreOnTheKeysList(t *testing.T) {
 	}
 }
 
-// TestCountsHaveALimit: an account gets so many counts of tokens a minute, whatever
-// its balance and with all of its keys together.
+// TestCountsHaveALimit: all keys of an account share its limit of token counts, whatever its
+// balance.
 func TestCountsHaveALimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -10,9 +10,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestOrderOfChecks sends requests that are wrong in several ways; each entry
-// mends what the one before was refused for and keeps all that is wrong after
-// it (ARCHITECTURE.md, Order of checks).
+// TestOrderOfChecks sends requests with several faults; each entry fixes the fault of the previous
+// one and keeps all later ones (ARCHITECTURE.md, Order of checks).
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
@@ -110,8 +109,7 @@ func (d *desk) usage() (u ledger.Usage) {
 	return u
 }
 
-// TestRefusalsAreLogged checks that refused model calls stand in the request
-// log, and nothing else does.
+// TestRefusalsAreLogged checks that the request log has refused model calls and nothing else.
 func TestRefusalsAreLogged(t *testing.T) {
 	t.Parallel()
 	db := onSQLite(t)

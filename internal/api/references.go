@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// LargestReference is what a reference file may have at most, bytes.
+// LargestReference is the maximum size of a reference file in bytes.
 const LargestReference = videoReference
 
 // Bounds of reference files.
@@ -31,7 +31,7 @@ const (
 	busyRetryAfter = 5 * time.Second
 )
 
-// What the users of references read.
+// Messages for users of references.
 const (
 	cannotBeUsed   = "The reference in `%s` cannot be used: %s"
 	tookTooLong    = "Fetching the references took longer than %s in all. Use faster hosts or fewer references, or send the files themselves."
@@ -41,13 +41,13 @@ const (
 // references are the kept files of one submission.
 type references struct {
 	desk  *desk
-	job   string // that they belong to
+	job   string // of the files
 	files []media.File
 	mask  *media.File
 	some  bool // something may have been kept
 }
 
-// discard gives up the files of a submission that was not handed on.
+// discard deletes the files of a submission that was not accepted.
 func (k *references) discard() {
 	if k == nil || !k.some {
 		return
@@ -107,17 +107,17 @@ func (d *desk) gather(ctx context.Context, account string, s *jobrequest.Request
 	return k, nil
 }
 
-// fetchesBusy is the fault of a submission that finds no turn, or waits beside
-// too many others of its account.
+// fetchesBusy returns the error for a submission without a slot in time, or beyond its account's
+// limit.
 func fetchesBusy() error {
 	f := fault.New(fault.ServiceUnavailable, fetchesAreBusy)
 	f.RetryAfter = busyRetryAfter
 	return f
 }
 
-// firstOf returns the first error about what the user sent; else the first that
-// is not the echo of another. What was given up in the middle may fail in other
-// ways than by its context, so an error of our own may be an echo too.
+// firstOf returns the first error about the user's input, else the first one that is not a
+// consequence of another. A cancelled fetch may fail in other ways than with its context's error,
+// so an error of ours may also be a consequence.
 func firstOf(errs []error) error {
 	var ours, echo error
 	for _, err := range errs {
@@ -177,8 +177,8 @@ func (d *desk) keep(ctx context.Context, account, job string, r *jobrequest.Refe
 	return file, nil
 }
 
-// bytesOf returns the bytes of a reference, fetched if they did not come with
-// the body, into memory that grow is asked for.
+// bytesOf returns the bytes of a reference, fetched unless the body contains them. grow reserves
+// memory.
 func (d *desk) bytesOf(ctx context.Context, r *jobrequest.Reference, grow func(int64) error) ([]byte, error) {
 	if r.Address == "" {
 		return r.Data()

@@ -86,8 +86,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// keeps checks how many files there are in the media store, once those that
-// were given up are gone.
+// keeps checks the number of files in the media store after discarded ones are gone.
 func (d *desk) keeps(t *testing.T, want int) {
 	t.Helper()
 	var n int
@@ -226,7 +225,7 @@ func TestPrivateHostsAreNotReached(t *testing.T) {
 	}
 }
 
-// TestMultipartEdits sends what the official clients send.
+// TestMultipartEdits sends forms like the official clients.
 func TestMultipartEdits(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
@@ -295,8 +294,8 @@ func TestMultipartEdits(t *testing.T) {
 	d.keeps(t, 3)
 }
 
-// TestKeyChangesWhileReferencesAreFetched changes the key in that moment: the
-// submission is judged again, and nothing is fetched twice.
+// TestKeyChangesWhileReferencesAreFetched changes the key during a fetch: the submission is checked
+// again, and nothing is fetched twice.
 func TestKeyChangesWhileReferencesAreFetched(t *testing.T) {
 	t.Parallel()
 	rpm := int64(100)
@@ -330,8 +329,8 @@ func TestKeyChangesWhileReferencesAreFetched(t *testing.T) {
 	}
 }
 
-// TestReferencesOfRefusedSubmissionsAreDiscarded looks at those that admission
-// refuses, and at twins, of which one is admitted.
+// TestReferencesOfRefusedSubmissionsAreDiscarded covers refusals by admission, and twins of which
+// one is admitted.
 func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -361,9 +360,8 @@ func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 	})
 }
 
-// TestNothingIsFetchedInVain submits what admission would refuse: the hosts of
-// its references are not asked, nothing is kept, and the answer and the request
-// log are those of a submission without references.
+// TestNothingIsFetchedInVain submits jobs that admission would refuse: their references are not
+// fetched, nothing is stored, and answer and log equal those of a submission without references.
 func TestNothingIsFetchedInVain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -401,7 +399,7 @@ func TestNothingIsFetchedInVain(t *testing.T) {
 				if want := plain.header.Get("x-should-retry"); got.header.Get("x-should-retry") != want || got.header.Get("Retry-After") != "" {
 					t.Errorf("%s: the headers are %v", c.name, got.header)
 				}
-				if c.status == 402 && string(got.body) != string(plain.body) { // a 429 says when
+				if c.status == 402 && string(got.body) != string(plain.body) { // a 429 contains the time
 					t.Errorf("%s: %s; want %s", c.name, got.body, plain.body)
 				}
 			}
@@ -450,7 +448,7 @@ func TestBodiesCountWhileReferencesAreFetched(t *testing.T) {
 	answer()
 	waiting.Wait()
 	slow.accepted(t)
-	// Its memory comes back once it is answered, which is a moment after the client knows.
+	// Its memory is returned shortly after the client has the answer.
 	for limit := time.After(30 * time.Second); d.send("POST", generations, hat+large, as(secret)...).status != 202; {
 		select {
 		case <-limit:
@@ -460,8 +458,8 @@ func TestBodiesCountWhileReferencesAreFetched(t *testing.T) {
 	}
 }
 
-// TestTwinThatUsedUpTheBalance submits twins of which the balance covers one:
-// the others find it, whenever they come.
+// TestTwinThatUsedUpTheBalance submits twins with a balance for one: the others find its job,
+// whenever they come.
 func TestTwinThatUsedUpTheBalance(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -482,7 +480,7 @@ func TestTwinThatUsedUpTheBalance(t *testing.T) {
 	})
 }
 
-// TestStoreAway takes the media store's folder away: that is our own failure.
+// TestStoreAway removes the media store's folder: this is our own failure.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestSandboxBesideRealLines applies the first real line: from then on sandbox models
-// answer only keys that name them and test accounts, without a restart.
+// TestSandboxBesideRealLines applies the first real line: from then on, without a restart, sandbox
+// models answer only keys with their names and test accounts.
 func TestSandboxBesideRealLines(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -76,7 +76,7 @@ func TestSandboxBesideRealLines(t *testing.T) {
 		if got := list(listed); !strings.Contains(got, "swift-1") || strings.Contains(got, "reel-1") {
 			t.Errorf("the list of a key that names swift-1 and easel-1: %s", got)
 		}
-		for _, test := range []bool{true, false, true} { // keys that nodes remember follow the mark
+		for _, test := range []bool{true, false, true} { // cached keys follow the mark
 			if err := db.Update(t.Context(), func(tx *store.Tx) error {
 				_, err := account.ChangeTx(tx, d.account, account.Patch{Test: &test})
 				return err

@@ -14,8 +14,7 @@ import (
 	"tollgate/internal/account"
 )
 
-// breaking is a body that stops in the middle and takes the request's context
-// with it, as a lost connection does.
+// breaking is a body that stops halfway and cancels the request's context, like a lost connection.
 type breaking struct {
 	err   error
 	leave context.CancelFunc
@@ -26,8 +25,8 @@ func (b breaking) Read([]byte) (int, error) {
 	return 0, b.err
 }
 
-// TestBrokenBodiesAreNotOurFault: a body that is slow or breaks off is 400, also
-// when the request's context is dead by then and the key cannot be confirmed.
+// TestBrokenBodiesAreNotOurFault: a slow or truncated body is 400, even if the request's context is
+// done and the key cannot be confirmed.
 func TestBrokenBodiesAreNotOurFault(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)

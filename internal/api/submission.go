@@ -21,7 +21,7 @@ type submission interface {
 	Model() (string, error)
 	Fingerprint(endpoint string) []byte
 	Params(names []string) (json.RawMessage, error)
-	// plan judges the fields and says what they come to.
+	// plan validates the fields and computes tier, count and cost.
 	plan(m *catalog.Model) (catalog.Plan, error)
 	// asks returns the fields, once plan has judged them.
 	asks() *jobrequest.Request
@@ -62,7 +62,7 @@ func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	return plan, err
 }
 
-// choices is what a submission says that only some models offer.
+// choices returns the optional features that a submission uses.
 func choices(s *jobrequest.Request) catalog.Choices {
 	c := catalog.Choices{Audio: s.Audio, Params: s.Choices}
 	for _, r := range s.References {
@@ -88,7 +88,7 @@ func (d *desk) imageGenerations(x *exchange) error {
 	}})
 }
 
-// imageEdits answers POST /v1/images/edits, which takes a multipart form too.
+// imageEdits answers POST /v1/images/edits, also for multipart forms.
 func (d *desk) imageEdits(x *exchange) error {
 	return d.submit(x, studio{catalog.KindImage, func(contentType string, body []byte) (submission, error) {
 		open := jobrequest.OpenImage
@@ -108,17 +108,15 @@ func (d *desk) videoGenerations(x *exchange) error {
 	}})
 }
 
-// judged is a submission that may run, or the answer to one that was accepted
-// before.
+// judged is a valid submission, or the answer to an earlier one with the same Idempotency-Key.
 type judged struct {
 	job.Submission
 	asks     *jobrequest.Request
-	accepted []byte // the 202 body of the job that this Idempotency-Key has made
+	accepted []byte // the 202 body of the earlier submission
 }
 
-// submit judges a submission and hands it on. What needs more than the key's
-// being remembered as good, before admission has the database's word on it, is
-// done after that word.
+// submit validates a submission and starts its job. Until admission has compared the key's version
+// with the database, it does only work that a cached key permits.
 func (d *desk) submit(x *exchange, s studio) error {
 	var kept *references
 	defer func() { kept.discard() }()
@@ -141,9 +139,9 @@ func (d *desk) submit(x *exchange, s studio) error {
 	return away(err)
 }
 
-// handOn fetches and keeps the references of a submission, unless kept has them,
-// and submits it; one that was accepted before is answered as then. It returns
-// what is kept for no job yet. ledger.ErrKeyChanged: judge again.
+// handOn fetches and stores the references of a submission, unless kept has them, and submits the
+// job; a repetition gets the saved answer. It returns the files without a job yet.
+// ledger.ErrKeyChanged asks the caller to check again.
 func (d *desk) handOn(x *exchange, j *judged, kept *references) (*references, error) {
 	ctx := x.Request.Context()
 	if kept == nil && j.accepted == nil && len(j.asks.References) > 0 {
@@ -176,9 +174,9 @@ func (d *desk) handOn(x *exchange, j *judged, kept *references) (*references, er
 	return nil, err // they are given up
 }
 
-// foresee returns what admission would say against a submission now, before its
-// references are fetched and kept: nobody who cannot pay, or is over the rate,
-// makes this node work or call others. It may find the job of a twin.
+// foresee returns the error that admission would return now, before references are fetched and
+// stored: a caller without balance or above the rate causes no work and no requests to others. It
+// may find the job of a twin.
 func (d *desk) foresee(ctx context.Context, j *judged) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -186,9 +184,9 @@ func (d *desk) foresee(ctx context.Context, j *judged) (err error) {
 	return err
 }
 
-// judgeSubmission judges body, model and fields of a submission, in the order of
-// ARCHITECTURE.md, Order of checks. A repetition of an accepted submission was
-// judged then, but for what its key may use now.
+// judgeSubmission validates body, model and fields of a submission in the order of ARCHITECTURE.md,
+// Order of checks. For a repetition of an accepted submission only the key's permissions are
+// checked again.
 func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 	var none judged
 	body, err := x.Body(d.MaxBody)
@@ -205,7 +203,7 @@ func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 	j := judged{asks: request.asks()}
 	j.Endpoint, j.Request, j.Received = x.Endpoint(), x.ID, x.Received
 	j.Account, j.Key, j.KeyVersion = x.principal.Account, x.principal.Key, x.principal.Version
-	// What is wrong with the header comes after what is wrong with the fields.
+	// Faults of the header come after faults of the fields.
 	onceErr := d.recall(x, request, &j)
 	if j.accepted != nil {
 		return j, x.allows("model", x.model)
@@ -231,7 +229,7 @@ func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 	return j, onceErr
 }
 
-// recall reads the Idempotency-Key and looks for the job that it has made.
+// recall reads the Idempotency-Key and looks up its job.
 func (d *desk) recall(x *exchange, request submission, j *judged) error {
 	key, err := onceKey(x.Request.Header)
 	if err != nil || key == "" {
@@ -265,7 +263,7 @@ func onceKey(h http.Header) (string, error) {
 	return key, nil
 }
 
-// isJob tells whether the body of an accepted submission is that of a job.
+// isJob reports whether body is the 202 body of the job.
 func isJob(body []byte, id string) bool {
 	var b struct {
 		ID string `json:"id"`
@@ -273,8 +271,7 @@ func isJob(body []byte, id string) bool {
 	return json.Unmarshal(body, &b) == nil && b.ID == id
 }
 
-// writeAccepted answers 202 with the body of a job, and says so when it was
-// accepted before.
+// writeAccepted answers 202 with the body of a job and marks a repetition.
 func writeAccepted(x *exchange, body []byte, replayed bool) error {
 	if replayed {
 		x.Header().Set("Idempotent-Replayed", "true")
@@ -289,5 +286,5 @@ func writeBody(x *exchange, status int, body []byte) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	x.WriteHeader(status)
-	_, _ = x.Write(body) // the client may be gone; there is nobody else to tell
+	_, _ = x.Write(body) // the client may have disconnected
 }

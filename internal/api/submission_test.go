@@ -25,7 +25,7 @@ const (
 // hat is a good submission.
 const hat = `{"model":"easel-1","prompt":"a hat"}`
 
-// job is what the answers about a job say.
+// jobSeen holds the members of a job's answers.
 type jobSeen struct {
 	ID       string
 	Object   string
@@ -137,8 +137,7 @@ func (d *desk) newAccount() (id string, err error) {
 	return id, err
 }
 
-// TestOrderOfSubmissionChecks is TestOrderOfChecks for submissions: each entry
-// mends what the one before was refused for.
+// TestOrderOfSubmissionChecks is TestOrderOfChecks for submissions.
 func TestOrderOfSubmissionChecks(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
@@ -206,8 +205,7 @@ func TestOrderOfSubmissionChecks(t *testing.T) {
 	}
 }
 
-// TestRefusedSubmissions looks at what comes through all rooms; the rules
-// themselves are tried where they are made.
+// TestRefusedSubmissions covers one fault of each room; the rules are tested in the rooms.
 func TestRefusedSubmissions(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
@@ -331,8 +329,8 @@ func TestIdempotencyKeys(t *testing.T) {
 			t.Error("another key gives the same job")
 		}
 
-		// The first submission was judged: its repetition is answered whatever
-		// has become of the model, but not for a key that is no longer good.
+		// The first submission was checked: its repetition gets the answer whatever happens to the
+		// model, but not with a key that is no longer valid.
 		d.apply(strings.Replace(models, "id: easel-1, kind: image", "id: easel-1, kind: image, state: retired", 1))
 		d.send("POST", generations, hat, as(secret)...).refused(t, 400, "model_disabled")
 		if late := d.send("POST", generations, hat, with("a")...); string(late.body) != string(first.body) {

@@ -7,16 +7,15 @@ import (
 	"tollgate/internal/fault"
 )
 
-// unserved is a path of the official clients that the gateway does not have, with
-// all below it.
+// unserved is a path of the official clients, with all paths below it, that the gateway does not
+// offer.
 type unserved struct {
 	path    string
-	subject string // what it is about, and the verb: `Embeddings are`
-	instead string // what there is in its place; empty: nothing
+	subject string // subject and verb of the message: `Embeddings are`
+	instead string // the alternative, if any
 }
 
-// unservedPaths are looked at in this order, so what begins with another's path
-// stands before it.
+// unservedPaths are matched in this order: a longer path comes before its prefix.
 var unservedPaths = []unserved{
 	{"/v1/embeddings", "Embeddings are", ""},
 	{"/v1/audio", "Speech and transcriptions are", ""},
@@ -72,12 +71,12 @@ var unservedPaths = []unserved{
 	{"/native/v1/responses", "Responses below /native are", "POST /v1/responses takes them: the base address of that client ends in /v1"},
 }
 
-// offered is what there is, in a sentence.
+// offered lists the endpoints in a sentence.
 const offered = "Offered are chat (POST /v1/chat/completions, POST /v1/responses, POST /native/v1/messages), images " +
 	"(POST /v1/images/generations, POST /v1/images/edits), videos (POST /v1/videos/generations), GET /v1/models and GET /v1/usage."
 
-// servedBelow are the paths that a client adds to its base address, by what that ends in.
-// The first that has a path is the one that is meant.
+// servedBelow lists the paths that clients append to a base address, by the end of that address.
+// The first match wins.
 var servedBelow = []struct {
 	base  string
 	paths []string
@@ -86,8 +85,8 @@ var servedBelow = []struct {
 	{"/native", []string{"/v1/messages", "/v1/messages/count_tokens", "/v1/models"}},
 }
 
-// meant returns the path that was meant where the base address of a client lacks its
-// end, has it twice or has more than that, and what it has to end in; empty: none is.
+// meant returns the intended path and the required end of the base address if the client's base
+// address lacks its end, repeats it or has more. Both are empty if no path fits.
 func meant(path string) (right, base string) {
 	for _, below := range servedBelow {
 		for _, p := range below.paths {
@@ -102,9 +101,8 @@ func meant(path string) (right, base string) {
 	return "", ""
 }
 
-// notFound is the answer of a path that does not exist. Whoever asks for one that
-// an official client knows has the right address and learns what there is; to all
-// others path and address are in doubt.
+// notFound returns the 404 of an unknown path. For a path of the official clients the base address
+// is right, so the message says what is offered; otherwise it explains path and address.
 func notFound(r *http.Request) error {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	for _, u := range unservedPaths {

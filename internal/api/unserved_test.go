@@ -9,8 +9,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestUnservedPathsSayWhatIsOffered: paths of the official clients get the 404 of
-// any unknown path, in words that lead on.
+// TestUnservedPathsSayWhatIsOffered: paths of the official clients get a 404 with a useful message.
 func TestUnservedPathsSayWhatIsOffered(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -60,8 +59,7 @@ func TestUnservedPathsSayWhatIsOffered(t *testing.T) {
 	}
 }
 
-// TestUnservedPathsNameWhatIsServed: what stands in the place of an unserved path is
-// a route, and no route is said not to be offered.
+// TestUnservedPathsNameWhatIsServed: each alternative is a route, and no route is called unserved.
 func TestUnservedPathsNameWhatIsServed(t *testing.T) {
 	t.Parallel()
 	routes := Routes()

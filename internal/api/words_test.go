@@ -32,8 +32,8 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestKeyWithoutItsScheme: who sends a key in a way in which it is not read is told what
-// is wrong with it, and no answer repeats what may be a key.
+// TestKeyWithoutItsScheme: a key in the wrong place gets an explanation, and no answer repeats the
+// key.
 func TestKeyWithoutItsScheme(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onSQLite(t), nil)
