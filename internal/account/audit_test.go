@@ -1,14 +1,11 @@
 package account
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
+	"tollgate/internal/ledger/ledgertest"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -50,58 +47,12 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			_, err = ledger.CreditTx(tx, other.ID, 5*money.USD, "code "+codes[2].ID)
 			return struct{}{}, err
 		})
-		at := func(text string) string {
-			return strings.NewReplacer("ACME", "'"+acme.ID+"'", "OTHER", "'"+other.ID+"'", "KEY", "'"+key+"'", "GONE", "'"+gone+"'",
-				"UNUSED", "'"+unused+"'", "NOTE", "'code "+unused+"'", "CODE", "'"+code+"'").Replace(text)
+		if report, err := audit.Run(t.Context(), db, AuditTx); err != nil || !report.OK {
+			t.Fatalf("good books: %v, %+v", err, report.Differences)
 		}
-		planted := func(breaks string) (found []audit.Difference) {
-			undo := errors.New("undo")
-			err := db.Update(t.Context(), func(tx *store.Tx) error {
-				if breaks != "" {
-					if n, err := tx.Exec(breaks); err != nil || n == 0 {
-						return fmt.Errorf("%d rows changed: %w", n, err)
-					}
-				}
-				report, err := audit.RunTx(tx, AuditTx)
-				if err != nil {
-					return err
-				}
-				found = report.Differences
-				return undo
-			})
-			if !errors.Is(err, undo) {
-				t.Fatalf("%s: %v", breaks, err)
-			}
-			return found
-		}
-		if found := planted(""); len(found) != 0 {
-			t.Fatalf("good books: %+v", found)
-		}
-		for _, c := range []struct{ breaks, finds string }{
-			{`DELETE FROM ledger_account WHERE id = ACME`, "an account's row is gone from the ledger"},
-			{`DELETE FROM ledger_account WHERE id = OTHER`, "an account's row is gone from the ledger"},
-			{`DELETE FROM account WHERE id = OTHER`, "an account that has money has no record"},
-			{`DELETE FROM account WHERE id = ACME`, "a key's account has no record"},
-			{`DELETE FROM account WHERE id = ACME`, "a sign-in's account has no record"},
-			{`DELETE FROM ledger_key WHERE id = KEY`, "a key's row is gone from the ledger"},
-			{`DELETE FROM api_key WHERE id = KEY`, "a key that the ledger has has no record"},
-			{`UPDATE ledger_key SET account = OTHER WHERE id = KEY`, "a key is of another account in the ledger"},
-			{`UPDATE api_key SET account = OTHER WHERE id = KEY`, "a key is of another account in the ledger"},
-			{`UPDATE api_key SET deleted = 0 WHERE id = GONE`, "a key is deleted in its record or in the ledger"},
-			{`UPDATE ledger_key SET closed = 0, disabled = 0 WHERE id = GONE`, "a key is deleted in its record or in the ledger"},
-			{`UPDATE account_code SET usd_nano = usd_nano + 1 WHERE id = CODE`, "a redeemed code is not the credit of its value"},
-			{`UPDATE account_code SET redeemed_ms = 5, account = ACME WHERE id = UNUSED`, "a redeemed code is not the credit of its value"},
-			{`UPDATE ledger_entry SET note = '' WHERE account = ACME`, "a redeemed code is not the credit of its value"},
-			{`UPDATE account_code SET redeemed_ms = 0, account = '' WHERE id = CODE`, "a code was credited that was not redeemed"},
-			{`UPDATE ledger_entry SET note = NOTE WHERE account = ACME`, "a code was credited that was not redeemed"},
-			{`UPDATE account_code SET account = OTHER WHERE id = CODE`, "a code was credited to another account"},
-			{`DELETE FROM account_code WHERE id = CODE`, "a credit is of a code that is not there"},
-			{`UPDATE account_user SET account = 'acct_x'`, "a sign-in's account has no record"},
-		} {
-			found := planted(at(c.breaks))
-			if !slices.ContainsFunc(found, func(d audit.Difference) bool { return strings.Contains(d.What, c.finds) }) {
-				t.Errorf("%s: %q was not reported, but %+v", c.breaks, c.finds, found)
-			}
+		ids := ledgertest.AccountIDs{Account: acme.ID, Other: other.ID, Key: key, DeletedKey: gone, Redeemed: code, Unused: unused}
+		for _, fault := range ledgertest.AccountFaults(ids) {
+			fault.Check(t, db, AuditTx)
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
+	"tollgate/internal/ledger/ledgertest"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -19,261 +19,17 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// ledgerFaults are faults planted into good books (see goodBooks), each with
-// what the audit has to say of it. Account a is the usual one, b's receipts
-// have been deleted in part, c is below its floor, disabled and its key deleted.
-var ledgerFaults = []struct{ name, breaks, finds string }{
-	// Rows that are gone, or somebody else's.
-	{"an account's row is gone", `DELETE FROM ledger_account WHERE id = 'a'`, "an account's row is gone"},
-	{"the row of an account that holds nothing is gone", `DELETE FROM ledger_account WHERE id = 'c'`, "an account's row is gone"},
-	{"a spent key's row is gone", `DELETE FROM ledger_key WHERE id = 'a_key'`, "a key's row is gone"},
-	{"the row of a key whose receipts are deleted is gone", `DELETE FROM ledger_key WHERE id = 'b_key'`, "a key's row is gone"},
-	{"a deleted key's row is gone", `DELETE FROM ledger_key WHERE id = 'c_key'`, "a key's row is gone"},
-	{"a key is moved to another account", `UPDATE ledger_key SET account = 'b' WHERE id = 'a_key'`, "of another account"},
-	{"a key whose receipts are deleted is moved", `UPDATE ledger_key SET account = 'a' WHERE id = 'b_key'`, "of another account"},
-	{"a receipt is another account's", `UPDATE ledger_receipt SET account = 'b' WHERE id = 'req_broken'`, "of another account"},
-	{"a hold is another account's", `UPDATE ledger_hold SET account = 'b' WHERE id = 'req_open'`, "of another account"},
-	{"a receipt is another key's", `UPDATE ledger_receipt SET key = 'b_key' WHERE id = 'req_broken'`, "of another account"},
-	{"a receipt is of an unknown key", `UPDATE ledger_receipt SET key = 'x_key' WHERE id = 'req_failed'`, "a key's row is gone"},
-	{"a receipt is of an unknown account", `UPDATE ledger_receipt SET account = 'x' WHERE id = 'req_failed'`, "an account's row is gone"},
-	{"a hold is of an unknown account", `UPDATE ledger_hold SET account = 'x' WHERE id = 'req_open'`, "an account's row is gone"},
-	{"a movement is of an unknown account", `UPDATE ledger_entry SET account = 'x' WHERE account = 'a'`, "an account's row is gone"},
-	{"a deleted key is let in again", `UPDATE ledger_key SET disabled = 0 WHERE id = 'c_key'`, "a deleted key is not disabled"},
-	// Holds.
-	{"an open hold has a receipt",
-		`INSERT INTO ledger_hold (id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
-		cost_nano, prompt_tokens, cached_tokens, completion_tokens, line) SELECT r.id, h.epoch, r.account, r.key, r.model, r.endpoint, ` +
-			`r.day, 1, 0, 0, 0, 0, 0, 0, 0, ''
-		FROM ledger_receipt r JOIN ledger_hold h ON h.id = 'req_open' WHERE r.id = 'req_whole'`, "an open hold has a receipt"},
-	{"a hold's node is fenced", `UPDATE node SET dead = 1`, "of a node that is dead"},
-	{"a hold's node is forgotten", `DELETE FROM node`, "of a node that is not known"},
-	{"a hold is of an unknown epoch", `UPDATE ledger_hold SET epoch = 'node_x' WHERE id = 'req_open'`, "of a node that is not known"},
-	{"a job's hold is a node's",
-		`UPDATE ledger_hold SET epoch = (SELECT epoch FROM ledger_hold WHERE id = 'req_open') WHERE id = 'req_running'`, "a node's and a job's"},
-	{"a node's hold is no job's", `UPDATE ledger_hold SET epoch = 'job' WHERE id = 'req_open'`, "neither's"},
-	{"a hold is negative", `UPDATE ledger_hold SET amount_nano = -1 WHERE id = 'req_open'`, "a hold is out of range"},
-	{"a hold is gone", `DELETE FROM ledger_hold WHERE id = 'req_open'`, "held is not the sum of the account's open holds"},
-	{"a hold is larger", `UPDATE ledger_hold SET amount_nano = amount_nano + 1 WHERE id = 'req_open'`,
-		"held is not the sum of the key's open holds"},
-	{"a stream has noted a negative cost", `UPDATE ledger_hold SET cost_nano = -5 WHERE id = 'req_open'`, "noted on its hold"},
-	{"an account holds more", `UPDATE ledger_account SET held_nano = held_nano + 1 WHERE id = 'a'`,
-		"held is not the sum of the account's open holds"},
-	{"a key holds less", `UPDATE ledger_key SET held_nano = held_nano - 1 WHERE id = 'a_key'`, "held is not the sum of the key's open holds"},
-	{"a key's day holds less", `UPDATE ledger_key SET day_held_nano = day_held_nano - 1 WHERE id = 'a_key'`, "held today is not"},
-	// Receipts.
-	{"a charge is above its hold", `UPDATE ledger_receipt SET held_nano = cost_nano - 1 WHERE id = 'req_whole'`, "a charge is above its hold"},
-	{"a charge is negative", `UPDATE ledger_receipt SET cost_nano = -1 WHERE id = 'req_whole'`, "a charge is negative"},
-	{"a charge is larger", `UPDATE ledger_receipt SET cost_nano = cost_nano + 1 WHERE id = 'req_whole'`,
-		"balance is not credits less charges"},
-	{"an error is billed", `UPDATE ledger_receipt SET status = 502, code = 'upstream_error' WHERE id = 'req_whole'`, "an error was billed"},
-	{"an unavailable service is billed", `UPDATE ledger_receipt SET status = 503, code = 'service_unavailable' WHERE id = 'req_whole'`,
-		"an error was billed"},
-	{"a failed request is billed", `UPDATE ledger_receipt SET outcome = 1 WHERE id = 'req_failed'`, "an error was billed"},
-	{"a failed job is billed", `UPDATE ledger_receipt SET code = 'upstream_error' WHERE id = 'req_made'`, "an error was billed"},
-	{"a failed request has a cost", `UPDATE ledger_receipt SET cost_nano = 1 WHERE id = 'req_failed'`, "not billed was charged"},
-	{"a request whose client left has a cost", `UPDATE ledger_receipt SET cost_nano = 1 WHERE id = 'req_closed'`, "not billed was charged"},
-	{"a refused request has a cost", `UPDATE ledger_receipt SET cost_nano = 1, held_nano = 1 WHERE id = 'req_refused'`,
-		"not billed was charged"},
-	{"a refused request has a hold", `UPDATE ledger_receipt SET held_nano = 1 WHERE id = 'req_refused'`, "a refused request was held"},
-	{"a billed request is said to have failed",
-		`UPDATE ledger_receipt SET outcome = 2, cost_nano = 0, prompt_tokens = 0, completion_tokens = 0 WHERE id = 'req_whole'`,
-		"an answer was not billed"},
-	{"a request that failed counts tokens", `UPDATE ledger_receipt SET prompt_tokens = 3 WHERE id = 'req_failed'`, "counts tokens"},
-	{"a count is negative", `UPDATE ledger_receipt SET completion_tokens = -3 WHERE id = 'req_whole'`, "negative count"},
-	{"an unknown outcome", `UPDATE ledger_receipt SET outcome = 7 WHERE id = 'req_whole'`, "unknown outcome"},
-	{"more than the hold is said to be used beside a smaller charge", `UPDATE ledger_receipt SET over_nano = 5 WHERE id = 'req_whole'`,
-		"usage above a hold"},
-	{"a receipt is gone", `DELETE FROM ledger_receipt WHERE id = 'req_whole'`, "balance is not credits less charges"},
-	{"a free receipt is gone", `DELETE FROM ledger_receipt WHERE id = 'req_gift'`, "movements are missing"},
-	{"a receipt is refused after all",
-		`UPDATE ledger_receipt SET outcome = 4, cost_nano = 0, held_nano = 0, prompt_tokens = 0, completion_tokens = 0, ` +
-			`status = 402 WHERE id = 'req_whole'`, "movements are missing"},
-	{"a receipt is doubled",
-		`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts, ` +
-			`prompt_tokens, cached_tokens,
-		completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms, duration_ms, created_ms, ended_ms, ` +
-			`stands_for, job, free)
-		SELECT 'req_twin', account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts, prompt_tokens, cached_tokens,
-		completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms, duration_ms, created_ms, ended_ms, ` +
-			`stands_for, job, free
-		FROM ledger_receipt WHERE id = 'req_whole'`, "a movement's number is not its own"},
-	// Running balances.
-	{"a receipt's balance is another", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_whole'`,
-		"a running balance is not"},
-	{"a free receipt's balance is another", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_gift'`,
-		"a running balance is not"},
-	{"an entry's balance is another", `UPDATE ledger_entry SET balance_nano = balance_nano + 7 WHERE account = 'c' AND kind = 'take_back'`,
-		"a running balance is not"},
-	{"a receipt's number is another's", `UPDATE ledger_receipt SET seq = seq - 1 WHERE id = 'req_gift'`, "a movement's number is not its own"},
-	{"two receipts have changed places",
-		`UPDATE ledger_receipt SET seq = (SELECT SUM(seq) FROM ledger_receipt WHERE id IN ('req_whole', 'req_failed')) - seq
-		WHERE id IN ('req_whole', 'req_failed')`, "a running balance is not"},
-	{"a number is skipped", `UPDATE ledger_account SET seq = seq + 1 WHERE id = 'a'`, "the account's newest number"},
-	{"a number is skipped where receipts are deleted", `UPDATE ledger_account SET seq = seq + 1 WHERE id = 'b'`,
-		"the account's newest number"},
-	{"a number is taken back", `UPDATE ledger_account SET seq = seq - 1 WHERE id = 'a'`, "the account's newest number"},
-	{"a balance is larger", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'a'`,
-		"the account's balance is not that after its newest movement"},
-	{"a balance is larger where receipts are deleted", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'b'`,
-		"balance is not credits less charges"},
-	{"a credit that nobody gave, in the account and in the list", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
-		INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
-		SELECT 'ent_x', 'a', seq + 1, 'credit', 0, 5, balance_nano, '', 0 FROM ledger_account WHERE id = 'a'`, "the account's newest number"},
-	{"a credit is larger, and the balance with it", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
-		UPDATE ledger_entry SET amount_nano = amount_nano + 5, balance_nano = balance_nano + 5 WHERE account = 'a'`, "a running balance is not"},
-	{"a charge is smaller, and the balance and all figures with it", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
-		UPDATE ledger_receipt SET cost_nano = cost_nano - 5 WHERE id = 'req_whole';
-		UPDATE ledger_key SET spent_nano = spent_nano - 5, day_spent_nano = day_spent_nano - 5 WHERE id = 'a_key';
-		UPDATE ledger_usage SET cost_nano = cost_nano - 5, day_cost_nano = day_cost_nano - 5 WHERE account = 'a' AND model = 'm'`,
-		"a running balance is not"},
-	{"a balance is beyond its range", `UPDATE ledger_account SET balance_nano = 2000000000000000000 WHERE id = 'a'`,
-		"a balance is out of range"},
-	{"a receipt's balance is beyond its range", `UPDATE ledger_receipt SET balance_nano = 2000000000000000000 WHERE id = 'req_gift'`,
-		"a balance is out of range"},
-	{"a floor is above zero", `UPDATE ledger_account SET floor_nano = 1 WHERE id = 'a'`, "floor is above zero"},
-	// Movements.
-	{"a credit is gone", `DELETE FROM ledger_entry WHERE account = 'a'`, "balance is not credits less charges"},
-	{"a credit is negative", `UPDATE ledger_entry SET amount_nano = -amount_nano WHERE account = 'a'`, "a movement's sign"},
-	{"a take-back is positive", `UPDATE ledger_entry SET amount_nano = -amount_nano WHERE kind = 'take_back'`, "a movement's sign"},
-	{"charges of a month are positive", `UPDATE ledger_entry SET amount_nano = -amount_nano WHERE kind = 'charges'`, "a movement's sign"},
-	{"an entry of an unknown kind", `UPDATE ledger_entry SET kind = 'gift' WHERE account = 'a'`, "unknown kind"},
-	{"a credit is said to be a month's charges", `UPDATE ledger_entry SET kind = 'charges' WHERE account = 'c' AND kind = 'take_back'`,
-		"a movement's month"},
-	// What is left of deleted receipts.
-	{"a sum of deleted receipts is larger", `UPDATE ledger_folded SET cost_nano = cost_nano + 1`, "the months' charges are not"},
-	{"a sum of deleted receipts is gone", `DELETE FROM ledger_folded`, "spent is not the sum of the key's charges"},
-	{"a sum of deleted receipts is negative", `UPDATE ledger_folded SET failed = -1`, "a sum of deleted receipts is negative"},
-	{"a month's charges are gone", `DELETE FROM ledger_entry WHERE kind = 'charges'`, "balance is not credits less charges"},
-	{"more requests are said to be deleted", `UPDATE ledger_folded SET requests = requests + 1`, "requests is not the sum of the receipts"},
-	{"the place of deleted receipts in the balance is another", `UPDATE ledger_folded_chain SET ended = ended + 1`,
-		"does not lead through the deleted receipts"},
-	{"a receipt is deleted beside the deleted ones", `DELETE FROM ledger_receipt WHERE id = 'req_young'`, "movements are missing"},
-	// Figures of keys, models, days, windows and quotas.
-	{"a key has spent less", `UPDATE ledger_key SET spent_nano = spent_nano - 1 WHERE id = 'a_key'`, "spent is not the sum"},
-	{"a key's day has spent less", `UPDATE ledger_key SET day_spent_nano = 0 WHERE id = 'a_key'`, "spent today is not"},
-	{"a key's day is another", `UPDATE ledger_key SET day = day - 1 WHERE id = 'a_key'`, "spent today is not"},
-	{"usage counts a request more", `UPDATE ledger_usage SET requests = requests + 1 WHERE account = 'a'`, "usage: requests"},
-	{"usage costs less", `UPDATE ledger_usage SET cost_nano = cost_nano - 1 WHERE account = 'a'`, "usage: cost"},
-	{"usage counts fewer tokens", `UPDATE ledger_usage SET completion_tokens = 0 WHERE account = 'a'`, "usage: completion tokens"},
-	{"usage counts an image", `UPDATE ledger_usage SET images = images + 1 WHERE account = 'a'`, "usage: images"},
-	{"usage of the day is another", `UPDATE ledger_usage SET day_billed = day_billed + 1 WHERE account = 'a'`,
-		"usage: billed requests of the day"},
-	{"usage is gone", `DELETE FROM ledger_usage WHERE account = 'b'`, "usage: cost"},
-	{"usage is another account's", `UPDATE ledger_usage SET account = 'x' WHERE account = 'b'`, "an account's row is gone"},
-	{"usage of a model that nobody asked",
-		`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
-		day, day_cost_nano, day_requests, day_billed, day_failed) VALUES ('a', 'x', 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`, "usage: requests"},
-	{"places of a free quota are given back", `UPDATE ledger_free SET used = used - 1`, "free quota"},
-	{"places of a free quota are taken", `UPDATE ledger_free SET used = used + 1`, "free quota"},
-	{"a free quota is another account's", `UPDATE ledger_free SET account = 'b'`, "free quota"},
-	{"a rate window has hits that were not counted", `UPDATE ledger_key SET hits = hits - 1 WHERE id = 'a_key'`, "a rate window has hits"},
-	{"a key has spent on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 1, 0)`,
-		"spent on another day"},
-	{"a key holds on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 0, 1)`,
-		"held on another day"},
-	{"usage of another day",
-		`INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed) VALUES ('a', 'm', 5, 1, 1, 1, 0)`,
-		"figures of another day"},
-	{"places of a free quota of another day", `INSERT INTO ledger_free_day (account, model, day, used) VALUES ('a', 'free', 5, 1)`,
-		"figures of another day"},
-	// Series and their days, also those whose receipts are deleted (of account b).
-	{"a day has a request more",
-		`UPDATE ledger_day SET requests = requests + 1 WHERE series IN (SELECT id FROM ledger_series WHERE account = 'a')`,
-		"a day is not the sum of its receipts"},
-	{"a day cost less, another more", `UPDATE ledger_day SET cost_nano = cost_nano + CASE WHEN day % 2 = 0 THEN 9 ELSE -9 END
-		WHERE series IN (SELECT id FROM ledger_series WHERE account = 'b')`, "days are not the sums of their receipts"},
-	{"a deleted day's tokens are others",
-		`UPDATE ledger_day SET cached_tokens = cached_tokens + 1 WHERE day = (SELECT MIN(day) FROM ledger_day)`,
-		"days are not the sums of their receipts"},
-	{"a day is gone", `DELETE FROM ledger_day WHERE day = (SELECT MIN(day) FROM ledger_day)`, "days are not the sums of their receipts"},
-	{"a day is another", `UPDATE ledger_day SET day = day - 1 WHERE day = (SELECT MIN(day) FROM ledger_day)`,
-		"days are not the sums of their receipts"},
-	{"a day is below zero", `UPDATE ledger_day SET images = -1`, "a figure of a day is negative"},
-	{"a day is empty", `UPDATE ledger_day SET requests = 0`, "a day has no requests"},
-	{"a day failed more often than it was asked", `UPDATE ledger_day SET failed = failed + requests`, "a day has fewer requests"},
-	{"a line takes more", `UPDATE ledger_receipt SET line_cost_nano = 7 WHERE id = 'req_whole'`, "a day is not the sum of its receipts"},
-	{"an image is a clip", `UPDATE ledger_receipt SET clips = images WHERE id = 'req_made'`, "a day is not the sum of its receipts"},
-	{"a receipt is of another line", `UPDATE ledger_receipt SET line = 'x' WHERE id = 'req_whole'`, "days are not the sums of their receipts"},
-	{"a receipt is of another endpoint", `UPDATE ledger_receipt SET endpoint = 'x' WHERE id = 'req_whole'`,
-		"days are not the sums of their receipts"},
-	{"a receipt is said to be in no day", `UPDATE ledger_receipt SET dated = 0 WHERE id = 'req_whole'`,
-		"days are not the sums of their receipts"},
-	{"a series is gone", `DELETE FROM ledger_series WHERE account = 'a'`, "a day is of a series that is not there"},
-	{"a series is another account's", `UPDATE ledger_series SET account = 'c' WHERE account = 'a'`, "a series' id is not that of its names"},
-	{"the mark of deleted receipts is another", `UPDATE ledger_series SET folded = folded + 1`, "days are not the sums of their receipts"},
-	{"a receipt's counts are nobody's", `UPDATE ledger_receipt SET source = 9 WHERE id = 'req_whole'`, "of an unknown source"},
-	{"a failure has counts", `UPDATE ledger_receipt SET source = 1 WHERE id = 'req_failed'`, "that was not billed has a source"},
-	// Charges that are kept.
-	{"a kept charge is gone", `DELETE FROM ledger_charge WHERE seq = (SELECT MIN(seq) FROM ledger_charge)`, "the kept charges are not"},
-	{"a kept charge is larger", `UPDATE ledger_charge SET amount_nano = amount_nano + 1`, "the kept charges are not the sum"},
-	{"kept charges are exchanged", `UPDATE ledger_charge SET amount_nano = amount_nano
-		+ CASE WHEN seq = (SELECT MIN(seq) FROM ledger_charge) THEN 1 WHEN seq = (SELECT MAX(seq) FROM ledger_charge) THEN -1 ELSE 0 END`,
-		"the kept charges are not those that were kept"},
-	{"a kept charge has another balance", `UPDATE ledger_charge SET balance_nano = balance_nano + 1`,
-		"the kept charges are not those that were kept"},
-	{"a kept charge has another time", `UPDATE ledger_charge SET ended_ms = ended_ms + 1`, "the kept charges are not those that were kept"},
-	{"a kept charge is another request's",
-		`UPDATE ledger_charge SET request = job, job = request WHERE seq = (SELECT MIN(seq) FROM ledger_charge)`,
-		"the kept charges are not those that were kept"},
-	{"a kept charge has another number", `UPDATE ledger_charge SET seq = seq + 100`, "the kept charges are not those that were kept"},
-	{"a kept charge is none", `UPDATE ledger_charge SET amount_nano = 0`, "a kept charge is none"},
-	{"a kept charge is another model's",
-		`UPDATE ledger_word SET word = 'y' WHERE word = 'm'`, "the kept charges are not those that were kept"},
-	{"a kept charge is another account's", `UPDATE ledger_word SET word = 'c' WHERE word = 'b'`, "the kept charges are not the sum"},
-	{"a kept charge is of nothing", `DELETE FROM ledger_word WHERE word = 'm'`, "names an account or a model that is not there"},
-	{"more of a month is said to be kept", `UPDATE ledger_entry SET kept_nano = kept_nano + 1 WHERE kind = 'charges'`,
-		"a movement has other charges than it is the sum of"},
-	{"less of a month is said to be kept", `UPDATE ledger_entry SET kept_nano = kept_nano - 1 WHERE kind = 'charges'`,
-		"the kept charges are not the sum"},
-	{"a credit is said to have kept charges", `UPDATE ledger_entry SET kept_nano = 1 WHERE account = 'a'`,
-		"a movement has other charges than it is the sum of"},
-	{"a hold is in the quarantine",
-		`INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
-		VALUES ('req_x', 'node_x', 'a', 'a_key', 'm', '', '', 0, 5, 0, 0, 'its receipt is there', 0)`, "moved to the quarantine"},
-	{"a rate window is of an unknown key", `UPDATE ledger_hit SET key = 'x_key'`, "a rate window is of a key"},
-}
-
 // TestAuditFindsEveryFault plants one fault after the other into good books.
 func TestAuditFindsEveryFault(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		f := goodBooks(t, db, c)
 		f.audited()
-		for _, fault := range ledgerFaults {
-			found := plant(t, db, fault.breaks)
-			if !slices.ContainsFunc(found, func(d audit.Difference) bool { return strings.Contains(d.What, fault.finds) }) {
-				t.Errorf("%s: %q was not reported, but %+v", fault.name, fault.finds, found)
-			}
+		for _, fault := range ledgertest.BooksFaults() {
+			fault.Check(t, db)
 		}
 		f.audited()
 	})
-}
-
-// plant audits within a transaction that has changed the books and is undone.
-func plant(t *testing.T, db *store.DB, breaks string) []audit.Difference {
-	t.Helper()
-	undo := errors.New("undo")
-	var found []audit.Difference
-	err := db.Update(context.Background(), func(tx *store.Tx) error {
-		for statement := range strings.SplitSeq(breaks, ";") {
-			if statement == "" {
-				continue
-			}
-			if n, err := tx.Exec(statement); err != nil || n == 0 {
-				return fmt.Errorf("%d rows changed: %w", n, err)
-			}
-		}
-		report, err := audit.RunTx(tx)
-		if err != nil {
-			return err
-		}
-		found = report.Differences
-		return undo
-	})
-	if !errors.Is(err, undo) {
-		t.Fatalf("%s: %v", breaks, err)
-	}
-	return found
 }
 
 // goodBooks makes books by the ledger's own work that have something of
@@ -486,10 +242,7 @@ func TestAuditReadsAnything(t *testing.T) {
 	f := start(t, db)
 	f.open("a", money.USD, 0, ledger.KeyLimits{})
 	f.mustAdmit("a", 100).Release(failed())
-	found := plant(t, db, `UPDATE ledger_receipt SET cost_nano = 'much'`)
-	if !slices.ContainsFunc(found, func(d audit.Difference) bool { return strings.Contains(d.What, "another type") }) {
-		t.Errorf("%+v", found)
-	}
+	ledgertest.TextAsCharge().Check(t, db)
 }
 
 // listed is how many differences are listed.
@@ -501,15 +254,7 @@ func TestAuditIsBounded(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
 		f.open("a", money.USD, 0, ledger.KeyLimits{})
-		err := db.Update(t.Context(), func(tx *store.Tx) error {
-			_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
-				WITH RECURSIVE each(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM each WHERE i < 1500)
-				SELECT CAST(i AS TEXT), 'a', i, 'gift', 0, 0, 0, '', 0 FROM each`)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.InventMovements(t, db, "a", 1500)
 		report, err := audit.Run(t.Context(), db)
 		if err != nil || report.OK || len(report.Differences) != listed || report.Omitted < 500 {
 			t.Errorf("%v, %d listed, %d omitted", err, len(report.Differences), report.Omitted)

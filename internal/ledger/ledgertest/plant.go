@@ -13,29 +13,32 @@ import (
 // Fault is a change of the tables that nothing in the product makes. It is opaque to tests.
 type Fault struct{ statements []string }
 
-// Plant audits within a transaction that has made the fault, and undoes it. It fails the
-// test if the fault changes no row.
+// Plant returns what the audit reports within a transaction that has made the fault. The
+// transaction is undone. It fails the test if a statement changes no row.
 func Plant(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) []audit.Difference {
 	t.Helper()
+	return PlantFindings(t, db, f, checks...).Differences
+}
+
+// PlantFindings is like Plant and returns everything that the audit found.
+func PlantFindings(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) (report audit.Findings) {
+	t.Helper()
 	undo := errors.New("undo")
-	var found []audit.Difference
-	err := db.Update(t.Context(), func(tx *store.Tx) error {
+	err := db.Update(t.Context(), func(tx *store.Tx) (err error) {
 		for _, statement := range f.statements {
 			if n, err := tx.Exec(statement); err != nil || n == 0 {
 				return fmt.Errorf("%s: %d rows changed: %w", statement, n, err)
 			}
 		}
-		report, err := audit.RunTx(tx, checks...)
-		if err != nil {
+		if report, err = audit.RunTx(tx, checks...); err != nil {
 			return err
 		}
-		found = report.Differences
 		return undo
 	})
 	if !errors.Is(err, undo) {
 		t.Fatal(err)
 	}
-	return found
+	return report
 }
 
 // Says reports whether one of the differences says what.
