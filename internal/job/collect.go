@@ -51,6 +51,8 @@ func (w *worker) collect() error {
 		case ours:
 			left, err := w.keep(ctx)
 			switch {
+			case errors.Is(err, errSpoolFull):
+				return w.partly(files, stored, w.unstored(err))
 			case err != nil:
 				return err
 			case left <= 0:

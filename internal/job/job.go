@@ -98,6 +98,7 @@ type Jobs struct {
 	reported atomic.Int64  // when an absence of the database was logged last, in ns
 	// lastCalls, pollFirst and fetchFirst; tests shorten them.
 	linger, pollPause, fetchPause time.Duration
+	maxSpool                      int // parts; tests lower it
 
 	mu      sync.Mutex
 	workers map[string]*worker // looked after by this node, by job
@@ -128,7 +129,8 @@ func New(o Options) *Jobs {
 	j := &Jobs{
 		opts: o, metrics: newMetrics(o.Registry),
 		polls: make(chan struct{}, maxPolls), fetches: make(chan struct{}, maxFetches), reads: make(chan struct{}, maxReads),
-		wake: make(chan struct{}, 1), workers: map[string]*worker{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
+		maxSpool: maxSpool,
+		wake:     make(chan struct{}, 1), workers: map[string]*worker{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
 		stepsSeen: -1, writer: groupcommit.New(o.DB),
 	}
 	j.queues = newQueueCache(j)

@@ -18,6 +18,13 @@ import (
 // maxStorePause is the longest pause between two attempts to store kept results.
 const maxStorePause = 30 * time.Second
 
+// maxSpool is how many parts the spool of all nodes may have: 4 GiB, so that an outage
+// of the media store does not fill the disk of the database.
+const maxSpool = 4 << 10
+
+// errSpoolFull means that the spool has no room for a result.
+var errSpoolFull = errors.New("the database already has 4 GiB of results that wait for the media store")
+
 // errDown means that nothing was tried because the media store is down.
 var errDown = errors.New("the media store is down")
 
@@ -77,7 +84,11 @@ func (w *worker) spoolResults(ctx context.Context) ([]jobcall.Result, error) {
 				continue
 			}
 		}
-		if err := w.jobs.spool(ctx, spooled{w.rec.ID, w.run.Number, i}, r.Data); err != nil {
+		err := w.jobs.spool(ctx, spooled{w.rec.ID, w.run.Number, i}, r.Data)
+		if errors.Is(err, errSpoolFull) && r.Ref != "" { // the provider has the result too
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 		results[i] = jobcall.Result{Ref: r.Ref, Type: r.Type, Kept: int64(len(r.Data))}
@@ -106,11 +117,13 @@ func (w *worker) download(ctx context.Context, r jobcall.Result) ([]byte, error)
 	return data, err
 }
 
-// unstored is the failure of results that the media store did not take in time. The
-// provider has done its part, so no other line is asked.
+// unstored is the failure of results that the media store did not take and that
+// cannot wait any longer. The provider has done its part, so no other line is asked.
 func (w *worker) unstored(cause error) *upstream.JobFailure {
-	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the media store did not take the result within %s: %w", w.jobs.opts.MediaRetry,
-		cause))
+	if !errors.Is(cause, errSpoolFull) {
+		cause = fmt.Errorf("within %s: %w", w.jobs.opts.MediaRetry, cause)
+	}
+	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the media store did not take the result: %w", cause))
 	f.Health = upstream.HealthNone
 	w.jobs.opts.Log.Error("job: a result could not be stored; the job fails", "job", w.rec.ID, "error", cause)
 	code := fault.UpstreamError
@@ -131,18 +144,23 @@ type spooled struct {
 const spoolPart = 1 << 20
 
 // spool writes a result to the database, and goes on trying while the database is
-// away.
+// away. It returns errSpoolFull if the database has no room for the result.
 func (j *Jobs) spool(ctx context.Context, name spooled, data []byte) error {
 	for part := 0; part*spoolPart < len(data); {
 		bytes := data[part*spoolPart : min((part+1)*spoolPart, len(data))]
 		err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
-			_, err := tx.Exec(insertSpool, name.job, name.number, name.result, part, bytes)
+			n, err := tx.Exec(insertSpool, name.job, name.number, name.result, part, bytes, j.maxSpool)
+			if err == nil && n == 0 {
+				err = errSpoolFull
+			}
 			return err
 		})
 		switch {
 		case err == nil:
 			part++
 			continue
+		case errors.Is(err, errSpoolFull):
+			return err
 		case store.Refused(err) && !store.Retryable(err):
 			return fmt.Errorf("keep a result: %w", err)
 		}

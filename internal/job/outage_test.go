@@ -232,6 +232,49 @@ func TestAnOutageThatDoesNotEnd(t *testing.T) {
 	}
 }
 
+// TestTheSpoolIsFull: without room in the database, images behind links are kept by their
+// link, and a job whose images came with the answer fails and is refunded. No other line
+// is asked. The parts that were written are deleted.
+func TestTheSpoolIsFull(t *testing.T) {
+	t.Parallel()
+	for _, c := range outageCases() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				first, second, generators := c.generators()
+				h := newHouse(t, url, generators)
+				n := h.still()
+				n.jobs.maxSpool = int(c.count) - 1
+				h.breakMedia()
+				id := h.submit(n, h.submission(n, c.model, c.count))
+				n.step(n.jobs.Start)
+				cost := c.cost
+				if c.blocks {
+					cost = 0
+				} else {
+					h.kept(n, c.kind, id)
+					if got := h.spooled(); got > n.jobs.maxSpool {
+						t.Errorf("%d parts are kept, at most %d may be", got, n.jobs.maxSpool)
+					}
+					h.mendMedia(n)
+				}
+				done := h.await(n, c.kind, id, final)
+				if c.blocks && (done.Error == nil || done.Error.Code != string(c.code)) || !c.blocks && int64(len(done.Data)) != c.count {
+					t.Errorf("it ended as %+v %+v", done, done.Error)
+				}
+				if first.count() != 1 || second.count() != 0 {
+					t.Errorf("%d and %d submissions", first.count(), second.count())
+				}
+				h.audit(cost)
+				n.step(n.jobs.Housekeep)
+				if got := h.spooled(); got != 0 {
+					t.Errorf("%d parts are left", got)
+				}
+			})
+		})
+	}
+}
+
 // TestJobsThatWaitForTheMediaStore: the start limit does not fail them before the
 // time for retries is over too, on any node; then it does.
 func TestJobsThatWaitForTheMediaStore(t *testing.T) {

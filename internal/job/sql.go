@@ -45,7 +45,9 @@ const (
 		WHERE model = $1 AND state = 0 AND wake_ms <= $2 AND (turn, id) > ($3, $4)
 	ORDER BY turn, id LIMIT $5`
 
-	insertSpool = `INSERT INTO job_spool (job, number, result, part, data) VALUES ($1, $2, $3, $4, $5)
+	// insertSpool writes no row if the spool has $6 parts.
+	insertSpool = `INSERT INTO job_spool (job, number, result, part, data) SELECT $1, $2, $3, $4, $5
+		WHERE (SELECT COUNT(*) FROM job_spool) < $6
 		ON CONFLICT (job, number, result, part) DO UPDATE SET data = excluded.data`
 
 	selectSpool = `SELECT data FROM job_spool WHERE job = $1 AND number = $2 AND result = $3 AND part = $4`
