@@ -297,8 +297,6 @@ func TestExitCodesOfStarts(t *testing.T) {
 		says string
 	}{
 		{"no server", []string{"--database", "postgres://a:hunter2@" + deadAddress(t) + "/c", "--start-wait", "1ms"}, 1, "start_wait"},
-		{"no bucket store", []string{"--media", "s3://bucket?path_style=true&endpoint=http://" + deadAddress(t), "--start-wait", "1ms"},
-			1, "start_wait"},
 		{"unknown database", []string{"--database", unknown.String(), "--start-wait", "1h"}, 2, "nobody_made_this"},
 		{"address taken", []string{"--listen", taken.Addr().String()}, 1, "in use"},
 		{"no room on the disk", nil, 1, "tollgate: database: its disk is full, or fails: open the database: "},

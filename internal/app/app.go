@@ -418,14 +418,20 @@ func (a *App) mediaBase() string {
 // openMedia opens the media store; it does not look at the database yet.
 func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error) {
 	s, base := a.settings, a.mediaBase()
+	options := media.Options{
+		DB: db, Location: s.Media, Base: base, Public: egress.PublicBase(base),
+		Retention: s.MediaRetention, Lookup: a.options.Lookup, Log: a.log,
+	}
 	var files *media.Store
-	err := waitUntilUp(ctx, "media", s.StartWait, a.log, func(ctx context.Context) (err error) {
-		files, err = media.Open(ctx, media.Options{
-			DB: db, Location: s.Media, Base: base, Public: egress.PublicBase(base),
-			Retention: s.MediaRetention, Lookup: a.options.Lookup, Log: a.log,
-		})
+	open := func(ctx context.Context) (err error) {
+		files, err = media.Open(ctx, options)
 		return err
-	})
+	}
+	err := waitUntilUp(ctx, "media", s.StartWait, a.log, open)
+	if err != nil && isNotUp(err) && ctx.Err() == nil { // chat needs no media store
+		options.Down = err
+		err = open(ctx)
+	}
 	if err != nil {
 		return nil, startError("media", ExplainPermission(err))
 	}

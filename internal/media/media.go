@@ -42,6 +42,8 @@ type Options struct {
 	// bucket (AWS_ACCESS_KEY_ID and its like). If it has none, AWS's library looks for
 	// them in the environment of the process, and elsewhere. nil: there are none.
 	Lookup func(name string) (string, bool)
+	// Down, if not nil, is why a bucket does not answer at the start.
+	Down error
 	// Log hears of files that are missing or cannot be deleted; nil: nobody.
 	Log *slog.Logger
 	// Now is this node's clock; nil: time.Now. It decides only whether a link
@@ -64,7 +66,8 @@ type Store struct {
 }
 
 // Open opens the place that o.Location names and checks that files can be
-// written to it and deleted. The error says what the operator can do.
+// written to it and deleted. If o.Down is set, it skips the check and the store is down
+// until Run finds that it works. The error says what the operator can do.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Retention <= 0 {
 		return nil, errors.New("the retention of media must be longer than nothing")
@@ -86,11 +89,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := at.check(ctx); err != nil {
+	h := &health{log: o.Log, now: o.Now}
+	if o.Down != nil {
+		h.failed(o.Down)
+	} else if err := at.check(ctx); err != nil {
 		at.close()
 		return nil, err
 	}
-	h := &health{log: o.Log, now: o.Now}
 	return &Store{
 		db: o.DB, place: &monitored{place: at, health: h}, health: h, base: base, public: o.Public, retention: o.Retention, stepsSeen: -1,
 		log: o.Log, now: o.Now, wake: make(chan struct{}, 1),
