@@ -12,16 +12,11 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/jobcall"
-	"tollgate/internal/upstream/sandbox/drawing"
 	"tollgate/internal/wire/jobrequest"
 )
 
 // maxCount is how many images a work may ask for.
 const maxCount = 64
-
-// drawers is how many results a line draws at a time: each takes some megabytes
-// and a processor.
-const drawers = 4
 
 // Blocks implements jobcall.Generator: images block and videos have tickets,
 // unless the option `async` says otherwise.
@@ -32,7 +27,8 @@ func (a *Adapter) Blocks(w jobcall.Task) bool {
 	return w.Kind == upstream.KindImage
 }
 
-// ParamRule implements jobcall.Generator: any is drawn.
+// ParamRule implements jobcall.Generator: any field is
+// accepted; it only changes which picture is chosen.
 func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule {
 	return jobcall.AllBut().As("audio", "audio").Roles(jobrequest.Roles()...)
 }
@@ -97,8 +93,8 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, of string) (*jobcall
 	return &jobcall.TaskStatus{Ticket: of, Done: true, Results: results(w, it.trouble, good)}, nil
 }
 
-// Fetch implements jobcall.Generator: it draws the result. The same work and
-// result are the same bytes, on every node.
+// Fetch implements jobcall.Generator. The same task and result have the same
+// bytes on every node.
 func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	broken := func(f *upstream.Failure) (*jobcall.Download, error) {
 		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
@@ -112,18 +108,15 @@ func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (
 		f.Status = 403
 		return broken(f)
 	}
-	select {
-	case a.drawing <- struct{}{}:
-		defer func() { <-a.drawing }()
-	case <-ctx.Done():
-		return broken(upstream.Interrupted(ctx, ctx.Err()))
+	if err := ctx.Err(); err != nil {
+		return broken(upstream.Interrupted(ctx, err))
 	}
 	var data []byte
 	var err error
 	if w.Kind == upstream.KindVideo {
-		data, err = drawing.Clip(ctx, w)
+		data, err = clip(w)
 	} else {
-		data, err = drawing.Picture(ctx, w, it.index)
+		data, err = picture(w, it.index)
 	}
 	if err != nil {
 		return broken(upstream.Interrupted(ctx, fmt.Errorf("sandbox: %w", err)))
@@ -145,8 +138,8 @@ func unfit(w jobcall.Task) error {
 		return upstream.Unsuitable(w.Kind, "the sandbox makes images and videos, not %q", w.Kind)
 	case w.Kind == upstream.KindImage && w.Count > maxCount:
 		return upstream.Unsuitable(w.Kind, "the sandbox makes at most %d images at a time, not %d", maxCount, w.Count)
-	case w.Seconds > drawing.MaxSeconds:
-		return upstream.Unsuitable(w.Kind, "the sandbox makes clips of at most %d seconds, not %d", drawing.MaxSeconds, w.Seconds)
+	case w.Seconds > maxSeconds:
+		return upstream.Unsuitable(w.Kind, "the sandbox makes clips of at most %d seconds, not %d", maxSeconds, w.Seconds)
 	}
 	return nil
 }

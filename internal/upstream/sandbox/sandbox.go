@@ -1,6 +1,6 @@
 // Package sandbox owns a provider that needs no network: it answers chat
 // requests as a small, predictable model would, in the bytes of each chat form,
-// draws images and makes videos, and misbehaves on demand. It is what a first
+// serves drawings of its own as images and videos, and misbehaves on demand. It is what a first
 // start runs on, and what operators rehearse failures with.
 //
 // Invariants:
@@ -56,8 +56,7 @@ type Adapter struct {
 	options options
 	set     map[string]json.RawMessage
 	omit    []string
-	calls   atomic.Int64  // chat calls so far, for fail_rate
-	drawing chan struct{} // holds one a result that is being drawn
+	calls   atomic.Int64 // chat calls so far, for fail_rate
 }
 
 // New makes the adapter of a line. It fails when an option is unknown or out
@@ -67,7 +66,7 @@ func New(t upstream.Target) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
-	return &Adapter{options: o, set: t.Set, omit: t.Omit, drawing: make(chan struct{}, drawers)}, nil
+	return &Adapter{options: o, set: t.Set, omit: t.Omit}, nil
 }
 
 // Chat implements chatcall.Adapter for all chat forms.
