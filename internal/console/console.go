@@ -23,7 +23,6 @@ import (
 	"tollgate/internal/console/userpages"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
-	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -102,8 +101,7 @@ func New(o Options) (http.Handler, error) {
 func (o Options) sections() (all []page.Section) {
 	if o.Side != Operators {
 		all = append(all, userpages.Section(userpages.Options{Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance, Catalog: o.Catalog,
-			Lines: func() []line.Status { return o.Lines.Statuses() },
-			Jobs:  o.Jobs, Webhooks: o.Webhooks, Media: o.Media, ServeAs: o.ServeAs}))
+			Lines: o.Lines, Jobs: o.Jobs, Webhooks: o.Webhooks, Media: o.Media, ServeAs: o.ServeAs}))
 	}
 	if o.Side != Users {
 		all = append(all, operatorpages.Section(operatorpages.Options{DB: o.DB, Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance,

@@ -3,7 +3,6 @@ package operatorpages
 import (
 	"slices"
 
-	"tollgate/internal/console/filter"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
@@ -40,8 +39,8 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of deliveries.", fault.Shown(f.State))
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		var of filter.Meant
-		if shown.Filters, of, err = (filter.Chooser{Path: path, Names: []string{"account"}}).ReadTx(tx, v); err != nil {
+		var of selectedIDs
+		if shown.Filters, of, err = (listFilter{Path: path, Names: []string{"account"}}).formTx(tx, v); err != nil {
 			return err
 		}
 		if f.State != "" {

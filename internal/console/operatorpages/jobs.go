@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"tollgate/internal/account"
-	"tollgate/internal/console/filter"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
@@ -110,16 +109,16 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of jobs.", status)
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		form := filter.Chooser{Path: path, Codes: filter.JobCodes(), Catalog: c.Catalog.Current(),
+		form := listFilter{Path: path, Codes: jobCodes(), Catalog: c.Catalog.Current(),
 			Names: []string{"account", "key", "model", "line", "code", "since", "until"}}
-		var of filter.Meant
-		if shown.Filters, of, err = form.ReadTx(tx, v); err != nil {
+		var of selectedIDs
+		if shown.Filters, of, err = form.formTx(tx, v); err != nil {
 			return err
 		}
 		if status != "" {
 			shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "status", Kind: part.Unshown, Value: status})
 		}
-		f, fine := filter.Selection(v, &shown.Filters, of)
+		f, fine := selection(v, &shown.Filters, of)
 		if !fine {
 			return nil
 		}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"tollgate/internal/console/filter"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
@@ -32,8 +31,8 @@ func (c *console) showLog(v *page.Visit) (page.Outgoing, error) {
 		act.Options = append(act.Options, part.Option{Value: one, Label: actWords(one), On: one == v.Query("act")})
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		var of filter.Meant
-		if shown.Filters, of, err = (filter.Chooser{Path: path, Names: []string{"account", "object"}}).ReadTx(tx, v); err != nil {
+		var of selectedIDs
+		if shown.Filters, of, err = (listFilter{Path: path, Names: []string{"account", "object"}}).formTx(tx, v); err != nil {
 			return err
 		}
 		shown.Filters.Fields = append([]part.FormField{act}, shown.Filters.Fields...)

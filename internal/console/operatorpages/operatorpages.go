@@ -20,7 +20,6 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
-	"tollgate/internal/console/catalogpages"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/httpapi"
@@ -73,12 +72,11 @@ type console struct {
 // Section is the pages, and the menu that leads to them.
 func Section(o Options) page.Section {
 	c := &console{Options: o}
-	sold := catalogpages.Handlers(catalogpages.Options{Catalog: o.Catalog, Providers: o.Providers, Soon: c.soon})
-	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: append(c.handlers(), sold...), Menu: menu(),
-		Find: "/operator/find", Templates: []fs.FS{embedded, catalogpages.Templates()}}
+	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: c.handlers(), Menu: menu(),
+		Find: "/operator/find", Templates: []fs.FS{embedded}}
 }
 
-// handlers is the table of contents, but for the catalog's pages (catalogpages).
+// handlers lists all routes.
 func (c *console) handlers() []page.Handler {
 	return []page.Handler{
 		page.Get("/operator", c.home),
@@ -132,6 +130,17 @@ func (c *console) handlers() []page.Handler {
 
 		page.Get("/operator/usage", c.usage),
 		page.Get("/operator/usage/table", c.downloadUsage),
+
+		page.Get("/operator/catalog", c.showCatalog),
+		page.Get("/operator/catalog/edit", c.editCatalog),
+		page.Post("/operator/catalog/edit", c.putCatalog),
+		page.Get("/operator/catalog/revisions/{id}", c.showRevision),
+		page.Post("/operator/catalog/revisions/{id}/apply", c.rollBack),
+		page.Post("/operator/catalog/sandbox/retire", c.retireSandbox),
+		page.Post("/operator/catalog/models/{id}/open", c.switchModel(catalog.StateOpen)),
+		page.Post("/operator/catalog/models/{id}/maintenance", c.switchModel(catalog.StateMaintenance)),
+		page.Post("/operator/catalog/models/{id}/coming_soon", c.switchModel(catalog.StateComingSoon)),
+		page.Post("/operator/catalog/models/{id}/retired", c.switchModel(catalog.StateRetired)),
 
 		page.Get("/operator/books", c.books),
 		page.Act("/operator/books/run", c.runAudit),

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"tollgate/internal/account"
-	"tollgate/internal/console/filter"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
@@ -27,13 +26,13 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 	const path = "/operator/requests"
 	var shown requestsPage
 	if err := v.View(func(tx *store.Tx) (err error) {
-		form := filter.Chooser{Path: path, Codes: filter.RequestCodes(), Catalog: c.Catalog.Current(),
+		form := listFilter{Path: path, Codes: requestCodes(), Catalog: c.Catalog.Current(),
 			Names: []string{"account", "key", "model", "line", "status", "code", "since", "until", "min_duration_ms"}}
-		var of filter.Meant
-		if shown.Filters, of, err = form.ReadTx(tx, v); err != nil {
+		var of selectedIDs
+		if shown.Filters, of, err = form.formTx(tx, v); err != nil {
 			return err
 		}
-		f, fine := filter.Selection(v, &shown.Filters, of)
+		f, fine := selection(v, &shown.Filters, of)
 		if !outcomeOf(v, &shown.Filters, &f) || !fine {
 			return nil
 		}
@@ -64,12 +63,12 @@ func outcomeOf(v *page.Visit, shown *part.Filters, f *requestlog.Selection) bool
 	fine := true
 	if text := v.Query("status"); text != "" {
 		if f.Status, err = strconv.Atoi(text); err != nil || f.Status < 100 || f.Status > 599 {
-			filter.Field(shown, "status").Wrong, fine = "A status is a number such as 429.", false
+			filterField(shown, "status").Wrong, fine = "A status is a number such as 429.", false
 		}
 	}
 	if text := v.Query("min_duration_ms"); text != "" {
 		if f.MinDurationMS, err = strconv.ParseInt(text, 10, 64); err != nil || f.MinDurationMS < 0 {
-			filter.Field(shown, "min_duration_ms").Wrong, fine = "A whole number of milliseconds, such as 10000.", false
+			filterField(shown, "min_duration_ms").Wrong, fine = "A whole number of milliseconds, such as 10000.", false
 		}
 	}
 	return fine

@@ -1,7 +1,6 @@
 package operatorpages
 
 import (
-	"tollgate/internal/console/filter"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
@@ -25,13 +24,13 @@ func (c *console) usageOfAll() show.UsageSide {
 func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f part.FormField, id string, err error) {
 	switch by {
 	case spending.ByAccount:
-		return filter.AccountTx(tx, value)
+		return accountFieldTx(tx, value)
 	case spending.ByKey:
-		return filter.KeyTx(tx, value)
+		return keyFieldTx(tx, value)
 	case spending.ByLine:
-		return filter.Line(c.Catalog.Current(), value), value, nil
+		return lineField(c.Catalog.Current(), value), value, nil
 	case spending.ByModel:
-		return filter.Model(c.Catalog.Current(), value), value, nil
+		return modelField(c.Catalog.Current(), value), value, nil
 	}
 	return part.FormField{Name: string(by), Label: show.PartWord(by), Kind: part.Choice,
 		Options: show.EndpointOptions(c.Catalog.Current(), value)}, value, nil

@@ -161,7 +161,7 @@ func TestMarkupIsMadeInOneFile(t *testing.T) {
 	t.Parallel()
 	asItIs := regexp.MustCompile(`template\.(HTML|HTMLAttr|JS|JSStr|CSS|URL|Srcset)\b`)
 	var made []string
-	for _, folder := range []string{".", "..", "../page", "../show", "../userpages", "../operatorpages", "../catalogpages", "../static"} {
+	for _, folder := range []string{".", "..", "../page", "../show", "../userpages", "../operatorpages", "../static"} {
 		files, err := filepath.Glob(folder + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s has %d files, %v", folder, len(files), err)

@@ -163,7 +163,7 @@ func (c *console) waysToUse(v *page.Visit, k account.Key, secret string) part.Sn
 
 // offer is what is sold, and how its lines do here.
 func (c *console) offer() show.Offer {
-	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines()}
+	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
 }
 
 // arrivalOf says what has become of a key's first request: it has ended when its log has

@@ -20,8 +20,8 @@ import (
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/job"
-	"tollgate/internal/line"
 	"tollgate/internal/media"
+	"tollgate/internal/operator"
 	"tollgate/internal/webhook"
 )
 
@@ -37,8 +37,8 @@ type Options struct {
 	Entrance  *account.Entrance
 	// Catalog is this node's watcher.
 	Catalog *catalog.Watcher
-	// Lines tells how the lines do on this node.
-	Lines func() []line.Status
+	// Lines are those of this node.
+	Lines operator.LineControl
 	// Jobs, Webhooks and Media are those of this node.
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks

@@ -1,4 +1,4 @@
-package catalogpages_test
+package operatorpages_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"tollgate/internal/app"
 	"tollgate/internal/catalog"
-	"tollgate/internal/console/catalogpages"
+	"tollgate/internal/console/operatorpages"
 )
 
 // TestExamplesApply: each example is a catalog that passes, alone and put together, and
@@ -27,7 +27,7 @@ func TestExamplesApply(t *testing.T) {
 			}
 		}
 	}
-	for _, e := range catalogpages.ToBeginWith().Tabs {
+	for _, e := range operatorpages.Examples().Tabs {
 		check(e.Name, e.Text)
 		top, rest, _ := strings.Cut(strings.TrimPrefix(e.Text, "models:\n"), "lines:\n")
 		models, lines = models+top, lines+rest

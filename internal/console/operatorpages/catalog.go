@@ -1,17 +1,7 @@
-// Package catalogpages owns the operator's pages of what is sold: the catalog with its
-// models' states, an editor that shows faults and changes before it applies, and former
-// revisions. It has no rules of its own: what is applied passes package catalog, and what
-// operators do is package operator's, which logs it.
-//
-// Invariants: GET changes nothing; a text is applied as it was shown, or not at all; what
-// somebody applied meanwhile is not taken back without a word.
-package catalogpages
+package operatorpages
 
 import (
-	"context"
-	"embed"
 	"errors"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,42 +16,6 @@ import (
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
-
-//go:embed html/*.html
-var embedded embed.FS
-
-// Options are what the pages work with. All are required.
-type Options struct {
-	// Catalog is this node's watcher, and Providers are the adapters that a
-	// catalog's lines may use.
-	Catalog   *catalog.Watcher
-	Providers map[string]catalog.Provider
-	// Soon makes this node use what was committed before the answer says so.
-	Soon func(v *page.Visit, what string, refresh func(ctx context.Context) error)
-}
-
-// pages answers them.
-type pages struct{ Options }
-
-// Handlers are the pages, and Templates what they are drawn by.
-func Handlers(o Options) []page.Handler {
-	c := &pages{o}
-	return []page.Handler{
-		page.Get("/operator/catalog", c.showCatalog),
-		page.Get("/operator/catalog/edit", c.editCatalog),
-		page.Post("/operator/catalog/edit", c.putCatalog),
-		page.Get("/operator/catalog/revisions/{id}", c.showRevision),
-		page.Post("/operator/catalog/revisions/{id}/apply", c.rollBack),
-		page.Post("/operator/catalog/sandbox/retire", c.retireSandbox),
-		page.Post("/operator/catalog/models/{id}/open", c.switchModel(catalog.StateOpen)),
-		page.Post("/operator/catalog/models/{id}/maintenance", c.switchModel(catalog.StateMaintenance)),
-		page.Post("/operator/catalog/models/{id}/coming_soon", c.switchModel(catalog.StateComingSoon)),
-		page.Post("/operator/catalog/models/{id}/retired", c.switchModel(catalog.StateRetired)),
-	}
-}
-
-// Templates are those of the pages.
-func Templates() fs.FS { return embedded }
 
 // catalogPage is what is sold now, and how it came to be.
 type catalogPage struct {
@@ -110,7 +64,7 @@ type revisionPage struct {
 
 const historyRows = 20
 
-func (c *pages) showCatalog(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
 	var shown catalogPage
 	if err := v.View(func(tx *store.Tx) error {
 		doc, revision, err := catalog.CurrentTx(tx)
@@ -132,7 +86,7 @@ func (c *pages) showCatalog(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
-		shown.Revision, shown.YAML, shown.Models = revision, string(doc.YAML()), modelsTable(doc, c.Catalog.Current())
+		shown.Revision, shown.YAML, shown.Models = revision, string(doc.YAML()), catalogModels(doc, c.Catalog.Current())
 		shown.By, shown.History = show.Who(by[numbered(revision)]), historyTable(history, revision, by)
 		for _, w := range doc.BelowCost() {
 			shown.Warnings = append(shown.Warnings, w.Message)
@@ -166,7 +120,7 @@ func appliedByTx(tx *store.Tx, history []catalog.Revision, current int64) (map[s
 	return operator.DoneByTx(tx, operator.CatalogApply, numbers)
 }
 
-func modelsTable(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
+func catalogModels(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
 	t := part.DataTable{Caption: "Models", Columns: []part.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"},
 		{Title: "Lines"}, {Title: "Change"}}}
 	for i := range doc.Models {
@@ -235,7 +189,7 @@ func catalogForm(text string, base int64) part.Inputs {
 		}}
 }
 
-func (c *pages) editCatalog(v *page.Visit) (page.Outgoing, error) {
+func (c *console) editCatalog(v *page.Visit) (page.Outgoing, error) {
 	var text string
 	var base int64
 	if err := v.View(func(tx *store.Tx) error {
@@ -260,7 +214,7 @@ const maxCatalog = 4 << 20
 
 // putCatalog checks a catalog and shows what it changes, and applies it where its
 // sender has seen that, unless somebody applied another one meanwhile.
-func (c *pages) putCatalog(v *page.Visit) (page.Outgoing, error) {
+func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 	form := catalogForm("", 0)
 	if err := v.ReadLong(&form, maxCatalog); err != nil {
 		return nil, err
@@ -310,13 +264,13 @@ func (c *pages) putCatalog(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "catalogedit", Title: "What the catalog changes", Main: shown, Status: status}, nil
 }
 
-func (c *pages) apply(v *page.Visit, doc *catalog.Document, base int64) (applied catalog.Applied, err error) {
+func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (applied catalog.Applied, err error) {
 	err = v.Update(func(tx *store.Tx) (err error) {
 		applied, err = operator.ApplyOnTx(tx, show.By(v), doc, base)
 		return err
 	})
 	if err == nil {
-		c.Soon(v, "the new catalog", c.Catalog.Refresh)
+		c.soon(v, "the new catalog", c.Catalog.Refresh)
 	}
 	return applied, err
 }
@@ -405,7 +359,7 @@ func noRevision() error {
 	return fault.New(fault.NotFound, "There is no such revision. The catalog's page lists all of them.")
 }
 
-func (c *pages) showRevision(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showRevision(v *page.Visit) (page.Outgoing, error) {
 	doc, number, preview, err := revisionOf(v)
 	if err != nil {
 		return nil, err
@@ -431,7 +385,7 @@ func (c *pages) showRevision(v *page.Visit) (page.Outgoing, error) {
 
 // unwiseTx says what a catalog would put out of service: lines that lack something on
 // this node, and models that are in use.
-func (c *pages) unwiseTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
+func (c *console) unwiseTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
 	for _, w := range c.Catalog.Unusable(doc) {
 		all = append(all, w.String())
 	}
@@ -439,7 +393,7 @@ func (c *pages) unwiseTx(tx *store.Tx, doc *catalog.Document) (all []string, err
 	return append(all, loss...), err
 }
 
-func (c *pages) rollBack(v *page.Visit) (page.Outgoing, error) {
+func (c *console) rollBack(v *page.Visit) (page.Outgoing, error) {
 	form := part.Inputs{Fields: []part.FormField{{Name: "base", Label: "Revision"}}}
 	if err := v.Read(&form); err != nil {
 		return nil, err
@@ -472,17 +426,17 @@ func (c *pages) rollBack(v *page.Visit) (page.Outgoing, error) {
 }
 
 // switchModel sets the state of a model, at one click.
-func (c *pages) switchModel(state catalog.ModelState) func(v *page.Visit) (page.Outgoing, error) {
+func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (page.Outgoing, error) {
 	return func(v *page.Visit) (page.Outgoing, error) { return c.switchTo(v, state, v.PathID()) }
 }
 
 // retireSandbox retires the sandbox models that are left beside lines of real providers.
-func (c *pages) retireSandbox(v *page.Visit) (page.Outgoing, error) {
+func (c *console) retireSandbox(v *page.Visit) (page.Outgoing, error) {
 	return c.switchTo(v, catalog.StateRetired, c.Catalog.Current().OpenSandbox()...)
 }
 
 // switchTo sets the state of models and leads back to the catalog.
-func (c *pages) switchTo(v *page.Visit, state catalog.ModelState, models ...string) (page.Outgoing, error) {
+func (c *console) switchTo(v *page.Visit, state catalog.ModelState, models ...string) (page.Outgoing, error) {
 	if err := v.Blank(); err != nil {
 		return nil, err
 	}
@@ -496,6 +450,6 @@ func (c *pages) switchTo(v *page.Visit, state catalog.ModelState, models ...stri
 	if err != nil {
 		return nil, err
 	}
-	c.Soon(v, "the new catalog", c.Catalog.Refresh)
+	c.soon(v, "the new catalog", c.Catalog.Refresh)
 	return page.To("/operator/catalog", "switched"), nil
 }

@@ -1,4 +1,4 @@
-package catalogpages
+package operatorpages
 
 import "tollgate/internal/console/part"
 

@@ -1,9 +1,4 @@
-// Package filter owns how operators choose what their lists show: accounts by their names
-// or what is looked for, keys by their hints, models, lines and endings from what there is.
-//
-// Invariants: what can be chosen is bounded, however many accounts there are; what an
-// address has and nothing fits chooses nothing, and the field says so.
-package filter
+package operatorpages
 
 import (
 	"errors"
@@ -23,36 +18,37 @@ import (
 	"tollgate/internal/store"
 )
 
-// namedAccounts is up to how many accounts a filter names; of more one is looked for.
+// namedAccounts is the largest number of accounts that a filter lists. If there are more
+// accounts, the filter takes a name, email or id instead.
 const namedAccounts = 100
 
-// Meant are the ids of whose things an address chooses; empty: anybody's.
-type Meant struct{ Account, Key string }
+// selectedIDs are the ids that a filter selects by. An empty id selects everything.
+type selectedIDs struct{ Account, Key string }
 
-// Chooser is what a list can be chosen by.
-type Chooser struct {
-	Path    string   // of the list, below page.Base
-	Names   []string // of the fields, as they stand in the address
-	Codes   []string // that the list's entries may end with
+// listFilter describes the filter form of a list.
+type listFilter struct {
+	Path    string   // the list's path below page.Base
+	Names   []string // the query parameters, one field each
+	Codes   []string // proposals for the code field
 	Catalog *catalog.Snapshot
 }
 
-// ReadTx reads what a visit's address chooses, by names where there are names. What is
-// wrong with it stands beside its field.
-func (c Chooser) ReadTx(tx *store.Tx, v *page.Visit) (f part.Filters, of Meant, err error) {
+// formTx returns the form with the values of the visit's address, and the ids that they
+// select. An invalid value selects nothing, and the form shows the error at its field.
+func (c listFilter) formTx(tx *store.Tx, v *page.Visit) (f part.Filters, of selectedIDs, err error) {
 	f.Action = page.Base + c.Path
 	for _, name := range c.Names {
 		value := v.Query(name)
 		field := part.FormField{Name: name, Label: part.Title(name), Value: value}
 		switch name {
 		case "account":
-			field, of.Account, err = AccountTx(tx, value)
+			field, of.Account, err = accountFieldTx(tx, value)
 		case "key":
-			field, of.Key, err = KeyTx(tx, value)
+			field, of.Key, err = keyFieldTx(tx, value)
 		case "model":
-			field = Model(c.Catalog, value)
+			field = modelField(c.Catalog, value)
 		case "line":
-			field = Line(c.Catalog, value)
+			field = lineField(c.Catalog, value)
 		case "code":
 			field.Options = proposals(c.Codes)
 		case "status":
@@ -76,28 +72,28 @@ func (c Chooser) ReadTx(tx *store.Tx, v *page.Visit) (f part.Filters, of Meant, 
 	return f, of, nil
 }
 
-// AccountTx chooses an account by its name: one of all, or, where they are too many,
-// one that is looked for by its name, email or id. What was asked for means the account of
-// this id; empty: none, and the field says why, or nothing was asked for.
-func AccountTx(tx *store.Tx, asked string) (f part.FormField, id string, err error) {
-	f = part.FormField{Name: "account", Label: "Account (name or id)", Value: asked}
+// accountFieldTx returns the field that selects an account, and the id of the account that
+// value names. The field lists all accounts if there are at most namedAccounts; otherwise it
+// takes a name, email or id. The id is empty if value is empty or names no single account.
+func accountFieldTx(tx *store.Tx, value string) (f part.FormField, id string, err error) {
+	f = part.FormField{Name: "account", Label: "Account (name or id)", Value: value}
 	list, many, err := account.ListTx(tx, "", namedAccounts)
 	if err != nil {
 		return f, "", err
 	}
 	if !many {
 		f = part.FormField{Name: "account", Label: "Account", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "All"}}}
-		f.Options = show.Chosen(append(f.Options, byName(list)...), asked)
+		f.Options = show.Chosen(append(f.Options, byName(list)...), value)
 	}
-	if asked == "" || strings.HasPrefix(asked, "acct_") {
-		return f, asked, nil
+	if value == "" || strings.HasPrefix(value, "acct_") {
+		return f, value, nil
 	}
-	found, _, err := account.SearchTx(tx, asked, "", namedAccounts)
-	named := slices.DeleteFunc(slices.Clone(found), func(a account.Account) bool { return !strings.EqualFold(a.Name, asked) })
+	found, _, err := account.SearchTx(tx, value, "", namedAccounts)
+	named := slices.DeleteFunc(slices.Clone(found), func(a account.Account) bool { return !strings.EqualFold(a.Name, value) })
 	switch {
 	case len(found) == 1:
 		id = found[0].ID
-	case len(named) == 1: // others have the whole of its name in theirs
+	case len(named) == 1: // the names of the others contain this name
 		id = named[0].ID
 	case len(found) == 0:
 		f.Wrong = "No account has this in its name, email or id."
@@ -110,7 +106,7 @@ func AccountTx(tx *store.Tx, asked string) (f part.FormField, id string, err err
 	return f, id, err
 }
 
-// byName are accounts as choices, in the order of their names.
+// byName returns options for accounts, sorted by name.
 func byName(list []account.Account) (options []part.Option) {
 	slices.SortStableFunc(list, func(a, b account.Account) int {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
@@ -121,15 +117,14 @@ func byName(list []account.Account) (options []part.Option) {
 	return options
 }
 
-// KeyTx chooses a key by its id, or by the hint that its owner reads out, where one
-// key alone has it. What was asked for means the key of this id; empty: none, and the field
-// says so, or nothing was asked for.
-func KeyTx(tx *store.Tx, asked string) (f part.FormField, id string, err error) {
-	f = part.FormField{Name: "key", Label: "Key (hint or id)", Value: asked}
-	if asked == "" || strings.HasPrefix(asked, "key_") {
-		return f, asked, nil
+// keyFieldTx returns the field that selects a key by its id or hint, and the id of the key
+// that value names. The id is empty if value is empty or not exactly one key has the hint.
+func keyFieldTx(tx *store.Tx, value string) (f part.FormField, id string, err error) {
+	f = part.FormField{Name: "key", Label: "Key (hint or id)", Value: value}
+	if value == "" || strings.HasPrefix(value, "key_") {
+		return f, value, nil
 	}
-	keys, more, err := account.KeysByHintTx(tx, asked, "", 2)
+	keys, more, err := account.KeysByHintTx(tx, value, "", 2)
 	if more || len(keys) != 1 {
 		f.Wrong = "No single key has this hint."
 		return f, "", err
@@ -137,15 +132,15 @@ func KeyTx(tx *store.Tx, asked string) (f part.FormField, id string, err error) 
 	return f, keys[0].ID, err
 }
 
-// choice chooses one of some names; what was chosen and is none of them stays a choice.
+// choice returns a field that selects one of names. An unknown value stays selectable.
 func choice(name, label string, names []string, value string) part.FormField {
 	f := part.FormField{Name: name, Label: label, Kind: part.Choice, Options: []part.Option{{Value: "", Label: "All"}}}
 	f.Options = show.Chosen(append(f.Options, proposals(names)...), value)
 	return f
 }
 
-// Model chooses one of a catalog's models.
-func Model(s *catalog.Snapshot, value string) part.FormField {
+// modelField returns the field that selects a model of a catalog.
+func modelField(s *catalog.Snapshot, value string) part.FormField {
 	f := part.FormField{Name: "model", Label: "Model", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "All"}}}
 	for _, m := range s.Models() {
 		f.Options = append(f.Options, part.Option{Value: m.ID, Label: show.ModelLabel(s, m.ID)})
@@ -154,8 +149,8 @@ func Model(s *catalog.Snapshot, value string) part.FormField {
 	return f
 }
 
-// Line chooses one of a catalog's lines.
-func Line(s *catalog.Snapshot, value string) part.FormField {
+// lineField returns the field that selects a line of a catalog.
+func lineField(s *catalog.Snapshot, value string) part.FormField {
 	var ids []string
 	for _, l := range s.AllLines() {
 		ids = append(ids, l.ID)
@@ -163,8 +158,7 @@ func Line(s *catalog.Snapshot, value string) part.FormField {
 	return choice("line", "Line", ids, value)
 }
 
-// proposals are words as options: what can be chosen, or what a field that takes any text
-// proposes.
+// proposals returns an option for each word.
 func proposals(words []string) (options []part.Option) {
 	for _, word := range words {
 		options = append(options, part.Option{Value: word, Label: word})
@@ -172,8 +166,8 @@ func proposals(words []string) (options []part.Option) {
 	return options
 }
 
-// RequestCodes are those that requests end with, but for providers' own.
-func RequestCodes() []string {
+// requestCodes returns the error codes of requests, without those of providers.
+func requestCodes() []string {
 	codes := []string{string(fault.ClientClosed)}
 	for _, row := range fault.Table() {
 		codes = append(codes, string(row.Code))
@@ -182,7 +176,7 @@ func RequestCodes() []string {
 	return slices.Compact(codes)
 }
 
-// statuses are those that requests end with.
+// statuses returns the HTTP statuses of requests.
 func statuses() []string {
 	all := []string{"200", "202", strconv.Itoa(ledger.StatusClosed)}
 	for _, row := range fault.Table() {
@@ -192,8 +186,8 @@ func statuses() []string {
 	return slices.Compact(all)
 }
 
-// JobCodes are those that jobs fail with.
-func JobCodes() (codes []string) {
+// jobCodes returns the error codes of failed jobs.
+func jobCodes() (codes []string) {
 	for _, row := range fault.JobTable() {
 		codes = append(codes, string(row.Code))
 	}
@@ -201,20 +195,20 @@ func JobCodes() (codes []string) {
 	return slices.Compact(codes)
 }
 
-// Field is a field of filters by its name.
-func Field(f *part.Filters, name string) *part.FormField {
+// filterField returns the field with a name.
+func filterField(f *part.Filters, name string) *part.FormField {
 	return &f.Fields[slices.IndexFunc(f.Fields, func(field part.FormField) bool { return field.Name == name })]
 }
 
-// Selection is which requests or jobs a visit's address chooses, and of when; false:
-// something is wrong with it, which stands beside the fields.
-func Selection(v *page.Visit, shown *part.Filters, of Meant) (f requestlog.Selection, fine bool) {
+// selection returns the requests or jobs that a visit's address selects. It reports false
+// if a value is invalid, after it has put the error at the field.
+func selection(v *page.Visit, shown *part.Filters, of selectedIDs) (f requestlog.Selection, fine bool) {
 	f = requestlog.Selection{Account: of.Account, Key: of.Key, Model: v.Query("model"), Line: v.Query("line"), Code: v.Query("code"),
 		After: v.Query("after"), Limit: page.Rows}
 	var err error
 	f.SinceMS, f.UntilMS, err = requestlog.Span(v.Query("since"), v.Query("until"))
 	if bad, ok := errors.AsType[*fault.Error](err); ok {
-		Field(shown, bad.Param).Wrong = "A day such as 2026-05-31."
+		filterField(shown, bad.Param).Wrong = "A day such as 2026-05-31."
 	}
 	return f, !shown.Wrong()
 }

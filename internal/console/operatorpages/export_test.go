@@ -1,0 +1,4 @@
+package operatorpages
+
+// Examples exports examples for tests.
+var Examples = examples
