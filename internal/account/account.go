@@ -107,7 +107,7 @@ func CreateTx(tx *store.Tx, o Opening) (Account, error) {
 		factor = *o.Factor
 	}
 	if _, err := tx.Exec(`INSERT INTO account (id, name, email, created_ms, price_factor, prices, test) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		a.ID, a.Name, a.Email, a.CreatedMS, int64(factor), pricesText(o.Prices), flag(o.Test)); err != nil {
+		a.ID, a.Name, a.Email, a.CreatedMS, int64(factor), pricesText(o.Prices), store.Bool(o.Test)); err != nil {
 		return Account{}, fmt.Errorf("insert account: %w", err)
 	}
 	if err := ledger.OpenAccountTx(tx, a.ID, o.Floor); err != nil {
@@ -302,7 +302,7 @@ func (c *Patch) changeTestTx(tx *store.Tx, account string) error {
 	if c.Test == nil {
 		return nil
 	}
-	if _, err := tx.Exec(`UPDATE account SET test = $1 WHERE id = $2`, flag(*c.Test), account); err != nil {
+	if _, err := tx.Exec(`UPDATE account SET test = $1 WHERE id = $2`, store.Bool(*c.Test), account); err != nil {
 		return fmt.Errorf("mark the account as test: %w", err)
 	}
 	return ledger.RecheckKeysTx(tx, account)

@@ -127,7 +127,7 @@ func (k *Keys) find(ctx context.Context, secret string, from netip.Addr, age tim
 	case err != nil && remembered && age > 0 && ctx.Err() == nil:
 		return known, nil // the database is away
 	case err != nil:
-		return Principal{}, unavailable(err)
+		return Principal{}, fault.TryAgain(err)
 	case !found.good:
 		return Principal{}, unknownKey()
 	}
@@ -234,9 +234,3 @@ func unknownKey() error {
 
 // isTold reports whether an error says by itself what is wrong with the key's account.
 func isTold(err error) bool { return hasCode(err, fault.ServiceUnavailable) }
-
-func unavailable(cause error) error {
-	f := fault.Unavailable(cause)
-	f.RetryAfter = time.Second
-	return f
-}

@@ -84,17 +84,7 @@ func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance
 		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
 	return &Entrance{db: db, passwords: passwords, log: log, nobody: nobody, judged: make(chan struct{}, judgedAtOnce),
 		tokens: make(chan struct{}, judgedAtOnce), browsers: make(chan struct{}, judgedAtOnce),
-		from: limit.NewPlaces[netip.Prefix](judgedFromAddress), wait: pause}
-}
-
-// pause returns after a time, or when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+		from: limit.NewPlaces[netip.Prefix](judgedFromAddress), wait: func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }}
 }
 
 // Password returns the user whom an email and a password belong to. It takes the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 )
@@ -42,7 +43,7 @@ func (k *Keys) Named(ctx context.Context, account, key string) (Principal, error
 	case isTold(err):
 		return Principal{}, err
 	case err != nil:
-		return Principal{}, unavailable(fmt.Errorf("look up a key: %w", err))
+		return Principal{}, fault.TryAgain(fmt.Errorf("look up a key: %w", err))
 	case !found.good:
 		return Principal{}, unknownKey()
 	}

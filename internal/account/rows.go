@@ -35,11 +35,3 @@ func ids[T any](list []T, of func(T) string) []string {
 	}
 	return out
 }
-
-// flag is a boolean as both databases store it.
-func flag(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}

@@ -67,7 +67,7 @@ func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 		Operator: s.Operator, CreatedMS: now, NoPassword: s.PasswordHash == ""}
 	added, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, barred, operator, created_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (email) DO NOTHING`,
-		u.ID, u.Account, u.Email, cmp.Or(s.PasswordHash, noPassword), flag(u.Disabled), flag(u.Barred), flag(u.Operator),
+		u.ID, u.Account, u.Email, cmp.Or(s.PasswordHash, noPassword), store.Bool(u.Disabled), store.Bool(u.Barred), store.Bool(u.Operator),
 		u.CreatedMS)
 	if err != nil {
 		return User{}, fmt.Errorf("insert user: %w", err)
@@ -201,7 +201,7 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	}
 	changed, err := tx.Exec(`UPDATE account_user SET email = $1, disabled = $2, barred = $3, operator = $4
 		WHERE id = $5 AND NOT EXISTS (SELECT 1 FROM account_user WHERE email = $1 AND id <> $5)`,
-		u.Email, flag(u.Disabled), flag(u.Barred), flag(u.Operator), u.ID)
+		u.Email, store.Bool(u.Disabled), store.Bool(u.Barred), store.Bool(u.Operator), u.ID)
 	if err != nil {
 		return User{}, fmt.Errorf("change user: %w", err)
 	}

@@ -104,7 +104,7 @@ func (d *desk) readUsage(x *exchange, get func(string) string) (u ledger.Usage, 
 	defer cancel()
 	u, report, err = d.Usage.Read(ctx, x.principal.Account, get)
 	if _, told := errors.AsType[*fault.Error](err); err != nil && !told {
-		err = away(err)
+		err = fault.TryAgain(err)
 	}
 	return u, report, err
 }

@@ -66,7 +66,7 @@ func (d *desk) conduct(x *exchange, s surface) error {
 			return err
 		}
 	}
-	return away(err)
+	return fault.TryAgain(err)
 }
 
 // complete lets an accepted request be conducted.

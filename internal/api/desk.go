@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/fault"
@@ -54,8 +53,9 @@ func (d *desk) modelCall(handle func(*exchange) error) func(*httpapi.Exchange) e
 	}
 }
 
-// attend checks key and address, then calls handle. If the outcome of the request is unknown, the
-// error cuts the connection. See identify for fresh.
+// attend checks key and address, then calls handle. If the outcome of the request is
+// unknown, attend closes the connection, because a response would claim an outcome. See
+// identify for fresh.
 func (d *desk) attend(x *exchange, fresh bool, handle func(*exchange) error) error {
 	x.from = httpapi.ClientAddress(x.Request, d.TrustedProxies)
 	if err := d.identify(x, fresh); err != nil {
@@ -66,7 +66,7 @@ func (d *desk) attend(x *exchange, fresh bool, handle func(*exchange) error) err
 	err := handle(x)
 	x.Model = fault.Shown(x.model)
 	if errors.Is(err, ledger.ErrUnknown) {
-		return &httpapi.Cut{Cause: err}
+		x.Abort(err)
 	}
 	return err
 }
@@ -166,11 +166,4 @@ func (d *desk) slowed(x *exchange, err error) error {
 		x.Header().Set("Connection", "close")
 	}
 	return err
-}
-
-// away returns the 503 for an unavailable database.
-func away(err error) error {
-	f := fault.Unavailable(err)
-	f.RetryAfter = time.Second
-	return f
 }

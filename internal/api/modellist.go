@@ -16,7 +16,7 @@ func (d *desk) models(x *exchange) error {
 	snapshot := d.Catalog.Current()
 	first, err := d.firstSeen(x, snapshot)
 	if err != nil {
-		return away(err)
+		return fault.TryAgain(err)
 	}
 	data := []json.RawMessage{}
 	for _, m := range snapshot.Models() {
@@ -39,7 +39,7 @@ func (d *desk) model(x *exchange) error {
 	}
 	first, err := d.firstSeen(x, snapshot)
 	if err != nil {
-		return away(err)
+		return fault.TryAgain(err)
 	}
 	return writeJSON(x, offer.Listing(m, first[m.ID]/1000, x.principal.Prices.Of(m.ID)))
 }
@@ -53,7 +53,7 @@ func (d *desk) nativeModel(x *exchange) error {
 	}
 	first, err := d.firstSeen(x, snapshot)
 	if err != nil {
-		return away(err)
+		return fault.TryAgain(err)
 	}
 	return writeJSON(x, showNative(m, first[m.ID]/1000))
 }

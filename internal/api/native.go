@@ -94,7 +94,7 @@ func (d *desk) nativeModels(x *exchange) error {
 	snapshot := d.Catalog.Current()
 	first, err := d.firstSeen(x, snapshot)
 	if err != nil {
-		return away(err)
+		return fault.TryAgain(err)
 	}
 	var all []listedModel
 	for _, m := range snapshot.Models() {

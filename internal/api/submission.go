@@ -136,7 +136,7 @@ func (d *desk) submit(x *exchange, s studio) error {
 			return err
 		}
 	}
-	return away(err)
+	return fault.TryAgain(err)
 }
 
 // handOn fetches and stores the references of a submission, unless kept has them, and submits the

@@ -435,7 +435,7 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 	if err != nil {
 		return nil, startError("media", ExplainPermission(err))
 	}
-	if db.Dialect() == store.PostgreSQL && strings.HasPrefix(s.Media, "file:") {
+	if !db.OneProcess() && strings.HasPrefix(s.Media, "file:") {
 		a.log.Warn("media are kept in a folder: with several nodes it has to be one that all of them share")
 	}
 	a.metrics.Media(files.Down)

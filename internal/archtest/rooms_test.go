@@ -33,7 +33,7 @@ var rooms = map[string][]string{
 	"internal/media":       {"fault", "loop", "store"},
 	"internal/egress":      {"bounded"},
 	"internal/line":        {"alert", "catalog", "fault", "loop", "money", "node", "slot", "store", "upstream", "wire"},
-	"internal/slot":        {"node", "store"},
+	"internal/slot":        {"loop", "node", "store"},
 	"internal/alert":       {},
 	"internal/upstream":    {"fault", "wire"},
 	"internal/catalog":     {"fault", "loop", "money", "store", "wire"},

@@ -167,9 +167,7 @@ func (x *exchange) settleFirst(u wire.Usage) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, ledger.ErrNotSettled):
-		f := fault.Unavailable(err)
-		f.RetryAfter = time.Second
-		return f
+		return fault.TryAgain(err)
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -70,6 +70,14 @@ func Unavailable(cause error) *Error {
 	}
 }
 
+// TryAgain is Unavailable with the advice to try again in a second, for a database that
+// does not answer.
+func TryAgain(cause error) *Error {
+	e := Unavailable(cause)
+	e.RetryAfter = time.Second
+	return e
+}
+
 // Of returns the client-visible error in err's chain. Any other error is a
 // fault of ours and becomes Unavailable with err as its cause. Of(nil) is nil.
 func Of(err error) *Error {

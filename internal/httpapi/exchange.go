@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -25,6 +26,7 @@ type Exchange struct {
 	// Memory is what the request's body is held in; the zero value asks nobody.
 	Memory Held
 
+	log      *slog.Logger
 	endpoint string
 	err      error // what the route answered
 	status   int   // of the answer; 0: nothing written yet

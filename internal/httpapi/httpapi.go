@@ -85,7 +85,7 @@ const unknownEndpoint = "unknown"
 
 // ServeHTTP answers one request.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &Exchange{ResponseWriter: w, Request: r, Received: s.Now(), endpoint: unknownEndpoint}
+	x := &Exchange{ResponseWriter: w, Request: r, Received: s.Now(), log: s.Log, endpoint: unknownEndpoint}
 	x.ID = id.At(idPrefix, x.Received)
 	setID(w.Header(), x.ID)
 	x.Span = s.Trace.Request(r, x.ID, x.Received)

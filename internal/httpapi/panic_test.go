@@ -92,12 +92,15 @@ func TestPanicsAreAnsweredInTheShapeOfTheFamily(t *testing.T) {
 	}
 }
 
-// TestCut: a request of which nobody knows what became is not answered.
-func TestCut(t *testing.T) {
+// TestAbort: an aborted request gets no response.
+func TestAbort(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	h := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, []Route{
-		{"GET /x", func(*Exchange) error { return &Cut{errors.New("lost")} }},
+		{"GET /x", func(x *Exchange) error {
+			x.Abort(errors.New("lost"))
+			return nil
+		}},
 	})
 	w := httptest.NewRecorder()
 	func() {

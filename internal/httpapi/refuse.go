@@ -11,24 +11,18 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Cut is the error of a request of which nobody knows what became: its connection
-// is cut, since an answer would say that it was not charged.
-type Cut struct{ Cause error }
-
-// Error implements error.
-func (c *Cut) Error() string { return "cut off: " + c.Cause.Error() }
-
-// Unwrap returns the cause.
-func (c *Cut) Unwrap() error { return c.Cause }
+// Abort logs the cause and closes the connection without a response, by a panic with
+// http.ErrAbortHandler. It is for requests with an unknown outcome: an error response would
+// say that the request was not charged.
+func (x *Exchange) Abort(cause error) {
+	x.log.Error("request cut off", "request", x.ID, "endpoint", x.endpoint, "account", x.Account, "key", x.Key, "model", x.Model,
+		"cause", cause, x.Span.Log())
+	panic(http.ErrAbortHandler)
+}
 
 // refuse answers with an error, and logs it if it is a surprise: also where nobody
 // waits for the answer any more.
 func (s *server) refuse(x *Exchange, err error) {
-	if cut, ok := errors.AsType[*Cut](err); ok {
-		s.Log.Error("request cut off", "request", x.ID, "endpoint", x.endpoint, "account", x.Account, "key", x.Key, "model", x.Model,
-			"cause", cut.Cause, x.Span.Log())
-		panic(http.ErrAbortHandler)
-	}
 	f := fault.Of(err)
 	left := x.Request.Context().Err() != nil && errors.Is(f.Cause, context.Canceled) // the caller did, and nothing else is wrong
 	if f.Cause != nil && !left {

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
+	"tollgate/internal/loop"
 	"tollgate/internal/media"
 	"tollgate/internal/slot"
 	"tollgate/internal/store"
@@ -57,7 +58,7 @@ func (w *worker) collect() error {
 				return err
 			case left <= 0:
 				return w.partly(files, stored, w.unstored(failure))
-			case !pause(w.life.work, min(w.jobs.fetchPause<<min(waits, 16), maxStorePause, left)):
+			case !loop.Sleep(w.life.work, min(w.jobs.fetchPause<<min(waits, 16), maxStorePause, left)):
 				return errGone
 			}
 			waits++
@@ -66,7 +67,7 @@ func (w *worker) collect() error {
 		if tries++; tries == fetchTries {
 			return w.partly(files, stored, w.unfetched(failure))
 		}
-		if !pause(ctx, w.jobs.fetchPause<<(tries-1)) {
+		if !loop.Sleep(ctx, w.jobs.fetchPause<<(tries-1)) {
 			return errGone
 		}
 		w.refresh(ctx, failure)

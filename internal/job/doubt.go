@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tollgate/internal/job/row"
+	"tollgate/internal/loop"
 	"tollgate/internal/store"
 )
 
@@ -18,12 +19,12 @@ func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers 
 		return workers(), nil
 	}
 	for errors.Is(err, store.ErrUncertain) && len(workers()) > 0 {
-		j.away("it is not known yet whether a job was taken", workers()[0].rec.ID, err)
+		j.logAway("it is not known yet whether a job was taken", workers()[0].rec.ID, err)
 		var mine []*worker
 		if mine, err = j.assigned(ctx, workers()); err == nil {
 			return mine, nil
 		}
-		if (!store.Refused(err) || store.Retryable(err)) && pause(ctx, writeAgain) {
+		if (!store.Refused(err) || store.Retryable(err)) && loop.Sleep(ctx, writeAgain) {
 			err = errors.Join(store.ErrUncertain, err) // the question was lost too
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
+	"tollgate/internal/loop"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
 	"tollgate/internal/slot"
@@ -154,8 +155,8 @@ func (j *Jobs) end(ctx context.Context, e *ending) bool {
 		case ctx.Err() != nil:
 			return false
 		}
-		j.away("the end of a job is not committed yet", e.rec.ID, err)
-		if !pause(ctx, writeAgain) {
+		j.logAway("the end of a job is not committed yet", e.rec.ID, err)
+		if !loop.Sleep(ctx, writeAgain) {
 			return false
 		}
 	}
@@ -188,17 +189,5 @@ func (e *ending) settled() {
 			s.Answered, s.Cost, s.Held = true, e.cost, e.rec.Held
 		}
 		e.jobs.opts.Lines.Settled(a.Line, e.rec.Model, s)
-	}
-}
-
-// pause waits; false: ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

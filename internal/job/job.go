@@ -178,9 +178,9 @@ func (j *Jobs) Run(ctx context.Context) {
 	j.running.Wait()
 }
 
-// away logs that the database keeps jobs waiting: once in reportPause, however
-// many jobs wait.
-func (j *Jobs) away(what, job string, err error) {
+// logAway logs an error of the database that delays jobs, at most once in reportPause for
+// all of them.
+func (j *Jobs) logAway(what, job string, err error) {
 	now := j.opts.Now().UnixNano()
 	last := j.reported.Load()
 	if now-last < int64(reportPause) || !j.reported.CompareAndSwap(last, now) {

@@ -10,6 +10,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
+	"tollgate/internal/loop"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/jobcall"
@@ -164,8 +165,8 @@ func (j *Jobs) spool(ctx context.Context, name spooled, data []byte) error {
 		case store.Refused(err) && !store.Retryable(err):
 			return fmt.Errorf("keep a result: %w", err)
 		}
-		j.away("a result is not kept yet", name.job, err)
-		if !pause(ctx, writeAgain) {
+		j.logAway("a result is not kept yet", name.job, err)
+		if !loop.Sleep(ctx, writeAgain) {
 			return errGone
 		}
 	}

@@ -114,7 +114,7 @@ func (j *Jobs) Cancel(ctx context.Context, id string, note Note) error {
 	e.note = note
 	if !j.end(ctx, e) {
 		if ctx.Err() != nil {
-			return away(ctx.Err())
+			return fault.TryAgain(ctx.Err())
 		}
 		return hasEnded(id)
 	}

@@ -33,13 +33,13 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, notFound(id)
 	case err != nil:
-		return nil, away(fmt.Errorf("read a job: %w", err))
+		return nil, fault.TryAgain(fmt.Errorf("read a job: %w", err))
 	case r.Account != account || r.Kind != kind || (r.EndedMS > 0 && r.EndedMS <= j.oldest(now)):
 		return nil, notFound(id)
 	case r.EndedMS > 0:
 		return []byte(r.Body), nil
 	case !state.Valid:
-		return nil, away(fmt.Errorf("job %s runs and has no row of its progress", id))
+		return nil, fault.TryAgain(fmt.Errorf("job %s runs and has no row of its progress", id))
 	}
 	r.ID = id
 	if started.Int64 > 0 {
@@ -55,7 +55,7 @@ func (j *Jobs) queuedBody(ctx context.Context, r *row.Job, state, turn int64) ([
 	}
 	position, eta, err := j.queues.position(ctx, r, turn)
 	if err != nil {
-		return nil, away(fmt.Errorf("read a queue: %w", err))
+		return nil, fault.TryAgain(fmt.Errorf("read a queue: %w", err))
 	}
 	return r.Queued(position, eta), nil
 }

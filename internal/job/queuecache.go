@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/job/gallery"
 	"tollgate/internal/job/row"
 	"tollgate/internal/store"
@@ -230,7 +231,7 @@ func (j *Jobs) AddPlaces(ctx context.Context, list []gallery.Exhibit) error {
 		var err error
 		e.Ahead, e.WaitSeconds, err = j.queues.position(ctx, &row.Job{ID: e.ID, Model: e.Model, Kind: e.Kind}, turn)
 		if err != nil {
-			return away(fmt.Errorf("read a queue: %w", err))
+			return fault.TryAgain(fmt.Errorf("read a queue: %w", err))
 		}
 	}
 	return nil

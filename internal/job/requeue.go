@@ -42,7 +42,7 @@ func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, r
 		// Twins on this node come one after the other, as with submissions.
 		unlock, waited := j.submitting.lock(ctx, "requeue "+o.Once.Key)
 		if waited != nil {
-			return nil, false, away(waited)
+			return nil, false, fault.TryAgain(waited)
 		}
 		defer unlock()
 		err = j.opts.DB.Update(ctx, func(tx *store.Tx) error {

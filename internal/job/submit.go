@@ -97,7 +97,7 @@ func (j *Jobs) left(ctx context.Context, s Submission, err error) error {
 		Request: s.Request, Account: s.Account, Key: s.Key, Model: s.Model.ID, Endpoint: s.Endpoint,
 		Status: ledger.StatusClosed, Code: string(fault.ClientClosed), Received: s.Received, Duration: j.opts.Now().Sub(s.Received),
 	})
-	return away(fmt.Errorf("wait for a submission with the same Idempotency-Key: %w", err))
+	return fault.TryAgain(fmt.Errorf("wait for a submission with the same Idempotency-Key: %w", err))
 }
 
 // Admissible returns the error that Submit's admission would give now, nil if it
@@ -161,7 +161,7 @@ func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte)
 		if errors.As(err, &f) {
 			return nil, err
 		}
-		return nil, away(fmt.Errorf("look for an Idempotency-Key: %w", err))
+		return nil, fault.TryAgain(fmt.Errorf("look for an Idempotency-Key: %w", err))
 	}
 	if known.body != nil {
 		if err := j.opts.Ledger.Confirm(ctx); err != nil {
@@ -208,13 +208,6 @@ func fingerprint(of []byte) string {
 	}
 	sum := sha256.Sum256(of)
 	return hex.EncodeToString(sum[:])
-}
-
-// away is the 503 for a database that does not answer.
-func away(err error) error {
-	f := fault.Unavailable(err)
-	f.RetryAfter = time.Second
-	return f
 }
 
 // record is the job that the submission makes.
@@ -281,7 +274,7 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0, $18, '', '', '', '', $19, 0, 0)`,
 		r.ID, r.Request, r.Account, r.Key, r.Kind, r.Model, r.Endpoint, r.Revision, row.Text(r.Plan), r.Prompt, r.Params, row.Text(r.Materials),
 		r.Callback,
-		a.once, a.fingerprint, flag(r.Free), int64(r.Held), r.Status, nowMS)
+		a.once, a.fingerprint, store.Bool(r.Free), int64(r.Held), r.Status, nowMS)
 	q.Exec(nil, insertRun,
 		r.ID, r.Model, r.Account, nowMS, row.Text(row.Trace{Steps: []row.Step{{Name: row.StepQueued, At: nowMS}}}))
 	if len(r.Materials.References) > 0 || r.Materials.Mask != nil {
@@ -304,11 +297,4 @@ func (a *admission) Undo() ledger.EndRider {
 // up, and no Idempotency-Key with it, for a clock that is ahead for a moment.
 func (j *Jobs) oldest(nowMS int64) int64 {
 	return j.opts.DB.Expiry(nowMS) - j.opts.Retention.Milliseconds()
-}
-
-func flag(set bool) int64 {
-	if set {
-		return 1
-	}
-	return 0
 }

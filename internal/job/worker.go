@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/job/groupcommit"
 	"tollgate/internal/job/row"
 	"tollgate/internal/line"
+	"tollgate/internal/loop"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -303,7 +304,7 @@ func (w *worker) watch() error {
 		if asked > 0 {
 			wait = min(max(asked, j.pollPause), maxPollWait)
 		}
-		if !pause(w.life.work, wait) {
+		if !loop.Sleep(w.life.work, wait) {
 			return errGone
 		}
 		made, err := w.poll(w.life.work)
@@ -449,8 +450,8 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 		}
 		// It may have been committed all the same: then the same step changes
 		// the same row once more, or finds it changed by somebody else.
-		j.away("a step is not written yet", w.rec.ID, err)
-		if !pause(ctx, writeAgain) {
+		j.logAway("a step is not written yet", w.rec.ID, err)
+		if !loop.Sleep(ctx, writeAgain) {
 			return errGone
 		}
 	}

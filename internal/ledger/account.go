@@ -54,7 +54,7 @@ func ChangeAccountTx(tx *store.Tx, account string, c AccountChange) error {
 		state.Disabled = *c.Disabled
 	}
 	_, err = tx.Exec(`UPDATE ledger_account SET floor_nano = $1, disabled = $2 WHERE id = $3`, int64(state.Floor),
-		flag(state.Disabled), account)
+		store.Bool(state.Disabled), account)
 	return err
 }
 

@@ -200,7 +200,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 func (c *committer) begin(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
 	begin := c.l.db.NewBatch()
 	begin.Begin(lockTimeout, idleTimeout)
-	if c.l.db.Dialect() != store.SQLite {
+	if !c.l.db.HasVersion() {
 		return begin, nil
 	}
 	var now store.Version

@@ -54,7 +54,7 @@ func OpenKeyTx(tx *store.Tx, key, account string, limits KeyLimits) error {
 	_, err := tx.Exec(`INSERT INTO ledger_key (id, account, version, disabled, closed, rpm, daily_budget_nano, total_limit_nano,
 		spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms)
 		VALUES ($1, $2, 1, $3, 0, $4, $5, $6, 0, 0, 0, 0, 0, 0, 0)`,
-		key, account, flag(limits.Disabled), orNone(limits.RPM), orNone(limits.DailyBudget), orNone(limits.TotalLimit))
+		key, account, store.Bool(limits.Disabled), orNone(limits.RPM), orNone(limits.DailyBudget), orNone(limits.TotalLimit))
 	return err
 }
 
@@ -65,7 +65,7 @@ func ChangeKeyTx(tx *store.Tx, key string, limits KeyLimits) error {
 	return changeKeyTx(tx, key, func() (int64, error) {
 		return tx.Exec(`UPDATE ledger_key SET disabled = $1, rpm = $2, daily_budget_nano = $3, total_limit_nano = $4, version = version + 1
 			WHERE id = $5 AND closed = 0`,
-			flag(limits.Disabled), orNone(limits.RPM), orNone(limits.DailyBudget), orNone(limits.TotalLimit), key)
+			store.Bool(limits.Disabled), orNone(limits.RPM), orNone(limits.DailyBudget), orNone(limits.TotalLimit), key)
 	})
 }
 

@@ -150,7 +150,7 @@ func (l *Ledger) Start(ctx context.Context) error {
 		defer close(l.stopped)
 		newCommitter(l).run()
 	}()
-	if l.db.Dialect() != store.SQLite {
+	if !l.db.OneProcess() {
 		return nil
 	}
 	if err := l.sweepDead(ctx); err != nil {
@@ -192,9 +192,7 @@ func (l *Ledger) Close(ctx context.Context) error {
 	return l.node.Leave(ctx, l.holdsUnder)
 }
 
-// unavailable is the answer to an admission that cannot be decided now.
+// unavailable returns the error of an admission while the database does not answer.
 func unavailable(cause error) *fault.Error {
-	e := fault.Unavailable(nameFullDisk(cause))
-	e.RetryAfter = time.Second
-	return e
+	return fault.TryAgain(nameFullDisk(cause))
 }

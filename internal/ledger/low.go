@@ -52,7 +52,7 @@ func SetLowTx(tx *store.Tx, account string, level *money.Amount) error {
 		row = books.Level{Set: true, Amount: *level, Armed: state.Balance >= *level}
 	}
 	_, err = tx.Exec(`UPDATE ledger_account SET low_set = $1, low_nano = $2, low_armed = $3 WHERE id = $4`,
-		flag(row.Set), int64(row.Amount), flag(row.Armed), account)
+		store.Bool(row.Set), int64(row.Amount), store.Bool(row.Armed), account)
 	return err
 }
 
@@ -67,7 +67,7 @@ func moveTx(tx *store.Tx, account string, before, after money.Amount) (*Low, err
 	if !drop && !row.Rises(before, after) {
 		return nil, nil
 	}
-	if _, err := tx.Exec(`UPDATE ledger_account SET low_armed = $1 WHERE id = $2`, flag(row.Armed), account); err != nil {
+	if _, err := tx.Exec(`UPDATE ledger_account SET low_armed = $1 WHERE id = $2`, store.Bool(row.Armed), account); err != nil {
 		return nil, fmt.Errorf("note the level of a balance: %w", err)
 	}
 	if !drop {

@@ -188,7 +188,7 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	}
 	rows = insertHolds.Make(len(b.NewHolds))
 	for _, h := range b.NewHolds {
-		rows = append(rows, h.ID, h.Epoch, h.Account, h.Key, h.Model, h.Endpoint, h.Day, h.Revision, flag(h.Free), int64(h.Amount),
+		rows = append(rows, h.ID, h.Epoch, h.Account, h.Key, h.Model, h.Endpoint, h.Day, h.Revision, store.Bool(h.Free), int64(h.Amount),
 			h.CreatedMS, h.Job, int64(h.Factor))
 	}
 	q.Rows(insertHolds, rows)
@@ -240,13 +240,6 @@ func (b *batch) writeProgress(q *store.Batch) {
 	q.Rows(updateProgress, rows)
 }
 
-func flag(set bool) int64 {
-	if set {
-		return 1
-	}
-	return 0
-}
-
 // longestWord bounds what strangers can write into a receipt: the model that a
 // client asked for, the code that a provider gave.
 const longestWord = 256
@@ -293,7 +286,8 @@ func appendReceipt(rows []any, r *books.ReceiptRow) []any {
 		int64(r.End.Outcome), int64(r.End.Status), word(r.End.Code), word(r.End.Line), r.Attempts,
 		r.End.Tokens.Prompt, r.End.Tokens.Cached, r.End.Tokens.Completion, r.End.Tokens.Images,
 		int64(r.Cost), int64(r.Over), int64(r.Hold.Amount), int64(r.Balance),
-		r.End.FirstByte.Milliseconds(), r.End.Duration.Milliseconds(), r.Hold.CreatedMS, r.EndedMS, r.StandsFor, r.Hold.Job, flag(r.Hold.Free),
+		r.End.FirstByte.Milliseconds(), r.End.Duration.Milliseconds(), r.Hold.CreatedMS, r.EndedMS, r.StandsFor, r.Hold.Job,
+		store.Bool(r.Hold.Free),
 		r.End.Tokens.Clips, r.End.Tokens.VideoMS, int64(r.End.TakenByLines()), int64(r.End.Source), int64(r.Hold.Factor))
 }
 

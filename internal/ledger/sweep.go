@@ -26,8 +26,8 @@ func (l *Ledger) Beat(ctx context.Context) error {
 // was only read may still be lost (node.Prove); an answer that rests
 // on a read alone, of money or of what a key has led to, waits for this.
 func (l *Ledger) Confirm(ctx context.Context) error {
-	if l.db.Dialect() == store.SQLite {
-		return nil // shows nothing before it is durable
+	if l.db.ReadsAreDurable() {
+		return nil
 	}
 	o := &op{kind: opConfirm, done: make(chan struct{})}
 	l.queue.push(o)

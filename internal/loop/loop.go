@@ -110,18 +110,21 @@ func (l *Loop) say(err error, failing bool) {
 // least rest at least. false: ctx has ended.
 func (l *Loop) rest(ctx context.Context, d, least time.Duration, failing bool) bool {
 	least = min(least, d)
-	if least > 0 && !pause(ctx, nil, least) {
+	if least > 0 && !Sleep(ctx, least) {
 		return false
 	}
 	wake := l.Wake
 	if failing {
 		wake = nil
 	}
-	return pause(ctx, wake, d-max(least, 0))
+	return sleep(ctx, wake, d-max(least, 0))
 }
 
-// pause waits for d or until it is woken; false: ctx ended first.
-func pause(ctx context.Context, wake <-chan struct{}, d time.Duration) bool {
+// Sleep waits for d. It reports whether d has passed before ctx ended.
+func Sleep(ctx context.Context, d time.Duration) bool { return sleep(ctx, nil, d) }
+
+// sleep waits for d or a receive from wake. It reports whether ctx has not ended.
+func sleep(ctx context.Context, wake <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -62,7 +62,7 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	if err := n.Rejoin(ctx); err != nil {
 		return nil, err
 	}
-	if o.DB.Dialect() != store.SQLite {
+	if !o.DB.OneProcess() {
 		return n, nil
 	}
 	rows, err := List(ctx, o.DB)

@@ -116,7 +116,7 @@ func Forget(ctx context.Context, db *store.DB, epochs []string) error {
 		if err != nil {
 			return err
 		}
-		if db.Dialect() == store.PostgreSQL {
+		if !db.OneProcess() {
 			now -= linger.Milliseconds()
 		}
 		_, err = tx.Exec(`DELETE FROM node WHERE `+tx.In("epoch", 1)+` AND dead = 1 AND dead_ms <= $2`, store.List(epochs), now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"tollgate/internal/loop"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
@@ -81,7 +82,7 @@ func (s *Slots) idle(ctx context.Context, p *pool) {
 	asking := make(chan struct{})
 	p.asking = asking
 	s.mu.Unlock()
-	pause(ctx, s.rest)
+	loop.Sleep(ctx, s.rest)
 	s.mu.Lock()
 	p.asking = nil
 	close(asking)

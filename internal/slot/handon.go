@@ -3,6 +3,8 @@ package slot
 import (
 	"context"
 	"time"
+
+	"tollgate/internal/loop"
 )
 
 // Slots go from node to node: what nothing on a node has used for spareAfter is
@@ -36,19 +38,9 @@ func (s *Slots) HandOn(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case line := <-s.spare:
-			pause(ctx, spareAfter)
+			loop.Sleep(ctx, spareAfter)
 			_ = s.hand(ctx, line) // the upkeep tries again, and says what fails
 		}
-	}
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }
 

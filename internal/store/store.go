@@ -209,7 +209,26 @@ func openPool(connector driver.Connector, connections int) *sql.DB {
 	return pool
 }
 
-// Dialect returns the engine.
+// Bool returns a boolean as both databases store it: 1 or 0.
+func Bool(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// OneProcess reports whether only one process at a time can serve the database. If so,
+// every other node has ended when this one serves.
+func (db *DB) OneProcess() bool { return db.dialect == SQLite }
+
+// ReadsAreDurable reports whether a read returns only commits that cannot be lost. On
+// PostgreSQL it may return commits that a synchronous standby does not have yet.
+func (db *DB) ReadsAreDurable() bool { return db.dialect == SQLite }
+
+// HasVersion reports whether Batch.Version is available to validate cached rows.
+func (db *DB) HasVersion() bool { return db.dialect == SQLite }
+
+// Dialect returns the engine. It is for tests; product code asks for a capability.
 func (db *DB) Dialect() Dialect { return db.dialect }
 
 // Ping asks the database for a sign of life.
