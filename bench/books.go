@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// The shape of the books that are written: accounts take turns, so that the
-// receipts of each lie scattered over the table as they do in life.
+// The shape of the generated books: accounts alternate, so that each account's receipts are
+// scattered over the table as in production.
 const (
 	bookAccounts     = 1000
 	bookModels       = 5
@@ -24,8 +24,8 @@ const (
 	bookCredit       = 1_000_000_000_000
 )
 
-// writeBooks writes what so many ended requests of so many accounts leave, the last
-// of them today: of each account every tenth failed, and the rest was charged.
+// writeBooks writes the rows of ended requests, the last of them today. Every tenth request of an
+// account failed; the others were charged.
 func writeBooks(ctx context.Context, db *store.DB, receipts, accounts int64) error {
 	var today int64
 	err := db.View(ctx, func(tx *store.Tx) error {
@@ -73,7 +73,7 @@ var (
 		cost_nano bigint, line_cost_nano bigint, line_costs bigint`, "")
 )
 
-// writeDaysTx writes the days of one of so many accounts.
+// writeDaysTx writes the days of one account.
 func writeDaysTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 	type day struct{ series, day int64 }
 	days := map[day]*books.DayFigures{}
@@ -85,7 +85,7 @@ func writeDaysTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 			Model: fmt.Sprint("model-", n%bookModels), Line: "main", Endpoint: "/v1/chat/completions",
 		}
 		at := day{books.SeriesID(series), today - bookDays + 1 + i*bookDays/receipts}
-		if n < 10 { // after that the series come again
+		if n < 10 { // after this the series repeat
 			names = append(names, at.series, series.Account, series.Key, series.Model, series.Line, series.Endpoint)
 		}
 		if days[at] == nil {
@@ -109,9 +109,8 @@ func writeDaysTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 	return tx.Run(b)
 }
 
-// writeReceipts writes the receipts from number $1 to number $2 of all $5, which
-// begin on day $4, of $3 accounts. The account's own n-th receipt has the key n%2 and the model
-// n%5, and failed where n%10 is 0.
+// writeReceipts writes the receipts from number $1 to number $2 of $5, beginning on day $4, of $3
+// accounts. The account's n-th receipt has key n%2 and model n%5, and failed if n%10 is 0.
 const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
 	attempts,
 		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
@@ -131,7 +130,7 @@ const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model,
 // benchPad makes names as long as those of the service.
 const benchPad = "0123456789abcdefghjkm"
 
-// writeAccountTx writes one of so many accounts with its figures.
+// writeAccountTx writes one account with its totals.
 func writeAccountTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 	type sums struct{ cost, requests, billed, failed, dayCost, dayRequests, dayBilled, dayFailed int64 }
 	var keys [2]sums

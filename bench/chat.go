@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// benchToken opens the operator API of the gateways that the bench starts.
+// benchToken is the operator's token of the benchmark's gateways.
 const benchToken = "bench-operator"
 
 // target is one way to the upstream.
 type target struct {
 	name    string
-	process *process // whose CPU counts; nil for the direct way
+	process *process // for its CPU time; nil for the direct upstream
 	base    func(s scenario) string
 	key     string
 }
@@ -82,9 +82,9 @@ type chatBench struct {
 	found    map[string]map[string][]round // by case and target
 }
 
-// start starts each gateway on a fresh database and measures all cases on them
-// and on the targets that stay. One process of a build can need some percent
-// more than the next one of the same build, however long both run.
+// start starts each gateway on a fresh database and measures all cases on the gateways and the
+// fixed targets. One process of a build can need a few percent more than the next one of the same
+// build, however long both run.
 func (c *chatBench) start(plain []target, turned bool) error {
 	var gateways []target
 	with := setup{catalog: benchCatalog(c.upstream)}
@@ -125,9 +125,9 @@ func (c *chatBench) start(plain []target, turned bool) error {
 	return nil
 }
 
-// measure runs the rounds of one case. The gateways, which it keeps turning, are measured
-// forwards and backwards by turns, behind the others: each comes as often first as last,
-// and none comes twice in a row, which alone saves it some percent.
+// measure runs the rounds of one case. Gateways are measured after the other targets, forwards and
+// backwards alternately: each is first as often as last, and none runs twice in a row, because this
+// alone saves a few percent.
 func (c *chatBench) measure(name string, plain, gateways []target) error {
 	s, err := findScenario(name)
 	if err != nil {
@@ -199,8 +199,8 @@ func (c *chatBench) print() {
 // otherBuild is the target of -against.
 const otherBuild = "the other build, SQLite"
 
-// compared says how the CPU per request of this build relates to the other's,
-// round by round: what slows the machine for a while slows both.
+// compared reports the CPU per request of this build relative to the other's, round by round,
+// because a slow phase of the machine slows both.
 func compared(name string, this, other []round) string {
 	var ratios []float64
 	for i := range this {
@@ -212,7 +212,7 @@ func compared(name string, this, other []round) string {
 		name, (ratios[half]+ratios[len(ratios)-1-half])/2, ratios[quarter], ratios[len(ratios)-1-quarter])
 }
 
-// logged returns what the target's process wrote, when it has ended.
+// logged returns the log of the target's process after its end.
 func (t target) logged() string {
 	if t.process == nil {
 		return ""
@@ -248,7 +248,7 @@ func measureChat(s scenario, t target, span time.Duration) (round, error) {
 	return r, err
 }
 
-// idleMemory returns what a process keeps resident when nothing happens.
+// idleMemory returns the resident memory of an idle process.
 func idleMemory(p *process) float64 {
 	<-time.After(2 * time.Second)
 	mib, err := memory(p.cmd.Process.Pid, "VmRSS")
@@ -258,14 +258,14 @@ func idleMemory(p *process) float64 {
 	return mib
 }
 
-// setup is what a gateway of the bench is started with.
+// setup holds the start parameters of a gateway.
 type setup struct {
 	catalog string
 	env     []string // further settings
 }
 
-// startGateway starts the gateway on a fresh database with one account, whose key has every limit set. The time to
-// ready is that of a second start: the first one makes the database.
+// startGateway starts the gateway on a fresh database with one account whose key has every limit
+// set. The time to ready is that of a second start, because the first one creates the database.
 func startGateway(o options, program, engine string, with setup) (target, func(), error) {
 	ctx, fail := timeout()
 	defer fail()

@@ -55,7 +55,7 @@ func (t *table) print() {
 // tick is the kernel's unit of process times, 100 a second on Linux.
 const tick = 10 * time.Millisecond
 
-// cpu returns the processor time that a process has used, user and system.
+// cpu returns the user and system time of a process.
 func cpu(pid int) (time.Duration, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -75,8 +75,8 @@ func cpu(pid int) (time.Duration, error) {
 	return time.Duration(user+system) * tick, err
 }
 
-// memory returns a figure of a process's memory in MiB: VmRSS is what is
-// resident now, VmHWM the most that ever was.
+// memory returns a figure of a process's memory in MiB: VmRSS is the current resident size, VmHWM
+// its maximum.
 func memory(pid int, figure string) (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

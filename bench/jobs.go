@@ -29,8 +29,8 @@ const (
 	finishWithin = 5 * time.Minute
 )
 
-// jobCatalog has a model whose one slot is taken for ever, so that its queue
-// grows, and one that is done at once.
+// jobCatalog has a model whose only slot is taken forever, so that its queue grows, and a model
+// with immediate results.
 const jobCatalog = `
 models:
   - {id: parked, kind: image, price: {64p: 0.01}, ratios: ["1:1"]}
@@ -40,9 +40,8 @@ lines:
   - {id: quick, provider: sandbox, models: {quick: quick}}
 `
 
-// benchJobs prints how fast jobs are accepted, polled and finished on the
-// sandbox, with a long queue beside them, and how fast events reach many
-// receivers of which some are dead.
+// benchJobs prints how fast the sandbox accepts, polls and finishes jobs beside a long queue, and
+// how fast events reach many receivers when some are dead.
 func benchJobs(o options) error {
 	gateway, err := buildGateway(o)
 	if err != nil {
@@ -63,7 +62,7 @@ func benchJobs(o options) error {
 	return nil
 }
 
-// buildGateway builds the gateway that is measured.
+// buildGateway builds the gateway under test.
 func buildGateway(o options) (string, error) {
 	gateway := filepath.Join(o.folder, "tollgate")
 	build := exec.Command("go", "build", "-trimpath", "-o", gateway, "./cmd/tollgate")
@@ -114,8 +113,7 @@ type jobBench struct {
 	client *http.Client
 }
 
-// drive lets the callers make n calls and prints how it went. What the calls
-// return is collected.
+// drive lets the callers make n calls, prints their figures and returns their results.
 func (b *jobBench) drive(what string, n int, call func(i int) (string, error)) ([]string, error) {
 	before, err := cpu(b.target.process.cmd.Process.Pid)
 	if err != nil {
@@ -159,7 +157,7 @@ func (b *jobBench) add(what string, n int, took, used time.Duration, p50, p99 st
 		fmt.Sprintf("%.3f", (used*1000/time.Duration(n)).Seconds()), p50, p99)
 }
 
-// submit makes a call that submits a job and returns its id.
+// submit returns a call that submits a job and returns its id.
 func (b *jobBench) submit(model, callback string) func(int) (string, error) {
 	return func(i int) (string, error) {
 		body := map[string]any{"model": model, "prompt": fmt.Sprintf("boat %d", i)}
@@ -205,7 +203,7 @@ func (b *jobBench) do(method, path string, body []byte, status int, into any) er
 	return json.Unmarshal(raw, into)
 }
 
-// finish submits jobs that are done at once and waits for all of them.
+// finish submits jobs with immediate results and waits for all of them.
 func (b *jobBench) finish() ([]string, error) {
 	before, err := cpu(b.target.process.cmd.Process.Pid)
 	if err != nil {
@@ -240,8 +238,8 @@ func (b *jobBench) finish() ([]string, error) {
 	return ids, err
 }
 
-// deliveries lets jobs end whose callbacks are many receivers, some of them
-// dead, and prints how long after the last job the last live one had its own.
+// deliveries ends jobs whose callbacks go to many receivers, some of them dead, and prints the
+// delay of the last live receiver after the last job.
 func (b *jobBench) deliveries() error {
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
@@ -290,7 +288,7 @@ func (b *jobBench) deliveries() error {
 	return nil
 }
 
-// isDead tells whether the receiver at a host never answers: every tenth.
+// isDead reports whether the receiver at a host never answers: every tenth.
 func isDead(host string) bool {
 	var a, c int
 	if _, err := fmt.Sscanf(host, "127.1.%d.%d", &a, &c); err != nil {

@@ -22,7 +22,7 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// subject is something that holds and settles: the ledger or the spike.
+// subject holds and settles: the ledger or the spike.
 type subject interface {
 	// pair holds and settles once and returns how long the hold took.
 	pair(ctx context.Context, account int) (hold time.Duration, err error)
@@ -32,7 +32,7 @@ type subject interface {
 	close() error
 }
 
-// pairs is what one measurement found.
+// pairs is the result of one measurement.
 type pairs struct {
 	rate     float64       // pairs a second
 	cpu      time.Duration // of this process, a pair
@@ -205,8 +205,8 @@ type ledgerSubject struct {
 	operations   atomic.Int64
 }
 
-// openLedger opens the ledger with accounts that have a balance and a key with
-// every limit set, so that every check is made.
+// openLedger opens the ledger with accounts with a balance and a key with every limit set, so that
+// every check runs.
 func openLedger(ctx context.Context, url string, accounts int) (*ledgerSubject, error) {
 	db, err := store.Open(ctx, url, store.Options{})
 	if err != nil {

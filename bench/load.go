@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// load is what the callers of one measurement saw.
+// load is the callers' view of one measurement.
 type load struct {
 	requests   int
-	failed     int // answers that were not 200 or not whole
+	failed     int // answers without status 200 or incomplete
 	took       time.Duration
 	p50, p99   time.Duration
 	firstError string
 }
 
-// drive calls base with the scenario's request over its connections for a span.
-// The client is a bare one, so that it takes as little of the machine as it can.
+// drive calls base with the scenario's request over its connections for a span. The client is
+// minimal, to use as little of the machine as possible.
 func drive(s scenario, base, key string, span time.Duration) (load, error) {
 	to, err := url.Parse(base)
 	if err != nil {
@@ -82,8 +82,8 @@ func drive(s scenario, base, key string, span time.Duration) (load, error) {
 	return l, nil
 }
 
-// pace says when each request is due. Waiting callers are counted from then on,
-// so a server that falls behind cannot hide it.
+// pace sends the due time of each request. Latency counts from the due time, so a server cannot
+// hide its delay.
 func pace(due chan<- time.Time, rate int, start time.Time, span time.Duration) {
 	defer close(due)
 	ticker := time.NewTicker(time.Second / time.Duration(rate))

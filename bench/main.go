@@ -33,7 +33,7 @@ import (
 	"time"
 )
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	only     string
 	cases    []string
@@ -44,16 +44,16 @@ type options struct {
 	callers  int
 	receipts int
 	charges  int
-	postgres string // address of a server, empty: SQLite alone
+	postgres string // address of a server; if empty, only SQLite
 	folder   string // for databases and binaries
-	against  string // another build of the gateway; empty: none
+	against  string // another build of the gateway, if any
 }
 
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("bench: ")
 	if len(os.Args) > 1 {
-		switch os.Args[1] { // roles that the bench starts itself in
+		switch os.Args[1] { // roles of child processes
 		case "upstream":
 			log.Fatal(runUpstream())
 		case "proxy":
@@ -141,7 +141,7 @@ func run(o options) error {
 	return nil
 }
 
-// processor names the machine's processor, as far as the system tells.
+// processor returns the name of the machine's processor, if known.
 func processor() string {
 	raw, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

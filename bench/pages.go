@@ -20,17 +20,17 @@ import (
 	"tollgate/internal/store"
 )
 
-// opened is how often each page is opened.
+// opened is the number of times each page is opened.
 const opened = 100
 
-// Who signs in to the console.
+// The user of the console.
 const (
 	pagesEmail    = "bench@example.com"
 	pagesPassword = "the bench's password"
 )
 
-// benchPages prints how long each page of the console takes that needs no id, and
-// those of one account, all of whose requests there are.
+// benchPages prints the time of each console page without an id, and of the pages of one account
+// with all requests.
 func benchPages(o options) error {
 	gateway, err := buildGateway(o)
 	if err != nil {
@@ -105,16 +105,16 @@ func benchPagesOn(o options, gateway, engine string, out *table) (err error) {
 // pagesAccount is the account of the first of writeBooks.
 const pagesAccount = "acct_" + benchPad + "1000"
 
-// What is rare in the account's log: a key that was used once in twenty thousand
-// requests, and the model of a single one, the oldest.
+// Rare values in the account's log: a key used once in twenty thousand requests, and the model of
+// the oldest request.
 const (
 	rareKey   = "key_" + benchPad + "rare"
 	rareModel = "model-rare"
 	rareEvery = 20_000
 )
 
-// pagesAsked are the console's pages but those of one thing, those of the account, and
-// lists that choose by each thing that a log can be chosen by.
+// pagesAsked returns the console's pages without an id, those of the account, and lists with each
+// filter.
 func pagesAsked(today time.Time) []string {
 	var paths []string
 	for _, route := range console.Routes() {
@@ -138,7 +138,7 @@ func pagesAsked(today time.Time) []string {
 	return append(paths, "/console/requests?status=502", "/console/requests?model=model-3", "/console/operator/find?q="+pagesAccount)
 }
 
-// writeConsole writes the account with its requests, its keys and who signs in.
+// writeConsole writes the account with its requests, its keys and its user.
 func writeConsole(ctx context.Context, db *store.DB, receipts int64) error {
 	if err := writeBooks(ctx, db, receipts, 1); err != nil {
 		return fmt.Errorf("write the books: %w", err)

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// scenario is one chat case: what the upstream does and how it is called.
+// scenario is a chat case: the upstream's behaviour and the request.
 type scenario struct {
 	name        string
 	connections int
-	rate        int           // requests a second; 0: as many as possible
+	rate        int           // requests per second; 0 means unlimited
 	prompt      int           // bytes of the prompt
 	stream      bool          // the answer is a stream of chunks
 	wait        time.Duration // before the first byte
 	chunks      int
-	gap         time.Duration // between chunks; 0: all in one burst
+	gap         time.Duration // between chunks; 0 means one burst
 	note        string
 }
 
@@ -53,7 +53,7 @@ func (s scenario) body() string {
 	return `{"model":"` + s.name + `","messages":[{"role":"user","content":"` + text + `"}],"max_tokens":256` + stream + `}`
 }
 
-// answer is what the upstream says when it does not stream.
+// answer is the upstream's whole answer.
 const answer = `{"id":"chatcmpl-bench","object":"chat.completion","created":1790000000,"model":"bench","choices":[{"index":0,` +
 	`"message":{"role":"assistant","content":"A short answer of the bench's upstream, as long as a sentence or two usually are."},` +
 	`"finish_reason":"stop"}],"usage":{"prompt_tokens":60,"completion_tokens":20,"total_tokens":80}}`

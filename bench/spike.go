@@ -14,10 +14,10 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// spike is the least that holds and settles durably in groups: a hold row
-// inserted, then deleted when a receipt is inserted, and the account's row
-// updated, without any check, window, total or recovery. One goroutine commits
-// whatever waits. It shows what the machine and the database can give.
+// spike is the minimum that holds and settles durably in groups: a hold row is inserted, then
+// deleted while a receipt is inserted, and the account's row is updated, without any check, window,
+// total or recovery. One goroutine commits everything waiting. It shows the limit of machine and
+// database.
 type spike struct {
 	queue        chan *spikeOp
 	stopped      chan struct{}
@@ -118,7 +118,7 @@ func (s *spike) commit(ctx context.Context) {
 	}
 }
 
-// change is what a group does to one account.
+// change is a group's effect on one account.
 type change struct{ balance, held int64 }
 
 // changes adds up a group by account.

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// runUpstream is the role of the provider: it answers on a port that it prints,
-// as cheaply as it can, since it shares the machine with what is measured. It
-// reads the scenario from the first part of the path.
+// runUpstream runs the provider on a port that it prints. It is cheap because it shares the machine
+// with the processes under test. The first part of the path names the scenario.
 func runUpstream() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -150,8 +149,7 @@ func readHeader(in *bufio.Reader) (length int, chunked bool, err error) {
 	}
 }
 
-// readBody reads an answer's body to its end and returns its size and whether
-// it holds the end of a stream.
+// readBody reads an answer's body and returns its size and whether it contains the end of a stream.
 func readBody(in *bufio.Reader, length int, chunked bool) (size int, done bool, err error) {
 	if !chunked {
 		size, err = in.Discard(length)

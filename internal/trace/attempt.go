@@ -13,18 +13,18 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
-// AttemptStart is what is known of an attempt on a line when it begins.
+// AttemptStart describes an attempt on a line at its start.
 type AttemptStart struct {
 	// Operation is chat, or generate of a job.
 	Operation Operation
 	Line      string
-	// Provider is the name of the line's adapter, BaseURL where it speaks to; Model is
-	// the provider's id of the model.
+	// Provider is the name of the line's adapter, BaseURL its address, Model the provider's id of
+	// the model.
 	Provider, BaseURL, Model string
 	Stream                   bool
 }
 
-// Operation is what a provider is asked to do, in the words of the GenAI conventions.
+// Operation is the operation name of the GenAI conventions.
 type Operation string
 
 // The operations.
@@ -41,8 +41,8 @@ func (s *Span) Attempt(a AttemptStart) *Span {
 	return s.tracer.attempt(s.within(), a)
 }
 
-// JobAttempt begins the span of an attempt of a job, which has a trace of its own: the
-// submission's may have ended long ago, on another node. End ends it.
+// JobAttempt starts the span of a job's attempt. It has its own trace, because the submission's
+// trace may have ended long ago on another node. End ends it.
 func (t *Tracer) JobAttempt(a AttemptStart, job, account string) *Span {
 	if t == nil {
 		return nil
@@ -67,7 +67,7 @@ func (t *Tracer) attempt(in context.Context, a AttemptStart) *Span {
 	return &Span{span: span, tracer: t}
 }
 
-// Status notes the HTTP status of a provider's answer; 0: none came.
+// Status records the HTTP status of a provider's answer, 0 if there was none.
 func (s *Span) Status(status int) {
 	if s == nil || status == 0 {
 		return
@@ -83,8 +83,7 @@ func (s *Span) Began(took time.Duration) {
 	s.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(took.Seconds()))
 }
 
-// Named notes what an answer says of itself: which model it is of, and its id; empty: it
-// does not say so.
+// Named records the model and id in an answer. Empty values are ignored.
 func (s *Span) Named(model, id string) {
 	if s == nil {
 		return
@@ -97,8 +96,7 @@ func (s *Span) Named(model, id string) {
 	}
 }
 
-// Finished notes why the choices of an answer ended, as far as it says so of them; empty:
-// it does not.
+// Finished records finish reasons by choice index. Empty reasons are unknown.
 func (s *Span) Finished(reasons []string) {
 	if s == nil {
 		return
@@ -120,8 +118,8 @@ func (s *Span) Usage(prompt, cached, completion int64) {
 	}
 }
 
-// providerOf names a provider in the words of the conventions, as far as they have one:
-// by the host where many speak the form of one, else by the adapter.
+// providerOf returns a provider's name in the conventions' words: by host for shared forms, else by
+// adapter.
 func providerOf(adapter, host string) attribute.KeyValue {
 	for domain, name := range map[string]attribute.KeyValue{
 		"cohere.ai":     semconv.GenAIProviderNameCohere,
@@ -153,7 +151,7 @@ func providerOf(adapter, host string) attribute.KeyValue {
 	return semconv.GenAIProviderNameKey.String(adapter)
 }
 
-// addressOf returns host and port of a base address; empty: it has none.
+// addressOf returns host and port of a base address, or an empty host.
 func addressOf(base string) (host string, port int) {
 	u, err := url.Parse(base)
 	if err != nil || u.Hostname() == "" {

@@ -27,8 +27,8 @@ const (
 	attrLine    = attribute.Key("tollgate.line")
 )
 
-// Span is a piece of work in a trace. nil is work that is not traced: all methods may be
-// called on it, do nothing and cost nothing. One goroutine at a time uses a span.
+// Span is a span of a trace. All methods of a nil Span are no-ops. A Span is used by one goroutine
+// at a time.
 type Span struct {
 	span   oteltrace.Span
 	tracer *Tracer
@@ -36,8 +36,8 @@ type Span struct {
 	over   time.Time // when the work was over; zero: it goes on
 }
 
-// Request begins the span of a request that arrived at a time. It goes on with the
-// caller's trace where the request names one (traceparent). End ends it.
+// Request starts the span of a request with its arrival time. It continues the caller's trace if
+// the request has a traceparent. End ends it.
 func (t *Tracer) Request(r *http.Request, id string, at time.Time) *Span {
 	if t == nil {
 		return nil
@@ -57,7 +57,7 @@ func methodOf(method string) string {
 	return "_OTHER"
 }
 
-// Caller notes whose request it is: the ids of an account and a key.
+// Caller records the ids of the request's account and key.
 func (s *Span) Caller(account, key string) {
 	if s == nil {
 		return
@@ -65,7 +65,7 @@ func (s *Span) Caller(account, key string) {
 	s.span.SetAttributes(attrAccount.String(account), attrKey.String(key))
 }
 
-// Model notes which model a request is for.
+// Model records the request's model.
 func (s *Span) Model(model string) {
 	if s == nil {
 		return
@@ -73,7 +73,7 @@ func (s *Span) Model(model string) {
 	s.span.SetAttributes(semconv.GenAIRequestModel(model))
 }
 
-// Held notes what a request's hold is, in nano-dollars.
+// Held records the request's hold in nano-dollars.
 func (s *Span) Held(nano int64) {
 	if s == nil {
 		return
@@ -81,7 +81,7 @@ func (s *Span) Held(nano int64) {
 	s.span.SetAttributes(attrHeld.Int64(nano))
 }
 
-// Charged notes what a request was charged, in nano-dollars.
+// Charged records the request's charge in nano-dollars.
 func (s *Span) Charged(nano int64) {
 	if s == nil {
 		return
@@ -89,7 +89,7 @@ func (s *Span) Charged(nano int64) {
 	s.span.SetAttributes(attrCharged.Int64(nano))
 }
 
-// Job notes which job a request has made, or an attempt is of.
+// Job records the job of a submission or an attempt.
 func (s *Span) Job(id string) {
 	if s == nil {
 		return
@@ -97,7 +97,7 @@ func (s *Span) Job(id string) {
 	s.span.SetAttributes(attrJob.String(id))
 }
 
-// Code notes the code of an error, also where nobody is to blame for it.
+// Code records an error code without marking the span as failed.
 func (s *Span) Code(code string) {
 	if s == nil || code == "" {
 		return
@@ -105,7 +105,7 @@ func (s *Span) Code(code string) {
 	s.span.SetAttributes(attrCode.String(code))
 }
 
-// Fail notes the code of an error, and that the work failed by it.
+// Fail records an error code and marks the span as failed.
 func (s *Span) Fail(code string) {
 	if s == nil {
 		return
@@ -115,8 +115,7 @@ func (s *Span) Fail(code string) {
 	s.span.SetStatus(codes.Error, "")
 }
 
-// Cut notes that the connection of a request was cut before the end of its answer, or
-// its client was gone.
+// Cut records that the connection was cut before the end of the answer, or the client was gone.
 func (s *Span) Cut() {
 	if s == nil {
 		return
@@ -124,8 +123,8 @@ func (s *Span) Cut() {
 	s.span.SetAttributes(attrCut.Bool(true))
 }
 
-// Answered ends the span of a request with its route and the status of its answer; 0: it
-// was cut before it had one.
+// Answered ends the span of a request with its route and status. Status is 0 if the request was cut
+// before its status line.
 func (s *Span) Answered(route string, status int) {
 	if s == nil {
 		return
@@ -151,8 +150,7 @@ func (s *Span) Step(name string) *Span {
 	return &Span{span: span, tracer: s.tracer}
 }
 
-// Over notes that the work is over, while more may still be noted of it. Calls after the
-// first do nothing.
+// Over records the end of the work; attributes may still be added. Later calls are no-ops.
 func (s *Span) Over() {
 	if s == nil || !s.over.IsZero() {
 		return
@@ -177,7 +175,7 @@ func (s *Span) Log() slog.Attr {
 	return slog.String("trace", s.span.SpanContext().TraceID().String())
 }
 
-// within is a context whose spans belong to s.
+// within returns a context whose spans are children of s.
 func (s *Span) within() context.Context {
 	return oteltrace.ContextWithSpan(context.Background(), s.span)
 }

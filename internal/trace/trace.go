@@ -1,10 +1,8 @@
-// Package trace owns the traces of requests: which spans there are, what they say, and
-// how they get to a collector.
+// Package trace owns the traces of requests: their spans, attributes and export to a collector.
 //
-// Invariants: without an endpoint there are no spans and nothing is paid for them. No
-// request ever waits for a collector: what it does not take in time is dropped and
-// counted. A span holds ids, counts and codes, never a word of a prompt, an answer or a
-// secret. No provider is told of a trace.
+// Invariants: without an endpoint there are no spans and no cost. No request waits for a collector:
+// spans beyond its capacity are dropped and counted. A span holds ids, counts and codes, never
+// words of a prompt, an answer or a secret. No provider learns of a trace.
 package trace
 
 import (
@@ -27,20 +25,19 @@ import (
 
 // Options say where traces go. Only Endpoint is required.
 type Options struct {
-	// Endpoint is where the collector takes traces, by OTLP over HTTP; empty: there
-	// are none.
+	// Endpoint is the collector's OTLP address over HTTP. If empty, nothing is traced.
 	Endpoint string
 	// Headers go along with each call to it; none: those of OTEL_EXPORTER_OTLP_HEADERS.
 	Headers map[string]string
-	// Version is that of this program.
+	// Version is the version of this program.
 	Version string
 	Log     *slog.Logger
-	// Sent and Dropped are told how many spans the collector took, and how many were
-	// lost since it did not or since too many waited. nil: nobody is told.
+	// Sent and Dropped are called with the number of exported spans, and of spans lost because the
+	// collector failed or the queue was full. They may be nil.
 	Sent, Dropped func(spans int)
 }
 
-// Limits of what waits for the collector and of a call to it.
+// Limits of the queue and of a call to the collector.
 const (
 	maxQueue   = 4096 // spans
 	maxBatch   = 512  // spans of a call
@@ -49,7 +46,7 @@ const (
 	maxSpan    = 32               // attributes of a span
 )
 
-// ErrAddress means that the endpoint is no address that HTTP can be spoken to.
+// ErrAddress reports an endpoint without a usable HTTP address.
 var ErrAddress = errors.New("must be an http:// or https:// address, and a collector takes OTLP over HTTP there (port 4318, usually)")
 
 // Tracer makes the spans of a node and sends them. nil makes none. It is safe for
@@ -64,9 +61,9 @@ type Tracer struct {
 	failing  bool // the last call was not taken; of Run
 }
 
-// New makes a tracer; nil without an endpoint. Run sends what it collects. What is not
-// said here is taken from the standard variables of the environment, as the name of the
-// service (OTEL_SERVICE_NAME) and which requests are traced (OTEL_TRACES_SAMPLER).
+// New returns a tracer, or nil without an endpoint. Run exports its spans. The standard environment
+// variables supply everything else, such as the service name (OTEL_SERVICE_NAME) and the sampler
+// (OTEL_TRACES_SAMPLER).
 func New(ctx context.Context, o Options) (*Tracer, error) {
 	if o.Endpoint == "" {
 		return nil, nil
@@ -111,8 +108,8 @@ func newTracer(ctx context.Context, o Options, exporter sdktrace.SpanExporter) (
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("describe this node for traces: %w", err)
 	}
-	// The library tells of its own troubles (a part of a batch that was refused, a
-	// variable that it cannot read) to one handler of the process.
+	// The library reports its own errors (a partly rejected batch, an invalid variable) to one
+	// handler per process.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Log.Warn("trace: the library has a complaint", "error", err) }))
 	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(self), sdktrace.WithSpanProcessor((*collector)(t)),
 		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeValueLengthLimit: 256, AttributeCountLimit: maxSpan, EventCountLimit: 0,
@@ -121,9 +118,8 @@ func newTracer(ctx context.Context, o Options, exporter sdktrace.SpanExporter) (
 	return t, nil
 }
 
-// Run sends what was collected, every few seconds or when there is much of it, until ctx
-// ends; what waits then, or is being sent, until sending ends, a little later. It is
-// called once.
+// Run exports spans every few seconds, or sooner if there are many, until ctx is done. It exports
+// the rest until sending is done. Run must be called once.
 func (t *Tracer) Run(ctx, sending context.Context) {
 	if t == nil {
 		return
@@ -148,9 +144,9 @@ func (t *Tracer) Run(ctx, sending context.Context) {
 	t.rest(sending, batch)
 }
 
-// rest sends what is left when the node stops.
+// rest exports the remaining spans when the node stops.
 func (t *Tracer) rest(ctx context.Context, batch []sdktrace.ReadOnlySpan) {
-	for len(t.queue) > 0 { // nobody else takes from it
+	for len(t.queue) > 0 { // there is no other receiver
 		if batch = append(batch, <-t.queue); len(batch) == maxBatch {
 			batch = t.send(ctx, batch)
 		}
@@ -190,7 +186,7 @@ func (t *Tracer) send(ctx context.Context, batch []sdktrace.ReadOnlySpan) []sdkt
 // collector is the tracer as its spans see it.
 type collector Tracer
 
-// OnEnd takes a span that has ended. It never waits: with a full queue it is dropped.
+// OnEnd queues an ended span, or drops it if the queue is full. It does not block.
 func (c *collector) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return

@@ -31,7 +31,7 @@ const (
 // stopWait is how long a tracer may send when it has to end.
 const stopWait = 2 * time.Second
 
-// run lets a tracer send until the returned function is called, which waits for its end.
+// run runs a tracer. The returned function stops it and waits.
 func run(t *Tracer) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -47,14 +47,14 @@ func run(t *Tracer) (stop func()) {
 	}
 }
 
-// counted are the spans that a tracer told of.
+// counted counts the spans of Sent and Dropped.
 type counted struct{ sent, dropped atomic.Int64 }
 
 func (c *counted) options() Options {
 	return Options{Sent: func(n int) { c.sent.Add(int64(n)) }, Dropped: func(n int) { c.dropped.Add(int64(n)) }}
 }
 
-// TestSpansReachACollector plays a request of which the second line answers.
+// TestSpansReachACollector plays a request answered by the second line.
 func TestSpansReachACollector(t *testing.T) {
 	t.Parallel()
 	c := fakecollector.New(t)
@@ -141,8 +141,8 @@ func TestSpansReachACollector(t *testing.T) {
 	}
 }
 
-// TestCallersChooseTheirTraces: one that is not sampled is not sent, and what names no
-// trace begins one.
+// TestCallersChooseTheirTraces: an unsampled trace is not exported, and a request without a trace
+// starts one.
 func TestCallersChooseTheirTraces(t *testing.T) {
 	t.Parallel()
 	c := fakecollector.New(t)
@@ -178,7 +178,7 @@ func TestCallersChooseTheirTraces(t *testing.T) {
 	}
 }
 
-// stuck is a collector that fails, or waits until its caller gives up.
+// stuck is a collector that fails or blocks until the caller gives up.
 type stuck struct {
 	failing error // nil: it waits
 	calls   atomic.Int64
@@ -195,8 +195,8 @@ func (e *stuck) ExportSpans(ctx context.Context, _ []sdktrace.ReadOnlySpan) erro
 
 func (e *stuck) Shutdown(context.Context) error { return nil }
 
-// TestNobodyWaitsForACollector: what does not fit is dropped at once, a call has its
-// time, and a stop two seconds.
+// TestNobodyWaitsForACollector: excess spans are dropped at once, a call has a timeout, and a stop
+// takes two seconds.
 func TestNobodyWaitsForACollector(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestNobodyWaitsForACollector(t *testing.T) {
 			synctest.Wait()
 		}
 		began := time.Now()
-		for range maxQueue + 7 { // behind the batch that is being sent
+		for range maxQueue + 7 { // behind the batch being sent
 			request()
 		}
 		if took := time.Since(began); took != 0 || told.dropped.Load() != 7 {
@@ -234,7 +234,7 @@ func TestNobodyWaitsForACollector(t *testing.T) {
 	})
 }
 
-// TestACollectorThatFailsIsSaidOnce, and once that it takes spans again.
+// TestACollectorThatFailsIsSaidOnce: the log reports the failure once, and the recovery once.
 func TestACollectorThatFailsIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestNoEndpointNoTraces(t *testing.T) {
 	}
 }
 
-// untraced is what a request does with its spans.
+// untraced calls all span methods of a request.
 func untraced(tracer *Tracer) {
 	s := tracer.Request(nil, "req_1", time.Time{})
 	s.Model("swift-1")
@@ -299,7 +299,7 @@ func untraced(tracer *Tracer) {
 	_ = s.Log()
 }
 
-// TestWithoutTracesNothingIsPaid holds what a request pays where there is no collector.
+// TestWithoutTracesNothingIsPaid measures allocations without a collector.
 func TestWithoutTracesNothingIsPaid(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { untraced(nil) }); n != 0 {
 		t.Errorf("a request that is not traced allocates %v times", n)
