@@ -328,8 +328,8 @@ func findingsTx(tx *store.Tx, now time.Time) (map[target]map[heldPart]row, error
 	if err != nil {
 		return nil, fmt.Errorf("read what nodes have found out about lines: %w", err)
 	}
-	rows, err := tx.Query(`SELECT line, target, model, form, tools, key_mark, state, cause, since_ms, until_ms, wait_ms, accounts, version
-		FROM line_finding`)
+	rows, err := tx.Query(`SELECT line, target, model, form, tools, key_mark, state, cause, since_ms, until_ms, wait_ms, accounts, explicit,
+		version FROM line_finding`)
 	if err != nil {
 		return nil, fmt.Errorf("read what nodes have found out about lines: %w", err)
 	}
@@ -338,13 +338,14 @@ func findingsTx(tx *store.Tx, now time.Time) (map[target]map[heldPart]row, error
 	at := func(ms int64) time.Time { return now.Add(time.Duration(ms-nowMS) * time.Millisecond) }
 	for rows.Next() {
 		var r row
-		var tools, since, until, wait int64
+		var tools, since, until, wait, explicit int64
 		var accounts string
 		if err := rows.Scan(&r.target.line, &r.target.digest, &r.Model, &r.Form, &tools, &r.key, &r.State, &r.Cause, &since, &until, &wait,
-			&accounts, &r.version); err != nil {
+			&accounts, &explicit, &r.version); err != nil {
 			return nil, fmt.Errorf("read what nodes have found out about lines: %w", err)
 		}
 		r.Tools, r.Since, r.Until, r.Wait = tools != 0, at(since), at(until), time.Duration(wait)*time.Millisecond
+		r.Explicit = explicit != 0
 		if accounts != "" {
 			if err := json.Unmarshal([]byte(accounts), &r.Accounts); err != nil {
 				return nil, fmt.Errorf("read for which accounts line %s is out: %w", r.target.line, err)
@@ -398,18 +399,22 @@ func (e *edit) writeTx(tx *store.Tx, epoch string, now time.Time, nowMS int64) (
 		}
 		accounts = string(raw)
 	}
+	explicit := 0
+	if f.Explicit {
+		explicit = 1
+	}
 	at := func(t time.Time) int64 { return nowMS + t.Sub(now).Milliseconds() }
 	e.written = max(nowMS, e.version+1)
 	if e.version == 0 {
 		return tx.Exec(`INSERT INTO line_finding
-			(line, target, model, form, tools, key_mark, state, cause, since_ms, until_ms, wait_ms, accounts, epoch, version)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`,
+			(line, target, model, form, tools, key_mark, state, cause, since_ms, until_ms, wait_ms, accounts, explicit, epoch,
+			version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`,
 			t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, f.State, f.Cause, at(f.Since), at(f.Until),
-			f.Wait.Milliseconds(), accounts, epoch, e.written)
+			f.Wait.Milliseconds(), accounts, explicit, epoch, e.written)
 	}
 	return tx.Exec(`UPDATE line_finding
-		SET state = $1, cause = $2, since_ms = $3, until_ms = $4, wait_ms = $5, accounts = $6, epoch = $7, version = $8
-		WHERE line = $9 AND target = $10 AND model = $11 AND form = $12 AND tools = $13 AND key_mark = $14 AND version = $15`,
-		f.State, f.Cause, at(f.Since), at(f.Until), f.Wait.Milliseconds(), accounts, epoch, e.written,
+		SET state = $1, cause = $2, since_ms = $3, until_ms = $4, wait_ms = $5, accounts = $6, explicit = $7, epoch = $8, version = $9
+		WHERE line = $10 AND target = $11 AND model = $12 AND form = $13 AND tools = $14 AND key_mark = $15 AND version = $16`,
+		f.State, f.Cause, at(f.Since), at(f.Until), f.Wait.Milliseconds(), accounts, explicit, epoch, e.written,
 		t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, e.version)
 }

@@ -28,7 +28,7 @@ var fixed = map[string]string{
 	"outcome": "a state", "status": "a state", "source": "a state", "state": "a state",
 	"disabled": "a flag", "closed": "a flag", "free": "a flag", "deleted": "a flag", "operator": "a flag", "barred": "a flag",
 	"dated": "a flag", "low_set": "a flag", "low_armed": "a flag", "dead": "a flag", "drained": "a flag", "fresh": "a flag",
-	"wanted": "slots of a line", "granted": "slots of a line", "size": "of a file that we have",
+	"explicit": "a flag", "wanted": "slots of a line", "granted": "slots of a line", "size": "of a file that we have",
 	"rpm": "set by people", "daily_budget_nano": "set by people", "total_limit_nano": "set by people", "floor_nano": "set by people",
 	"low_nano": "set by people", "price_factor": "set by people", "usd_nano": "set by people",
 }

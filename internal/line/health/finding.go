@@ -14,6 +14,7 @@ type Finding struct {
 	Since, Until time.Time
 	Wait         time.Duration // between probes
 	Accounts     []string      // for which it holds; empty: for all
+	Explicit     bool          // the provider named the time of the pause
 }
 
 // maxShared bounds the accounts of a finding. Other nodes let further accounts try.
@@ -33,13 +34,15 @@ func (s *Stats) Findings(now time.Time) (all []Finding) {
 	s.settle()
 	pause := h.state == cooling && !h.private
 	if h.state == halfOpen || h.state != healthy && shared(h.who, h.announced == h.state, pause, h.until.Sub(h.since)) {
-		all = append(all, Finding{State: h.state.word(), Cause: h.cause, Since: h.since, Until: h.until, Wait: h.wait, Accounts: h.who.list()})
+		all = append(all, Finding{State: h.state.word(), Cause: h.cause, Since: h.since, Until: h.until, Wait: h.wait, Accounts: h.who.list(),
+			Explicit: h.explicit})
 	}
 	for part, p := range h.parts {
 		if !p.holds() || !shared(p.who, p.announced, p.cools && !p.private, p.until.Sub(p.since)) {
 			continue
 		}
-		f := Finding{LinePart: part, State: StateModelOut, Cause: p.cause, Since: p.since, Until: p.until, Wait: p.wait, Accounts: p.who.list()}
+		f := Finding{LinePart: part, State: StateModelOut, Cause: p.cause, Since: p.since, Until: p.until, Wait: p.wait, Accounts: p.who.list(),
+			Explicit: p.explicit}
 		switch {
 		case p.cools:
 			f.State = StateCooling
@@ -104,7 +107,7 @@ func (h *health) adopt(now time.Time, f Finding, who reporters) {
 	}
 	h.after = healthy
 	h.enter(to, now, 0, f.Cause)
-	h.since, h.until, h.who = f.Since, f.Until, who
+	h.since, h.until, h.who, h.explicit = f.Since, f.Until, who, f.Explicit
 	switch to {
 	case cooling:
 		h.limits.n = max(h.limits.n, 1)
@@ -122,7 +125,7 @@ func (h *health) adoptPart(f Finding, who reporters) {
 		h.parts = map[LinePart]*hold{}
 	}
 	h.parts[f.LinePart] = &hold{out: f.State != StateCooling, cools: f.State == StateCooling, cause: f.Cause, since: f.Since, until: f.Until,
-		wait: f.Wait, who: who, announced: f.State != StateCooling, began: h.generation}
+		wait: f.Wait, who: who, explicit: f.Explicit, announced: f.State != StateCooling, began: h.generation}
 }
 
 // Release lifts what another node has found to work.

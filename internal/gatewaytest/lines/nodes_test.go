@@ -1,0 +1,125 @@
+package lines
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakeprovider"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/store/storetest"
+)
+
+// TestNodesShareWhatTheyFindOut lets one process find out what is wrong with lines. The
+// other process, on the same database, learns of it without asking a provider, and of the
+// end of it. Each change is alerted once.
+func TestNodesShareWhatTheyFindOut(t *testing.T) {
+	t.Parallel()
+	binary := scene.Binary(t)
+	var mu sync.Mutex
+	alerts := map[string]int{} // by line and state
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var alert struct{ Line, State string }
+		if err := json.NewDecoder(r.Body).Decode(&alert); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		alerts[alert.Line+" "+alert.State]++
+	}))
+	t.Cleanup(receiver.Close)
+	more := map[string]string{"media": "file:" + t.TempDir(), "alert_url": receiver.URL}
+	database := storetest.PostgreSQL(t)
+	one := scene.Open(t, binary, database, more)
+	two := scene.Open(t, binary, database, more)
+	good := fakeprovider.New(t)
+	good.Always(func(fakeprovider.Request) fakeprovider.Reply { return working() })
+	in := func(state string) func(scene.LineState) bool {
+		return func(s scene.LineState) bool { return s.State == state }
+	}
+	cases := []struct {
+		line   string
+		reply  fakeprovider.Reply
+		shows  func(scene.LineState) bool
+		alert  string // state
+		server *fakeprovider.Server
+		works  atomic.Bool
+	}{
+		{line: "broken", reply: fakeprovider.Error(500, "server_error", "", "x"), shows: in("circuit_open"), alert: "circuit_open"},
+		{line: "page", reply: fakeprovider.Page(502), shows: in("circuit_open"), alert: "circuit_open"},
+		{line: "reset", reply: fakeprovider.Reply{Before: fakeprovider.Reset}, shows: in("circuit_open"), alert: "circuit_open"},
+		{line: "key", reply: fakeprovider.Error(401, "", "invalid_api_key", "x"), shows: in("credentials_out"), alert: "credentials_out"},
+		{line: "gone", reply: fakeprovider.Error(404, "invalid_request_error", "model_not_found", "The model does not exist"),
+			shows: func(s scene.LineState) bool { return len(s.ModelsOut) == 1 }, alert: "model_out"},
+		{line: "busy", reply: fakeprovider.Busy(60), shows: in("cooling")},
+	}
+	var models, lines []map[string]any
+	for i := range cases {
+		c := &cases[i]
+		c.server = fakeprovider.New(t)
+		c.server.Always(func(fakeprovider.Request) fakeprovider.Reply {
+			if c.works.Load() {
+				return working()
+			}
+			return c.reply
+		})
+		models = append(models, scene.ChatModel("m-"+c.line, nil))
+		lines = append(lines, scene.ChatLine(c.line, c.server.URL(), map[string]any{"priority": 1}, "m-"+c.line),
+			scene.ChatLine(c.line+"-spare", good.URL(), map[string]any{"priority": 2}, "m-"+c.line))
+	}
+	one.Offer(models, lines)
+	scene.Eventually(t, "both nodes have the catalog", func() bool {
+		var list json.RawMessage
+		two.Process.Admin("GET", "/lines", nil, &list)
+		return bytes.Contains(list, []byte(`"busy-spare"`))
+	})
+	first, second := newCaller(t, one), newCaller(t, two)
+	for i := range cases {
+		c, model := &cases[i], "m-"+cases[i].line
+		scene.Eventually(t, "the first node finds "+c.line+" out", func() bool {
+			first.wants(model, "")
+			return c.shows(one.Lines.Of(t, c.line))
+		})
+		scene.Eventually(t, "the second node learns of "+c.line, func() bool { return c.shows(two.Lines.Of(t, c.line)) })
+		before := clientCalls(c.server)
+		for range 5 {
+			second.wants(model, "")
+		}
+		if n := clientCalls(c.server) - before; n != 0 {
+			t.Errorf("%s: the second node asked the provider %d times", c.line, n)
+		}
+		if n := before; n > 10 {
+			t.Errorf("%s: the first node asked the provider %d times", c.line, n)
+		}
+		// The operator brings the line back on one node, and the other follows.
+		c.works.Store(true)
+		two.Process.Admin("POST", "/lines/"+c.line+"/resume", struct{}{}, nil)
+		scene.Eventually(t, "the first node uses "+c.line+" again", func() bool {
+			before := clientCalls(c.server)
+			first.wants(model, "")
+			return clientCalls(c.server) > before
+		})
+		if c.alert != "" {
+			mu.Lock()
+			if n := alerts[c.line+" "+c.alert]; n != 1 {
+				t.Errorf("%s: %d alerts; want 1: %v", c.line, n, alerts)
+			}
+			mu.Unlock()
+		}
+	}
+	one.Audit(t)
+}
+
+// clientCalls counts the requests of a provider that are no probes.
+func clientCalls(p *fakeprovider.Server) (n int) {
+	for _, r := range p.Requests() {
+		if !bytes.Contains(r.Body, []byte(`"ping"`)) {
+			n++
+		}
+	}
+	return n
+}
