@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"tollgate/internal/catalog"
@@ -111,12 +110,13 @@ func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
 	if name := session(x.Request.Header); name != "" {
 		request.Asking().Belongs(name)
 	}
+	header, dropped := travelling(x.Request.Header, s.form, model)
 	return chat.AcceptedRequest{
 		Admission: ledger.Admission{
 			Request: x.ID, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
 			Endpoint: x.Endpoint(), Factor: x.principal.Prices.Of(model.ID), Received: x.Received,
 		},
-		Form: s.form, Snapshot: snapshot, Model: model, Body: request, Header: travelling(x.Request.Header, s.form, model), Span: x.Span,
+		Form: s.form, Snapshot: snapshot, Model: model, Body: request, Header: header, DroppedFlags: dropped, Span: x.Span,
 	}, nil
 }
 
@@ -128,28 +128,39 @@ func session(h http.Header) string {
 	return h.Get("X-Session-Id")
 }
 
-// travelling returns the headers for a line of the client's own form (readings: Headers), without
-// beta flags above the model's limits.
-func travelling(h http.Header, form wire.Form, model *catalog.Model) http.Header {
+// betaFlags is the header by which clients of the messages form ask for features.
+const betaFlags = "Anthropic-Beta"
+
+// travelling returns the headers that go on to a line of the client's own form
+// (readings: Headers), and the flags that raise a limit of the model and are
+// dropped from them, as names for x-tollgate-ignored.
+func travelling(h http.Header, form wire.Form, model *catalog.Model) (out http.Header, dropped []string) {
 	if form != wire.FormMessages {
-		return nil
+		return nil, nil
 	}
-	out := http.Header{}
+	out = http.Header{}
 	if values := h.Values("Anthropic-Version"); len(values) > 0 {
 		out["Anthropic-Version"] = values
 	}
-	if flags := keptFlags(h.Values("Anthropic-Beta"), model); len(flags) > 0 {
-		out["Anthropic-Beta"] = flags
+	flags, dropped := keptFlags(h.Values(betaFlags), model)
+	if len(flags) > 0 {
+		out[betaFlags] = flags
 	}
-	return out
+	return out, dropped
 }
 
-// keptFlags returns the values of anthropic-beta without flags above the model's limits. Values
-// without such a flag are unchanged.
-func keptFlags(values []string, model *catalog.Model) (kept []string) {
+// keptFlags returns the values of anthropic-beta without the flags that raise a
+// limit of the model. Values without such a flag stay as they came.
+func keptFlags(values []string, model *catalog.Model) (kept, dropped []string) {
 	for _, value := range values {
-		flags := strings.Split(value, ",")
-		allowed := slices.DeleteFunc(flags, func(flag string) bool { return !model.KeepsFlag(flag) })
+		flags, allowed := strings.Split(value, ","), []string(nil)
+		for _, flag := range flags {
+			if model.KeepsFlag(flag) {
+				allowed = append(allowed, flag)
+			} else {
+				dropped = append(dropped, "anthropic-beta:"+strings.TrimSpace(flag))
+			}
+		}
 		switch {
 		case len(allowed) == len(flags):
 			kept = append(kept, value)
@@ -157,7 +168,7 @@ func keptFlags(values []string, model *catalog.Model) (kept []string) {
 			kept = append(kept, strings.Join(allowed, ","))
 		}
 	}
-	return kept
+	return kept, dropped
 }
 
 // choose returns the requested model if it fits the endpoint, is open, and is allowed for the key.

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"tollgate/internal/catalog"
@@ -18,20 +19,23 @@ func TestFlagsThatRaiseALimitAreLeftOut(t *testing.T) {
 	for _, test := range []struct {
 		model      *catalog.Model
 		sent, want []string
+		dropped    string
 	}{
-		{small, []string{"context-1m-2025-08-07"}, nil},
-		{small, []string{"a-1, context-1m-2025-08-07 ,b-2"}, []string{"a-1,b-2"}},
-		{small, []string{"a-1", "CONTEXT-1M-2025-08-07", "b-2"}, []string{"a-1", "b-2"}},
-		{small, []string{"output-300k-2026-03-24,context-1m-2025-08-07"}, nil},
-		{large, []string{"a-1, context-1m-2025-08-07"}, []string{"a-1, context-1m-2025-08-07"}},
-		{large, []string{"context-1m-2025-08-07,output-128k-2025-02-19"}, []string{"context-1m-2025-08-07"}},
-		{small, []string{"a-1, b-2,,"}, []string{"a-1, b-2,,"}},
-		{small, nil, nil},
+		{small, []string{"context-1m-2025-08-07"}, nil, "anthropic-beta:context-1m-2025-08-07"},
+		{small, []string{"a-1, context-1m-2025-08-07 ,b-2"}, []string{"a-1,b-2"}, "anthropic-beta:context-1m-2025-08-07"},
+		{small, []string{"a-1", "CONTEXT-1M-2025-08-07", "b-2"}, []string{"a-1", "b-2"}, "anthropic-beta:CONTEXT-1M-2025-08-07"},
+		{small, []string{"output-300k-2026-03-24,context-1m-2025-08-07"}, nil,
+			"anthropic-beta:output-300k-2026-03-24 anthropic-beta:context-1m-2025-08-07"},
+		{large, []string{"a-1, context-1m-2025-08-07"}, []string{"a-1, context-1m-2025-08-07"}, ""},
+		{large, []string{"context-1m-2025-08-07,output-128k-2025-02-19"}, []string{"context-1m-2025-08-07"},
+			"anthropic-beta:output-128k-2025-02-19"},
+		{small, []string{"a-1, b-2,,"}, []string{"a-1, b-2,,"}, ""},
+		{small, nil, nil, ""},
 	} {
 		h := http.Header{"Anthropic-Beta": test.sent, "Anthropic-Version": {"2023-06-01"}}
-		got := travelling(h, wire.FormMessages, test.model)
-		if !slices.Equal(got["Anthropic-Beta"], test.want) || got.Get("Anthropic-Version") == "" {
-			t.Errorf("%q: %q, want %q", test.sent, got, test.want)
+		got, dropped := travelling(h, wire.FormMessages, test.model)
+		if !slices.Equal(got["Anthropic-Beta"], test.want) || got.Get("Anthropic-Version") == "" || strings.Join(dropped, " ") != test.dropped {
+			t.Errorf("%q: %q, want %q; dropped %q", test.sent, got, test.want, dropped)
 		}
 	}
 }

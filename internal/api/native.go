@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/chat"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/wire"
@@ -64,9 +65,12 @@ func (d *desk) countTokens(x *exchange) error {
 		defer pictures.release()
 		call.Image = pictures.fetch
 	}
-	n, err := d.Chat.CountTokens(x.Request.Context(), call)
+	n, ignored, err := d.Chat.CountTokens(x.Request.Context(), call)
 	if err != nil {
 		return err
+	}
+	if ignored != "" {
+		x.Header().Set(chat.IgnoredHeader, ignored)
 	}
 	return writeJSON(x, struct {
 		Tokens int64 `json:"input_tokens"`

@@ -63,8 +63,9 @@ func (r *run) close() {
 func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	x.tried++
 	translation := x.translation(&on.Candidate)
-	x.ignored = namesOfFields(translation.LeaveOut)
-	on.Ignore(len(translation.LeaveOut), x.ignored)
+	ignored := x.leftOut(&on.Candidate, translation.LeaveOut)
+	x.ignored = namesOfFields(ignored)
+	on.Ignore(len(ignored), x.ignored)
 	translation.Images = x.images(ctx)
 	pair := translate.New(x.Body, on.Form, x.identity(&on.Candidate))
 	body, err := pair.Body(translation) // takes a while where it fetches, which is not the line's

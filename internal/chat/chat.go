@@ -140,6 +140,8 @@ type AcceptedRequest struct {
 	Body     wire.Request
 	// Header holds the client's headers that go to lines of its own form.
 	Header http.Header
+	// DroppedFlags names the flags of the client's headers that Header leaves out.
+	DroppedFlags []string
 	// Image fetches the image at an address of the client's, for lines that take
 	// images inline alone: its media type and its bytes, which may be in memory
 	// until the request has ended. The error is a *fault.Error without a field. It

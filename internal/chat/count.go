@@ -16,17 +16,18 @@ import (
 const countWait = 10 * time.Second
 
 // CountTokens returns how many tokens a request's prompt has: the provider's
-// count where a line has one, else our own. It moves no money. The error is a
+// count where a line has one, else our own. ignored names what the line did not
+// get, for IgnoredHeader. CountTokens moves no money. The error is a
 // *fault.Error: the provider rejected the request, or no line may get it. Images by
 // address are fetched as for the request itself.
-func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (int64, error) {
+func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n int64, ignored string, err error) {
 	x := &exchange{Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx}
 	x.choice, x.routing = call.Model.ChoiceOf(x.asked, call.Factor)
 	if err := call.Snapshot.CheckRouting(call.Model, call.Form, x.routing); err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if err := x.checkKnown(); err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
@@ -39,6 +40,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (int6
 			ask.Header = call.Header
 		}
 		t := x.translation(on)
+		ignored = namesOfFields(x.leftOut(on, t.LeaveOut))
 		if own, ok := call.Body.(*messages.Request); ok && on.Form == wire.FormMessages {
 			ask.Body = own.CountBody(t.Edits)
 			return ask, nil
@@ -49,9 +51,9 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (int6
 		return ask, err
 	})
 	if err != nil || known {
-		return n, err
+		return n, ignored, err
 	}
-	return x.usage(wire.Usage{}, false, func(*wire.Counter) int64 { return 0 }).Prompt, nil
+	return x.usage(wire.Usage{}, false, func(*wire.Counter) int64 { return 0 }).Prompt, ignored, nil
 }
 
 // countedImages is images for a count, which costs nothing: they are fetched only

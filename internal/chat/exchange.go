@@ -194,7 +194,7 @@ func (x *exchange) fail(err error) error {
 // line that was asked last.
 func (x *exchange) expose() {
 	if x.ignored != "" {
-		x.w.Header().Set("x-tollgate-ignored", x.ignored)
+		x.w.Header().Set(IgnoredHeader, x.ignored)
 	}
 	if last := x.lastLine(); last != "" && x.opts.ExposeLine {
 		x.w.Header().Set("x-tollgate-line", last)

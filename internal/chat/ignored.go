@@ -1,12 +1,30 @@
 package chat
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"tollgate/internal/line"
+)
+
+// IgnoredHeader is the header of an answer that names what the line did not get
+// of the request.
+const IgnoredHeader = "X-Tollgate-Ignored"
 
 // Bounds of the header that names ignored fields, whose names a client chose.
 const (
 	maxIgnoredNames = 16
 	maxIgnoredName  = 64 // bytes
 )
+
+// leftOut returns what a line does not get of a request: fields, and flags of the
+// client's headers if the line would get the headers.
+func (x *exchange) leftOut(on *line.Candidate, fields []string) []string {
+	if on.Form != x.Form || len(x.DroppedFlags) == 0 {
+		return fields
+	}
+	return append(slices.Clone(fields), x.DroppedFlags...)
+}
 
 // namesOfFields lists fields for a header and the request log: no more than
 // maxIgnoredNames, and `...` for the rest.

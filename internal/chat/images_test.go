@@ -168,7 +168,7 @@ func TestCountsHaveImages(t *testing.T) {
 				fetched++
 				return "image/png", []byte("bytes"), nil
 			}
-			n, err := conductor.CountTokens(t.Context(), accepted)
+			n, _, err := conductor.CountTokens(t.Context(), accepted)
 			if err != nil || asked != 1 || (n == 777) != (refusal == nil) || n == 0 {
 				t.Errorf("%d tokens, %v, %d questions", n, err, asked)
 			}

@@ -59,6 +59,16 @@ func countScene(t testing.TB) scene.Story {
 			if got := string(native.Requests()[1].Body); got != strings.Replace(of("count"), `"count"`, `"vendor-count"`, 1) {
 				t.Errorf("the provider got %s", got)
 			}
+			// The answer names what was not sent.
+			native.Expect(fakeprovider.NativeCount(4711))
+			unknown := strings.Replace(of("count"), "{", `{"frobnicate":1,`, 1)
+			heard := scene.Call(t, f, "POST", path, unknown, "x-api-key", key, "anthropic-beta", "a-1,context-900m-2025-08-07")
+			if got := heard.Header.Get("x-tollgate-ignored"); count(heard) != 4711 || got != "frobnicate, anthropic-beta:context-900m-2025-08-07" {
+				t.Errorf("ignored %q", got)
+			}
+			if q := native.Requests()[2]; strings.Contains(string(q.Body), "frobnicate") || q.Header.Get("anthropic-beta") != "a-1" {
+				t.Errorf("the provider got %s, %v", q.Body, q.Header)
+			}
 			// Where the provider cannot count, or does not, the estimate is ours.
 			for _, reply := range []fakeprovider.Reply{fakeprovider.NativeError(404, "not_found_error", "x"),
 				fakeprovider.NativeError(429, "rate_limit_error", "x"), fakeprovider.NativeError(529, "overloaded_error", "x"),
