@@ -8,18 +8,6 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// isClientTool reports whether the client executes the tools of a type (OpenAI's
-// reference of chat completions). Every other tool is a hosted one.
-func isClientTool(kind string, tool []byte) bool {
-	switch kind {
-	case "function", "custom":
-		return true
-	case "":
-		return isBareFunction(tool)
-	}
-	return false
-}
-
 // isBareFunction reports whether a tool without a type has nothing but a
 // `function`, as some clients send it.
 func isBareFunction(tool []byte) bool {
@@ -40,7 +28,7 @@ func (r *Request) checkTools() error {
 		if err != nil {
 			return err
 		}
-		if isClientTool(kind, tool) {
+		if kind == "" && isBareFunction(tool) || form.IsClientTool(fields, kind, tool) {
 			continue
 		}
 		if kind == "builtin_function" { // Moonshot: a hosted tool that is named like a function

@@ -67,6 +67,9 @@ func (f *FieldRule) IsFree(value string) bool { return slices.Contains(f.Frees, 
 type Table struct {
 	fields map[string]*FieldRule
 	folded map[string]string // names by their folded spelling
+	// clients are the types of the tools that the client executes, and the members
+	// that must say so.
+	clients map[string]string
 }
 
 // Find returns what is known of a top-level field; nil if nothing is.

@@ -51,7 +51,8 @@ func TestFilesAreSound(t *testing.T) {
 // TestLinesWithoutClassOrSourceAreRefused, so that a new field has both.
 func TestLinesWithoutClassOrSourceAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"a", "a free", "a dear b", "a free b", "a tool s", "a free:x s"} {
+	for _, line := range []string{"a", "a free", "a dear b", "a free b", "a tool s", "a free:x s",
+		"client-tool a", "client-tool a b", "client-tool a s b", "hosted-tool a s", "hosted-tool a b c", "tool-option a", "tool-option a b"} {
 		if _, err := parse("x", "source s https://example.com\n"+line); err == nil {
 			t.Errorf("%q is accepted", line)
 		}
@@ -74,6 +75,59 @@ func published() map[string]string {
 		"messages": `billing_policy cache_control compaction container context_management diagnostics fallback_credit_token
 			fallbacks inference_geo max_tokens mcp_servers messages metadata model output_config output_format service_tier speed
 			stop_sequences stream system temperature thinking thread tool_choice tools top_k top_p`,
+	}
+}
+
+// TestClientToolsOfForms: these and no others are executed by the client (the
+// references of the forms). A tool that is missing here is hosted.
+func TestClientToolsOfForms(t *testing.T) {
+	t.Parallel()
+	for form, want := range map[string]string{
+		"chat":      "custom function",
+		"responses": "apply_patch computer custom function local_shell namespace shell(environment.type=local) tool_search",
+		"messages":  "bash_DATE computer_DATE custom memory_DATE text_editor_DATE",
+	} {
+		var got []string
+		for kind, condition := range Form(form).clients {
+			if condition != "" {
+				kind += "(" + condition + ")"
+			}
+			got = append(got, kind)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", form, got, want)
+		}
+	}
+	if _, ok := Form("messages").ClientTool("web_search_20250305", "_20250305"); ok {
+		t.Error("a hosted tool is the client's")
+	}
+}
+
+// TestToolLinesAreSound: a file names a tool or an option once, and its source is an
+// address.
+func TestToolLinesAreSound(t *testing.T) {
+	t.Parallel()
+	seen, named := 0, map[string]string{}
+	for _, f := range slices.Concat(ofForms, readFolder("data/vendors")) {
+		mine := map[string]bool{}
+		for _, r := range f.tools {
+			seen++
+			if !strings.HasPrefix(r.source, "https://") || mine[r.word+r.name] {
+				t.Errorf("%s: %s %s is named twice, or its source is %q", f.name, r.word, r.name, r.source)
+			}
+			mine[r.word+r.name] = true
+			if r.word != "hosted-tool" {
+				continue
+			}
+			if other := named[r.name]; other != "" && other != r.rest[0] {
+				t.Errorf("%s: %s is priced as %s and as %s", f.name, r.name, r.rest[0], other)
+			}
+			named[r.name] = r.rest[0]
+		}
+	}
+	if seen < 30 {
+		t.Errorf("%d lines about tools", seen)
 	}
 }
 

@@ -15,7 +15,13 @@ import (
 // inside a top-level one. `tool:NAME` is class tool with the name by which the
 // catalog prices the hosted tool. Lines that begin with `source` give the key
 // and the address of a reference, those with `host` a domain of the vendor, and
-// those with # are comments.
+// those with # are comments. Lines about tools begin with a word of their own:
+//
+//	client-tool TYPE SOURCE [PATH=VALUE]   the client executes the tool, if the member says so
+//	hosted-tool TYPE SOURCE NAME           the catalog prices the hosted tool as NAME
+//	tool-option MEMBER SOURCE [VALUE ...]  other values of the member change the price of a hosted tool
+//
+// TYPE may end in _DATE.
 //
 //go:embed data
 var files embed.FS
@@ -25,6 +31,7 @@ var (
 	ofForms   = readFolder("data/forms")
 	vendors   = readVendors()
 	anyVendor = namesOf(vendors)
+	tools     = gatherTools(slices.Concat(ofForms, readFolder("data/vendors")))
 	forms     = map[string]*Table{"chat": table("chat"), "responses": table("responses"), "messages": table("messages")}
 )
 
@@ -33,6 +40,7 @@ type file struct {
 	name   string
 	hosts  []string
 	fields []*FieldRule
+	tools  []toolRule
 }
 
 // readFolder reads the files of a folder in the order of their names. A test
@@ -69,6 +77,12 @@ func parse(name, text string) (file, error) {
 			sources[words[1]] = words[2]
 		case words[0] == "host" && len(words) == 2:
 			out.hosts = append(out.hosts, words[1])
+		case slices.Contains(toolWords(), words[0]):
+			rule, err := parseTool(words, sources)
+			if err != nil {
+				return out, fmt.Errorf("data: %s, line %d: %w", name, i+1, err)
+			}
+			out.tools = append(out.tools, rule)
 		case len(words) < 3:
 			return out, fmt.Errorf("data: %s, line %d has no name, class and source", name, i+1)
 		default:
@@ -114,7 +128,7 @@ func namesOf(vendors []*Vendor) map[string]bool {
 // table makes the table of a form. What the form documents counts; of the other
 // fields, the strictest class that a vendor or another form gives them.
 func table(form string) *Table {
-	t := &Table{fields: map[string]*FieldRule{}, folded: map[string]string{}}
+	t := &Table{fields: map[string]*FieldRule{}, folded: map[string]string{}, clients: clientTools(form)}
 	own, inner := map[string]*FieldRule{}, map[string]*FieldRule{}
 	add := func(to map[string]*FieldRule, f *FieldRule, documented bool) {
 		before := to[f.Name]

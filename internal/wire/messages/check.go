@@ -150,16 +150,6 @@ func (r *Request) checkOptions() error {
 	return nil
 }
 
-// isClientTool reports whether the client executes the tools of a type
-// (Anthropic's reference of messages). Every other tool is a hosted one.
-func isClientTool(kind string) bool {
-	switch {
-	case kind == "", kind == "custom":
-		return true
-	}
-	return form.HasDate(kind, "bash") || form.HasDate(kind, "text_editor") || form.HasDate(kind, "computer") || form.HasDate(kind, "memory")
-}
-
 // checkTools reports the hosted tools that the request asks for.
 func (r *Request) checkTools() error {
 	r.Tools = nil
@@ -169,8 +159,8 @@ func (r *Request) checkTools() error {
 		if err != nil {
 			return err
 		}
-		untyped := rawjson.Field(tool, "name") == nil && rawjson.Field(tool, "input_schema") == nil
-		if isClientTool(kind) && (kind != "" || !untyped) {
+		named := rawjson.Field(tool, "name") != nil || rawjson.Field(tool, "input_schema") != nil
+		if kind == "" && named || form.IsClientTool(fields, kind, tool) {
 			continue
 		}
 		if err := r.HostTool(tool, path, kind); err != nil {

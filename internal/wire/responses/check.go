@@ -233,20 +233,6 @@ func (r *Request) checkPart(part []byte, path string) error {
 // deepestTools is how deep tools may stand inside a tool (a namespace).
 const deepestTools = 4
 
-// isClientTool reports whether the client executes a tool, or nobody does
-// (OpenAI's reference of responses). Every other tool is a hosted one.
-func isClientTool(kind string, tool []byte) bool {
-	switch kind {
-	case "function", "custom", "local_shell", "apply_patch", "computer":
-		return true
-	case "tool_search": // it looks through the tools of the request
-		return true
-	case "shell":
-		return rawjson.Unquote(rawjson.Field(rawjson.Field(tool, "environment"), "type")) == "local"
-	}
-	return false
-}
-
 // checkTools reports the hosted tools among tools.
 func (r *Request) checkTools(tools []byte, path string, depth int) error {
 	for i, tool := range rawjson.Elements(tools) {
@@ -262,7 +248,7 @@ func (r *Request) checkTools(tools []byte, path string, depth int) error {
 				return err
 			}
 		}
-		if kind == "namespace" || isClientTool(kind, tool) {
+		if form.IsClientTool(fields, kind, tool) { // a namespace has its tools checked
 			continue
 		}
 		if err := r.HostTool(tool, at(path, i), kind); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/field"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -83,25 +84,6 @@ func (r *Request) HostTool(tool []byte, path, kind string) error {
 // advisor is Anthropic's tool by which the model asks another one.
 const advisor = "advisor"
 
-// toolOptions are the members of a hosted tool whose value changes what the
-// provider charges, and the value that is charged anyway.
-var toolOptions = map[string]string{
-	"model":               "",       // Anthropic's advisor, OpenAI's image_generation, OpenRouter's tools
-	"models":              "",       // OpenRouter's fusion
-	"size":                "auto",   // image_generation
-	"quality":             "auto",   // image_generation
-	"input_fidelity":      "low",    // image_generation
-	"partial_images":      "0",      // image_generation: 100 tokens for each
-	"memory_limit":        "1g",     // code_interpreter, shell
-	"search_context_size": "medium", // web_search
-	"search_depth":        "basic",  // searches of Tavily's kind
-	"engine":              "",       // OpenRouter's web search; DashScope's as search_strategy
-	"search_strategy":     "",
-	"search_engine":       "",         // Zhipu: search_std, search_pro, …
-	"region":              "",         // where the tool runs
-	"speed":               "standard", // as at the top level
-}
-
 // ToolOptions returns the values in a hosted tool that change its price. Names
 // count in any case, since servers may ignore it.
 func ToolOptions(tool []byte, path string) (options []wire.Priced) {
@@ -118,30 +100,17 @@ func appendToolOptions(options []wire.Priced, value []byte, path string, depth i
 	}
 	for name, inner := range rawjson.Members(value) {
 		option := strings.ToLower(string(name))
-		usual, priced := toolOptions[option]
+		free, priced := field.ToolOption(option)
 		if !priced {
 			options = appendToolOptions(options, inner, path+"."+string(name), depth+1)
 			continue
 		}
 		text := strings.Trim(Shortened(inner), `"`)
-		if rawjson.Present(inner) != nil && text != usual {
+		if rawjson.Present(inner) != nil && text != "" && !slices.Contains(free, text) {
 			options = append(options, wire.Priced{Param: path + "." + string(name), Option: option, Name: text})
 		}
 	}
 	return options
-}
-
-// toolNames are the names under which the catalog prices hosted tools that
-// vendors call otherwise.
-var toolNames = map[string]string{
-	"web_search_preview":   "web_search",
-	"browser_search":       "web_search",
-	"live_search":          "web_search",
-	"search_web":           "web_search",
-	"google_search":        "web_search",
-	"retrieval":            "file_search",
-	"mcp_toolset":          "mcp",
-	"computer_use_preview": "computer",
 }
 
 // HostedTool returns the name under which the catalog prices a hosted tool of
@@ -151,7 +120,7 @@ var toolNames = map[string]string{
 func HostedTool(kind string) string {
 	kind = kind[strings.LastIndexByte(kind, ':')+1:]
 	kind = strings.TrimRight(kind[:len(kind)-dateLength(kind)], "_")
-	if name, ok := toolNames[kind]; ok {
+	if name, ok := field.HostedName(kind); ok {
 		return name
 	}
 	return kind
@@ -177,10 +146,18 @@ func digitsAsZeros(text string) string {
 	}, text)
 }
 
-// HasDate reports whether a tool's type is name and a date.
-func HasDate(kind, name string) bool {
-	rest, ok := strings.CutPrefix(kind, name)
-	return ok && rest != "" && dateLength(kind) == len(rest)
+// IsClientTool reports whether the client executes a tool of a form. Every other
+// tool is a hosted one.
+func IsClientTool(t *field.Table, kind string, tool []byte) bool {
+	condition, ok := t.ClientTool(kind, kind[len(kind)-dateLength(kind):])
+	path, want, bound := strings.Cut(condition, "=")
+	if !ok || !bound {
+		return ok
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		tool = rawjson.Field(tool, name)
+	}
+	return rawjson.Unquote(tool) == want
 }
 
 // readCalls adds the calls of hosted tools that a usage counts, in every

@@ -16,9 +16,9 @@ var keyRules = rawjson.KeyRules{Reads: readName, Notes: notedName, Free: isFree}
 // decide what a provider does. A server that ignores case would obey another
 // spelling, which no check has seen.
 const readNames = " action allowed_callers arguments audio audio_url cache_control call_id container container_id content " +
-	"custom data detail document edits effort environment execution external_web_access file file_data file_id file_ids " +
+	"custom data detail document edits effort enable enabled environment execution external_web_access file file_data file_id file_ids " +
 	"file_uri file_url filename filters format function function_call id image image_url images include_usage input " +
-	"input_audio input_image input_schema item_reference json_schema max_uses media_type memory_limit mime_type mode model " +
+	"input_audio input_image input_schema item_reference json_schema max_tokens max_uses media_type memory_limit mime_type mode model " +
 	"name network_policy output parameters partial_images prompt_cache_breakpoint quality refusal result role schema search_context_size " +
 	"server_label server_url size skill_id source strict text thinking tool_call_id tool_calls tool_use_id tools ttl type uri " +
 	"url video video_url "
@@ -79,6 +79,7 @@ func IsStoredName(name []byte) bool {
 		"knowledgeid", "knowledgeids", "knowledgebaseid", "knowledgebaseids", // Zhipu and others
 		"libraryid", "libraryids", // Mistral
 		"collectionid", "collectionids", // xAI
+		"contextid", "fileworkspaceid", "previousinteractionid", // Ark, DashScope, Gemini
 		"agentid", "datasetid":
 		return true
 	}

@@ -1,0 +1,115 @@
+package form
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire/field"
+)
+
+// readNamesOf returns the names of members that the code in files reads: the texts
+// given to rawjson.Field, and the cases of a switch over string(name).
+func readNamesOf(t *testing.T, files ...string) map[string]string {
+	t.Helper()
+	names := map[string]string{}
+	add := func(in string, e ast.Expr) {
+		if text, ok := e.(*ast.BasicLit); ok && text.Kind == token.STRING {
+			name, err := strconv.Unquote(text.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names[name] = in
+		}
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Field" && len(n.Args) == 2 {
+					add(name, n.Args[1])
+				}
+			case *ast.SwitchStmt:
+				call, ok := n.Tag.(*ast.CallExpr)
+				if !ok || len(call.Args) != 1 {
+					return true
+				}
+				if of, ok := call.Args[0].(*ast.Ident); !ok || of.Name != "name" {
+					return true
+				}
+				for _, c := range n.Body.List {
+					for _, e := range c.(*ast.CaseClause).List {
+						add(name, e)
+					}
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// TestEveryNameReadIsGuarded: a server that ignores case would obey another
+// spelling of a name that the checks read, so the gate must know each of them.
+func TestEveryNameReadIsGuarded(t *testing.T) {
+	t.Parallel()
+	files := []string{"check.go", "hosted.go", "foreign.go", "fields.go", "cachetime.go"}
+	for _, pattern := range []string{"check.go", "tools.go", "modelcalls.go"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", "*", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, name := range found {
+			if !strings.Contains(name, "jobrequest") {
+				files = append(files, name)
+			}
+		}
+	}
+	// Names that stand in the usage of an answer, or in a member that only one
+	// vendor reads, whose servers heed case.
+	answers := strings.Fields("server_tool_use server_tool_use_details server_side_tool_usage_details tool_calls_details invocation " +
+		"num_search_queries plugins search count")
+	seen := readNamesOf(t, files...)
+	for name, in := range seen {
+		if !strings.Contains(readNames, " "+name+" ") && !slices.Contains(answers, name) {
+			t.Errorf("%s reads `%s`, which readNames lacks", in, name)
+		}
+	}
+	if len(seen) < 30 {
+		t.Errorf("%d names", len(seen))
+	}
+}
+
+// TestToolOptionsAreGuarded: each member that changes the price of a hosted tool.
+func TestToolOptionsAreGuarded(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"model", "models", "size", "quality", "memory_limit", "engine", "search_depth", "region"} {
+		if _, ok := field.ToolOption(name); !ok {
+			t.Errorf("`%s` is no option of a tool", name)
+		}
+	}
+}
+
+// TestStoredFieldsAreStoredEverywhere: a field that refers to a stored object by
+// its id is refused inside other objects too.
+func TestStoredFieldsAreStoredEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, form := range field.Forms() {
+		table := field.Form(form)
+		for _, name := range table.Names() {
+			if f := table.Find([]byte(name)); f.Class == field.Stored && name != "previous_response_id" && !IsStoredName([]byte(name)) &&
+				(strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "_ids")) {
+				t.Errorf("%s refers to a stored object at the top level only", name)
+			}
+		}
+	}
+}
