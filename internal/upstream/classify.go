@@ -35,27 +35,41 @@ func (s Source) Classify(status int, contentType string, body []byte, header htt
 	if kind, _, _ := strings.Cut(header.Get("X-Amzn-Errortype"), ":"); ok && kind != "" {
 		n.signals = append(n.signals, strings.ToLower(tidy(kind, maxName)))
 	}
+	if ok {
+		return s.classifyError(status, n, header)
+	}
 	var f *Failure
 	switch {
-	case status >= 200 && status < 300:
-		if ok {
-			f = s.classifyInner(n)
-		} else if page(contentType, body) || !isJSON(body) {
-			f = unavailable(HealthFail)
-		} else {
-			return nil
-		}
-	case ok:
-		f = s.classifyNotice(status, n)
-	default:
+	case status < 200 || status >= 300:
 		f = classifyStatus(status, page(contentType, body))
+	case page(contentType, body) || !isJSON(body):
+		f = unavailable(HealthFail)
+	default:
+		return nil
 	}
+	f.Cause = unreadable(contentType, body)
+	return s.complete(f, status, n, header)
+}
+
+// classifyError classifies an error by its status and the notice in its body.
+func (s Source) classifyError(status int, n notice, header http.Header) *Failure {
+	var f *Failure
+	if status >= 200 && status < 300 {
+		f = s.classifyInner(n)
+	} else {
+		f = s.classifyNotice(status, n)
+	}
+	f.Cause = cause(n)
+	return s.complete(f, status, n, header)
+}
+
+// complete adds to a failure the status, the wait and the scope of a rate limit.
+func (s Source) complete(f *Failure, status int, n notice, header http.Header) *Failure {
 	f.Status = status
 	f.AllModels = f.Health == HealthCool && s.limitsAll(n)
 	if f.RetryAfter = retryAfter(header); f.RetryAfter == 0 {
 		f.RetryAfter = n.wait
 	}
-	f.Cause = cause(n, ok, contentType, body)
 	return f
 }
 
@@ -320,15 +334,16 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(contentType))
 }
 
-// cause returns the names and the message of a notice, or the content type and the
-// beginning of a body without a notice.
-func cause(n notice, ok bool, contentType string, body []byte) error {
-	if !ok {
-		if len(body) == 0 {
-			return errors.New("empty body")
-		}
-		return ProviderError(tidy(mediaType(contentType), maxName), string(body[:min(len(body), maxCause)]))
+// unreadable returns the content type and the beginning of a body without a notice.
+func unreadable(contentType string, body []byte) error {
+	if len(body) == 0 {
+		return errors.New("empty body")
 	}
+	return ProviderError(tidy(mediaType(contentType), maxName), string(body[:min(len(body), maxCause)]))
+}
+
+// cause returns the names and the message of a notice.
+func cause(n notice) error {
 	names, message := n.kind, n.message
 	if names == "" {
 		names = n.code

@@ -118,6 +118,27 @@ func (s Source) Refused(kind string, status int, contentType string, body []byte
 		f.Status = status
 	}
 	n, _ := readNotice(body, true)
+	return refusedJob(kind, n, f)
+}
+
+// RefusedAs is Refused for an error in a shape of its provider's own. The adapter
+// reads the code and the message; either may be empty.
+func (s Source) RefusedAs(kind string, status int, header http.Header, code, message string) *JobFailure {
+	n := namedNotice(code, message)
+	return refusedJob(kind, n, s.classifyError(status, n, header))
+}
+
+// namedNotice returns the notice of an error with this code and message.
+func namedNotice(code, message string) notice {
+	n := notice{code: tidy(code, maxName), message: tidy(message, maxMessage)}
+	if n.code != "" {
+		n.signals = []string{strings.ToLower(n.code)}
+	}
+	return n
+}
+
+// refusedJob returns the job's failure for a rejected submission.
+func refusedJob(kind string, n notice, f *Failure) *JobFailure {
 	if t := byName(kind, n, f); t != nil {
 		return t
 	}
@@ -136,13 +157,13 @@ func (s Source) Refused(kind string, status int, contentType string, body []byte
 	return t
 }
 
-// Ended is the verdict on a task that a provider says has failed, by the code
-// and message that it gives; either may be empty.
-func Ended(kind, code, message string) *JobFailure {
-	n := notice{code: tidy(code, maxName), message: tidy(message, maxMessage)}
-	if n.code != "" {
-		n.signals = []string{strings.ToLower(n.code)}
-	}
+// Ended is Source.Ended for a provider that is not known.
+func Ended(kind, code, message string) *JobFailure { return Source{}.Ended(kind, code, message) }
+
+// Ended classifies the failure of a task by the provider's code and message.
+// Either may be empty.
+func (s Source) Ended(kind, code, message string) *JobFailure {
+	n := namedNotice(code, message)
 	cause := ProviderError(n.code, strings.Trim(n.message, ": "))
 	if cause.Error() == "" {
 		cause = errors.New("failed without a reason")
@@ -151,12 +172,12 @@ func Ended(kind, code, message string) *JobFailure {
 	if t := byName(kind, n, f); t != nil {
 		return t
 	}
-	switch reason := (Source{}).reasonOf(n); reason {
+	switch reason := s.reasonOf(n); reason {
 	case reasonFilter, reasonOutput:
 		return moderated(kind, n.code, n.message, f)
 	case reasonBusy, reasonCapacity:
 		if reason == reasonBusy {
-			f.Health = HealthCool
+			f.Health, f.AllModels = HealthCool, s.limitsAll(n)
 		}
 		return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLater}
 	case reasonAccount, reasonAccountWords:

@@ -94,3 +94,22 @@ func TestJobsOfOurOwnTroubles(t *testing.T) {
 		}
 	}
 }
+
+// TestEndedBySource tests that the limit of an account, reported by a failed task, is
+// for all models of the line, and that a vendor's words count for the vendor alone.
+func TestEndedBySource(t *testing.T) {
+	t.Parallel()
+	for provider, all := range map[string]bool{"minimax": true, "bfl": true, "replicate": true, "luma": false, "fal": false, "": false} {
+		f := upstream.Source{Provider: provider}.Ended(upstream.KindVideo, "rate_limit_exceeded", "slow down")
+		if f.Health != upstream.HealthCool || f.AllModels != all {
+			t.Errorf("%q: %v, all models %v, want %v", provider, f.Health, f.AllModels, all)
+		}
+	}
+	const gone = "The specified version does not exist"
+	if f := (upstream.Source{Provider: "replicate"}).Ended(upstream.KindVideo, "", gone); f.Health != upstream.HealthModel {
+		t.Errorf("replicate: %v", f.Health)
+	}
+	if f := (upstream.Source{Provider: "fal"}).Ended(upstream.KindVideo, "", gone); f.Health != upstream.HealthFail {
+		t.Errorf("fal: %v", f.Health)
+	}
+}

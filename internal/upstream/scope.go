@@ -23,12 +23,15 @@ var (
 	allModelsWords = [...]string{"your account", "this account", "your organization", "your organisation", "your team"}
 )
 
-// limitedByAccount are vendors with one rate limit for all models of an account;
-// limitedByModel one whose words about the organization say nothing else than
-// whose limit a model's is.
+// limitedByAccount lists the vendors with one rate limit for all models of an
+// account. limitedByModel has a limit for each model, and names the organization
+// in each refusal.
 var (
-	limitedByAccount = [...]vendor{vendorMiniMax, {domains: "moonshot.cn moonshot.ai"}, {domains: "cohere.com cohere.ai"}}
-	limitedByModel   = vendorAnthropic
+	limitedByAccount = [...]vendor{
+		{"minimax", vendorMiniMax.domains}, {"bfl", "bfl.ai"}, {"ideogram", "ideogram.ai"}, {"recraft", "recraft.ai"},
+		{"stability", "stability.ai"}, vendorReplicate, {"", "moonshot.cn moonshot.ai"}, {"", "cohere.com cohere.ai"},
+	}
+	limitedByModel = vendorAnthropic
 )
 
 // classifyForm judges a refusal of the form in which a model was asked for; nil:

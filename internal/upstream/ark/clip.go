@@ -198,9 +198,9 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: video.Str}}}, nil
 	case "failed":
-		return nil, ended(kind, task.Get("error"))
+		return nil, ended(kind, reply, task.Get("error"))
 	case "cancelled":
-		return nil, upstream.Ended(kind, "", "cancelled at the provider")
+		return nil, reply.Ended(kind, "", "cancelled at the provider")
 	case "expired":
 		return nil, upstream.Expired(kind, "the provider gave the task up")
 	default:

@@ -143,7 +143,7 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(c
 	if failure != nil {
 		return nil, failure, ofOutput(code)
 	}
-	if results, failure = readPictures(reply.Body); failure != nil {
+	if results, failure = readPictures(reply); failure != nil {
 		return nil, reply.Redact(failure), true
 	}
 	return results, nil, true
@@ -151,12 +151,12 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(c
 
 // readPictures reads a good answer: its pictures, or why there are none. Single
 // pictures of a set can fail; the first of those speaks for all if none came.
-func readPictures(body []byte) ([]jobcall.Result, *upstream.JobFailure) {
+func readPictures(reply *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
 	var (
 		results []jobcall.Result
 		failed  gjson.Result
 	)
-	for _, item := range gjson.GetBytes(body, "data").Array() {
+	for _, item := range gjson.GetBytes(reply.Body, "data").Array() {
 		if link := item.Get("url"); link.Type == gjson.String && link.Str != "" {
 			results = append(results, jobcall.Result{Ref: link.Str})
 		} else if e := item.Get("error"); e.IsObject() && !failed.Exists() {
@@ -167,7 +167,7 @@ func readPictures(body []byte) ([]jobcall.Result, *upstream.JobFailure) {
 	case len(results) > 0:
 		return results, nil
 	case failed.Exists():
-		return nil, ended(upstream.KindImage, failed)
+		return nil, ended(upstream.KindImage, reply, failed)
 	}
 	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
 }

@@ -36,8 +36,8 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (_ 
 }
 
 // ended is the verdict on the error object of a task, or of a picture of a set.
-func ended(kind string, e gjson.Result) *upstream.JobFailure {
-	return mend(kind, upstream.Ended(kind, e.Get("code").String(), e.Get("message").String()), e, true)
+func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
+	return mend(kind, reply.Ended(kind, e.Get("code").String(), e.Get("message").String()), e, true)
 }
 
 // mend adds to a verdict what Ark's error object e says in words of its own.

@@ -81,7 +81,7 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 	if word.Type != gjson.String || word.Str == "" {
 		return nil, reply.Silent()
 	}
-	if failure := verdict(w.Kind, word.Str, said.Get("details")); failure != nil {
+	if failure := verdict(w.Kind, reply, word.Str, said.Get("details")); failure != nil {
 		return nil, reply.Redact(failure)
 	}
 	if !strings.EqualFold(word.Str, "ready") {
@@ -97,7 +97,7 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 // verdict judges a task's status; nil: it goes on, or is ready. A status that the
 // provider may invent is taken for one of a task that goes on: the line's longest
 // wait ends it.
-func verdict(kind, status string, details gjson.Result) *upstream.JobFailure {
+func verdict(kind string, reply *exchange.Reply, status string, details gjson.Result) *upstream.JobFailure {
 	reasons := details.Get("Moderation Reasons")
 	words := details.String()
 	if reasons.IsArray() {
@@ -116,7 +116,7 @@ func verdict(kind, status string, details gjson.Result) *upstream.JobFailure {
 		if reasons.IsArray() {
 			return upstream.Moderated(kind, told("moderated", words), false)
 		}
-		return upstream.Ended(kind, "", words)
+		return reply.Ended(kind, "", words)
 	case "task not found":
 		return upstream.Vanished(kind, "the provider no longer knows the task")
 	}

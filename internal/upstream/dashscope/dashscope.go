@@ -152,7 +152,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	}
 	output := gjson.GetBytes(reply.Body, "output")
 	if endpoint == multimodal {
-		results, failure := readPictures(output, w.Count)
+		results, failure := readPictures(reply, output, w.Count)
 		if failure != nil {
 			return nil, reply.Redact(failure)
 		}

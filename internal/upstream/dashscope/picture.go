@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/input"
 	"tollgate/internal/upstream/jobcall"
 )
@@ -104,7 +105,7 @@ func pictureSize(w jobcall.Task, endpoint string) (string, error) {
 // readPictures reads what was made, at most count pictures, from the output of
 // an answer or a task. Blocked pictures are missing, or stand there with a code:
 // the first of those speaks for all if none came.
-func readPictures(output gjson.Result, count int) ([]jobcall.Result, *upstream.JobFailure) {
+func readPictures(reply *exchange.Reply, output gjson.Result, count int) ([]jobcall.Result, *upstream.JobFailure) {
 	var (
 		links  []gjson.Result
 		failed gjson.Result
@@ -130,7 +131,7 @@ func readPictures(output gjson.Result, count int) ([]jobcall.Result, *upstream.J
 	case len(results) > 0:
 		return results, nil
 	case failed.Exists():
-		return nil, ended(upstream.KindImage, failed)
+		return nil, ended(upstream.KindImage, reply, failed)
 	}
 	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
 }

@@ -26,7 +26,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if output.Get("task_status").String() == "" {
 		return nil, reply.Silent()
 	}
-	progress, failure := readTask(w, ticket, output)
+	progress, failure := readTask(w, reply, ticket, output)
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}
@@ -35,13 +35,13 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // readTask reads how a task is doing. A status that DashScope may invent is
 // taken for one of a task that goes on: the line's longest wait ends it.
-func readTask(w jobcall.Task, ticket string, output gjson.Result) (*jobcall.TaskStatus, *upstream.JobFailure) {
+func readTask(w jobcall.Task, reply *exchange.Reply, ticket string, output gjson.Result) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	done := &jobcall.TaskStatus{Ticket: ticket, Done: true}
 	switch output.Get("task_status").String() {
 	case "SUCCEEDED":
 		if w.Kind == upstream.KindImage {
 			var failure *upstream.JobFailure
-			done.Results, failure = readPictures(output, w.Count)
+			done.Results, failure = readPictures(reply, output, w.Count)
 			return done, failure
 		}
 		video := output.Get("video_url")
@@ -54,9 +54,9 @@ func readTask(w jobcall.Task, ticket string, output gjson.Result) (*jobcall.Task
 		done.Results = []jobcall.Result{{Ref: video.Str}}
 		return done, nil
 	case "FAILED":
-		return nil, ended(w.Kind, output)
+		return nil, ended(w.Kind, reply, output)
 	case "CANCELED", "CANCELLED":
-		return nil, upstream.Ended(w.Kind, "", "cancelled at the provider")
+		return nil, reply.Ended(w.Kind, "", "cancelled at the provider")
 	case "UNKNOWN":
 		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
 	}

@@ -2,7 +2,6 @@ package dashscope
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -36,8 +35,7 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 		if message == "" {
 			message = code // an error without words is one all the same
 		}
-		body, _ := json.Marshal(map[string]string{"code": code, "message": message}) // strings: cannot fail
-		t = mend(kind, upstream.Refused(kind, reply.Status, "application/json", body, reply.Header), code, message)
+		t = mend(kind, reply.RefusedAs(kind, code, message), code, message)
 	case !reply.Good():
 		t = reply.Refused(kind)
 	case output.IsObject():
@@ -51,9 +49,9 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 
 // ended is the verdict on a task, or a picture of one, that failed: e holds its
 // code and message.
-func ended(kind string, e gjson.Result) *upstream.JobFailure {
+func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	code, message := e.Get("code").String(), e.Get("message").String()
-	return mend(kind, upstream.Ended(kind, code, message), code, message)
+	return mend(kind, reply.Ended(kind, code, message), code, message)
 }
 
 // mend adds to a verdict what DashScope's codes and words mean beyond what they

@@ -57,11 +57,14 @@ func (r *Reply) Refused(kind string) *upstream.JobFailure {
 	return r.Redact(r.source.Refused(kind, r.Status, r.Header.Get("Content-Type"), r.Body, r.Header))
 }
 
-// RefusedAs is Refused for providers that say an error in a shape of their own:
-// by the code and the message that the adapter read in it; either may be empty.
+// RefusedAs is Source.RefusedAs of the reply.
 func (r *Reply) RefusedAs(kind, code, message string) *upstream.JobFailure {
-	said, _ := json.Marshal(map[string]any{"error": map[string]string{"code": code, "message": message}}) // texts alone: cannot fail
-	return r.Redact(upstream.Refused(kind, r.Status, "application/json", said, r.Header))
+	return r.Redact(r.source.RefusedAs(kind, r.Status, r.Header, code, message))
+}
+
+// Ended is Source.Ended for a task whose failure the reply reports.
+func (r *Reply) Ended(kind, code, message string) *upstream.JobFailure {
+	return r.Redact(r.source.Ended(kind, code, message))
 }
 
 // Redact takes the line's credential out of what an adapter made of the reply.

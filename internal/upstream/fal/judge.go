@@ -57,7 +57,7 @@ const policy = "content_policy_violation"
 // submission, or on the question for a result.
 func refused(kind string, r *exchange.Reply) *upstream.JobFailure {
 	if name, message := reason(r); name == policy {
-		t := upstream.Ended(kind, name, message)
+		t := r.Ended(kind, name, message)
 		t.Status = r.Status
 		return adjust(r, t)
 	}
@@ -83,7 +83,7 @@ func ended(kind string, r *exchange.Reply) *upstream.JobFailure {
 		r.Status == http.StatusUnsupportedMediaType, r.Status == http.StatusUnprocessableEntity:
 		return refused(kind, r)
 	}
-	t := upstream.Ended(kind, name, message)
+	t := r.Ended(kind, name, message)
 	t.Status = r.Status
 	return adjust(r, t)
 }
@@ -153,7 +153,7 @@ func output(w jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobF
 		return nil, upstream.Moderated(w.Kind, "the model's safety check flagged the result", true)
 	case len(results) == 0 && says(r):
 		name, message := reason(r)
-		return nil, adjust(r, upstream.Ended(w.Kind, name, message))
+		return nil, adjust(r, r.Ended(w.Kind, name, message))
 	case len(results) == 0:
 		return nil, upstream.Nothing(w.Kind, "no "+w.Kind+" in the result")
 	}

@@ -148,10 +148,10 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskS
 	case "failed", "cancelled", "incomplete", "budget_exceeded", "requires_action", "requires_continuation":
 		for _, at := range []string{"error", "errors.0"} {
 			if e := said.Get(at); e.IsObject() {
-				return nil, ended(kind, e)
+				return nil, ended(kind, reply, e)
 			}
 		}
-		return nil, upstream.Ended(kind, status, "")
+		return nil, reply.Ended(kind, status, "")
 	default:
 		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("a status that is not known: %.80q", status))
 		f.Status = reply.Status

@@ -16,7 +16,7 @@ import (
 func refused(reply *exchange.Reply, kind string) *upstream.JobFailure {
 	t := reply.Refused(kind)
 	if kind == upstream.KindVideo && t.Job == fault.InvalidRequest {
-		again := argument(kind, t.Message)
+		again := argument(kind, reply, t.Message)
 		again.Status = t.Status
 		return again
 	}
@@ -26,7 +26,7 @@ func refused(reply *exchange.Reply, kind string) *upstream.JobFailure {
 // argument is the verdict on a work whose input was refused (INVALID_ARGUMENT),
 // by the words of the refusal. The codes are those of other providers, which
 // have names for it.
-func argument(kind, message string) *upstream.JobFailure {
+func argument(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
 	words := strings.ToLower(message)
 	for _, w := range policyWords {
 		if strings.Contains(words, w) {
@@ -35,10 +35,10 @@ func argument(kind, message string) *upstream.JobFailure {
 	}
 	for _, w := range materialWords {
 		if strings.Contains(words, w) {
-			return upstream.Ended(kind, "invalid_image", message)
+			return reply.Ended(kind, "invalid_image", message)
 		}
 	}
-	return upstream.Ended(kind, "InvalidParameter", message)
+	return reply.Ended(kind, "InvalidParameter", message)
 }
 
 // policyWords are in refusals of Google's safety system.
@@ -50,7 +50,7 @@ var materialWords = [...]string{"process input image", "process input video", "i
 
 // ended is the verdict on a work whose failure stands in an error object: a
 // code, as a number of gRPC's or of HTTP's, or as a name, and a message.
-func ended(kind string, e gjson.Result) *upstream.JobFailure {
+func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	message := e.Get("message").String()
 	name := e.Get("status").String()
 	if name == "" {
@@ -58,7 +58,7 @@ func ended(kind string, e gjson.Result) *upstream.JobFailure {
 	}
 	switch strings.ToUpper(name) {
 	case "3", "9", "11", "400", "INVALID_ARGUMENT", "OUT_OF_RANGE", "FAILED_PRECONDITION":
-		return argument(kind, message)
+		return argument(kind, reply, message)
 	case "4", "504", "DEADLINE_EXCEEDED":
 		return upstream.Expired(kind, "DEADLINE_EXCEEDED: "+message)
 	case "5", "404":
@@ -72,7 +72,7 @@ func ended(kind string, e gjson.Result) *upstream.JobFailure {
 	case "14", "503":
 		name = "UNAVAILABLE"
 	}
-	return upstream.Ended(kind, name, message)
+	return reply.Ended(kind, name, message)
 }
 
 // isFilter tells whether a reason for which an image did not come is one of the

@@ -204,7 +204,7 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskSta
 	case !said.Get("done").Bool():
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	case said.Get("error").IsObject():
-		return nil, ended(kind, said.Get("error"))
+		return nil, ended(kind, reply, said.Get("error"))
 	}
 	response := said.Get("response.generateVideoResponse")
 	if !response.Exists() {

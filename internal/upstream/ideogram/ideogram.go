@@ -193,7 +193,7 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 	case status.Str == "failed":
-		return nil, reply.Redact(ended(kind, said.Get("failure_reason").String()))
+		return nil, reply.Redact(ended(kind, reply, said.Get("failure_reason").String()))
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
@@ -44,10 +43,7 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	}
 	switch {
 	case reason == "inflight_limit": // also with a 402
-		f := upstream.Fail(fault.UpstreamBusy, nil)
-		again := reply.Silent()
-		f.Status, f.RetryAfter, f.Cause = reply.Status, again.RetryAfter, again.Cause
-		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLater)
+		return reply.RefusedAs(kind, "rate_limit_exceeded", message.String())
 	case reply.Status == http.StatusPaymentRequired && (reason == "insufficient_funds" || reason == "daily_limit"):
 		return reply.RefusedAs(kind, "insufficient_quota", message.String())
 	case reply.Status == http.StatusUnprocessableEntity && message.String() != "":
@@ -62,9 +58,9 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 var unsafe = regexp.MustCompile(`(?i)safe|moderat|policy|copyright`)
 
 // ended is the verdict on a task that failed, by the provider's words.
-func ended(kind, reason string) *upstream.JobFailure {
+func ended(kind string, reply *exchange.Reply, reason string) *upstream.JobFailure {
 	if unsafe.MatchString(reason) {
 		return upstream.Moderated(kind, reason, false)
 	}
-	return upstream.Ended(kind, "", reason)
+	return reply.Ended(kind, "", reason)
 }

@@ -107,7 +107,7 @@ func readTask(w jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskSta
 		if words.MatchString(why) {
 			return nil, upstream.Moderated(w.Kind, why, false)
 		}
-		return nil, upstream.Ended(w.Kind, "", why)
+		return nil, reply.Ended(w.Kind, "", why)
 	}
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil
 }

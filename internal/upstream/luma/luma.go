@@ -168,7 +168,7 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 	case state.Type != gjson.String || state.Str == "":
 		return nil, reply.Silent()
 	case state.Str == "failed":
-		return nil, reply.Redact(ended(kind, said))
+		return nil, reply.Redact(ended(kind, reply, said))
 	case state.Str != "completed": // also a word of tomorrow: the line's longest wait ends it
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
@@ -181,25 +181,25 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 }
 
 // ended is the verdict on a task that failed, by the provider's failure_code.
-func ended(kind string, said gjson.Result) *upstream.JobFailure {
+func ended(kind string, reply *exchange.Reply, said gjson.Result) *upstream.JobFailure {
 	code, reason := said.Get("failure_code").String(), said.Get("failure_reason").String()
 	switch code {
 	case "content_moderated":
 		return upstream.Moderated(kind, code+": "+reason, false)
 	case "invalid_request":
-		return upstream.Ended(kind, "invalidparameter", reason)
+		return reply.Ended(kind, "invalidparameter", reason)
 	case "image_too_large", "unsupported_format", "corrupt_input":
-		return upstream.Ended(kind, "invalid_image", code+": "+reason)
+		return reply.Ended(kind, "invalid_image", code+": "+reason)
 	case "generation_failed":
-		f := upstream.Ended(kind, "", code+": "+reason)
+		f := reply.Ended(kind, "", code+": "+reason)
 		f.Next = upstream.NextSame
 		return f
 	case "output_not_found":
 		return upstream.Nothing(kind, code+": "+reason)
 	case "rate_limited":
-		return upstream.Ended(kind, "rate_limit_exceeded", reason)
+		return reply.Ended(kind, "rate_limit_exceeded", reason)
 	case "budget_exhausted":
-		return upstream.Ended(kind, "insufficient_quota", reason)
+		return reply.Ended(kind, "insufficient_quota", reason)
 	}
-	return upstream.Ended(kind, code, reason)
+	return reply.Ended(kind, code, reason)
 }

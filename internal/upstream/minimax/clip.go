@@ -193,9 +193,9 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: clip.Str}}}, nil
 	case "failed":
-		return nil, reply.Redact(ended(w.Kind, task.Get("error")))
+		return nil, reply.Redact(ended(w.Kind, reply, task.Get("error")))
 	case "cancelled":
-		return nil, upstream.Ended(w.Kind, "", "cancelled at the provider")
+		return nil, reply.Ended(w.Kind, "", "cancelled at the provider")
 	case "expired":
 		return nil, upstream.Expired(w.Kind, "the provider gave the task up")
 	}

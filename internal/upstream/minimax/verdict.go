@@ -84,7 +84,7 @@ func lost(kind string, reply *exchange.Reply) *upstream.JobFailure {
 }
 
 // ended is the verdict on the error object of a task.
-func ended(kind string, e gjson.Result) *upstream.JobFailure {
+func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	number, message := e.Get("code").String(), e.Get("message").String()
 	if number == codeOutput {
 		return upstream.Moderated(kind, message, true)
@@ -93,5 +93,5 @@ func ended(kind string, e gjson.Result) *upstream.JobFailure {
 	if code == "" && number != "" {
 		message = number + ": " + message
 	}
-	return upstream.Ended(kind, code, message)
+	return reply.Ended(kind, code, message)
 }

@@ -135,7 +135,7 @@ func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.J
 	case filtered:
 		return nil, upstream.Moderated(upstream.KindImage, "the provider's filter withheld the images", true)
 	case failed.Exists():
-		return nil, upstream.Ended(upstream.KindImage, failed.Get("code").String(), failed.Get("message").String())
+		return nil, reply.Ended(upstream.KindImage, failed.Get("code").String(), failed.Get("message").String())
 	}
 	return nil, upstream.Nothing(upstream.KindImage, "no image in the answer")
 }

@@ -151,9 +151,9 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Ta
 	case "failed", "cancelled", "canceled":
 		e := said.Get("error")
 		if e.Type == gjson.String {
-			return nil, upstream.Ended(kind, "", e.Str)
+			return nil, reply.Ended(kind, "", e.Str)
 		}
-		return nil, upstream.Ended(kind, e.Get("code").String(), e.Get("message").String())
+		return nil, reply.Ended(kind, e.Get("code").String(), e.Get("message").String())
 	case "expired":
 		return nil, upstream.Expired(kind, "the provider gave up "+ticket)
 	default:

@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 )
 
@@ -23,7 +24,7 @@ var errorCode = regexp.MustCompile(`\((?:code:\s*)?(E\d{3,4}|PA)\)|\b(E\d{3,4})\
 
 // failed is the verdict on a failed prediction by the text of its error, which
 // is all that there is.
-func failed(kind, message string) *upstream.JobFailure {
+func failed(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
 	code, said := "", strings.ToLower(message)
 	if m := errorCode.FindStringSubmatch(message); m != nil {
 		code = m[1] + m[2]
@@ -41,19 +42,19 @@ func failed(kind, message string) *upstream.JobFailure {
 		output := has("output", "nsfw content detected", "generated") && !has("input or output", "your input", "prompt was")
 		return upstream.Moderated(kind, message, output)
 	case code == "E003", has("high demand", "queue is full"):
-		t := upstream.Ended(kind, code, message)
+		t := reply.Ended(kind, code, message)
 		t.Health, t.Next, t.Job = upstream.HealthCool, upstream.NextLater, fault.UpstreamError
 		return t
 	case code == "E004", code == "E6716":
 		return upstream.Expired(kind, message)
 	case code == "PA":
-		t := upstream.Ended(kind, code, message)
+		t := reply.Ended(kind, code, message)
 		t.Next = upstream.NextSame
 		return t
 	case has("image_load_error", "cannot identify image file", "failed to download", "failed to load image", "no face"):
-		return upstream.Ended(kind, "image_load_error", message)
+		return reply.Ended(kind, "image_load_error", message)
 	}
-	return upstream.Ended(kind, code, message)
+	return reply.Ended(kind, code, message)
 }
 
 // output finds the addresses in a prediction's output, in their order: a text,

@@ -186,9 +186,9 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 	case "failed":
-		return nil, reply.Redact(failed(w.Kind, said.Get("error").String()))
+		return nil, reply.Redact(failed(w.Kind, reply, said.Get("error").String()))
 	case "canceled":
-		return nil, upstream.Ended(w.Kind, "canceled", "the prediction was canceled at the provider")
+		return nil, reply.Ended(w.Kind, "canceled", "the prediction was canceled at the provider")
 	case "aborted":
 		return nil, upstream.Expired(w.Kind, "aborted: the prediction did not start in time")
 	default:

@@ -56,16 +56,16 @@ func readTask(w jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall.Ta
 		}
 		return nil, upstream.Nothing(w.Kind, "succeeded without a result")
 	case "FAILED":
-		return nil, ended(w.Kind, said.Get("failureCode").String(), said.Get("failure").String())
+		return nil, ended(w.Kind, reply, said.Get("failureCode").String(), said.Get("failure").String())
 	case "CANCELLED":
-		return nil, upstream.Ended(w.Kind, "", "cancelled at the provider")
+		return nil, reply.Ended(w.Kind, "", "cancelled at the provider")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil
 }
 
 // ended is the verdict on a task that has failed. What the review stopped it
 // would stop again; what broke inside may fare better at once.
-func ended(kind, code, said string) *upstream.JobFailure {
+func ended(kind string, reply *exchange.Reply, code, said string) *upstream.JobFailure {
 	if strings.Contains(code, "SAFETY") {
 		t := upstream.Moderated(kind, said, false)
 		if kind == upstream.KindVideo && strings.HasSuffix(code, "AUDIO") {
@@ -73,7 +73,7 @@ func ended(kind, code, said string) *upstream.JobFailure {
 		}
 		return t
 	}
-	t := upstream.Ended(kind, code, said)
+	t := reply.Ended(kind, code, said)
 	if code == "" || strings.HasPrefix(code, "INTERNAL") || code == "INPUT_PREPROCESSING.INTERNAL" || code == "THIRD_PARTY.UNAVAILABLE" {
 		t.Next = upstream.NextSame
 	}

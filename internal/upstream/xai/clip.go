@@ -136,7 +136,7 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	case reply.Unknown():
 		return nil, upstream.Vanished(kind, "the provider no longer knows the clip")
 	case reply.Status == http.StatusBadRequest && valid && message(said) != "":
-		return nil, ended(kind, said.Get("code").String(), message(said))
+		return nil, ended(kind, reply, said.Get("code").String(), message(said))
 	case !reply.Good() || !valid:
 		return nil, reply.Silent()
 	}
@@ -144,7 +144,7 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	made := link.Type == gjson.String && link.Str != ""
 	switch status := said.Get("status").String(); {
 	case status == "failed":
-		return nil, ended(kind, said.Get("error.code").String(), message(said))
+		return nil, ended(kind, reply, said.Get("error.code").String(), message(said))
 	case status == "expired":
 		return nil, upstream.Expired(kind, "the provider gave the clip up")
 	case said.Get("video.respect_moderation").Type == gjson.False:

@@ -51,9 +51,9 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 }
 
 // ended is the verdict on a clip that xAI says has failed.
-func ended(kind, code, said string) *upstream.JobFailure {
+func ended(kind string, reply *exchange.Reply, code, said string) *upstream.JobFailure {
 	if reviewWords.MatchString(said) {
 		return upstream.Moderated(kind, said, false)
 	}
-	return upstream.Ended(kind, code, said)
+	return reply.Ended(kind, code, said)
 }
