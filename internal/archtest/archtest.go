@@ -1,7 +1,5 @@
-// Package archtest owns the rules about the code itself, as tests: which room
-// may import which, which room may name which SQL table, that exported names
-// are documented, that packages hold no state, how long a file may be, which
-// modules we depend on and why. It has no other code. Invariant: each rule is
-// written once, here or in the document that the test reads it from
-// (ARCHITECTURE.md, docs/adr), and a failure says what to do.
+// Package archtest owns the tests of the code's structure: allowed imports between rooms, table
+// ownership, documentation of exported names, absence of package state, file sizes, and the reasons
+// for dependencies. It has no other code. Invariant: each rule is written once, here or in a
+// document read by its test (ARCHITECTURE.md, docs/adr), and a failure says what to do.
 package archtest

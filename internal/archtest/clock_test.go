@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// wallClock are the product's files that may read the process's clock, and what
-// for. All others have a clock as a field (`Now`, whose default is time.Now), so
-// that tests own the time, or ask the database's.
+// wallClock lists the product files that may read the process's clock, with the reason. All others
+// have a clock as a field (`Now`, by default time.Now) or read the database's, so that tests
+// control the time.
 var wallClock = map[string]string{
 	"cmd/tollgate/main.go":                   "tells a second signal from an echo of the first",
 	"internal/app/server/refusal.go":         "the Date of an answer",
@@ -23,8 +23,7 @@ var wallClock = map[string]string{
 	"internal/upstream/sandbox/sandbox.go":   "plays a provider, whose time goes by",
 }
 
-// TestTheClockHasOwners: time.Now, time.Since and time.Until are called where the
-// list says, and nowhere else in the product.
+// TestTheClockHasOwners: only listed files call time.Now, time.Since and time.Until.
 func TestTheClockHasOwners(t *testing.T) {
 	t.Parallel()
 	tree := source(t)

@@ -8,13 +8,12 @@ import (
 	"testing"
 )
 
-// dashboards are the files for Grafana in deploy/monitoring, with the fewest panels that
-// each has.
+// dashboards are the Grafana files in deploy/monitoring with their minimum number of panels.
 func dashboards() map[string]int {
 	return map[string]int{"dashboard.json": 40, "dashboard-money.json": 15}
 }
 
-// dashboard is what Grafana reads of such a file.
+// dashboard is the part of such a file that Grafana reads.
 type dashboard struct {
 	UID           string
 	Title         string
@@ -39,15 +38,14 @@ type panel struct {
 	Targets     []struct{ RefID, Expr, LegendFormat string }
 }
 
-// over tells whether two panels lie on each other.
+// over reports whether two panels overlap.
 func (p *panel) over(q *panel) bool {
 	a, b := p.GridPos, q.GridPos
 	return a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H
 }
 
-// TestDashboardsAreWhole: nobody tells of a dashboard that Grafana cannot read, it shows
-// empty panels. Each has an id and a place of its own, the variables that it and its
-// queries name, a unit that there is, and legends of labels that its queries leave.
+// TestDashboardsAreWhole finds mistakes that Grafana would show as empty panels. Each panel has its
+// own id and place, existing variables, a known unit, and legends made of labels in its queries.
 func TestDashboardsAreWhole(t *testing.T) {
 	t.Parallel()
 	uids := map[string]string{}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEveryPackageSaysWhatItOwns wants one package comment a package, which
-// names what the package owns and its invariants.
+// TestEveryPackageSaysWhatItOwns requires one package comment per package with its concept and its
+// invariants.
 func TestEveryPackageSaysWhatItOwns(t *testing.T) {
 	t.Parallel()
 	comments := map[string]string{}

@@ -43,8 +43,8 @@ func TestDocumentShowsTheErrorTable(t *testing.T) {
 	}
 }
 
-// TestDocumentShowsTheTableOfFailedJobs compares the table of the document with
-// the one in package fault; a star marks what the user's input is blamed for.
+// TestDocumentShowsTheTableOfFailedJobs compares the document's table with package fault; a star
+// marks faults of the user's input.
 func TestDocumentShowsTheTableOfFailedJobs(t *testing.T) {
 	t.Parallel()
 	shown := map[string][]string{}
@@ -66,9 +66,8 @@ func TestDocumentShowsTheTableOfFailedJobs(t *testing.T) {
 	}
 }
 
-// TestCodesOfFailedJobsHaveRows finds the codes that jobs are made to fail with:
-// the field Job of an upstream.JobFailure, the second argument of FailJob and the
-// code of a jobError.
+// TestCodesOfFailedJobsHaveRows finds all codes of failed jobs: the field Job of an
+// upstream.JobFailure, the second argument of FailJob and the code of a jobError.
 func TestCodesOfFailedJobsHaveRows(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
@@ -129,7 +128,7 @@ func camel(code string) string {
 	return name.String()
 }
 
-// named is the name that an expression ends in; empty: it has none.
+// named returns the last name of an expression, or "".
 func named(expr ast.Expr) string {
 	switch e := expr.(type) {
 	case *ast.Ident:
@@ -140,8 +139,8 @@ func named(expr ast.Expr) string {
 	return ""
 }
 
-// TestOperatorDocumentShowsEverySetting compares the settings' table with the
-// ones that the process reads, in their order and with their defaults.
+// TestOperatorDocumentShowsEverySetting compares the table of settings with the code, in order and
+// with defaults.
 func TestOperatorDocumentShowsEverySetting(t *testing.T) {
 	t.Parallel()
 	rows := tableRows(read(t, "docs/operator.md"), "key", "default", "meaning")
@@ -237,7 +236,7 @@ func TestLinksOfDocumentsLead(t *testing.T) {
 	}
 }
 
-// anchors returns what a document's headings are linked by.
+// anchors returns the link targets of a document's headings.
 func anchors(document string) []string {
 	var found []string
 	for line := range strings.Lines(document) {
@@ -257,7 +256,7 @@ func anchors(document string) []string {
 	return found
 }
 
-// TestChangelogSaysEachThingOnce: branches that meet leave entries twice.
+// TestChangelogSaysEachThingOnce finds entries doubled by merges.
 func TestChangelogSaysEachThingOnce(t *testing.T) {
 	t.Parallel()
 	version, section := "", ""

@@ -9,12 +9,11 @@ import (
 	"testing"
 )
 
-// TestDocumentShowsTheErrors: every error that crosses a wall between packages (a
-// sentinel, or a type with an Error method) stands in docs/errors-inside.md, and each
-// that is named there exists.
+// TestDocumentShowsTheErrors: docs/errors-inside.md lists every error that crosses packages (a
+// sentinel, or a type with an Error method), and no other.
 func TestDocumentShowsTheErrors(t *testing.T) {
 	t.Parallel()
-	exist := map[string]string{} // the error's name: where it is
+	exist := map[string]string{} // place by name
 	tree := source(t)
 	for _, f := range tree.files {
 		if f.test || testOnly(f.folder) || strings.HasPrefix(f.folder, "bench") {
@@ -48,8 +47,8 @@ func TestDocumentShowsTheErrors(t *testing.T) {
 	}
 }
 
-// errorsOf returns the errors that a declaration makes: variables called Err…,
-// and the receiver of a method Error() string.
+// errorsOf returns the errors of a declaration: variables named Err…, and the receiver of a
+// method Error() string.
 func errorsOf(decl ast.Decl) (names []*ast.Ident) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:

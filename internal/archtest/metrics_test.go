@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// metricsOfCode are the metrics that product code names, with where it does.
+// metricsOfCode returns the metrics in product code with their place.
 func metricsOfCode(t *testing.T) map[string]string {
 	t.Helper()
 	name := regexp.MustCompile(`^tollgate_[a-z_]+$`)
@@ -54,8 +54,8 @@ func metricsOfDocument(t *testing.T) map[string][]string {
 	return shown
 }
 
-// TestDocumentShowsTheMetrics: every metric stands in the table of
-// docs/operator.md with its labels, and each that is named there exists.
+// TestDocumentShowsTheMetrics: the table of docs/operator.md lists every metric with its labels,
+// and no other.
 func TestDocumentShowsTheMetrics(t *testing.T) {
 	t.Parallel()
 	exist, shown := metricsOfCode(t), metricsOfDocument(t)
@@ -71,8 +71,8 @@ func TestDocumentShowsTheMetrics(t *testing.T) {
 	}
 }
 
-// TestMonitoringAsksForMetricsThatExist: the dashboard shows every metric, and no dashboard
-// or alert asks for one, or for a label of it, that is not there.
+// TestMonitoringAsksForMetricsThatExist: the dashboard shows every metric, and dashboards and
+// alerts use only existing metrics and labels.
 func TestMonitoringAsksForMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	shown := metricsOfDocument(t)

@@ -42,8 +42,8 @@ func moneyModels(t *testing.T, document string) map[string]*catalog.Model {
 	return models
 }
 
-// examples returns the rows of a table of the document, of which there are at
-// least so many, with the model that the first cell names.
+// examples calls example with each row of a table and the model of its first cell. The table must
+// have at least least rows.
 func examples(t *testing.T, least int, example func(row string, m *catalog.Model, cells []string), header ...string) {
 	t.Helper()
 	document := read(t, moneyDocument)
@@ -86,7 +86,7 @@ func words(cell string) []string {
 // tier is the choice of a service tier.
 func tier(name string) wire.Priced { return wire.Priced{Param: "service_tier", Name: name} }
 
-// TestMoneyDocumentHolds computes what the document says is held.
+// TestMoneyDocumentHolds recomputes the documented holds.
 func TestMoneyDocumentHolds(t *testing.T) {
 	t.Parallel()
 	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
@@ -120,7 +120,7 @@ func TestMoneyDocumentHolds(t *testing.T) {
 	}, "model", "body, bytes", "images", "limit", "n", "with", "held, USD", "because")
 }
 
-// TestMoneyDocumentCharges computes what the document says is charged.
+// TestMoneyDocumentCharges recomputes the documented charges.
 func TestMoneyDocumentCharges(t *testing.T) {
 	t.Parallel()
 	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
@@ -144,7 +144,7 @@ func TestMoneyDocumentCharges(t *testing.T) {
 	}, "model", "prompt", "cached", "written", "written for 1 h", "completion", "with", "charged, USD", "because")
 }
 
-// planOf is what a cell asks of a model of images or videos.
+// planOf returns the plan of a cell for an image or video model.
 func planOf(t *testing.T, row string, m *catalog.Model, cell string) (catalog.Plan, error) {
 	t.Helper()
 	var image catalog.ImageAsk
@@ -164,7 +164,7 @@ func planOf(t *testing.T, row string, m *catalog.Model, cell string) (catalog.Pl
 	return m.PlanImage(image)
 }
 
-// TestMoneyDocumentJobs computes what the document says of images and videos.
+// TestMoneyDocumentJobs recomputes the documented holds and charges of jobs.
 func TestMoneyDocumentJobs(t *testing.T) {
 	t.Parallel()
 	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
@@ -180,7 +180,7 @@ func TestMoneyDocumentJobs(t *testing.T) {
 	}, "model", "asked for", "came", "held, USD", "charged, USD", "because")
 }
 
-// factorOf reads a cell; 1 is none.
+// factorOf reads a factor from a cell.
 func factorOf(t *testing.T, row, cell string) money.Factor {
 	t.Helper()
 	factor, err := money.ParseFactor(cell)
@@ -190,8 +190,7 @@ func factorOf(t *testing.T, row, cell string) money.Factor {
 	return account.Prices{Factor: factor}.Of("any")
 }
 
-// TestMoneyDocumentFactors computes what the document says that accounts with
-// factors pay for chat.
+// TestMoneyDocumentFactors recomputes the documented holds and charges of accounts with factors.
 func TestMoneyDocumentFactors(t *testing.T) {
 	t.Parallel()
 	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
@@ -263,7 +262,7 @@ type stepping struct {
 	holds map[string]*ledger.Hold
 }
 
-// newStepping opens one whose key has a daily budget.
+// newStepping opens an account whose key has a daily budget.
 func newStepping(t *testing.T, db *store.DB, budget money.Amount) *stepping {
 	t.Helper()
 	self, err := node.Join(t.Context(), node.Options{DB: db})
@@ -350,7 +349,7 @@ func (a *stepping) step(words []string) string {
 	return ""
 }
 
-// state is the account's balance and holds, and what the key has spent.
+// state returns the account's balance and holds, and the key's charges.
 func (a *stepping) state() (balance, held, spent money.Amount) {
 	a.t.Helper()
 	if err := a.db.View(a.t.Context(), func(tx *store.Tx) error {

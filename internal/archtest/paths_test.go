@@ -13,10 +13,9 @@ var (
 	namedPath = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_./-]*$`)
 )
 
-// TestNamedPathsExist follows the paths in backticks of the documents for those
-// who work on the code, line by line: `internal/wire` from the root, `wire/sse`
-// from internal, and a short name (`decide.go`) from the folder of the last path
-// before it. NAME stands for any.
+// TestNamedPathsExist checks the paths in backticks of the documents for contributors:
+// `internal/wire` from the root, `wire/sse` from internal, and a short name (`decide.go`) from the
+// folder of the last path on its line. NAME matches any name.
 func TestNamedPathsExist(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -42,8 +41,8 @@ func TestNamedPathsExist(t *testing.T) {
 	}
 }
 
-// follow returns the folder that short names after a path count in, empty where
-// there is no such path; known tells whether the name is one of a path at all.
+// follow returns the folder for short names after a path, or "" if the path does not exist. known
+// reports whether name is a path at all.
 func follow(name, folder string) (found string, known bool) {
 	first, _, deep := strings.Cut(name, "/")
 	from := ""
@@ -66,7 +65,7 @@ func follow(name, folder string) (found string, known bool) {
 	return name, true
 }
 
-// isThere tells whether the tree has what a pattern says.
+// isThere reports whether the tree has a match for pattern.
 func isThere(pattern string) bool {
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 	return err == nil && len(files) > 0

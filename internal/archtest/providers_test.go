@@ -16,7 +16,7 @@ const (
 	suiteFolder    = "internal/upstream/conformance"
 )
 
-// The suite's entries, by what a provider makes.
+// suiteOf maps kinds to entries of the conformance suite.
 var suiteOf = map[string]string{"chat": "Chat", "image": "Media", "video": "Media"}
 
 // fakeAnswers are the good streams of the fake provider, by form.
@@ -24,12 +24,11 @@ var fakeAnswers = map[wire.Form]string{
 	wire.FormChat: "Stream", wire.FormResponses: "ResponsesStream", wire.FormMessages: "NativeStream", wire.FormGemini: "GeminiStream",
 }
 
-// ownFake are the providers that need no fake: they play the provider.
+// ownFake are the providers without a fake, because they simulate a provider.
 var ownFake = []string{"sandbox"}
 
-// TestEveryProviderIsProven: a provider that the catalog accepts has its words
-// in the document for operators, runs the conformance suite for all that it
-// makes, and does so over a fake that speaks its protocol.
+// TestEveryProviderIsProven: each provider of the catalog is documented for operators and passes
+// the conformance suite for all of its kinds on a fake of its protocol.
 func TestEveryProviderIsProven(t *testing.T) {
 	t.Parallel()
 	providers := adapters.Providers()
@@ -67,7 +66,7 @@ func TestEveryProviderIsProven(t *testing.T) {
 	}
 }
 
-// speaks tells whether the fake provider streams answers of a form.
+// speaks reports whether the fake provider streams answers of a form.
 func speaks(t *testing.T, form wire.Form) bool {
 	t.Helper()
 	for _, f := range source(t).files {
@@ -83,7 +82,7 @@ func speaks(t *testing.T, form wire.Form) bool {
 	return false
 }
 
-// adapterFolders are the packages that adapters imports and that name a provider.
+// adapterFolders returns the provider packages imported by adapters.
 func adapterFolders(t *testing.T) []string {
 	t.Helper()
 	var folders []string
@@ -121,8 +120,8 @@ func providerOf(t *testing.T, folder string) (name string, ok bool) {
 	return name, ok
 }
 
-// provenBy returns the entries of the suite that a package's tests call for the
-// package's own Provider, and the fakes of fakestudio that those tests start.
+// provenBy returns the suite entries called by a package's tests for its own Provider, and the
+// fakes of fakestudio started by those tests.
 func provenBy(t *testing.T, folder string) (runs, fakes []string) {
 	t.Helper()
 	own := folder[strings.LastIndexByte(folder, '/')+1:]
@@ -159,7 +158,7 @@ func selected(e ast.Expr) (of, name string) {
 	return "", ""
 }
 
-// names tells whether a call has the field `Provider: own.Provider`.
+// names reports whether a call has the field `Provider: own.Provider`.
 func names(call *ast.CallExpr, own string) (found bool) {
 	ast.Inspect(call, func(n ast.Node) bool {
 		if pair, ok := n.(*ast.KeyValueExpr); ok {

@@ -9,12 +9,11 @@ import (
 	"testing"
 )
 
-// anything stands for a room that may import every other.
+// anything marks a room that may import all others.
 const anything = "anything"
 
-// rooms is the import table: which rooms a room's product code may import.
-// ARCHITECTURE.md shows the same table to readers. A new arrow is a change of
-// the design: edit both in one commit and say why in it.
+// rooms is the import table of product code. ARCHITECTURE.md shows the same table. A new import
+// between rooms is a design change: edit both in one commit and say why.
 var rooms = map[string][]string{
 	"cmd/tollgate": {"app"},
 	"internal/app": {anything},
@@ -78,8 +77,7 @@ func TestRoomsImportOnlyWhatTheTableAllows(t *testing.T) {
 	}
 }
 
-// TestImportTableHasNoUnusedArrow: an arrow that no product file needs would let
-// one through that nobody decided on.
+// TestImportTableHasNoUnusedArrow: an unused entry would permit an import without a decision.
 func TestImportTableHasNoUnusedArrow(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{} // "room name"
@@ -171,8 +169,8 @@ func TestFloorsImportDownwardOnly(t *testing.T) {
 	}
 }
 
-// pure are all packages that internal/ledger/books may import, where money is
-// decided: no database, no context, no way to another goroutine.
+// pure are the packages that internal/ledger/books may import. It decides about money without
+// database, context or goroutines.
 var pure = []string{"errors", "strings", "time", module + "/internal/fault", module + "/internal/store/id", module + "/internal/money"}
 
 // TestMoneyIsDecidedByPureFunctions: the same rows, operation and time lead to the
@@ -212,8 +210,7 @@ func TestTestPackagesStayInTests(t *testing.T) {
 	}
 }
 
-// TestImportTableHasNoCycle makes sure that "arrows run downward only" is true
-// of the table itself.
+// TestImportTableHasNoCycle checks the table itself.
 func TestImportTableHasNoCycle(t *testing.T) {
 	t.Parallel()
 	var walk func(room string, trail []string)
@@ -274,11 +271,11 @@ func TestArchitectureShowsTheImportTable(t *testing.T) {
 	}
 }
 
-// unclear are names that say nothing about what a package owns.
+// unclear are names without a meaning of their own.
 var unclear = []string{"util", "utils", "common", "helper", "helpers", "types", "models", "base", "manager", "misc", "shared", "lib"}
 
-// TestPackagesAreNamedForWhatTheyOwn refuses names that could hold anything,
-// and packages that are not called like their folder.
+// TestPackagesAreNamedForWhatTheyOwn refuses unclear names and packages with another name than
+// their folder.
 func TestPackagesAreNamedForWhatTheyOwn(t *testing.T) {
 	t.Parallel()
 	for _, f := range source(t).files {

@@ -12,16 +12,15 @@ import (
 	"tollgate/internal/api"
 )
 
-// TestDocumentsShowTheRoutes compares the paths that are served with those that
-// the documents' tables of paths have, both ways.
+// TestDocumentsShowTheRoutes compares the served paths with the documents' tables in both
+// directions.
 func TestDocumentsShowTheRoutes(t *testing.T) {
 	t.Parallel()
 	compareRoutes(t, "docs/interface.md", api.Routes(), documentedRoutes(t, "docs/interface.md", "what it answers", ""))
 	compareRoutes(t, "docs/operator.md", admin.Routes(), documentedRoutes(t, "docs/operator.md", "body and answer", admin.Base))
 }
 
-// TestDocumentShowsTheProcessPaths: what the process answers by itself stands in
-// the operator's document.
+// TestDocumentShowsTheProcessPaths: the operator's document has the paths of the process itself.
 func TestDocumentShowsTheProcessPaths(t *testing.T) {
 	t.Parallel()
 	document, found := read(t, "docs/operator.md"), 0

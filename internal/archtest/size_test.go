@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// How large what one reads at a time may be.
+// Limits of files, lines and functions.
 const (
 	maxColumns   = 140 // characters of a line; a tab is one
 	maxFileLines = 600 // lines of a file
 )
 
-// longLines returns the numbers of the lines that are over maxColumns.
+// longLines returns the numbers of lines over maxColumns.
 func longLines(text string) (numbers []int) {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -26,8 +26,7 @@ func longLines(text string) (numbers []int) {
 	return numbers
 }
 
-// TestLinesAndFilesAreShort holds every Go file, also of the nested modules, to
-// what fits on a screen and into a head.
+// TestLinesAndFilesAreShort checks every Go file, including nested modules.
 func TestLinesAndFilesAreShort(t *testing.T) {
 	t.Parallel()
 	files := 0
@@ -53,7 +52,7 @@ func TestLinesAndFilesAreShort(t *testing.T) {
 	}
 }
 
-// TestSizeRulesSeeWhatIsTooLarge plants what the rules are to find.
+// TestSizeRulesSeeWhatIsTooLarge plants violations.
 func TestSizeRulesSeeWhatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	fits, long := strings.Repeat("ä", maxColumns), strings.Repeat("ä", maxColumns+1)

@@ -19,17 +19,16 @@ var (
 	looksLikeSQL  = regexp.MustCompile(`^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
 )
 
-// moved are the tables of rooms that are younger than they: a migration that has
-// run keeps its name, and with it its tables'.
+// moved are tables of rooms that are younger than their migration: a migration keeps its name after
+// it has run.
 var moved = map[string]string{
 	"node":      "internal/node",
 	"line_slot": "internal/slot",
 	"line_job":  "internal/slot",
 }
 
-// TestEachTableHasOneOwner reads which room owns which table from the
-// migrations' file names (0004_ledger.sql creates the ledger's tables), but for
-// those that have moved, and refuses SQL of another room that names them.
+// TestEachTableHasOneOwner derives table ownership from the migrations' file names (0004_ledger.sql
+// creates the ledger's tables), except for moved, and refuses SQL on a table of another room.
 func TestEachTableHasOneOwner(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
@@ -80,8 +79,7 @@ func TestEachTableHasOneOwner(t *testing.T) {
 	}
 }
 
-// TestSQLIsOneTextForBothDatabases refuses what only one of the databases
-// understands outside the store, which owns the differences.
+// TestSQLIsOneTextForBothDatabases refuses SQL of one database outside the store.
 func TestSQLIsOneTextForBothDatabases(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
@@ -132,8 +130,7 @@ func texts(f *ast.File) []text {
 	return found
 }
 
-// constant returns the value of a string literal or a sum of them. Parts that
-// are no literals stand as a space.
+// constant returns the value of a string literal or a concatenation; other operands become a space.
 func constant(expr ast.Expr) (string, bool) {
 	switch e := expr.(type) {
 	case *ast.BasicLit:

@@ -6,14 +6,13 @@ import (
 	"testing"
 )
 
-// TestPackagesHoldNoState refuses init functions and package-level variables
-// that could change: allowed are those that get their value where they are
-// declared and are never written again. Exported ones must be errors, since
-// another package could write them.
+// TestPackagesHoldNoState refuses init functions and mutable package-level variables. A variable
+// must get its value where it is declared and never be written again. Exported ones must be errors,
+// because another package could write them.
 func TestPackagesHoldNoState(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
-	written := map[string]bool{} // "folder name" of every variable that some file writes
+	written := map[string]bool{} // "folder name" of every written variable
 	for _, f := range tree.files {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			for _, target := range targets(n) {
@@ -52,8 +51,8 @@ func TestPackagesHoldNoState(t *testing.T) {
 	}
 }
 
-// targets returns the names that a statement writes, through fields, indexes
-// and addresses. A local variable of the same name counts too: give it another.
+// targets returns the names written by a statement, including fields, indexes and addresses. A
+// local variable of the same name counts too: rename it.
 func targets(n ast.Node) []string {
 	var exprs []ast.Expr
 	switch s := n.(type) {
@@ -95,12 +94,12 @@ func targets(n ast.Node) []string {
 	return names
 }
 
-// isError tells whether a name is that of a sentinel error.
+// isError reports whether name is the name of a sentinel error.
 func isError(name string) bool {
 	return len(name) > 3 && name[:3] == "Err" && ast.IsExported(name[3:])
 }
 
-// embedded tells whether a variable is filled by the compiler from a file.
+// embedded reports whether the compiler fills a variable from a file.
 func embedded(d *ast.GenDecl, s *ast.ValueSpec) bool {
 	for _, doc := range []*ast.CommentGroup{d.Doc, s.Doc} {
 		if doc == nil {
@@ -115,9 +114,9 @@ func embedded(d *ast.GenDecl, s *ast.ValueSpec) bool {
 	return false
 }
 
-// TestTestsNeitherSleepNorSkip refuses time.Sleep in tests, except in files
-// whose clock is testing/synctest's, and tests that leave themselves out. The only skip is
-// that of storetest on a machine without PostgreSQL, where `make test` fails at its end.
+// TestTestsNeitherSleepNorSkip refuses time.Sleep in tests, except with testing/synctest, and
+// skipped tests. The only skip is storetest's without PostgreSQL, and `make test` then fails at its
+// end.
 func TestTestsNeitherSleepNorSkip(t *testing.T) {
 	t.Parallel()
 	tree := source(t)

@@ -15,8 +15,7 @@ import (
 	"testing"
 )
 
-// module is the path of the main module; root is where it stands as seen from
-// this folder.
+// module is the path of the main module, root its folder relative to this one.
 const (
 	module = "tollgate"
 	root   = "../.."
@@ -33,8 +32,7 @@ type sourceFile struct {
 	imports []string // import paths
 }
 
-// tree is the parsed main module. It is read once and shared by all tests,
-// which only look at it.
+// tree is the parsed main module. All tests share it and must not change it.
 type tree struct {
 	fset  *token.FileSet
 	files []*sourceFile
@@ -92,8 +90,8 @@ func source(t *testing.T) *tree {
 	return parsed
 }
 
-// walk calls fn with each file of the repository that is not built, downloaded
-// or hidden, by its slash-separated path from the root.
+// walk calls fn with the slash-separated path of each file in the repository, except built,
+// downloaded and hidden files.
 func walk(fn func(name string) error) error {
 	return filepath.WalkDir(root, func(full string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -120,14 +118,13 @@ func walk(fn func(name string) error) error {
 	})
 }
 
-// inOtherModule tells whether a file belongs to a nested module.
+// inOtherModule reports whether a file belongs to a nested module.
 func inOtherModule(name string) bool {
 	return strings.HasPrefix(name, "browser/") || strings.HasPrefix(name, "clients/") || strings.HasPrefix(name, "tools/")
 }
 
-// roomOf names the room that a folder belongs to, as the table in
-// ARCHITECTURE.md writes it: a folder of internal with all below it, a command,
-// or a folder of the root.
+// roomOf returns the room of a folder as in ARCHITECTURE.md: a folder of internal with its
+// subfolders, a command, or a folder of the root.
 func roomOf(folder string) string {
 	parts := strings.Split(folder, "/")
 	switch {
@@ -138,14 +135,14 @@ func roomOf(folder string) string {
 	}
 }
 
-// forTests are packages beside the product's that only tests may import.
+// forTests are packages for tests only.
 var forTests = []string{
 	"internal/store/storetest", "internal/upstream/conformance", "internal/upstream/conformance/task",
 	"internal/media/formattest", "internal/wire/internal/wiretest", "internal/wire/translate/internal/pairtest",
 	"internal/ledger/ledgertest", "internal/console/consoletest", "internal/console/consoletest/past", "internal/contract/contracttest",
 }
 
-// testOnly tells whether a package is for tests alone.
+// testOnly reports whether only tests may import a package.
 func testOnly(folder string) bool {
 	room := roomOf(folder)
 	return room == "internal/gatewaytest" || room == "internal/archtest" || room == "bench" || slices.Contains(forTests, folder)

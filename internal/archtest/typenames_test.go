@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// sameEverywhere are the exported type names that several rooms may have, with
-// the reason: one word for one thing, which each room has its own of.
+// sameEverywhere are exported type names allowed in several rooms, with the reason: each room has
+// its own type of the same concept.
 var sameEverywhere = map[string]string{
 	"Options":   "what a room's constructor is given",
 	"Reference": "an image or video that a job works from: as a submission names it, and as a provider gets it",
 	"Usage":     "what a request used: as a provider says it, and as an account's totals hold it",
 }
 
-// TestOneTypeNameInOneRoom: an exported type name says which thing is meant,
-// wherever it is read.
+// TestOneTypeNameInOneRoom: an exported type name is unique, so that its meaning is clear
+// everywhere.
 func TestOneTypeNameInOneRoom(t *testing.T) {
 	t.Parallel()
 	owners := map[string]map[string]bool{}

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// unwanted are the words that no file may hold, with what to do instead. A file
-// with none of the hints of a word, whatever their case, is not searched for it.
+// unwanted are words that no file may contain, with the alternative. A file without a word's hints,
+// ignoring case, is not searched for it.
 var unwanted = []struct {
 	hints   []string
 	word    *regexp.Regexp
@@ -61,14 +61,14 @@ func TestTreeHoldsNoUnwantedWords(t *testing.T) {
 	}
 }
 
-// dependencies is the document that gives the reason of every module we use.
+// dependencies is the document with the reason for every module.
 const dependencies = "docs/adr/0004-dependencies.md"
 
 // TestEveryDependencyHasAReason compares go.mod's direct requirements with the
 // table of the document, and each module's importers with the rooms it names.
 func TestEveryDependencyHasAReason(t *testing.T) {
 	t.Parallel()
-	users := map[string][]string{} // module: rooms that may import it in product code
+	users := map[string][]string{} // rooms by module
 	for _, cells := range tableRows(read(t, dependencies), "module", "used by", "why") {
 		var named []string
 		for word := range strings.SplitSeq(cells[1], ",") {
@@ -130,7 +130,7 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 	}
 }
 
-// directRequirements returns the modules that a go.mod requires directly.
+// directRequirements returns the direct requirements of a go.mod.
 func directRequirements(text string) []string {
 	var paths []string
 	inside := false

@@ -1,10 +1,8 @@
-// Command lint owns the choice of analyzers that run beside go vet's own and
-// staticcheck's: errors that nobody looks at, errors that are compared wrongly,
-// rows whose error is not asked for, values that cannot be what they are taken
-// for. Answers' bodies are not among it: here they are passed on, which the
-// known analyzer takes for forgotten. `go vet -vettool` runs it, and keeps what it
-// said of a package until that changes. Invariant: what it reports is a fault to
-// mend, so a new analyzer comes with the mending of what it finds.
+// Command lint owns the choice of analyzers besides go vet's and staticcheck's: unchecked errors,
+// wrong comparisons of errors, unchecked row errors, impossible nil checks, unused writes. It has
+// no analyzer for unclosed response bodies, because bodies are passed on here and the analyzer does
+// not see it. `go vet -vettool` runs lint and caches its results per package. Invariant: each
+// report is a fault to fix, so a new analyzer comes with fixes for its findings.
 package main
 
 import (
