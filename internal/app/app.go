@@ -21,30 +21,20 @@ import (
 	"time"
 
 	"tollgate/internal/account"
-	"tollgate/internal/admin"
-	"tollgate/internal/alert"
-	"tollgate/internal/api"
 	"tollgate/internal/app/metrics"
 	"tollgate/internal/app/server"
 	"tollgate/internal/catalog"
-	"tollgate/internal/catalog/since"
-	"tollgate/internal/chat"
 	"tollgate/internal/console"
 	"tollgate/internal/console/static"
 	"tollgate/internal/contract"
 	"tollgate/internal/egress"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
-	"tollgate/internal/job"
-	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/holding"
-	"tollgate/internal/ledger/usage"
 	"tollgate/internal/limit"
-	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/node"
-	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/adapters"
@@ -87,18 +77,16 @@ type App struct {
 	owned           bool           // this start has made the operator's token, and shows it
 }
 
-// New constructs everything: it opens and locks the database, takes the
-// addresses, opens the media store, migrates, starts the background loops and
-// sets an empty database up. A database or bucket that is not up yet is waited for.
-// It answers nothing yet. Errors that a setting can mend are SettingErrors and come before the database is changed, whose set-up
-// comes last: what a first start shows once is not lost to one that fails. After
-// an error nothing is left running.
+// New starts every room in the order of rooms.list. It answers no requests yet. An error
+// that the operator can fix in the settings is a SettingError and occurs before the
+// database is changed. The first setup of an empty database comes late, because what it
+// prints is shown only once. After an error nothing is left running.
 func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if s, err = withTokenFile(s); err != nil {
 		return nil, err
 	}
-	said := newLog(s, o.Stderr)
-	a := &App{settings: s, options: o, log: slog.New(said), metrics: metrics.New(o.Version),
+	logger := newLog(s, o.Stderr)
+	a := &App{settings: s, options: o, log: slog.New(logger), metrics: metrics.New(o.Version),
 		token: httpapi.NewOperatorToken(s.AdminToken)}
 	a.life.log = a.log
 	defer func() {
@@ -106,135 +94,15 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 			err = errors.Join(err, a.life.unwind())
 		}
 	}()
-	a.life.loop("log", said.Run)
-	traces, err := a.startTraces(ctx)
-	if err != nil {
-		return nil, err
+	a.life.loop("log", logger.Run)
+	r := &rooms{App: a, memory: boundMemory(o.Lookup), providers: Providers()}
+	a.ballast = make([]byte, ballastSize(r.memory))
+	for _, start := range r.list() {
+		if err := start(ctx); err != nil {
+			return nil, err
+		}
 	}
-	memory := boundMemory(o.Lookup)
-	a.ballast = make([]byte, ballastSize(memory))
-	if err := checkToken(s); err != nil {
-		return nil, err
-	}
-	providers := Providers()
-	if err := checkUnmade(s, providers); err != nil {
-		return nil, err
-	}
-	db, err := a.openDatabase(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a.metrics.Database(db.Connections)
-	if err := a.takeAddresses(ctx); err != nil {
-		return nil, err
-	}
-	files, err := a.openMedia(ctx, db)
-	if err != nil {
-		return nil, err
-	}
-	a.files = files
-	if err := checkFirst(ctx, db, s, providers); err != nil {
-		return nil, err
-	}
-	if err := a.migrate(ctx, db.Migrate, db.Ping); err != nil {
-		return nil, fmt.Errorf("migrate the database: %w", err)
-	}
-	if err := a.makeToken(ctx, db); err != nil {
-		return nil, err
-	}
-	watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: providers, Lookup: o.Lookup, Log: a.log})
-	if err := watcher.Refresh(ctx); err != nil {
-		return nil, fmt.Errorf("load the catalog: %w", err)
-	}
-	a.watcher = watcher
-	a.metrics.Follow(watcher.Current)
-	a.life.loop("catalog watcher", watcher.Run)
-	guard := a.openGuard(files)
-	self, err := node.Join(ctx, node.Options{DB: db, Lease: s.NodeLease, Log: a.log})
-	if err != nil {
-		return nil, fmt.Errorf("register this node: %w", err)
-	}
-	hooks := webhook.New(webhook.Options{
-		DB: db, Guard: guard, Timeout: s.WebhookTimeout, Retries: s.WebhookRetries, Retention: s.DeliveryRetention,
-		Epoch: self.Epoch, Disabled: disabledAccounts, Log: a.log, Registry: a.metrics.Registry(),
-	})
-	books, err := a.startLedger(ctx, db, self, hooks)
-	if err != nil {
-		return nil, err
-	}
-	a.life.loop("webhook deliveries", hooks.Run)
-	keys := account.NewKeys(account.KeysOptions{DB: db, Log: a.log, Max: s.KeyCache})
-	a.life.later("key cache", func(context.Context) error { keys.Close(); return nil })
-	a.life.loop("uses of keys", keys.Run)
-	passwords := account.NewPasswords()
-	if a.demo, err = setUp(ctx, db, s, providers, passwords); err != nil {
-		return nil, err
-	}
-	if err := watcher.Refresh(ctx); err != nil { // before what shows its lines and queues with zero
-		return nil, fmt.Errorf("load the catalog: %w", err)
-	}
-	alerts := alert.New(s.AlertURL, a.log, nil)
-	a.life.lingering("alerts", alerts.Run)
-	opened := adapters.New(adapters.Options{Strangers: guard.Transport()})
-	a.life.later("credentials of lines", func(context.Context) error { opened.Close(); return nil })
-	lines := line.New(line.Options{
-		Open: opened.Open, Current: watcher.Current, DB: db, Epoch: self.Epoch,
-		Alerts: alerts, Log: a.log, Registry: a.metrics.Registry(),
-	})
-	if err := lines.Refresh(ctx); err != nil {
-		return nil, fmt.Errorf("read the operator's word about lines: %w", err)
-	}
-	a.life.loop("line upkeep", lines.Run)
-	jobs, err := a.startJobs(ctx, job.Options{
-		DB: db, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files, Webhooks: hooks, Trace: traces,
-	})
-	if err != nil {
-		return nil, err
-	}
-	entrance := account.NewEntrance(db, passwords, a.log)
-	a.life.loop("sessions", entrance.Run)
-	conductor := chat.New(chat.Options{
-		Ledger: books, Lines: lines, Log: a.log,
-		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, AnswerBudget: answerMemory(s, memory), ExposeLine: s.ExposeLine,
-		RefuseUnknown: s.RefuseUnknownFields,
-		FirstToken:    a.metrics.FirstToken,
-		UnknownUsage:  a.unknownUsage(),
-	})
-	audits := operator.NewAudits(db, proof.Check(jobs.KeptFor()), a.log)
-	a.life.loop("audits", audits.Run)
-	a.ready = &readiness{database: db.Ping, writable: books.Writable, catalog: watcher.Current, media: files.Down}
-	guessed := a.slowGuesses(wrongTokens())
-	public := api.New(api.Options{
-		Options: httpapi.Options{Log: a.log, Origins: s.CORSOrigins, Observe: a.metrics.Request, Trace: traces},
-		Usage:   usage.NewAccountReader(db), Since: since.NewTimes(db), Keys: keys, Catalog: watcher, Ledger: books, Chat: conductor,
-		Jobs: jobs, Media: files, Guard: guard,
-		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(memory),
-		CountRate: s.CountTokensPerMinute,
-		WrongKeys: a.throttle("api_key", a.options.keysAllowed()).Wait,
-	})
-	a.metrics.Endpoints(public.Endpoints())
-	served := surfaces{
-		api: public,
-		admin: admin.New(admin.Options{
-			Token: a.token, WrongToken: guessed, DB: db, Keys: keys, Passwords: passwords,
-			PublicURL: a.Base(), Providers: providers, Catalog: watcher, Log: a.log,
-			Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, TrustedProxies: s.TrustedProxies,
-		}),
-		media:   files.Handler(),
-		metrics: a.metrics.Handler(), ready: a.ready, token: a.token, wrong: guessed, log: a.log,
-		base: a.Base(), enters: a.whoEnters(db),
-	}
-	pages := console.Options{
-		DB: db, Reading: newPageReads().begin, Keys: keys, Passwords: passwords, Entrance: entrance, Catalog: watcher,
-		Providers: providers, Lines: lines, Jobs: jobs, Webhooks: hooks, Audits: audits, Writable: books.Writable,
-		Media: files, ServeAs: public.ServeAs,
-		AdminToken: a.token, PublicURL: a.Base(), NoPublicURL: s.PublicURL == "", MediaURL: a.mediaBase(),
-		TrustedProxies: s.TrustedProxies, Log: a.log,
-	}
-	if err := a.openFronts(served, pages); err != nil {
-		return nil, err
-	}
-	a.remark(watcher.Current())
+	a.warnOfSettings(a.watcher.Current())
 	return a, nil
 }
 
@@ -443,21 +311,8 @@ func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error)
 	return files, nil
 }
 
-// startJobs starts the loops of jobs and files.
-func (a *App) startJobs(ctx context.Context, o job.Options) (*job.Jobs, error) {
-	a.life.loop("media upkeep", o.Media.Run)
-	o.Log, o.Registry = a.log, a.metrics.Registry()
-	o.StartLimit, o.MediaRetry, o.Retention = a.settings.StartLimit, a.settings.MediaRetry, a.settings.JobRetention
-	jobs := job.New(o)
-	if err := jobs.Measure(ctx); err != nil { // a first scrape shall find them
-		return nil, err
-	}
-	a.life.loop("jobs", jobs.Run)
-	return jobs, nil
-}
-
-// remark tells the operator what he may not expect of this catalog and of his settings.
-func (a *App) remark(s *catalog.Snapshot) {
+// warnOfSettings warns of a missing catalog and of variables without a reader.
+func (a *App) warnOfSettings(s *catalog.Snapshot) {
 	if s.Revision == 0 {
 		a.log.Warn("there is no catalog yet, so every model is unknown: run `tollgate apply FILE`")
 	}
