@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
-	"tollgate/internal/app/imports"
+	"tollgate/internal/app"
+	"tollgate/internal/importer"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
 )
 
 type importCommand struct {
@@ -14,35 +19,31 @@ type importCommand struct {
 	Source  string `arg:"" optional:"" help:"SQLite file, postgres:// URL, or MySQL's USER:PASSWORD@tcp(HOST)/NAME (-: standard input)."`
 
 	DryRun        bool    `help:"Only report what would be done."`
-	WriteCatalog  string  `help:"File for models and lines; their keys go into secrets beside it." default:"imported.yaml" placeholder:"FILE"`
+	WriteCatalog  string  `help:"Catalog to write; keys of lines go into secrets beside it." default:"imported.yaml" placeholder:"FILE"`
 	LitellmConfig string  `name:"litellm-config" help:"LiteLLM's config.yaml." placeholder:"FILE"`
-	Options       string  `help:"Answer of GET /api/option/ of one-api or new-api: settings that the database lacks." placeholder:"FILE"`
-	Models        string  `help:"LiteLLM's model_prices_and_context_window.json: limits, and prices of LiteLLM." placeholder:"FILE"`
-	UnlimitedUSD  *usd    `name:"unlimited-usd" help:"What an account without a budget at LiteLLM begins with (default: 0)." placeholder:"USD"`
-	Name          string  `help:"Name of the source, where there are several of one program." placeholder:"TEXT"`
+	Options       string  `help:"File with the answer of GET /api/option/ of one-api or new-api." placeholder:"FILE"`
+	Models        string  `help:"LiteLLM's model_prices_and_context_window.json, for limits and prices." placeholder:"FILE"`
+	UnlimitedUSD  *usd    `name:"unlimited-usd" help:"Opening balance without a budget at LiteLLM (default: 0)." placeholder:"USD"`
+	Name          string  `help:"Name of the source, if you import several databases of one program." placeholder:"TEXT"`
 	Report        *string `help:"File for the report as JSON." placeholder:"FILE"`
-	JSON          bool    `help:"Print the report as JSON; the default where this is no terminal."`
+	JSON          bool    `help:"Print the report as JSON (default if the output is not a terminal)."`
 }
 
-// Run carries over what another gateway has, and reports.
+// Run imports the data of another gateway and prints the report.
 func (c *importCommand) Run(p *process) error {
-	if c.Source == "" && c.Program != "litellm" { // which may come as a file of its settings
+	if c.Source == "" && c.Program != "litellm" { // LiteLLM may have only a config file
 		return usageError{errors.New("name the database of " + c.Program +
-			": an SQLite file, a postgres:// URL, or a MySQL address USER:PASSWORD@tcp(HOST:3306)/DATABASE; - reads it from standard input")}
+			": an SQLite file, a postgres:// URL, or a MySQL address USER:PASSWORD@tcp(HOST:3306)/DATABASE; - reads standard input")}
 	}
 	settings, err := p.settings()
 	if err != nil {
 		return err
 	}
-	in := imports.Order{Program: c.Program, Name: c.Name, Config: c.LitellmConfig, Settings: c.Options, Models: c.Models,
-		Catalog: c.WriteCatalog, DryRun: c.DryRun, Now: p.now()}
-	if c.UnlimitedUSD != nil {
-		in.Unlimited = c.UnlimitedUSD.amount.String()
-	}
-	if in.Source, err = p.orInput(c.Source, "the source"); err != nil {
+	plan, err := c.read(p)
+	if err != nil {
 		return err
 	}
-	report, err := imports.Run(p.ctx, settings, in)
+	report, err := c.write(p, settings, plan)
 	if err != nil {
 		return err
 	}
@@ -62,8 +63,83 @@ func (c *importCommand) Run(p *process) error {
 	if _, err := p.stdout.Write(raw); err != nil {
 		return err
 	}
-	for _, step := range imports.NextSteps(in, report) {
-		tell(p.stderr, step)
+	if c.DryRun {
+		tell(p.stderr, "This was a dry run. It changed nothing. To import, run the command without --dry-run.")
+		return nil
+	}
+	tell(p.stderr, "Check the balances with `tollgate audit`.")
+	for _, f := range report.Files {
+		if f.Path != c.WriteCatalog {
+			continue
+		}
+		tell(p.stderr, "Check "+f.Path+", then apply it with `tollgate apply "+f.Path+"`.")
+		if f.Kept {
+			tell(p.stderr, f.Path+" existed already and was not changed. To have it written again, move it away and repeat the import.")
+		}
 	}
 	return nil
+}
+
+// read reads the source. If it cannot be read, the error is a SettingError.
+func (c *importCommand) read(p *process) (*importer.Contents, error) {
+	catalog, err := filepath.Abs(c.WriteCatalog)
+	if err != nil {
+		return nil, &app.SettingError{Key: "write-catalog", Err: err}
+	}
+	options := importer.Options{Program: importer.Program(c.Program), Name: c.Name, Config: c.LitellmConfig, Settings: c.Options,
+		Models: c.Models, Secrets: filepath.Join(filepath.Dir(catalog), "secrets"), Now: p.now(), Providers: app.Providers()}
+	if c.UnlimitedUSD != nil {
+		if options.Unlimited, err = money.Parse(c.UnlimitedUSD.amount.String()); err != nil {
+			return nil, &app.SettingError{Key: "unlimited-usd", Err: err}
+		}
+	}
+	if options.Source, err = p.orInput(c.Source, "the source"); err != nil {
+		return nil, err
+	}
+	plan, err := importer.Read(p.ctx, options)
+	if err != nil {
+		return nil, &app.SettingError{Key: "import", Err: app.ExplainPermission(err)}
+	}
+	return plan, nil
+}
+
+// write writes the files and the database. A dry run leaves both as they are.
+func (c *importCommand) write(p *process, s *app.Settings, plan *importer.Contents) (_ *importer.ImportReport, err error) {
+	db, closeDB, err := openForImport(p.ctx, s, c.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeDB()) }()
+	files, err := plan.WriteFiles(c.WriteCatalog, c.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	report, err := plan.Write(p.ctx, db, c.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	report.Files = files
+	return report, nil
+}
+
+// openForImport opens the settings' database, or creates it, and returns a function that
+// closes it. If there is none, a dry run gets an empty database that closing deletes.
+func openForImport(ctx context.Context, s *app.Settings, dryRun bool) (*store.DB, func() error, error) {
+	db, err := app.OpenDatabase(ctx, s, !dryRun)
+	if err == nil {
+		return db, db.Close, nil
+	}
+	if !dryRun || !errors.Is(err, app.ErrNoDatabase) {
+		return nil, nil, err
+	}
+	folder, err := os.MkdirTemp("", "tollgate-import-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("create an empty database: %w", err)
+	}
+	empty := *s
+	empty.Database = "sqlite:" + filepath.Join(folder, "empty.db")
+	if db, err = app.OpenDatabase(ctx, &empty, true); err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return db, func() error { return errors.Join(db.Close(), os.RemoveAll(folder)) }, nil
 }

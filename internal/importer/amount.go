@@ -27,16 +27,18 @@ func number(text string) *big.Rat {
 	return r
 }
 
-// whole reads a whole number. An empty column is 0. If the column holds anything
-// else, whole remarks on it and returns 0 and false.
-func (n *notes) whole(e entry, r record, column string) (int64, bool) {
+// whole reads a whole number. An empty column is 0. If the column holds anything else,
+// whole remarks on it and writes substitute into the row, so that there is one remark
+// for each value. name is the substitute in the remark.
+func (n *notes) whole(e entry, r record, column string, substitute int64, name string) int64 {
 	text := strings.TrimSpace(r[column])
 	value, ok := wholeOf(text)
 	if text != "" && !ok {
-		n.unreadable(e, column, text, "0")
-		return 0, false
+		n.unreadable(e, column, text, name)
+		r[column] = strconv.FormatInt(substitute, 10)
+		return substitute
 	}
-	return value, true
+	return value
 }
 
 // decimal reads a decimal number. It returns nil if the column is empty. If the

@@ -79,7 +79,7 @@ func read(t *testing.T, program Program, source string, change func(*Options)) *
 }
 
 // write writes what was read.
-func write(t *testing.T, db *store.DB, c *Contents, dry bool) *Carried {
+func write(t *testing.T, db *store.DB, c *Contents, dry bool) *ImportReport {
 	t.Helper()
 	done, err := c.Write(t.Context(), db, dry)
 	if err != nil {
@@ -89,7 +89,7 @@ func write(t *testing.T, db *store.DB, c *Contents, dry bool) *Carried {
 }
 
 // counted is the entry of a kind.
-func counted(c *Carried, what string) Counted {
+func counted(c *ImportReport, what string) Counted {
 	i := slices.IndexFunc(c.Counts, func(n *Counted) bool { return n.What == what })
 	return *c.Counts[i]
 }
@@ -255,7 +255,9 @@ UPDATE users SET quota='many' WHERE username='alice';
 UPDATE users SET role='root', status='on' WHERE username='bob';
 UPDATE tokens SET remain_quota='1,000', expired_time='never' WHERE name='ci';
 UPDATE tokens SET status='yes' WHERE name='later';
-UPDATE channels SET priority='high', status='' WHERE id=1;`
+UPDATE channels SET priority='high' WHERE id=1;
+UPDATE channels SET weight='-', status='enabled' WHERE id=2;
+INSERT INTO redemptions (id, name, status) VALUES (77, 'gift', 'unused');`
 	cases := []struct {
 		about, name, column, text, as string
 	}{
@@ -266,14 +268,21 @@ UPDATE channels SET priority='high', status='' WHERE id=1;`
 		{"token", "ci", "expired_time", "never", "expired"},
 		{"token", "later", "status", "yes", "switched off"},
 		{"channel", "", "priority", "high", "0"},
+		{"channel", "", "weight", "-", "0"},
+		{"channel", "", "status", "enabled", "switched off"},
+		{"redemption code", "", "status", "unused", "switched off"},
 	}
-	c := read(t, OneAPI, lite(t, oneAPI), nil)
+	c := read(t, NewAPI, lite(t, oneAPI), nil) // which has weights
 	for _, want := range cases {
 		what := "its " + want.column + " is not a number and counts as " + want.as + ": " + strconv.Quote(want.text)
-		if !slices.ContainsFunc(c.Remarks, func(r Remark) bool {
-			return r.About == want.about && (want.name == "" || r.Name == want.name) && r.ID != "" && r.What == what
-		}) {
-			t.Errorf("no remark on %s %s: %s", want.about, want.name, what)
+		found := 0
+		for _, r := range c.Remarks {
+			if r.About == want.about && (want.name == "" || r.Name == want.name) && r.ID != "" && r.What == what {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("%d remarks on %s %s: %s", found, want.about, want.name, what)
 		}
 	}
 	for _, a := range c.Accounts {
@@ -314,6 +323,36 @@ func TestUnreadableNumbersOfLiteLLM(t *testing.T) {
 		}
 		if test.allowed(k) {
 			t.Errorf("%s %s: the key has %+v", test.column, test.text, k.Settings)
+		}
+	}
+}
+
+// TestUnreadableNumbersOfLiteLLMConfig checks that a price or limit of the config file
+// that is not a number is reported, also if --models has one.
+func TestUnreadableNumbersOfLiteLLMConfig(t *testing.T) {
+	t.Parallel()
+	for _, column := range []string{"input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost",
+		"cache_creation_input_token_cost", "input_cost_per_token_above_200k_tokens", "max_input_tokens", "max_output_tokens",
+		"max_tokens", "weight", "rpm", "order", "max_parallel_requests"} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		config := "model_list: [{model_name: gpt-4o, litellm_params: {model: openai/gpt-4o, api_key: k, " + column + ": ten"
+		for _, price := range []string{"input_cost_per_token", "output_cost_per_token"} {
+			if column != price {
+				config += ", " + price + ": 1e-6"
+			}
+		}
+		config += "}}]"
+		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := read(t, LiteLLM, "", func(o *Options) {
+			o.Config, o.Models = path, filepath.Join("testdata", "litellm.models.json")
+		})
+		if !slices.ContainsFunc(c.Remarks, func(r Remark) bool {
+			return r.Name == "gpt-4o" && strings.HasSuffix(r.What, `"ten"`) &&
+				strings.HasPrefix(r.What, "its "+column+" is not a number and counts as ")
+		}) {
+			t.Errorf("no remark on %s: %+v", column, c.Remarks)
 		}
 	}
 }

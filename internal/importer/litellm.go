@@ -293,7 +293,7 @@ func (s *liteLLM) setRate(k *OldKey, e entry, row record) {
 	if row["rpm_limit"] == "" {
 		return
 	}
-	switch rpm, _ := s.whole(e, row, "rpm_limit"); {
+	switch rpm := s.whole(e, row, "rpm_limit", 0, "0"); {
 	case rpm < 1:
 		k.Settings.Disabled = true
 		s.remark(e, "its key is disabled: its rpm_limit lets nothing through", "")

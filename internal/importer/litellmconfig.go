@@ -94,7 +94,7 @@ func (c *config) deployment(item *tree.Value) {
 		left("it has no api_base", "add a line for it to the catalog by hand")
 		return
 	}
-	said := c.factsFor(params, info, id)
+	said := c.factsFor(e, params, info, id)
 	if what := otherKind(id, said); what != "" {
 		left("it makes "+what+", and not answers to chats", "add it to the catalog by hand, if tollgate has models of its kind")
 		return
@@ -127,8 +127,8 @@ func (c *config) priced(e entry, said facts) bool {
 	return c.has(e.name)
 }
 
-// factsFor is what is known about an entry: by itself, or by the file of models.
-func (c *config) factsFor(params, info record, id string) facts {
+// factsFor returns the facts of an entry from the entry itself and the file of models.
+func (c *config) factsFor(e entry, params, info record, id string) facts {
 	var f facts
 	for _, name := range []string{info["base_model"], params["base_model"], params["model"], id} {
 		if known, ok := c.known[name]; ok && name != "" {
@@ -139,6 +139,11 @@ func (c *config) factsFor(params, info record, id string) facts {
 	own := record{}
 	maps.Copy(own, info)
 	maps.Copy(own, params)
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if factColumn.MatchString(name) && strings.TrimSpace(own[name]) != "" && number(own[name]) == nil {
+			c.unreadable(e, name, own[name], "absent")
+		}
+	}
 	said := factsOf(own)
 	if said.rates.input != nil || said.rates.output != nil {
 		f.rates = said.rates
@@ -161,6 +166,9 @@ func (c *config) factsFor(params, info record, id string) facts {
 	f.reasoning = f.reasoning || said.reasoning
 	return f
 }
+
+// factColumn matches the members of an entry that are limits or prices.
+var factColumn = regexp.MustCompile(`^max_(input_|output_)?tokens$|_cost_per_token|_token_cost`)
 
 // environment finds a reference to a variable.
 var environment = regexp.MustCompile(`^os\.environ/([A-Za-z_][A-Za-z0-9_]{0,127})$`)
@@ -203,7 +211,7 @@ func sameLine(a, b *catalog.LineSpec) bool {
 
 // rankOf reads a whole number of a line between least and maxWeight.
 func (c *config) rankOf(e entry, params record, name string, least int64) int {
-	n, _ := c.whole(e, params, name)
+	n := c.whole(e, params, name, 0, "0")
 	return int(min(max(n, least), maxWeight))
 }
 
@@ -215,7 +223,7 @@ func (c *config) weightOf(e entry, params record) int {
 			return int(max(n, 1))
 		}
 	}
-	if rpm, _ := c.whole(e, params, "rpm"); rpm > 0 {
+	if rpm := c.whole(e, params, "rpm", 0, "0"); rpm > 0 {
 		return int(min(rpm, maxWeight))
 	}
 	return 100

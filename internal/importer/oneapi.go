@@ -55,7 +55,6 @@ func readOneAPI(ctx context.Context, o Options, p *Contents, d *draft) error {
 	if s.prices, err = ratiosOf(p.Program, settings); err != nil {
 		return err
 	}
-	s.checkNumbers()
 	s.readChannels(o.Providers)
 	s.readUsers()
 	s.tellRest(settings)
@@ -69,7 +68,7 @@ var ofType = regexp.MustCompile(`\([0-9]+\)$`)
 func (s *oneAPI) tellRest(settings map[string]string) {
 	unused := 0
 	for _, row := range s.tables["redemptions"] {
-		if row.whole("status") == statusOn && row["deleted_at"] == "" {
+		if row["deleted_at"] == "" && s.status(row, "redemption code") == statusOn {
 			unused++
 		}
 	}
@@ -97,18 +96,18 @@ func (s *oneAPI) tellRest(settings map[string]string) {
 // readChannels turns channels into models and lines.
 func (s *oneAPI) readChannels(providers map[string]catalog.Provider) {
 	channels := s.tables["channels"]
-	slices.SortStableFunc(channels, func(a, b record) int { return int(a.whole("id") - b.whole("id")) })
+	slices.SortStableFunc(channels, byID)
 	s.readModels(channels)
-	ranks := ranksOf(channels)
-	weighted := slices.ContainsFunc(channels, func(c record) bool { return s.plan.Program == NewAPI && c.whole("weight") > 0 })
+	ranks := s.ranksOf(channels)
+	weighted := slices.ContainsFunc(channels, func(c record) bool { return s.plan.Program == NewAPI && s.channelNumber(c, "weight") > 0 })
 	kinds := kindsOf(s.plan.Program)
 	count := s.count("lines")
 	for _, c := range channels {
 		weight := 100
 		if weighted {
-			weight = int(min(max(c.whole("weight"), 1), maxWeight))
+			weight = int(min(max(s.channelNumber(c, "weight"), 1), maxWeight))
 		}
-		lines := s.linesOf(c, kinds, ranks[c.whole("priority")], weight)
+		lines := s.linesOf(c, kinds, ranks[s.channelNumber(c, "priority")], weight)
 		count.Found += max(len(lines), 1)
 		added := 0
 		for _, l := range lines {
@@ -118,7 +117,7 @@ func (s *oneAPI) readChannels(providers map[string]catalog.Provider) {
 		}
 		count.Made += added
 		count.Left += max(len(lines), 1) - added
-		if added > 0 && c.whole("status") == statusOn {
+		if added > 0 && s.status(c, "channel") == statusOn {
 			s.grant(c)
 		}
 	}
@@ -127,11 +126,12 @@ func (s *oneAPI) readChannels(providers map[string]catalog.Provider) {
 // maxWeight is the largest weight of a line.
 const maxWeight = 1_000_000
 
-// ranksOf turns priorities, of which larger ones go first, into ours.
-func ranksOf(channels []record) map[int64]int {
+// ranksOf returns the priority of a line by the priority of its channel. Channels with a
+// larger priority go first, lines with a smaller one.
+func (s *oneAPI) ranksOf(channels []record) map[int64]int {
 	var all []int64
 	for _, c := range channels {
-		all = append(all, c.whole("priority"))
+		all = append(all, s.channelNumber(c, "priority"))
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
@@ -192,9 +192,10 @@ func (s *oneAPI) readModel(model string) {
 // provider here speaks to it.
 func (s *oneAPI) linesOf(c record, kinds map[int64]channelKind, priority, weight int) []draftLine {
 	e := entry{"channel", c["id"], c["name"]}
-	kind, known := kinds[c.whole("type")]
+	number, readable := wholeOf(c["type"])
+	kind, known := kinds[number]
 	switch {
-	case !known:
+	case !known || !readable:
 		s.remark(e, "it is left out: its type "+c["type"]+" is not known", "add a line for it to the catalog by hand")
 		return nil
 	case kind.provider == "":
@@ -202,7 +203,7 @@ func (s *oneAPI) linesOf(c record, kinds map[int64]channelKind, priority, weight
 		return nil
 	}
 	spec := catalog.LineSpec{Provider: kind.provider, Forms: kind.forms, Priority: priority, Weight: weight,
-		IgnoresLimit: kind.ignores, Enabled: c.whole("status") == statusOn}
+		IgnoresLimit: kind.ignores, Enabled: s.status(c, "channel") == statusOn}
 	base, ok := s.baseOf(c, kind)
 	if !ok {
 		s.remark(e, "it is left out: it has no address that a line can have", "add a line for it to the catalog by hand")
@@ -284,7 +285,7 @@ func (s *oneAPI) perKey(c record, e entry, spec catalog.LineSpec) []draftLine {
 
 // tellChannel remarks on what a line has no place for.
 func (s *oneAPI) tellChannel(c record, e entry, kind channelKind) {
-	switch c.whole("status") {
+	switch s.status(c, "channel") {
 	case statusOn:
 	case channelAutoOff:
 		s.remark(e, "it was switched off by "+string(s.plan.Program)+" itself, and its line is not enabled",

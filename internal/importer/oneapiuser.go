@@ -6,46 +6,32 @@ import (
 	"maps"
 	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"tollgate/internal/account"
 )
 
-// substitute replaces a number that cannot be read. It gives nothing away.
-type substitute struct {
-	value int64
-	name  string // in the remark
+// status reads the status of a row. An unreadable status counts as switched off.
+func (s *oneAPI) status(row record, about string) int64 {
+	return s.whole(entryOf(row, about), row, "status", statusOff, "switched off")
 }
 
-// numberColumns returns the columns with whole numbers by table.
-func numberColumns() map[string]map[string]substitute {
-	zero, off := substitute{0, "0"}, substitute{statusOff, "switched off"}
-	return map[string]map[string]substitute{
-		"users":       {"status": off, "role": zero, "quota": zero},
-		"tokens":      {"status": off, "remain_quota": zero, "expired_time": {1, "expired"}},
-		"channels":    {"status": off, "priority": zero, "weight": zero},
-		"redemptions": {"status": off},
-	}
+// channelNumber reads a whole number of a channel.
+func (s *oneAPI) channelNumber(c record, column string) int64 {
+	return s.whole(entryOf(c, "channel"), c, column, 0, "0")
 }
 
-// checkNumbers remarks on each value that should be a number, and replaces it.
-func (s *oneAPI) checkNumbers() {
-	all := numberColumns()
-	for _, table := range slices.Sorted(maps.Keys(all)) {
-		columns := all[table]
-		for _, row := range s.tables[table] {
-			e := entry{strings.TrimSuffix(table, "s"), row["id"], row["name"] + row["username"]}
-			for _, column := range slices.Sorted(maps.Keys(columns)) {
-				text := strings.TrimSpace(row[column])
-				if _, ok := wholeOf(text); text != "" && !ok {
-					s.unreadable(e, column, text, columns[column].name)
-					row[column] = strconv.FormatInt(columns[column].value, 10)
-				}
-			}
-		}
-	}
+// entryOf returns the entry of a row in remarks.
+func entryOf(row record, about string) entry {
+	return entry{about, row["id"], row["name"] + row["username"]}
+}
+
+// byID sorts rows by the number in their id.
+func byID(a, b record) int {
+	x, _ := wholeOf(a["id"])
+	y, _ := wholeOf(b["id"])
+	return cmp.Or(cmp.Compare(x, y), strings.Compare(a["id"], b["id"]))
 }
 
 // readUsers turns users into accounts, and their tokens into keys.
@@ -55,10 +41,10 @@ func (s *oneAPI) readUsers() {
 		tokens[t["user_id"]] = append(tokens[t["user_id"]], t)
 	}
 	users := s.tables["users"]
-	slices.SortStableFunc(users, func(a, b record) int { return cmp.Compare(a.whole("id"), b.whole("id")) })
+	slices.SortStableFunc(users, byID)
 	accounts, keys := s.count("accounts"), s.count("keys")
 	for _, u := range users {
-		if u["deleted_at"] != "" || u.whole("status") == statusGone {
+		if u["deleted_at"] != "" || s.status(u, "user") == statusGone {
 			delete(tokens, u["id"])
 			continue
 		}
@@ -95,7 +81,7 @@ func liveTokens(tokens []record) (live []record) {
 // accountOf turns a user into an account.
 func (s *oneAPI) accountOf(u record) (Customer, bool) {
 	e := entry{"user", u["id"], u["username"]}
-	a := Customer{ID: u["id"], Mark: u["username"], Disabled: u.whole("status") != statusOn,
+	a := Customer{ID: u["id"], Mark: u["username"], Disabled: s.status(u, "user") != statusOn,
 		Opening: account.Opening{Name: nameOr(u["display_name"], u["username"], u["id"]), Email: u["email"]},
 		Note:    fmt.Sprintf("Imported from %s: user %s (%s), group %s.", s.plan.Name, u["id"], shown(u["username"]), shown(groupOf(u)))}
 	s.setEmail(&a, e)
@@ -180,8 +166,8 @@ func (s *oneAPI) shareOf(group string) *big.Rat {
 // setCredit gives an account what its user has left. The root user of one-api gives
 // itself a billion dollars, which stand for no limit and are no money.
 func (s *oneAPI) setCredit(a *Customer, e entry, u record) bool {
-	usd := s.prices.usd(u.whole("quota"))
-	if u.whole("role") == roleRoot && usd.Cmp(whole(largestFromRoot)) > 0 {
+	usd := s.prices.usd(s.whole(e, u, "quota", 0, "0"))
+	if s.whole(e, u, "role", 0, "0") == roleRoot && usd.Cmp(whole(largestFromRoot)) > 0 {
 		s.remark(e, "its quota stands for no limit, and is not carried over: its balance is 0", "credit it with `tollgate account credit`")
 		return true
 	}
@@ -207,7 +193,7 @@ func (s *oneAPI) keysOf(u record, tokens []record) (keys []OldKey) {
 			continue
 		}
 		k := OldKey{ID: t["id"], Proof: proof, Settings: account.KeySettings{Name: shown(t["name"])}}
-		k.Settings.Disabled = t.whole("status") == statusOff
+		k.Settings.Disabled = s.status(t, "token") == statusOff
 		s.setLimit(&k, e, t)
 		s.setExpiry(&k, e, t)
 		s.setModels(&k, e, t, groupOf(u))
@@ -223,7 +209,7 @@ func (s *oneAPI) setLimit(k *OldKey, e entry, t record) {
 	if t.flag("unlimited_quota") {
 		return
 	}
-	limit, ok := amountOf(s.prices.usd(max(t.whole("remain_quota"), 0)))
+	limit, ok := amountOf(s.prices.usd(max(s.whole(e, t, "remain_quota", 0, "0"), 0)))
 	if !ok {
 		s.remark(e, "its limit is more than any account can spend, and is left out", "")
 		return
@@ -233,9 +219,9 @@ func (s *oneAPI) setLimit(k *OldKey, e entry, t record) {
 
 // setExpiry stops a key that has expired.
 func (s *oneAPI) setExpiry(k *OldKey, e entry, t record) {
-	until := t.whole("expired_time")
+	until := s.whole(e, t, "expired_time", 1, "expired")
 	switch {
-	case t.whole("status") == statusGone, until > 0 && until < s.now.Unix():
+	case s.status(t, "token") == statusGone, until > 0 && until < s.now.Unix():
 		k.Settings.Disabled = true
 		s.remark(e, "it has expired: its key is disabled", "")
 	case until > 0:

@@ -26,13 +26,6 @@ func (r record) flag(column string) bool {
 	return false
 }
 
-// whole reads a whole number. It returns 0 for anything else: the caller has checked
-// the column before (checkNumbers), or remarks on its text.
-func (r record) whole(column string) int64 {
-	n, _ := wholeOf(r[column])
-	return n
-}
-
 // list reads a list of texts separated by any of the characters, without blanks and
 // empty entries.
 func (r record) list(column, separators string) []string { return splitList(r[column], separators) }

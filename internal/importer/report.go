@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// Carried is what an import did, or a dry run would do.
-type Carried struct {
+// ImportReport is what an import did, or a dry run would do.
+type ImportReport struct {
 	Program Program      `json:"program"`
 	Name    string       `json:"name"`
 	DryRun  bool         `json:"dry_run"`
@@ -67,7 +67,7 @@ func shown(text string) string {
 }
 
 // Text is the report as people read it.
-func (r *Carried) Text() string {
+func (r *ImportReport) Text() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-10s %8s %8s %8s %8s\n", "", "FOUND", "MADE", "THERE", "LEFT OUT")
 	for _, c := range r.Counts {

@@ -22,14 +22,14 @@ var errDry = errors.New("dry run")
 // row of what it came from in one transaction, and reports. Where it is interrupted, a
 // repetition makes the rest. A dry run undoes each transaction; it counts what there
 // would be. Files are WriteFiles'.
-func (p *Contents) Write(ctx context.Context, db *store.DB, dryRun bool) (*Carried, error) {
+func (p *Contents) Write(ctx context.Context, db *store.DB, dryRun bool) (*ImportReport, error) {
 	w := writer{plan: p, db: db, dry: dryRun, by: operator.Actor{Way: operator.Shell}}
 	for i := range p.Accounts {
 		if err := w.account(ctx, &p.Accounts[i]); err != nil {
 			return nil, fmt.Errorf("import %s %s: %w", p.Name, p.Accounts[i].ID, err)
 		}
 	}
-	return &Carried{Program: p.Program, Name: p.Name, DryRun: dryRun, Counts: p.Counts, Credit: w.credit, Remarks: p.Remarks}, nil
+	return &ImportReport{Program: p.Program, Name: p.Name, DryRun: dryRun, Counts: p.Counts, Credit: w.credit, Remarks: p.Remarks}, nil
 }
 
 // writer writes a plan.
