@@ -2,8 +2,11 @@
 // clients/node_test.go starts the gateway and passes addresses and keys in
 // TOLLGATE_TEST.
 import assert from 'node:assert/strict';
+import { File } from 'node:buffer';
 import { test } from 'node:test';
 import OpenAI, { toFile } from 'openai';
+
+globalThis.File ??= File; // Node 18 has no global File, which uploads need
 
 const { url, key } = JSON.parse(process.env.TOLLGATE_TEST).media;
 const client = new OpenAI({ baseURL: url, apiKey: key, maxRetries: 0 });
