@@ -19,11 +19,19 @@ import (
 // adminToken opens the operator's pages of the gateways that these tests start.
 const adminToken = "browser-test-operator"
 
-// The product, and what gives its demo account a past, built once.
-var (
-	binary = built("tollgate", "./cmd/tollgate")
-	past   = built("past", "./internal/console/consoletest/past")
-)
+// past builds the program that writes two months of usage for the demo account.
+var past = built("past", "./internal/console/consoletest/past")
+
+// binary returns the path of the gateway. It builds the gateway once, unless
+// TOLLGATE_TEST_BINARY names one.
+func binary() (string, error) {
+	if path := os.Getenv("TOLLGATE_TEST_BINARY"); path != "" {
+		return path, nil
+	}
+	return buildGateway()
+}
+
+var buildGateway = built("tollgate", "./cmd/tollgate")
 
 // built builds a command of the repository when it is first asked for.
 func built(name, folder string) func() (string, error) {

@@ -22,8 +22,12 @@ import (
 // adminToken opens the operator API of the gateways that these tests start.
 const adminToken = "clients-test-operator"
 
-// binary builds the product once.
+// binary returns the path of the gateway. It builds the gateway once, unless
+// TOLLGATE_TEST_BINARY names one.
 var binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("TOLLGATE_TEST_BINARY"); path != "" {
+		return path, nil
+	}
 	path, err := filepath.Abs("../build/clients/tollgate")
 	if err != nil {
 		return "", err

@@ -22,9 +22,9 @@ import (
 	"tollgate/internal/store/migrations"
 )
 
-// To migrate a database takes longer than most tests that want one, so they get
-// copies of one that was migrated: of a file, made once a process, and of a
-// database of PostgreSQL, made once a server.
+// Migrating a database takes longer than most tests. So tests get a copy of a migrated
+// database: of a file, made once per folder of temporary files, or of a PostgreSQL database,
+// made once per server.
 
 // templateTime bounds the making of a template, or the wait for another
 // process that makes it.
@@ -34,8 +34,18 @@ const templateTime = 2 * time.Minute
 // process that makes the template.
 const templateLock = 7_020_312
 
-// liteTemplate is the content of a migrated SQLite file.
+// liteTemplate returns the content of a migrated SQLite file. The first test process makes
+// the file in the folder of temporary files, and the other processes read it. The name changes
+// with the migrations.
 var liteTemplate = sync.OnceValues(func() ([]byte, error) {
+	hash, err := migrationsHash()
+	if err != nil {
+		return nil, err
+	}
+	template := filepath.Join(os.TempDir(), "tollgate-migrated-"+hash+".db")
+	if content, err := os.ReadFile(template); err == nil {
+		return content, nil
+	}
 	dir, err := os.MkdirTemp("", "storetest")
 	if err != nil {
 		return nil, err
@@ -45,7 +55,14 @@ var liteTemplate = sync.OnceValues(func() ([]byte, error) {
 	if err := migrate("sqlite:" + path); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	// The rename is atomic: no other process reads half a file. If it fails (another user may
+	// own the name), each process makes its own.
+	_ = os.Rename(path, template)
+	return content, nil
 })
 
 // serverTemplate is the name of a migrated database on the server of EnvPostgres.
