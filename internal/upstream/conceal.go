@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"errors"
 	"html"
 	"regexp"
@@ -31,7 +32,7 @@ const (
 const concealed = "(the provider's message is left out, because it may repeat words of the request)"
 
 // providerError is the cause of a failure in a provider's words. The names are the
-// type and code of the error, which never repeat a prompt.
+// type and code of the error.
 type providerError struct{ names, message string }
 
 // Error implements error.
@@ -50,16 +51,44 @@ func ProviderError(names, message string) error {
 }
 
 // Conceal removes the provider's message from the cause if the message may repeat
-// words of the request, which is JSON. Status, type and code stay. The message that
-// the client gets does not change.
+// words of the request, which is JSON. The status stays, and so do type and code, unless
+// they are no identifiers and may repeat the request too. The client gets the message as it
+// is, and invalid_request as the code if the code repeats the request: the log of
+// requests contains the code.
 func (f *Failure) Conceal(request rawjson.Pieces) {
 	if f.Cause == nil || f.Code == fault.ClientClosed || request.Len() == 0 {
 		return
 	}
-	said := splitCause(f.Cause)
-	if repeats(said.message, request) {
-		f.Cause = &providerError{said.names, concealed}
+	if code := string(f.Code); f.Passed != nil && !identifiers(code) && repeats(code, request) {
+		passed := *f.Passed
+		f.Code, passed.Code = fault.InvalidRequest, fault.InvalidRequest
+		f.Passed = &passed
 	}
+	said := splitCause(f.Cause)
+	names, message := said.names, said.message
+	if !identifiers(names) && repeats(names, request) {
+		names = ""
+	}
+	if repeats(message, request) {
+		message = concealed
+	}
+	if names != said.names || message != said.message {
+		f.Cause = &providerError{names, cmp.Or(message, concealed)}
+	}
+}
+
+// identifiers reports whether names are words of letters, as type and code of an error
+// are: `invalid_request_error: InvalidParameter.Image`.
+func identifiers(names string) bool {
+	for i, r := range names {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', strings.ContainsRune("_-./:", r):
+		case r == ' ' && i > 0 && names[i-1] == ':':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // splitCause returns a cause in two parts. A cause of another kind has no names.

@@ -120,3 +120,29 @@ func concealedFrom(f *Failure, request rawjson.Pieces) *Failure {
 	f.Conceal(request)
 	return f
 }
+
+// TestConcealLeavesNamesOut checks type and code, in which some providers repeat a request
+// too. Identifiers stay, also those that the request contains.
+func TestConcealLeavesNamesOut(t *testing.T) {
+	t.Parallel()
+	for name, stays := range map[string]bool{
+		"biopsy of Mrs. Keller":             false,
+		"invalid: BIOPSY OF MRS KELLER":     false,
+		"biopsy%20of%20Mrs%2E%20Keller":     false,
+		"PRJ00112233445566778899":           false,
+		"пароль от сейфа":                   false,
+		"工場の場所は秘密":                          false,
+		"bad_value":                         true,
+		"E77":                               true,
+		"400":                               true,
+		"rate limit":                        true,
+		"InvalidParameter.DataInspection/x": true,
+	} {
+		for _, body := range []string{openAI(name, "code", "no"), openAI("kind", name, "no")} {
+			f := concealedFrom(Classify(400, "application/json", []byte(body), nil), rawjson.Pieces{[]byte(secretRequest)})
+			if has := strings.Contains(f.Error(), name); has != stays {
+				t.Errorf("%s is told as %q", body, f)
+			}
+		}
+	}
+}
