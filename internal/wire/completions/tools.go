@@ -22,7 +22,11 @@ func isBareFunction(tool []byte) bool {
 // checkTools reports the hosted tools that the request asks for.
 func (r *Request) checkTools() error {
 	r.Tools = nil
-	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
+	tools := r.Doc.Raw("tools")
+	if err := form.CheckToolList(tools, "tools"); err != nil {
+		return err
+	}
+	for i, tool := range rawjson.Elements(tools) {
 		path := fmt.Sprintf("tools[%d]", i)
 		kind, err := form.ToolType(tool, path)
 		if err != nil {

@@ -146,6 +146,7 @@ func (r *Request) checkOptions() error {
 		}
 		r.Options = append(r.Options, wire.Priced{Param: name, Name: value})
 	}
+	r.ReadModalities()
 	r.ReadOptions()
 	return nil
 }
@@ -153,7 +154,11 @@ func (r *Request) checkOptions() error {
 // checkTools reports the hosted tools that the request asks for.
 func (r *Request) checkTools() error {
 	r.Tools = nil
-	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
+	tools := r.Doc.Raw("tools")
+	if err := form.CheckToolList(tools, "tools"); err != nil {
+		return err
+	}
+	for i, tool := range rawjson.Elements(tools) {
 		path := fmt.Sprintf("tools[%d]", i)
 		kind, err := form.ToolType(tool, path)
 		if err != nil {

@@ -66,7 +66,7 @@ func (r *Request) checkStored() error {
 // checkAudio refuses audio output, which has no price.
 func (r *Request) checkAudio() error {
 	for i, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
-		if strings.EqualFold(rawjson.Unquote(modality), "audio") {
+		if strings.EqualFold(strings.TrimSpace(rawjson.Unquote(modality)), "audio") {
 			return form.Audio(at("modalities", i))
 		}
 	}
@@ -235,6 +235,9 @@ const deepestTools = 4
 
 // checkTools reports the hosted tools among tools.
 func (r *Request) checkTools(tools []byte, path string, depth int) error {
+	if err := form.CheckToolList(tools, path); err != nil {
+		return err
+	}
 	for i, tool := range rawjson.Elements(tools) {
 		kind, err := form.ToolType(tool, at(path, i))
 		if err != nil {

@@ -2,6 +2,7 @@ package form
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -44,14 +45,21 @@ func (r *Request) CheckOptions() error {
 		}
 		r.Options = append(r.Options, wire.Priced{Param: name, Name: value})
 	}
-	for _, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
-		if strings.EqualFold(rawjson.Unquote(modality), "image") {
-			r.Options = append(r.Options, wire.Priced{Param: "modalities", Name: "image"})
-			break
-		}
-	}
+	r.ReadModalities()
 	r.ReadOptions()
 	return nil
+}
+
+// ReadModalities reports each kind of output but text as an option. CheckAudio has
+// refused audio and what is no list.
+func (r *Request) ReadModalities() {
+	for _, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
+		name := strings.ToLower(strings.TrimSpace(textOf(modality)))
+		same := func(o wire.Priced) bool { return o.Param == "modalities" && o.Name == name }
+		if name != "text" && !slices.ContainsFunc(r.Options, same) {
+			r.Options = append(r.Options, wire.Priced{Param: "modalities", Name: name})
+		}
+	}
 }
 
 // AddImage counts an image by its address, a JSON string. The bytes of an
@@ -72,8 +80,12 @@ func (r *Request) AddImage(address []byte) {
 
 // CheckAudio refuses audio output, which has no price.
 func (r *Request) CheckAudio() error {
-	for _, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
-		if strings.EqualFold(rawjson.Unquote(modality), "audio") {
+	modalities := r.Doc.Raw("modalities")
+	if modalities != nil && modalities[0] != '[' {
+		return fault.At(fault.InvalidRequest, "modalities", "`modalities` must be an array of strings.")
+	}
+	for _, modality := range rawjson.Elements(modalities) {
+		if strings.EqualFold(strings.TrimSpace(rawjson.Unquote(modality)), "audio") {
 			return Audio("modalities")
 		}
 	}

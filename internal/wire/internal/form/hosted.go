@@ -44,6 +44,15 @@ func (r *Request) Host(tool wire.Priced) {
 	r.Tools = append(r.Tools, tool)
 }
 
+// CheckToolList refuses tools that are no list: a lenient server could take them
+// for one, and no check would have looked into it.
+func CheckToolList(tools []byte, path string) error {
+	if tools != nil && tools[0] != '[' {
+		return fault.At(fault.InvalidRequest, path, "`%s` must be an array of tools.", path)
+	}
+	return nil
+}
+
 // ToolType returns the type of a tool, or an empty string if it has none. A tool
 // that is no object, or whose type is no string, is an error, since nobody can
 // say who executes it.
