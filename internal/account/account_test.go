@@ -39,8 +39,8 @@ func wantFault(t *testing.T, err error, code fault.Code, param string) {
 	if !errors.As(err, &f) {
 		t.Fatalf("got %v, want a fault %s", err, code)
 	}
-	if f.Code != code || f.Param != param || f.Message == "" {
-		t.Fatalf("got %s at %q (%q), want %s at %q", f.Code, f.Param, f.Message, code, param)
+	if f.Code != code || f.Param != param || f.Message() == "" {
+		t.Fatalf("got %s at %q (%q), want %s at %q", f.Code, f.Param, f.Message(), code, param)
 	}
 }
 

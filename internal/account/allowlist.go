@@ -78,10 +78,10 @@ func ParseAllowedIPs(list []string) ([]netip.Prefix, error) {
 func checkListLength(param string, n int) error {
 	if n == 0 {
 		return fault.At(fault.InvalidRequest, param,
-			"%s must not be empty: that would allow nothing. Leave it out, or send null, to allow all.", param)
+			"{param} must not be empty: that would allow nothing. Leave it out, or send null, to allow all.")
 	}
 	if n > maxAllowed {
-		return fault.At(fault.InvalidRequest, param, "%s must have at most %d entries.", param, maxAllowed)
+		return fault.At(fault.InvalidRequest, param, "{param} must have at most %d entries.", maxAllowed)
 	}
 	return nil
 }

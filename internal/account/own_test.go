@@ -81,7 +81,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 							switch {
 							case err == nil:
 								won.Add(1)
-							case !errors.As(err, &f) || f.Code != fault.InvalidRequest || !strings.HasPrefix(f.Message, test.says):
+							case !errors.As(err, &f) || f.Code != fault.InvalidRequest || !strings.HasPrefix(f.Message(), test.says):
 								t.Error(err)
 							}
 						})
@@ -134,7 +134,7 @@ func TestDeletedKeysFillNoDatabase(t *testing.T) {
 		for _, later := range []time.Duration{keyWindow - time.Minute, 2 * time.Minute} {
 			err := makeAndDelete(a.ID)
 			wantFault(t, err, fault.InvalidRequest, "")
-			if says := fault.Of(err).Message; !strings.HasPrefix(says, "1000 keys of this account were made within a day, deleted ones too") {
+			if says := fault.Of(err).Message(); !strings.HasPrefix(says, "1000 keys of this account were made within a day, deleted ones too") {
 				t.Error("it says", says)
 			}
 			clock.pass(later)
@@ -172,9 +172,9 @@ func TestAddsAreCounted(t *testing.T) {
 			t.Helper()
 			err := one.Adding(t.Context(), "acct_a")
 			wantFault(t, err, fault.RateLimitExceeded, "")
-			if f := fault.Of(err); f.RetryAfter != wait || !strings.HasSuffix(f.Message, says) ||
-				!strings.HasPrefix(f.Message, "The users of this account have tried to add 20 others within a day.") {
-				t.Errorf("it says %q, wait %s", f.Message, f.RetryAfter)
+			if f := fault.Of(err); f.RetryAfter != wait || !strings.HasSuffix(f.Message(), says) ||
+				!strings.HasPrefix(f.Message(), "The users of this account have tried to add 20 others within a day.") {
+				t.Errorf("it says %q, wait %s", f.Message(), f.RetryAfter)
 			}
 		}
 		refused(4*time.Hour, "Try again in 4 hours.")

@@ -90,15 +90,15 @@ func checkFactor(factor money.Factor) error {
 func checkPrices(models map[string]money.Factor) error {
 	const param = "prices"
 	if len(models) > maxPrices {
-		return fault.At(fault.InvalidRequest, param, "%s must have at most %d models.", param, maxPrices)
+		return fault.At(fault.InvalidRequest, param, "{param} must have at most %d models.", maxPrices)
 	}
 	for _, id := range slices.Sorted(maps.Keys(models)) {
 		if !isModelID(id) {
-			return fault.At(fault.InvalidRequest, param, "%s must hold factors by model id, as GET /v1/models lists them.", param)
+			return fault.At(fault.InvalidRequest, param, "{param} must hold factors by model id, as GET /v1/models lists them.")
 		}
 		if !isFactor(models[id]) {
 			return fault.At(fault.InvalidRequest, param,
-				"%s: the factor of %s must be above 0 and at most %s, with at most 6 decimals, for example 0.9.", param, id, money.MaxFactor)
+				"{param}: the factor of %s must be above 0 and at most %s, with at most 6 decimals, for example 0.9.", id, money.MaxFactor)
 		}
 	}
 	return nil

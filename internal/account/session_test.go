@@ -257,8 +257,8 @@ func TestEntrance(t *testing.T) {
 		}
 		_, err = e.Password(t.Context(), "a@example.com", "right horse", bob)
 		wantFault(t, err, fault.RateLimitExceeded, "")
-		if f := fault.Of(err); f.RetryAfter != attemptWindow || f.Message != "Too many attempts. Try again in 15 minutes." {
-			t.Errorf("it says %q, wait %s", f.Message, f.RetryAfter)
+		if f := fault.Of(err); f.RetryAfter != attemptWindow || f.Message() != "Too many attempts. Try again in 15 minutes." {
+			t.Errorf("it says %q, wait %s", f.Message(), f.RetryAfter)
 		}
 		clock.pass(attemptWindow)
 		if _, err := e.Password(t.Context(), "a@example.com", "right horse", alice); err != nil {

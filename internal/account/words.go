@@ -20,7 +20,7 @@ const (
 func checkName(param, name, was string) (string, error) {
 	name, err := checkLabel(param, name, was)
 	if err == nil && name == "" {
-		err = fault.At(fault.InvalidRequest, param, "%s is required: give it a name that people recognise.", param)
+		err = fault.At(fault.InvalidRequest, param, "{param} is required: give it a name that people recognise.")
 	}
 	return name, err
 }
@@ -30,10 +30,10 @@ func checkName(param, name, was string) (string, error) {
 func checkLabel(param, name, was string) (string, error) {
 	name = strings.TrimSpace(name)
 	if utf8.RuneCountInString(name) > maxName {
-		return "", fault.At(fault.InvalidRequest, param, "%s must have at most %d characters.", param, maxName)
+		return "", fault.At(fault.InvalidRequest, param, "{param} must have at most %d characters.", maxName)
 	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return "", fault.At(fault.InvalidRequest, param, "%s must be one line of text without control characters.", param)
+		return "", fault.At(fault.InvalidRequest, param, "{param} must be one line of text without control characters.")
 	}
 	if name == was {
 		return name, nil
@@ -61,8 +61,8 @@ func CheckSeen(param, text string) error {
 	before := ' '
 	for at, r := range text {
 		if unseen(before, text[at:]) {
-			return fault.At(fault.InvalidRequest, param, "%s has a character that nobody sees (%U), with which a text can look like another "+
-				"one. Delete it, or type the text by hand: pasting may bring it along.", param, r)
+			return fault.At(fault.InvalidRequest, param, "{param} has a character that nobody sees (%U), with which a text can look like another "+
+				"one. Delete it, or type the text by hand: pasting may bring it along.", r)
 		}
 		before = r
 	}

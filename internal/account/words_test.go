@@ -125,8 +125,8 @@ func TestUnseenCharacters(t *testing.T) {
 				return
 			}
 			wantFault(t, err, fault.InvalidRequest, param)
-			if !strings.Contains(fault.Of(err).Message, "("+test.unseen+")") || !strings.Contains(fault.Of(err).Message, "Delete it") {
-				t.Errorf("%q: it says %s", test.text, fault.Of(err).Message)
+			if !strings.Contains(fault.Of(err).Message(), "("+test.unseen+")") || !strings.Contains(fault.Of(err).Message(), "Delete it") {
+				t.Errorf("%q: it says %s", test.text, fault.Of(err).Message())
 			}
 		}
 		label(func() error { return (&Opening{Name: test.text}).Check() }, "name")

@@ -33,8 +33,8 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		var fe *fault.Error
-		if err != nil && (!errors.As(err, &fe) || fe.Status() != 400 || !utf8.ValidString(fe.Message) || !utf8.ValidString(fe.Param) ||
-			len(fe.Message) > 2000) {
+		if err != nil && (!errors.As(err, &fe) || fe.Status() != 400 || !utf8.ValidString(fe.Message()) || !utf8.ValidString(fe.Param) ||
+			len(fe.Message()) > 2000) {
 			t.Fatalf("%q was refused with %v", body, err)
 		}
 		if err == nil && !utf8.Valid(body) {

@@ -70,8 +70,8 @@ func (s *server) answering(handle func(*call) (any, error)) func(*httpapi.Exchan
 func explained(err error) error {
 	f := fault.Of(err)
 	if errors.Is(err, store.ErrUncertain) || errors.Is(err, ledger.ErrUnknown) {
-		f.Message = "The database did not confirm the change, so it may have been made. " +
-			"Repeat the request with the same Idempotency-Key if it had one, or look before you repeat it."
+		f = fault.New(fault.ServiceUnavailable, "The database did not confirm the change, so it may have been made. "+
+			"Repeat the request with the same Idempotency-Key if it had one, or look before you repeat it.").WithCause(err)
 	}
 	if f.Code == fault.ServiceUnavailable && f.RetryAfter == 0 {
 		f.RetryAfter = retryAfter

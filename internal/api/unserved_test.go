@@ -53,8 +53,8 @@ func TestUnservedPathsSayWhatIsOffered(t *testing.T) {
 		"/native/models":                       "but at /native/v1/models: the base",
 	} {
 		f := fault.Of(notFound(httptest.NewRequest("POST", path, nil)))
-		if f.Code != fault.NotFound || f.Param != "" || !strings.Contains(f.Message, want) {
-			t.Errorf("%s: %s %q, want %q", path, f.Code, f.Message, want)
+		if f.Code != fault.NotFound || f.Param != "" || !strings.Contains(f.Message(), want) {
+			t.Errorf("%s: %s %q, want %q", path, f.Code, f.Message(), want)
 		}
 	}
 }

@@ -249,7 +249,7 @@ func TestUnpricedChoicesAreRefused(t *testing.T) {
 		case tt.param == "" && err != nil:
 			t.Errorf("%s: %v", tt.name, err)
 		case tt.param != "" &&
-			(!errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param != tt.param || !strings.Contains(e.Message, "Leave ")):
+			(!errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param != tt.param || !strings.Contains(e.Message(), "Leave ")):
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

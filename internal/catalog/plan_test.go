@@ -34,7 +34,7 @@ func clip(t testing.TB) *Model {
 func refused(t *testing.T, err error, code fault.Code, param string) {
 	t.Helper()
 	var e *fault.Error
-	if !errors.As(err, &e) || e.Code != code || e.Param != param || e.Message == "" {
+	if !errors.As(err, &e) || e.Code != code || e.Param != param || e.Message() == "" {
 		t.Errorf("got %v; want %s about %s", err, code, param)
 	}
 }

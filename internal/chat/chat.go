@@ -16,6 +16,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -237,6 +238,11 @@ func (x *exchange) admission() ledger.Admission {
 	a := x.Admission
 	a.Model, a.FreeDaily, a.Revision = x.Model.ID, x.Model.FreeDailyRequests, x.Snapshot.Revision
 	a.Amount = x.Model.HighestCost(x.asked.Bound, x.Snapshot.HeldLimit(x.Model, x.Form, x.asked.Limit), x.asked.N, x.choice)
+	limit := "max_tokens"
+	if x.Form == wire.FormResponses {
+		limit = "max_output_tokens"
+	}
+	a.Advice = "lower " + cmp.Or(x.asked.LimitParam, limit)
 	return a
 }
 

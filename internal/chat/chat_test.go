@@ -110,11 +110,11 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 				t.Errorf("attempt %+v", a)
 			}
 			if test.code == fault.MaxTokensTooSmall &&
-				(f.Param != "max_completion_tokens" || strings.Count(f.Message, f.Param) != 2 || strings.Contains(f.Message, "max_tokens")) {
-				t.Errorf("param %s, %q", f.Param, f.Message)
+				(f.Param != "max_completion_tokens" || strings.Count(f.Message(), f.Param) != 2 || strings.Contains(f.Message(), "max_tokens")) {
+				t.Errorf("param %s, %q", f.Param, f.Message())
 			}
-			if name == "too long" && (!strings.Contains(f.Message, "20000 bytes") || !strings.Contains(f.Message, "stream")) {
-				t.Errorf("%q", f.Message)
+			if name == "too long" && (!strings.Contains(f.Message(), "20000 bytes") || !strings.Contains(f.Message(), "stream")) {
+				t.Errorf("%q", f.Message())
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func TestLogsDoNotRepeatPrompts(t *testing.T) {
 					}
 					read := tr.client.body()
 					if out.err != nil {
-						read += fault.Of(out.err).Message
+						read += fault.Of(out.err).Message()
 					}
 					if want, _ := json.Marshal(leak); !strings.Contains(read, leak) && !strings.Contains(read, strings.Trim(string(want), `"`)) {
 						t.Errorf("the client reads %s", read)

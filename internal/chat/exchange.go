@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"tollgate/internal/catalog"
@@ -181,10 +180,6 @@ func (x *exchange) fail(err error) error {
 	}
 	f := fault.Of(err)
 	f.Line = x.lastLine()
-	if f.Code == fault.MaxTokensTooSmall {
-		f.Param = x.asked.LimitParam
-		f.Message = strings.ReplaceAll(f.Message, "max_tokens", f.Param)
-	}
 	x.release(ledger.Failed, f.Status(), f.Code)
 	x.expose()
 	return f

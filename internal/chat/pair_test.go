@@ -48,8 +48,8 @@ func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
 			if !errors.As(err, &f) {
 				t.Fatal(err)
 			}
-			if f.Code != fault.InvalidRequest || f.Param != c.param || !strings.Contains(f.Message, "`"+c.param+"`") ||
-				strings.Contains(f.Message, "messages[") {
+			if f.Code != fault.InvalidRequest || f.Param != c.param || !strings.Contains(f.Message(), "`"+c.param+"`") ||
+				strings.Contains(f.Message(), "messages[") {
 				t.Errorf("got %v, param %q; want %q", err, f.Param, c.param)
 			}
 		})

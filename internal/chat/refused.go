@@ -98,7 +98,7 @@ func isUnknown(f *upstream.Failure) bool {
 // none by a name in quotes.
 func names(f *upstream.Failure, field string) bool {
 	return f.Passed.Param == field || f.Passed.Param == "" && slices.ContainsFunc([]string{"'", "`", `"`},
-		func(quote string) bool { return strings.Contains(f.Passed.Message, quote+field+quote) })
+		func(quote string) bool { return strings.Contains(f.Passed.Template, quote+field+quote) })
 }
 
 // refusedReasoning is refused of a line of responses.
@@ -147,7 +147,7 @@ func (x *exchange) refusedLimit(t *wire.Translation, before []string, f *upstrea
 	for _, field := range catalog.LimitFields() {
 		quoted := "'" + string(field) + "'"
 		told := f.Passed.Param == string(field) && isUnknown(f) ||
-			f.Passed.Param == "" && strings.HasPrefix(strings.ToLower(f.Passed.Message), "unsupported parameter: "+quoted)
+			f.Passed.Param == "" && strings.HasPrefix(strings.ToLower(f.Passed.Template), "unsupported parameter: "+quoted)
 		if told && !(isChat && own.Has(string(field))) {
 			t.LimitField = string(field.Other())
 			return string(field)

@@ -29,8 +29,8 @@ func (x *exchange) limitField(on *line.Candidate) string {
 	return string(field)
 }
 
-// tooLong is how the messages form begins to say that a prompt does not fit: coding
-// agents shorten the conversation on these words.
+// tooLong begins the message of the messages form for a prompt beyond the context window,
+// since the form has no code. Coding agents shorten the conversation when they read it.
 const tooLong = "prompt is too long"
 
 // judged is what becomes of an attempt's error where client and line speak
@@ -44,8 +44,10 @@ func (x *exchange) judged(on *line.Attempt, err error) error {
 	passed := *f.Passed
 	passed.Param = translate.ClientParam(x.Form, on.Form, x.asked, passed.Param)
 	if x.Form == wire.FormMessages && on.Form == wire.FormResponses && passed.Code == "context_length_exceeded" &&
-		!strings.HasPrefix(passed.Message, tooLong) {
-		passed.Message = tooLong + ": " + passed.Message
+		!strings.HasPrefix(passed.Template, tooLong) {
+		rejection := *passed.Passed
+		rejection.Prefix = tooLong + ": "
+		passed.Passed = &rejection
 	}
 	told := *f
 	told.Passed = &passed
@@ -82,7 +84,7 @@ func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
 	switch on.Form {
 	case wire.FormChat:
 		if x.asked.Stream && !(isChat && own.Has(streamOptions)) &&
-			(param == streamOptions || param == "" && strings.Contains(f.Passed.Message, streamOptions)) {
+			(param == streamOptions || param == "" && strings.Contains(f.Passed.Template, streamOptions)) {
 			return true
 		}
 		// The client may have called its limit otherwise, or sent none.
@@ -100,7 +102,7 @@ func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
 		// The form demands a limit. Its errors have no param: the message
 		// begins with the field.
 		_, same := x.Body.(*messages.Request)
-		return !same && x.asked.Limit == 0 && strings.HasPrefix(f.Passed.Message, "max_tokens:")
+		return !same && x.asked.Limit == 0 && strings.HasPrefix(f.Passed.Template, "max_tokens:")
 	}
 	return false
 }

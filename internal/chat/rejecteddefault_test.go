@@ -79,8 +79,8 @@ func TestRejectionsNameTheClientsFields(t *testing.T) {
 	tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", []byte(
 		`{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded","param":"input"}}`), nil)})
 	f := faultOf(t, tr.conduct(formCall(t, wire.FormMessages, wire.FormResponses, false)), "context_length_exceeded")
-	if f.Message != "prompt is too long: Your input exceeds the context window of this model." {
-		t.Error(f.Message)
+	if f.Message() != "prompt is too long: Your input exceeds the context window of this model." {
+		t.Error(f.Message())
 	}
 }
 

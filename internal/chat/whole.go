@@ -113,7 +113,9 @@ func (x *exchange) misjudged(a wire.Answer) *upstream.Failure {
 	case o.Filtered:
 		return upstream.Fail(fault.ContentFilter, errors.New("empty answer, ended by the content filter"))
 	case o.Limited && x.asked.Limit > 0:
-		return upstream.Fail(fault.MaxTokensTooSmall, errors.New("empty answer, ended by the request's limit"))
+		f := upstream.Fail(fault.MaxTokensTooSmall, errors.New("empty answer, ended by the request's limit"))
+		f.Param = x.asked.LimitParam
+		return f
 	}
 	return upstream.Fail(fault.EmptyCompletion, errors.New("answer without content"))
 }

@@ -8,6 +8,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -17,11 +18,11 @@ type Error struct {
 	// Code is the stable identifier that clients branch on. A rejection that
 	// is passed on carries the provider's own value.
 	Code Code
-	// Message is for people and says what to do. It never holds a secret, a
-	// line's name or a cause of our own.
-	Message string
-	// Param is the path of the field at fault (`messages[2].role`); empty is
-	// shown as null.
+	// Template is the text for people and says what to do. "{param}" stands for
+	// Param. The text never holds a secret, a line's name or an internal cause.
+	Template string
+	// Param is the path of the field at fault (`messages[2].role`). If empty, it
+	// is shown as null.
 	Param string
 	// RetryAfter is sent in whole seconds, rounded up; 0 sends no header.
 	RetryAfter time.Duration
@@ -46,14 +47,16 @@ type Passed struct {
 	// StatusName is the provider's error.status, the name of a code that is a
 	// number (INVALID_ARGUMENT); empty if it gave none.
 	StatusName string
+	// Prefix stands before the provider's message.
+	Prefix string
 }
 
 // New makes an error of the given code with a formatted message.
 func New(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: code, Template: fmt.Sprintf(format, args...)}
 }
 
-// At is New for an error with a field at fault.
+// At is New for an error with a field at fault. "{param}" in format stands for param.
 func At(code Code, param, format string, args ...any) *Error {
 	e := New(code, format, args...)
 	e.Param = param
@@ -64,9 +67,9 @@ func At(code Code, param, format string, args ...any) *Error {
 // client learns only that it was not charged and may try again.
 func Unavailable(cause error) *Error {
 	return &Error{
-		Code:    ServiceUnavailable,
-		Message: "The service has a temporary problem. You were not charged; please try again in a moment.",
-		Cause:   cause,
+		Code:     ServiceUnavailable,
+		Template: "The service has a temporary problem. You were not charged; please try again in a moment.",
+		Cause:    cause,
 	}
 }
 
@@ -98,12 +101,20 @@ func (e *Error) WithCause(cause error) *Error {
 	return e
 }
 
+// Message returns the text for people. A provider's text is returned unchanged.
+func (e *Error) Message() string {
+	if e.Passed != nil {
+		return e.Passed.Prefix + e.Template
+	}
+	return strings.ReplaceAll(e.Template, "{param}", e.Param)
+}
+
 // Error implements error with code, message and cause, for logs.
 func (e *Error) Error() string {
 	if e.Cause != nil {
-		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Cause)
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message(), e.Cause)
 	}
-	return fmt.Sprintf("%s: %s", e.Code, e.Message)
+	return fmt.Sprintf("%s: %s", e.Code, e.Message())
 }
 
 // Unwrap returns the cause.

@@ -98,11 +98,11 @@ func TestWrite(t *testing.T) {
 			map[string]string{"Retry-After": "2"}},
 		{final, 402, `{"error":{"message":"Top up.","type":"insufficient_quota","code":"insufficient_quota","param":null}}`,
 			map[string]string{"X-Should-Retry": "false"}},
-		{&Error{Code: "context_length_exceeded", Message: "Too long.", Param: "messages", Passed: &Passed{Status: 400}}, 400,
+		{&Error{Code: "context_length_exceeded", Template: "Too long.", Param: "messages", Passed: &Passed{Status: 400}}, 400,
 			`{"error":{"message":"Too long.","type":"invalid_request_error","code":"context_length_exceeded","param":"messages"}}`, nil},
-		{&Error{Code: "bad_schema", Message: "Schema.", Passed: &Passed{Status: 422, Type: "vendor_error"}}, 422,
+		{&Error{Code: "bad_schema", Template: "Schema.", Passed: &Passed{Status: 422, Type: "vendor_error"}}, 422,
 			`{"error":{"message":"Schema.","type":"vendor_error","code":"bad_schema","param":null}}`, nil},
-		{&Error{Code: "never_heard_of", Message: "?"}, 503,
+		{&Error{Code: "never_heard_of", Template: "?"}, 503,
 			`{"error":{"message":"?","type":"service_unavailable","code":"never_heard_of","param":null}}`, nil},
 	} {
 		w := httptest.NewRecorder()
@@ -121,6 +121,29 @@ func TestWrite(t *testing.T) {
 		if w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%s: type %q", tt.err.Code, w.Header().Get("Content-Type"))
 		}
+	}
+}
+
+// TestMessageNamesParam checks that a message follows a later change of Param, and
+// that a provider's text is never changed.
+func TestMessageNamesParam(t *testing.T) {
+	t.Parallel()
+	e := At(InvalidRequest, "messages[0].100%d", "`{param}` must be at most %d, not %s.", 5, "{x}")
+	if got := e.Message(); got != "`messages[0].100%d` must be at most 5, not {x}." {
+		t.Error(got)
+	}
+	e.Param = "input"
+	if got := e.Message(); got != "`input` must be at most 5, not {x}." {
+		t.Error(got)
+	}
+	for _, body := range []string{string(e.Body()), string(e.NativeBody()), e.Error()} {
+		if !strings.Contains(body, "`input` must be at most 5") {
+			t.Error(body)
+		}
+	}
+	passed := &Error{Code: "x", Template: "Use {param}.", Param: "y", Passed: &Passed{Status: 400}}
+	if got := passed.Message(); got != "Use {param}." {
+		t.Error(got)
 	}
 }
 

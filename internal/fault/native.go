@@ -34,7 +34,7 @@ func (e *Error) NativeBody() []byte {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	b.Type, b.Error.Type, b.Error.Message = "error", e.NativeType(), e.Message
+	b.Type, b.Error.Type, b.Error.Message = "error", e.NativeType(), e.Message()
 	out, _ := encode(b) // strings only: cannot fail
 	return out
 }

@@ -5,7 +5,7 @@ import "testing"
 func TestNativeBody(t *testing.T) {
 	t.Parallel()
 	passed := func(status int, kind string) *Error {
-		return &Error{Code: "vendor_code", Message: "No.", Param: "x", Passed: &Passed{Status: status, Type: kind}}
+		return &Error{Code: "vendor_code", Template: "No.", Param: "x", Passed: &Passed{Status: status, Type: kind}}
 	}
 	for _, tt := range []struct {
 		err  *Error
@@ -18,7 +18,7 @@ func TestNativeBody(t *testing.T) {
 		{New(UpstreamTimeout, "No."), "api_error"},
 		{New("never_heard_of", "No."), "api_error"},
 		{New(RateLimitExceeded, "No."), "rate_limit_error"},
-		{&Error{Code: RateLimitExceeded, Message: "No.", Fields: map[string]any{"attempts": nil}}, "overloaded_error"},
+		{&Error{Code: RateLimitExceeded, Template: "No.", Fields: map[string]any{"attempts": nil}}, "overloaded_error"},
 		{passed(413, "request_too_large"), "request_too_large"},
 		{passed(400, "vendor_error"), "invalid_request_error"},
 		{passed(422, ""), "invalid_request_error"},

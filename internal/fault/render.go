@@ -48,7 +48,7 @@ type body struct {
 // Object returns the members of the /v1 error object as JSON, without the
 // surrounding `error` key: what a stream's error event and a failed job carry.
 func (e *Error) Object() []byte {
-	b := body{Message: e.Message, Type: e.Type(), Code: string(e.Code)}
+	b := body{Message: e.Message(), Type: e.Type(), Code: string(e.Code)}
 	if e.Param != "" {
 		b.Param = &e.Param
 	}

@@ -156,7 +156,7 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	err = j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
 		Request: next.Request, Account: next.Account, Key: next.Key, KeyVersion: caller.Version, Model: next.Model, Endpoint: next.Endpoint,
 		Amount: next.Held, FreeDaily: model.FreeDailyRequests, Revision: next.Revision, Factor: next.Plan.Factor, Received: now,
-		Job: next.ID,
+		Job: next.ID, Advice: advice(model.Kind),
 	}, a)
 	var saved savedAnswer
 	var known knownJob

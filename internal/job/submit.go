@@ -120,8 +120,16 @@ func (s *Submission) admission() ledger.Admission {
 	return ledger.Admission{
 		Request: s.Request, Account: s.Account, Key: s.Key, KeyVersion: s.KeyVersion,
 		Model: s.Model.ID, Endpoint: s.Endpoint, Amount: s.cost(), FreeDaily: s.Model.FreeDailyRequests,
-		Revision: s.Snapshot.Revision, Factor: s.Plan.Factor, Received: s.Received, Job: s.Job,
+		Revision: s.Snapshot.Revision, Factor: s.Plan.Factor, Received: s.Received, Job: s.Job, Advice: advice(s.Model.Kind),
 	}
+}
+
+// advice says how to make a job of the kind cheaper.
+func advice(kind catalog.Kind) string {
+	if kind == catalog.KindVideo {
+		return "ask for a shorter clip or a smaller resolution"
+	}
+	return "ask for fewer images or a smaller resolution"
 }
 
 // cost is the highest possible cost of the job.

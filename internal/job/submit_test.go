@@ -156,7 +156,7 @@ func timeless(err error) string {
 			return -1
 		}
 		return r
-	}, fault.Of(err).Message)
+	}, fault.Of(err).Message())
 }
 
 // TestAdmissible checks what is foreseen of a submission: what passes writes

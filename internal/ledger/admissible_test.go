@@ -30,7 +30,7 @@ func (f *fixture) foreseen(a Admission) error {
 	case (foreseen == nil) != (err == nil), errors.Is(foreseen, ErrKeyChanged) != errors.Is(err, ErrKeyChanged):
 		f.t.Errorf("%s, %s: foreseen %v, admission says %v", a.Account, a.Amount, foreseen, err)
 	case err == nil || errors.Is(err, ErrKeyChanged):
-	case told.Code != want.Code || told.Message != want.Message || told.NoRetry != want.NoRetry || told.RetryAfter != want.RetryAfter:
+	case told.Code != want.Code || told.Message() != want.Message() || told.NoRetry != want.NoRetry || told.RetryAfter != want.RetryAfter:
 		f.t.Errorf("%s, %s: foreseen %+v, admission says %+v", a.Account, a.Amount, told, want)
 	}
 	return foreseen

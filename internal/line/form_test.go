@@ -228,7 +228,7 @@ func TestNoOtherForm(t *testing.T) {
 		r := asking(s, "x", "swift", wire.FormChat)
 		r.Tools = true
 		for range 3 {
-			if err := send(l, r); fault.Of(err).Status() != 400 || !strings.Contains(fault.Of(err).Message, "Function tools") {
+			if err := send(l, r); fault.Of(err).Status() != 400 || !strings.Contains(fault.Of(err).Message(), "Function tools") {
 				t.Errorf("%v", err)
 			}
 		}

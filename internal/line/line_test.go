@@ -142,8 +142,8 @@ func TestWalk(t *testing.T) {
 				}
 			case !errors.As(err, &e) || e.Code != tt.code:
 				t.Errorf("error %v, want %s", err, tt.code)
-			case strings.Contains(e.Message, "vendor") || strings.Contains(e.Message, "line"):
-				t.Errorf("the message names what clients must not see: %q", e.Message)
+			case strings.Contains(e.Message(), "vendor") || strings.Contains(e.Message(), "line"):
+				t.Errorf("the message names what clients must not see: %q", e.Message())
 			}
 		})
 	}
@@ -372,7 +372,7 @@ func TestCredentialIsRedacted(t *testing.T) {
 	}
 	f := said()
 	on.Broke(f)
-	if text := f.Error() + f.FaultInStream().Message; strings.Contains(text, key) {
+	if text := f.Error() + f.FaultInStream().Message(); strings.Contains(text, key) {
 		t.Errorf("%s", text)
 	}
 }

@@ -74,8 +74,8 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 				}
 				first := fault.Of(asked())
 				if strings.Contains(name, "certificate") || strings.HasSuffix(tt.state, "_out") {
-					if !strings.Contains(first.Message, tt.says[0]) || !strings.Contains(first.Message, tt.says[1]) {
-						t.Errorf("whose line was asked is told %q", first.Message)
+					if !strings.Contains(first.Message(), tt.says[0]) || !strings.Contains(first.Message(), tt.says[1]) {
+						t.Errorf("whose line was asked is told %q", first.Message())
 					}
 				}
 				if first.RetryAfter != 0 { // the specification has none on a provider's rate limit
@@ -96,12 +96,12 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 						t.Errorf("%s: %d, retry after %s", form, e.Status(), e.RetryAfter)
 					}
 					for _, want := range append(tt.says, "not charged") {
-						if !strings.Contains(e.Message, want) {
-							t.Errorf("%s: %q is missing in %q", form, want, e.Message)
+						if !strings.Contains(e.Message(), want) {
+							t.Errorf("%s: %q is missing in %q", form, want, e.Message())
 						}
 					}
-					if strings.Contains(e.Message, tt.error) || strings.Contains(e.Message, "refused:") {
-						t.Errorf("the client reads %q", e.Message)
+					if strings.Contains(e.Message(), tt.error) || strings.Contains(e.Message(), "refused:") {
+						t.Errorf("the client reads %q", e.Message())
 					}
 					if cause := e.Cause.Error(); !strings.Contains(cause, tt.error) || !strings.Contains(cause, "a "+tt.state) {
 						t.Errorf("the log reads %q", cause)
@@ -131,8 +131,8 @@ func TestUnavailableByDecision(t *testing.T) {
 	} {
 		s := snapshot(1, tt.lines...)
 		_, err := ask(line.New(line.Options{Open: (&site{}).open}), request(s))
-		if e := fault.Of(err); !strings.Contains(e.Message, tt.says) || !strings.Contains(e.Cause.Error(), tt.cause) || e.RetryAfter != 0 {
-			t.Errorf("%s: %q, %v", name, e.Message, e.Cause)
+		if e := fault.Of(err); !strings.Contains(e.Message(), tt.says) || !strings.Contains(e.Cause.Error(), tt.cause) || e.RetryAfter != 0 {
+			t.Errorf("%s: %q, %v", name, e.Message(), e.Cause)
 		}
 	}
 }

@@ -306,7 +306,7 @@ func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
 		t.Errorf("the second line can: %v", err)
 	}
 	p.set("b", down())
-	if _, err := ask(l, request(s)); fault.Of(err).Status() != 404 || !strings.Contains(fault.Of(err).Message, "tool use") ||
+	if _, err := ask(l, request(s)); fault.Of(err).Status() != 404 || !strings.Contains(fault.Of(err).Message(), "tool use") ||
 		p.heard() != "a b" {
 		t.Errorf("no line can: %v", err)
 	}

@@ -303,16 +303,16 @@ func rejection(status int, n notice) *Failure {
 		status = http.StatusBadRequest
 	}
 	e := &fault.Error{
-		Code:    fault.Code(redact(n.code)),
-		Message: redact(n.message),
-		Param:   redact(n.param),
-		Passed:  &fault.Passed{Status: status, Type: redact(n.kind), StatusName: n.statusName},
+		Code:     fault.Code(redact(n.code)),
+		Template: redact(n.message),
+		Param:    redact(n.param),
+		Passed:   &fault.Passed{Status: status, Type: redact(n.kind), StatusName: n.statusName},
 	}
 	if n.code == "" {
 		e.Code = fault.InvalidRequest
 	}
 	if n.message == "" {
-		e.Message = "The model's provider rejected the request without saying why."
+		e.Template = "The model's provider rejected the request without saying why."
 	}
 	return &Failure{Code: e.Code, Passed: e}
 }

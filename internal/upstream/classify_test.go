@@ -249,8 +249,8 @@ func TestClassify(t *testing.T) {
 			} else if !got && e.Status() != 502 && e.Code != fault.ContentFilter {
 				t.Errorf("the client sees status %d", e.Status())
 			}
-			if e.Message == "" || f.Cause == nil || f.Cause.Error() == "" {
-				t.Errorf("says nothing: message %q, cause %v", e.Message, f.Cause)
+			if e.Message() == "" || f.Cause == nil || f.Cause.Error() == "" {
+				t.Errorf("says nothing: message %q, cause %v", e.Message(), f.Cause)
 			}
 		})
 	}
@@ -294,8 +294,8 @@ func TestRejectionIsPassedOnAsItIs(t *testing.T) {
 		t.Errorf("odd types: body %s\nwant %s", got, want)
 	}
 	f = Classify(422, "", []byte(`{"detail":[{"loc":["body","messages",0,"role"],"msg":"bad role"}]}`), nil)
-	if e := f.Fault(); e.Param != "messages.0.role" || e.Message != "bad role" {
-		t.Errorf("param %q, message %q", e.Param, e.Message)
+	if e := f.Fault(); e.Param != "messages.0.role" || e.Message() != "bad role" {
+		t.Errorf("param %q, message %q", e.Param, e.Message())
 	}
 }
 
@@ -304,10 +304,10 @@ func TestTextsAreBounded(t *testing.T) {
 	long := strings.Repeat("ä", 5000) + "\u0007\x00"
 	f := Classify(400, "", []byte(openAI(long, long, long)), nil)
 	e := f.Fault()
-	if len(e.Message) > maxMessage+len("…") || len(e.Code) > maxName+len("…") || len(e.Type()) > maxName+len("…") {
-		t.Errorf("lengths: message %d, code %d, type %d", len(e.Message), len(e.Code), len(e.Type()))
+	if len(e.Message()) > maxMessage+len("…") || len(e.Code) > maxName+len("…") || len(e.Type()) > maxName+len("…") {
+		t.Errorf("lengths: message %d, code %d, type %d", len(e.Message()), len(e.Code), len(e.Type()))
 	}
-	if !utf8.ValidString(e.Message) || strings.ContainsRune(e.Message, utf8.RuneError) {
+	if !utf8.ValidString(e.Message()) || strings.ContainsRune(e.Message(), utf8.RuneError) {
 		t.Error("the message was cut within a character")
 	}
 	if len(f.Cause.Error()) > maxCause+len("…") {
@@ -316,8 +316,9 @@ func TestTextsAreBounded(t *testing.T) {
 	if got := tidy(" a\nb\tc\x00d\u0085 ", 100); got != "a b cd" {
 		t.Errorf("tidy: %q", got)
 	}
-	if e := Classify(400, "", []byte(openAI("x", "y", "Two faults:\n- a\r\n- b\u0000\n")), nil).Fault(); e.Message != "Two faults:\n- a\n- b" {
-		t.Errorf("a message of several lines: %q", e.Message)
+	e = Classify(400, "", []byte(openAI("x", "y", "Two faults:\n- a\r\n- b\u0000\n")), nil).Fault()
+	if e.Message() != "Two faults:\n- a\n- b" {
+		t.Errorf("a message of several lines: %q", e.Message())
 	}
 }
 
@@ -396,8 +397,8 @@ func FuzzClassify(f *testing.F) {
 		if got.RetryAfter < 0 || got.RetryAfter > maxRetryAfter {
 			t.Errorf("wait %s", got.RetryAfter)
 		}
-		if len(e.Message) > maxMessage+8 || len(got.Error()) > 2*maxMessage || !utf8.ValidString(e.Message) {
-			t.Errorf("message of %d bytes, error of %d", len(e.Message), len(got.Error()))
+		if len(e.Message()) > maxMessage+8 || len(got.Error()) > 2*maxMessage || !utf8.ValidString(e.Message()) {
+			t.Errorf("message of %d bytes, error of %d", len(e.Message()), len(got.Error()))
 		}
 		if !json.Valid(e.Body()) {
 			t.Errorf("body %s", e.Body())

@@ -47,7 +47,7 @@ func TestConcealLeavesMessagesOut(t *testing.T) {
 		if got, want := f.Error(), "bad_value (status 400): invalid_request_error: bad_value: "+concealed; got != want {
 			t.Errorf("%q is told as %q", message, got)
 		}
-		if f.Passed == nil || f.Passed.Message != strings.TrimSpace(message) {
+		if f.Passed == nil || f.Passed.Message() != strings.TrimSpace(message) {
 			t.Errorf("the client reads %+v instead of %q", f.Passed, message)
 		}
 		f = concealedFrom(Classify(502, "text/html", []byte("<html>"+message+"</html>"), nil), rawjson.Pieces{[]byte(secretRequest)})

@@ -97,6 +97,8 @@ type Failure struct {
 	// Used is what the provider counted of the failed call, or what we counted
 	// of what it had streamed; zero: it did not say. It is the operator's cost.
 	Used TokenCounts
+	// Param is the client's field at fault, for MaxTokensTooSmall only.
+	Param string
 	// Cause is for the operator: what the provider said or which step failed,
 	// bounded in length.
 	Cause error
@@ -117,6 +119,9 @@ func Fail(code fault.Code, cause error) *Failure {
 		f.Health = HealthCool
 	case fault.ContentFilter, fault.UpstreamPromptFilter, fault.MaxTokensTooSmall, fault.ClientClosed:
 		f.Health = HealthNone
+		if code == fault.MaxTokensTooSmall {
+			f.Param = "max_tokens"
+		}
 	}
 	return f
 }
@@ -205,11 +210,7 @@ func (f *Failure) told(charge string) *fault.Error {
 		return &passed
 	}
 	what, advice := f.wording()
-	e := fault.New(f.Code, "%s %s%s", what, charge, advice).WithCause(f)
-	if f.Code == fault.MaxTokensTooSmall {
-		e.Param = "max_tokens"
-	}
-	return e
+	return fault.At(f.Code, f.Param, "%s %s%s", what, charge, advice).WithCause(f)
 }
 
 // What a person can do about a model that does not work.
@@ -254,7 +255,7 @@ func (f *Failure) wording() (what, advice string) {
 	case fault.UpstreamPromptFilter:
 		return "The provider's safety check stopped the prompt.", "please change the prompt."
 	case fault.MaxTokensTooSmall:
-		return "The model used all of max_tokens for thinking and wrote no answer.", "please raise max_tokens."
+		return "The model used all of {param} for thinking and wrote no answer.", "please raise {param}."
 	case fault.ServiceUnavailable:
 		return "The service had a temporary problem.", "please try again."
 	case fault.ClientClosed:
@@ -296,7 +297,7 @@ func (f *Failure) Redact(secrets ...string) *Failure {
 	if f.Passed != nil {
 		passed := *f.Passed
 		passed.Code = fault.Code(hide(string(passed.Code)))
-		passed.Message = hide(passed.Message)
+		passed.Template = hide(passed.Template)
 		passed.Param = hide(passed.Param)
 		if passed.Passed != nil {
 			rejection := *passed.Passed

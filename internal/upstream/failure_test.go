@@ -57,14 +57,14 @@ func TestFault(t *testing.T) {
 			t.Errorf("%s: final %t", code, f.Final())
 		}
 		e := f.Fault()
-		if e.Code != code || !strings.Contains(e.Message, "not charged") || strings.Contains(e.Message, "main") {
-			t.Errorf("%s: code %s, message %q", code, e.Code, e.Message)
+		if e.Code != code || !strings.Contains(e.Message(), "not charged") || strings.Contains(e.Message(), "main") {
+			t.Errorf("%s: code %s, message %q", code, e.Code, e.Message())
 		}
 		if !errors.Is(e, cause) {
 			t.Errorf("%s: the cause is lost for the log", code)
 		}
-		if in := f.FaultInStream(); strings.Contains(in.Message, "not charged") {
-			t.Errorf("%s: promises a cut stream for free: %q", code, in.Message)
+		if in := f.FaultInStream(); strings.Contains(in.Message(), "not charged") {
+			t.Errorf("%s: promises a cut stream for free: %q", code, in.Message())
 		}
 		if row, ok := fault.Lookup(code); ok && e.Status() != row.Status {
 			t.Errorf("%s: status %d", code, e.Status())
@@ -79,13 +79,13 @@ func TestRedactLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	f := Classify(400, "", []byte(openAI("invalid_request_error", "", "no such thing as a token")), nil)
 	for _, secret := range []string{"", "token", "absent-secret-0123"} {
-		if f.Redact(secret); f.Fault().Message != "no such thing as a token" {
-			t.Errorf("secret %q: message %q", secret, f.Fault().Message)
+		if f.Redact(secret); f.Fault().Message() != "no such thing as a token" {
+			t.Errorf("secret %q: message %q", secret, f.Fault().Message())
 		}
 	}
 	before := f.Passed
 	f.Redact("no such thing")
-	if f.Fault().Message != "[redacted] as a token" || before.Message != "no such thing as a token" {
-		t.Errorf("message %q, original %q", f.Fault().Message, before.Message)
+	if f.Fault().Message() != "[redacted] as a token" || before.Message() != "no such thing as a token" {
+		t.Errorf("message %q, original %q", f.Fault().Message(), before.Message())
 	}
 }

@@ -145,7 +145,7 @@ func refusedJob(kind string, n notice, f *Failure) *JobFailure {
 	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
 	switch {
 	case f.Passed != nil:
-		t.Message = f.Passed.Message
+		t.Message = f.Passed.Message()
 		if kind == KindVideo {
 			t.Job = fault.InvalidRequest
 		}

@@ -71,7 +71,7 @@ func TestRedactOwnKey(t *testing.T) {
 	for _, shown := range []string{secret, "toll****wxyz", "tollkey-ab*wxyz", "tollke…xyz", "to..yz", "…6wxyz",
 		"tollkey-***", "tollkey-abc..."} {
 		f := Classify(400, "", []byte(openAI("", "", "Bad key: "+shown+", sir.")), nil).Redact(secret)
-		if got := f.Fault().Message; got != "Bad key: [redacted], sir." {
+		if got := f.Fault().Message(); got != "Bad key: [redacted], sir." {
 			t.Errorf("%s: %q", shown, got)
 		}
 		if strings.Contains(f.Error(), "wxyz") {
@@ -89,7 +89,7 @@ func TestRedactOwnKey(t *testing.T) {
 	}
 	for _, text := range []string{"wait... a bit", "to... be", "**kwargs", "f(*, x)", "…and so on"} {
 		f := Classify(400, "", []byte(openAI("", "", text)), nil).Redact(secret)
-		if got := f.Fault().Message; got != text {
+		if got := f.Fault().Message(); got != text {
 			t.Errorf("%q becomes %q", text, got)
 		}
 	}

@@ -116,7 +116,7 @@ func checkSaid(t *testing.T, f *Failure, ends string, said saying) {
 		}
 		return
 	}
-	if got := (saying{e.Status(), string(e.Code), e.Message, e.Param, e.Type()}); got != said {
+	if got := (saying{e.Status(), string(e.Code), e.Message(), e.Param, e.Type()}); got != said {
 		t.Errorf("the client reads %+v\nwant %+v", got, said)
 	}
 }

@@ -42,7 +42,7 @@ func (e *Edits) Effort(asked []byte, field string) ([]byte, error) {
 	}
 	nearest, known := NearestEffort(rawjson.Unquote(asked), e.Efforts)
 	if !known {
-		return nil, fault.At(fault.InvalidRequest, field, "`%s` must be one of %s for this model.", field, strings.Join(e.Efforts, ", "))
+		return nil, fault.At(fault.InvalidRequest, field, "`{param}` must be one of %s for this model.", strings.Join(e.Efforts, ", "))
 	}
 	return rawjson.Quote(nearest), nil
 }

@@ -23,7 +23,7 @@ func (c *conn) refuse(p []byte) (int, error) {
 	request := id.New("req_")
 	e := refusalOf(p)
 	c.listener.Log.Debug("a request could not be read",
-		"request", request, "client", c.from.String(), "status", e.Status(), "reason", e.Message)
+		"request", request, "client", c.from.String(), "status", e.Status(), "reason", e.Message())
 	c.extend()
 	if _, err := c.TCPConn.Write(encode(e, request, isNative(c.start))); err != nil {
 		return 0, err
@@ -68,21 +68,22 @@ func refusalOf(response []byte) *fault.Error {
 	if err != nil || status < 400 || status > 599 {
 		status = http.StatusBadRequest
 	}
-	e := fault.New(fault.InvalidRequest, "The request cannot be read as HTTP/1.1. Check its request line and its headers.")
-	if status != http.StatusBadRequest {
-		e.Passed = &fault.Passed{Status: status, Type: e.Type()}
-	}
+	message := "The request cannot be read as HTTP/1.1. Check its request line and its headers."
 	switch {
 	case status == http.StatusExpectationFailed:
-		e.Message = "The header `Expect` has a value that is not supported. Leave it out, or send `100-continue`."
+		message = "The header `Expect` has a value that is not supported. Leave it out, or send `100-continue`."
 	case status == http.StatusRequestHeaderFieldsTooLarge:
-		e.Message = fmt.Sprintf("The headers of the request are larger than %s. Send fewer or shorter ones.", fault.Bytes(maxHeaderBytes))
+		message = fmt.Sprintf("The headers of the request are larger than %s. Send fewer or shorter ones.", fault.Bytes(maxHeaderBytes))
 	case status == http.StatusNotImplemented:
-		e.Message = "The only supported value of the header `Transfer-Encoding` is `chunked`, once. Send that, or a `Content-Length` instead."
+		message = "The only supported value of the header `Transfer-Encoding` is `chunked`, once. Send that, or a `Content-Length` instead."
 	case status == http.StatusHTTPVersionNotSupported:
-		e.Message = "This version of HTTP is not supported. Use HTTP/1.1."
+		message = "This version of HTTP is not supported. Use HTTP/1.1."
 	case known:
-		e.Message = fmt.Sprintf("The request cannot be read as HTTP/1.1: %s.", reason)
+		message = fmt.Sprintf("The request cannot be read as HTTP/1.1: %s.", reason)
+	}
+	e := fault.New(fault.InvalidRequest, "%s", message)
+	if status != http.StatusBadRequest {
+		e.Passed = &fault.Passed{Status: status, Type: e.Type()}
 	}
 	return e
 }

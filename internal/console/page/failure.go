@@ -11,13 +11,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// explained is the error that a reader sees: it tells where a change may have
-// been made.
+// explained returns the error to show for err. After an unconfirmed commit, the error
+// warns of a possible change.
 func explained(err error) error {
 	if errors.Is(err, store.ErrUncertain) {
-		f := fault.Of(err)
-		f.Message = "The database did not confirm the change, so it may have been made. Look before you repeat it."
-		return f
+		return fault.New(fault.ServiceUnavailable,
+			"The database did not confirm the change, so it may have been made. Look before you repeat it.").WithCause(err)
 	}
 	return err
 }
@@ -34,7 +33,7 @@ func (d *door) refuse(x *httpapi.Exchange, f *fault.Error) {
 	if httpapi.LedOn(x) {
 		return
 	}
-	shown := failure{Title: "This did not work", Text: f.Message, Request: x.ID}
+	shown := failure{Title: "This did not work", Text: f.Message(), Request: x.ID}
 	switch {
 	case f.Code == fault.NotFound:
 		shown.Title = "Not found"

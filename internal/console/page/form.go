@@ -97,7 +97,7 @@ func Refused(form *part.Inputs, err error) error {
 		return err
 	}
 	for _, f := range faults {
-		form.Refuse(f.Param, f.Message)
+		form.Refuse(f.Param, f.Message())
 	}
 	form.Forget()
 	return nil

@@ -90,7 +90,7 @@ func refusal(v *Visit, form *part.Inputs, wrong string, err error) (status int, 
 	case errors.Is(err, account.ErrWrongSignIn), errors.Is(err, account.ErrNoLink):
 		form.Whole = wrong
 	case f.Code == fault.RateLimitExceeded:
-		form.Whole, status = f.Message, f.Status()
+		form.Whole, status = f.Message(), f.Status()
 		v.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())+1))
 	default:
 		return 0, err

@@ -256,7 +256,7 @@ func (c *console) testWebhook(v *page.Visit) (page.Outgoing, error) {
 	var f *fault.Error
 	switch {
 	case errors.As(err, &f) && f.Status() < http.StatusInternalServerError:
-		return c.webhookNow(v, nil, part.Notice{Tone: part.Bad, Text: f.Message, Focus: true})
+		return c.webhookNow(v, nil, part.Notice{Tone: part.Bad, Text: f.Message(), Focus: true})
 	case err != nil:
 		return nil, err
 	case got.Error == "":

@@ -72,21 +72,21 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 		return nil, refuseFreeQuota(a)
 	}
 	if a.Amount < 0 || a.Amount > money.Max {
-		return nil, refuseQuota("The highest possible cost of this request is too large to hold. %s.", capital(cheaper(a)))
+		return nil, refuseQuota("The highest possible cost of this request is too large to hold. %s.", capital(a.advice()))
 	}
 	switch {
 	case key.DailyBudget >= 0 && money.Plus(money.Plus(daySpent, dayHeld), a.Amount) > key.DailyBudget:
 		return nil, refuseQuota("This key's daily budget of %s USD does not cover the request's highest possible cost of %s USD today "+
 			"(%s USD spent, %s USD held by running requests). Wait until 00:00 UTC, raise the budget, or %s.",
-			key.DailyBudget, a.Amount, daySpent, dayHeld, cheaper(a))
+			key.DailyBudget, a.Amount, daySpent, dayHeld, a.advice())
 	case key.Limit >= 0 && money.Plus(money.Plus(key.Spent, key.Held), a.Amount) > key.Limit:
 		return nil, refuseQuota("This key's total limit of %s USD does not cover the request's highest possible cost of %s USD "+
 			"(%s USD spent, %s USD held by running requests). Raise the limit, use another key, or %s.",
-			key.Limit, a.Amount, key.Spent, key.Held, cheaper(a))
+			key.Limit, a.Amount, key.Spent, key.Held, a.advice())
 	case !acct.covers(a.Amount):
 		return nil, refuseQuota("The balance does not cover the request's highest possible cost of %s USD "+
 			"(balance %s USD, %s USD held by running requests). Top up, wait for running requests to end, or %s.",
-			a.Amount, acct.Balance, acct.Held, cheaper(a))
+			a.Amount, acct.Balance, acct.Held, a.advice())
 	}
 
 	hold := &HoldRow{
@@ -148,17 +148,12 @@ func (b *Books) checkRate(key *KeyRow, n int64) error {
 		key.RPM, (window.Milliseconds()-(b.NowMS-at)+999)/1000)
 }
 
-// cheaper says how the holds of an endpoint's requests get smaller.
-func cheaper(a Admission) string {
-	switch {
-	case strings.HasPrefix(a.Endpoint, "/v1/images/"):
-		return "ask for fewer images or a smaller resolution"
-	case strings.HasPrefix(a.Endpoint, "/v1/videos/"):
-		return "ask for a shorter clip or a smaller resolution"
-	case a.Endpoint == "/v1/responses":
-		return "lower max_output_tokens"
+// advice returns the clause of a 402 about a cheaper request.
+func (a *Admission) advice() string {
+	if a.Advice == "" {
+		return "send a smaller request"
 	}
-	return "lower max_tokens"
+	return a.Advice
 }
 
 // capital begins a sentence.

@@ -143,21 +143,16 @@ func TestRateDecisionIsExact(t *testing.T) {
 			t.Errorf("at %d ms: %v, want %v", step.at, got, step.want)
 		}
 		if told := fault.Of(b.checkRate(key, key.Hits+1)); step.at == 40_001 &&
-			(told == nil || !strings.Contains(told.Message, "in 20 seconds")) {
+			(told == nil || !strings.Contains(told.Message(), "in 20 seconds")) {
 			t.Errorf("at %d ms it says %v", step.at, told)
 		}
 	}
 }
 
-// TestRefusalsNameWhatTheKindHas: who cannot pay is told what makes a request of
-// this kind cheaper.
-func TestRefusalsNameWhatTheKindHas(t *testing.T) {
+// TestRefusalsAdvise checks the advice in each 402.
+func TestRefusalsAdvise(t *testing.T) {
 	t.Parallel()
-	for endpoint, word := range map[string]string{
-		"/v1/chat/completions": "lower max_tokens", "/native/v1/messages": "lower max_tokens", "/v1/responses": "lower max_output_tokens",
-		"/v1/images/generations": "fewer images or a smaller resolution", "/v1/images/edits": "fewer images or a smaller resolution",
-		"/v1/videos/generations": "a shorter clip or a smaller resolution",
-	} {
+	for advice, word := range map[string]string{"lower max_tokens": "lower max_tokens", "": "send a smaller request"} {
 		for name, change := range map[string]func(*AccountRow, *KeyRow, *Admission){
 			"balance": func(*AccountRow, *KeyRow, *Admission) {},
 			"budget":  func(_ *AccountRow, k *KeyRow, _ *Admission) { k.DailyBudget = 0 },
@@ -166,12 +161,12 @@ func TestRefusalsNameWhatTheKindHas(t *testing.T) {
 		} {
 			b := New()
 			b.Accounts["a"], b.Keys["k"] = &AccountRow{ID: "a"}, &KeyRow{ID: "k", Account: "a", RPM: -1, DailyBudget: -1, Limit: -1}
-			a := Admission{Account: "a", Key: "k", Endpoint: endpoint, Amount: 1}
+			a := Admission{Account: "a", Key: "k", Advice: advice, Amount: 1}
 			change(b.Accounts["a"], b.Keys["k"], &a)
 			_, err := b.Admit(a, "node")
 			f := fault.Of(err)
-			if f == nil || f.Code != fault.InsufficientQuota || !strings.Contains(strings.ToLower(f.Message), word) {
-				t.Errorf("%s of %s: %v", name, endpoint, err)
+			if f == nil || f.Code != fault.InsufficientQuota || !strings.Contains(strings.ToLower(f.Message()), word) {
+				t.Errorf("%s with %q: %v", name, advice, err)
 			}
 		}
 	}

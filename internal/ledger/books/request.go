@@ -34,6 +34,9 @@ type Admission struct {
 	KeyVersion int64
 	Model      string
 	Endpoint   string // the path, /v1/chat/completions
+	// Advice says how to make the request cheaper, as the last clause of a sentence:
+	// "lower max_tokens".
+	Advice string
 	// Amount is the highest possible cost of the request over all attempts.
 	Amount money.Amount
 	// FreeDaily is a free model's requests per account and UTC day; 0: not free.

@@ -243,8 +243,8 @@ func TestNoToken(t *testing.T) {
 		if f.Code != fault.UpstreamUnavailable || f.Health != tt.want || f.Final() || f.Unproven || len(l.provider.Requests()) != 0 {
 			t.Errorf("%s: %v, health %s", name, f, f.Health)
 		}
-		if strings.Contains(f.Error(), "entra-secret") || strings.Contains(f.Fault().Message, "AADSTS") {
-			t.Errorf("%s: told: %v; %s", name, f, f.Fault().Message)
+		if strings.Contains(f.Error(), "entra-secret") || strings.Contains(f.Fault().Message(), "AADSTS") {
+			t.Errorf("%s: told: %v; %s", name, f, f.Fault().Message())
 		}
 		_, err := l.Submit(t.Context(), picture())
 		var job *upstream.JobFailure

@@ -88,7 +88,7 @@ func TestRequestsThatProvidersReject(t *testing.T) {
 	} {
 		_, err := call(t.Context(), open(t, nil), tt.form, false, tt.body)
 		var f *upstream.Failure
-		if !errors.As(err, &f) || f.Passed == nil || f.Passed.Status() != 400 || f.Passed.Param != tt.param || f.Passed.Message == "" {
+		if !errors.As(err, &f) || f.Passed == nil || f.Passed.Status() != 400 || f.Passed.Param != tt.param || f.Passed.Message() == "" {
 			t.Errorf("%s: %s: %v", tt.form, tt.body, err)
 		}
 	}

@@ -48,7 +48,7 @@ func (r *Request) checkLimits() error {
 	if raw := r.Doc.Raw("n"); raw != nil {
 		n, ok := rawjson.Integer(raw)
 		if !ok || n < 1 || n > form.MaxChoices {
-			return fault.At(fault.InvalidRequest, "n", "`n` must be an integer from 1 to %d.", form.MaxChoices)
+			return fault.At(fault.InvalidRequest, "n", "`{param}` must be an integer from 1 to %d.", form.MaxChoices)
 		}
 		r.N = n
 	}
@@ -68,11 +68,11 @@ func (r *Request) checkFlags() error {
 		return nil
 	}
 	if options[0] != '{' {
-		return fault.At(fault.InvalidRequest, "stream_options", "`stream_options` must be an object.")
+		return fault.At(fault.InvalidRequest, "stream_options", "`{param}` must be an object.")
 	}
 	var ok bool
 	if r.IncludeUsage, ok = rawjson.Boolean(rawjson.Field(options, "include_usage")); !ok {
-		return fault.At(fault.InvalidRequest, "stream_options.include_usage", "`stream_options.include_usage` must be true or false.")
+		return fault.At(fault.InvalidRequest, "stream_options.include_usage", "`{param}` must be true or false.")
 	}
 	return nil
 }

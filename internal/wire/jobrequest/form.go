@@ -97,10 +97,10 @@ func readForm(r *multipart.Reader) (*multipartForm, error) {
 			return nil, broken()
 		}
 		if int64(len(one.data)) > limit {
-			return nil, fault.At(fault.InvalidRequest, one.name, "The field `%s` is longer than %d bytes.", one.name, limit)
+			return nil, fault.At(fault.InvalidRequest, one.name, "The field `{param}` is longer than %d bytes.", limit)
 		}
 		if !one.file && !utf8.Valid(one.data) {
-			return nil, fault.At(fault.InvalidEncoding, one.name, "The field `%s` is not valid UTF-8.", one.name)
+			return nil, fault.At(fault.InvalidEncoding, one.name, "The field `{param}` is not valid UTF-8.")
 		}
 		f.parts = append(f.parts, one)
 	}
@@ -137,11 +137,11 @@ func (f *multipartForm) document() (*rawjson.RequestBody, error) {
 		}
 		switch {
 		case p.file && OwnsParam(p.name):
-			return nil, fault.At(fault.InvalidRequest, p.name, "The field `%s` must be text, not a file.", p.name)
+			return nil, fault.At(fault.InvalidRequest, p.name, "The field `{param}` must be text, not a file.")
 		case p.file:
 			continue
 		case d.Find(p.name) != nil:
-			return nil, fault.At(fault.InvalidRequest, p.name, "The field `%s` stands in the form more than once. Send each field once.", p.name)
+			return nil, fault.At(fault.InvalidRequest, p.name, "The field `{param}` stands in the form more than once. Send each field once.")
 		}
 		if len(d.Members) > 0 {
 			body.WriteByte(',')
@@ -180,7 +180,7 @@ func (s *Request) formReferences(f referenceField) error {
 		s.sawReference(f)
 		if p.file {
 			if len(p.data) == 0 {
-				return fault.At(fault.InvalidRequest, r.Param, "The file in `%s` is empty.", r.Param)
+				return fault.At(fault.InvalidRequest, r.Param, "The file in `{param}` is empty.")
 			}
 			r.file = p.data
 		} else if err := r.setText(p.data); err != nil {

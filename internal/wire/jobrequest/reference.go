@@ -56,14 +56,14 @@ func (r *Reference) Data() ([]byte, error) {
 		head := text[:min(len(text), 256)]
 		comma := bytes.IndexByte(head, ',')
 		if comma < 0 || !strings.HasSuffix(strings.ToLower(string(head[:comma])), ";base64") {
-			return nil, fault.At(fault.InvalidRequest, r.Param, "`%s` is a data URI without base64. Write it as data:image/png;base64,…", r.Param)
+			return nil, fault.At(fault.InvalidRequest, r.Param, "`{param}` is a data URI without base64. Write it as data:image/png;base64,…")
 		}
 		text = text[comma+1:]
 	}
 	data, ok := decode64(text)
 	if !ok {
 		return nil, fault.At(fault.InvalidRequest, r.Param,
-			"`%s` is neither an http(s) address nor a data URI nor valid base64. Send one of these.", r.Param)
+			"`{param}` is neither an http(s) address nor a data URI nor valid base64. Send one of these.")
 	}
 	return data, nil
 }
@@ -142,7 +142,7 @@ func (s *Request) addReference(f referenceField, param string, raw []byte) error
 	}
 	if !rawjson.IsText(raw) {
 		return fault.At(fault.InvalidRequest, param,
-			"`%s` must be a string (an http(s) address, a data URI or base64) or an object with `url`.", param)
+			"`{param}` must be a string (an http(s) address, a data URI or base64) or an object with `url`.")
 	}
 	if err := r.readText(raw); err != nil {
 		return err
@@ -179,26 +179,26 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 		case string(name) == "type":
 			kind := strings.TrimSuffix(rawjson.Unquote(value), "_url")
 			if kind != "image" && (kind != "video" || !r.Video && !r.typed) {
-				return nil, fault.At(fault.InvalidRequest, r.Param+".type", "`%s.type` must be %s.", r.Param, r.kinds())
+				return nil, fault.At(fault.InvalidRequest, r.Param+".type", "`{param}` must be %s.", r.kinds())
 			}
 			r.Image, r.Video = kind == "image", kind == "video"
 		case string(name) == "role":
 			r.Role = rawjson.Unquote(value)
 			if !slices.Contains(r.roles(own), r.Role) {
-				return nil, fault.At(fault.InvalidRequest, r.Param+".role", "`%s.role` must be %s.", r.Param, strings.Join(r.roles(own), ", "))
+				return nil, fault.At(fault.InvalidRequest, r.Param+".role", "`{param}` must be %s.", strings.Join(r.roles(own), ", "))
 			}
 		case string(name) == "url" || string(name) == "image_url" || string(name) == "video_url" && (r.Video || r.typed):
 			if !rawjson.IsText(value) {
-				return nil, fault.At(fault.InvalidRequest, r.Param, "`%s.%s` must be a string.", r.Param, name)
+				return nil, fault.At(fault.InvalidRequest, r.Param, "`{param}.%s` must be a string.", name)
 			}
 			address = value
 		}
 	}
 	if isFrame(r.Role) && !r.Image {
-		return nil, fault.At(fault.InvalidRequest, r.Param+".role", "`%s.role` is %s, which must be an image.", r.Param, r.Role)
+		return nil, fault.At(fault.InvalidRequest, r.Param+".role", "`{param}` is %s, which must be an image.", r.Role)
 	}
 	if address == nil {
-		return nil, fault.At(fault.InvalidRequest, r.Param, "`%s` has no `url`: an http(s) address, a data URI or base64.", r.Param)
+		return nil, fault.At(fault.InvalidRequest, r.Param, "`{param}` has no `url`: an http(s) address, a data URI or base64.")
 	}
 	return address, nil
 }
@@ -275,11 +275,11 @@ func (r *Reference) setText(text []byte) error {
 	text = bytes.TrimSpace(text)
 	switch {
 	case len(text) == 0:
-		return fault.At(fault.InvalidRequest, r.Param, "`%s` is empty. Send an http(s) address, a data URI or base64, or leave it out.", r.Param)
+		return fault.At(fault.InvalidRequest, r.Param, "`{param}` is empty. Send an http(s) address, a data URI or base64, or leave it out.")
 	case hasFold(text, "http://") || hasFold(text, "https://"):
 		r.Address = string(text)
 	case !isData(text) && bytes.Contains(text[:min(len(text), scheme)], []byte("://")):
-		return fault.At(fault.InvalidRequest, r.Param, "`%s` must be an http or https address, a data URI or base64.", r.Param)
+		return fault.At(fault.InvalidRequest, r.Param, "`{param}` must be an http or https address, a data URI or base64.")
 	default:
 		r.text = text
 	}

@@ -100,7 +100,7 @@ func OpenVideo(body []byte) (*Video, error) {
 func (s *Request) Model() (string, error) {
 	raw := s.doc.Raw("model")
 	if !rawjson.IsText(raw) || len(raw) == 2 {
-		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `model`, as a string. GET /v1/models lists the models.")
+		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `{param}`, as a string. GET /v1/models lists the models.")
 	}
 	return rawjson.Unquote(raw), nil
 }
@@ -133,7 +133,7 @@ func (r *Image) Check(edit bool) error {
 	}
 	if edit && r.Asked == 0 {
 		return fault.At(fault.InvalidRequest, "image",
-			"An edit needs a reference image. Send it in `image`: an address, a data URI, base64 or a file of a multipart form.")
+			"An edit needs a reference image. Send it in `{param}`: an address, a data URI, base64 or a file of a multipart form.")
 	}
 	if err := r.checkCase(); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (r *Video) Check() error {
 		return err
 	}
 	if n, err := r.count("n"); err != nil || n > 1 {
-		return fault.At(fault.InvalidRequest, "n", "A video job makes one clip. Leave `n` out and submit a job for each clip.")
+		return fault.At(fault.InvalidRequest, "n", "A video job makes one clip. Leave `{param}` out and submit a job for each clip.")
 	}
 	return r.readRest()
 }
@@ -195,16 +195,16 @@ func (r *Video) Check() error {
 func (s *Request) readPrompt(needed bool) error {
 	raw := s.doc.Raw("prompt")
 	if raw != nil && !rawjson.IsText(raw) {
-		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must be a string.")
+		return fault.At(fault.InvalidRequest, "prompt", "`{param}` must be a string.")
 	}
 	s.Prompt = rawjson.Unquote(raw)
 	switch {
 	case needed && strings.TrimSpace(s.Prompt) == "":
-		return fault.At(fault.MissingPrompt, "prompt", "Say in `prompt` what is to be made.")
+		return fault.At(fault.MissingPrompt, "prompt", "Say in `{param}` what is to be made.")
 	case utf8.RuneCountInString(s.Prompt) > maxPrompt:
-		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must not be longer than %d characters.", maxPrompt)
+		return fault.At(fault.InvalidRequest, "prompt", "`{param}` must not be longer than %d characters.", maxPrompt)
 	case strings.ContainsRune(s.Prompt, 0):
-		return fault.At(fault.InvalidRequest, "prompt", "`prompt` must not hold the character U+0000.")
+		return fault.At(fault.InvalidRequest, "prompt", "`{param}` must not hold the character U+0000.")
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (s *Request) readDuration() error {
 	case raw == nil || rawjson.IsText(raw) && rawjson.Unquote(raw) == "auto":
 		s.Duration = ""
 	case !isNumber(raw):
-		return fault.At(fault.InvalidRequest, "duration", "`duration` must be a number of seconds.")
+		return fault.At(fault.InvalidRequest, "duration", "`{param}` must be a number of seconds.")
 	default:
 		s.Duration = string(raw)
 	}
@@ -226,7 +226,7 @@ func (s *Request) readDuration() error {
 // readRest reads what both kinds have.
 func (s *Request) readRest() error {
 	if raw := s.doc.Raw("stream"); string(raw) == "true" || s.form != nil && string(raw) == `"true"` {
-		return fault.At(fault.InvalidRequest, "stream", "Jobs are not streamed. Leave `stream` out, and poll the job or name a `callback_url`.")
+		return fault.At(fault.InvalidRequest, "stream", "Jobs are not streamed. Leave `{param}` out, and poll the job or name a `callback_url`.")
 	}
 	if err := s.readChoices(); err != nil {
 		return err
@@ -268,7 +268,7 @@ func (s *Request) readChoices() error {
 			}
 		default:
 			if !rawjson.IsText(raw) || strings.ContainsRune(rawjson.Unquote(raw), 0) {
-				return fault.At(fault.InvalidRequest, name, "`%s` must be a string without the character U+0000.", name)
+				return fault.At(fault.InvalidRequest, name, "`{param}` must be a string without the character U+0000.")
 			}
 		}
 		s.Choices = append(s.Choices, name)
@@ -280,7 +280,7 @@ func (s *Request) readChoices() error {
 func (s *Request) word(name string) (string, error) {
 	raw := s.doc.Raw(name)
 	if raw != nil && !rawjson.IsText(raw) {
-		return "", fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
+		return "", fault.At(fault.InvalidRequest, name, "`{param}` must be a string.")
 	}
 	return rawjson.Unquote(raw), nil
 }
@@ -292,7 +292,7 @@ func (s *Request) either(name, other string, code fault.Code) (value, param stri
 		switch {
 		case raw == nil:
 		case !rawjson.IsText(raw):
-			return "", "", fault.At(code, spelling, "`%s` must be a string.", spelling)
+			return "", "", fault.At(code, spelling, "`{param}` must be a string.")
 		case param != "" && rawjson.Unquote(raw) != value:
 			return "", "", fault.At(code, spelling, "`%s` and `%s` contradict each other. Leave one of them out.", name, other)
 		default:
@@ -317,7 +317,7 @@ func (s *Request) count(name string) (int64, error) {
 	if n, ok := rawjson.Integer(raw); ok && isNumber(raw) && n >= 1 {
 		return n, nil
 	}
-	return 0, fault.At(fault.InvalidRequest, name, "`%s` must be an integer of at least 1.", name)
+	return 0, fault.At(fault.InvalidRequest, name, "`{param}` must be an integer of at least 1.")
 }
 
 // owned are the fields of submissions that the gateway reads itself: they never
@@ -356,7 +356,7 @@ func OwnsParam(name string) bool { return slices.Contains(owned, name) }
 func (r *Video) Misnamed(params []string) error {
 	for name, instead := range map[string]string{"size": "`resolution` and `ratio`", "seconds": "`duration`"} {
 		if r.doc.Raw(name) != nil && !slices.Contains(params, name) {
-			return fault.At(fault.InvalidRequest, name, "Videos have no `%s` here. Use %s.", name, instead)
+			return fault.At(fault.InvalidRequest, name, "Videos have no `{param}` here. Use %s.", instead)
 		}
 	}
 	return nil
@@ -384,7 +384,7 @@ func (s *Request) Params(names []string) (json.RawMessage, error) {
 		}
 		if out.Len()+len(raw) > maxParams {
 			return nil, fault.At(fault.InvalidRequest, name,
-				"`%s` is too long: the further fields of a submission may have %d bytes in all.", name, maxParams)
+				"`{param}` is too long: the further fields of a submission may have %d bytes in all.", maxParams)
 		}
 		before := byte(',')
 		if out.Len() == 0 {

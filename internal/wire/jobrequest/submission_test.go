@@ -20,8 +20,8 @@ func wantFault(t *testing.T, err error, code fault.Code, param string) {
 		return
 	}
 	f := fault.Of(err)
-	if f.Code != code || f.Param != param || f.Message == "" {
-		t.Errorf("%s about %q (%s); want %s about %q", f.Code, f.Param, f.Message, code, param)
+	if f.Code != code || f.Param != param || f.Message() == "" {
+		t.Errorf("%s about %q (%s); want %s about %q", f.Code, f.Param, f.Message(), code, param)
 	}
 }
 

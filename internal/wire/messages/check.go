@@ -133,7 +133,7 @@ func (r *Request) checkOptions() error {
 			continue
 		}
 		if !rawjson.IsText(raw) {
-			return fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
+			return fault.At(fault.InvalidRequest, name, "`{param}` must be a string.")
 		}
 		value := rawjson.Unquote(raw)
 		switch {

@@ -34,7 +34,7 @@ func Open(body []byte) (*Request, error) {
 func (r *Request) Model() (string, error) {
 	raw := r.Doc.Raw("model")
 	if !rawjson.IsText(raw) || len(raw) == 2 {
-		return "", fault.At(fault.InvalidRequest, "model", "Name the model in `model`, as a string. GET /native/v1/models lists the models.")
+		return "", fault.At(fault.InvalidRequest, "model", "Name the model in `{param}`, as a string. GET /native/v1/models lists the models.")
 	}
 	return rawjson.Unquote(raw), nil
 }

@@ -22,7 +22,7 @@ func codeOf(t *testing.T, err error) (fault.Code, string) {
 	if !errors.As(err, &f) {
 		t.Fatalf("error %v (%T) is no *fault.Error", err, err)
 	}
-	if f.Message == "" {
+	if f.Message() == "" {
 		t.Errorf("%s has no message", f.Code)
 	}
 	return f.Code, f.Param

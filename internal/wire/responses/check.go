@@ -178,8 +178,8 @@ func (r *Request) checkItem(item []byte, path string) error {
 // unkept refuses a reference to an item of an earlier answer, which clients send by
 // themselves where they take answers to be stored.
 func unkept(param string) error {
-	return fault.At(fault.InvalidRequest, param, "`%s` refers to an item of an earlier answer, and this service stores none. "+
-		"Send the item itself: clients do once their `store` is false.", param)
+	return fault.At(fault.InvalidRequest, param, "`{param}` refers to an item of an earlier answer, and this service stores none. "+
+		"Send the item itself: clients do once their `store` is false.")
 }
 
 // checkContent checks the content of a message, or the output of a tool: a

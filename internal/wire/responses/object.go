@@ -60,7 +60,7 @@ func (o *Object) Append(dst []byte, s State) []byte {
 	dst = append(dst, `,"error":`...)
 	if s.err != nil {
 		dst = rawjson.Put(dst, `{"code":`, rawjson.Quote(string(s.err.Code)), "")
-		dst = rawjson.Put(dst, `,"message":`, rawjson.Quote(s.err.Message), "}")
+		dst = rawjson.Put(dst, `,"message":`, rawjson.Quote(s.err.Message()), "}")
 	} else {
 		dst = append(dst, "null"...)
 	}

@@ -102,8 +102,7 @@ func (s chained) fromChat(raw []byte, t wire.Translation) (rawjson.Pieces, error
 	return chatOn(r, s.form, s.id).Body(t)
 }
 
-// refused is a refusal of the body between as one of the client's own request:
-// a path in it is cut to the client's field.
+// refused returns the error of the intermediate body with the client's field as Param.
 func (s chained) refused(err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Param == "" {
@@ -113,13 +112,9 @@ func (s chained) refused(err error) error {
 	if i := strings.IndexAny(field, ".["); i >= 0 {
 		field = field[:i]
 	}
-	told := *f
-	told.Param = s.fieldOf(field)
-	before, rest, found := strings.Cut(f.Message, "`"+field)
-	if _, after, closed := strings.Cut(rest, "`"); found && closed {
-		told.Message = before + "`" + told.Param + "`" + after
-	}
-	return &told
+	renamed := *f
+	renamed.Param = s.fieldOf(field)
+	return &renamed
 }
 
 // fieldOf is the client's name of a field of chat completions.

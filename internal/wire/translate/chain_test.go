@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/sse"
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
@@ -98,3 +99,26 @@ func TestChainUnsettled(t *testing.T) {
 
 // identity is that of all answers in tests.
 var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
+
+// TestChainNamesClientsField checks that Param and message of an error of the
+// intermediate body name the same field of the client's request.
+func TestChainNamesClientsField(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"model":"m","input":"hi","reasoning":{"effort":"huge"}}`:                                                             "reasoning",
+		`{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n"}}}`:                                       "text",
+		`{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/tiff;base64,AAAA"}]}]}`: "input",
+	} {
+		r, err := responses.Open([]byte(body))
+		if err == nil {
+			err = r.Check()
+		}
+		if err == nil {
+			_, err = New(r, wire.FormMessages, wire.Identity{}).Body(wire.Translation{})
+		}
+		f := fault.Of(err)
+		if f == nil || f.Param != want || !strings.Contains(f.Message(), "`"+want+"`") {
+			t.Errorf("%s: %+v", body, f)
+		}
+	}
+}

@@ -20,7 +20,7 @@ func PricedFields() [len(pricedFields)]string { return pricedFields }
 func (r *Request) CheckStream() error {
 	var ok bool
 	if r.Stream, ok = rawjson.Boolean(r.Doc.Raw("stream")); !ok {
-		return fault.At(fault.InvalidRequest, "stream", "`stream` must be true or false.")
+		return fault.At(fault.InvalidRequest, "stream", "`{param}` must be true or false.")
 	}
 	return nil
 }
@@ -34,7 +34,7 @@ func (r *Request) CheckOptions() error {
 			continue
 		}
 		if !rawjson.IsText(raw) {
-			return fault.At(fault.InvalidRequest, name, "`%s` must be a string.", name)
+			return fault.At(fault.InvalidRequest, name, "`{param}` must be a string.")
 		}
 		value := rawjson.Unquote(raw)
 		if name == "service_tier" {

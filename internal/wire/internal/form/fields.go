@@ -59,7 +59,7 @@ func (r *Request) CheckNames(t *field.Table) error {
 	if alike := r.Doc.Alike(); alike != nil {
 		param := r.Doc.PathTo(alike.At)
 		return fault.At(fault.InvalidRequest, param,
-			"`%s` differs from the name `%s` only in capital and small letters. Write it like this, or leave it out.", param, alike.Spelling)
+			"`{param}` differs from the name `%s` only in capital and small letters. Write it like this, or leave it out.", alike.Spelling)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (r *Request) mark(known *field.FieldRule, value []byte) {
 
 // otherCase refuses a field that is known in another case.
 func otherCase(name, spelling string) error {
-	return fault.At(fault.InvalidRequest, name, "`%s` is the field `%s` in another case. Write it like this, or leave it out.", name, spelling)
+	return fault.At(fault.InvalidRequest, name, "`{param}` is the field `%s` in another case. Write it like this, or leave it out.", spelling)
 }
 
 // CheckStored refuses fields that refer to objects stored at the provider, and
@@ -90,7 +90,7 @@ func (r *Request) CheckStored() error {
 			return Stored(m.name)
 		case m.field.Class == field.Later && m.asks():
 			return fault.At(fault.InvalidRequest, m.name,
-				"`%s` is not offered: the answer would be stored at the provider. Leave it out.", m.name)
+				"`{param}` is not offered: the answer would be stored at the provider. Leave it out.")
 		}
 	}
 	return nil

@@ -116,13 +116,13 @@ func textHead(raw []byte) string {
 
 // Audio refuses a field that asks for audio, or holds it.
 func Audio(param string) error {
-	return fault.At(fault.InvalidRequest, param, "`%s` asks for audio, which this service does not offer.", param)
+	return fault.At(fault.InvalidRequest, param, "`{param}` asks for audio, which this service does not offer.")
 }
 
 // Stored refuses a field that refers to something stored at a provider.
 func Stored(param string) error {
 	return fault.At(fault.InvalidRequest, param,
-		"`%s` refers to something stored at a provider, which this service does not offer. Send the content itself.", param)
+		"`{param}` refers to something stored at a provider, which this service does not offer. Send the content itself.")
 }
 
 // FindStored looks for a reference to something stored at the provider inside

@@ -58,11 +58,11 @@ func CheckToolList(tools []byte, path string) error {
 // say who executes it.
 func ToolType(tool []byte, path string) (string, error) {
 	if tool[0] != '{' {
-		return "", fault.At(fault.InvalidRequest, path, "`%s` must be an object with a `type`.", path)
+		return "", fault.At(fault.InvalidRequest, path, "`{param}` must be an object with a `type`.")
 	}
 	kind := rawjson.Field(tool, "type")
 	if kind != nil && !rawjson.IsText(kind) {
-		return "", fault.At(fault.InvalidRequest, path+".type", "`%s.type` must be a string.", path)
+		return "", fault.At(fault.InvalidRequest, path+".type", "`{param}` must be a string.")
 	}
 	return rawjson.Unquote(kind), nil
 }

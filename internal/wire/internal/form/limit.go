@@ -21,7 +21,7 @@ func (r *Request) ReadLimit() error {
 		}
 		limit, ok := rawjson.Integer(raw)
 		if !ok || limit < 1 {
-			return fault.At(fault.InvalidMaxTokens, name, "`%s` must be a positive integer.", name)
+			return fault.At(fault.InvalidMaxTokens, name, "`{param}` must be a positive integer.")
 		}
 		if r.Limit == 0 || limit < r.Limit {
 			r.Limit, r.LimitParam = limit, name

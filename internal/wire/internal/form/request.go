@@ -53,7 +53,7 @@ func (r *Request) Size() int64 { return int64(len(r.Doc.Body)) }
 func (r *Request) Model() (string, error) {
 	raw := r.Doc.Raw("model")
 	if !rawjson.IsText(raw) || len(raw) == 2 {
-		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `model`, as a string. GET /v1/models lists the models.")
+		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `{param}`, as a string. GET /v1/models lists the models.")
 	}
 	return rawjson.Unquote(raw), nil
 }

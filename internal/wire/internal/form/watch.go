@@ -139,7 +139,7 @@ func (r *Request) CheckAddresses(check func(address string) error) error {
 			}
 			if err := check(rawjson.Unquote(text)); err != nil {
 				param := r.Doc.PathTo(at)
-				return fault.At(fault.InvalidRequest, param, "`%s` cannot be used. %s", param, err.Error())
+				return fault.At(fault.InvalidRequest, param, "`{param}` cannot be used. %s", err.Error())
 			}
 		}
 	}
@@ -194,6 +194,6 @@ func isInline(name, text []byte) bool {
 
 func badAddress(param string) error {
 	return fault.At(fault.InvalidRequest, param,
-		"`%s` must be an address that begins with https:// or http://, or a data: address with the content. "+
-			"Other addresses mean something stored at a provider or on its machines, which this service does not offer.", param)
+		"`{param}` must be an address that begins with https:// or http://, or a data: address with the content. "+
+			"Other addresses mean something stored at a provider or on its machines, which this service does not offer.")
 }

@@ -75,7 +75,7 @@ func (d *Subset) For(schema []byte, param string) ([]byte, error) {
 
 // refusal refuses what stands at a path.
 func refusal(param, format string, args ...any) error {
-	return fault.At(fault.InvalidRequest, param, "`"+param+"` "+format, args...)
+	return fault.At(fault.InvalidRequest, param, "`{param}` "+format, args...)
 }
 
 // deepest is how deep a schema may nest.

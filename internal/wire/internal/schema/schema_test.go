@@ -105,7 +105,7 @@ func TestSchemasAreRefusedWithTheReason(t *testing.T) {
 	} {
 		_, err := want.target.For([]byte(in), "s")
 		var r *fault.Error
-		if !errors.As(err, &r) || r.Code != fault.InvalidRequest || r.Param != "s"+want.path || !strings.HasPrefix(r.Message,
+		if !errors.As(err, &r) || r.Code != fault.InvalidRequest || r.Param != "s"+want.path || !strings.HasPrefix(r.Message(),
 			"`"+r.Param+"` ") {
 			t.Errorf("%.200s: %v; want %s", in, err, want.path)
 		}

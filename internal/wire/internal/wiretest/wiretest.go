@@ -22,7 +22,7 @@ func CodeOf(t *testing.T, err error) (fault.Code, string) {
 	if !errors.As(err, &f) {
 		t.Fatalf("error %v (%T) is no *fault.Error", err, err)
 	}
-	if f.Message == "" {
+	if f.Message() == "" {
 		t.Errorf("%s has no message", f.Code)
 	}
 	return f.Code, f.Param
@@ -38,8 +38,8 @@ func FaultOf(t testing.TB, err error) string {
 	if !errors.As(err, &f) {
 		t.Fatalf("%v is no *fault.Error", err)
 	}
-	if f.Status() != 400 || f.Message == "" {
-		t.Errorf("status %d, message %q", f.Status(), f.Message)
+	if f.Status() != 400 || f.Message() == "" {
+		t.Errorf("status %d, message %q", f.Status(), f.Message())
 	}
 	return strings.TrimSpace(string(f.Code) + " " + f.Param)
 }

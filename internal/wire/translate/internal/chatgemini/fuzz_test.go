@@ -130,7 +130,7 @@ func FuzzAsGemini(f *testing.F) {
 		out, err := pairtest.Body(New(r, wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: model, Limit: 7}, Reasoning: true})
 		if err != nil {
 			var e *fault.Error
-			if !errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param == "" || e.Message == "" {
+			if !errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param == "" || e.Message() == "" {
 				t.Fatalf("%v", err)
 			}
 			return

@@ -88,7 +88,7 @@ func (c *geminiConversation) fetched(address, param string) ([]byte, error) {
 		}
 		return []byte("{}"), nil
 	case errors.As(got.Err, &f) && f.Code == fault.InvalidRequest:
-		return nil, cannotGemini(param, "cannot be used: %s", f.Message)
+		return nil, cannotGemini(param, "cannot be used: %s", f.Message())
 	case got.Err != nil:
 		return nil, got.Err
 	}

@@ -132,7 +132,7 @@ func TestGeminiTrapImagesFetchedHere(t *testing.T) {
 	var f *fault.Error
 	const param = "messages[0].content[0].image_url"
 	if _, err := ask("https://example.com/gone"); !errors.As(err, &f) || f.Param != param ||
-		f.Message != "`"+param+"` cannot be used: It is gone." {
+		f.Message() != "`"+param+"` cannot be used: It is gone." {
 		t.Errorf("%v", err)
 	}
 	if _, err := ask("https://example.com/busy"); !errors.Is(err, busy) {
@@ -165,7 +165,7 @@ func TestGeminiTrapSound(t *testing.T) {
 			}
 			var f *fault.Error
 			if !errors.As(err, &f) || f.Code != fault.InvalidRequest || !strings.HasPrefix(f.Param, "messages[0].content[0].") ||
-				!strings.Contains(f.Message, "audio") {
+				!strings.Contains(f.Message(), "audio") {
 				t.Errorf("%s: %v", part, err)
 			}
 		}

@@ -100,7 +100,7 @@ func (f geminiFields) object() []byte {
 
 // cannotGemini refuses a field that this form has nothing for.
 func cannotGemini(param, format string, args ...any) error {
-	return fault.At(fault.InvalidRequest, param, "`"+param+"` "+format, args...)
+	return fault.At(fault.InvalidRequest, param, "`{param}` "+format, args...)
 }
 
 // refuseForGemini refuses what changes an answer or its price and has no

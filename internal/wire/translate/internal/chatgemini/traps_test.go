@@ -405,7 +405,7 @@ func TestGeminiTrapRefusals(t *testing.T) {
 	} {
 		_, err := toGemini(t, `{"model":"m",`+body+`}`, wire.Translation{Edits: wire.Edits{Model: "gemini-2.5-flash"}})
 		var f *fault.Error
-		if !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != param || !strings.HasPrefix(f.Message, "`"+param+"` ") {
+		if !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != param || !strings.HasPrefix(f.Message(), "`"+param+"` ") {
 			t.Errorf("%s: %v, want %s", body, err, param)
 		}
 	}

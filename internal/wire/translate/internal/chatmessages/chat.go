@@ -25,7 +25,7 @@ func (r messagesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
 		return nil, err
 	}
 	if r.Doc.Raw("mcp_servers") != nil {
-		return nil, cannot("mcp_servers", "`mcp_servers` is not offered for this model. Leave it out.")
+		return nil, cannot("mcp_servers", "`{param}` is not offered for this model. Leave it out.")
 	}
 	d := dialogue{id: r.id}
 	if err := d.addSystem(r.Doc.Raw("system"), "system"); err != nil {
@@ -104,14 +104,14 @@ func (r messagesOnChat) appendChatTools(out []byte, t wire.Translation) ([]byte,
 	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
 		at := fmt.Sprintf("tools[%d]", i)
 		if kind := rawjson.Field(tool, "type"); kind != nil && rawjson.Unquote(kind) != "custom" {
-			return nil, cannot(at+".type", "`%s.type`: this model takes the client's own tools only, of type custom.", at)
+			return nil, cannot(at+".type", "`{param}`: this model takes the client's own tools only, of type custom.")
 		}
 		name, parameters := rawjson.Field(tool, "name"), rawjson.Field(tool, "input_schema")
 		switch {
 		case !rawjson.IsText(name) || len(name) == 2:
-			return nil, cannot(at+".name", "`%s.name` must be a string: name the tool.", at)
+			return nil, cannot(at+".name", "`{param}` must be a string: name the tool.")
 		case len(parameters) == 0 || parameters[0] != '{':
-			return nil, cannot(at+".input_schema", "`%s.input_schema` must be an object: a JSON schema.", at)
+			return nil, cannot(at+".input_schema", "`{param}` must be an object: a JSON schema.")
 		}
 		out = rawjson.Put(append(out, sep...), `{"type":"function","function":{"name":`, name, "")
 		if text := rawjson.Field(tool, "description"); rawjson.IsText(text) {
@@ -147,11 +147,11 @@ func (r messagesOnChat) appendChatChoice(out []byte) ([]byte, error) {
 	case "tool":
 		name := rawjson.Field(choice, "name")
 		if !rawjson.IsText(name) {
-			return nil, cannot("tool_choice.name", "`tool_choice.name` must be a string: name the tool.")
+			return nil, cannot("tool_choice.name", "`{param}` must be a string: name the tool.")
 		}
 		out = rawjson.Put(out, `,"tool_choice":{"type":"function","function":{"name":`, name, "}}")
 	default:
-		return nil, cannot("tool_choice.type", "`tool_choice.type` must be auto, any, tool or none.")
+		return nil, cannot("tool_choice.type", "`{param}` must be auto, any, tool or none.")
 	}
 	if string(rawjson.Field(choice, "disable_parallel_tool_use")) == "true" {
 		out = append(out, `,"parallel_tool_calls":false`...)
@@ -169,7 +169,7 @@ func (r messagesOnChat) appendChatEffort(out []byte, t wire.Translation) ([]byte
 	case "low", "medium", "high", "xhigh", "max":
 	default:
 		if raw != nil {
-			return nil, cannot("output_config.effort", "`output_config.effort` must be one of low, medium, high, xhigh and max.")
+			return nil, cannot("output_config.effort", "`{param}` must be one of low, medium, high, xhigh and max.")
 		}
 	}
 	switch kind := rawjson.Unquote(rawjson.Field(thinking, "type")); {
@@ -205,7 +205,7 @@ func (r messagesOnChat) appendChatFormat(out []byte, _ wire.Translation) ([]byte
 	}
 	asked := rawjson.Field(format, "schema")
 	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(asked) == 0 || asked[0] != '{' {
-		return nil, cannot(param, "`%s` must be of type json_schema, with a schema.", param)
+		return nil, cannot(param, "`{param}` must be of type json_schema, with a schema.")
 	}
 	out = append(out, `,"response_format":{"type":"json_schema","json_schema":{"name":"output"`...)
 	return append(rawjson.AppendMember(out, "schema", asked), "}}"...), nil

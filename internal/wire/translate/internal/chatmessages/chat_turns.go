@@ -87,7 +87,7 @@ func (d *dialogue) addSystem(content []byte, at string) error {
 			d.say(roleSystem, textPart(text))
 		}
 	default:
-		return cannot(at, "`%s` must be a string or an array of text blocks.", at)
+		return cannot(at, "`{param}` must be a string or an array of text blocks.")
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (d *dialogue) add(message []byte, index int) error {
 	role, content := rawjson.Unquote(rawjson.Field(message, "role")), rawjson.Field(message, "content")
 	at += ".content"
 	if content == nil || content[0] != '"' && content[0] != '[' {
-		return cannot(at, "`%s` must be a string or an array of blocks.", at)
+		return cannot(at, "`{param}` must be a string or an array of blocks.")
 	}
 	switch role {
 	case roleSystem:
@@ -197,11 +197,11 @@ func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
 func (d *dialogue) call(b, sealed []byte, at string) error {
 	id, name := rawjson.Field(b, "id"), rawjson.Field(b, "name")
 	if !rawjson.IsText(id) || !rawjson.IsText(name) || len(id) == 2 || len(name) == 2 {
-		return cannot(at, "`%s` needs `id` and `name`, as strings.", at)
+		return cannot(at, "`{param}` needs `id` and `name`, as strings.")
 	}
 	t := d.turn(roleAssistant)
 	if len(d.open) >= maxTurnCalls {
-		return cannot(at, "`%s`: one turn may hold %d calls at most.", at, maxTurnCalls)
+		return cannot(at, "`{param}`: one turn may hold %d calls at most.", maxTurnCalls)
 	}
 	if t.calls != nil {
 		t.calls = append(t.calls, ',')

@@ -34,7 +34,7 @@ const (
 // it costs, the error is a *fault.Error with the field. Call Check first.
 func (r chatOnMessages) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if r.N > 1 {
-		return nil, cannot("n", "This model gives one answer a request: leave `n` out or send 1.")
+		return nil, cannot("n", "This model gives one answer a request: leave `{param}` out or send 1.")
 	}
 	if err := piece.Untranslated(r.Asking()); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (r chatOnMessages) stopSequences() ([]byte, error) {
 	var list []byte
 	add := func(param string, stop []byte) error {
 		if !rawjson.IsText(stop) {
-			return cannot(param, "`%s` must be a string.", param)
+			return cannot(param, "`{param}` must be a string.")
 		}
 		if !piece.IsBlank(stop) {
 			list = rawjson.Put(list, ",", stop, "")
@@ -219,7 +219,7 @@ func (r chatOnMessages) outputFormat(h *history) ([]byte, error) {
 		const param = "response_format.json_schema.schema"
 		asked := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema")
 		if len(asked) == 0 || asked[0] != '{' {
-			return nil, cannot(param, "`%s` must be an object.", param)
+			return nil, cannot(param, "`{param}` must be an object.")
 		}
 		adapted, err := schema.Messages().For(asked, param)
 		if err != nil {
@@ -227,5 +227,5 @@ func (r chatOnMessages) outputFormat(h *history) ([]byte, error) {
 		}
 		return append(rawjson.AppendMember([]byte(`{"type":"json_schema"`), "schema", adapted), '}'), nil
 	}
-	return nil, cannot("response_format.type", "`response_format.type` must be text, json_object or json_schema for this model.")
+	return nil, cannot("response_format.type", "`{param}` must be text, json_object or json_schema for this model.")
 }

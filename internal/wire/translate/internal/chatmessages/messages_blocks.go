@@ -122,7 +122,7 @@ func blocksOf(content []byte, textOnly bool, at string) (list []block, err error
 		at := fmt.Sprintf("%s[%d]", at, i)
 		b, err := partBlock(part, at)
 		if err == nil && textOnly && b.json != nil && !bytes.HasPrefix(b.json, []byte(`{"type":"text"`)) {
-			err = cannot(at+".type", "`%s.type`: this model takes images and files from the user only.", at)
+			err = cannot(at+".type", "`{param}`: this model takes images and files from the user only.")
 		}
 		if err != nil {
 			return nil, err
@@ -139,7 +139,7 @@ func partBlock(part []byte, at string) (block, error) {
 	case "text", "input_text", "output_text":
 		text := rawjson.Field(part, "text")
 		if text != nil && !rawjson.IsText(text) {
-			return block{}, cannot(at+".text", "`%s.text` must be a string.", at)
+			return block{}, cannot(at+".text", "`{param}` must be a string.")
 		}
 		return textBlock(text), nil
 	case "refusal":
@@ -157,7 +157,7 @@ func partBlock(part []byte, at string) (block, error) {
 	case "file":
 		return fileBlock(rawjson.Field(part, "file"), at+".file")
 	default:
-		return block{}, cannot(at+".type", "`%s.type`: this model takes text, images and PDF files, not `%s`.", at, form.Shortened([]byte(kind)))
+		return block{}, cannot(at+".type", "`{param}`: this model takes text, images and PDF files, not `%s`.", form.Shortened([]byte(kind)))
 	}
 }
 
@@ -173,12 +173,12 @@ func imageBlock(address []byte, at string) (block, error) {
 		case "image/jpeg", "image/png", "image/gif", "image/webp":
 			return sourceBlock("image", kind, data), nil
 		}
-		return block{}, cannot(at, "`%s`: this model takes images of type JPEG, PNG, GIF and WebP, in base64.", at)
+		return block{}, cannot(at, "`{param}`: this model takes images of type JPEG, PNG, GIF and WebP, in base64.")
 	case piece.HasScheme(address):
 		source := rawjson.AppendMember([]byte(`{"type":"url"`), "url", address)
 		return block{json: append(rawjson.AppendMember([]byte(`{"type":"image"`), "source", source), '}')}, nil
 	}
-	return block{}, cannot(at, "`%s` must be an https or a data address.", at)
+	return block{}, cannot(at, "`{param}` must be an https or a data address.")
 }
 
 // sourceBlock makes an image or a document of data in base64, which is the
@@ -213,7 +213,7 @@ func splitData(address []byte) (kind string, data []byte, ok bool) {
 func fileBlock(file []byte, at string) (block, error) {
 	kind, data, ok := splitData(rawjson.Field(file, "file_data"))
 	if !ok || kind != "application/pdf" {
-		return block{}, cannot(at+".file_data", "`%s.file_data` must be a PDF as a data address: `data:application/pdf;base64,…`.", at)
+		return block{}, cannot(at+".file_data", "`{param}` must be a PDF as a data address: `data:application/pdf;base64,…`.")
 	}
 	b := sourceBlock("document", kind, data)
 	if name := rawjson.Field(file, "filename"); rawjson.IsText(name) && !piece.IsBlank(name) {

@@ -49,7 +49,7 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced
 		budget = highBudget
 	default:
 		if raw != nil && effort != "none" {
-			return thought{}, cannot("reasoning_effort", "`reasoning_effort` must be one of none, minimal, low, medium, high, xhigh and max.")
+			return thought{}, cannot("reasoning_effort", "`{param}` must be one of none, minimal, low, medium, high, xhigh and max.")
 		}
 	}
 	g := generationOf(t.Model)

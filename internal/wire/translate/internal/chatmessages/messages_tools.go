@@ -28,7 +28,7 @@ func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 		at := fmt.Sprintf("tools[%d]", i)
 		kind, function := rawjson.Field(tool, "type"), rawjson.Field(tool, "function")
 		if rawjson.Unquote(kind) != "function" && (kind != nil || function == nil) {
-			return nil, cannot(at+".type", "`%s.type`: this model takes tools of type function only.", at)
+			return nil, cannot(at+".type", "`{param}`: this model takes tools of type function only.")
 		}
 		mark := markOf(tool)
 		if mark == unmarked {
@@ -44,7 +44,7 @@ func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 		}
 	}
 	if allowed != nil && len(t.list) == 0 {
-		return nil, cannot("tool_choice.allowed_tools.tools", "`tool_choice.allowed_tools.tools` names no function of `tools`.")
+		return nil, cannot("tool_choice.allowed_tools.tools", "`{param}` names no function of `tools`.")
 	}
 	return t, nil
 }
@@ -53,7 +53,7 @@ func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed map[string]bool) error {
 	name := rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return cannot(at+".name", "`%s.name` must be a string: name the function.", at)
+		return cannot(at+".name", "`{param}` must be a string: name the function.")
 	}
 	if allowed != nil && !allowed[rawjson.Unquote(name)] {
 		return nil
@@ -67,7 +67,7 @@ func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed
 	case parameters == nil:
 		parameters = []byte(`{"type":"object","properties":{}}`)
 	case parameters[0] != '{':
-		return cannot(at+".parameters", "`%s.parameters` must be an object: a JSON schema.", at)
+		return cannot(at+".parameters", "`{param}` must be an object: a JSON schema.")
 	}
 	parameters, strict := strictly(schema.Messages(), piece.OfObject(parameters), function)
 	tool = rawjson.AppendMember(tool, "input_schema", parameters)
@@ -122,7 +122,7 @@ func (r chatOnMessages) allowedTools() (map[string]bool, error) {
 	for i, tool := range rawjson.Elements(rawjson.Field(rawjson.Field(choice, "allowed_tools"), "tools")) {
 		if kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind != "function" {
 			at := fmt.Sprintf("tool_choice.allowed_tools.tools[%d].type", i)
-			return nil, cannot(at, "`%s`: this model takes tools of type function only.", at)
+			return nil, cannot(at, "`{param}`: this model takes tools of type function only.")
 		}
 		name := rawjson.Field(tool, "name")
 		if name == nil {
@@ -188,7 +188,7 @@ func (r chatOnMessages) toolChoice() (kind string, name []byte, err error) {
 		name = rawjson.Field(raw, "name") // of function_call
 	}
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return "", nil, cannot(param, "`%s` must be none, auto, required or name a function.", param)
+		return "", nil, cannot(param, "`{param}` must be none, auto, required or name a function.")
 	}
 	return "tool", name, nil
 }

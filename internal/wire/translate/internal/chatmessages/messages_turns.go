@@ -121,11 +121,11 @@ func (h *history) answer(message []byte, list []block, at string) error {
 func (h *history) call(id string, function []byte, at string, mark breakpoint) error {
 	name := rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return cannot(at+".name", "`%s.name` must be a string: the name of the function.", at)
+		return cannot(at+".name", "`{param}` must be a string: the name of the function.")
 	}
 	t := h.turn(false)
 	if len(h.open) >= maxTurnCalls {
-		return cannot(at, "`%s`: one turn may hold %d calls at most.", at, maxTurnCalls)
+		return cannot(at, "`{param}`: one turn may hold %d calls at most.", maxTurnCalls)
 	}
 	h.calls++
 	c := openCall{id: id, name: rawjson.Unquote(name), sent: h.unique(id)}

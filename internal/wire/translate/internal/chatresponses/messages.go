@@ -48,7 +48,7 @@ func eachText(content []byte, at string, add func(text []byte)) error {
 		text := rawjson.Field(part, "text")
 		if !rawjson.IsText(text) {
 			at := fmt.Sprintf("%s.content[%d]", at, k)
-			return piece.Cannot(at, "`%s` must be text for this model.", at)
+			return piece.Cannot(at, "`{param}` must be text for this model.")
 		}
 		add(text)
 	}
@@ -73,7 +73,7 @@ func addAssistant(input *item.Input, message, content []byte, at string) error {
 			input.Said(rawjson.Field(part, "refusal"), called)
 		default:
 			at := fmt.Sprintf("%s.content[%d]", at, k)
-			return piece.Cannot(at, "`%s` must be text for this model.", at)
+			return piece.Cannot(at, "`{param}` must be text for this model.")
 		}
 	}
 	if refusal := rawjson.Field(message, "refusal"); rawjson.IsText(refusal) { // as a text: parts of the assistant's need ids
@@ -103,7 +103,7 @@ func addCall(input *item.Input, call []byte, at string) error {
 	}
 	function := rawjson.Field(call, "function")
 	if function == nil {
-		return piece.Cannot(at+".type", "`%s.type` must be function or custom for this model.", at)
+		return piece.Cannot(at+".type", "`{param}` must be function or custom for this model.")
 	}
 	return input.Call(id, rawjson.Field(function, "name"), argumentsOf(rawjson.Field(function, "arguments")), false, at+".function")
 }
@@ -175,7 +175,7 @@ func appendPart(dst, part []byte, at string) ([]byte, error) {
 	case "text":
 		text := rawjson.Field(part, "text")
 		if !rawjson.IsText(text) {
-			return nil, piece.Cannot(at+".text", "`%s.text` must be a string.", at)
+			return nil, piece.Cannot(at+".text", "`{param}` must be a string.")
 		}
 		if piece.IsBlank(text) {
 			return dst, nil
@@ -188,7 +188,7 @@ func appendPart(dst, part []byte, at string) ([]byte, error) {
 			address = image
 		}
 		if !rawjson.IsText(address) {
-			return nil, piece.Cannot(at+".image_url", "`%s.image_url` must hold `url`, a string.", at)
+			return nil, piece.Cannot(at+".image_url", "`{param}` must hold `url`, a string.")
 		}
 		if !rawjson.IsText(detail) {
 			detail = []byte(`"auto"`)
@@ -198,13 +198,13 @@ func appendPart(dst, part []byte, at string) ([]byte, error) {
 		file := rawjson.Field(part, "file")
 		p := piece.Part{File: rawjson.Field(file, "file_data"), Name: rawjson.Field(file, "filename")}
 		if !rawjson.IsText(p.File) {
-			return nil, piece.Cannot(at+".file.file_data", "`%s.file.file_data` must be a string: the file as a data address.", at)
+			return nil, piece.Cannot(at+".file.file_data", "`{param}` must be a string: the file as a data address.")
 		}
 		if !rawjson.IsText(p.Name) {
 			p.Name = []byte(`"document.pdf"`)
 		}
 		return item.AppendPart(dst, p), nil
 	default:
-		return nil, piece.Cannot(at+".type", "`%s.type`: this model takes text, images and files, not `%s`.", at, form.Shortened([]byte(kind)))
+		return nil, piece.Cannot(at+".type", "`{param}`: this model takes text, images and files, not `%s`.", form.Shortened([]byte(kind)))
 	}
 }

@@ -52,7 +52,7 @@ func (r chatOnResponses) Body(t wire.Translation) (rawjson.Pieces, error) {
 // refuse refuses what changes an answer or its price and has no counterpart.
 func (r chatOnResponses) refuse(t wire.Translation) error {
 	if r.N > 1 {
-		return piece.Cannot("n", "This model gives one answer a request: leave `n` out or send 1.")
+		return piece.Cannot("n", "This model gives one answer a request: leave `{param}` out or send 1.")
 	}
 	asked := *r.Asking()
 	asked.Options = nil
@@ -65,13 +65,13 @@ func (r chatOnResponses) refuse(t wire.Translation) error {
 		return err
 	}
 	if r.Doc.Raw("moderation") != nil {
-		return piece.Cannot("moderation", "`moderation` is not offered for this model. Leave it out.")
+		return piece.Cannot("moderation", "`{param}` is not offered for this model. Leave it out.")
 	}
 	if stop := r.Doc.Raw("stop"); len(stop) > 2 { // not "" or []
-		return piece.Cannot("stop", "`stop` is not offered for this model. Leave it out.")
+		return piece.Cannot("stop", "`{param}` is not offered for this model. Leave it out.")
 	}
 	if t.Reasoning && r.asksLogprobs() {
-		return piece.Cannot("logprobs", "`logprobs` is not offered for this model, which thinks. Leave it out.")
+		return piece.Cannot("logprobs", "`{param}` is not offered for this model, which thinks. Leave it out.")
 	}
 	return nil
 }
@@ -127,12 +127,12 @@ func (r chatOnResponses) format() ([]byte, error) {
 		return []byte(`{"type":"json_object"}`), nil
 	case "json_schema":
 	default:
-		return nil, piece.Cannot("response_format.type", "`response_format.type` must be text, json_object or json_schema for this model.")
+		return nil, piece.Cannot("response_format.type", "`{param}` must be text, json_object or json_schema for this model.")
 	}
 	asked := rawjson.Field(raw, "json_schema")
 	schema := rawjson.Field(asked, "schema")
 	if len(schema) == 0 || schema[0] != '{' {
-		return nil, piece.Cannot("response_format.json_schema.schema", "`response_format.json_schema.schema` must be an object.")
+		return nil, piece.Cannot("response_format.json_schema.schema", "`{param}` must be an object.")
 	}
 	name := rawjson.Field(asked, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {

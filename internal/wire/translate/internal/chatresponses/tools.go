@@ -48,7 +48,7 @@ func appendTool(list, tool []byte, at string) ([]byte, error) {
 	case rawjson.Unquote(kind) == "custom" && custom != nil:
 		return appendCustom(list, custom, at+".custom")
 	case rawjson.Unquote(kind) != "function" && (kind != nil || function == nil):
-		return nil, piece.Cannot(at+".type", "`%s.type` must be function or custom for this model.", at)
+		return nil, piece.Cannot(at+".type", "`{param}` must be function or custom for this model.")
 	}
 	return appendFunction(list, function, at+".function")
 }
@@ -60,9 +60,9 @@ func appendFunction(list, function []byte, at string) ([]byte, error) {
 	}
 	switch {
 	case !rawjson.IsText(t.Name) || len(t.Name) == 2:
-		return nil, piece.Cannot(at+".name", "`%s.name` must be a string: name the function.", at)
+		return nil, piece.Cannot(at+".name", "`{param}` must be a string: name the function.")
 	case t.Schema != nil && t.Schema[0] != '{':
-		return nil, piece.Cannot(at+".parameters", "`%s.parameters` must be an object: a JSON schema.", at)
+		return nil, piece.Cannot(at+".parameters", "`{param}` must be an object: a JSON schema.")
 	}
 	return item.AppendFunction(list, t), nil
 }
@@ -72,7 +72,7 @@ func appendFunction(list, function []byte, at string) ([]byte, error) {
 func appendCustom(list, custom []byte, at string) ([]byte, error) {
 	name := rawjson.Field(custom, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return nil, piece.Cannot(at+".name", "`%s.name` must be a string: name the tool.", at)
+		return nil, piece.Cannot(at+".name", "`{param}` must be a string: name the tool.")
 	}
 	list = rawjson.Put(list, `,{"type":"custom","name":`, item.LineName(name), "")
 	if text := rawjson.Field(custom, "description"); rawjson.IsText(text) {
@@ -114,7 +114,7 @@ func (r chatOnResponses) toolChoice() ([]byte, error) {
 	if name := rawjson.Field(raw, "name"); rawjson.IsText(name) && param == "function_call" {
 		return item.AppendChoice(nil, "function", name), nil
 	}
-	return nil, piece.Cannot(param, "`%s` must be none, auto, required or name a tool.", param)
+	return nil, piece.Cannot(param, "`{param}` must be none, auto, required or name a tool.")
 }
 
 // chosen is the choice of one tool; nil where the value names none.
@@ -139,12 +139,12 @@ func allowedTools(allowed []byte) ([]byte, error) {
 		choice := chosen(tool)
 		if choice == nil {
 			at := fmt.Sprintf("tool_choice.allowed_tools.tools[%d]", i)
-			return nil, piece.Cannot(at, "`%s` must name a function or a custom tool.", at)
+			return nil, piece.Cannot(at, "`{param}` must name a function or a custom tool.")
 		}
 		list = append(append(list, ','), choice...)
 	}
 	if list == nil {
-		return nil, piece.Cannot("tool_choice.allowed_tools.tools", "`tool_choice.allowed_tools.tools` names no tool.")
+		return nil, piece.Cannot("tool_choice.allowed_tools.tools", "`{param}` names no tool.")
 	}
 	return append(rawjson.AppendMember(rawjson.Put(nil, `{"type":"allowed_tools","mode":"`, mode, `"`), "tools", item.Parts(list)), '}'), nil
 }

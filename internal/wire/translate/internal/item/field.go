@@ -68,7 +68,7 @@ func Effort(raw []byte, t wire.Translation, param string) (string, error) {
 	case "none", "minimal", "low", "medium", "high", "xhigh", "max":
 	default:
 		if raw != nil {
-			return "", piece.Cannot(param, "`%s` must be one of none, minimal, low, medium, high, xhigh and max.", param)
+			return "", piece.Cannot(param, "`{param}` must be one of none, minimal, low, medium, high, xhigh and max.")
 		}
 	}
 	return effort, nil

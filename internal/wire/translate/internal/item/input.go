@@ -155,11 +155,11 @@ func (o *Input) Said(text []byte, calls bool) {
 // path.
 func (o *Input) Call(id string, name, text []byte, custom bool, at string) error {
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return piece.Cannot(at+".name", "`%s.name` must be a string: the name of the tool.", at)
+		return piece.Cannot(at+".name", "`{param}` must be a string: the name of the tool.")
 	}
 	o.answer()
 	if len(o.open) >= maxTurnCalls {
-		return piece.Cannot(at, "`%s`: one turn may hold %d calls at most.", at, maxTurnCalls)
+		return piece.Cannot(at, "`{param}`: one turn may hold %d calls at most.", maxTurnCalls)
 	}
 	o.calls++
 	c := call{id: id, name: rawjson.Unquote(name), sent: o.unique(id), custom: custom}

@@ -26,7 +26,7 @@ func (r messagesOnResponses) Body(t wire.Translation) (rawjson.Pieces, error) {
 		return nil, err
 	}
 	if r.Doc.Raw("mcp_servers") != nil {
-		return nil, piece.Cannot("mcp_servers", "`mcp_servers` is not offered for this model. Leave it out.")
+		return nil, piece.Cannot("mcp_servers", "`{param}` is not offered for this model. Leave it out.")
 	}
 	c := conversation{input: item.NewInput(t, r.id), blocks: piece.Blocks{URLs: t.OpenAI}}
 	if err := c.addSystem(r.Doc.Raw("system"), "system"); err != nil {
@@ -110,7 +110,7 @@ func (r messagesOnResponses) appendTools(out []byte) ([]byte, error) {
 	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
 		at := fmt.Sprintf("tools[%d]", i)
 		if kind := rawjson.Field(tool, "type"); kind != nil && rawjson.Unquote(kind) != "custom" {
-			return nil, piece.Cannot(at+".type", "`%s.type`: this model takes the client's own tools only, of type custom.", at)
+			return nil, piece.Cannot(at+".type", "`{param}`: this model takes the client's own tools only, of type custom.")
 		}
 		t := item.Tool{
 			Name: rawjson.Field(tool, "name"), Description: rawjson.Field(tool, "description"),
@@ -118,9 +118,9 @@ func (r messagesOnResponses) appendTools(out []byte) ([]byte, error) {
 		}
 		switch {
 		case !rawjson.IsText(t.Name) || len(t.Name) == 2:
-			return nil, piece.Cannot(at+".name", "`%s.name` must be a string: name the tool.", at)
+			return nil, piece.Cannot(at+".name", "`{param}` must be a string: name the tool.")
 		case len(t.Schema) == 0 || t.Schema[0] != '{':
-			return nil, piece.Cannot(at+".input_schema", "`%s.input_schema` must be an object: a JSON schema.", at)
+			return nil, piece.Cannot(at+".input_schema", "`{param}` must be an object: a JSON schema.")
 		}
 		list = item.AppendFunction(list, t)
 	}
@@ -143,11 +143,11 @@ func (r messagesOnResponses) appendChoice(out []byte) ([]byte, error) {
 	case "tool":
 		name := rawjson.Field(choice, "name")
 		if !rawjson.IsText(name) || len(name) == 2 {
-			return nil, piece.Cannot("tool_choice.name", "`tool_choice.name` must be a string: name the tool.")
+			return nil, piece.Cannot("tool_choice.name", "`{param}` must be a string: name the tool.")
 		}
 		out = item.AppendChoice(append(out, `,"tool_choice":`...), "function", name)
 	default:
-		return nil, piece.Cannot("tool_choice.type", "`tool_choice.type` must be auto, any, tool or none.")
+		return nil, piece.Cannot("tool_choice.type", "`{param}` must be auto, any, tool or none.")
 	}
 	if alone := rawjson.Field(choice, "disable_parallel_tool_use"); alone != nil {
 		out = fmt.Appendf(out, `,"parallel_tool_calls":%v`, string(alone) != "true")
@@ -166,7 +166,7 @@ func (r messagesOnResponses) format() ([]byte, error) {
 	}
 	schema := rawjson.Field(format, "schema")
 	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(schema) == 0 || schema[0] != '{' {
-		return nil, piece.Cannot(param, "`%s` must be of type json_schema, with a schema.", param)
+		return nil, piece.Cannot(param, "`{param}` must be of type json_schema, with a schema.")
 	}
 	out := rawjson.AppendMember([]byte(`{"type":"json_schema","name":"output"`), "schema", schema)
 	return fmt.Appendf(out, `,"strict":%v}`, isStrict(schema, 0)), nil

@@ -36,7 +36,7 @@ func (c *conversation) addSystem(content []byte, at string) error {
 			}
 		}
 	default:
-		return piece.Cannot(at, "`%s` must be a string or an array of text blocks.", at)
+		return piece.Cannot(at, "`{param}` must be a string or an array of text blocks.")
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func (c *conversation) add(message []byte, index int) error {
 	at := fmt.Sprintf("messages[%d].content", index)
 	role, content := rawjson.Unquote(rawjson.Field(message, "role")), rawjson.Field(message, "content")
 	if content == nil || content[0] != '"' && content[0] != '[' {
-		return piece.Cannot(at, "`%s` must be a string or an array of blocks.", at)
+		return piece.Cannot(at, "`{param}` must be a string or an array of blocks.")
 	}
 	switch role {
 	case "system":
@@ -99,7 +99,7 @@ func (c *conversation) answer(content []byte, at string) error {
 func (c *conversation) call(b []byte, at string) error {
 	id, name := rawjson.Field(b, "id"), rawjson.Field(b, "name")
 	if !rawjson.IsText(id) || !rawjson.IsText(name) || len(id) == 2 || len(name) == 2 {
-		return piece.Cannot(at, "`%s` needs `id` and `name`, as strings.", at)
+		return piece.Cannot(at, "`{param}` needs `id` and `name`, as strings.")
 	}
 	input := rawjson.Field(b, "input")
 	if input == nil {

@@ -38,7 +38,7 @@ func (o Blocks) Parts(b []byte, at string) ([]Part, error) {
 	case "text":
 		text := rawjson.Field(b, "text")
 		if !rawjson.IsText(text) {
-			return nil, Cannot(at+".text", "`%s.text` must be a string.", at)
+			return nil, Cannot(at+".text", "`{param}` must be a string.")
 		}
 		return []Part{textPart(text)}, nil
 	case "image":
@@ -50,7 +50,7 @@ func (o Blocks) Parts(b []byte, at string) ([]Part, error) {
 	case "tool_reference":
 		return nil, nil
 	default:
-		return nil, Cannot(at+".type", "`%s.type`: this model takes text, images and documents, not `%s`.", at, form.Shortened([]byte(kind)))
+		return nil, Cannot(at+".type", "`{param}`: this model takes text, images and documents, not `%s`.", form.Shortened([]byte(kind)))
 	}
 }
 
@@ -60,7 +60,7 @@ func imagePart(source []byte, at string) ([]Part, error) {
 	if !ok {
 		address = rawjson.Field(source, "url")
 		if rawjson.Unquote(rawjson.Field(source, "type")) != "url" || !HasScheme(address) {
-			return nil, Cannot(at, "`%s` must be of type base64 or url.", at)
+			return nil, Cannot(at, "`{param}` must be of type base64 or url.")
 		}
 	}
 	return []Part{{Image: address}}, nil
@@ -85,7 +85,7 @@ func (o Blocks) document(b []byte, at string, depth int) ([]Part, error) {
 	case "base64":
 		address, ok := DataAddress(source)
 		if !ok || rawjson.Unquote(rawjson.Field(source, "media_type")) != "application/pdf" {
-			return nil, Cannot(at+".source.media_type", "`%s.source.media_type` must be application/pdf.", at)
+			return nil, Cannot(at+".source.media_type", "`{param}` must be application/pdf.")
 		}
 		return []Part{{File: address, Name: name}}, nil
 	case "url":
@@ -103,7 +103,7 @@ func (o Blocks) document(b []byte, at string, depth int) ([]Part, error) {
 			at := fmt.Sprintf("%s.source.content[%d]", at, i)
 			if rawjson.Unquote(rawjson.Field(inner, "type")) == "document" {
 				if depth >= deepest {
-					return nil, Cannot(at, "`%s` nests too deep.", at)
+					return nil, Cannot(at, "`{param}` nests too deep.")
 				}
 				more, err := o.document(inner, at, depth+1)
 				if err != nil {
@@ -120,7 +120,7 @@ func (o Blocks) document(b []byte, at string, depth int) ([]Part, error) {
 		}
 		return parts, nil
 	}
-	return nil, Cannot(at+".source.type", "`%s.source.type`: this model takes documents in the request, of type base64, text or content.", at)
+	return nil, Cannot(at+".source.type", "`{param}`: this model takes documents in the request, of type base64, text or content.")
 }
 
 // searchParts makes text of what a search of the client found.

@@ -94,11 +94,11 @@ func HashOf(id string) uint32 {
 // has them.
 func Untranslated(a *wire.Asked) error {
 	if len(a.Tools) > 0 {
-		return Cannot(a.Tools[0].Param, "`%s`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Param, a.Tools[0].Name)
+		return Cannot(a.Tools[0].Param, "`{param}`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Name)
 	}
 	for _, o := range a.Options {
 		if o.Option == "" {
-			return Cannot(o.Param, "`%s` is not offered for this model. Leave it out.", o.Param)
+			return Cannot(o.Param, "`{param}` is not offered for this model. Leave it out.")
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func (r responsesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
 // notOnChat refuses a field that no chat line can serve.
 func notOnChat(param string) error {
 	return fault.At(fault.InvalidRequest, param,
-		"`%s` asks for something that this model is not offered with. Leave it out, or use another model.", param)
+		"`{param}` asks for something that this model is not offered with. Leave it out, or use another model.")
 }
 
 // refusedByChat refuses what a chat line would silently leave undone.
