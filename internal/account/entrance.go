@@ -67,7 +67,7 @@ type Entrance struct {
 	judged    chan struct{} // a slot for each attempt at what users know
 	tokens    chan struct{} // a slot for each attempt at the operator's token
 	browsers  chan struct{} // a slot for each attempt of a browser that knows its user
-	from      *limit.Places[netip.Prefix]
+	from      *limit.Semaphores[netip.Prefix]
 	wait      func(ctx context.Context, d time.Duration)
 }
 
@@ -84,7 +84,7 @@ func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance
 		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
 	return &Entrance{db: db, passwords: passwords, log: log, nobody: nobody, judged: make(chan struct{}, judgedAtOnce),
 		tokens: make(chan struct{}, judgedAtOnce), browsers: make(chan struct{}, judgedAtOnce),
-		from: limit.NewPlaces[netip.Prefix](judgedFromAddress), wait: func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }}
+		from: limit.NewSemaphores[netip.Prefix](judgedFromAddress), wait: func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }}
 }
 
 // Password returns the user whom an email and a password belong to. It takes the
@@ -196,7 +196,7 @@ func (e *Entrance) judge(ctx context.Context, from netip.Addr, by []subject, rig
 func (e *Entrance) judgeIn(ctx context.Context, slots chan struct{}, from netip.Addr, by []subject, right func() (bool, error)) error {
 	busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
 	busy.RetryAfter = 5 * time.Second
-	leave, err := e.from.Enter(ctx, limit.Network(from))
+	leave, err := e.from.Acquire(ctx, limit.Network(from))
 	if err != nil {
 		return busy
 	}

@@ -19,12 +19,12 @@ const (
 // pageReads limits the console pages that read the database at the same time. It is safe
 // for concurrent use.
 type pageReads struct {
-	total     *limit.Places[struct{}]
-	byAccount *limit.Places[string] // operators are the account ""
+	total     *limit.Semaphores[struct{}]
+	byAccount *limit.Semaphores[string] // operators are the account ""
 }
 
 func newPageReads() pageReads {
-	return pageReads{total: limit.NewPlaces[struct{}](maxPageReads), byAccount: limit.NewPlaces[string](maxAccountPageReads)}
+	return pageReads{total: limit.NewSemaphores[struct{}](maxPageReads), byAccount: limit.NewSemaphores[string](maxAccountPageReads)}
 }
 
 // begin waits until a page may read the database, or answers 503 when ctx ends. The page
@@ -32,11 +32,11 @@ func newPageReads() pageReads {
 func (p pageReads) begin(ctx context.Context, hasSession bool, account string) (done func(), err error) {
 	accountDone := func() {}
 	if hasSession {
-		if accountDone, err = p.byAccount.Enter(ctx, account); err != nil {
+		if accountDone, err = p.byAccount.Acquire(ctx, account); err != nil {
 			return nil, tooManyPages()
 		}
 	}
-	totalDone, err := p.total.Enter(ctx, struct{}{})
+	totalDone, err := p.total.Acquire(ctx, struct{}{})
 	if err != nil {
 		accountDone()
 		return nil, tooManyPages()

@@ -43,7 +43,7 @@ var rooms = map[string][]string{
 	"internal/store":       {},
 	"internal/httpapi":     {"bounded", "fault", "store", "trace"},
 	"internal/trace":       {},
-	"internal/limit":       {},
+	"internal/limit":       {"loop"},
 	"internal/fault":       {},
 	"internal/loop":        {},
 	"internal/money":       {},

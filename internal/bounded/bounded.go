@@ -1,8 +1,7 @@
-// Package bounded owns how what strangers send gets into memory: as it arrives,
-// whatever length they announce, and with somebody's leave where it is long.
+// Package bounded owns reading untrusted input into memory: memory grows with the input
+// and not with its announced length, and long input needs permission.
 //
-// Invariant: what is held is at most eight times what has arrived, and beyond
-// 512 KiB twice as much.
+// Invariant: the memory is at most eight times the received bytes, and twice beyond 512 KiB.
 package bounded
 
 import (
@@ -12,29 +11,29 @@ import (
 )
 
 const (
-	// Small is what may be read without leave, bytes.
+	// Small is the number of bytes to read without permission.
 	Small = 64 << 10
-	// first is what the memory begins with.
+	// first is the size of the first buffer.
 	first = 8 << 10
 )
 
-// Memory of the first steps is lent, since what does not end in it is copied.
+// Pools of the first buffers. Read copies their bytes before it returns.
 var (
 	firsts = sync.Pool{New: func() any { return new([first]byte) }}
 	smalls = sync.Pool{New: func() any { return new([Small]byte) }}
 )
 
-// Read reads to the end into memory that grows in steps, large ones at first so
-// that an ordinary body is not copied often, and none beyond the announced length
-// (-1: none was) or the limit, which is for the reader to enforce. Beyond Small, grow is asked
-// for the bytes of each step before they are taken, and its error is returned.
+// Read reads from to its end. Its memory grows in steps, by a large factor at first to copy
+// ordinary bodies rarely, up to the announced length (-1 if unknown) or limit. The reader
+// must enforce the limit. Beyond Small, Read calls grow with the bytes of each step before
+// it allocates them and returns the error of grow.
 func Read(from io.Reader, length, limit int64, grow func(int64) error) ([]byte, error) {
 	most := limit + 1 // room to see the end
 	if length >= 0 {
 		most = length + 1
 	}
 	var buf []byte
-	lent := false
+	pooled := false
 	for {
 		if len(buf) == cap(buf) {
 			factor := int64(8)
@@ -52,24 +51,24 @@ func Read(from io.Reader, length, limit int64, grow func(int64) error) ([]byte, 
 				}
 			}
 			var next []byte
-			switch lent = true; {
+			switch pooled = true; {
 			case size == first:
-				lend := firsts.Get().(*[first]byte)
-				defer firsts.Put(lend)
-				next = lend[:]
+				buffer := firsts.Get().(*[first]byte)
+				defer firsts.Put(buffer)
+				next = buffer[:]
 			case size == Small:
-				lend := smalls.Get().(*[Small]byte)
-				defer smalls.Put(lend)
-				next = lend[:]
+				buffer := smalls.Get().(*[Small]byte)
+				defer smalls.Put(buffer)
+				next = buffer[:]
 			default:
-				next, lent = make([]byte, size), false
+				next, pooled = make([]byte, size), false
 			}
 			buf = next[:copy(next, buf)]
 		}
 		n, err := from.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		switch {
-		case err == io.EOF && lent:
+		case err == io.EOF && pooled:
 			return bytes.Clone(buf), nil
 		case err == io.EOF:
 			return buf, nil

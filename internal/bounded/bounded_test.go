@@ -11,9 +11,8 @@ import (
 	"tollgate/internal/bounded"
 )
 
-// TestReadAsksForWhatItTakes: steps go by what has arrived, and end at what was
-// announced.
-func TestReadAsksForWhatItTakes(t *testing.T) {
+// TestReadSteps: steps follow the received bytes and end at the announced length.
+func TestReadSteps(t *testing.T) {
 	t.Parallel()
 	const kib = 1 << 10
 	for _, c := range []struct {
@@ -40,8 +39,8 @@ func TestReadAsksForWhatItTakes(t *testing.T) {
 	}
 }
 
-// TestReadStopsWithoutLeave: what grow refuses is not read.
-func TestReadStopsWithoutLeave(t *testing.T) {
+// TestReadStops: Read stops if grow returns an error.
+func TestReadStops(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no")
 	from := strings.NewReader(strings.Repeat("x", 1<<20))
@@ -56,8 +55,8 @@ func TestReadStopsWithoutLeave(t *testing.T) {
 	}
 }
 
-// TestReadGivesAway: what was read is the caller's, whoever reads next.
-func TestReadGivesAway(t *testing.T) {
+// TestReadReturnsACopy: the next Read does not change the bytes of the last one.
+func TestReadReturnsACopy(t *testing.T) {
 	t.Parallel()
 	read := func(letter string, size, announced int64) []byte {
 		got, err := bounded.Read(strings.NewReader(strings.Repeat(letter, int(size))), announced, 1<<20, func(int64) error { return nil })

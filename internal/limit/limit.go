@@ -1,9 +1,8 @@
-// Package limit owns limits by who asks: how often a key of any kind has done
-// something lately, and the wait of addresses that do it too often.
+// Package limit owns rate and concurrency limits in memory: leaking buckets by key, delays
+// for addresses above an allowance, and semaphores by key.
 //
-// Invariants: what is remembered is bounded, whoever asks and under however many
-// names; nothing is refused here, so a limit that is shared with an attacker
-// costs a wait and no answer.
+// Invariants: memory is bounded for any number of keys. An address above its allowance is
+// delayed and not refused, because an innocent client may share it with an attacker.
 package limit
 
 import (
@@ -12,11 +11,11 @@ import (
 	"time"
 )
 
-// Bounds are those of some Buckets. All but Now must be set.
+// Bounds configure Buckets. Only Now is optional.
 type Bounds struct {
-	Rate float64 // what leaks from a bucket in a second
+	Rate float64 // leaks from a bucket per second
 	Top  float64 // the highest level
-	Keys int     // buckets remembered
+	Keys int     // maximum number of buckets
 	Now  func() time.Time
 }
 
@@ -28,13 +27,13 @@ type Buckets[K comparable] struct {
 	buckets map[K]bucket
 }
 
-// bucket had a level at a time.
+// bucket is the level of a key at a time.
 type bucket struct {
 	level float64
 	at    time.Time
 }
 
-// NewBuckets returns empty buckets. Now nil: time.Now.
+// NewBuckets returns empty buckets. If Now is nil, they use time.Now.
 func NewBuckets[K comparable](b Bounds) *Buckets[K] {
 	if b.Now == nil {
 		b.Now = time.Now
@@ -42,15 +41,15 @@ func NewBuckets[K comparable](b Bounds) *Buckets[K] {
 	return &Buckets[K]{bounds: b, buckets: make(map[K]bucket)}
 }
 
-// Level returns what is in a key's bucket now.
+// Level returns the current level of a key's bucket.
 func (b *Buckets[K]) Level(key K) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.now(b.buckets[key], b.bounds.Now())
 }
 
-// Add puts amount into a key's bucket and returns the level that it has then.
-// Where too many keys are remembered, one with a low level is forgotten for it.
+// Add adds amount to a key's bucket and returns the new level. If there are too many keys,
+// it forgets one with a low level.
 func (b *Buckets[K]) Add(key K, amount float64) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,8 +63,8 @@ func (b *Buckets[K]) Add(key K, amount float64) float64 {
 	return level
 }
 
-// Take puts amount into a key's bucket if it fits below the top, and reports
-// whether it did. A key that asks too often gets its rate, and no less.
+// Take adds amount to a key's bucket if the level stays within Top, and reports whether it
+// did. A key above the limit still gets its rate.
 func (b *Buckets[K]) Take(key K, amount float64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,23 +81,23 @@ func (b *Buckets[K]) Take(key K, amount float64) bool {
 	return true
 }
 
-// Len returns how many keys are remembered.
+// Len returns the number of keys.
 func (b *Buckets[K]) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.buckets)
 }
 
-// now is a bucket's level after it has leaked.
+// now returns the level of a bucket after the leak since its last change.
 func (b *Buckets[K]) now(was bucket, now time.Time) float64 {
 	return max(0, was.level-b.bounds.Rate*max(0, now.Sub(was.at).Seconds()))
 }
 
-// samples is how many buckets are looked at to find one to forget.
+// samples is the number of buckets to choose from when one must be forgotten.
 const samples = 8
 
-// drop forgets the lowest of a few buckets that the map's random order shows. So
-// many keys that do little push each other out, and not one that does much.
+// drop forgets the lowest of a few random buckets. Many keys with low levels therefore
+// displace each other and not one with a high level.
 func (b *Buckets[K]) drop(now time.Time) {
 	var lowest K
 	level, seen := 0.0, 0
@@ -113,15 +112,15 @@ func (b *Buckets[K]) drop(now time.Time) {
 	delete(b.buckets, lowest)
 }
 
-// Network is what counts as one address: all of IPv4, and of IPv6 the 64 bits
-// that a provider hands out to one customer at the least. The zero address is a
-// network of its own.
+// Network returns the network of an address for limits: the whole IPv4 address, or the
+// first 64 bits of an IPv6 address, the least that a provider assigns to a customer. The
+// zero address is a network of its own.
 func Network(a netip.Addr) netip.Prefix {
 	return networkOf(a, 64)
 }
 
-// Site is the site of an IPv6 address, its /48, and reports false for IPv4.
-// Whoever has a site has 65,536 networks to spread over.
+// Site returns the /48 of an IPv6 address, with its 65,536 networks. It reports false for
+// IPv4.
 func Site(a netip.Addr) (netip.Prefix, bool) {
 	if !a.Unmap().Is6() {
 		return netip.Prefix{}, false
@@ -134,6 +133,6 @@ func networkOf(a netip.Addr, bits int) netip.Prefix {
 	if a.Is4() {
 		bits = 32
 	}
-	p, _ := a.Prefix(bits) // fails for the zero address alone, with the zero prefix; takes the zone off
+	p, _ := a.Prefix(bits) // removes the zone; fails only for the zero address, with the zero prefix
 	return p
 }

@@ -42,9 +42,8 @@ func TestAClockThatGoesBackForgivesNothing(t *testing.T) {
 	}
 }
 
-// TestManyKeysPushEachOtherOut: memory is bounded, and a key that does much is
-// not forgotten for many that do little.
-func TestManyKeysPushEachOtherOut(t *testing.T) {
+// TestDrop: memory is bounded, and many low keys do not displace a high one.
+func TestDrop(t *testing.T) {
 	t.Parallel()
 	b := NewBuckets[int](Bounds{Rate: 0.001, Top: 100, Keys: 1000})
 	for range 50 {

@@ -5,55 +5,55 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
+
+	"tollgate/internal/loop"
 )
 
-// Bounds of a throttle that are the same for all of them.
+// Limits of every throttle.
 const (
-	shortest  = 100 * time.Millisecond
-	longest   = time.Second
-	addresses = 10_000 // remembered, about 1 MB
-	// siteShare is what one attempt counts for an IPv6 site, its /48: whoever
-	// has one has 65,536 networks to spread over, and five times the allowance.
+	minDelay     = 100 * time.Millisecond
+	maxDelay     = time.Second
+	maxAddresses = 10_000 // about 1 MB
+	// siteShare is the weight of an attempt for its IPv6 site, a /48 with 65,536 networks. A
+	// site therefore has five times the allowance of a network.
 	siteShare = 0.2
 )
 
-// Allowance is what an address may do without waiting. The funcs may be nil.
+// Allowance limits what an address may do without a delay. The functions may be nil.
 type Allowance struct {
-	Burst   int     // at once
-	Rate    float64 // and again a second
-	Waiting int     // how many may wait at a time, from all addresses
-	// Delayed is told of each that is above its allowance.
+	Burst   int     // attempts at once
+	Rate    float64 // further attempts per second
+	Waiting int     // maximum number of delayed callers, from all addresses
+	// Delayed is called for each attempt above the allowance.
 	Delayed func()
 	Now     func() time.Time
-	// Sleep returns after a time, or when ctx ends.
+	// Sleep waits for d or for the end of ctx.
 	Sleep func(ctx context.Context, d time.Duration)
 }
 
-// Throttle slows addresses that do something more often than their allowance.
-// It is safe for concurrent use.
+// Throttle delays addresses above their allowance. It is safe for concurrent use.
 type Throttle struct {
 	allowance Allowance
 	levels    *Buckets[netip.Prefix]
 	waiting   atomic.Int64
 }
 
-// NewThrottle returns a throttle that has seen nobody.
+// NewThrottle returns a throttle without a history.
 func NewThrottle(a Allowance) *Throttle {
 	if a.Delayed == nil {
 		a.Delayed = func() {}
 	}
 	if a.Sleep == nil {
-		a.Sleep = sleep
+		a.Sleep = func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }
 	}
 	return &Throttle{allowance: a, levels: NewBuckets[netip.Prefix](Bounds{
-		Rate: a.Rate, Top: 2 * float64(a.Burst), Keys: addresses, Now: a.Now,
+		Rate: a.Rate, Top: 2 * float64(a.Burst), Keys: maxAddresses, Now: a.Now,
 	})}
 }
 
-// Wait counts one more of an address and keeps the caller waiting if it is above
-// its allowance: 100 ms at first, and up to a second where it goes on, until ctx
-// ends at the latest. False: it did not wait, since enough others do; then close
-// the connection after the answer.
+// Wait counts an attempt of an address. Above the allowance it waits between minDelay and
+// maxDelay, or until ctx ends. It returns false without a delay if too many callers wait
+// already; the caller must then close the connection after the response.
 func (t *Throttle) Wait(ctx context.Context, from netip.Addr) bool {
 	delay := t.delay(from)
 	if delay == 0 {
@@ -68,16 +68,7 @@ func (t *Throttle) Wait(ctx context.Context, from netip.Addr) bool {
 	return true
 }
 
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// delay counts one more of an address and returns how long it waits for it.
+// delay counts an attempt of an address and returns its delay.
 func (t *Throttle) delay(from netip.Addr) time.Duration {
 	level := t.levels.Add(Network(from), 1)
 	if a := from.Unmap(); a.Is6() {
@@ -87,5 +78,5 @@ func (t *Throttle) delay(from netip.Addr) time.Duration {
 	if level <= burst {
 		return 0
 	}
-	return shortest + time.Duration((level-burst)/burst*float64(longest-shortest))
+	return minDelay + time.Duration((level-burst)/burst*float64(maxDelay-minDelay))
 }

@@ -15,7 +15,7 @@ var (
 	bob   = netip.MustParseAddr("192.0.2.2")
 )
 
-// took returns how long a wait was, and whether it was one that counts.
+// took returns the duration and the result of a wait.
 func took(t *Throttle, from netip.Addr) (time.Duration, bool) {
 	began := time.Now()
 	ok := t.Wait(context.Background(), from)
@@ -35,13 +35,13 @@ func TestDelaysGrow(t *testing.T) {
 		last := time.Duration(0)
 		for i := range 60 {
 			d, ok := took(throttle, alice)
-			if !ok || d < shortest || d > longest || d < last {
+			if !ok || d < minDelay || d > maxDelay || d < last {
 				t.Fatalf("attempt %d above the allowance waits %s, %v, after one of %s", i+1, d, ok, last)
 			}
 			last = d
 		}
-		if last < longest*9/10 {
-			t.Errorf("after all of them it waits %s, want about %s", last, longest)
+		if last < maxDelay*9/10 {
+			t.Errorf("after all of them it waits %s, want about %s", last, maxDelay)
 		}
 		if delayed != 60 {
 			t.Errorf("%d are counted, want 60", delayed)
@@ -56,9 +56,8 @@ func TestDelaysGrow(t *testing.T) {
 	})
 }
 
-// TestFewWait: those beyond the bound are answered at once, and the place of one
-// that leaves is free.
-func TestFewWait(t *testing.T) {
+// TestWaiting: callers beyond Waiting are not delayed, and a caller who leaves makes room.
+func TestWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		throttle := NewThrottle(Allowance{Burst: 1, Rate: 0.001, Waiting: 3})
@@ -86,10 +85,9 @@ func TestFewWait(t *testing.T) {
 	})
 }
 
-// TestASiteIsSlowedAsOne: whoever has an IPv6 /48 has 65,536 networks. Spreading
-// over them neither evades the throttle nor fills the memory, nor does it let
-// others be forgotten.
-func TestASiteIsSlowedAsOne(t *testing.T) {
+// TestSite: attempts from the 65,536 networks of an IPv6 /48 are throttled together. They
+// neither fill the memory nor displace other maxAddresses.
+func TestSite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		throttle := NewThrottle(Allowance{Burst: 300, Rate: 5, Waiting: 1})
@@ -107,8 +105,8 @@ func TestASiteIsSlowedAsOne(t *testing.T) {
 		if slowed < 60_000 {
 			t.Errorf("%d of %d were slowed", slowed, 1<<16)
 		}
-		if n := throttle.levels.Len(); n > addresses {
-			t.Errorf("%d addresses are remembered", n)
+		if n := throttle.levels.Len(); n > maxAddresses {
+			t.Errorf("%d maxAddresses are remembered", n)
 		}
 		if throttle.delay(alice) == 0 {
 			t.Error("another address was forgotten for it")

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Linger returns a context that ends d after ctx does, or when it is cancelled,
-// which leaves no goroutine behind: for what may still be done when a part stops.
+// Linger returns a context for the last work of a stopping loop. It ends d after ctx, or
+// when it is cancelled. Cancel it to release its goroutine.
 func Linger(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		defer close(ended)
-		rest := time.NewTimer(d)
-		defer rest.Stop()
+		defer close(done)
+		timer := time.NewTimer(d)
+		defer timer.Stop()
 		select {
-		case <-rest.C:
+		case <-timer.C:
 			cancel()
 		case <-out.Done():
 		}
@@ -24,7 +24,7 @@ func Linger(ctx context.Context, d time.Duration) (context.Context, context.Canc
 	return out, sync.OnceFunc(func() {
 		cancel()
 		if !stop() {
-			<-ended
+			<-done
 		}
 	})
 }

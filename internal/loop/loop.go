@@ -1,9 +1,8 @@
-// Package loop owns how a room's background step is repeated: when it runs, what
-// becomes of its errors, how it stops.
+// Package loop owns background loops: their period, their errors and how they stop.
 //
-// Invariants: the steps of a loop never overlap. A failure is logged when it
-// begins and when it ends, not in between, and nothing wakes a loop that fails.
-// When Run has returned, no step runs.
+// Invariants: the steps of a loop never overlap. A run of failures is logged twice: at the
+// first failure and at the next success. Wake has no effect on a failing loop. After Run
+// has returned, no step runs.
 package loop
 
 import (
@@ -13,37 +12,33 @@ import (
 	"time"
 )
 
-// Loop is a step that is made again and again. Room, Does, Log, Step and one of
-// Period and Next are required.
+// Loop repeats a step. Room, Does, Log, Step and one of Period and Next are required.
 type Loop struct {
-	// Room and Does are for the log: "job: cannot start jobs", "job: can start
-	// jobs again".
+	// Room and Does are for log messages, such as "job: cannot start jobs" and "job: can
+	// start jobs again".
 	Room, Does string
 	Log        *slog.Logger
-	// Step does the work. It is given Run's context.
+	// Step does the work. Its context is that of Run.
 	Step func(ctx context.Context) error
-	// Period is from one beginning to the next; a step that takes longer is
-	// followed by another at once. After an error the next one comes sooner, see
-	// firstRetry.
+	// Period is the time between the starts of two steps. If a step takes longer, the next
+	// one follows immediately. After an error it starts sooner; see firstRetry.
 	Period time.Duration
-	// Next, if set, says in place of Period how long to rest after a step that
-	// went well. After one that did not, the rest is Period.
+	// Next, if set, returns the delay after a successful step. After a failed one, the
+	// delay is Period.
 	Next func() time.Duration
-	// Wake, if set, brings the next step forward, unless the last one failed.
+	// Wake, if set, starts the next step early, unless the last one failed.
 	Wake <-chan struct{}
-	// Pause is the least rest between two steps, whatever wakes the loop.
+	// Pause is the minimum delay between two steps, even if Wake fires.
 	Pause time.Duration
-	// Later says that the first step waits for a period; without it the first
-	// step is made at once.
+	// Later delays the first step by Period.
 	Later bool
 }
 
-// firstRetry is the rest after a first failure where the period is longer; each
-// further one rests twice as long, up to the period.
+// firstRetry is the delay after a first failure. It doubles with each further one, up to
+// the period.
 const firstRetry = time.Second
 
-// Run runs loops beside each other until ctx ends, and waits for their last
-// steps.
+// Run runs loops concurrently until ctx ends and waits for their last steps.
 func Run(ctx context.Context, loops ...Loop) {
 	var all sync.WaitGroup
 	for i := range loops {
@@ -58,46 +53,46 @@ func (l *Loop) run(ctx context.Context) {
 		next = next.Add(l.Period)
 	}
 	least, retry, failing := time.Duration(0), firstRetry, false
-	for l.rest(ctx, time.Until(next), least, failing) {
-		began := time.Now()
+	for l.wait(ctx, time.Until(next), least, failing) {
+		start := time.Now()
 		err := l.Step(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		l.say(err, failing)
+		l.logChange(err, failing)
 		failing, least = err != nil, l.Pause
-		ended := time.Now()
+		end := time.Now()
 		switch {
 		case failing:
-			next = earlier(l.due(next, began, ended), ended.Add(retry))
+			next = earlier(l.due(next, start, end), end.Add(retry))
 			retry = min(2*retry, l.Period)
 			continue
 		case l.Next != nil:
-			next = ended.Add(l.Next())
+			next = end.Add(l.Next())
 		default:
-			next = l.due(next, began, ended)
+			next = l.due(next, start, end)
 		}
 		retry = firstRetry
 	}
 }
 
-// due is when the period wants the step after one that began and ended: steps
-// that were woken do not move it.
-func (l *Loop) due(next, began, ended time.Time) time.Time {
+// due returns the start of the step after one from start to end, according to the period.
+// A step started by Wake does not move the schedule.
+func (l *Loop) due(next, start, end time.Time) time.Time {
 	if l.Next != nil {
-		return ended.Add(l.Period)
+		return end.Add(l.Period)
 	}
-	if !began.Before(next) {
+	if !start.Before(next) {
 		next = next.Add(l.Period)
 	}
-	if next.Before(ended) {
-		return ended
+	if next.Before(end) {
+		return end
 	}
 	return next
 }
 
-// say logs a failure that begins or ends.
-func (l *Loop) say(err error, failing bool) {
+// logChange logs the first failure and the first success after failures.
+func (l *Loop) logChange(err error, failing bool) {
 	switch {
 	case err != nil && !failing:
 		l.Log.Error(l.Room+": cannot "+l.Does, "error", err)
@@ -106,9 +101,9 @@ func (l *Loop) say(err error, failing bool) {
 	}
 }
 
-// rest waits for the next step: for d, or until the loop is woken, but for the
-// least rest at least. false: ctx has ended.
-func (l *Loop) rest(ctx context.Context, d, least time.Duration, failing bool) bool {
+// wait waits for d or for Wake, but at least for least. It reports whether ctx has not
+// ended.
+func (l *Loop) wait(ctx context.Context, d, least time.Duration, failing bool) bool {
 	least = min(least, d)
 	if least > 0 && !Sleep(ctx, least) {
 		return false

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/loop"
 )
 
-// steps runs a loop for a while of fake time, and returns when its steps began,
-// in milliseconds, and what was logged. act is called beside it, to wake it.
+// steps runs a loop in fake time and returns the starts of its steps in milliseconds and its
+// log. It calls act concurrently, to wake the loop.
 func steps(t *testing.T, run time.Duration, l loop.Loop, step func(n int) error,
 	act func(wake chan<- struct{})) (began []int, logged []string) {
 	t.Helper()
@@ -51,8 +51,8 @@ func steps(t *testing.T, run time.Duration, l loop.Loop, step func(n int) error,
 
 func nothing(chan<- struct{}) {}
 
-// TestRhythm is when the steps of a loop begin.
-func TestRhythm(t *testing.T) {
+// TestSchedule checks the start times of steps.
+func TestSchedule(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	failing := func(from, to int) func(int) error {
@@ -104,8 +104,8 @@ func TestRhythm(t *testing.T) {
 	}
 }
 
-// TestWake: what wakes a loop brings a step forward and does not move the others;
-// a loop that fails, or has just made a step, rests all the same.
+// TestWake: Wake starts a step early and does not move the others. It has no effect on a
+// failing loop and during Pause.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -144,8 +144,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestLog: a failure is told when it begins and when it ends, however often it is
-// met in between.
+// TestLog: a run of failures is logged twice.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	_, logged := steps(t, 7500*time.Millisecond, loop.Loop{Period: time.Second}, func(n int) error {
@@ -163,8 +162,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestStop: Run waits for the steps of all its loops, and what the stop broke is
-// no failure.
+// TestStop: Run waits for the steps of all loops, and an error caused by the stop is not
+// logged.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
