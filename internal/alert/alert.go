@@ -1,10 +1,10 @@
-// Package alert owns the alerts about lines: what is posted to the setting
-// alert_url, in which order, and what becomes of what is not taken.
+// Package alert owns the alerts about lines: it posts them to alert_url in order and tries
+// failed posts again.
 //
 // Invariants:
-//   - Whoever sends an alert never waits for its receiver.
-//   - What waits is bounded; what is dropped or not taken is logged.
-//   - The receiver's address is a secret and in no log.
+//   - Send never waits for the receiver.
+//   - The queue is bounded; dropped and failed alerts are logged.
+//   - The receiver's address is secret and never logged.
 package alert
 
 import (
@@ -23,45 +23,44 @@ import (
 	"time"
 )
 
-// Limits of the alerts.
+// Limits of alerts.
 const (
-	maxQueue  = 1000             // alerts that wait
-	deadline  = 10 * time.Second // of one try: dial, request and answer
-	maxAnswer = 4 << 10          // bytes of an answer that are read
-	maxHeader = 16 << 10         // bytes of an answer's header
+	maxQueue  = 1000             // queued alerts
+	deadline  = 10 * time.Second // of one attempt: dial, request and response
+	maxAnswer = 4 << 10          // bytes read of a response's body
+	maxHeader = 16 << 10         // bytes of a response's header
 	maxCause  = 300              // bytes of an error in the log
 )
 
-// pauses are those before the second try and the third, the last.
+// pauses are the delays before the second and the third attempt. There is no fourth.
 func pauses() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }
 
-// Alert says that a line, or one model on it, left service or returned to it,
-// or that one of its keys is refused or accepted again, as this node sees it. It is
-// posted to the setting alert_url as it stands here, with words beside it.
+// Alert reports a change that this node has seen: a line or a model of it left service or
+// returned, or a provider rejected or accepted a key. Its JSON is posted with a text.
 type Alert struct {
 	Line  string `json:"line"`
-	Model string `json:"model"`           // empty: the whole line
-	Form  string `json:"form,omitempty"`  // empty: the model in all forms
-	Tools bool   `json:"tools,omitempty"` // requests with tools alone
-	Key   string `json:"key,omitempty"`   // one of the line's keys: its position, last characters and reference
+	Model string `json:"model"`           // empty for the whole line
+	Form  string `json:"form,omitempty"`  // empty for all forms
+	Tools bool   `json:"tools,omitempty"` // only requests with tools
+	Key   string `json:"key,omitempty"`   // position, last characters and reference of one of the line's keys
 	State string `json:"state"`
 	Cause string `json:"cause"` // empty for a return
 	At    int64  `json:"at"`    // Unix seconds
 }
 
-// Sender posts alerts to one address (operator.md, Lines). The address is a
-// secret, since who knows it can post there too: it never reaches the log.
+// Sender posts alerts to one address (operator.md, Lines). The address is secret, because
+// anyone who knows it can post there.
 type Sender struct {
-	url       *url.URL // nil: there is no address, so nothing is kept or posted
-	secrets   []string // parts of the address that errors may repeat
+	url       *url.URL // if nil, alerts are discarded
+	secrets   []string // parts of the address to redact from errors
 	transport http.RoundTripper
 	log       *slog.Logger
 	queue     chan Alert
 	dropped   atomic.Int64 // since the queue was last empty
 }
 
-// New makes the sender for an address; with an empty one it does nothing.
-// A nil transport is one of its own, which asks no proxy of the environment.
+// New returns a sender. Without an address it discards alerts. If transport is nil, the
+// sender uses its own, which ignores proxies of the environment.
 func New(address string, log *slog.Logger, transport http.RoundTripper) *Sender {
 	if transport == nil {
 		transport = newTransport()
@@ -72,15 +71,15 @@ func New(address string, log *slog.Logger, transport http.RoundTripper) *Sender 
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		log.Error("alert_url is no address, so there are no alerts") // settings are read with care: a mistake of ours
+		log.Error("alert_url is not a valid address, so no alerts are sent") // a bug: the settings were checked
 		return s
 	}
 	s.url, s.secrets = u, secretsOf(address, u)
 	return s
 }
 
-// newTransport makes one connection an alert: they are rare, and one that has
-// waited for hours may be dead without anybody knowing.
+// newTransport returns a transport without keep-alive: alerts are rare, and a connection
+// may die unnoticed in hours of silence.
 func newTransport() http.RoundTripper {
 	dialer := &net.Dialer{Timeout: deadline}
 	return &http.Transport{
@@ -93,8 +92,8 @@ func newTransport() http.RoundTripper {
 	}
 }
 
-// Send hands an alert over to Run. It never waits: when too many wait already
-// the alert is dropped, which the log says once until no more wait.
+// Send queues an alert and never waits. If the queue is full, it drops the alert and logs
+// that once until the queue is empty.
 func (s *Sender) Send(alert Alert) {
 	if s.url == nil {
 		return
@@ -108,8 +107,8 @@ func (s *Sender) Send(alert Alert) {
 	}
 }
 
-// Run posts alerts in their order until ctx ends; what waits then, or is being
-// posted, until work ends, a little later. It is called once.
+// Run posts alerts in order until ctx ends, and then the queued ones until work ends. It
+// must be called once.
 func (s *Sender) Run(ctx, work context.Context) {
 	if s.url == nil {
 		return
@@ -122,7 +121,7 @@ func (s *Sender) Run(ctx, work context.Context) {
 			s.count()
 		}
 	}
-	for work.Err() == nil && len(s.queue) > 0 { // nobody else takes from it
+	for work.Err() == nil && len(s.queue) > 0 { // only Run receives from it
 		s.post(work, ctx.Done(), <-s.queue)
 	}
 	if n := len(s.queue); n > 0 {
@@ -130,7 +129,7 @@ func (s *Sender) Run(ctx, work context.Context) {
 	}
 }
 
-// count logs how many alerts were dropped, once no more wait.
+// count logs the number of dropped alerts when the queue is empty.
 func (s *Sender) count() {
 	if len(s.queue) > 0 {
 		return
@@ -140,8 +139,7 @@ func (s *Sender) count() {
 	}
 }
 
-// post tries until the alert is taken, at most three times. A stop cuts the
-// pauses short.
+// post posts an alert in at most three attempts. A stop ends the pauses early.
 func (s *Sender) post(ctx context.Context, stop <-chan struct{}, alert Alert) {
 	body, err := json.Marshal(newMessage(alert))
 	if err != nil {
@@ -168,8 +166,7 @@ func (s *Sender) post(ctx context.Context, stop <-chan struct{}, alert Alert) {
 	}
 }
 
-// try posts a body once. It goes past http.Client, which would follow
-// redirects to wherever the receiver says.
+// try posts a body once. It does not use http.Client, which would follow redirects.
 func (s *Sender) try(ctx context.Context, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -190,8 +187,8 @@ func (s *Sender) try(ctx context.Context, body []byte) error {
 		return err
 	}
 	defer answer.Body.Close()
-	// What it says does not matter, but a connection that is closed before the
-	// end of the answer looks like a failure to the receiver.
+	// The receiver might take a connection closed before the end of its response for a
+	// failure.
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		return fmt.Errorf("answered with status %d", answer.StatusCode)

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pipes is a network in memory, so that a server can stand in a bubble.
+// pipes is a network in memory, for servers in a synctest bubble.
 type pipes struct {
 	conns chan net.Conn
 	once  sync.Once
@@ -57,8 +57,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
-// receiver is whoever gets the alerts, on a network in memory. It keeps the
-// bodies in the order in which they came.
+// receiver receives alerts on a network in memory and records their bodies in order.
 type receiver struct {
 	transport http.RoundTripper
 	server    *http.Server
@@ -69,7 +68,7 @@ type receiver struct {
 	times  []time.Time
 }
 
-// receive starts a receiver that answers the nth request, from 0, with answer.
+// receive starts a receiver. answer answers the nth request, from 0.
 func receive(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) *receiver {
 	t.Helper()
 	network := newPipes()
@@ -93,7 +92,7 @@ func receive(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Req
 	})}
 	go func() {
 		defer close(rec.ended)
-		_ = rec.server.Serve(network) // ends when it is closed
+		_ = rec.server.Serve(network) // until it is closed
 	}()
 	return rec
 }
@@ -109,11 +108,10 @@ func (r *receiver) got() []string {
 	return append([]string(nil), r.bodies...)
 }
 
-// stopWait is how long a sender may post when it has to end.
+// stopWait is the time for the last posts of a stopping sender.
 const stopWait = 2 * time.Second
 
-// start runs the sender until the returned function is called, which waits for
-// its end.
+// start runs the sender. The returned function stops it and waits for its end.
 func start(a *Sender) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -129,7 +127,7 @@ func start(a *Sender) (stop func()) {
 	}
 }
 
-// diary is a log that tests read.
+// diary is a log for tests.
 type diary struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -157,7 +155,7 @@ const (
 	secretPart    = "secret"
 )
 
-// clean fails if the log tells the address.
+// clean fails if the log contains the address.
 func clean(t *testing.T, d *diary) {
 	t.Helper()
 	for _, secret := range []string{secretPart, "hunter2", "/services"} {
@@ -205,13 +203,13 @@ func TestAlertsArePostedInOrder(t *testing.T) {
 	})
 }
 
-// TestAlertTries: what is not taken is tried three times in all, then said.
+// TestAlertTries: a failed alert is posted three times and then logged.
 func TestAlertTries(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		answer func(n int, w http.ResponseWriter, r *http.Request)
-		at     []int // seconds of the tries of the first alert
+		at     []int // seconds of the attempts of the first alert
 		log    string
 	}{
 		{"taken", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, []int{0}, ""},
@@ -278,7 +276,7 @@ func TestAlertTries(t *testing.T) {
 				stop := start(a)
 				a.Send(Alert{Line: "first", Model: "swift-1", State: "model_out"})
 				a.Send(Alert{Line: "second"})
-				time.Sleep(time.Minute) // on the bubble's clock
+				time.Sleep(time.Minute) // of fake time
 				stop()
 				got := r.got()
 				var at []int
@@ -303,8 +301,7 @@ func TestAlertTries(t *testing.T) {
 	}
 }
 
-// TestFullAlerts: sending never waits; what does not fit is counted and said
-// once.
+// TestFullAlerts: Send never waits, and dropped alerts are counted and logged once.
 func TestFullAlerts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -315,7 +312,7 @@ func TestFullAlerts(t *testing.T) {
 		a := New(secretAddress, log, r.transport)
 		stop := start(a)
 		a.Send(Alert{Line: "first"})
-		synctest.Wait() // it is being posted
+		synctest.Wait() // until it is being posted
 		for range maxQueue + 7 {
 			a.Send(Alert{Line: "next"})
 		}
@@ -335,7 +332,7 @@ func TestFullAlerts(t *testing.T) {
 	})
 }
 
-// TestAlertsAtStop: what waits is posted, for at most two seconds.
+// TestAlertsAtStop: queued alerts are posted for at most two seconds.
 func TestAlertsAtStop(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -381,7 +378,7 @@ func TestAlertsAtStop(t *testing.T) {
 	}
 }
 
-// TestAlertsAtStopWhileWaiting: a stop cuts a pause between tries short.
+// TestAlertsAtStopWhileWaiting: a stop ends the pause between attempts.
 func TestAlertsAtStopWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -395,7 +392,7 @@ func TestAlertsAtStopWhileWaiting(t *testing.T) {
 		a := New(secretAddress, log, r.transport)
 		stop := start(a)
 		a.Send(Alert{Line: "main"})
-		synctest.Wait() // it waits for its second try
+		synctest.Wait() // until it waits for its second attempt
 		began := time.Now()
 		stop()
 		if got := len(r.got()); got != 2 || time.Since(began) != 0 {
@@ -423,8 +420,7 @@ func TestNoAddressNoAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertOverNetwork posts with the sender's own transport, which asks no
-// proxy.
+// TestAlertOverNetwork posts with the sender's own transport.
 func TestAlertOverNetwork(t *testing.T) {
 	t.Parallel()
 	if own, ok := newTransport().(*http.Transport); !ok || own.Proxy != nil {
@@ -449,7 +445,7 @@ func TestAlertOverNetwork(t *testing.T) {
 	}
 }
 
-// TestAlertErrorsHideTheAddress holds whatever an error repeats of it.
+// TestAlertErrorsHideTheAddress: no part of the address appears in a logged error.
 func TestAlertErrorsHideTheAddress(t *testing.T) {
 	t.Parallel()
 	_, log := newDiary()

@@ -6,39 +6,38 @@ import (
 	"unicode/utf8"
 )
 
-// message is what is posted: the alert, and beside it the same in words where the
-// incoming webhooks of Slack (text) and of Discord (content) look for them. Both take
-// what they do not know for nothing, so one body does for all receivers.
+// message is the posted JSON: the alert, and a text for incoming webhooks of Slack (text)
+// and Discord (content). Both ignore unknown members, so one body serves all receivers.
 type message struct {
 	Alert
 	Text    string `json:"text"`
 	Content string `json:"content"`
-	// AllowedMentions keeps Discord from calling anybody whom a provider's words name.
+	// AllowedMentions keeps Discord from notifying people named in a provider's message.
 	AllowedMentions mentions `json:"allowed_mentions"`
 }
 
 type mentions struct {
-	Parse []string `json:"parse"` // empty, and not null: none
+	Parse []string `json:"parse"` // empty instead of null, to allow none
 }
 
-// The states of a return, of a line or a part of it and of a key.
+// States of a line or model back in service, and of an accepted key.
 const (
 	inService   = "in_service"
 	keyAccepted = "key_accepted"
 )
 
-// maxWords is the longest that words are, in characters: twice as many, as when each
-// is escaped, are still below Discord's 2,000.
+// maxWords limits the text in characters. If each one is escaped, it still fits into the
+// 2,000 of Discord.
 const maxWords = 900
 
-// newMessage puts an alert into words.
+// newMessage adds a text to an alert.
 func newMessage(a Alert) message {
 	words := a.words()
 	return message{Alert: a, Text: slackEscapes.Replace(words), Content: discordEscapes.Replace(words),
 		AllowedMentions: mentions{Parse: []string{}}}
 }
 
-// words say what has happened, in one line.
+// words returns a line of text about the alert.
 func (a Alert) words() string {
 	var b strings.Builder
 	b.WriteString("tollgate: line " + a.Line)
@@ -67,7 +66,7 @@ func (a Alert) words() string {
 	return oneLine(b.String())
 }
 
-// oneLine takes control characters out of a text and bounds it.
+// oneLine removes control characters from a text and shortens it.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -81,8 +80,8 @@ func oneLine(text string) string {
 	return text
 }
 
-// What has a meaning of its own in the receivers' messages: in Slack's these three
-// alone, which also begin what calls people; in Discord's, Markdown.
+// Characters with a meaning in messages: Slack has these three, also in mentions, and
+// Discord has Markdown.
 var (
 	slackEscapes   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 	discordEscapes = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "~", `\~`, "`", "\\`", "|", `\|`, "<", `\<`, ">", `\>`,

@@ -7,8 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// TestMessagesAreReadable: each receiver shows the words as they are, and nobody is
-// called by them.
+// TestMessagesAreReadable: receivers show the text literally and notify nobody.
 func TestMessagesAreReadable(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -40,7 +39,7 @@ func TestMessagesAreReadable(t *testing.T) {
 	}
 }
 
-// TestMessagesAreShort: Discord refuses a content of more than 2,000 characters.
+// TestMessagesAreShort: the content has at most 2,000 characters, as Discord requires.
 func TestMessagesAreShort(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []string{strings.Repeat("_", 5000), strings.Repeat("é", 5000), strings.Repeat("😀", 5000)} {
@@ -54,7 +53,7 @@ func TestMessagesAreShort(t *testing.T) {
 	}
 }
 
-// TestMessagesKeepTheAlert: who reads the members of an alert finds them as ever.
+// TestMessagesKeepTheAlert: the text does not change the members of the alert.
 func TestMessagesKeepTheAlert(t *testing.T) {
 	t.Parallel()
 	want := Alert{Line: "main", Model: "swift-1", Form: "chat", Tools: true, State: "form_out", Cause: "gone", At: 7}
