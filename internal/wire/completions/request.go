@@ -22,13 +22,7 @@ type Request struct {
 // invalid_encoding, invalid_json (also for keys repeated in any object) or
 // invalid_request (not an object, too many keys). The request keeps body; nobody
 // may change it afterwards.
-func Open(body []byte) (*Request, error) {
-	r, err := form.Open(body)
-	if err != nil {
-		return nil, err
-	}
-	return &Request{r}, nil
-}
+func Open(body []byte) (*Request, error) { return form.Open[Request](body) }
 
 // Prompt returns our own count of the prompt's tokens: its messages and tools,
 // with perImage for each image.

@@ -21,13 +21,7 @@ type Request struct {
 
 // Open passes a messages body through the gate, as completions.Open does. The
 // request keeps body; nobody may change it afterwards.
-func Open(body []byte) (*Request, error) {
-	r, err := form.Open(body)
-	if err != nil {
-		return nil, err
-	}
-	return &Request{r}, nil
-}
+func Open(body []byte) (*Request, error) { return form.Open[Request](body) }
 
 // Model returns the model's id as the client sent it; invalid_request when it
 // is absent or not a string.

@@ -21,13 +21,7 @@ type Request struct {
 
 // Open passes a responses body through the gate, as completions.Open does. The
 // request keeps body; nobody may change it afterwards.
-func Open(body []byte) (*Request, error) {
-	r, err := form.Open(body)
-	if err != nil {
-		return nil, err
-	}
-	return &Request{r}, nil
-}
+func Open(body []byte) (*Request, error) { return form.Open[Request](body) }
 
 // Prompt returns our own count of the prompt's tokens: instructions, items and
 // tools, with perImage for each image.

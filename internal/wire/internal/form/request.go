@@ -28,10 +28,14 @@ type Request struct {
 	cacheTimes []wire.Priced // cache times that need a price
 }
 
-// Open passes a body through the gate. It keeps body.
-func Open(body []byte) (Request, error) {
+// Open checks the JSON of a body and returns it as the request type of a form. The request
+// keeps body, which must not be changed afterwards.
+func Open[R ~struct{ Request }](body []byte) (*R, error) {
 	doc, err := rawjson.OpenWatching(body, keyRules)
-	return Request{Doc: doc}, err
+	if err != nil {
+		return nil, err
+	}
+	return &R{Request{Doc: doc}}, nil
 }
 
 // Has tells whether the client sent a field, be it null.
