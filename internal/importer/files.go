@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// WriteFiles writes the credentials of a plan's lines, each to a file of mode 0600 in
-// a folder of mode 0700, and then the catalog. A file that is there is left as it is,
-// since somebody may have changed it, and each is there whole or not at all: so where
-// it is interrupted, a repetition writes the rest. A dry run writes nothing.
+// WriteFiles writes the credential of each line to a file (mode 0600, folder 0700), and
+// then the catalog. It never changes a file that exists, because an operator may have
+// edited the file. Each file is written atomically, so WriteFiles may be repeated after
+// an interruption. A dry run writes nothing.
 func (p *Contents) WriteFiles(catalog string, dryRun bool) ([]Written, error) {
 	var files []Written
 	write := func(path string, content []byte) error {
@@ -33,12 +33,12 @@ func (p *Contents) WriteFiles(catalog string, dryRun bool) ([]Written, error) {
 	return files, write(catalog, append([]byte(catalogHead), p.Document.YAML()...))
 }
 
-// catalogHead stands above a catalog that was imported.
-const catalogHead = `# Made by tollgate import. Look at prices and limits, then make it current with
-# tollgate apply. The keys of lines stand in files of their own.
+// catalogHead is the comment above an imported catalog.
+const catalogHead = `# Written by tollgate import. Check prices and limits, then run tollgate apply.
+# The keys of the lines are in separate files.
 `
 
-// writeNew writes a file whole where there is none; kept: there is one.
+// writeNew writes a file atomically. It returns true if the file exists already.
 func writeNew(path string, content []byte, dryRun bool) (kept bool, err error) {
 	switch _, err := os.Lstat(path); {
 	case err == nil:

@@ -24,7 +24,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// Program is a gateway that things are imported from.
+// Program is a gateway that tollgate can import from.
 type Program string
 
 // The programs.
@@ -34,32 +34,32 @@ const (
 	LiteLLM Program = "litellm"
 )
 
-// Options say what to import, and how.
+// Options configures Read.
 type Options struct {
 	Program Program
 	// Source is the database; see store.OpenForeign. LiteLLM may have none.
 	Source string
-	// Name tells sources apart of which several are imported; empty: the program's.
+	// Name distinguishes several sources of one program. The default is the program.
 	Name string
-	// Config is LiteLLM's config.yaml; empty: none.
+	// Config is the path of LiteLLM's config.yaml, or empty.
 	Config string
-	// Settings is a file with the answer of GET /api/option/ of one-api or new-api, for
-	// what their databases leave to the program; empty: none.
+	// Settings is the path of a file with the answer of GET /api/option/ of one-api or
+	// new-api, or empty. Their databases lack the settings that nobody has changed.
 	Settings string
-	// Models is a file in the form of LiteLLM's model_prices_and_context_window.json:
-	// limits of models, and prices where the source has none; empty: none.
+	// Models is the path of LiteLLM's model_prices_and_context_window.json, or empty. It
+	// has the limits of models, and prices that the source lacks.
 	Models string
-	// Secrets is the folder for credentials of lines.
+	// Secrets is the folder for the credentials of lines.
 	Secrets string
-	// Unlimited is what an account begins with that has no budget at LiteLLM.
+	// Unlimited is the opening balance of an account without a budget at LiteLLM.
 	Unlimited money.Amount
-	// Now is the time by which keys have expired.
+	// Now decides which keys have expired.
 	Now time.Time
 	// Providers are the adapters that lines may use.
 	Providers map[string]catalog.Provider
 }
 
-// Contents are what a source holds, as it will be here.
+// Contents is the data of a source, converted to accounts, keys and a catalog.
 type Contents struct {
 	Program  Program
 	Name     string
@@ -69,33 +69,33 @@ type Contents struct {
 	notes
 }
 
-// Secret is a line's credential and the file that it goes to.
+// Secret is the credential of a line and the path of its file.
 type Secret struct{ Path, Value string }
 
-// Customer is a customer of a source.
+// Customer is an account to create.
 type Customer struct {
-	ID       string // what identifies it there
-	Mark     string // what shows that it is still the same
+	ID       string // its identifier in the source
+	Mark     string // detects another customer with the same ID
 	Opening  account.Opening
 	Note     string // for operators
 	Disabled bool
-	SignIn   bool // its email signs in to the console, once a link has set a password
+	SignIn   bool // the email gets a console login without a password
 	Credit   money.Amount
 	Keys     []OldKey
 }
 
-// OldKey is a key of a source.
+// OldKey is a key to create.
 type OldKey struct {
 	ID       string
 	Settings account.KeySettings
 	Proof    account.Proof
 }
 
-// maxName bounds the name of a source in bytes: it stands in notes of accounts.
+// maxName is the maximum length in bytes of the name of a source.
 const maxName = 60
 
-// Read reads a source and plans what becomes of it. Errors are of what cannot be
-// read: a file, a database, a table that every version of the program has.
+// Read reads a source and plans its import. It returns an error if a file, the database
+// or a required table cannot be read.
 func Read(ctx context.Context, o Options) (*Contents, error) {
 	p := &Contents{Program: o.Program, Name: o.Name}
 	if p.Name == "" {
@@ -127,7 +127,7 @@ func Read(ctx context.Context, o Options) (*Contents, error) {
 	return p, err
 }
 
-// count returns the entry of a thing, made where there is none.
+// count returns the counter with the name what, and creates it if necessary.
 func (n *notes) count(what string) *Counted {
 	i := slices.IndexFunc(n.Counts, func(c *Counted) bool { return c.What == what })
 	if i < 0 {

@@ -14,10 +14,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// record is a row of a source by column; NULL has no value.
+// record is a row of a source by column. A NULL is absent.
 type record map[string]string
 
-// flag reads a boolean as the databases write it.
+// flag reads a boolean in the form of any of the databases.
 func (r record) flag(column string) bool {
 	switch strings.ToLower(r[column]) {
 	case "1", "true", "t":
@@ -26,8 +26,7 @@ func (r record) flag(column string) bool {
 	return false
 }
 
-// list reads a list of texts separated by any of the characters, without blanks and
-// empty entries.
+// list splits a column at any of the separators and drops spaces and empty entries.
 func (r record) list(column, separators string) []string { return splitList(r[column], separators) }
 
 func splitList(text, separators string) (out []string) {
@@ -39,20 +38,19 @@ func splitList(text, separators string) (out []string) {
 	return out
 }
 
-// texts reads a JSON list of texts; what is none has none.
+// texts reads a JSON list of strings. It returns nil for anything else.
 func (r record) texts(column string) (out []string) {
-	_ = json.Unmarshal([]byte(r[column]), &out) // a column that a version has in another form has none
+	_ = json.Unmarshal([]byte(r[column]), &out) // other versions have other forms
 	return out
 }
 
-// tables are the rows that were read of a source.
+// tables holds the rows of a source by table.
 type tables map[string][]record
 
-// maxRows bounds the rows of one table.
+// maxRows is the maximum number of rows of a table.
 const maxRows = 1_000_000
 
-// readTables reads tables of a source: those that it must have, and those that it may
-// have.
+// readTables reads the required tables (must) and the optional tables (may) of a source.
 func readTables(ctx context.Context, source string, must, may []string) (tables, error) {
 	found := tables{}
 	if strings.EqualFold(filepath.Ext(source), ".sql") {
@@ -104,7 +102,7 @@ func nameOf(source string) string {
 	return filepath.Base(source)
 }
 
-// oneLine makes one line of a text, of what is seen of it.
+// oneLine joins the lines of text and removes invisible characters.
 func oneLine(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.IsSpace(r) {

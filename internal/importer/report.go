@@ -7,56 +7,56 @@ import (
 	"tollgate/internal/money"
 )
 
-// ImportReport is what an import did, or a dry run would do.
+// ImportReport reports what an import did, or what a dry run would do.
 type ImportReport struct {
 	Program Program      `json:"program"`
 	Name    string       `json:"name"`
 	DryRun  bool         `json:"dry_run"`
 	Counts  []*Counted   `json:"counts"`
-	Credit  money.Amount `json:"credit_usd"` // what the accounts made began with, in all
+	Credit  money.Amount `json:"credit_usd"` // sum of the opening balances of new accounts
 	Files   []Written    `json:"files"`
 	Remarks []Remark     `json:"remarks"`
 }
 
-// Counted is what became of one kind of entries: Found = Made + There + Left.
+// Counted counts the entries of one kind: Found = Made + There + Left.
 type Counted struct {
 	What  string `json:"what"`
 	Found int    `json:"found"` // in the source
 	Made  int    `json:"made"`
-	There int    `json:"there"` // made by an import before
-	Left  int    `json:"left"`  // not carried over: a remark says why
+	There int    `json:"there"` // made by an earlier import
+	Left  int    `json:"left"`  // not imported: a remark says why
 }
 
-// Written is a file that was written, or was there.
+// Written is a file of an import.
 type Written struct {
 	Path string `json:"path"`
-	Kept bool   `json:"kept"` // it was there, and was left as it is
+	Kept bool   `json:"kept"` // the file existed before and was not changed
 }
 
-// Remark is what was not carried over, or not as it was.
+// Remark reports data that was changed by the import, or not imported.
 type Remark struct {
-	About string `json:"about"` // channel, model, user, token, …: the source's word
+	About string `json:"about"` // channel, model, user, token, …: the word of the source
 	ID    string `json:"id"`
 	Name  string `json:"name"`
-	What  string `json:"what"` // what is different here
-	Do    string `json:"do"`   // what to do about it; empty: nothing
+	What  string `json:"what"` // the difference
+	Do    string `json:"do"`   // what to do; may be empty
 }
 
-// notes are what a plan says about itself.
+// notes collects the counts and remarks of a plan.
 type notes struct {
 	Counts  []*Counted
 	Remarks []Remark
 }
 
-// entry is what remarks are about.
+// entry is the subject of a remark.
 type entry struct{ about, id, name string }
 
-// remark notes what is different about an entry.
+// remark adds a remark on e.
 func (n *notes) remark(e entry, what, do string) {
 	n.Remarks = append(n.Remarks, Remark{About: e.about, ID: e.id, Name: shown(e.name), What: what, Do: do})
 }
 
-// shown is a text of a source as people read it: one line of a bounded length.
+// shown returns text as one line of at most 80 characters.
 func shown(text string) string {
 	const most = 80
 	clean := []rune(oneLine(text))
@@ -66,7 +66,7 @@ func shown(text string) string {
 	return string(clean)
 }
 
-// Text is the report as people read it.
+// Text formats the report for a terminal.
 func (r *ImportReport) Text() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-10s %8s %8s %8s %8s\n", "", "FOUND", "MADE", "THERE", "LEFT OUT")
@@ -96,13 +96,13 @@ func (r *ImportReport) Text() string {
 	return out.String()
 }
 
-// sameRemark are entries with one remark.
+// sameRemark groups entries with the same remark.
 type sameRemark struct {
 	about, what, do string
 	of              []Remark
 }
 
-// grouped puts the same remarks together, in the order in which they came first.
+// grouped groups equal remarks in the order of their first entry.
 func grouped(remarks []Remark) (groups []*sameRemark) {
 	at := map[[3]string]*sameRemark{}
 	for _, r := range remarks {
@@ -116,7 +116,7 @@ func grouped(remarks []Remark) (groups []*sameRemark) {
 	return groups
 }
 
-// names lists the first entries of a remark; --json has all.
+// names lists the first entries of a remark. --json lists all.
 func (g *sameRemark) names() string {
 	const most = 8
 	var names []string

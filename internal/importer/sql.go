@@ -8,16 +8,16 @@ import (
 	"tollgate/internal/store"
 )
 
-// Kinds of entries that are imported.
+// Kinds of imported entries.
 const (
 	kindAccount = "account"
 	kindKey     = "key"
 )
 
-// item is what an entry of a source became; without an object: nothing yet.
+// item is the account or key of an entry. An empty object means not imported yet.
 type item struct{ mark, object string }
 
-// itemTx reads what an entry became.
+// itemTx reads the item of an entry.
 func itemTx(tx *store.Tx, source, kind, id string) (i item, err error) {
 	err = tx.QueryRow(`SELECT mark, object FROM importer_item WHERE source = $1 AND kind = $2 AND source_id = $3`,
 		source, kind, id).Scan(&i.mark, &i.object)
@@ -30,7 +30,7 @@ func itemTx(tx *store.Tx, source, kind, id string) (i item, err error) {
 	return i, nil
 }
 
-// addItemTx notes what an entry became, in the transaction that made it.
+// addItemTx records the item of an entry in the transaction that creates it.
 func addItemTx(tx *store.Tx, source, kind, id string, i item) error {
 	now, err := tx.NowMS()
 	if err != nil {
