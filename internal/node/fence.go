@@ -2,25 +2,23 @@ package node
 
 import "tollgate/internal/store"
 
-// Advance adds the fence of a batch: it moves the epoch's batch number
-// from n-1 to n, which is a heartbeat too, and stores in moved whether it did.
-// Not moved means that batch n has been committed before, or that the epoch is
-// dead: Prove tells.
+// Advance adds the fence of a batch: it raises the epoch's batch number from n-1 to n, which
+// is also a heartbeat, and stores in moved whether it did. If it did not, batch n was
+// committed before or the epoch is dead; Prove tells which.
 func Advance(b *store.Batch, moved *int64, epoch string, n int64) {
 	b.Exec(moved, `UPDATE node SET batch = $1, beat = beat + 1 WHERE epoch = $2 AND batch = $3 AND dead = 0`, n, epoch, n-1)
 }
 
-// Fate is what an epoch's row tells of its last batch.
+// Fate is the state of an epoch's row after its last batch.
 type Fate struct {
-	Found bool // false: the row is gone, and nobody can tell
+	Found bool // if false, the row is gone and the outcome unknown
 	Dead  bool
-	Batch int64 // the last batch that was committed
+	Batch int64 // the last committed batch
 }
 
-// Prove adds the reading of an epoch's row and the commit of the transaction
-// that b has begun. It writes the row before: what is read is only certain once
-// the commit of a write behind it was answered, since a read may see a commit
-// that no standby has yet.
+// Prove adds a read of an epoch's row and the commit of b's transaction. It also writes the
+// row, because a read alone may return a commit that no standby has yet; the answered
+// commit of a later write makes it certain.
 func Prove(b *store.Batch, fate *Fate, epoch string) {
 	b.Exec(nil, `UPDATE node SET batch = batch WHERE epoch = $1`, epoch)
 	b.Query(func(row store.Row) error {

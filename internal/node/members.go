@@ -7,12 +7,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// Members are the nodes that the table knows, as of the transaction that asked:
-// whatever a room holds by epochs, this tells whose it still is. By epoch: whether
-// it lives. Those that are dead stay known for a day.
+// Members are the nodes in the table as of a transaction: whether each epoch is alive. Rooms
+// use them to find work of dead epochs, which stay in the table for a day.
 type Members map[string]bool
 
-// MembersTx returns the nodes that are known.
+// MembersTx returns the nodes in the table.
 func MembersTx(tx *store.Tx) (Members, error) {
 	rows, err := listTx(tx)
 	if err != nil {
@@ -25,16 +24,16 @@ func MembersTx(tx *store.Tx) (Members, error) {
 	return members, nil
 }
 
-// Lives tells whether an epoch is that of a living node.
+// Lives reports whether an epoch is alive.
 func (m Members) Lives(epoch string) bool { return m[epoch] }
 
-// Knows tells whether an epoch is one of a node that lives or died lately.
+// Knows reports whether an epoch is alive or died within a day.
 func (m Members) Knows(epoch string) bool {
 	_, known := m[epoch]
 	return known
 }
 
-// Living returns the epochs of those that live, in their order.
+// Living returns the living epochs in order.
 func (m Members) Living() []string {
 	var living []string
 	for epoch, lives := range m {
@@ -46,8 +45,7 @@ func (m Members) Living() []string {
 	return living
 }
 
-// HostsTx returns the names of the machines that the nodes run on, or ran on, by
-// epoch, of those whose name is known.
+// HostsTx returns the known names of the nodes' machines by epoch.
 func HostsTx(tx *store.Tx) (map[string]string, error) {
 	rows, err := tx.Query(`SELECT epoch, host FROM node WHERE host <> ''`)
 	if err != nil {

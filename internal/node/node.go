@@ -1,18 +1,16 @@
-// Package node owns who is there: the identity of this node among those on its
-// database, its heartbeat, and the judgement of which others are dead. The table
-// is node, which is older than the room.
+// Package node owns the identity of this node, its heartbeat, and the detection of dead
+// nodes on the same database, in the table node.
 //
 // Invariants:
-//   - An epoch is one life of one process. Whatever a node holds names the epoch
-//     and is taken over when that is dead; a dead epoch never lives again.
+//   - An epoch is one life of one process. Work in progress names its epoch and is taken
+//     over when the epoch is dead. A dead epoch never lives again.
 //   - A node is dead when its heartbeat has not changed for a lease on the
 //     observer's own monotonic clock, while the database could be reached. No
 //     clock is compared across machines.
-//   - Who is dead is said by the table alone, in the transaction of whoever asks
-//     (MembersTx): no memory of it decides anything.
-//   - The row of a dead epoch stays for a day, so that its node can learn what
-//     became of its last batch (docs/adr/0003). The node begins another life
-//     only when it has learnt that.
+//   - Only the table decides who is dead, read in the transaction of the decision
+//     (MembersTx).
+//   - The row of a dead epoch stays for a day, so that its node can learn the outcome of
+//     its last batch (docs/adr/0003) before it starts another life.
 package node
 
 import (
@@ -25,29 +23,26 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Options are a node's surroundings. Only DB is required.
+// Options configure a node. Only DB is required.
 type Options struct {
 	DB *store.DB
-	// Lease is after how long without a heartbeat another node is dead; 0: 15 s.
+	// Lease is the time without a heartbeat after which a node is dead. Zero means 15 s.
 	Lease time.Duration
-	// Now is this process's clock, by which the silence of others is measured;
-	// nil: time.Now.
+	// Now is this process's clock, for the silence of others. If nil, it is time.Now.
 	Now func() time.Time
-	Log *slog.Logger // nil: nobody is told
+	Log *slog.Logger // if nil, nothing is logged
 }
 
-// Node is this process among the nodes on its database. It is safe for
-// concurrent use. The ledger leads its life: what it commits is what makes an
-// epoch's death matter, so that it calls Beat, Judge, Rejoin and Leave.
+// Node is this process among the nodes on its database. It is safe for concurrent use. The
+// ledger calls Beat, Judge, Rejoin and Leave, because its commits depend on the epoch.
 type Node struct {
 	opts  Options
-	epoch atomic.Pointer[string] // this life; changes when it was declared dead
-	watch watch                  // of the others; used by Judge alone
+	epoch atomic.Pointer[string] // of this life; changes after it was declared dead
+	watch watch                  // of the others; only Judge uses it
 }
 
-// Join registers this process as a node. On SQLite the caller holds
-// store.LockFile: whoever else is registered is a process that has ended, and is
-// declared dead.
+// Join registers this process as a node. On SQLite the caller holds store.LockFile, so every
+// other registered process has ended; Join declares them dead.
 func Join(ctx context.Context, o Options) (*Node, error) {
 	if o.Lease <= 0 {
 		o.Lease = 15 * time.Second
@@ -80,15 +75,13 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	return n, nil
 }
 
-// Epoch names this life of the node. It changes when the node was declared dead
-// and began anew.
+// Epoch returns the name of this life. It changes if the node was declared dead and rejoined.
 func (n *Node) Epoch() string { return *n.epoch.Load() }
 
-// Lease is after how long without a heartbeat a node is dead.
+// Lease returns the time without a heartbeat after which a node is dead.
 func (n *Node) Lease() time.Duration { return n.opts.Lease }
 
-// Rejoin begins a new life. What the former one held is taken over by whoever
-// sweeps.
+// Rejoin starts a new life. The work of the former one is taken over by the next sweep.
 func (n *Node) Rejoin(ctx context.Context) error {
 	epoch := id.New("node_")
 	if err := Register(ctx, n.opts.DB, epoch); err != nil {
@@ -98,15 +91,15 @@ func (n *Node) Rejoin(ctx context.Context) error {
 	return nil
 }
 
-// Beat says that this node is alive. ErrFenced: it was declared dead.
+// Beat writes a heartbeat. It returns ErrFenced if this node was declared dead.
 func (n *Node) Beat(ctx context.Context) error { return Heartbeat(ctx, n.opts.DB, n.Epoch()) }
 
-// Judge declares dead the nodes that have not renewed for a lease. Call it four
-// times a lease, from one goroutine; several nodes may do so at once.
+// Judge declares nodes dead that had no heartbeat for a lease. Call it four times a lease
+// from one goroutine; several nodes may do so at the same time.
 func (n *Node) Judge(ctx context.Context) error {
 	rows, err := List(ctx, n.opts.DB)
 	if err != nil {
-		n.watch = watch{} // not reachable: nobody is judged by this silence
+		n.watch = watch{} // the database was unreachable, for the others too
 		return err
 	}
 	for _, row := range n.watch.stale(rows, n.Epoch(), n.opts.Lease, n.opts.Now()) {
@@ -121,9 +114,8 @@ func (n *Node) Judge(ctx context.Context) error {
 	return nil
 }
 
-// Leave ends this life: nothing can be committed under it any more. Its row goes,
-// unless busy says that something still runs under the epoch: then it stays for
-// the sweep of another node or of the next start.
+// Leave ends this life: nothing can be committed under it any more. It deletes the row,
+// unless busy reports work in progress; another node or the next start then sweeps it.
 func (n *Node) Leave(ctx context.Context, busy func(ctx context.Context, epoch string) (bool, error)) error {
 	epoch := n.Epoch()
 	rows, err := List(ctx, n.opts.DB)

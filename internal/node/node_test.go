@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// clock is a time that a test owns.
+// clock is a settable clock.
 type clock struct{ ns atomic.Int64 }
 
 func newClock() *clock {
@@ -25,7 +25,7 @@ func newClock() *clock {
 func (c *clock) now() time.Time      { return time.Unix(0, c.ns.Load()) }
 func (c *clock) add(d time.Duration) { c.ns.Add(int64(d)) }
 
-// join makes a node that judges by a clock of the test's.
+// join returns a node with a clock.
 func join(t *testing.T, db *store.DB, lease time.Duration, c *clock) *Node {
 	t.Helper()
 	n, err := Join(t.Context(), Options{DB: db, Lease: lease, Now: c.now})
@@ -35,7 +35,7 @@ func join(t *testing.T, db *store.DB, lease time.Duration, c *clock) *Node {
 	return n
 }
 
-// members are the nodes that are known now.
+// members returns the nodes in the table.
 func members(t *testing.T, db *store.DB) (m Members) {
 	t.Helper()
 	if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
@@ -47,8 +47,8 @@ func members(t *testing.T, db *store.DB) (m Members) {
 	return m
 }
 
-// TestSilenceIsMeasuredByTheObserversClock: another node is dead after a lease of
-// the observer's clock, and not before.
+// TestSilenceIsMeasuredByTheObserversClock: a node is dead after a lease of the observer's
+// clock, and not before.
 func TestSilenceIsMeasuredByTheObserversClock(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -89,8 +89,8 @@ func TestSilenceIsMeasuredByTheObserversClock(t *testing.T) {
 	})
 }
 
-// TestAwayJudgesNobody: while the database is away nobody is judged, and after it
-// all have a lease again.
+// TestAwayJudgesNobody: no node is declared dead for its silence while the database was
+// unavailable.
 func TestAwayJudgesNobody(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -120,8 +120,7 @@ func TestAwayJudgesNobody(t *testing.T) {
 	})
 }
 
-// TestLife follows a node from its joining through its death and a second life to
-// its end.
+// TestLife follows a node through its death and a second life to its end.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -154,7 +153,7 @@ func TestLife(t *testing.T) {
 			t.Errorf("living: %v", living)
 		}
 
-		// Its row stays while something runs under it, and nothing begins there.
+		// Its row stays while work is in progress.
 		busy := func(still bool) func(context.Context, string) (bool, error) {
 			return func(_ context.Context, epoch string) (bool, error) {
 				if epoch != second {
@@ -203,7 +202,7 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 		if dead, err := Fence(ctx, db, "m", 0); !dead || err != nil {
 			t.Fatal(dead, err)
 		}
-		// On PostgreSQL dead nodes may still ask what became of their last batches.
+		// On PostgreSQL dead nodes may still ask for the outcome of their last batches.
 		kept := 0
 		if db.Dialect() == store.PostgreSQL {
 			kept = 2
@@ -220,7 +219,7 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 	})
 }
 
-// TestNodesSayTheirMachine: who looks for a node finds the machine that it runs on.
+// TestNodesSayTheirMachine: the table has the name of each node's machine.
 func TestNodesSayTheirMachine(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

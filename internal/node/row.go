@@ -10,12 +10,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrFenced means that this node was declared dead: whatever it still runs
-// belongs to others now, and it may write nothing more under its epoch.
+// ErrFenced means that this node was declared dead: its work belongs to other nodes now, and
+// it must not write under its epoch any more.
 var ErrFenced = errors.New("this node was declared dead by another one")
 
-// Register writes the row of a new epoch, with the name of this machine as far as it
-// is known.
+// Register inserts the row of a new epoch, with the name of this machine if known.
 func Register(ctx context.Context, db *store.DB, epoch string) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -31,7 +30,7 @@ func Register(ctx context.Context, db *store.DB, epoch string) error {
 	})
 }
 
-// Heartbeat says that the epoch is alive. ErrFenced: it was declared dead.
+// Heartbeat writes a heartbeat of an epoch. It returns ErrFenced if the epoch is dead.
 func Heartbeat(ctx context.Context, db *store.DB, epoch string) error {
 	return db.Update(ctx, func(tx *store.Tx) error {
 		n, err := tx.Exec(`UPDATE node SET beat = beat + 1 WHERE epoch = $1 AND dead = 0`, epoch)
@@ -45,12 +44,11 @@ func Heartbeat(ctx context.Context, db *store.DB, epoch string) error {
 // Record is the row of one epoch.
 type Record struct {
 	Epoch string
-	Beat  int64 // grows with each heartbeat; no clock is compared across machines
+	Beat  int64 // increases with each heartbeat
 	Dead  bool
 }
 
-// List returns the rows of all epochs that are known, in their order: the living,
-// and those that died within linger.
+// List returns the rows of all epochs in order: the living and the recently dead.
 func List(ctx context.Context, db *store.DB) ([]Record, error) {
 	var rows []Record
 	err := db.View(ctx, func(tx *store.Tx) (err error) {
@@ -82,9 +80,8 @@ func listTx(tx *store.Tx) ([]Record, error) {
 	return all, rows.Err()
 }
 
-// Fence declares an epoch dead, unless its heartbeat has moved on from beat.
-// It waits for a batch that the epoch is just committing, and after it none
-// can commit any more. It reports whether the epoch is dead now.
+// Fence declares an epoch dead, unless its heartbeat is no longer beat, and reports whether
+// the epoch is dead now. It waits for a running commit of the epoch; no later one succeeds.
 func Fence(ctx context.Context, db *store.DB, epoch string, beat int64) (bool, error) {
 	var changed int64
 	err := db.Update(ctx, func(tx *store.Tx) error {
@@ -99,14 +96,12 @@ func Fence(ctx context.Context, db *store.DB, epoch string, beat int64) (bool, e
 	return changed > 0, err
 }
 
-// linger is how long the row of a dead epoch stays on PostgreSQL: longer than
-// any node waits to ask what became of its last batch. On SQLite whoever could
-// ask is gone with its process.
+// linger is the retention of a dead epoch's row on PostgreSQL: longer than any node waits to
+// learn the outcome of its last batch. On SQLite no such node can exist.
 const linger = 24 * time.Hour
 
-// Forget removes the rows of dead epochs of which nothing is left to take over,
-// once nobody can ask for their last batches any more. It is one statement,
-// however many have died within linger: a sweep that takes too long judges nobody.
+// Forget deletes the rows of dead epochs after linger, if nothing is left to take over. It is
+// one statement for any number of epochs, because a slow sweep delays Judge.
 func Forget(ctx context.Context, db *store.DB, epochs []string) error {
 	if len(epochs) == 0 {
 		return nil
@@ -124,8 +119,7 @@ func Forget(ctx context.Context, db *store.DB, epochs []string) error {
 	})
 }
 
-// Remove removes the row of an epoch that ends by itself, and was declared dead:
-// every batch of it was answered.
+// Remove deletes the row of a dead epoch that ended by itself, with no batch unanswered.
 func Remove(ctx context.Context, db *store.DB, epoch string) error {
 	return db.Update(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(`DELETE FROM node WHERE epoch = $1 AND dead = 1`, epoch)

@@ -2,11 +2,11 @@ package node
 
 import "time"
 
-// watch remembers when the heartbeat of each other node last changed, on this
-// node's own monotonic clock.
+// watch records the last change of each other node's heartbeat on this node's monotonic
+// clock.
 type watch struct {
 	seen map[string]seenBeat
-	last time.Time // of the last look that reached the database
+	last time.Time // of the last successful read of the table
 }
 
 type seenBeat struct {
@@ -14,9 +14,9 @@ type seenBeat struct {
 	at   time.Time
 }
 
-// stale returns the nodes whose heartbeat has not changed for a lease. A look
-// that comes more than half a lease after the one before begins afresh: while
-// the database was away, nobody could renew.
+// stale returns the nodes without a new heartbeat for a lease. If the last read is more than
+// half a lease ago, all leases start again: nobody could write while the database was
+// unavailable.
 func (w *watch) stale(rows []Record, self string, lease time.Duration, now time.Time) []Record {
 	if w.last.IsZero() || now.Sub(w.last) > lease/2 {
 		w.seen = map[string]seenBeat{}
