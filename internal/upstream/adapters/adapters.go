@@ -1,7 +1,6 @@
-// Package adapters owns the list of providers: which adapter a line's
-// `provider` names, and what the catalog must know about it. It is the one
-// place that imports every adapter. Invariant: a provider that Providers lists
-// is one that Open can open.
+// Package adapters owns the list of providers: the adapter for the `provider` of a
+// line, and the facts that the catalog checks. Only this package imports every
+// adapter. Invariant: Open can open every provider in Providers.
 package adapters
 
 import (
@@ -35,7 +34,7 @@ import (
 	"tollgate/internal/upstream/xai"
 )
 
-// Options are what all adapters of a process share.
+// Options configures the adapters of a process.
 type Options struct {
 	// Transport carries the calls of adapters that speak HTTP; nil makes one
 	// with exchange.NewTransport.
@@ -51,8 +50,8 @@ type Set struct {
 	keeper               credential.Keeper
 }
 
-// New makes the set of a process. Make one only: each has its own connections.
-// Close it.
+// New returns a set with its own connection pool. Make one for each process, and
+// close it.
 func New(o Options) *Set {
 	if o.Transport == nil {
 		o.Transport = exchange.NewTransport()
@@ -60,71 +59,82 @@ func New(o Options) *Set {
 	return &Set{transport: o.Transport, strangers: o.Strangers}
 }
 
-// Close ends what its adapters still fetch for themselves, and waits for it.
-// Their calls should have ended before.
+// Close stops the requests for credentials and waits for them. Stop all calls first.
 func (s *Set) Close() { s.keeper.Close() }
 
-// Open makes the adapter of a line. It opens no connection, so it is cheap and
-// needs no closing. It fails for an unknown provider, a base address that is
-// no http(s) URL, and options that do not pass the provider's CheckOptions.
+// Open returns the adapter of a line. It opens no connection, so an adapter is cheap
+// and needs no closing. It returns an error if the provider is unknown, the base
+// address is no http(s) URL, or CheckOptions rejects the options.
 func (s *Set) Open(t upstream.Target) (chatcall.Adapter, error) {
 	t.Strangers = s.strangers
-	var (
-		adapter chatcall.Adapter
-		err     error
-	)
-	switch t.Provider {
-	case anthropic.Provider:
-		adapter, err = anthropic.New(t, s.transport)
-	case ark.Provider:
-		adapter, err = ark.New(t, s.transport)
-	case azure.Provider:
-		adapter, err = azure.New(t, s.transport, &s.keeper)
-	case bedrock.Provider:
-		adapter, err = bedrock.New(t, s.transport, &s.keeper)
-	case bfl.Provider:
-		adapter, err = bfl.New(t, s.transport)
-	case dashscope.Provider:
-		adapter, err = dashscope.New(t, s.transport)
-	case fal.Provider:
-		adapter, err = fal.New(t, s.transport)
-	case gemini.Provider:
-		adapter, err = gemini.New(t, s.transport)
-	case kling.Provider:
-		adapter, err = kling.New(t, s.transport, &s.keeper)
-	case ideogram.Provider:
-		adapter, err = ideogram.New(t, s.transport)
-	case luma.Provider:
-		adapter, err = luma.New(t, s.transport)
-	case minimax.Provider:
-		adapter, err = minimax.New(t, s.transport)
-	case openai.Provider:
-		adapter, err = openai.New(t, s.transport)
-	case recraft.Provider:
-		adapter, err = recraft.New(t, s.transport)
-	case replicate.Provider:
-		adapter, err = replicate.New(t, s.transport)
-	case runway.Provider:
-		adapter, err = runway.New(t, s.transport)
-	case sandbox.Provider:
-		adapter, err = sandbox.New(t)
-	case vertex.Provider:
-		adapter, err = vertex.New(t, s.transport, &s.keeper)
-	case xai.Provider:
-		adapter, err = xai.New(t, s.transport)
-	case stability.Provider:
-		adapter, err = stability.New(t, s.transport)
-	default:
-		err = fmt.Errorf("line %s: unknown provider %q", t.Line, t.Provider)
+	p, ok := providers()[t.Provider]
+	if !ok {
+		return nil, fmt.Errorf("line %s: unknown provider %q", t.Line, t.Provider)
 	}
+	return p.open(t, s)
+}
+
+// provider is one entry of the list of providers.
+type provider struct {
+	info func() upstream.Info
+	open func(upstream.Target, *Set) (chatcall.Adapter, error)
+}
+
+// providers lists every provider by its name in the catalog.
+func providers() map[string]provider {
+	return map[string]provider{
+		anthropic.Provider: {anthropic.Info, plain(anthropic.New)},
+		ark.Provider:       {ark.Info, plain(ark.New)},
+		azure.Provider:     {azure.Info, keeping(azure.New)},
+		bedrock.Provider:   {bedrock.Info, keeping(bedrock.New)},
+		bfl.Provider:       {bfl.Info, plain(bfl.New)},
+		dashscope.Provider: {dashscope.Info, plain(dashscope.New)},
+		fal.Provider:       {fal.Info, plain(fal.New)},
+		gemini.Provider:    {gemini.Info, plain(gemini.New)},
+		ideogram.Provider:  {ideogram.Info, plain(ideogram.New)},
+		kling.Provider:     {kling.Info, keeping(kling.New)},
+		luma.Provider:      {luma.Info, plain(luma.New)},
+		minimax.Provider:   {minimax.Info, plain(minimax.New)},
+		openai.Provider:    {openai.Info, plain(openai.New)},
+		recraft.Provider:   {recraft.Info, plain(recraft.New)},
+		replicate.Provider: {replicate.Info, plain(replicate.New)},
+		runway.Provider:    {runway.Info, plain(runway.New)},
+		sandbox.Provider: {sandbox.Info, plain(func(t upstream.Target, _ http.RoundTripper) (*sandbox.Adapter, error) {
+			return sandbox.New(t)
+		})},
+		stability.Provider: {stability.Info, plain(stability.New)},
+		vertex.Provider:    {vertex.Info, keeping(vertex.New)},
+		xai.Provider:       {xai.Info, plain(xai.New)},
+	}
+}
+
+// plain adapts the constructor of an adapter that sends its line's key.
+func plain[A chatcall.Adapter](
+	open func(upstream.Target, http.RoundTripper) (A, error),
+) func(upstream.Target, *Set) (chatcall.Adapter, error) {
+	return func(t upstream.Target, s *Set) (chatcall.Adapter, error) { return orNil(open(t, s.transport)) }
+}
+
+// keeping adapts the constructor of an adapter that may fetch short-lived credentials.
+func keeping[A chatcall.Adapter](
+	open func(upstream.Target, http.RoundTripper, *credential.Keeper) (A, error),
+) func(upstream.Target, *Set) (chatcall.Adapter, error) {
+	return func(t upstream.Target, s *Set) (chatcall.Adapter, error) {
+		return orNil(open(t, s.transport, &s.keeper))
+	}
+}
+
+// orNil returns a nil interface, not a nil pointer in an interface, with an error.
+func orNil[A chatcall.Adapter](adapter A, err error) (chatcall.Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
 	return adapter, nil
 }
 
-// CheckField tells why a line cannot have a fixed value for a field of a task's
-// model, or omit it; nil: it can, or other faults of the line tell more.
+// CheckField returns an error if a line cannot set a field of the task's model to a
+// fixed value or, if omit is true, omit it. It returns nil for a line that cannot be
+// opened, since the catalog reports that fault itself.
 func CheckField(t upstream.Target, w jobcall.Task, field string, omit bool) error {
 	adapter, err := (&Set{}).Open(t)
 	if err != nil {
@@ -141,29 +151,12 @@ func CheckField(t upstream.Target, w jobcall.Task, field string, omit bool) erro
 	return rule.Refuses(field)
 }
 
-// Providers lists every provider by name with what the catalog checks lines
-// against. The map is the caller's.
+// Providers returns the facts that the catalog checks, by the provider's name. The
+// caller may change the map.
 func Providers() map[string]upstream.Info {
-	return map[string]upstream.Info{
-		anthropic.Provider: anthropic.Info(),
-		ark.Provider:       ark.Info(),
-		azure.Provider:     azure.Info(),
-		bedrock.Provider:   bedrock.Info(),
-		bfl.Provider:       bfl.Info(),
-		dashscope.Provider: dashscope.Info(),
-		fal.Provider:       fal.Info(),
-		gemini.Provider:    gemini.Info(),
-		kling.Provider:     kling.Info(),
-		ideogram.Provider:  ideogram.Info(),
-		luma.Provider:      luma.Info(),
-		minimax.Provider:   minimax.Info(),
-		openai.Provider:    openai.Info(),
-		recraft.Provider:   recraft.Info(),
-		replicate.Provider: replicate.Info(),
-		runway.Provider:    runway.Info(),
-		sandbox.Provider:   sandbox.Info(),
-		vertex.Provider:    vertex.Info(),
-		xai.Provider:       xai.Info(),
-		stability.Provider: stability.Info(),
+	infos := map[string]upstream.Info{}
+	for name, p := range providers() {
+		infos[name] = p.info()
 	}
+	return infos
 }

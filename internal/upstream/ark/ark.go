@@ -46,12 +46,7 @@ const (
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
-	return upstream.Info{
-		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
-		DefaultBaseURL: defaultBaseURL,
-		NeedsKey:       true,
-		CheckOptions:   checkOptions,
-	}
+	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo)
 }
 
 func checkOptions(options map[string]any) error {
@@ -77,11 +72,9 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // New makes the adapter of a line, whose calls go over transport. It fails as
 // exchange.Open does.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
-	if err != nil {
-		return nil, err
-	}
-	return &Adapter{Plain: plain, imageRole: exchange.Text(t.Options, "image_role", roleAuto)}, nil
+	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter {
+		return &Adapter{Plain: p, imageRole: exchange.Text(t.Options, "image_role", roleAuto)}
+	})
 }
 
 // Blocks implements jobcall.Generator: pictures come in the answer, clips do not.

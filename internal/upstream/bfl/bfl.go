@@ -48,12 +48,7 @@ var modelID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,60}$`)
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
-	return upstream.Info{
-		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
-		DefaultBaseURL: defaultBaseURL,
-		NeedsKey:       true,
-		CheckOptions:   exchange.NoOptions(Provider),
-	}
+	return exchange.JobInfo(defaultBaseURL, exchange.NoOptions(Provider), upstream.KindImage, upstream.KindVideo)
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
@@ -71,11 +66,7 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // New makes the adapter of a line, whose calls go over transport. It fails as
 // exchange.Open does.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	plain, err := exchange.OpenPlain(t, Info(), transport, "X-Key")
-	if err != nil {
-		return nil, err
-	}
-	return &Adapter{plain}, nil
+	return exchange.OpenAdapter(t, Info(), transport, "X-Key", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
 
 // Blocks implements jobcall.Generator: all of it is polled.

@@ -41,6 +41,23 @@ func OpenPlain(t upstream.Target, provider upstream.Info, transport http.RoundTr
 	return p, nil
 }
 
+// OpenAdapter opens a line as OpenPlain does and returns the adapter that wrap
+// makes from it.
+func OpenAdapter[A any](
+	t upstream.Target, provider upstream.Info, transport http.RoundTripper, header string, wrap func(Plain) *A,
+) (*A, error) {
+	plain, err := OpenPlain(t, provider, transport, header)
+	if err != nil {
+		return nil, err
+	}
+	return wrap(plain), nil
+}
+
+// JobInfo describes a provider of images or videos that needs a key.
+func JobInfo(baseURL string, checkOptions func(map[string]any) error, kinds ...string) upstream.Info {
+	return upstream.Info{Kinds: kinds, DefaultBaseURL: baseURL, NeedsKey: true, CheckOptions: checkOptions}
+}
+
 // Fetch implements jobcall.Generator. The links need no credential.
 func (p *Plain) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	if len(r.Data) > 0 {

@@ -48,12 +48,7 @@ var modelID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Z
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
-	return upstream.Info{
-		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
-		DefaultBaseURL: defaultBaseURL,
-		NeedsKey:       true,
-		CheckOptions:   input.Check,
-	}
+	return exchange.JobInfo(defaultBaseURL, input.Check, upstream.KindImage, upstream.KindVideo)
 }
 
 // usual is what most of fal's models understand.

@@ -46,12 +46,7 @@ const (
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
-	return upstream.Info{
-		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
-		DefaultBaseURL: defaultBaseURL,
-		NeedsKey:       true,
-		CheckOptions:   checkOptions,
-	}
+	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo)
 }
 
 func checkOptions(options map[string]any) error {

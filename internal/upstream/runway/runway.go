@@ -51,12 +51,7 @@ const pace = 5 * time.Second
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
-	return upstream.Info{
-		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
-		DefaultBaseURL: defaultBaseURL,
-		NeedsKey:       true,
-		CheckOptions:   exchange.NoOptions(Provider),
-	}
+	return exchange.JobInfo(defaultBaseURL, exchange.NoOptions(Provider), upstream.KindImage, upstream.KindVideo)
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.

@@ -51,12 +51,7 @@ const usualStrength = "0.7"
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
-	return upstream.Info{
-		Kinds:          []string{upstream.KindImage},
-		DefaultBaseURL: defaultBaseURL,
-		NeedsKey:       true,
-		CheckOptions:   exchange.NoOptions(Provider),
-	}
+	return exchange.JobInfo(defaultBaseURL, exchange.NoOptions(Provider), upstream.KindImage)
 }
 
 // Adapter speaks for one line. It is safe for concurrent use.
@@ -69,11 +64,7 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // New makes the adapter of a line, whose calls go over transport. It fails as
 // exchange.Open does.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
-	if err != nil {
-		return nil, err
-	}
-	return &Adapter{plain}, nil
+	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
 
 // Blocks implements jobcall.Generator: pictures come in the answer.

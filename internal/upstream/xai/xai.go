@@ -42,12 +42,7 @@ const (
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
-	return upstream.Info{
-		Kinds:          []string{upstream.KindImage, upstream.KindVideo},
-		DefaultBaseURL: defaultBaseURL,
-		NeedsKey:       true,
-		CheckOptions:   checkOptions,
-	}
+	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo)
 }
 
 // What a video to work from is for, in the option `video_role`.
@@ -74,11 +69,9 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // New makes the adapter of a line, whose calls go over transport. It fails as
 // exchange.Open does.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
-	if err != nil {
-		return nil, err
-	}
-	return &Adapter{Plain: plain, role: exchange.Text(t.Options, "video_role", "")}, nil
+	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter {
+		return &Adapter{Plain: p, role: exchange.Text(t.Options, "video_role", "")}
+	})
 }
 
 // Blocks implements jobcall.Generator.
