@@ -11,25 +11,23 @@ import (
 	"tollgate/internal/fault"
 )
 
-// maxRetryAfter bounds what a provider can make us wait.
+// maxRetryAfter is the longest wait accepted from a provider.
 const maxRetryAfter = time.Hour
 
-// Classify is Source.Classify for an answer of nobody known.
+// Classify is Source.Classify for a provider that is not known.
 func Classify(status int, contentType string, body []byte, header http.Header) *Failure {
 	return Source{}.Classify(status, contentType, body, header)
 }
 
-// Classify is the verdict on an answer by its status, content type, body and
-// header (which may be nil). It is pure, and safe on any bytes. It also judges
-// errors inside good answers: for a 2xx status it returns nil when the body is
-// JSON without an error in it, and for a frame of a stream callers pass 200
-// and the frame's data.
+// Classify returns the failure in an answer by its status, content type, body and
+// header, which may be nil. It is pure, and safe on any bytes. It also finds errors
+// inside good answers: for a 2xx status it returns nil if the body is JSON without an
+// error. For a frame of a stream, callers pass 200 and the frame's data.
 //
-// Our own credential, balance, region or model name at the provider never
-// reach the client as such, nor does a provider's 429 (interface.md, Errors);
-// what the provider says about the request itself is passed on. A status, or a
-// wording, that a request may have brought about is Unproven: names alone are
-// proof.
+// The client never sees our own credential, balance, region or model name at the
+// provider, nor a provider's 429 (interface.md, Errors). The provider's words about
+// the request itself are passed on. Only names are proof: a status or a wording that
+// a request may cause is Unproven.
 func (s Source) Classify(status int, contentType string, body []byte, header http.Header) *Failure {
 	n, ok := readNotice(body, status < 200 || status >= 300)
 	if kind, _, _ := strings.Cut(header.Get("X-Amzn-Errortype"), ":"); ok && kind != "" {
@@ -73,7 +71,7 @@ func (s Source) complete(f *Failure, status int, n notice, header http.Header) *
 	return f
 }
 
-// classifyNotice judges a status with an error that we can read.
+// classifyNotice classifies an error status with a notice.
 func (s Source) classifyNotice(status int, n notice) *Failure {
 	if f := classifyForm(status, n); f != nil {
 		return f
@@ -119,8 +117,8 @@ func (s Source) classifyNotice(status int, n notice) *Failure {
 	return classifyReason(reason)
 }
 
-// classifyBroken judges a 5xx. Some vendors refuse prompts, and us, with a 500; a
-// relay may speak of one of many accounts that it has.
+// classifyBroken classifies a 5xx. Some vendors reject prompts, or our account, with
+// a 500. A relay may mean one of its many accounts.
 func classifyBroken(status int, r reason) *Failure {
 	switch r {
 	case reasonTimeout, reasonFilter, reasonOutput:
@@ -133,9 +131,9 @@ func classifyBroken(status int, r reason) *Failure {
 	return classifyStatus(status, false)
 }
 
-// tooDear judges that what is left on our account does not cover the output
-// limit of this request (OpenRouter): another line may, and one with a smaller
-// limit will. The words are our own, since the provider's tell our balance.
+// tooDear classifies a request whose output limit exceeds our balance (OpenRouter).
+// Another line may serve it, and so may a smaller limit. The message is our own,
+// since the provider's reveals our balance.
 func tooDear(n notice) *Failure {
 	_, rest, found := strings.Cut(n.message, "can only afford ")
 	digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
@@ -148,8 +146,8 @@ func tooDear(n notice) *Failure {
 	})
 }
 
-// classifyForbidden judges a 401, 402 or 403. Some vendors refuse prompts, and
-// what a request asks for, with a 403.
+// classifyForbidden classifies a 401, 402 or 403. Some vendors reject prompts and
+// features with a 403.
 func classifyForbidden(status int, r reason, n notice) *Failure {
 	switch r {
 	case reasonAccount, reasonModel, reasonMissing, reasonFilter, reasonOutput, reasonBusy:
@@ -173,9 +171,8 @@ func classifyForbidden(status int, r reason, n notice) *Failure {
 	return unproven(HealthCredential)
 }
 
-// classifyMissing judges a 404 or 410: what is missing may be the model, or a
-// host of it that can do what the request asks for, or what the request refers
-// to.
+// classifyMissing classifies a 404 or 410. The missing thing may be the model, a host
+// of the model with the requested feature, or an item of the request.
 func (s Source) classifyMissing(status int, r reason, n notice) *Failure {
 	switch {
 	case isAboutItem(n):
@@ -192,14 +189,14 @@ func (s Source) classifyMissing(status int, r reason, n notice) *Failure {
 	return f
 }
 
-// isAboutItem tells whether what is missing is an item of the request's input that
-// names something at the provider (responses form).
+// isAboutItem reports whether the missing thing is an item of the request's input
+// (responses form).
 func isAboutItem(n notice) bool {
 	return n.param == "input" || strings.HasPrefix(n.param, "input[") || strings.HasPrefix(n.message, "Item with id ")
 }
 
-// classifyInner judges an error inside a 200 answer or a stream: a number that
-// is a status decides like that status, else the names do.
+// classifyInner classifies an error inside a 200 answer or a stream. A number that
+// is a status counts as that status; otherwise the names decide.
 func (s Source) classifyInner(n notice) *Failure {
 	if status, err := strconv.Atoi(n.code); err == nil && status >= 400 && status <= 599 {
 		return s.classifyNotice(status, n)
@@ -217,7 +214,7 @@ func (s Source) classifyInner(n notice) *Failure {
 	}
 }
 
-// classifyReason judges by the reason alone.
+// classifyReason classifies by the reason only.
 func classifyReason(r reason) *Failure {
 	switch r {
 	case reasonAccount:
@@ -245,10 +242,9 @@ func classifyReason(r reason) *Failure {
 	}
 }
 
-// classifyStatus judges a status without an error that we can read. page says
-// that a web page came: then somebody in between spoke, not the provider. A 4xx
-// may be about the request: what stands before a provider sees its body and
-// size too.
+// classifyStatus classifies a status without a notice. If page is true, a proxy
+// answered with a web page, not the provider. A 4xx may be about the request: a proxy
+// sees the body and its size too.
 func classifyStatus(status int, page bool) *Failure {
 	switch status {
 	case http.StatusRequestTimeout:
@@ -274,29 +270,28 @@ func classifyStatus(status int, page bool) *Failure {
 	return unavailable(HealthFail)
 }
 
-// unavailable is upstream_unavailable with the given effect.
+// unavailable returns upstream_unavailable with the given effect.
 func unavailable(h Health) *Failure {
 	return &Failure{Code: fault.UpstreamUnavailable, Health: h}
 }
 
-// unproven is unavailable where the request may have brought it about.
+// unproven is unavailable if the request may be the cause.
 func unproven(h Health) *Failure {
 	f := unavailable(h)
 	f.Unproven = true
 	return f
 }
 
-// elsewhere is a rejection for what this line cannot do and another one may.
+// elsewhere returns a rejection for a feature that another line may have.
 func elsewhere(status int, n notice) *Failure {
 	f := rejection(status, n)
 	f.Elsewhere = true
 	return f
 }
 
-// rejection passes on what the provider said about the request: its status,
-// message, type, code and param (interface.md, Error object), without what
-// identifies us there. A status that would be about the client's own key,
-// balance or rate is 400; a 403 is about what was asked for.
+// rejection passes on the provider's status, message, type, code and param
+// (interface.md, Error object), without our identity at the provider. A status about
+// the client's own key, balance or rate becomes 400.
 func rejection(status int, n notice) *Failure {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusTooManyRequests:
@@ -322,8 +317,8 @@ func page(contentType string, body []byte) bool {
 	return mediaType(contentType) == "text/html" || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }
 
-// isJSON reports whether body looks like a JSON object; whether it is one is
-// for the reader of the answer.
+// isJSON reports whether body looks like a JSON object. The reader of the answer
+// parses it.
 func isJSON(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(body), []byte("{"))
 }
@@ -356,9 +351,8 @@ func cause(n notice) error {
 	return ProviderError(names, message)
 }
 
-// retryAfter reads how long a provider asks to wait: `retry-after-ms`, else
-// `Retry-After` in seconds or as a date, which counts from the answer's own
-// `Date`. What cannot be read is 0.
+// retryAfter returns the requested wait: `retry-after-ms`, else `Retry-After` in
+// seconds or as a date relative to the answer's `Date`. Without one it returns 0.
 func retryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return bounded(ms * float64(time.Millisecond))
@@ -378,8 +372,7 @@ func retryAfter(h http.Header) time.Duration {
 	return bounded(float64(until.Sub(now)))
 }
 
-// bounded turns a number of nanoseconds, which may be anything, into a wait
-// between 0 and maxRetryAfter.
+// bounded turns any number of nanoseconds into a wait from 0 to maxRetryAfter.
 func bounded(ns float64) time.Duration {
 	if !(ns > 0) { // also NaN
 		return 0

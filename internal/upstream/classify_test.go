@@ -15,7 +15,7 @@ import (
 type verdict struct {
 	code   fault.Code
 	health Health
-	passed int // the status passed on; 0: nothing is
+	passed int // the status passed on, or 0
 }
 
 // The verdicts that the table knows, but for rejections.

@@ -14,10 +14,9 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Health is what a failure says about the line it happened on.
+// Health is the effect of a failure on the health of its line.
 type Health int
 
-// The effects of a failure on a line's health.
 const (
 	// HealthNone: the line is not to blame.
 	HealthNone Health = iota
@@ -25,15 +24,15 @@ const (
 	HealthFail
 	// HealthHalf counts half as much as HealthFail.
 	HealthHalf
-	// HealthCool: the line asks for a pause; no failure unless it repeats.
+	// HealthCool: the line asks for a pause. It counts as a failure if it repeats.
 	HealthCool
-	// HealthCredential: the line's credential or account is out of use until
-	// somebody looks at it.
+	// HealthCredential: the line's credential or account is out of use until an
+	// operator fixes it.
 	HealthCredential
 	// HealthModel: the line does not have this model, though others may work.
 	HealthModel
-	// HealthForm: the line does not have this model in the form in which it was
-	// asked, though it may in another one.
+	// HealthForm: the line does not have this model in the requested form, but
+	// may have it in another form.
 	HealthForm
 )
 
@@ -59,55 +58,54 @@ func (h Health) String() string {
 	}
 }
 
-// Failure is the verdict on one call that brought no good answer.
+// Failure describes a call without a good answer.
 type Failure struct {
 	// Code is the service's code for it (interface.md, Codes by category). For
 	// a passed-on rejection it equals Passed.Code.
 	Code fault.Code
-	// Passed is set when the provider rejected the request itself: the client
-	// gets it as it is and no other line is asked.
+	// Passed is set if the provider rejected the request itself. The client gets
+	// the rejection unchanged, and no other line is tried.
 	Passed *fault.Error
-	// Elsewhere says that a rejection is about what this line cannot do: others
-	// are asked before the client gets it.
+	// Elsewhere reports that only this line cannot do the request. The client gets
+	// the rejection after all other lines were tried.
 	Elsewhere bool
-	// Health is what it says about the line.
+	// Health is the effect on the line.
 	Health Health
-	// Unproven says that the request may have brought the failure about: it puts
-	// only the question, which a probe answers, whether what Health says holds.
+	// Unproven reports that the request may have caused the failure. A probe then
+	// decides whether Health applies.
 	Unproven bool
-	// Vague says of HealthModel that the form may be what is missing: the answer
-	// names neither it nor the model.
+	// Vague qualifies HealthModel: the answer names neither the model nor the form,
+	// so the form may be missing instead.
 	Vague bool
-	// Tools says of HealthForm that the form is there for requests without tools.
+	// Tools qualifies HealthForm: the form works for requests without tools.
 	Tools bool
-	// Added says of HealthModel that the provider rejected a field that the gateway
-	// added to the request. No probe can confirm it, since a probe lacks the field.
+	// Added qualifies HealthModel: the provider rejected a field added by the
+	// gateway. No probe can confirm it, since a probe lacks the field.
 	Added bool
-	// AllModels says of HealthCool that the pause is for all models of the line,
-	// since the limit is the account's.
+	// AllModels qualifies HealthCool: the limit is the account's, so all models of
+	// the line pause.
 	AllModels bool
-	// Untrusted says that the certificate of the provider's address was not valid, so
-	// nothing was sent.
+	// Untrusted reports that the provider's certificate was invalid. Nothing was
+	// sent.
 	Untrusted bool
-	// RetryAfter is how long the provider asked us to wait; 0 if it did not
-	// say. It is bounded by an hour.
+	// RetryAfter is the wait requested by the provider, at most an hour. Zero means
+	// none.
 	RetryAfter time.Duration
-	// Status is the provider's HTTP status; 0 when no head arrived.
+	// Status is the provider's HTTP status. Zero means no response head arrived.
 	Status int
-	// Used is what the provider counted of the failed call, or what we counted
-	// of what it had streamed; zero: it did not say. It is the operator's cost.
+	// Used is the operator's cost of the failed call: the provider's token counts,
+	// or our counts of the streamed part. It may be zero.
 	Used TokenCounts
 	// Param is the client's field at fault, for MaxTokensTooSmall only.
 	Param string
-	// Cause is for the operator: what the provider said or which step failed,
-	// bounded in length.
+	// Cause is for the operator: the provider's message or the failed step. Its
+	// length is bounded.
 	Cause error
 }
 
-// Fail makes the failure of a code, with the health effect that the code
-// usually has. Callers use it for what they find inside an answer: an empty
-// completion, a missed deadline, an error sentence. What a prompt can make a
-// good model do is unproven.
+// Fail returns a failure with the usual health effect of its code. Callers use it
+// for faults inside an answer: an empty completion, a missed deadline, an error
+// sentence. Failures that a prompt can cause are unproven.
 func Fail(code fault.Code, cause error) *Failure {
 	f := &Failure{Code: code, Health: HealthFail, Cause: cause}
 	switch code {
@@ -126,10 +124,9 @@ func Fail(code fault.Code, cause error) *Failure {
 	return f
 }
 
-// Interrupted judges an error of the connection: while dialling, while waiting
-// for the head, or while reading the body. A context that ended decides first:
-// a deadline is upstream_timeout, anything else means that our own side left
-// (client_closed, which says nothing about the line).
+// Interrupted returns the failure for a connection error: during the dial, before
+// the response head or in the body. If ctx has ended, its cause decides: a deadline
+// is upstream_timeout; any other cause is client_closed and does not affect the line.
 func Interrupted(ctx context.Context, err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -170,8 +167,8 @@ func untrusted(err error) bool {
 	return unknown || host || invalid
 }
 
-// Final reports whether no other line may be asked: the provider rejected the
-// request itself, the client must change it, or nobody waits any more.
+// Final reports whether no other line may be tried: the provider rejected the
+// request itself, the client must change the request, or the client has gone.
 func (f *Failure) Final() bool {
 	switch f.Code {
 	case fault.ContentFilter, fault.MaxTokensTooSmall, fault.ClientClosed:
@@ -180,54 +177,53 @@ func (f *Failure) Final() bool {
 	return f.Passed != nil && !f.Elsewhere
 }
 
-// MissesForm tells that the line may serve the request in another form.
+// MissesForm reports whether the line may serve the request in another form.
 func (f *Failure) MissesForm() bool {
 	return f.Health == HealthForm || f.Health == HealthModel && f.Vague
 }
 
-// MissesModel tells that the line lacks what it was asked for, though it may have
-// other models and forms.
+// MissesModel reports whether the line lacks the requested model or form. It may
+// have others.
 func (f *Failure) MissesModel() bool { return f.Health == HealthModel || f.Health == HealthForm }
 
-// Fault returns what the client is told in place of an answer: the rejection
-// as the provider worded it, or the service's own words for the code. The
-// failure is its cause.
+// Fault returns the error for the client: the provider's rejection, or the service's
+// own message for the code. Its cause is f.
 func (f *Failure) Fault() *fault.Error {
-	return f.told("You were not charged; ")
+	return f.fault("You were not charged; ")
 }
 
-// FaultInStream is Fault for the error event of an answer that had begun: it
-// promises nothing about the charge, since what was produced is billed.
+// FaultInStream is Fault for the error event of a partial answer. It does not say
+// that the client was not charged, since the partial answer is billed.
 func (f *Failure) FaultInStream() *fault.Error {
-	return f.told("The answer is incomplete; ")
+	return f.fault("The answer is incomplete; ")
 }
 
-// told words the failure: what happened, the charge, and what to do.
-func (f *Failure) told(charge string) *fault.Error {
+// fault returns the error for the client: the event, the charge, the advice.
+func (f *Failure) fault(charge string) *fault.Error {
 	if f.Passed != nil {
 		passed := *f.Passed
 		passed.Cause = f
 		return &passed
 	}
-	what, advice := f.wording()
-	return fault.At(f.Code, f.Param, "%s %s%s", what, charge, advice).WithCause(f)
+	description, advice := f.wording()
+	return fault.At(f.Code, f.Param, "%s %s%s", description, charge, advice).WithCause(f)
 }
 
-// What a person can do about a model that does not work.
+// Advice for the user of a failing model.
 const (
 	AdviseElsewhere = "please use another model, or tell the operator of this service: trying again does not help for now."
 	AdviseLater     = "please try again in a moment, or use another model."
 )
 
-// What happened to a line, for a person who knows neither lines nor providers.
+// Descriptions of a line's failure for users, who know neither lines nor providers.
 const (
 	SaysRefused   = "The model's provider refuses this service's access."
 	SaysMissing   = "The model's provider does not offer this model to this service at the moment."
 	SaysUntrusted = "The model's provider could not be reached safely, because its certificate is not valid."
 )
 
-// wording returns what happened and what a person can do about it.
-func (f *Failure) wording() (what, advice string) {
+// wording returns a description of the failure and the advice to the user.
+func (f *Failure) wording() (description, advice string) {
 	switch f.Code {
 	case fault.UpstreamUnavailable:
 		switch f.Health {
@@ -282,9 +278,8 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Redact replaces every occurrence of some secrets in what f says, whole or
-// masked, and returns f. Providers have been seen to repeat the credential they
-// were sent.
+// Redact replaces secrets in all texts of f, whole or masked, and returns f. Some
+// providers repeat the credential.
 func (f *Failure) Redact(secrets ...string) *Failure {
 	hide := func(s string) string { return hide(s, secrets) }
 	f.Code = fault.Code(hide(string(f.Code)))
@@ -309,8 +304,7 @@ func (f *Failure) Redact(secrets ...string) *Failure {
 	return f
 }
 
-// brief keeps err as it is unless its text is longer than a log line should
-// be.
+// brief returns err, with its text cut at maxCause bytes.
 func brief(err error) error {
 	if err == nil {
 		return nil

@@ -17,15 +17,14 @@ const (
 	KindVideo = "video"
 )
 
-// Next is what can be done about a JobFailure.
+// Next is the next step of a job after a JobFailure.
 type Next int
 
-// What can be done about a JobFailure, from hopeful to hopeless.
+// The next steps, from the most to the least hopeful.
 const (
-	// NextPoll: it says nothing about the task; ask again later.
+	// NextPoll: the failure says nothing about the task. Poll again later.
 	NextPoll Next = iota
-	// NextLater: the line takes nothing more now; this line or another one,
-	// after a while.
+	// NextLater: the line is busy. Try this line or another one later.
 	NextLater
 	// NextSame: submit once more on the same line, then on others.
 	NextSame
@@ -35,7 +34,7 @@ const (
 	NextNone
 )
 
-// JobFailure is why a task did not get done on a line.
+// JobFailure describes a task's failure on a line.
 type JobFailure struct {
 	// Failure is for the line and the operator: its health effect, status and
 	// cause. Never nil.
@@ -43,15 +42,14 @@ type JobFailure struct {
 	// Job is the job's error.code if the job ends with this failure
 	// (interface.md, Failed jobs).
 	Job fault.Code
-	// Param is the job's error.param: `audio` where the sound was flagged.
+	// Param is the job's error.param: `audio` if the sound was flagged.
 	Param string
-	// Message is what the provider said about the task, for the user; empty: see
-	// Told.
+	// Message is the provider's message for the user. It may be empty.
 	Message string
-	// Next is what can be done about it.
+	// Next is the job's next step.
 	Next Next
-	// Lost says that the answer to a submission did not arrive, so the provider
-	// may have accepted it.
+	// Lost reports that the answer to a submission did not arrive. The provider may
+	// have accepted the submission.
 	Lost bool
 }
 
@@ -61,42 +59,41 @@ func (t *JobFailure) Unwrap() error { return t.Failure }
 // Error implements error for logs.
 func (t *JobFailure) Error() string { return string(t.Job) + ": " + t.Failure.Error() }
 
-// Redact is Failure.Redact for all that t says.
+// Redact is Failure.Redact for all texts of t.
 func (t *JobFailure) Redact(secrets ...string) *JobFailure {
 	t.Message = hide(t.Message, secrets)
 	t.Failure = t.Failure.Redact(secrets...)
 	return t
 }
 
-// Told is what the user reads as error.message of a job that ends with t.
+// Told returns the error.message of a job that ends with t.
 func (t *JobFailure) Told() string {
-	said, words := fault.LookupJob(t.Job).Told, strings.TrimRight(redact(t.Message), ". ")
+	message, words := fault.LookupJob(t.Job).Told, strings.TrimRight(redact(t.Message), ". ")
 	switch {
 	case t.Message == "":
 	case t.Job == fault.UpstreamError:
-		said = "The provider refused the job: " + words + "."
+		message = "The provider refused the job: " + words + "."
 	default:
-		said += " The provider says: " + words + "."
+		message += " The provider says: " + words + "."
 	}
-	return said + " You were not charged."
+	return message + " You were not charged."
 }
 
-// FailJob makes a job's failure of one that has no telling names: a connection
-// that broke, an answer that makes no sense, a line that cannot do it.
+// FailJob returns a JobFailure for a failure without names: a broken connection, an
+// unreadable answer, a line that cannot do the task.
 func FailJob(f *Failure, job fault.Code, next Next) *JobFailure {
 	return &JobFailure{Failure: f, Job: job, Next: next}
 }
 
-// LostAnswer is the failure of a submission whose answer did not arrive, or
-// broke off: err is the error of the connection. Dialling errors, where nothing
-// was sent, are not lost.
+// LostAnswer returns the failure of a submission without a whole answer. err is the
+// connection error. After a dial error nothing was sent, so Lost is false.
 func LostAnswer(ctx context.Context, err error) *JobFailure {
 	f := Interrupted(ctx, err)
 	return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine, Lost: !undialled(err)}
 }
 
-// Nameless is the failure of a submission that was accepted under a name that we
-// do not know: its answer has no usable field of what is meant to name it.
+// Nameless returns the failure of an accepted submission if the field with the
+// task's id is missing or unusable.
 func Nameless(field string) *JobFailure {
 	err := fmt.Errorf("no usable %s in the answer to a submission", field)
 	f := FailJob(Fail(fault.UpstreamUnavailable, err), fault.UpstreamError, NextLine)
@@ -104,17 +101,16 @@ func Nameless(field string) *JobFailure {
 	return f
 }
 
-// Refused is Source.Refused for an answer of nobody known.
+// Refused is Source.Refused for a provider that is not known.
 func Refused(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
 	return Source{}.Refused(kind, status, contentType, body, header)
 }
 
-// Refused is the verdict on an HTTP answer that is not a good one to a
-// submission.
+// Refused classifies a bad answer to a submission.
 func (s Source) Refused(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
 	f := s.Classify(status, contentType, body, header)
 	if f == nil {
-		f = Fail(fault.UpstreamUnavailable, errors.New("an answer that makes no sense"))
+		f = Fail(fault.UpstreamUnavailable, errors.New("the answer cannot be read"))
 		f.Status = status
 	}
 	n, _ := readNotice(body, true)
@@ -194,7 +190,7 @@ func (s Source) Ended(kind, code, message string) *JobFailure {
 	return t
 }
 
-// Expired is the verdict on a task that the provider gave up for its age.
+// Expired returns the failure of a task that the provider dropped for its age.
 func Expired(kind, cause string) *JobFailure {
 	t := &JobFailure{Failure: Fail(fault.UpstreamTimeout, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
 	if kind == KindVideo {
@@ -203,8 +199,7 @@ func Expired(kind, cause string) *JobFailure {
 	return t
 }
 
-// Vanished is the verdict on a task that the provider accepted and no longer
-// knows.
+// Vanished returns the failure of an accepted task that the provider has forgotten.
 func Vanished(kind, cause string) *JobFailure {
 	t := &JobFailure{Failure: Fail(fault.UpstreamUnavailable, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
 	if kind == KindVideo {
@@ -213,7 +208,7 @@ func Vanished(kind, cause string) *JobFailure {
 	return t
 }
 
-// Nothing is the verdict on a task that ended well and brought nothing.
+// Nothing returns the failure of a successful task without a result.
 func Nothing(kind, cause string) *JobFailure {
 	f := Fail(fault.EmptyCompletion, errors.New(tidy(cause, maxCause)))
 	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextSame}
@@ -223,9 +218,9 @@ func Nothing(kind, cause string) *JobFailure {
 	return t
 }
 
-// Moderated is the verdict on a task that the provider's safety system stopped,
-// for providers that say so without a code. Output says that the result was
-// stopped, which may pass at a second try.
+// Moderated returns the failure of a task stopped by the provider's safety system,
+// for providers without a code for it. If output is true, the safety system stopped
+// the result, and a second try may pass.
 func Moderated(kind, cause string, output bool) *JobFailure {
 	t := moderated(kind, "", tidy(cause, maxMessage), Fail(fault.ContentFilter, errors.New(tidy(cause, maxCause))))
 	if output && kind == KindVideo {
@@ -234,7 +229,7 @@ func Moderated(kind, cause string, output bool) *JobFailure {
 	return t
 }
 
-// moderated is the failure of a task that the provider's safety system stopped.
+// moderated returns the failure of a task stopped by the provider's safety system.
 func moderated(kind, code, message string, f *Failure) *JobFailure {
 	f.Health, f.Passed = HealthNone, nil
 	t := &JobFailure{Failure: f, Job: fault.ModerationBlocked, Message: message, Next: NextNone}
@@ -254,8 +249,8 @@ func moderated(kind, code, message string, f *Failure) *JobFailure {
 	return t
 }
 
-// byName judges by the names in an answer that mean something for jobs alone;
-// nil: none does.
+// byName classifies an answer by the names that have a meaning only for jobs. It
+// returns nil if there are none.
 func byName(kind string, n notice, f *Failure) *JobFailure {
 	for _, s := range n.signals {
 		var t *JobFailure
@@ -287,7 +282,7 @@ func byName(kind string, n notice, f *Failure) *JobFailure {
 	return nil
 }
 
-// isModeration tells whether a name, in lower case, is one of a safety system.
+// isModeration reports whether a name, in lower case, is a safety system's.
 func isModeration(s string) bool {
 	switch s {
 	case "moderation_blocked", "content_policy_violation", "image_content_policy_violation", "sentinel_block",
@@ -298,8 +293,7 @@ func isModeration(s string) bool {
 	return strings.Contains(s, "sensitivecontentdetected") || strings.HasPrefix(s, "safety.")
 }
 
-// isMaterial tells whether a name, in lower case, is about a reference that a
-// provider cannot use.
+// isMaterial reports whether a name, in lower case, is about an unusable reference.
 func isMaterial(s string) bool {
 	switch s {
 	case "file_download_error", "image_load_error", "face_detection_error", "image_too_large", "image_too_small", "file_too_large",
@@ -310,8 +304,7 @@ func isMaterial(s string) bool {
 	return strings.HasPrefix(s, "badrequest.")
 }
 
-// isParameter tells whether a name, in lower case, is about a field that a
-// provider does not accept.
+// isParameter reports whether a name, in lower case, is about an unaccepted field.
 func isParameter(s string) bool {
 	switch s {
 	case "missingparameter", "outofcontexterror", "value_error", "missing", "one_of", "greater_than", "less_than", "greater_than_equal",
@@ -321,7 +314,7 @@ func isParameter(s string) bool {
 	return strings.HasPrefix(s, "invalidparameter")
 }
 
-// Unsuitable is the failure of a line that cannot express the task.
+// Unsuitable returns the failure of a line that cannot express the task.
 func Unsuitable(kind, format string, args ...any) *JobFailure {
 	f := Fail(fault.UpstreamUnavailable, fmt.Errorf(format, args...))
 	f.Health = HealthNone
@@ -332,9 +325,8 @@ func Unsuitable(kind, format string, args ...any) *JobFailure {
 	return t
 }
 
-// undialled tells whether an error of the connection came before anything was
-// sent. A verdict in place of such an error is one of our own, on what a call
-// needs first: its credential.
+// undialled reports whether a connection error happened before anything was sent. A
+// *Failure in place of a connection error is our own, such as a missing credential.
 func undialled(err error) bool {
 	var (
 		op      *net.OpError
@@ -343,8 +335,8 @@ func undialled(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &verdict)
 }
 
-// Unfit is the failure of a reference that a provider is known not to take. The
-// words are for the user.
+// Unfit returns the failure of a reference that the provider is known to reject. The
+// user reads the message.
 func Unfit(kind, format string, args ...any) *JobFailure {
 	t := Unsuitable(kind, format, args...)
 	t.Message = t.Cause.Error()
@@ -354,17 +346,16 @@ func Unfit(kind, format string, args ...any) *JobFailure {
 	return t
 }
 
-// Unread is the failure of a reference that we could not read from our own
-// store: nothing that the provider could do was sent, and the line is not to
-// blame.
+// Unread returns the failure of a reference that could not be read from our own
+// store. No submission was sent, and the line is not to blame.
 func Unread(err error) *JobFailure {
 	f := Fail(fault.UpstreamUnavailable, fmt.Errorf("reading a reference: %w", brief(err)))
 	f.Health = HealthNone
 	return FailJob(f, fault.UpstreamError, NextLater)
 }
 
-// AsJobFailure returns the JobFailure that an error of a Generator or of exchange is.
-// Anything else, which would be a mistake of ours, is one of the connection.
+// AsJobFailure returns the JobFailure in err. Any other error, which would be a bug
+// of ours, becomes a connection error.
 func AsJobFailure(err error) *JobFailure {
 	if t := (*JobFailure)(nil); errors.As(err, &t) {
 		return t

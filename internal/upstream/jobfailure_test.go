@@ -95,8 +95,8 @@ func TestJobsOfOurOwnTroubles(t *testing.T) {
 	}
 }
 
-// TestEndedBySource tests that the limit of an account, reported by a failed task, is
-// for all models of the line, and that a vendor's words count for the vendor alone.
+// TestEndedBySource tests the scope of an account's limit in a failed task, and the
+// wording of one vendor from another.
 func TestEndedBySource(t *testing.T) {
 	t.Parallel()
 	for provider, all := range map[string]bool{"minimax": true, "bfl": true, "replicate": true, "luma": false, "fal": false, "": false} {

@@ -12,30 +12,30 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Longest texts that are kept of what a provider says, in bytes.
+// Limits for texts of a provider, in bytes unless a line says otherwise.
 const (
 	maxMessage = 2000 // a passed-on message
 	maxName    = 120  // a passed-on code, type or param
 	maxCause   = 300  // a cause in the request log
 	maxDetails = 16   // entries of a list of faults, in number
-	maxDepth   = 4    // of what stands in place of a message
+	maxDepth   = 4    // levels of a nested message
 	maxNotice  = 1 << 20
 )
 
-// notice is what an error body says, whatever shape its vendor gave it.
+// notice is the content of an error body of any shape.
 type notice struct {
 	message    string
 	code       string // as a string, also when it came as a number
 	kind       string // error.type
 	param      string
 	statusName string        // the name beside a code that is a number (Gemini)
-	signals    []string      // every name in the body that may tell the reason, in lower case
-	wait       time.Duration // how long it asks to wait; 0: it does not say
+	signals    []string      // all names in the body with a possible meaning, in lower case
+	wait       time.Duration // the requested wait, or 0
 }
 
-// readNotice finds the error in a JSON body. ok is false when there is none:
-// the body is no JSON object, one that holds an ordinary answer, or longer or
-// deeper than an error can be. failed says that the status is one of an error.
+// readNotice finds the error in a JSON body. ok is false if there is no error: the body
+// is no JSON object, holds an ordinary answer, or is too long or too deep for an error.
+// failed reports whether the status is an error's.
 //
 // Shapes met in the wild: {error:{…}} (most), {error:"text",code} (xAI),
 // {object:"error",message,…} (Mistral, vLLM), {message,type,param,code}
@@ -167,9 +167,9 @@ func objectNotice(e gjson.Result) notice {
 	return n
 }
 
-// sentence makes people's words of what stands in place of a message: a text, an
-// object with one in it, a list of faults (Mistral), or JSON of these as a text.
-// param is the path of the first fault of a list.
+// sentence returns the readable message in r: a text, an object with a text, a list of
+// faults (Mistral), or any of them as JSON in a text. param is the path of the first
+// fault in a list.
 func sentence(r gjson.Result) (message, param string) { return sentenceAt(r, 0) }
 
 // sentenceAt is sentence at a depth, which is bounded.
@@ -217,8 +217,7 @@ func location(loc gjson.Result) string {
 	return strings.TrimPrefix(strings.Join(path, "."), "body.")
 }
 
-// trailing is the number in brackets with which a message ends (MiniMax); empty:
-// none.
+// trailing returns the number in brackets at the end of a message (MiniMax), or "".
 func trailing(message string) string {
 	number, found := strings.CutSuffix(message, ")")
 	number = number[strings.LastIndexByte(number, '(')+1:]
@@ -248,9 +247,9 @@ func name(r gjson.Result) string {
 	}
 }
 
-// tidy makes a stranger's text fit for a log line and a JSON answer: valid
-// UTF-8, no control characters, no longer than limit bytes. A message keeps its
-// line breaks, since people read it as it was written; all else is one line.
+// tidy makes a text safe for a log line and a JSON answer: valid UTF-8, no control
+// characters, at most limit bytes. Messages keep their line breaks; other texts become
+// one line.
 func tidy(s string, limit int) string {
 	cut := len(s) > limit
 	if cut {

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// redacted stands in place of what clients do not see.
+// redacted replaces text hidden from clients.
 const redacted = "[redacted]"
 
-// quoteMark is what may stand before or after an identity.
+// quoteMark matches an optional quotation mark around an identity.
 const quoteMark = "['\"`]?"
 
-// identity is a pattern of what identifies us at a provider. Its group is what is
-// hidden; without one, all of it is. marks are words, in lower case, without one
-// of which nothing can match: patterns are slow.
+// identity is a pattern for our identity at a provider. Its group is hidden, or the
+// whole match if it has no group. A text can match only if it contains one of marks,
+// in lower case; the check saves time, since patterns are slow.
 type identity struct {
 	marks   string
 	pattern *regexp.Regexp
 }
 
-// identities are keys, whole or masked, and the names of our accounts,
-// organisations, teams and projects, at whichever provider.
+// identities matches keys, whole or masked, and names of our accounts, organisations,
+// teams and projects.
 var identities = [...]identity{
 	// Keys.
 	{"** ... …", regexp.MustCompile(`\b(?:sk|pk|rk|xai|gsk|fw|csk|pplx|nvapi|tgp|hf|r8|ms)[-_]` +
@@ -30,7 +30,7 @@ var identities = [...]identity{
 	{"aiza ya29. akia asia", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{20,}|\bya29\.[A-Za-z0-9_-]{16,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
 	{"eyj", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9._-]+`)},
 	{"***", regexp.MustCompile(`\b[A-Za-z0-9][A-Za-z0-9_-]*\*{3,}[A-Za-z0-9_*-]*|\*{4,}[A-Za-z0-9]{2,8}\b`)},
-	// Names that tell what they name.
+	// Names with a prefix.
 	{"org proj user acct team wrkspc workspace", regexp.MustCompile(`\b(?:org|proj|user|acct|team|wrkspc|workspace)[-_]` +
 		`(?:[A-Za-z]*[0-9][A-Za-z0-9]{11,}|[A-Za-z0-9]{11,}[0-9][A-Za-z0-9]*)\b`)},
 	{"arn:aws", regexp.MustCompile(`\barn:aws[a-z-]*:[^\s'"` + "`" + `,;)]*[^\s'"` + "`" + `,;).]`)},
@@ -38,7 +38,7 @@ var identities = [...]identity{
 	{".azure.com", regexp.MustCompile(`\b([A-Za-z0-9-]+)\.(?:openai|cognitiveservices|services\.ai)\.azure\.com\b`)},
 	{"projects/", regexp.MustCompile(`(?:^|[\s'"` + "`" + `(:=])projects/([A-Za-z0-9][A-Za-z0-9.:_-]*[A-Za-z0-9])`)},
 	{"project_number:", regexp.MustCompile(`\bproject_number:([0-9]+)`)},
-	// What stands after the word for it.
+	// Names after the word for the holder.
 	{holders, regexp.MustCompile(`(?i)\b(?:team|account|organi[sz]ation|org|project|workspace|tenant|subscription|user|api key)` +
 		`(?: id)?[\s:=/]+` + quoteMark + `([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})`)},
 	{holders, regexp.MustCompile(`(?i)\b(?:account|organi[sz]ation|workspace|tenant|subscription)(?: id)?[\s:=]+` + quoteMark +
@@ -48,10 +48,10 @@ var identities = [...]identity{
 	{"suspended", regexp.MustCompile(`(?i)\baccount ([a-z0-9_-]+) is suspended`)},
 }
 
-// holders are the words of those who hold an account.
+// holders are the words for the holder of an account.
 const holders = "team account org project workspace tenant subscription user key"
 
-// redact hides in a text for clients what identifies us at a provider.
+// redact hides our identity at a provider in a text for clients.
 func redact(text string) string {
 	lower := strings.ToLower(text)
 	for _, one := range identities {
@@ -74,7 +74,7 @@ func redact(text string) string {
 	return text
 }
 
-// marked tells whether one of the marks is in a text in lower case.
+// marked reports whether a text in lower case contains one of the marks.
 func (i identity) marked(lower string) bool {
 	for mark := range strings.FieldsSeq(i.marks) {
 		if strings.Contains(lower, mark) {
@@ -84,19 +84,18 @@ func (i identity) marked(lower string) bool {
 	return false
 }
 
-// word is a run of what a key, or the masked form of one, is made of.
+// word matches a run of the characters of a key, whole or masked.
 var word = regexp.MustCompile(`[A-Za-z0-9_\-*.…]+`)
 
-// mask is what hides the middle of a key.
+// mask matches the mask in the middle of a key.
 var mask = regexp.MustCompile(`\*+|\.{2,}|…`)
 
-// part is how a sentence names the ends of a key.
+// part matches a phrase with the beginning or the end of a key.
 var part = regexp.MustCompile("(?i)\\b(?:starting|starts|beginning|begins|ending|ends) (?:in|with) ['\"`]?([A-Za-z0-9_-]{3,})")
 
-// hide replaces secrets in a text, also where the middle is masked or the ends
-// are named: a provider that shows the first letters of a key, or the last ones,
-// shows a part of it. Secrets shorter than eight bytes are left alone: they would
-// blank ordinary words.
+// hide replaces secrets in a text, also if the middle is masked or only the first or
+// last letters are shown. It skips secrets shorter than eight bytes, which could be
+// ordinary words.
 func hide(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if len(secret) >= 8 {
@@ -106,7 +105,7 @@ func hide(text string, secrets []string) string {
 	return text
 }
 
-// unmask replaces what shows a part of a secret.
+// unmask replaces words that show a part of a secret.
 func unmask(text, secret string) string {
 	text = part.ReplaceAllStringFunc(text, func(said string) string {
 		end := part.FindStringSubmatch(said)[1]

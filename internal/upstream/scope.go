@@ -7,19 +7,19 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Words, in lower case, that tell how much of a line a refusal is about. None of
-// them proves anything: a probe does.
+// Words, in lower case, for the scope of a refusal. None of them is proof: a probe
+// decides.
 var (
-	// formWords say that the model is there, in another form.
+	// formWords mean: the model works in another form.
 	formWords = [...]string{"only supported in v1/responses", "not a chat model", "not supported in the v1/chat/completions",
 		"not accessible via the /chat/completions", "not accessible via the /responses", "not supported with the responses api",
 		"use /v1/responses"}
-	// modelWords say that the model is not open to us.
+	// modelWords mean: our account may not use the model.
 	modelWords = [...]string{"verified to use the model", "access to the model", "access to model", "access to this model",
 		"bedrock:invokemodel"}
-	// tooLarge begins a rate limit that the request exceeds alone (OpenAI, Groq).
+	// tooLarge begins the message if the request alone exceeds a rate limit (OpenAI, Groq).
 	tooLarge = "request too large"
-	// allModelsWords say that a rate limit is the account's.
+	// allModelsWords mean: the rate limit is the account's.
 	allModelsWords = [...]string{"your account", "this account", "your organization", "your organisation", "your team"}
 )
 
@@ -34,9 +34,9 @@ var (
 	limitedByModel = vendorAnthropic
 )
 
-// classifyForm judges a refusal of the form in which a model was asked for; nil:
-// it is none. That one takes no tools in a form is for the request to hear where
-// no other form is left.
+// classifyForm classifies a rejection of the form. It returns nil if the answer is
+// not about the form. If the model rejects tools in every form, the client gets the
+// rejection.
 func classifyForm(status int, n notice) *Failure {
 	switch status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity:
@@ -60,8 +60,8 @@ func classifyForm(status int, n notice) *Failure {
 	return unproven(HealthForm)
 }
 
-// classifyLimit judges a 429 that is one of the rate. One that the request exceeds
-// alone is over for others: to wait would not help it.
+// classifyLimit classifies a 429 for a rate. If the request alone exceeds the limit,
+// the line does not pause, since a pause would not help.
 func classifyLimit(n notice) *Failure {
 	f := Fail(fault.UpstreamBusy, nil)
 	if strings.HasPrefix(strings.ToLower(n.message), tooLarge) {
@@ -70,8 +70,8 @@ func classifyLimit(n notice) *Failure {
 	return f
 }
 
-// limitsAll tells whether a rate limit is that of the account, and so of all
-// models of the line. An overload is the model's.
+// limitsAll reports whether a rate limit is the account's, and so applies to all
+// models of the line. An overload applies to one model.
 func (s Source) limitsAll(n notice) bool {
 	for _, signal := range n.signals {
 		if strings.Contains(signal, "overloaded") {

@@ -2,28 +2,28 @@ package upstream
 
 import "strings"
 
-// reason is what the names in an error body tell beyond the status.
+// reason is the meaning of the names in an error body, beyond the status.
 type reason int
 
 const (
 	reasonNone         reason = iota
 	reasonAccount             // our account, key or balance at the provider
-	reasonModel               // the provider does not have or does not open the model
+	reasonModel               // the provider does not offer us the model
 	reasonFilter              // the provider's check stopped the prompt
 	reasonOutput              // the provider's check withheld the answer
-	reasonAccountWords        // as reasonAccount, or what the request asks for is not open to us
-	reasonMissing             // as reasonModel, or what the request refers to is not there
+	reasonAccountWords        // reasonAccount, or a feature not open to our account
+	reasonMissing             // reasonModel, or a missing item of the request
 	reasonBusy                // rate limited or overloaded
 	reasonTimeout             // the provider ran out of time
 	reasonServer              // a failure of the provider's own
 	reasonRequest             // the request is at fault
-	reasonDown                // as reasonServer, whatever the status says
-	reasonDear                // what is left on our account does not cover this request's limit
-	reasonCapacity            // overloaded, in words that a request could repeat
+	reasonDown                // reasonServer with any status
+	reasonDear                // our balance does not cover this request's output limit
+	reasonCapacity            // overloaded, in words a request could contain
 )
 
-// reasonOf finds the reason that a notice names. Names decide; wordings only
-// where a vendor has no name for it.
+// reasonOf returns the reason for a notice. Names decide; a wording counts if the
+// vendor has no name for the error.
 func (s Source) reasonOf(n notice) reason {
 	said := s.worded(n)
 	if said == reasonDear { // beside the name of an account that is not out

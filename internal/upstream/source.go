@@ -2,20 +2,18 @@ package upstream
 
 import "strings"
 
-// Source is who gave an answer: vendors' wordings count only where they come
-// from their vendor, and a model is named only by its own id.
+// Source identifies the sender of an answer. A vendor's wording counts only from the
+// vendor itself, and only the id of the requested model counts as its name.
 type Source struct {
-	// Provider names the adapter, and BaseURL is the address, that spoke; empty
-	// is not known.
+	// Provider is the adapter's name and BaseURL the line's address. Empty means
+	// unknown.
 	Provider, BaseURL string
-	// Model is the provider's id of the model that was asked for; empty: not
-	// known.
+	// Model is the provider's id of the requested model. Empty means unknown.
 	Model string
 }
 
-// namesModel tells whether a notice begins by saying of the model that was asked
-// for, by its id, that it is not there ("The model `ID` does not exist",
-// "model: ID", "models/ID is not found").
+// namesModel reports whether a notice begins with the id of the requested model as
+// missing ("The model `ID` does not exist", "model: ID", "models/ID is not found").
 func (s Source) namesModel(n notice) bool {
 	before, after, found := strings.Cut(strings.ToLower(n.message), strings.ToLower(s.Model))
 	if s.Model == "" || !found || n.param != "" && n.param != "model" {
@@ -30,9 +28,9 @@ func (s Source) namesModel(n notice) bool {
 	return after == "" || strings.ContainsAny(after[:1], " .,:;")
 }
 
-// Words, in lower case, that tell what a 403 or 404 without a telling name is
-// about. They decide what the client reads and whether other lines are asked,
-// never that a line is out.
+// Words, in lower case, for the subject of a 403 or 404 without a known name. They
+// decide the client's message and whether other lines are tried, but never take a
+// line out.
 var (
 	accountWords = [...]string{"account", "api key", "api-key", "credit", "balance", "billing", "organization", "region", "country", "team"}
 	contentWords = [...]string{"content", "usage guideline", "safety", "moderation", "flagged", "policy", "policies", "prompt was"}
@@ -40,7 +38,7 @@ var (
 		"parameter", "max_tokens", "context length", "less than context", "response_format", "reasoning"}
 )
 
-// mentions tells whether a text in lower case has one of some words.
+// mentions reports whether a text in lower case contains one of the words.
 func mentions(text string, words []string) bool {
 	for _, w := range words {
 		if strings.Contains(text, w) {
@@ -50,8 +48,8 @@ func mentions(text string, words []string) bool {
 	return false
 }
 
-// unquote returns a message in lower case without what stands in quotation
-// marks: names, and a client's words.
+// unquote returns a message in lower case without quoted text: names, and a client's
+// words.
 func unquote(message string) string {
 	var b strings.Builder
 	for rest := strings.ToLower(message); rest != ""; {

@@ -8,31 +8,31 @@ import (
 	"tollgate/internal/wire/usage"
 )
 
-// TokenCounts are the counts of a usage as the trace of an attempt keeps them: what
-// the provider will have on its invoice. They are 0 where it did not say.
+// TokenCounts are the provider's token counts of an attempt, as on its invoice. A
+// count is 0 if the provider did not report it.
 type TokenCounts struct {
 	Prompt     int64 `json:"prompt_tokens,omitempty"`
 	Cached     int64 `json:"cached_tokens,omitempty"`
 	Completion int64 `json:"completion_tokens,omitempty"`
-	// CostNano is what the provider said that it takes, in nano-dollars; 0: it did
-	// not.
+	// CostNano is the provider's reported cost in nano-dollars. Zero means none was
+	// reported.
 	CostNano int64 `json:"-"`
 }
 
-// TokensOf are the counts of a usage.
+// TokensOf returns the counts of a usage.
 func TokensOf(u wire.Usage) TokenCounts {
 	return TokenCounts{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion, CostNano: u.CostNano}
 }
 
-// Spending adds up what a provider counts in its answers to one step of a task:
-// its Generator may make several calls for that. Ways to providers tell it with
-// Spend. It is safe for concurrent use; the zero value is ready.
+// Spending adds up the provider's counts for one step of a task, since a Generator may
+// make several calls for a step. Spend adds the counts of an answer. It is safe for
+// concurrent use. The zero value is ready to use.
 type Spending struct {
 	mu    sync.Mutex
 	total TokenCounts
 }
 
-// Total is what was counted so far.
+// Total returns the sum so far.
 func (s *Spending) Total() TokenCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,12 +42,12 @@ func (s *Spending) Total() TokenCounts {
 // spendingKey is the key of a context's Spending.
 type spendingKey struct{}
 
-// In returns a context for the calls that s adds up.
+// In returns a context for calls counted by s.
 func (s *Spending) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, spendingKey{}, s)
 }
 
-// Spend tells the Spending of a context, if it has one, what an answer counts.
+// Spend adds the counts of an answer to the context's Spending, if any.
 func Spend(ctx context.Context, answer []byte) {
 	s, ok := ctx.Value(spendingKey{}).(*Spending)
 	if !ok {
@@ -62,5 +62,5 @@ func Spend(ctx context.Context, answer []byte) {
 	}
 }
 
-// maxSpending bounds what a provider reports, so that no sum leaves its range.
+// maxSpending bounds each reported count, so that sums do not overflow.
 const maxSpending = 1 << 60

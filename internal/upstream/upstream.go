@@ -1,13 +1,12 @@
-// Package upstream owns the speech with providers: what both halves of it share,
-// a line as an adapter knows it and the verdict on each answer that is not a
-// good one. Package chatcall is the half of chat, jobcall that of images and
-// video: what is asked and what an adapter promises. The adapters themselves live
-// in a folder each (openai, sandbox); package adapters lists them.
+// Package upstream owns the types shared by all calls to providers: Target, a line for
+// its adapter, and Failure, the classification of a bad answer. Package chatcall has
+// the interface of chat adapters, jobcall of image and video adapters. Each adapter has
+// a package of its own (openai, sandbox); package adapters lists them.
 //
 // Invariants:
-//   - Nothing a provider says about our own account reaches a client.
-//   - Every way in which a call can end badly is a *Failure, made by the pure
-//     functions Classify, Interrupted and Fail.
+//   - No message about our own account reaches a client.
+//   - Every failed call is a *Failure, returned by the pure functions Classify,
+//     Interrupted and Fail.
 //   - No credential is in a Failure.
 package upstream
 
@@ -18,54 +17,54 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Target is one line as an adapter needs to know it.
+// Target is a line, as an adapter sees it.
 type Target struct {
-	// Line is the line's id, for messages of our own.
+	// Line is the line's id, for our own messages.
 	Line string
 	// Provider names the adapter ("openai").
 	Provider string
-	// BaseURL is the provider's base address without a slash at its end; empty
-	// means the adapter's default.
+	// BaseURL is the provider's base address without a trailing slash. Empty means
+	// the adapter's default.
 	BaseURL string
-	// Key is the resolved credential; empty for providers that need none.
+	// Key is the resolved credential. It may be empty.
 	Key string
-	// Header goes with every call to the line's own host. Secrets are what of it
-	// must be shown to nobody else.
+	// Header goes with every call to the line's own host. Secrets are the secret
+	// parts of Header.
 	Header  http.Header
 	Secrets []string
-	// Set are top-level fields of every request with fixed values, as JSON, and
-	// Omit those that are never sent.
+	// Set holds fixed values of top-level fields, as JSON. Fields in Omit are never
+	// sent.
 	Set  map[string]json.RawMessage
 	Omit []string
 	// Options are the line's options for the adapter, already checked by
 	// Info.CheckOptions.
 	Options map[string]any
-	// Strangers carries downloads from hosts and ports that are not the line's
-	// own: a provider's answer named them, so it dials public addresses alone. It
-	// follows no redirect. If nil, nothing is downloaded from them.
+	// Strangers carries downloads from hosts and ports named in answers, other than
+	// the line's own. It dials only public addresses and follows no redirect. If
+	// nil, such downloads fail.
 	Strangers http.RoundTripper
 }
 
-// Info is what the catalog must know about a provider to check a line.
+// Info describes a provider, so that the catalog can check a line.
 type Info struct {
-	// Kinds are the kinds of models it serves: "chat", "image", "video".
+	// Kinds are the kinds of its models: "chat", "image", "video".
 	Kinds []string
-	// Forms are the chat forms it speaks itself.
+	// Forms are its chat forms.
 	Forms []wire.Form
-	// DefaultBaseURL is used by lines that name none; empty when there is none.
+	// DefaultBaseURL is for lines without a base_url. It may be empty.
 	DefaultBaseURL string
-	// NeedsBaseURL and NeedsKey say what a line must have.
+	// A line must have a base_url if NeedsBaseURL, and a key if NeedsKey.
 	NeedsBaseURL, NeedsKey bool
-	// KeyHeaders are the headers that credentials go in, beside Authorization.
+	// KeyHeaders are the headers of credentials, beside Authorization.
 	KeyHeaders []string
-	// Keyless tells of options with which a line gets its credential in another
-	// way than by a key, although NeedsKey; nil: there are none.
+	// Keyless reports whether a line with these options needs no key despite
+	// NeedsKey. It may be nil.
 	Keyless func(options map[string]any) bool
-	// NeedsForms says that a line of chat models must name its forms, since no
-	// model there speaks them all.
+	// NeedsForms reports whether a line must name the forms of its chat models,
+	// since no model has all forms.
 	NeedsForms bool
-	// CheckOptions reports what is wrong with a line's options, in words for
-	// the operator that begin with the option's name and a colon, from which
-	// the catalog makes the path of the fault. It is never nil.
+	// CheckOptions returns an error if a line's options are invalid. The message is
+	// for the operator and begins with the option's name and a colon; the catalog
+	// turns the name into the path of the fault. It is never nil.
 	CheckOptions func(options map[string]any) error
 }

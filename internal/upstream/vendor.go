@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// vendor is a company by the adapter that speaks with it alone, if there is one,
-// and its domains, with blanks between them.
+// vendor is a company: its own adapter, if any, and its domains, separated by spaces.
 type vendor struct{ adapter, domains string }
 
-// The vendors whose notices we know.
+// The vendors with known notices.
 var (
 	vendorAnthropic  = vendor{"anthropic", "anthropic.com"}
 	vendorGoogle     = vendor{"gemini", "googleapis.com"}
@@ -25,17 +24,17 @@ var (
 	vendorZhipu      = vendor{"", "bigmodel.cn z.ai"}
 )
 
-// others are the domains of vendors that give names for everything: what reads
-// like a notice of one of the above is none there.
+// others lists the domains of vendors with a name for every error. A wording of
+// another vendor does not count there.
 var others = vendor{"", "openai.com azure.com groq.com together.ai together.xyz cerebras.ai perplexity.ai moonshot.ai moonshot.cn " +
 	"aliyuncs.com volces.com bytepluses.com cohere.ai cohere.com sambanova.ai nebius.com huggingface.co fal.run"}
 
-// is tells whether the answer came from a vendor.
+// is reports whether the answer came from a vendor.
 func (s Source) is(v vendor) bool {
 	return v.adapter != "" && s.Provider == v.adapter || s.at(v)
 }
 
-// at tells whether the address that spoke is a vendor's.
+// at reports whether the line's address is a vendor's.
 func (s Source) at(v vendor) bool {
 	u, err := url.Parse(s.BaseURL)
 	if err != nil {
@@ -50,9 +49,9 @@ func (s Source) at(v vendor) bool {
 	return false
 }
 
-// relays tells whether the answer came from an address that is no vendor's own:
-// a relay or a proxy, which may hand on the words of any vendor whose form it
-// speaks, or a server of the operator's.
+// relays reports whether the line's address is no vendor's own: a relay or a proxy
+// may pass on the words of any vendor with the same form, and the operator may run a
+// server.
 func (s Source) relays() bool {
 	if s.BaseURL == "" || s.Provider != "openai" && s.Provider != "anthropic" {
 		return false
@@ -66,14 +65,14 @@ func (s Source) relays() bool {
 	return true
 }
 
-// speaks tells whether a vendor's words count: from itself, and from a relay
-// where no adapter speaks with the vendor alone.
+// speaks reports whether a vendor's words count: from the vendor itself, or from a
+// relay if the vendor has no adapter of its own.
 func (s Source) speaks(v vendor) bool {
 	return v == (vendor{}) || s.is(v) || v.adapter == "" && s.relays()
 }
 
-// numbered returns the reason of a number that stands for a name. Vendors give
-// the same numbers different meanings.
+// numbered returns the reason for a numeric code. The same number has different
+// meanings at different vendors.
 func (s Source) numbered(number string) reason {
 	if s.at(vendorMistral) || s.relays() {
 		switch number {
@@ -101,12 +100,11 @@ func (s Source) numbered(number string) reason {
 	return reasonNone
 }
 
-// wordings are notices of vendors that give no telling name, by how they begin,
-// in lower case: `*` stands for one word, `[redacted]` for what redact hides.
-// The name of a client's field may stand there as well, so what one says about
-// our account or a model is never proof.
+// wordings lists notices without a known name by their beginning, in lower case: `*`
+// stands for one word, `[redacted]` for text hidden by redact. A client's field name
+// may appear there as well, so a wording about our account or a model is never proof.
 var wordings = [...]struct {
-	vendor vendor // none: anybody's, where they do no harm to others
+	vendor vendor // the zero value matches every vendor
 	text   string
 	reason reason
 }{
@@ -146,8 +144,8 @@ var wordings = [...]struct {
 	{vendor{}, "<400> internalerror.algo.datainspectionfailed", reasonFilter},                // Qwen
 }
 
-// worded returns the reason of a notice's wording. An error that names a
-// parameter ("NAME: Extra inputs are not permitted") is about that.
+// worded returns the reason for a notice's wording. An error with a parameter's name
+// ("NAME: Extra inputs are not permitted") is about the parameter.
 func (s Source) worded(n notice) reason {
 	if n.param != "" {
 		return reasonNone
@@ -165,8 +163,8 @@ func (s Source) worded(n notice) reason {
 	return reasonNone
 }
 
-// cutWords tells whether a text begins with words, in which `*` stands for one
-// word, and returns what follows them.
+// cutWords reports whether a text begins with words, and returns the rest. In words,
+// `*` stands for one word.
 func cutWords(text, words string) (rest string, ok bool) {
 	before, after, wild := strings.Cut(words, "*")
 	rest, ok = strings.CutPrefix(text, before)
@@ -175,7 +173,7 @@ func cutWords(text, words string) (rest string, ok bool) {
 	}
 	word, _, _ := strings.Cut(rest, " ")
 	rest = rest[len(word):]
-	if next, _, _ := strings.Cut(after, " "); next != "" { // what stands at the word's end
+	if next, _, _ := strings.Cut(after, " "); next != "" { // the end of the word
 		if !strings.HasSuffix(word, next) {
 			return "", false
 		}

@@ -113,7 +113,7 @@ func (l *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
 func (r *Reply) Silent() *upstream.JobFailure {
 	f := r.source.Classify(r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
 	if f == nil {
-		f = upstream.Fail(fault.UpstreamUnavailable, errors.New("an answer that makes no sense"))
+		f = upstream.Fail(fault.UpstreamUnavailable, errors.New("the answer cannot be read"))
 	}
 	f.Passed = nil
 	return r.Redact(upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll))
