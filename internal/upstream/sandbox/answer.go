@@ -24,10 +24,10 @@ type answer struct {
 type choice struct {
 	reasoning []string
 	content   []string
-	tool      string   // name of the called tool; empty: none
+	tool      string   // name of the called tool, or ""
 	arguments []string // its arguments
 	finish    finish
-	stopped   string // the stop sequence that ended it; empty: none
+	stopped   string // the stop sequence at its end, or ""
 }
 
 // finish says why a choice ends, in the words of the chat form.
@@ -43,7 +43,7 @@ const (
 // tokens counts what the choice produced.
 func (c choice) tokens() int { return len(c.reasoning) + len(c.content) + len(c.arguments) }
 
-// callID names the tool call of a choice where a tool's answer refers to it.
+// callID returns the id of the tool call of a choice.
 func (a answer) callID(choice int) string {
 	return "call_" + a.id + string(rune('a'+choice%26))
 }
@@ -73,7 +73,7 @@ func compose(r request, o options) answer {
 	return a
 }
 
-// composeChoice decides one answer: what to say, then where it is cut.
+// composeChoice composes one choice and cuts it at the limit.
 func composeChoice(r request, o options) choice {
 	c := choice{finish: finishStop}
 	switch o.fail {
@@ -124,7 +124,7 @@ func thought(r request) string {
 	return "The user said: " + quoted(r.ask) + " A short answer will do."
 }
 
-// maxQuote is how much of a text the sandbox repeats, in bytes.
+// maxQuote is the maximum length of a repeated text, in bytes.
 const maxQuote = 400
 
 // quoted returns the beginning of a text, cut at a character.
@@ -139,7 +139,7 @@ func quoted(s string) string {
 	return s[:end] + "…"
 }
 
-// untilStop cuts a text before the first stop sequence, and says which it was.
+// untilStop cuts a text before the first stop sequence and returns both.
 func untilStop(s string, stop []string) (text, stopped string) {
 	for _, word := range stop {
 		if before, _, found := strings.Cut(s, word); found {
@@ -184,12 +184,12 @@ func cut(c choice, limit int) choice {
 // pieceBytes is the longest token.
 const pieceBytes = 8
 
-// pieces splits a text into what the sandbox counts as tokens: words with the
-// space before them, long ones in parts. Joined they are the text again.
+// pieces splits a text into tokens: words with the space before them, long words in
+// parts. The joined tokens are the text again.
 func pieces(s string) []string { return slices.Collect(split(s)) }
 
-// countPieces is how many pieces a text has. It keeps none of them: a prompt may be
-// as long as a body.
+// countPieces returns the number of tokens of a text without keeping them, since a
+// prompt may be long.
 func countPieces(s string) (n int) {
 	for range split(s) {
 		n++

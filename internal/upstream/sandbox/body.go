@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// errClosed is what a read of a closed body returns.
+// errClosed is returned by reads of a closed body.
 var errClosed = errors.New("sandbox: the body is closed")
 
 // pause waits for d, or for the end of ctx or of closed (nil: never).
@@ -28,8 +28,8 @@ func pause(ctx context.Context, closed <-chan struct{}, d time.Duration) error {
 	}
 }
 
-// streamBody is the body of a streamed answer. It renders each frame when it is
-// read, after the wait that the frame has. One goroutine reads; any may close.
+// streamBody is the body of a streamed answer. Read waits for the time of a frame and
+// then renders it. Only one goroutine may call Read; any may call Close.
 type streamBody struct {
 	ctx     context.Context
 	closed  chan struct{}
@@ -46,7 +46,6 @@ type streamBody struct {
 	pending []byte // rendered and not read yet
 }
 
-// newStreamBody makes the body of a streamed answer.
 func newStreamBody(ctx context.Context, s script, o options) *streamBody {
 	return &streamBody{
 		ctx: ctx, closed: make(chan struct{}),
@@ -54,8 +53,8 @@ func newStreamBody(ctx context.Context, s script, o options) *streamBody {
 	}
 }
 
-// Read implements io.Reader. Frames that need no wait are read together, as
-// they would arrive from a fast provider.
+// Read implements io.Reader. It returns frames without a wait together, as from a fast
+// provider.
 func (s *streamBody) Read(p []byte) (int, error) {
 	n := copy(p, s.pending)
 	s.pending = s.pending[n:]
@@ -77,16 +76,15 @@ func (s *streamBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// wait is how long the next frame takes. The delay of the first token comes
-// before what opens the part of the answer that the token stands in, and before
-// the end of an answer that has none.
+// wait returns the delay of the next frame. The delay of the first token comes before
+// the frame that opens its part of the answer, or before the end of an empty answer.
 func (s *streamBody) wait() time.Duration {
 	if len(s.steps) == 0 {
 		return 0
 	}
 	switch at := s.steps[0].pace; {
 	case s.stalled():
-		return time.Hour // any wait: what matters is that it is one
+		return time.Hour // any positive wait will do
 	case at != paceBegins && at != paceToken:
 		return 0
 	case !s.begun:
@@ -98,7 +96,7 @@ func (s *streamBody) wait() time.Duration {
 	}
 }
 
-// stalled reports whether the stream says nothing more.
+// stalled reports whether the stream stops here.
 func (s *streamBody) stalled() bool {
 	return s.options.stallAfter >= 0 && s.tokens >= s.options.stallAfter && !s.opening()
 }
@@ -157,7 +155,7 @@ func (s *streamBody) render(at step) []byte {
 	return frame
 }
 
-// Close implements io.Closer. It ends a read that is waiting.
+// Close implements io.Closer. It ends a waiting Read.
 func (s *streamBody) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	return nil
@@ -171,11 +169,11 @@ type plainBody struct {
 
 	// The reader's.
 	rest  []byte
-	after error // what a read gets when rest is empty; nil: nothing until the end
+	after error // returned after rest; if nil, Read blocks until the end
 }
 
-// newPlainBody makes the body of a plain answer. One that breaks or stalls does so
-// in its middle.
+// newPlainBody returns the body of a plain answer, which may break or stall in its
+// middle.
 func newPlainBody(ctx context.Context, s script, o options) *plainBody {
 	w := &plainBody{ctx: ctx, closed: make(chan struct{}), rest: s.whole(), after: io.EOF}
 	switch {
@@ -211,7 +209,7 @@ func (w *plainBody) Read(p []byte) (int, error) {
 	}
 }
 
-// Close implements io.Closer. It ends a read that is waiting.
+// Close implements io.Closer. It ends a waiting Read.
 func (w *plainBody) Close() error {
 	w.closing.Do(func() { close(w.closed) })
 	return nil

@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// The bodies of the chat form, as far as the sandbox fills them.
+// The bodies of the chat form, with the fields of the sandbox.
 type (
 	completion struct {
 		ID          string        `json:"id"`

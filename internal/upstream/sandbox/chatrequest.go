@@ -39,7 +39,7 @@ func (r *request) readChat() *problem {
 	return nil
 }
 
-// chatTools reads what the request says about tools.
+// chatTools reads the tools of the request.
 func (r *request) chatTools() toolbox {
 	choice := r.body.Get("tool_choice")
 	b := toolbox{

@@ -16,7 +16,7 @@ func TestCountingNeedsNoMemory(t *testing.T) {
 			}
 		})
 	}
-	if short, long := count(1<<10), count(4<<20); long > short+8 { // a slice that grows to so many pieces takes dozens
+	if short, long := count(1<<10), count(4<<20); long > short+8 { // a growing slice takes dozens
 		t.Errorf("%v allocations for a long text, %v for a short one", long, short)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// maxCount is how many images a work may ask for.
+// maxCount is the maximum number of images of a task.
 const maxCount = 64
 
 // Blocks implements jobcall.Generator: images block and videos have tickets,
@@ -27,8 +27,8 @@ func (a *Adapter) Blocks(w jobcall.Task) bool {
 	return w.Kind == upstream.KindImage
 }
 
-// ParamRule implements jobcall.Generator: any field is
-// accepted; it only changes which picture is chosen.
+// ParamRule implements jobcall.Generator. All fields are accepted; they only affect the
+// choice of the picture.
 func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule {
 	return jobcall.AllBut().As("audio", "audio").Roles(jobrequest.Roles()...)
 }
@@ -60,13 +60,12 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if t := atEnd(w.Kind, trouble); t != nil {
 		return nil, t
 	}
-	// A link of a blocking call cannot be asked for again, so a bad one becomes
-	// good.
+	// A blocking call has no poll for fresh links, so a bad link works later.
 	return &jobcall.TaskStatus{Done: true, Results: results(w, trouble, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
 }
 
-// Poll implements jobcall.Generator. All that it knows is in the ticket, so any
-// process may ask.
+// Poll implements jobcall.Generator. The ticket holds the whole state, so any process
+// may poll.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, of string) (*jobcall.TaskStatus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll)
@@ -128,10 +127,10 @@ func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (
 	return f, nil
 }
 
-// Cancel implements jobcall.Generator: there is nothing to stop.
+// Cancel implements jobcall.Generator. It is a no-op.
 func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
-// unfit is the trouble of a work that the sandbox does not do; nil: it does.
+// unfit returns the failure of a task outside the limits, or nil.
 func unfit(w jobcall.Task) error {
 	switch {
 	case w.Kind != upstream.KindImage && w.Kind != upstream.KindVideo:
@@ -144,8 +143,8 @@ func unfit(w jobcall.Task) error {
 	return nil
 }
 
-// troubleOf is the trouble that a work meets; empty: none. It depends on the
-// work alone: submitted again under the same key it meets the same.
+// troubleOf returns the failure to play for a task, or "". It depends only on the
+// task: a repeated submission with the same key fails in the same way.
 func (a *Adapter) troubleOf(w jobcall.Task) string {
 	trouble := a.options.troubleOf(w.Prompt)
 	if trouble == "" || !chosen(w.Key, a.options.failRate) {
@@ -154,7 +153,7 @@ func (a *Adapter) troubleOf(w jobcall.Task) string {
 	return trouble
 }
 
-// nap is the time from a poll to the next.
+// nap returns the time between two polls.
 func (a *Adapter) nap() time.Duration {
 	if a.options.pollWait > 0 {
 		return a.options.pollWait
@@ -162,8 +161,7 @@ func (a *Adapter) nap() time.Duration {
 	return defaultPollWait
 }
 
-// wait is when a work wants to be asked about again: when it is done, if that
-// is sooner than usual.
+// wait returns the time until the next poll, which is not later than the task's end.
 func (a *Adapter) wait(it ticket, now time.Time) time.Duration {
 	if left := it.done(a.options.delay).Sub(now); left > 0 {
 		return min(left, a.nap())
@@ -171,7 +169,7 @@ func (a *Adapter) wait(it ticket, now time.Time) time.Duration {
 	return a.nap()
 }
 
-// count is how many results a work has.
+// count returns the number of results of a task.
 func count(w jobcall.Task) int {
 	if w.Kind == upstream.KindVideo {
 		return 1
@@ -179,7 +177,7 @@ func count(w jobcall.Task) int {
 	return max(w.Count, 1)
 }
 
-// typeOf is the content type of a kind's results.
+// typeOf returns the content type of a kind's results.
 func typeOf(kind string) string {
 	if kind == upstream.KindVideo {
 		return "video/mp4"
@@ -187,8 +185,8 @@ func typeOf(kind string) string {
 	return "image/png"
 }
 
-// results are the links of a work that is done. A work whose first link is bad
-// has links that are good from that time on.
+// results returns the links of a completed task. For bad_link_once, the links work
+// from the time good on.
 func results(w jobcall.Task, trouble string, good int64) []jobcall.Result {
 	if trouble != failBadLink {
 		good = always
@@ -200,7 +198,7 @@ func results(w jobcall.Task, trouble string, good int64) []jobcall.Result {
 	return out
 }
 
-// brokenReader is a connection that was reset.
+// brokenReader fails like a reset connection.
 type brokenReader struct{}
 
 // Read implements io.Reader.

@@ -310,7 +310,7 @@ func TestBadLink(t *testing.T) {
 	})
 }
 
-// TestFailOn: the prompt says what happens.
+// TestFailOn tests failures named in the prompt.
 func TestFailOn(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -412,7 +412,7 @@ func TestLeftWork(t *testing.T) {
 	}
 }
 
-// FuzzTicket: what is no ticket is an unknown work, and never more.
+// FuzzTicket tests that any other text is the ticket of an unknown task.
 func FuzzTicket(f *testing.F) {
 	for _, s := range []string{"", "sandbox.1795262002123.well.0123456789ab", "sandbox.1.render_failed.0123456789ab",
 		"sandbox.-1.well.0123456789ab", "sandbox.99999999999999999999.well.0123456789ab"} {
@@ -434,7 +434,7 @@ func FuzzTicket(f *testing.F) {
 	})
 }
 
-// FuzzLink: what is no link is not found.
+// FuzzLink tests that any other text is an unknown link.
 func FuzzLink(f *testing.F) {
 	for _, s := range []string{"", "sandbox:0", "sandbox:1", "sandbox:0:broken", "sandbox:0:from:-1", "sandbox:0:from:99999999999999",
 		"sandbox:-1", "sandbox:0:"} {

@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// The troubles that only image and video jobs meet. Those that bear the name
-// of a code of failed jobs end in it (interface.md, Failed jobs); on a job of
-// the other kind they end in what comes nearest there.
+// The failures of image and video jobs. A failure with the name of a job's error code
+// ends in this code (interface.md, Failed jobs), or in the nearest code if the kind of
+// job does not have it.
 const (
 	failPolicy    = "content_policy"           // the safety system stopped the work
 	failAudio     = "content_policy_audio"     // it stopped the sound of the result
@@ -32,18 +32,18 @@ const (
 	failUpstream  = "upstream_error"           // the submission is refused without a reason
 )
 
-// jobFailKinds lists the troubles that only jobs meet.
+// jobFailKinds lists the failures of jobs.
 func jobFailKinds() []string {
 	return []string{failPolicy, failAudio, failModerated, failViolation, failRender, failMaterial, failAge, failNever, failUnstable,
 		failPolls, failFetch, failBadLink, failRequest, failUpstream}
 }
 
-// said is an error as a provider words it in a work's status.
-type said struct{ code, message string }
+// taskError is the error in a task's status.
+type taskError struct{ code, message string }
 
-// endings are what a provider says of works that end badly, by trouble.
-func endings() map[string]said {
-	return map[string]said{
+// endings returns the errors of failed tasks, by the value of the option `fail`.
+func endings() map[string]taskError {
+	return map[string]taskError{
 		failPolicy:    {"InputTextSensitiveContentDetected", "The prompt was flagged."},
 		failAudio:     {"OutputAudioSensitiveContentDetected", "The sound of the clip was flagged."},
 		failModerated: {"moderation_blocked", "The request was rejected by the safety system."},
@@ -54,7 +54,7 @@ func endings() map[string]said {
 	}
 }
 
-// atSubmission is the trouble that comes in place of acceptance; nil: none.
+// atSubmission returns the failure of the submission, or nil.
 func atSubmission(ctx context.Context, w jobcall.Task, trouble string) error {
 	var p problem
 	header := http.Header{}
@@ -87,7 +87,7 @@ func atSubmission(ctx context.Context, w jobcall.Task, trouble string) error {
 	return upstream.Refused(w.Kind, p.status, "application/json", body, header)
 }
 
-// atPoll is the trouble of every question about a work; nil: none.
+// atPoll returns the failure of every poll, or nil.
 func atPoll(kind, trouble string) error {
 	switch trouble {
 	case failUnstable:
@@ -99,8 +99,8 @@ func atPoll(kind, trouble string) error {
 	return nil
 }
 
-// atEnd is the trouble of a work when it is done; nil: it went well. Works that
-// block have no polls that could break, so the trouble comes here.
+// atEnd returns the failure of a completed task, or nil. Blocking tasks have no polls,
+// so the failures of polls come here too.
 func atEnd(kind, trouble string) error {
 	switch trouble {
 	case failUnstable, failPolls:

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// The bodies of the messages form, as far as the sandbox fills them.
+// The bodies of the messages form, with the fields of the sandbox.
 type (
 	messageBody struct {
 		ID           string         `json:"id"`
@@ -144,8 +144,8 @@ func (a messagesScript) message() messageBody {
 	return m
 }
 
-// promptUsage renders the usage of the prompt. What was written to and read
-// from the cache is no part of the input here.
+// promptUsage renders the usage of the prompt. Input tokens do not include tokens
+// written to or read from the cache.
 func (a messagesScript) promptUsage() messagesUsage {
 	written := a.usage.written5m + a.usage.written1h
 	return messagesUsage{
@@ -155,7 +155,7 @@ func (a messagesScript) promptUsage() messagesUsage {
 	}
 }
 
-// end renders why the answer ends.
+// end renders the stop reason.
 func (a messagesScript) end() messageEnd {
 	c := a.choices[0]
 	var reason string
@@ -190,7 +190,7 @@ func (a messagesScript) toolUse(input json.RawMessage) toolUseBlock {
 	return toolUseBlock{"tool_use", "toolu_" + a.id, a.choices[0].tool, input, caller{"direct"}}
 }
 
-// signature is what vouches for thinking that a client gives back.
+// signature authenticates thinking returned by a client.
 func signature(thinking []string) string {
 	sum := sha256.Sum256([]byte("sandbox " + strings.Join(thinking, "")))
 	return base64.StdEncoding.EncodeToString(sum[:])
@@ -271,7 +271,7 @@ func (a messagesScript) frame(s step, _ int) []byte {
 	}
 }
 
-// opened renders the event that opens a block.
+// opened renders the event at the start of a block.
 func (a messagesScript) opened(index int, block any) []byte {
 	return named(blockStart, struct {
 		Type  string `json:"type"`
@@ -280,7 +280,7 @@ func (a messagesScript) opened(index int, block any) []byte {
 	}{blockStart, index, block})
 }
 
-// added renders the event that adds to a block.
+// added renders an event with more content of a block.
 func (a messagesScript) added(index int, delta blockAddition) []byte {
 	return named(blockDelta, struct {
 		Type  string        `json:"type"`
@@ -289,7 +289,7 @@ func (a messagesScript) added(index int, delta blockAddition) []byte {
 	}{blockDelta, index, delta})
 }
 
-// delta renders the event that ends the message: why, and the usage of all.
+// delta renders the last event of the message: the stop reason and the usage.
 func (a messagesScript) delta() any {
 	body := struct {
 		Type  string         `json:"type"`

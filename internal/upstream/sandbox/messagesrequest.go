@@ -43,8 +43,8 @@ func (r *request) readMessages() *problem {
 	return nil
 }
 
-// readPrompt reads the prompt of a messages request whose tokens are to be
-// counted, which needs no limit for that.
+// readPrompt reads a messages request for a token count. Such a request needs no
+// limit.
 func readPrompt(body []byte) (request, *problem) {
 	if !json.Valid(body) {
 		return request{}, invalid("", "The body is not valid JSON.").in(wire.FormMessages)
@@ -54,8 +54,8 @@ func readPrompt(body []byte) (request, *problem) {
 	return r, p.in(wire.FormMessages)
 }
 
-// readMessagesPrompt reads what the prompt is made of, in the order in which
-// it is cached: tools, system, messages. It is all that counting reads.
+// readMessagesPrompt reads the prompt in the order of the cache: tools, system,
+// messages. A token count needs nothing else.
 func (r *request) readMessagesPrompt() *problem {
 	messages := r.body.Get("messages").Array()
 	if len(messages) == 0 {
@@ -70,7 +70,7 @@ func (r *request) readMessagesPrompt() *problem {
 		r.prompt += messageTokens
 		r.readBlocks(system, &cache)
 	}
-	repeated := 0 // tokens that the request before this one had
+	repeated := 0 // tokens of the previous request
 	for i, m := range messages {
 		if m.Get("role").Str == "assistant" {
 			repeated = r.prompt
@@ -108,7 +108,7 @@ func (r *request) readBlocks(content gjson.Result, cache *marks) {
 	}
 }
 
-// maxBlocks is how deep blocks may stand in blocks.
+// maxBlocks is the maximum depth of nested blocks.
 const maxBlocks = 4
 
 // blockTokens counts a content block: text as it is, an image or a file as one
@@ -150,7 +150,8 @@ func blockTokens(block gjson.Result, depth int) int {
 	}
 }
 
-// toolResults joins what tools answered in a message; false when none did.
+// toolResults joins the tools' answers in a message. answered is false if there are
+// none.
 func toolResults(content gjson.Result) (told string, answered bool) {
 	for _, block := range content.Array() {
 		if block.Get("type").Str == "tool_result" {
@@ -164,8 +165,8 @@ func toolResults(content gjson.Result) (told string, answered bool) {
 	return told, answered
 }
 
-// messagesTools reads what the request says about tools. Hosted tools, which
-// have a type of their own, are none of the client's to call.
+// messagesTools reads the tools of the request. It skips hosted tools, which have a
+// type of their own, since the client does not run them.
 func (r *request) messagesTools() toolbox {
 	choice := r.body.Get("tool_choice")
 	b := toolbox{never: choice.Get("type").Str == "none", always: choice.Get("type").Str == "any"}
@@ -180,29 +181,29 @@ func (r *request) messagesTools() toolbox {
 	return b
 }
 
-// maxMarks is how many places of a prompt a request may mark for the cache.
+// maxMarks is the maximum number of cache marks in a request.
 const maxMarks = 4
 
-// mark is a place in the prompt up to which it is to be cached.
+// mark is the end of a part of the prompt to cache.
 type mark struct {
 	at   int // tokens before it
 	long bool
 }
 
-// marks are the marks of a request, in the order of the prompt.
+// marks lists the marks of a request in the order of the prompt.
 type marks []mark
 
-// note notes the mark of a block that ends at a place, if it has one.
+// note records the mark, if any, of a block with its end at a place.
 func (m *marks) note(block gjson.Result, at int) {
 	if c := block.Get("cache_control"); c.IsObject() {
 		*m = append(*m, mark{at, c.Get("ttl").Str == "1h"})
 	}
 }
 
-// counts decides what of the marked part of the prompt is read from the cache
-// and what is written to it. The sandbox remembers nothing: what the request
-// before this one had is read, the rest is written, each part for the time
-// that its mark says. Short prompts are not cached.
+// counts splits the marked part of the prompt into tokens read from the cache and
+// tokens written to it. The sandbox stores nothing: the part repeated from the
+// previous request counts as read, the rest as written for the time of its mark. Short
+// prompts are not cached.
 func (m marks) counts(repeated int) (read, written5m, written1h int) {
 	if len(m) == 0 || m[len(m)-1].at < cacheFrom {
 		return 0, 0, 0

@@ -18,17 +18,16 @@ import (
 //	usage        false leaves the usage out
 //	reasoning    true thinks before it answers, as models whose name has
 //	             "think" or "reason" in it always do
-//	fail         the trouble to play, see failKinds
-//	fail_rate    share of the calls that are troubled, 0 to 1; default 1. Of
-//	             images and videos it is the share of submissions, and which
-//	             ones follows from their keys alone
-//	fail_on      a regular expression (a plain word is one): only prompts that
-//	             match are troubled. What its first group catches is the name
-//	             of the trouble, if there is one of that name
-//	break_after  the connection breaks after so many tokens
-//	stall_after  nothing more is said after so many tokens
-//	async        whether images and videos have tickets that are polled;
-//	             default: videos do, images block
+//	fail         the failure to play, see failKinds
+//	fail_rate    share of failing calls, 0 to 1; default 1. For images and
+//	             videos the key of a submission decides
+//	fail_on      a regular expression (a plain word is one): only matching
+//	             prompts fail. The text of its first group names the failure,
+//	             if such a failure exists
+//	break_after  the connection breaks after this number of tokens
+//	stall_after  the answer stops after this number of tokens
+//	async        true: images and videos have tickets; false: submissions
+//	             block. Default: videos have tickets, images block
 //	poll_wait    time from a poll to the next, default 1s
 type options struct {
 	delay, chunkDelay      time.Duration
@@ -51,19 +50,19 @@ const (
 	defaultPollWait = time.Second
 )
 
-// The troubles that are more than a refusal with a status.
+// The failures other than a refusal with a status.
 const (
 	failTimeout    = "timeout"       // no answer until the caller gives up
 	failConnection = "connection"    // the connection is reset
 	failPage       = "page"          // a web page instead of an answer
 	failEmpty      = "empty"         // an answer without content
-	failFilter     = "filter"        // an answer that the safety policy emptied
-	failSentence   = "sentence"      // an answer whose text is an error notice
+	failFilter     = "filter"        // an answer emptied by the safety policy
+	failSentence   = "sentence"      // an error notice as the text of the answer
 	failInside     = "error_inside"  // an error in a 200 answer, in a stream after break_after tokens
-	failThinking   = "thinking_only" // an answer that is cut before the first word
+	failThinking   = "thinking_only" // an answer cut before the first word
 )
 
-// troubleOf is the trouble that a prompt meets, before fail_rate; empty: none.
+// troubleOf returns the failure for a prompt before fail_rate applies, or "".
 func (o options) troubleOf(prompt string) string {
 	if o.failOn == nil {
 		return o.fail
@@ -191,7 +190,7 @@ func failKind(value any) (string, error) {
 	return s, nil
 }
 
-// number reads a number of any type that a document's decoder makes.
+// number reads a number of any type from a YAML or JSON decoder.
 func number(value any) (float64, bool) {
 	switch v := value.(type) {
 	case int:

@@ -6,14 +6,14 @@ import (
 	"tollgate/internal/wire"
 )
 
-// problem is an error as a provider words it.
+// problem is a provider's error.
 type problem struct {
 	status                     int
 	message, kind, code, param string
 }
 
-// errorBody renders the error in the shape of a form. The messages form has no
-// code and no param; the rare code that it tells is a detail.
+// errorBody renders the error in the shape of a form. The messages form has no param,
+// and a code only in the details.
 func (p problem) errorBody(form wire.Form, request string) []byte {
 	if form == wire.FormMessages {
 		e := map[string]any{"type": p.kind, "message": p.message}
@@ -33,15 +33,15 @@ func (p problem) errorBody(form wire.Form, request string) []byte {
 	}})
 }
 
-// refusal is a trouble that is a status and an error object.
+// refusal is a failure with a status and an error object.
 type refusal struct {
 	retryAfter string
 	said       problem // in the chat form and the responses form
 	messages   problem // in the messages form
 }
 
-// refusals are the troubles that come with a status, by the value of the
-// option `fail`. Both wordings of one get the same verdict.
+// refusals returns the failures with a status, by the value of the option `fail`. Both
+// wordings of a failure are classified alike.
 func refusals() map[string]refusal {
 	return map[string]refusal{
 		"busy": {
@@ -82,7 +82,7 @@ func refusals() map[string]refusal {
 	}
 }
 
-// statusOverloaded is what providers of the messages form answer under load.
+// statusOverloaded is the status of an overload in the messages form.
 const statusOverloaded = 529
 
 // invalidRequest is the type of errors about the request, in all forms.

@@ -11,26 +11,26 @@ import (
 	"tollgate/internal/wire"
 )
 
-// request is what the sandbox reads of a chat request, whatever its form.
+// request holds the fields of a chat request in any form.
 type request struct {
 	form        wire.Form
 	body        gjson.Result
 	model       string
 	ask         string // text of the last user message
-	told        string // what a tool answered in the last message
+	told        string // the tool's answer in the last message
 	answered    bool   // the last message is a tool's answer
 	prompt      int    // tokens of the prompt
 	cached      int    // of them, those read from the cache
-	limit       int    // most tokens of an answer; 0: none
+	limit       int    // most tokens of an answer, or 0
 	n           int
 	stop        []string
-	tool        *tool        // the tool to call; nil: answer with text
+	tool        *tool        // the tool to call, or nil for a text
 	schema      gjson.Result // the shape of a JSON answer
 	json        bool
 	reasoning   bool
 	serviceTier string
 
-	includeUsage bool // chat form: a frame of a stream tells the usage
+	includeUsage bool // chat form: a frame of a stream holds the usage
 
 	written5m, written1h int  // messages form: tokens written to the cache
 	hideThinking         bool // messages form: thinking is not shown
@@ -39,8 +39,7 @@ type request struct {
 	encrypted bool // responses form: reasoning comes encrypted too
 }
 
-// readRequest reads a request of a form, or says what is wrong with it as a
-// provider would.
+// readRequest reads a request of a form, or returns a provider's error for it.
 func readRequest(form wire.Form, body []byte) (request, *problem) {
 	if !json.Valid(body) {
 		return request{}, invalid("", "The body is not valid JSON.").in(form)
@@ -72,7 +71,7 @@ func (p *problem) in(form wire.Form) *problem {
 	return p
 }
 
-// checkTemperature judges the one sampling field that the sandbox looks at.
+// checkTemperature checks the only sampling field of the sandbox.
 func (r *request) checkTemperature(most float64) *problem {
 	t := r.body.Get("temperature")
 	if absent(t) || (t.Type == gjson.Number && t.Num >= 0 && t.Num <= most) {
@@ -81,10 +80,10 @@ func (r *request) checkTemperature(most float64) *problem {
 	return invalid("temperature", fmt.Sprintf("Invalid 'temperature': must be a number from 0 to %g.", most))
 }
 
-// absent reports whether a field is not there, which null says too.
+// absent reports whether a field is missing or null.
 func absent(v gjson.Result) bool { return !v.Exists() || v.Type == gjson.Null }
 
-// What a prompt counts beside its text.
+// Tokens of a prompt beside its text.
 const (
 	messageTokens = 4  // a message
 	imageTokens   = 85 // an image
@@ -102,15 +101,14 @@ func (r *request) addTools(tools gjson.Result) {
 	}
 }
 
-// Prompts of providers that cache are cached from so many tokens on; in blocks
-// of so many where the client does not mark what to cache.
+// The shortest cached prompt and, if the client marks nothing, the block size, in
+// tokens.
 const (
 	cacheFrom  = 1024
 	cacheBlock = 128
 )
 
-// cachedPart returns how much of a conversation's repeated part counts as
-// cached.
+// cachedPart returns the cached tokens of a conversation's repeated part.
 func cachedPart(tokens int) int {
 	if tokens < cacheFrom {
 		return 0
@@ -123,7 +121,7 @@ func thinks(model string) bool {
 	return strings.Contains(model, "think") || strings.Contains(model, "reason")
 }
 
-// smallest returns the smaller of two limits of which 0 means none.
+// smallest returns the smaller of two limits. A limit of 0 means none.
 func smallest(a, b int64) int {
 	if a <= 0 || (b > 0 && b < a) {
 		a = b
@@ -131,8 +129,8 @@ func smallest(a, b int64) int {
 	return int(max(0, min(a, maxTokens)))
 }
 
-// texts joins the text of a message's content: a string, or an array of parts
-// of which those of the given types are text.
+// texts joins the text of a message's content: a string, or the parts of the given
+// types in an array.
 func texts(content gjson.Result, types ...string) string {
 	if content.Type == gjson.String {
 		return content.Str
@@ -148,8 +146,7 @@ func texts(content gjson.Result, types ...string) string {
 	return strings.Join(parts, "\n")
 }
 
-// words reads a field that is a string or an array of them; empty ones are
-// left out.
+// words reads a string or an array of strings, without empty ones.
 func words(v gjson.Result) []string {
 	if absent(v) {
 		return nil
@@ -163,13 +160,13 @@ func words(v gjson.Result) []string {
 	return out
 }
 
-// tool is a function that the answer calls.
+// tool is a function for the answer to call.
 type tool struct {
 	name       string
 	parameters gjson.Result
 }
 
-// toolbox is what a request says about tools.
+// toolbox holds the tools of a request and its choice.
 type toolbox struct {
 	tools  []tool
 	never  bool   // no call is wanted
@@ -177,15 +174,15 @@ type toolbox struct {
 	named  string // the call of this one is demanded
 }
 
-// add adds a tool; one without a name is none.
+// add adds a tool. It ignores a tool without a name.
 func (b *toolbox) add(name string, parameters gjson.Result) {
 	if name != "" {
 		b.tools = append(b.tools, tool{name, parameters})
 	}
 }
 
-// choose decides whether to call a tool: the one that is demanded, the first
-// when any is, else one that the user's text names, until it has answered.
+// choose returns the tool to call: the demanded tool, the first tool if any call is
+// demanded, else a tool named in the user's text that has not answered yet.
 func (b toolbox) choose(r *request) *tool {
 	if b.never {
 		return nil

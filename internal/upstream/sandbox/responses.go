@@ -87,7 +87,7 @@ func (a responsesScript) steps() []step {
 	return append(out, step{a.ending(), paceBegins, 0, ""})
 }
 
-// ending is the event that ends the stream of an answer without an error.
+// ending returns the last event of a stream without an error.
 func (a responsesScript) ending() string {
 	if a.incomplete() != nil {
 		return responseIncomplete
@@ -95,7 +95,7 @@ func (a responsesScript) ending() string {
 	return responseCompleted
 }
 
-// steps lists what a stream says about the item at an index.
+// steps lists the events of the item at an index.
 func (t outputItem) steps(i int) []step {
 	var before, after []string
 	var delta string

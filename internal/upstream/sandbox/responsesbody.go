@@ -108,13 +108,13 @@ func newTextPart(text string) textPart {
 	return textPart{"output_text", []any{}, []any{}, text}
 }
 
-// echo is what a response repeats of its request.
+// echo holds the fields of a request repeated in its response.
 type echo struct {
-	body      responseBody // with nothing but what is repeated
+	body      responseBody // with the repeated fields only
 	encrypted bool
 }
 
-// newEcho reads what is repeated, with the provider's defaults for the rest.
+// newEcho reads the repeated fields, with the provider's defaults for missing ones.
 func newEcho(r request) echo {
 	field := func(path, otherwise string) json.RawMessage {
 		if v := r.body.Get(path); !absent(v) {
@@ -153,8 +153,8 @@ func newEcho(r request) echo {
 	}}
 }
 
-// echoTools repeats the tools of a request as responses do: what a function
-// left out is there, as null or as its default.
+// echoTools repeats the tools of a request. Missing fields of a function become null or
+// their default.
 func echoTools(tools gjson.Result) json.RawMessage {
 	out := []byte{'['}
 	for _, tool := range tools.Array() {
@@ -210,7 +210,7 @@ func (a responsesScript) final() responseBody {
 	return b
 }
 
-// incomplete says why the answer is not whole; nil when it is.
+// incomplete returns the reason for an incomplete answer, or nil.
 func (a responsesScript) incomplete() *incompleteDetails {
 	switch a.choices[0].finish {
 	case finishLimit:

@@ -66,14 +66,14 @@ func (r *request) readInput(input gjson.Result) {
 				r.told, r.answered = said, true
 			}
 			r.add(said, int(output.Get(`#(type=="input_image")#|#`).Int()))
-		default: // reasoning that is given back, and what nobody knows here
+		default: // returned reasoning, and unknown items
 			r.add("", 0)
 		}
 	}
 }
 
-// responsesTools reads what the request says about tools. Hosted tools are
-// none of the client's to call.
+// responsesTools reads the tools of the request. It skips hosted tools, since the
+// client does not run them.
 func (r *request) responsesTools() toolbox {
 	choice := r.body.Get("tool_choice")
 	b := toolbox{never: choice.Str == "none", always: choice.Str == "required"}

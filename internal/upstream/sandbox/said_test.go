@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// said is what an answer says, whatever form it has.
+// said is the content of an answer in any form.
 type said struct {
 	reasoning, content, tool, arguments string
 	finish                              string // stop, length, call or filter
@@ -43,7 +43,7 @@ func whole(t *testing.T, form wire.Form, body string) said {
 	}
 }
 
-// streamed reads a stream and checks that it is well formed.
+// streamed reads a stream and checks its format.
 func streamed(t *testing.T, form wire.Form, stream string) said {
 	t.Helper()
 	switch form {
@@ -68,13 +68,13 @@ var finishes = map[string]string{
 	"max_output_tokens": "length",
 }
 
-// event is an event of a stream that names its events.
+// event is a named event of a stream.
 type event struct {
 	name string
 	data gjson.Result
 }
 
-// events splits a stream whose events have names.
+// events splits a stream of named events.
 func events(t *testing.T, stream string) []event {
 	t.Helper()
 	var out []event
@@ -92,7 +92,7 @@ func events(t *testing.T, stream string) []event {
 	return out
 }
 
-// message reads a message that has ended.
+// message reads a complete message.
 func message(t *testing.T, m gjson.Result) said {
 	t.Helper()
 	var s said
@@ -206,12 +206,12 @@ func messagesStream(t *testing.T, stream string) said {
 	return s
 }
 
-// everyMember are the members that a response always has.
+// everyMember lists the members of every response.
 const everyMember = `id object created_at completed_at status incomplete_details model previous_response_id instructions
 	output error tools tool_choice truncation parallel_tool_calls text top_p presence_penalty frequency_penalty top_logprobs
 	temperature reasoning usage max_output_tokens max_tool_calls store background service_tier metadata safety_identifier prompt_cache_key`
 
-// response reads a response that has ended.
+// response reads a complete response.
 func response(t *testing.T, r gjson.Result) said {
 	t.Helper()
 	var s said
@@ -317,7 +317,7 @@ func responsesStream(t *testing.T, stream string) said {
 	return response(t, final)
 }
 
-// openItem is an item of a stream that is not done.
+// openItem is an unfinished item of a stream.
 type openItem struct {
 	item gjson.Result // as it was added
 	part bool         // a part of it is open
@@ -325,7 +325,7 @@ type openItem struct {
 	told bool         // the text was repeated whole
 }
 
-// grow takes in an event about the item. It returns what is wrong with it.
+// grow adds an event to the item and returns its fault, if any.
 func (o *openItem) grow(e event) string {
 	kind := o.item.Get("type").Str
 	prefix := map[string]string{
@@ -359,7 +359,7 @@ func (o *openItem) grow(e event) string {
 	return ""
 }
 
-// is tells whether the item is what its events were.
+// is reports whether the item agrees with its events.
 func (o *openItem) is(done gjson.Result) bool {
 	switch done.Get("type").Str {
 	case "message":

@@ -8,9 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Bounds of a made-up value: how deep references and objects may nest, how many
-// values it has in all, and how long strings and arrays get. A schema that
-// refers to itself would grow without end otherwise.
+// Bounds of a sample: the depth of references and objects, the number of values, and
+// the length of strings and arrays. Without them, a recursive schema would not end.
 const (
 	maxDepth  = 16
 	maxValues = 500
@@ -39,7 +38,7 @@ type sampler struct {
 	left int
 }
 
-// value makes the value of one schema; null where a bound is reached.
+// value returns a value of one schema, or null at a bound.
 func (p *sampler) value(s gjson.Result, depth int) any {
 	if depth > maxDepth || p.left <= 0 {
 		return nil

@@ -1,18 +1,16 @@
-// Package sandbox owns a provider that needs no network: it answers chat
-// requests as a small, predictable model would, in the bytes of each chat form,
-// serves drawings of its own as images and videos, and misbehaves on demand. It is what a first
-// start runs on, and what operators rehearse failures with.
+// Package sandbox owns a provider without a network: it answers chat requests like a
+// small, predictable model, in the bytes of each chat form, serves drawings of its own
+// as images and videos, and fails on demand. A first start uses it, and operators
+// rehearse failures with it.
 //
 // Invariants:
-//   - The same request gets the same answer, ids and times aside, and says
-//     the same in every form. The same work is the same picture or clip, to
-//     the byte, on every machine.
-//   - What it says passes the same verdicts as any provider's answer
-//     (upstream.Classify, upstream.Refused, upstream.Ended): it makes no
-//     failure of its own kind.
-//   - It keeps nothing of image and video jobs: tickets and links hold all that
-//     it must know again, so any process goes on with them.
-//   - It starts no goroutine: a reader that leaves early leaves nothing behind.
+//   - The same request gets the same answer in every form, except for ids and
+//     times. The same task gets the same bytes on every machine.
+//   - Its errors are classified like any provider's (upstream.Classify,
+//     upstream.Refused, upstream.Ended).
+//   - It stores nothing about jobs: any process can continue a job from its
+//     ticket and links.
+//   - It starts no goroutine.
 package sandbox
 
 import (
@@ -51,7 +49,7 @@ func Info() upstream.Info {
 	}
 }
 
-// Adapter is the sandbox as one line sees it. It is safe for concurrent use.
+// Adapter is the sandbox of one line. It is safe for concurrent use.
 type Adapter struct {
 	options options
 	set     map[string]json.RawMessage
@@ -59,8 +57,8 @@ type Adapter struct {
 	calls   atomic.Int64 // chat calls so far, for fail_rate
 }
 
-// New makes the adapter of a line. It fails when an option is unknown or out
-// of range.
+// New returns the adapter of a line. It returns an error if an option is unknown or
+// out of range.
 func New(t upstream.Target) (*Adapter, error) {
 	o, err := readOptions(t.Options)
 	if err != nil {
@@ -75,7 +73,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 		return nil, unspoken(c.Form)
 	}
 	body := rawjson.Override(c.Body, a.set, a.omit).Bytes()
-	c.Body = rawjson.Pieces{body} // which answerID reads again
+	c.Body = rawjson.Pieces{body} // answerID reads it again
 	r, problem := readRequest(c.Form, body)
 	o, f := a.begin(ctx, c, r.ask)
 	if f != nil {
@@ -118,14 +116,13 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	return int64(r.prompt), nil
 }
 
-// unspoken is the failure of a call in a form that the sandbox does not know
-// there.
+// unspoken returns the failure of a call in an unsupported form.
 func unspoken(form wire.Form) *upstream.Failure {
 	return upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the sandbox does not speak the form %q here", form))
 }
 
-// begin counts a call and returns the options that it is answered with, or the
-// trouble that it meets in place of an answer. ask is what the user said last.
+// begin counts a call and returns its options, or a failure if the call is to fail
+// before an answer. ask is the user's last message.
 func (a *Adapter) begin(ctx context.Context, c chatcall.Call, ask string) (options, *upstream.Failure) {
 	o := a.options
 	o.fail = o.troubleOf(ask)
@@ -138,14 +135,14 @@ func (a *Adapter) begin(ctx context.Context, c chatcall.Call, ask string) (optio
 	return o, refuse(ctx, c, o.fail)
 }
 
-// fails decides whether the n-th call (from 1) misbehaves, so that over any
-// stretch of calls the share that does is as close to rate as it can be.
+// fails reports whether the n-th call (from 1) fails. Over any run of calls the share
+// of failures is as close to rate as possible.
 func fails(n int64, rate float64) bool {
 	return math.Floor(float64(n)*rate) > math.Floor(float64(n-1)*rate)
 }
 
-// answerID is the same for the same attempt at the same request. It is without
-// the prefix of its form.
+// answerID returns an id without the prefix of the form. The same attempt at the same
+// request has the same id.
 func answerID(c chatcall.Call) string {
 	h := sha256.New()
 	_, _ = io.WriteString(h, c.IdempotencyKey) // a hash never fails
@@ -153,8 +150,8 @@ func answerID(c chatcall.Call) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// refuse plays the kinds of trouble that come in place of an answer; nil when
-// kind is none of them.
+// refuse returns the failure for a kind that replaces the whole answer, or nil for
+// other kinds.
 func refuse(ctx context.Context, c chatcall.Call, kind string) *upstream.Failure {
 	switch kind {
 	case failTimeout:
@@ -176,12 +173,11 @@ func refuse(ctx context.Context, c chatcall.Call, kind string) *upstream.Failure
 	return classify(r.in(c.Form), c, header)
 }
 
-// classify judges an error answer of the call's form as any provider's is
-// judged.
+// classify classifies an error answer like any provider's.
 func classify(p problem, c chatcall.Call, header http.Header) *upstream.Failure {
 	var from upstream.Source
 	if c.Form == wire.FormMessages {
-		from.Provider = "anthropic" // whose words it plays
+		from.Provider = "anthropic" // has the same wordings
 	}
 	return from.Classify(p.status, "application/json", p.errorBody(c.Form, answerID(c)), header)
 }

@@ -6,39 +6,39 @@ import (
 	"tollgate/internal/wire"
 )
 
-// script is an answer worded in one of the chat forms.
+// script is an answer in one of the chat forms.
 type script interface {
-	// whole is the body of a plain answer.
+	// whole returns the body of a plain answer.
 	whole() []byte
-	// steps lists what a stream says, in order.
+	// steps lists the events of a stream in order.
 	steps() []step
-	// frame renders a step as the n-th event of the stream, from 0; nothing
-	// for a step that nobody sees.
+	// frame renders a step as the n-th event of the stream, from 0. It returns
+	// nothing for a step without an event.
 	frame(s step, n int) []byte
 }
 
 // step is one event of a stream before it is rendered.
 type step struct {
-	event string // what it is, in the form's own words; empty: nothing that is seen
+	event string // the form's name of the event, or "" for a step without an event
 	pace  pace
-	at    int    // the choice, block or item that it belongs to
-	text  string // what it adds
+	at    int    // the index of its choice, block or item
+	text  string // the added text
 }
 
-// pace says how a step counts for the options that are about time and trouble.
+// pace classifies a step for the options about time and failures.
 type pace int
 
 const (
 	paceNone    pace = iota
-	paceOpening      // comes at once, also in a stream that breaks or stalls at 0 tokens
+	paceOpening      // comes at once, even if the stream breaks or stalls at 0 tokens
 	paceBegins       // opens a part of the answer, or its end: no token, but it waits like the first one
-	paceToken        // carries something that the model produced
+	paceToken        // carries a token of the model
 )
 
-// stepError is the step that tells an error in place of the rest, in any form.
+// stepError is a step with an error in place of the rest, in any form.
 const stepError = "error"
 
-// script words an answer in the form of its request.
+// script returns an answer in the form of its request.
 func (r request) script(a answer) script {
 	switch r.form {
 	case wire.FormResponses:
@@ -50,8 +50,7 @@ func (r request) script(a answer) script {
 	}
 }
 
-// named renders an event with its name, as the responses and the messages form
-// have it.
+// named renders an event with its name (responses and messages form).
 func named(name string, body any) []byte {
 	data := encode(body)
 	out := make([]byte, 0, len(name)+len(data)+16)
@@ -62,8 +61,7 @@ func named(name string, body any) []byte {
 	return append(out, "\n\n"...)
 }
 
-// encode writes a body. Bodies hold strings, numbers and JSON that was found
-// valid, so it cannot fail.
+// encode writes a body. It cannot fail: bodies hold strings, numbers and valid JSON.
 func encode(body any) []byte {
 	out, _ := json.Marshal(body)
 	return out

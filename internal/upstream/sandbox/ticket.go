@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// ticket is all that the sandbox knows of a work that it accepted. Nothing of
-// it is kept here.
+// ticket is the state of an accepted task. The sandbox stores nothing else.
 type ticket struct {
 	accepted int64  // Unix milliseconds
-	trouble  string // that the work meets; empty: none
+	trouble  string // the failure to play, or ""
 	name     string // tells submissions apart
 }
 
@@ -28,8 +27,8 @@ func (t ticket) String() string {
 	return fmt.Sprintf("sandbox.%d.%s.%s", t.accepted, trouble, t.name)
 }
 
-// readTicket reads a ticket; false: it is none.
-func readTicket(s string) (ticket, bool) {
+// readTicket parses a ticket. ok is false if s is no ticket.
+func readTicket(s string) (t ticket, ok bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) != 4 || parts[0] != "sandbox" || len(parts[3]) != len(nameOf("")) {
 		return ticket{}, false
@@ -38,7 +37,7 @@ func readTicket(s string) (ticket, bool) {
 	if err != nil || accepted < 0 {
 		return ticket{}, false
 	}
-	t := ticket{accepted: accepted, trouble: parts[2], name: parts[3]}
+	t = ticket{accepted: accepted, trouble: parts[2], name: parts[3]}
 	if t.trouble == "well" {
 		t.trouble = ""
 	} else if !slices.Contains(failKinds(), t.trouble) {
@@ -47,7 +46,7 @@ func readTicket(s string) (ticket, bool) {
 	return t, true
 }
 
-// done is when the work is rendered.
+// done returns the time of the result.
 func (t ticket) done(delay time.Duration) time.Time {
 	return time.UnixMilli(t.accepted).Add(delay)
 }
@@ -58,22 +57,22 @@ func nameOf(key string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// chosen decides whether the submission with a key is one of that share.
+// chosen reports whether the submission with a key belongs to the share.
 func chosen(key string, share float64) bool {
 	sum := sha256.Sum256([]byte("rate " + key))
 	return float64(binary.BigEndian.Uint32(sum[:4])) < share*(1<<32)
 }
 
-// When links are good: from a time in Unix milliseconds on, or
+// Special values of link.good.
 const (
 	always int64 = 0
 	never  int64 = -1
 )
 
-// link says which result of a work is meant, and how its download goes.
+// link names a result of a task, and how its download behaves.
 type link struct {
 	index  int
-	good   int64 // since when it is not refused
+	good   int64 // the link works from this time on, in Unix milliseconds
 	broken bool  // it breaks off in the middle
 }
 
@@ -89,7 +88,7 @@ func (l link) String() string {
 	return s
 }
 
-// readLink reads a link; false: it is none.
+// readLink parses a link. It returns false if s is no link.
 func readLink(s string) (link, bool) {
 	rest, ok := strings.CutPrefix(s, "sandbox:")
 	if !ok {
