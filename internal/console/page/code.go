@@ -21,7 +21,7 @@ func (v *Visit) codeForm(next string) part.Inputs {
 
 // halfway remembers for a while that a browser has shown the password of a user,
 // and asks it for the code.
-func (d *door) halfway(v *Visit, u account.User, next string) (Outgoing, error) {
+func (d *server) halfway(v *Visit, u account.User, next string) (Outgoing, error) {
 	before, err := v.half()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (v *Visit) toSignIn(path, next string) Redirect {
 // zero: there is none.
 func (v *Visit) half() (s account.ConsoleSession, err error) {
 	kind := v.side.Kind.Halfway()
-	value := v.door.cookieOf(v.Request, kind)
+	value := v.server.cookieOf(v.Request, kind)
 	if value == "" {
 		return s, nil
 	}
@@ -59,7 +59,7 @@ func (v *Visit) half() (s account.ConsoleSession, err error) {
 	return s, err
 }
 
-func (d *door) codePage(v *Visit) (Outgoing, error) {
+func (d *server) codePage(v *Visit) (Outgoing, error) {
 	next := v.Query("next")
 	half, err := v.half()
 	if err != nil {
@@ -72,7 +72,7 @@ func (d *door) codePage(v *Visit) (Outgoing, error) {
 }
 
 // checkCode signs in who has shown the password before, and now the code.
-func (d *door) checkCode(v *Visit) (Outgoing, error) {
+func (d *server) checkCode(v *Visit) (Outgoing, error) {
 	form := v.codeForm("")
 	if err := v.Read(&form); err != nil {
 		return nil, err

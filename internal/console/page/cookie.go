@@ -32,7 +32,7 @@ func nameOfCookie(kind account.SessionKind, secure bool) string {
 // secureFor tells whether the cookie of a visit is for https alone. An address of
 // the operator's own is not the public one: there the visitor's browser says how
 // it came.
-func (d *door) secureFor(r *http.Request) bool {
+func (d *server) secureFor(r *http.Request) bool {
 	if !d.Apart {
 		return d.secure
 	}
@@ -40,7 +40,7 @@ func (d *door) secureFor(r *http.Request) bool {
 }
 
 // cookieOf returns the value of a session's cookie; empty: there is none.
-func (d *door) cookieOf(r *http.Request, kind account.SessionKind) string {
+func (d *server) cookieOf(r *http.Request, kind account.SessionKind) string {
 	for _, secure := range []bool{true, false} {
 		if !d.Apart && secure != d.secure {
 			continue
@@ -55,7 +55,7 @@ func (d *door) cookieOf(r *http.Request, kind account.SessionKind) string {
 // GiveCookie hands a session's value to the browser, for as long as it is open at
 // the most.
 func (v *Visit) GiveCookie(kind account.SessionKind, value string) {
-	secure := v.door.secureFor(v.Request)
+	secure := v.server.secureFor(v.Request)
 	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Value: value, Path: "/", MaxAge: int(account.Longest(kind).Seconds()),
 		Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
@@ -63,7 +63,7 @@ func (v *Visit) GiveCookie(kind account.SessionKind, value string) {
 // GiveMark hands the browser the mark of a user who has signed in there
 // (account.MarkBrowserTx). Signing out does not take it.
 func (v *Visit) GiveMark(user, mark string) {
-	secure := v.door.secureFor(v.Request)
+	secure := v.server.secureFor(v.Request)
 	name := markCookie + account.MarkName(user)
 	if secure {
 		name = cookiePrefix + name
@@ -85,7 +85,7 @@ func (v *Visit) Marks() []string {
 
 // TakeCookie makes the browser forget a session's value.
 func (v *Visit) TakeCookie(kind account.SessionKind) {
-	secure := v.door.secureFor(v.Request)
+	secure := v.server.secureFor(v.Request)
 	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Path: "/", MaxAge: -1, Secure: secure, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode})
 }
@@ -105,19 +105,19 @@ func noKeys(r *http.Request) bool {
 }
 
 // setTheme keeps the theme that a reader chose, which is light, dark or the system's.
-func (d *door) setTheme(v *Visit) (Outgoing, error) {
+func (d *server) setTheme(v *Visit) (Outgoing, error) {
 	return d.setChoice(v, themeCookie, part.FormField{Name: "theme", Label: "Theme"}, "light", "dark")
 }
 
 // setShortcuts keeps whether a reader wants shortcuts on the keyboard, as most do.
-func (d *door) setShortcuts(v *Visit) (Outgoing, error) {
+func (d *server) setShortcuts(v *Visit) (Outgoing, error) {
 	return d.setChoice(v, keysCookie, part.FormField{Name: "keys", Label: "Shortcuts"}, "off")
 }
 
 // setChoice keeps a reader's choice in a cookie, so that the server writes it into
 // the page and nothing flashes. What is none of the values is the usual, and no
 // cookie. It leads back to where the form stood.
-func (d *door) setChoice(v *Visit, cookie string, field part.FormField, values ...string) (Outgoing, error) {
+func (d *server) setChoice(v *Visit, cookie string, field part.FormField, values ...string) (Outgoing, error) {
 	form := part.Inputs{Fields: []part.FormField{field}}
 	if err := v.Read(&form); err != nil {
 		return nil, err

@@ -28,12 +28,12 @@ type failure struct {
 }
 
 // refuse shows an error as a page.
-func (d *door) refuse(x *httpapi.Exchange, f *fault.Error) {
+func (d *server) refuse(x *httpapi.Exchange, f *fault.Error) {
 	x.Header().Del("WWW-Authenticate")
 	if httpapi.LedOn(x) {
 		return
 	}
-	shown := failure{Title: "This did not work", Text: f.Message(), Request: x.ID}
+	shown := failure{Title: "Something went wrong", Text: f.Message(), Request: x.ID}
 	switch {
 	case f.Code == fault.NotFound:
 		shown.Title = "Not found"

@@ -22,7 +22,7 @@ const noLink = "This link is not good any more: it was used, has run out, or a n
 // the page's address, and sends the form by itself.
 func linkForm() part.Inputs {
 	return part.Inputs{Action: Base + "/link", Submit: "Go on", Cancel: Base + "/sign-in", Fields: []part.FormField{
-		{Name: "link", Label: "Link", Required: true, Fragment: true, Hint: "Paste the whole link that you got."},
+		{Name: "link", Label: "Link", Required: true, Fragment: true, Hint: "Paste the whole link."},
 	}}
 }
 
@@ -58,12 +58,12 @@ func tokenOf(link string) string {
 	return strings.TrimSpace(link[strings.LastIndexByte(link, '#')+1:])
 }
 
-func (d *door) linkPage(*Visit) (Outgoing, error) {
+func (d *server) linkPage(*Visit) (Outgoing, error) {
 	return Whole{Name: "link", Title: "Use a link", Main: linkPage{Title: "Use a link", Form: linkForm()}}, nil
 }
 
 // takeLink shows the form that a link is good for, and uses nothing up.
-func (d *door) takeLink(v *Visit) (Outgoing, error) {
+func (d *server) takeLink(v *Visit) (Outgoing, error) {
 	form := linkForm()
 	if err := v.Read(&form); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (d *door) takeLink(v *Visit) (Outgoing, error) {
 }
 
 // useLink sets the password of a link's user, and signs him in.
-func (d *door) useLink(v *Visit) (Outgoing, error) {
+func (d *server) useLink(v *Visit) (Outgoing, error) {
 	form := newPasswordForm()
 	if err := v.Read(&form); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (d *door) useLink(v *Visit) (Outgoing, error) {
 }
 
 func passwordPage(l account.PasswordLink, form part.Inputs, status int) Outgoing {
-	shown := linkPage{Title: "Set your password", Text: "You sign in with it from now on. The link is good once.", Form: form}
+	shown := linkPage{Title: "Set your password", Text: "Use it to sign in from now on. The link works once.", Form: form}
 	if l.Kind == account.Reset {
 		shown.Text = "It takes the place of the one before, and all your other sessions end. The link is good once."
 	}
@@ -114,7 +114,7 @@ func passwordPage(l account.PasswordLink, form part.Inputs, status int) Outgoing
 }
 
 // refuseLink asks for another link in place of one that is good for nothing.
-func (d *door) refuseLink(v *Visit, err error) (Outgoing, error) {
+func (d *server) refuseLink(v *Visit, err error) (Outgoing, error) {
 	shown := linkPage{Title: "Use a link", Form: linkForm()}
 	status, err := refusal(v, &shown.Form, noLink, err)
 	return Whole{Name: "link", Title: shown.Title, Main: shown, Status: status}, err

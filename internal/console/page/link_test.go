@@ -22,7 +22,7 @@ func TestInvitation(t *testing.T) {
 		}
 		_, token, _ := strings.Cut(address, "#")
 		b := s.Browser()
-		b.Get("/console/sign-in").Want(t, http.StatusOK, "Ask who runs this service for a link", `href="/console/link"`)
+		b.Get("/console/sign-in").Want(t, http.StatusOK, "Ask your operator for a link", `href="/console/link"`)
 		b.Get("/console/link").Want(t, http.StatusOK, "data-fragment", `name="link"`)
 		for _, sent := range []string{address, " " + address + "\n", token} {
 			got := b.Post("/console/link", "link", sent)

@@ -1,16 +1,14 @@
-// Package page owns what every page of the console stands on: whose visit it is
-// and who is let in, sign-ins and their cookies, headers, forms, and what a visit
-// is answered with.
+// Package page serves the console's pages: sessions, sign-in, cookies, headers, forms and
+// responses.
 //
-// The pages themselves come in sections, one for each kind of session; a section
-// says which there are, what its menu leads to, and has a template for each. A page
-// is a GET whose whole state is in its address; an act is a POST of a form, which
-// works without scripts and answers 303, or the page itself where it shows a secret
-// once.
+// The pages come in sections, one for each kind of session, with handlers, a menu and
+// templates. A page is a GET with its whole state in the address. An action is a POST of a
+// form, which works without scripts. The response is a redirect (303), or the page itself if
+// it shows a secret once.
 //
-// Invariants: what a section has is answered to sessions of its kind alone; a POST
-// from another site is refused; nothing of a page is inline, and no page may be kept
-// by a cache; a page is drawn whole before its first byte is sent.
+// Invariants: a section serves only sessions of its kind; a POST from another site is
+// rejected; pages have no inline scripts or styles and are never cached; a page is rendered
+// completely before its first byte is sent.
 package page
 
 import (
@@ -38,67 +36,67 @@ const Base = "/console"
 //go:embed html/*.html
 var embedded embed.FS
 
-// Options are what pages stand on. All are required unless said otherwise.
+// Options configures New. All fields are required unless their comment says otherwise.
 type Options struct {
 	DB *store.DB
-	// Entrance judges sign-ins.
+	// Entrance checks passwords and limits attempts.
 	Entrance *account.Entrance
-	// AdminToken signs in to the operators' section; none: only operators among the
-	// users do.
+	// AdminToken signs in to the operators' section. If it is empty, only users who are
+	// operators can sign in.
 	AdminToken *httpapi.OperatorToken
-	// PublicURL is the base address that users see. If it is https, cookies are
-	// for https alone.
+	// PublicURL is the base address for users. If it is https, cookies are secure.
 	PublicURL string
-	// NoPublicURL tells that nobody has set it: it is that of the listen address then.
+	// NoPublicURL reports whether PublicURL is derived from the listen address.
 	NoPublicURL bool
-	// Apart tells that the pages are at another address than the public one.
+	// Apart reports whether the pages have another address than PublicURL.
 	Apart bool
 	// MediaURL is the base address of result files.
 	MediaURL string
-	// TrustedProxies are believed where they say whom they forward for.
+	// TrustedProxies may set X-Forwarded-For.
 	TrustedProxies []netip.Prefix
-	// Reading waits for a place among the pages that read the database, and returns what
-	// gives it back; a visitor who is not known yet has no account. nil: none waits.
+	// Reading waits until the page may read the database, and returns a function that
+	// releases its place. known reports whether the visitor has a session. If Reading is
+	// nil, pages do not wait.
 	Reading func(ctx context.Context, known bool, account string) (leave func(), err error)
-	// Log gets the causes of 503 answers.
+	// Log records the causes of 503 responses.
 	Log *slog.Logger
-	// Observe is told of every answered request; nil: nobody is.
+	// Observe is called after every request. It may be nil.
 	Observe func(endpoint string, status int, took time.Duration)
 }
 
-// Section is the pages that one kind of session opens.
+// Section is the part of the console for one kind of session.
 type Section struct {
 	Kind account.SessionKind
-	// Path is that of the first page, below Base; those of the others begin with it.
+	// Path is the path of the first page below Base, and the prefix of all other paths.
 	Path     string
 	Handlers []Handler
-	// Menu leads to the pages, in the order in which they stand.
+	// Menu links to the pages.
 	Menu []part.NavItem
-	// Find is the page below Base that finds what q names; empty: there is no box
-	// beside the menu.
+	// Find is the path of the search page below Base. If it is empty, the menu has no
+	// search field.
 	Find string
-	// Templates are folders with html/NAME.html, one a page or Fragment.
+	// Templates have a file html/NAME.html for each page and Fragment.
 	Templates []fs.FS
 }
 
-// Handler is one method of one path below Base, and what answers it. `{id}` stands
-// for one path segment.
+// Handler handles one method of one path below Base. `{id}` matches one path segment.
 type Handler struct {
 	method, path string
 	answer       func(*Visit) (Outgoing, error)
 }
 
-// Get shows something, and changes nothing.
+// Get registers a GET handler, which must not change anything.
 func Get(path string, answer func(*Visit) (Outgoing, error)) Handler {
 	return Handler{http.MethodGet, path, answer}
 }
 
-// Post does something that a form asks for.
+// Post registers the POST handler of a form.
 func Post(path string, answer func(*Visit) (Outgoing, error)) Handler {
 	return Handler{http.MethodPost, path, answer}
 }
 
-// Act is Post of a form that is no more than its button: what has fields is refused.
+// Act registers a POST handler for a button without fields. A request with form fields is
+// rejected.
 func Act(path string, answer func(*Visit) (Outgoing, error)) Handler {
 	return Post(path, func(v *Visit) (Outgoing, error) {
 		if err := v.Blank(); err != nil {
@@ -116,27 +114,27 @@ type side struct {
 	pages *part.Pages
 }
 
-// door lets visits in.
-type door struct {
+// server serves the sections.
+type server struct {
 	Options
 	files    *static.Files
-	alone    *part.Pages // those of no section: of errors
+	alone    *part.Pages // pages without a section, such as errors
 	crossing *http.CrossOriginProtection
-	secure   bool        // cookies are for https alone
-	headers  http.Header // of every page
+	secure   bool        // cookies are secure
+	headers  http.Header // of every response
 
-	operators bool // the pages of operators are at this address too
+	operators bool // one of the sections is the operators'
 }
 
-// New returns the handler of sections, which expects whole paths. An error is a
-// fault of the build or of an address in the options.
+// New returns a handler for sections, which expects paths below Base. It returns an error if
+// an address in the options or an embedded file is invalid.
 func New(o Options, sections ...Section) (http.Handler, error) {
-	d := &door{Options: o, crossing: http.NewCrossOriginProtection(), secure: strings.HasPrefix(o.PublicURL, "https://")}
+	d := &server{Options: o, crossing: http.NewCrossOriginProtection(), secure: strings.HasPrefix(o.PublicURL, "https://")}
 	origin, err := originOf(o.PublicURL)
 	if err != nil {
 		return nil, err
 	}
-	// A proxy may rewrite Host, by which forms are told to be our own.
+	// A proxy may rewrite Host, which the check compares with Origin.
 	if err := d.crossing.AddTrustedOrigin(origin); err != nil {
 		return nil, fmt.Errorf("the public address: %w", err)
 	}
@@ -158,18 +156,18 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 			all = append(all, httpapi.Route{Pattern: h.pattern(), Handle: d.answering(s, h, open)})
 		}
 	}
-	add(nil, true, d.everywhere())
+	add(nil, true, d.sharedHandlers())
 	for _, section := range sections {
 		s := &side{Section: section, pages: part.New(d.files.Path, append([]fs.FS{embedded}, section.Templates...)...)}
 		d.operators = d.operators || section.Kind == account.OperatorSession
-		add(s, true, d.signIns(section.Kind))
+		add(s, true, d.signInHandlers(section.Kind))
 		add(s, false, section.Handlers)
 	}
 	return httpapi.New(httpapi.Options{Log: o.Log, Enter: d.enter, Refuse: d.refuse, Observe: o.Observe}, all), nil
 }
 
-// everywhere is what stands beside all sections.
-func (d *door) everywhere() []Handler {
+// sharedHandlers returns the handlers that all sections share.
+func (d *server) sharedHandlers() []Handler {
 	return []Handler{
 		Get("/static/{id}", d.static),
 		Post("/theme", d.setTheme),
@@ -177,8 +175,8 @@ func (d *door) everywhere() []Handler {
 	}
 }
 
-// signIns is what answers who is not signed in too.
-func (d *door) signIns(kind account.SessionKind) []Handler {
+// signInHandlers returns the handlers that need no session.
+func (d *server) signInHandlers(kind account.SessionKind) []Handler {
 	if kind == account.OperatorSession {
 		return []Handler{
 			Get("/operator/sign-in", d.operatorSignInPage),
@@ -200,13 +198,12 @@ func (d *door) signIns(kind account.SessionKind) []Handler {
 	}
 }
 
-// Patterns lists what New answers as `METHOD /path`, with {id} for an id: for
-// tests.
+// Patterns returns the patterns that New registers, as `METHOD /path`. It is for tests.
 func Patterns(sections ...Section) (all []string) {
-	d := new(door)
-	handlers := d.everywhere()
+	d := new(server)
+	handlers := d.sharedHandlers()
 	for _, s := range sections {
-		handlers = append(append(handlers, d.signIns(s.Kind)...), s.Handlers...)
+		handlers = append(append(handlers, d.signInHandlers(s.Kind)...), s.Handlers...)
 	}
 	for _, h := range handlers {
 		all = append(all, h.pattern())
@@ -214,7 +211,7 @@ func Patterns(sections ...Section) (all []string) {
 	return all
 }
 
-// originOf is the scheme, host and port of an address.
+// originOf returns the scheme, host and port of an address.
 func originOf(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -223,8 +220,8 @@ func originOf(address string) (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// headers are those of every answer of the console. Nothing is inline, so that
-// markup which got into a page could load and run nothing.
+// headers returns the headers of every response. Inline scripts and styles are forbidden, so
+// injected markup cannot run or load anything.
 func headers(media string, secure bool) http.Header {
 	from := "'self' blob:"
 	if media != "" {
@@ -237,8 +234,7 @@ func headers(media string, secure bool) http.Header {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	// Not no-referrer: with it browsers send forms on plain http with an Origin
-	// of null, which is nobody's.
+	// With no-referrer, browsers would send forms over plain http with the Origin null.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
 	h.Set("Cache-Control", "no-store")

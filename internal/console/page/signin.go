@@ -35,7 +35,7 @@ func signInForm(action, next string) part.Inputs {
 	}}
 }
 
-func (d *door) signInPage(v *Visit) (Outgoing, error) {
+func (d *server) signInPage(v *Visit) (Outgoing, error) {
 	if v.Session.ID != "" {
 		return Redirect(below(v.Query("next"))), nil
 	}
@@ -51,7 +51,7 @@ func (d *door) signInPage(v *Visit) (Outgoing, error) {
 	return Whole{Name: "signin", Title: "Sign in", Main: shown}, nil
 }
 
-func (d *door) signIn(v *Visit) (Outgoing, error) {
+func (d *server) signIn(v *Visit) (Outgoing, error) {
 	form := signInForm(Base+"/sign-in", "")
 	if err := v.Read(&form); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (d *door) signIn(v *Visit) (Outgoing, error) {
 
 // known goes on with a user whose password was right: to the code of the second
 // factor, if there is one.
-func (d *door) known(v *Visit, u account.User, next string) (Outgoing, error) {
+func (d *server) known(v *Visit, u account.User, next string) (Outgoing, error) {
 	if u.FactorMS != 0 {
 		return d.halfway(v, u, next)
 	}
@@ -74,7 +74,7 @@ func (d *door) known(v *Visit, u account.User, next string) (Outgoing, error) {
 }
 
 // again shows a sign-in that failed, with what is wrong above one of its forms.
-func (d *door) again(v *Visit, shown *signInPage, form *part.Inputs, wrong string, err error) (Outgoing, error) {
+func (d *server) again(v *Visit, shown *signInPage, form *part.Inputs, wrong string, err error) (Outgoing, error) {
 	status, err := refusal(v, form, wrong, err)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func refusal(v *Visit, form *part.Inputs, wrong string, err error) (status int, 
 
 // open signs a browser in with a session of its own: whatever cookie it came
 // with is worth nothing for it. The sessions before end.
-func (d *door) open(v *Visit, n account.NewSession, next string, before ...account.ConsoleSession) (Outgoing, error) {
+func (d *server) open(v *Visit, n account.NewSession, next string, before ...account.ConsoleSession) (Outgoing, error) {
 	if err := v.signInAs(n, append(before, v.Session)...); err != nil {
 		return nil, err
 	}
@@ -151,12 +151,12 @@ func endTx(tx *store.Tx, s account.ConsoleSession) error {
 	return err
 }
 
-func (d *door) signOut(v *Visit) (Outgoing, error) {
+func (d *server) signOut(v *Visit) (Outgoing, error) {
 	return d.leave(v, account.UserSession, "/sign-in")
 }
 
 // leave ends the visit's session and takes its cookie.
-func (d *door) leave(v *Visit, kind account.SessionKind, next string) (Outgoing, error) {
+func (d *server) leave(v *Visit, kind account.SessionKind, next string) (Outgoing, error) {
 	if v.Session.ID != "" {
 		if err := v.Update(func(tx *store.Tx) error { return endTx(tx, v.Session) }); err != nil {
 			return nil, err
@@ -167,18 +167,18 @@ func (d *door) leave(v *Visit, kind account.SessionKind, next string) (Outgoing,
 }
 
 // operatorTokenForm asks for the operator's token.
-func (d *door) operatorTokenForm(next string) *part.Inputs {
+func (d *server) operatorTokenForm(next string) *part.Inputs {
 	if !d.AdminToken.IsSet() {
 		return nil
 	}
 	return &part.Inputs{Action: Base + "/operator/sign-in", Submit: "Sign in with the token", Fields: []part.FormField{
 		{Name: "admin_token", Label: "Operator's token", Kind: "password", Complete: "off", Required: true,
-			Hint: "The value of the setting admin_token. If nobody has set one, the file admin-token beside the database has it."},
+			Hint: "The value of the setting admin_token, or the content of the file admin-token beside the database."},
 		{Name: "next", Kind: part.Unshown, Value: next, Prefix: "token-"},
 	}}
 }
 
-func (d *door) operatorSignInPage(v *Visit) (Outgoing, error) {
+func (d *server) operatorSignInPage(v *Visit) (Outgoing, error) {
 	if v.Session.ID != "" {
 		return To("/operator", ""), nil
 	}
@@ -192,7 +192,7 @@ func (d *door) operatorSignInPage(v *Visit) (Outgoing, error) {
 }
 
 // operatorPage is the operator's sign-in without the form for email and password.
-func (d *door) operatorPage(v *Visit, next string) (signInPage, error) {
+func (d *server) operatorPage(v *Visit, next string) (signInPage, error) {
 	shown := signInPage{Title: "Operator's sign-in", Token: d.operatorTokenForm(next)}
 	err := v.View(func(tx *store.Tx) error {
 		_, operators, err := account.SignInsTx(tx)
@@ -203,7 +203,7 @@ func (d *door) operatorPage(v *Visit, next string) (signInPage, error) {
 }
 
 // operatorSignIn judges either of the page's forms.
-func (d *door) operatorSignIn(v *Visit) (Outgoing, error) {
+func (d *server) operatorSignIn(v *Visit) (Outgoing, error) {
 	form := signInForm(Base+"/operator/sign-in", "")
 	form.Fields = append(form.Fields, part.FormField{Name: "admin_token", Label: "Operator's token", Kind: "password"})
 	if err := v.Read(&form); err != nil {
@@ -233,6 +233,6 @@ func (d *door) operatorSignIn(v *Visit) (Outgoing, error) {
 	return d.known(v, u, next)
 }
 
-func (d *door) operatorSignOut(v *Visit) (Outgoing, error) {
+func (d *server) operatorSignOut(v *Visit) (Outgoing, error) {
 	return d.leave(v, account.OperatorSession, "/operator/sign-in")
 }

@@ -25,10 +25,10 @@ type Visit struct {
 	// Session is whose visit it is; zero: nobody is signed in.
 	Session account.ConsoleSession
 
-	door *door
-	side *side           // nil: of what all sides have
-	path string          // of the route, below Base
-	ctx  context.Context // see Context
+	server *server
+	side   *side           // nil: of what all sides have
+	path   string          // of the route, below Base
+	ctx    context.Context // see Context
 }
 
 // Context outlives the reader, so that an act is whole.
@@ -39,7 +39,7 @@ func (v *Visit) Account() string { return v.Session.User.Account }
 
 // Address is where the visitor comes from.
 func (v *Visit) Address() netip.Addr {
-	return httpapi.ClientAddress(v.Request, v.door.TrustedProxies)
+	return httpapi.ClientAddress(v.Request, v.server.TrustedProxies)
 }
 
 // PublicURL is the base address that users see. While nobody has set it, that by which
@@ -48,8 +48,8 @@ func (v *Visit) Address() netip.Addr {
 // to https, whoever ends that, and to the machine itself.
 func (v *Visit) PublicURL() string {
 	host := v.Request.Host
-	if !v.door.NoPublicURL || !hostPort.MatchString(host) {
-		return v.door.PublicURL
+	if !v.server.NoPublicURL || !hostPort.MatchString(host) {
+		return v.server.PublicURL
 	}
 	u := url.URL{Scheme: "http", Host: host}
 	if v.Request.TLS != nil || v.Request.Header.Get("Sec-Fetch-Site") != "" && !isLoopback(u.Hostname()) {
@@ -70,14 +70,14 @@ func isLoopback(host string) bool {
 
 // View runs read on one snapshot. It waits for a place, so never within another View.
 func (v *Visit) View(read func(tx *store.Tx) error) error {
-	if v.door.Reading != nil {
-		leave, err := v.door.Reading(v.ctx, v.Session.ID != "", v.Account())
+	if v.server.Reading != nil {
+		leave, err := v.server.Reading(v.ctx, v.Session.ID != "", v.Account())
 		if err != nil {
 			return err
 		}
 		defer leave()
 	}
-	return v.door.DB.View(v.ctx, read)
+	return v.server.DB.View(v.ctx, read)
 }
 
 // Part runs read, which reads the part of a page that a word names, on a snapshot of its
@@ -88,14 +88,14 @@ func (v *Visit) Part(word string, read func(tx *store.Tx) error) *part.Notice {
 	if err == nil {
 		return nil
 	}
-	v.door.Log.Error("a part of a page cannot be read", "request", v.ID, "page", v.path, "part", word, "cause", err)
+	v.server.Log.Error("a part of a page cannot be read", "request", v.ID, "page", v.path, "part", word, "cause", err)
 	return &part.Notice{Tone: part.Bad, Title: "The " + word + " cannot be shown at this moment.",
 		Text: "The rest of this page is right. Request " + v.ID + ".",
 		Link: &part.Link{Href: v.Request.URL.RequestURI(), Text: "Try again"}}
 }
 
 // Update runs act in one transaction.
-func (v *Visit) Update(act func(tx *store.Tx) error) error { return v.door.DB.Update(v.ctx, act) }
+func (v *Visit) Update(act func(tx *store.Tx) error) error { return v.server.DB.Update(v.ctx, act) }
 
 // Query is a parameter of the page's address; empty: it is not there.
 func (v *Visit) Query(name string) string {

@@ -12,7 +12,7 @@ import (
 )
 
 // enter puts the headers on an answer, and refuses forms of other sites.
-func (d *door) enter(x *httpapi.Exchange) error {
+func (d *server) enter(x *httpapi.Exchange) error {
 	for name, values := range d.headers {
 		x.Header()[name] = values
 	}
@@ -24,11 +24,11 @@ func (d *door) enter(x *httpapi.Exchange) error {
 
 // answering is the handler of a path of a side; nil: of all sides. What is open
 // answers who is not signed in too.
-func (d *door) answering(s *side, h Handler, open bool) func(*httpapi.Exchange) error {
+func (d *server) answering(s *side, h Handler, open bool) func(*httpapi.Exchange) error {
 	return func(x *httpapi.Exchange) error {
 		ctx, done := x.Outliving(visitTimeout)
 		defer done()
-		v := &Visit{Exchange: x, door: d, side: s, path: h.path, ctx: ctx}
+		v := &Visit{Exchange: x, server: d, side: s, path: h.path, ctx: ctx}
 		if !plain(x.PathID()) {
 			return noPage()
 		}
@@ -47,7 +47,7 @@ func noPage() error { return fault.New(fault.NotFound, "There is no such page. C
 
 // letIn finds out whose visit it is, and answers in place of the page where its
 // reader may not see it.
-func (d *door) letIn(v *Visit, open bool) (Outgoing, error) {
+func (d *server) letIn(v *Visit, open bool) (Outgoing, error) {
 	if v.side == nil {
 		return nil, nil
 	}
@@ -82,13 +82,13 @@ func (v *Visit) back() string {
 
 // recognize finds the session of the visit's cookie, and notes its use.
 func (v *Visit) recognize(kind account.SessionKind) error {
-	value := v.door.cookieOf(v.Request, kind)
+	value := v.server.cookieOf(v.Request, kind)
 	if value == "" {
 		return nil
 	}
 	stale := false
 	err := v.View(func(tx *store.Tx) (err error) {
-		v.Session, stale, err = account.SessionTx(tx, kind, value, v.door.AdminToken.Value())
+		v.Session, stale, err = account.SessionTx(tx, kind, value, v.server.AdminToken.Value())
 		return err
 	})
 	if errors.Is(err, account.ErrNoSession) {
@@ -101,7 +101,7 @@ func (v *Visit) recognize(kind account.SessionKind) error {
 }
 
 // static answers the files that never change.
-func (d *door) static(v *Visit) (Outgoing, error) {
+func (d *server) static(v *Visit) (Outgoing, error) {
 	if !d.files.Serve(v, v.Request, v.PathID()) {
 		return nil, fault.New(fault.NotFound, "There is no such file.")
 	}
