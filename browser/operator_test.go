@@ -122,7 +122,7 @@ func TestFirstPayingCustomer(t *testing.T) {
 	b.click(`main a[href="/console/operator/sign-in"]`)
 	b.fill("#f-admin_token", adminToken)
 	b.click(`form:has(#f-admin_token) button`)
-	b.sees("To the first paying customer")
+	b.sees("Steps to your first paying customer")
 	b.lookOver("home-new")
 	b.click(`main .steps a.main`)
 	b.do(chromedp.Click(chromedp.CSS("main details summary")))
@@ -168,7 +168,7 @@ func TestFirstPayingCustomer(t *testing.T) {
 	}
 	b.click(menu(""))
 	b.sees("$0.00001025")
-	if run(b.tab, chromedp.Evaluate[bool](`document.body.innerText.includes("To the first paying customer")`)) {
+	if run(b.tab, chromedp.Evaluate[bool](`document.body.innerText.includes("Steps to your first paying customer")`)) {
 		t.Error("the way to the first customer is still told")
 	}
 	b.lookOver("home")

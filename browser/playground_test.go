@@ -73,7 +73,7 @@ func (b *tab) make(kind, prompt string) {
 	b.open("/console/playground?kind=" + kind)
 	b.choose("#f-prompt", prompt)
 	b.do(chromedp.Click(chromedp.CSS("#send")))
-	b.sees("It works until")
+	b.sees("Works until")
 }
 
 // plays sees that a clip plays. It is asked from outside: a clip's own page runs no scripts.
@@ -96,7 +96,7 @@ func (b *tab) gallery() {
 	b.holds(`[...document.querySelectorAll(".tile img")].some((one) => one.naturalWidth > 0)`)
 	b.lookOver("jobs")
 	b.press(`.tile h3 a`)
-	b.sees("It works until")
+	b.sees("Works until")
 	b.lookOver("job")
 	b.press(`.head a.button`)
 	if got := b.value("#f-prompt"); !strings.Contains(got, "paper boat") {

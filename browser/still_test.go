@@ -84,7 +84,7 @@ const still = `(() => {
     .replace(new RegExp("\\b\\d{1,2} " + month, "g"), "14 May")
     .replace(new RegExp(month + "( 20\\d\\d)?", "g"), (_, year) => "May" + (year ? " 2026" : ""));
   const set = (node, name, value) => { if (node[name] !== value) { changed.push([node, name, node[name]]); node[name] = value; } };
-  for (const time of document.querySelectorAll("time")) set(time.firstChild, "data", "May 14, 2026, 12:00:00 PM");
+  for (const time of document.querySelectorAll("time")) set(time.firstChild, "data", "2026-05-14 12:00:00 UTC");
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode;

@@ -221,7 +221,7 @@ func TestActsWithoutScripts(t *testing.T) {
 	b.open("/console/webhooks")
 	b.press(`a[data-open="roll"]`)
 	b.press("dialog[open] button.danger")
-	b.shows("The secret is rolled.")
+	b.shows("The secret was replaced.")
 	b.open("/console/requests")
 	b.do(chromedp.Click(chromedp.CSS(".folder summary")), chromedp.SetValue(chromedp.CSS("#f-status"), "502"))
 	b.press(".filters button")

@@ -50,9 +50,9 @@ type accountForms struct{ credit, change, prices, note, user *part.Inputs }
 func accountForm(a account.Account) part.Inputs {
 	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID, Submit: "Save", Fields: []part.FormField{
 		{Name: "name", Label: "Name", Value: a.Name, Required: true},
-		{Name: "email", Label: "Email", Kind: "email", Value: a.Email, Hint: "Whom to write to. Users sign in with theirs as before."},
+		{Name: "email", Label: "Email", Kind: "email", Value: a.Email, Hint: "For contact only. Users keep signing in with their own emails."},
 		{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: a.Money.Floor.String(),
-			Hint: "The lowest balance allowed, zero or negative."},
+			Hint: "The lowest allowed balance, zero or negative."},
 		testField(a.Test),
 	}}
 }
@@ -60,7 +60,7 @@ func accountForm(a account.Account) part.Inputs {
 // testField marks an account as one for tests.
 func testField(on bool) part.FormField {
 	return part.FormField{Name: "test", Label: "Test account", Kind: part.Check, On: on,
-		Hint: "It may use the sandbox models beside the lines of real providers."}
+		Hint: "The account may use sandbox models although the catalog has real lines."}
 }
 
 func pricesForm(a account.Account) part.Inputs {
@@ -68,7 +68,7 @@ func pricesForm(a account.Account) part.Inputs {
 	for _, id := range slices.Sorted(maps.Keys(a.Prices.Models)) {
 		fmt.Fprintf(&models, "%s %s\n", id, a.Prices.Models[id])
 	}
-	hint := "Times the catalog's prices: 0.9 takes 10 % off. It holds for what is admitted from now on."
+	hint := "Multiplies the catalog's prices: 0.9 gives 10 % off. It holds for what is admitted from now on."
 	if a.Prices.Unreadable != "" {
 		hint = "The stored prices cannot be read (" + a.Prices.Unreadable + "), and the account's requests are refused. " +
 			"Save both fields to mend it."
@@ -76,20 +76,20 @@ func pricesForm(a account.Account) part.Inputs {
 	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID + "/prices", Submit: "Save prices", Fields: []part.FormField{
 		{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: a.Prices.Factor.String(), Hint: hint},
 		{Name: "prices", Label: "Factors of single models", Kind: part.Area, Value: models.String(),
-			Hint: "In its place, a model and its factor a line: swift-1 0.8."},
+			Hint: "Override the price factor for single models. One model and factor per line: swift-1 0.8."},
 	}}
 }
 
 func noteForm(a account.Account) part.Inputs {
 	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID + "/note", Submit: "Save note", Fields: []part.FormField{
 		{Name: "note", Label: "Note", Kind: part.Area, Value: a.Note, Prefix: "account-",
-			Hint: "The account's users do not see it. The log says who changed it."},
+			Hint: "Only operators see the note. The log records who changed it."},
 	}}
 }
 
 func accountKeyForm(id, once string) part.Inputs {
 	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/keys", Submit: "Create key", Fields: []part.FormField{
-		{Name: "name", Label: "Name", Hint: "What uses it. Limits are set on the key's page, by you or the account's users."},
+		{Name: "name", Label: "Name", Hint: "What uses the key. You or the account's users set limits on the key's page."},
 		{Name: "once", Kind: part.Unshown, Value: once, Prefix: "key-"},
 	}}
 }
@@ -132,9 +132,9 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 	}
 	shown.Stats = part.FigureRow{{Label: "Balance", Value: part.Money{Amount: a.Money.Balance},
 		Note: part.Text{Text: part.Credits(a.Money.Balance)}},
-		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
-		{Label: "Floor", Value: part.Money{Amount: a.Money.Floor}, Note: part.Text{Text: "the lowest balance allowed"}},
-		{Label: "Usage above holds", Value: part.Money{Amount: a.Over}, Note: part.Text{Text: "which nobody was charged"}}}
+		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for running requests"}},
+		{Label: "Floor", Value: part.Money{Amount: a.Money.Floor}, Note: part.Text{Text: "the lowest allowed balance"}},
+		{Label: "Usage above reservations", Value: part.Money{Amount: a.Over}, Note: part.Text{Text: "not charged to anybody"}}}
 	if err := v.View(func(tx *store.Tx) error { return c.fillTx(tx, &shown, v, a, view, forms) }); err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 			return err
 		}
 		jobs := jobRows(found)
-		list(jobsTable(jobs, nil), more, page.Last(jobs, func(j jobRow) string { return j.ID }), "No jobs in the record.")
+		list(jobsTable(jobs, nil), more, page.Last(jobs, func(j jobRow) string { return j.ID }), "No jobs yet.")
 	case "webhook":
 		found, more, err := c.Webhooks.DeliveriesTx(tx, a.ID, after, page.Rows)
 		if err != nil {

@@ -66,10 +66,10 @@ func (c *console) listAccounts(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "No accounts yet", Text: "An account is a customer: a balance, keys, and who may sign in.",
+		shown.Empty = &part.Empty{Title: "No accounts yet", Text: "An account is a customer, with a balance, keys and users.",
 			Link: &part.Link{Href: page.Base + "/operator/accounts/new", Text: "Create an account", Icon: "plus", Button: true, Main: true}}
 		if q != "" {
-			shown.Empty = &part.Empty{Title: "No account has this in its name, email or id",
+			shown.Empty = &part.Empty{Title: "No account has this text in its name, email or id",
 				Link: &part.Link{Href: page.Base + "/operator/accounts", Text: "All accounts", Button: true}}
 		}
 	}
@@ -123,9 +123,9 @@ func dollars(f *part.Inputs, name string) (*money.Amount, error) {
 }
 
 func creditForm(id, once string) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/credit", Submit: "Look at the credit", Fields: []part.FormField{
-		{Name: "usd", Label: "Credit", Before: "$", Numeric: true, Required: true, Hint: "Negative takes back."},
-		{Name: "note", Label: "Note", Hint: "For example invoice 1043. The account's users read it."},
+	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/credit", Submit: "Preview the credit", Fields: []part.FormField{
+		{Name: "usd", Label: "Credit", Before: "$", Numeric: true, Required: true, Hint: "A negative amount takes credit back."},
+		{Name: "note", Label: "Note", Hint: "For example invoice 1043. The account's users see it."},
 		{Name: "once", Kind: part.Unshown, Value: once},
 		{Name: "sure", Kind: part.Unshown},
 		{Name: "secret", Kind: part.Unshown},

@@ -98,7 +98,7 @@ func TestFirstCustomer(t *testing.T) {
 			t.Error("the welcome text has no key")
 		}
 		again := b.Post(path+"/keys", "name", "backend", "once", key["once"])
-		if again.Want(t, http.StatusOK, "sent already"); len(again.Secrets()) > 0 {
+		if again.Want(t, http.StatusOK, "already sent"); len(again.Secrets()) > 0 {
 			t.Error("a reload shows a value")
 		}
 		b.Get(path+"?view=keys").Want(t, http.StatusOK, "backend", "/disable")

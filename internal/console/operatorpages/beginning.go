@@ -76,13 +76,13 @@ func (b beginnings) steps() part.FirstSteps {
 		return &part.Link{Href: page.Base + address, Text: text, Button: true}
 	}
 	steps := part.FirstSteps{
-		{Done: b.line, Text: "A catalog with a line of yours: where your models come from, and what they cost. The sandbox only plays.",
+		{Done: b.line, Text: "A catalog with a line to your provider, your models and their prices. The sandbox only makes up answers.",
 			Link: link("/operator/catalog/edit", "Write the catalog")},
-		{Done: b.account != "", Text: "An account for your first customer, with a key and a link to sign in with, in one text to send.",
+		{Done: b.account != "", Text: "An account for your first customer. You get one text to send, with a key and a sign-in link.",
 			Link: link("/operator/accounts/new", "Create an account")},
 		{Done: b.credited, Text: "A credit on the account, with the number of your invoice as its note."},
 		{Done: b.key, Text: "A key: the customer's secret, shown once."},
-		{Done: b.asked, Text: "The first request of your customer, which you find in the log a second later.",
+		{Done: b.asked, Text: "Your customer's first request. It appears in the request log within a second.",
 			Link: link("/operator/requests", "Requests")},
 	}
 	if b.account != "" {

@@ -94,7 +94,7 @@ func (c *console) booksNow(v *page.Visit) (booksPart, error) {
 		Run: part.Act{Action: page.Base + "/operator/books/run", Word: "Run an audit now"}}
 	if len(runs) == 0 {
 		shown.Empty = &part.Empty{Title: "Not run yet",
-			Text: "An audit recomputes every balance, hold and total from the recorded movements, in one snapshot beside the running service."}
+			Text: "An audit recomputes every balance, reservation and total from the recorded movements. The service keeps running."}
 	} else {
 		shown.Moving, shown.Said = runs[0].EndedMS == 0, "The books: "+booksWords(runs[0])+"."
 		shown.lastRun(runs[0])

@@ -70,7 +70,7 @@ func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
 		doc, revision, err := catalog.CurrentTx(tx)
 		if errors.Is(err, catalog.ErrNoRevision) {
 			shown.Empty = &part.Empty{Title: "No catalog yet",
-				Text: "It names the models that you sell, their prices, and the lines that they come from.",
+				Text: "The catalog lists the models you sell, their prices, and the lines to your providers.",
 				Link: &part.Link{Href: page.Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}}
 			return nil
 		}
@@ -102,8 +102,8 @@ func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	return page.Whole{Name: "catalog", Title: "Catalog", Main: shown}.Done(v, map[string]string{
-		"applied":  "Applied. Requests that run finish on what they began with; new ones go by this.",
-		"same":     "This says what the current catalog says, so nothing was applied.",
+		"applied":  "Applied. New requests use this catalog; running requests finish with the previous one.",
+		"same":     "This is the current catalog, so nothing was applied.",
 		"switched": "The state is changed, as a new revision.",
 	}), nil
 }
@@ -231,7 +231,7 @@ func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 	switch {
 	case errors.As(err, &faults):
 		shown.refuse(text, faults)
-		return page.Whole{Name: "catalogedit", Title: "The catalog has faults", Main: shown, Status: http.StatusUnprocessableEntity}, nil
+		return page.Whole{Name: "catalogedit", Title: "The catalog has errors", Main: shown, Status: http.StatusUnprocessableEntity}, nil
 	case err != nil:
 		return nil, err
 	}

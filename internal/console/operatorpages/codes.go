@@ -61,7 +61,7 @@ func (c *console) listCodes(v *page.Visit) (page.Outgoing, error) {
 	}
 	if len(shown.Table.Rows) == 0 {
 		shown.Empty = &part.Empty{Title: "No codes yet",
-			Text: "A code is worth an amount. A customer redeems it in the console, once, and is credited.",
+			Text: "A customer redeems a code once in the console and gets its value as credit.",
 			Link: &part.Link{Href: page.Base + path + "/new", Text: "Create codes", Icon: "plus", Button: true, Main: true}}
 	}
 	return page.Whole{Name: "codes", Title: "Codes", Main: shown}.Done(v, map[string]string{
@@ -106,10 +106,10 @@ func newCodesForm(v *page.Visit, once string) part.Inputs {
 		Fields: []part.FormField{
 			{Name: "usd", Label: "Value of each", Before: "$", Numeric: true, Required: true},
 			{Name: "count", Label: "How many", Numeric: true, Required: true, Value: "1", Hint: "1 to 1,000."},
-			{Name: "expires", Label: "Last day", Kind: "date", Hint: "The last day, in UTC, on which they can be redeemed; empty: they stay good."},
+			{Name: "expires", Label: "Last day", Kind: "date", Hint: "The last day (UTC) to redeem them. Leave empty for no expiry."},
 			{Name: "as", Label: "Show them", Kind: part.Choice, Options: []part.Option{
 				{Value: onPage, Label: "on the next page"}, {Value: asFile, Label: "as a CSV file"}},
-				Hint: "This once: afterwards nobody can see them."},
+				Hint: "They are shown only once."},
 			secretField(v, "Asked for since a code is money."),
 			{Name: "once", Kind: part.Unshown, Value: once},
 		}}

@@ -45,7 +45,7 @@ func TestCodes(t *testing.T) {
 		send(once, "count", "1001").Want(t, http.StatusUnprocessableEntity, `id="f-count-wrong"`)
 		send(once, "expires", "1999-12-31").Want(t, http.StatusUnprocessableEntity, `id="f-expires-wrong"`)
 		made := send(once)
-		made.Want(t, http.StatusOK, "3 codes of $2.50 created", "Copy them now", "code,usd,expires,id,batch", "3000-01-01T00:00:00Z")
+		made.Want(t, http.StatusOK, "3 codes of $2.50 created", "Copy the codes now", "code,usd,expires,id,batch", "3000-01-01T00:00:00Z")
 		texts := codeText.FindAllString(made.Body.String(), -1)
 		if len(texts) != 6 { // as a list, and as CSV
 			t.Fatalf("the page has %d codes: %s", len(texts), made.Body)

@@ -67,7 +67,7 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "Nothing was delivered yet", Text: "What is sent to the receivers of accounts stands here for as " +
+		shown.Empty = &part.Empty{Title: "Nothing was delivered yet", Text: "Webhook deliveries appear here for as " +
 			"long as webhook deliveries are kept, with each attempt's answer."}
 		if shown.Filters.Clear != "" || f.State != "" {
 			shown.Empty = page.NoneMatch(path, "All deliveries")

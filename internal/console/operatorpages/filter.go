@@ -96,7 +96,7 @@ func accountFieldTx(tx *store.Tx, value string) (f part.FormField, id string, er
 	case len(named) == 1: // the names of the others contain this name
 		id = named[0].ID
 	case len(found) == 0:
-		f.Wrong = "No account has this in its name, email or id."
+		f.Wrong = "No account has this text in its name, email or id."
 	default:
 		f.Wrong = "Several accounts have this. Choose one."
 		if many {

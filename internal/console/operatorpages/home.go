@@ -229,7 +229,7 @@ func (c *console) home(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "home", Title: "Is all well", Main: homePage{Now: now}}, nil
+	return page.Whole{Name: "home", Title: "Overview", Main: homePage{Now: now}}, nil
 }
 
 // liveHome is the page as it is asked for again.
@@ -385,8 +385,8 @@ func (w wellbeing) earning() []line.Joined {
 
 // marginTable sums what was charged and taken by line since the nodes began.
 func marginTable(lines []line.Joined) part.DataTable {
-	t := part.DataTable{Caption: "Charged and taken since the nodes began", Columns: []part.Column{{Title: "Line"}, {Title: "Model"},
-		{Title: "Answered", Right: true, Fold: true}, {Title: "Charged", Right: true}, {Title: "Provider takes", Right: true},
+	t := part.DataTable{Caption: "Charges and provider cost since the nodes started", Columns: []part.Column{{Title: "Line"}, {Title: "Model"},
+		{Title: "Answered", Right: true, Fold: true}, {Title: "Charged", Right: true}, {Title: "Provider cost", Right: true},
 		{Title: "Margin", Right: true}}}
 	var charged money.Amount
 	for _, l := range lines {

@@ -145,7 +145,7 @@ func TestWayToTheFirstCustomer(t *testing.T) {
 		done := func(want int, links ...string) {
 			t.Helper()
 			page := b.Get("/console/operator")
-			page.Want(t, http.StatusOK, append(links, "To the first paying customer")...)
+			page.Want(t, http.StatusOK, append(links, "Steps to your first paying customer")...)
 			if n := strings.Count(page.Body.String(), `<span class="badge ok">done</span>`); n != want {
 				t.Errorf("%d steps are done, want %d: %s", n, want, page.Body)
 			}
@@ -187,7 +187,7 @@ func TestWayToTheFirstCustomer(t *testing.T) {
 				VALUES ($1, 'm', 1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0)`, s.Accounts["Acme"].ID)
 			return err
 		})
-		if body := b.Get("/console/operator").Body.String(); strings.Contains(body, "To the first paying customer") {
+		if body := b.Get("/console/operator").Body.String(); strings.Contains(body, "Steps to your first paying customer") {
 			t.Errorf("it is still told: %s", body)
 		}
 	})

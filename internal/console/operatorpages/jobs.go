@@ -136,8 +136,8 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "No jobs in the record",
-			Text: "Images and clips appear here when they are submitted, and stay for job_retention."}
+		shown.Empty = &part.Empty{Title: "No jobs yet",
+			Text: "Image and video jobs appear here and are kept for job_retention."}
 		if shown.Filters.Clear != "" || status != "" {
 			shown.Empty = page.NoneMatch(path, "All jobs")
 		}
@@ -220,14 +220,14 @@ func jobActs(v *page.Visit, r jobRow) []any {
 			Text: []string{fmt.Sprintf("It fails for its user, who gets %s back. Its provider is told where that is possible, "+
 				"and may take its price all the same.", part.USD(r.Held))}}))
 	}
-	again := part.Confirm{ID: "requeue", Button: "Requeue", Title: "Let this job be done anew?", Action: path + "/requeue",
+	again := part.Confirm{ID: "requeue", Button: "Requeue", Title: "Run this job again?", Action: path + "/requeue",
 		Text: []string{"It leaves its line, forgets its attempts and waits again at its old place. What is held for it stays."}}
 	if r.EndedMS > 0 {
 		again.Text = []string{"It is submitted once more as a job of its own, for the same key and at its user's expense, and held again."}
 	}
 	if r.Status == "succeeded" {
 		again.Danger = true
-		again.Fields = []part.FormField{{Name: "force", Kind: part.Check, Label: "It has succeeded: do it again all the same",
+		again.Fields = []part.FormField{{Name: "force", Kind: part.Check, Label: "Run it again although it succeeded",
 			Prefix: "requeue-"}}
 	}
 	return append(acts, v.Confirm(again))
@@ -237,7 +237,7 @@ func jobActs(v *page.Visit, r jobRow) []any {
 func tracedTable(list []row.TracedAttempt) part.DataTable {
 	t := part.DataTable{Caption: "Attempts",
 		Columns: []part.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
-			{Title: "Ended"}, {Title: "Ticket"}, {Title: "Provider takes", Right: true}}}
+			{Title: "Ended"}, {Title: "Ticket"}, {Title: "Provider cost", Right: true}}}
 	for _, a := range list {
 		outcome := part.Badge{Tone: part.OK, Word: "went well"}
 		switch {

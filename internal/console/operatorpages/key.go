@@ -76,10 +76,10 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDel
 		return nil, err
 	}
 	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Switch: show.KeySwitch(k, page.Base+keyPath(k.ID)), Form: form}
-	shown.Stats = append(show.KeyFigures(k), part.Figure{Label: "Usage above holds", Value: part.Money{Amount: k.Over},
-		Note: part.Text{Text: "which nobody was charged"}})
+	shown.Stats = append(show.KeyFigures(k), part.Figure{Label: "Usage above reservations", Value: part.Money{Amount: k.Over},
+		Note: part.Text{Text: "not charged to anybody"}})
 	shown.Facts = append(part.Facts{{Name: "Account", Value: accountLink(k.Account, owner.Name, "keys")}}, show.KeyFacts(k)...)
-	shown.Uses = part.Tabs{Label: "What it was used for", Items: []part.Tab{
+	shown.Uses = part.Tabs{Label: "Usage of the key", Items: []part.Tab{
 		{Href: page.AddressOf("/operator/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/operator/usage", url.Values{"key": {k.ID}, "by": {string(spending.ByModel)}}), Text: "Its usage"}}}
 	shown.Delete = v.Confirm(part.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + show.KeyName(k) + "?", Danger: true,

@@ -21,7 +21,7 @@ func TestOperatorSeesAndChangesAKey(t *testing.T) {
 		b, k := s.Operator(), s.Key("ada", "ci")
 		owner, path := "/console/operator/accounts/"+s.Accounts["ada"].ID, "/console/operator/keys/"+k.ID
 		b.Get(owner+"?view=keys").Want(t, http.StatusOK, `href="`+path+`"`, path+"/disable")
-		b.Get(path).Want(t, http.StatusOK, "ci", "ada", k.Hint, "Spent today (UTC)", "Usage above holds",
+		b.Get(path).Want(t, http.StatusOK, "ci", "ada", k.Hint, "Spent today (UTC)", "Usage above reservations",
 			"/console/operator/requests?key="+k.ID, "/console/operator/usage?by=model&amp;key="+k.ID, owner+"?view=keys")
 		b.Get("/console/operator/keys/key_none").Want(t, http.StatusNotFound)
 

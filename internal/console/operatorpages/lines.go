@@ -182,7 +182,7 @@ func (c *console) linesNow(v *page.Visit) (linesPart, error) {
 		shown.Said = part.Plural(out, "line") + " out of use."
 	}
 	if len(list) == 0 {
-		shown.Empty = &part.Empty{Title: "No lines yet", Text: "A line is a way to a provider, with its models. The catalog names all of them.",
+		shown.Empty = &part.Empty{Title: "No lines yet", Text: "A line connects models to a provider. Lines are part of the catalog.",
 			Link: &part.Link{Href: page.Base + "/operator/catalog/edit", Text: "Edit the catalog", Button: true, Main: true}}
 	}
 	return shown, nil

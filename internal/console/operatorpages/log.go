@@ -55,8 +55,8 @@ func (c *console) showLog(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "Nothing was done yet",
-			Text: "What operators do stands here, from the console, the operator API and the shell."}
+		shown.Empty = &part.Empty{Title: "Nothing was logged yet",
+			Text: "The log has every operator action, from the console, the operator API and the shell."}
 		if shown.Filters.Clear != "" {
 			shown.Empty = page.NoneMatch(path, "Clear filters")
 		}

@@ -154,7 +154,7 @@ func (c *console) handlers() []page.Handler {
 
 func menu() []part.NavItem {
 	return []part.NavItem{
-		{Href: page.Base + "/operator", Text: "Is all well", Icon: "layout-dashboard"},
+		{Href: page.Base + "/operator", Text: "Overview", Icon: "layout-dashboard"},
 		{Href: page.Base + "/operator/find", Text: "Find", Icon: "search"},
 		{Href: page.Base + "/operator/lines", Text: "Lines", Icon: "external-link"},
 		{Href: page.Base + "/operator/accounts", Text: "Accounts", Icon: "users"},

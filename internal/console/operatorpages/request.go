@@ -153,8 +153,8 @@ func (p *requestPage) receipt(f foundRequest) {
 // keptCharge shows what is kept of a request that the log has forgotten.
 func (p *requestPage) keptCharge(k movement.Charge, owner string) {
 	p.State = part.Badge{Tone: part.OK, Word: "billed"}
-	p.Gone = &part.Notice{Tone: part.Info, Title: "Only its charge is kept.",
-		Text: "Its row of the log was deleted when it was older than request_retention: what was counted, and which lines were asked, is gone."}
+	p.Gone = &part.Notice{Tone: part.Info, Title: "Only the charge is kept.",
+		Text: "The request is older than request_retention, so its log entry with tokens and attempts was deleted."}
 	p.Stats = part.FigureRow{{Label: "Charged", Value: part.Money{Amount: k.Amount}},
 		{Label: "Balance after it", Value: part.Money{Amount: k.Balance}}}
 	p.Facts = part.Facts{{Name: "Ended", Value: part.Moment{MS: k.EndedMS}}, {Name: "Account", Value: accountLink(k.Account, owner, "")},
@@ -178,7 +178,7 @@ func takenOf(r ledger.Receipt) part.Text {
 	if taken == nil {
 		return part.Text{}
 	}
-	return part.Text{Text: "providers take " + part.USD(*taken)}
+	return part.Text{Text: "provider cost " + part.USD(*taken)}
 }
 
 // accountLink leads to an account by its name, to one of its lists.

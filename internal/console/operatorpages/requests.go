@@ -48,7 +48,7 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 && shown.Empty == nil {
-		shown.Empty = &part.Empty{Title: "No requests yet", Text: "Each call of a key appears here within a second, refused ones too."}
+		shown.Empty = &part.Empty{Title: "No requests yet", Text: "Each request appears here within a second, also if it was rejected."}
 		if shown.Filters.Clear != "" {
 			shown.Empty = page.NoneMatch(path, "Clear filters")
 		}
@@ -111,7 +111,7 @@ func requestsTable(list []ledger.Receipt, names map[string]string) part.DataTabl
 // attemptsTable shows the attempts of a request with the line and cause of each.
 func attemptsTable(raw json.RawMessage) part.DataTable {
 	t := part.DataTable{Caption: "Attempts", Columns: []part.Column{{Title: "Line"}, {Title: "Answer"}, {Title: "Cause"},
-		{Title: "First byte", Right: true}, {Title: "Took", Right: true}, {Title: "Provider takes", Right: true}}}
+		{Title: "First byte", Right: true}, {Title: "Took", Right: true}, {Title: "Provider cost", Right: true}}}
 	var attempts []line.AttemptRecord
 	if json.Unmarshal(raw, &attempts) != nil { // a job's are of another kind
 		return t

@@ -41,7 +41,7 @@ func TestRequestsOfAllAccounts(t *testing.T) {
 		b.Get("/console/operator/requests?key=none").Want(t, http.StatusOK, "No single key has this hint.")
 		b.Get("/console/operator/requests?since=yesterday").Want(t, http.StatusOK, "A day such as 2026-05-31.")
 		b.Get("/console/operator/requests").Want(t, http.StatusOK, `title="`+k.Account+`">ada</span>`)
-		b.Get("/console/operator/requests/"+request).Want(t, http.StatusOK, "No line was asked", k.Account)
+		b.Get("/console/operator/requests/"+request).Want(t, http.StatusOK, "No line was called", k.Account)
 		b.Get("/console/operator/requests/req_00000000000000000000000002").Want(t, http.StatusNotFound)
 		b.Get("/console/operator/jobs").Want(t, http.StatusOK, "No jobs")
 		b.Get("/console/operator/jobs?status=queued").Want(t, http.StatusOK, "Nothing matches")
@@ -92,7 +92,7 @@ func TestForgottenRequestHasItsCharge(t *testing.T) {
 			return err
 		})
 		b := s.Operator()
-		b.Get("/console/operator/requests/"+request).Want(t, http.StatusOK, "Only its charge is kept.", ">ada</a>", "$0.000875", "$9.00",
+		b.Get("/console/operator/requests/"+request).Want(t, http.StatusOK, "Only the charge is kept.", ">ada</a>", "$0.000875", "$9.00",
 			"You were charged $0.000875 for it.", "Give $0.000875 back")
 		b.Get("/console/operator/requests/req_01m8a12xxmhyxm897xgps661nk").Want(t, http.StatusNotFound, "its charge for good")
 	})

@@ -51,7 +51,7 @@ func (c *console) downloadUsage(v *page.Visit) (page.Outgoing, error) {
 // marginOf says of which requests the margin is.
 func marginOf(s spending.Sums) string {
 	if s.LineCosts == s.Requests {
-		return "charges less provider cost"
+		return "charges minus provider cost"
 	}
 	return "of " + part.Thousands(s.LineCosts) + " of " + part.Requests(s.Requests) + ", whose cost is known"
 }
@@ -60,7 +60,7 @@ func marginOf(s spending.Sums) string {
 // " today".
 func earned(when string, s spending.Sums) part.FigureRow {
 	cost, margin := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
-	of := "the catalog names no cost"
+	of := "the catalog has no cost"
 	if left, known := s.Margin(); known {
 		cost, margin = part.Money{Amount: s.LineCost}, part.Money{Amount: left}
 		of = "known of " + part.Requests(s.LineCosts)
@@ -71,7 +71,7 @@ func earned(when string, s spending.Sums) part.FigureRow {
 	}
 	return part.FigureRow{
 		{Label: label, Value: part.Money{Amount: s.Charged}, Note: part.Text{Text: part.Requests(s.Requests)}},
-		{Label: "Providers take", Value: cost, Note: part.Text{Text: of}},
+		{Label: "Provider cost", Value: cost, Note: part.Text{Text: of}},
 		{Label: "Margin", Value: margin, Note: part.Text{Text: marginOf(s)}},
 		{Label: "Errors" + when, Value: part.Text{Text: part.Percent(s.Failed, s.Requests)},
 			Note: part.Text{Text: part.Thousands(s.Failed) + " of " + part.Requests(s.Requests) + " that ran"}},

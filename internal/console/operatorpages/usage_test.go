@@ -19,7 +19,7 @@ func TestUsage(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		o := s.Operator()
 		o.Get("/console/operator/usage").Want(t, http.StatusOK, "No requests in these days")
-		o.Get("/console/operator").Want(t, http.StatusOK, "Is all well")
+		o.Get("/console/operator").Want(t, http.StatusOK, "Overview")
 		key := s.Key("ada", "backend")
 		s.Spent("ada", 1, spending.Spent{Key: key.ID, Model: "swift-1", Line: "main", Endpoint: "/v1/responses",
 			Sums: spending.Sums{Requests: 4, Failed: 1, Charged: 4 * money.USD, LineCost: 3 * money.USD, LineCosts: 3,
@@ -67,7 +67,7 @@ func TestUsageIsChosenByName(t *testing.T) {
 		only("key=none", "No single key has this hint.")
 		only("line=sandbox", "$4.00")
 		only("endpoint=/v1/images/edits", "Nothing matches these filters")
-		only("account=nobody", "No account has this in its name, email or id.")
+		only("account=nobody", "No account has this text in its name, email or id.")
 		only("account=example.com", "Several accounts have this.")
 		o.Get("/console/operator/usage?by=account").Want(t, http.StatusOK, "$11.00")
 		o.Get("/console/operator/usage/table?account=nobody").Want(t, http.StatusBadRequest, "No account has this")
@@ -88,7 +88,7 @@ func TestUsageIsChosenByName(t *testing.T) {
 			if strings.Contains(got.Body.String(), `<option value="acct_`) {
 				t.Errorf("%s lists all accounts", path)
 			}
-			o.Get(page+"?account=nobody").Want(t, http.StatusOK, "No account has this in its name, email or id.")
+			o.Get(page+"?account=nobody").Want(t, http.StatusOK, "No account has this text in its name, email or id.")
 			o.Get(page+"?account=tenant-1").Want(t, http.StatusOK, "Several accounts have this. Choose one.",
 				">tenant-10</option>", ">tenant-19</option>")
 			if path != "deliveries" { // which has one field alone

@@ -41,7 +41,7 @@ func TestUserIsInvited(t *testing.T) {
 		b, id := s.Operator(), s.Accounts["ada"].ID
 		users := "/console/operator/accounts/" + id + "?view=users"
 		got := b.Post("/console/operator/accounts/"+id+"/users", "email", "eve@example.com", "password", "")
-		got.Want(t, http.StatusOK, "Copy this link", "good once until", "To send to eve@example.com", `data-copy="link"`)
+		got.Want(t, http.StatusOK, "Copy this link", "works once until", "To send to eve@example.com", `data-copy="link"`)
 		first := tokenOf(t, got)
 		list := b.Get(users)
 		list.Want(t, http.StatusOK, "invited, no password yet")

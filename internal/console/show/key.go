@@ -79,7 +79,7 @@ func keyLimits(k account.Key) part.Text {
 func KeyFigures(k account.Key) part.FigureRow {
 	return part.FigureRow{
 		{Label: "Spent today (UTC)", Value: part.Money{Amount: k.Ledger.SpentToday}},
-		{Label: "Spent in all", Value: part.Money{Amount: k.Ledger.Spent}},
+		{Label: "Spent in total", Value: part.Money{Amount: k.Ledger.Spent}},
 		{Label: "On hold", Value: part.Money{Amount: k.Ledger.Held}},
 	}
 }

@@ -15,13 +15,13 @@ import (
 // KeyForm asks for the settings of a key. Its names are those of the API.
 func KeyForm(now *catalog.Snapshot, action, submit string) part.Inputs {
 	f := part.Inputs{Action: action, Submit: submit, Fields: []part.FormField{
-		{Name: "name", Label: "Name", Hint: "What uses it, for example backend."},
-		{Name: "rpm", Label: "Requests per minute", Numeric: true, Hint: "Empty: no limit. More answer 429."},
-		{Name: "daily_budget_usd", Label: "Daily budget", Before: "$", Numeric: true, Hint: "Per UTC day. Empty: no limit. More answer 402."},
-		{Name: "total_limit_usd", Label: "Total limit", Before: "$", Numeric: true, Hint: "Over the key's life. Empty: no limit."},
-		{Name: "allowed_models", Label: "Models", Kind: part.Checks, Hint: "None chosen: all models."},
+		{Name: "name", Label: "Name", Hint: "What uses the key, for example backend."},
+		{Name: "rpm", Label: "Requests per minute", Numeric: true, Hint: "Leave empty for no limit. Requests above it get a 429."},
+		{Name: "daily_budget_usd", Label: "Daily budget", Before: "$", Numeric: true, Hint: "Per UTC day. Leave empty for no limit. Requests above it get a 402."},
+		{Name: "total_limit_usd", Label: "Total limit", Before: "$", Numeric: true, Hint: "For the life of the key. Leave empty for no limit."},
+		{Name: "allowed_models", Label: "Models", Kind: part.Checks, Hint: "Choose none to allow all models."},
 		{Name: "allowed_ips", Label: "Addresses", Kind: part.Area,
-			Hint: "One IP address or CIDR a line, from which the key may be used. Empty: from anywhere."},
+			Hint: "One IP address or CIDR per line. Leave empty to allow all addresses."},
 	}}
 	for _, m := range now.Models() {
 		if m.State != catalog.StateRetired {

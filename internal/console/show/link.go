@@ -13,7 +13,7 @@ import (
 
 // LinkToCopy is a link for a user in a field to copy, this once.
 func LinkToCopy(l operator.SentLink) part.Copying {
-	return part.Copying{ID: "link", Label: "Link, good once until " + part.UTC(l.ExpiresMS), Value: l.Address}
+	return part.Copying{ID: "link", Label: "Link, works once until " + part.UTC(l.ExpiresMS), Value: l.Address}
 }
 
 // Host is what a base address calls its service, in sentences and in authenticator apps,
@@ -31,7 +31,7 @@ func LinkText(base string, l operator.SentLink) string {
 	if l.Kind == account.Reset {
 		does = "set a new password for the console of " + Host(base)
 	}
-	return fmt.Sprintf("With this link you %s. It is good once, until %s:\n%s\n\nLater you sign in at %s%s as %s.",
+	return fmt.Sprintf("With this link you %s. It works once, until %s:\n%s\n\nLater you sign in at %s%s as %s.",
 		does, part.UTC(l.ExpiresMS), l.Address, base, page.Base, l.User.Email)
 }
 

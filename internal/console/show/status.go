@@ -106,6 +106,6 @@ func NoneSince(p requestlog.Page, pager part.Pager) *part.Empty {
 		return nil
 	}
 	return &part.Empty{Title: "Nothing matches since " + part.UTC(p.BackMS),
-		Text: "A page looks through so much of the log at a time. " +
-			"A span of days is found at once.", Link: &part.Link{Href: pager.Next, Text: "Look further back", Button: true}}
+		Text: "A page searches a limited part of the log. " +
+			"Choose a range of days to search it directly.", Link: &part.Link{Href: pager.Next, Text: "Look further back", Button: true}}
 }

@@ -224,11 +224,11 @@ func (a asked) usage(g grid, names map[string]string) Usage {
 	u.Counts = g.counts()
 	u.Table = a.table(g, names)
 	if g.crowded {
-		u.Crowd = &part.Notice{Tone: part.Warn, Title: "There is more here than a page can list.",
-			Text: "The charts have all of it. Choose a shorter span, another part or a filter to see it by " + string(a.by) + "."}
+		u.Crowd = &part.Notice{Tone: part.Warn, Title: "There are too many rows for this page.",
+			Text: "The charts are complete. Choose a shorter span, another grouping or a filter to see usage by " + string(a.by) + "."}
 	}
 	if g.total.Requests == 0 {
-		u.Empty = &part.Empty{Title: "No requests in these days", Text: "What was admitted is summed here by the day on which it came, in UTC."}
+		u.Empty = &part.Empty{Title: "No requests in these days", Text: "Usage is summed by UTC day."}
 	}
 	return u
 }
@@ -306,7 +306,7 @@ func (a asked) columns(total spending.Sums) []usageColumn {
 		count("Failed", func(s spending.Sums) int64 { return s.Failed }),
 		{"Charged", func(s spending.Sums) any { return part.Money{Amount: s.Charged} }}}
 	if a.Account == "" {
-		all = append(all, usageColumn{"Providers take", taken}, usageColumn{"Margin", margin}, usageColumn{"%", marginShare})
+		all = append(all, usageColumn{"Provider cost", taken}, usageColumn{"Margin", margin}, usageColumn{"%", marginShare})
 	}
 	all = append(all, count("Prompt tokens", func(s spending.Sums) int64 { return s.Prompt }),
 		count("Answer tokens", func(s spending.Sums) int64 { return s.Completion }))

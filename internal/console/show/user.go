@@ -13,7 +13,7 @@ func NewUserFields() []part.FormField {
 	return []part.FormField{
 		{Name: "email", Label: "Email", Kind: "email", Prefix: "new-", Required: true},
 		{Name: "password", Label: "First password", Kind: "password", Complete: "new-password", Prefix: "new-",
-			Hint: "Empty: you get a link to send, with which the user sets one. Else at least 8 characters."},
+			Hint: "At least 8 characters. Leave empty to get a link to send instead."},
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 
 func redeemForm() part.Inputs {
 	return part.Inputs{Action: page.Base + "/billing/redeem", Submit: "Redeem", Fields: []part.FormField{
-		{Name: "code", Label: "Code", Required: true, Hint: "As it was given to you, for example 7K2Q9-…; its value is credited at once."},
+		{Name: "code", Label: "Code", Required: true, Hint: "For example 7K2Q9-…. Its value is credited immediately."},
 	}}
 }
 
@@ -56,7 +56,7 @@ func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page
 		}
 		shown.Figures = part.FigureRow{
 			{Label: "Balance", Value: part.Money{Amount: a.Money.Balance}, Note: part.Text{Text: part.Credits(a.Money.Balance)}},
-			{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
+			{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for running requests"}},
 			{Label: "Available", Value: part.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: part.Text{Text: floorWords(a)}},
 		}
 		nowMS, err := tx.NowMS()
@@ -80,7 +80,7 @@ func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page
 		shown.Empty = page.NoneMatch("/billing", "Clear filters")
 	default:
 		shown.Empty = &part.Empty{Title: "No money has moved yet",
-			Text: "The first credit comes from who runs this service, or from a code that you redeem. Every charge stands here then."}
+			Text: "Redeem a code, or ask your operator for credit. Every charge then appears here."}
 	}
 	return page.Whole{Name: "billing", Title: "Billing", Main: shown, Status: status}.Done(v, map[string]string{
 		"redeemed": "The code is redeemed: its value is the newest movement below.",

@@ -44,7 +44,7 @@ func beginFactorForm() part.Inputs {
 func confirmFactorForm() part.Inputs {
 	return part.Inputs{Action: page.Base + "/settings/factor/confirm", Submit: "Turn on", Fields: []part.FormField{
 		{Name: "code", Label: "Code that the app shows", Complete: "one-time-code", Numeric: true, Required: true,
-			Hint: "All your other sessions end."},
+			Hint: "This ends all your other sessions."},
 	}}
 }
 
@@ -56,7 +56,7 @@ func codeField(prefix string) part.FormField {
 }
 
 func renewRecoveryForm() part.Inputs {
-	return part.Inputs{Action: page.Base + "/settings/factor/recovery", Submit: "Make new codes",
+	return part.Inputs{Action: page.Base + "/settings/factor/recovery", Submit: "Create new codes",
 		Fields: []part.FormField{codeField("renew-")}}
 }
 

@@ -144,11 +144,11 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 // noJobs stands where a gallery is empty: there are none yet, or none like this.
 func noJobs(s gallery.Shelf) *part.Empty {
 	if s.Kind != "" || s.Status != "" || s.After != "" {
-		return &part.Empty{Title: "No such jobs", Text: "Nothing matches what you chose.",
+		return &part.Empty{Title: "No such jobs", Text: "No job matches your selection.",
 			Link: &part.Link{Href: page.Base + "/jobs", Text: "All jobs", Button: true}}
 	}
 	return &part.Empty{Title: "No jobs yet",
-		Text: "Images and videos are made as jobs. Try one in the playground, with a prompt of yours or one of those below.",
+		Text: "Images and videos are created as jobs. Try one in the playground, with your own prompt or one of those below.",
 		Link: &part.Link{Href: page.Base + "/playground?kind=image", Text: "To the playground", Icon: "play", Button: true, Main: true}}
 }
 
@@ -253,7 +253,7 @@ func tileOf(e *gallery.Exhibit, keptFor time.Duration, sizes map[string]int64, r
 		}
 		switch {
 		case !kept:
-			t.Notes = append(t.Notes, part.Text{Text: "its file is deleted", Muted: true})
+			t.Notes = append(t.Notes, part.Text{Text: "file deleted", Muted: true})
 		case e.Kind == media.KindVideo:
 			t.Clip = e.Links[0]
 		case size <= *room:
@@ -351,9 +351,9 @@ func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart 
 	p := jobPart{Address: page.Base + "/jobs/" + e.ID + "/live", Moving: !e.Final(), State: show.JobBadge(e.Status), Steps: stepsOf(e)}
 	switch e.Status {
 	case "queued":
-		p.Text = part.Text{Text: "It waits for a free place: " + placeOf(e) + "."}
+		p.Text = part.Text{Text: "It is waiting for a free slot: " + placeOf(e) + "."}
 	case "processing":
-		p.Text = part.Text{Text: "It is being made."}
+		p.Text = part.Text{Text: "It is being created."}
 	case "failed":
 		p.Failure = &part.Notice{Tone: part.Bad, Title: "It failed.", Text: e.Message}
 		p.Receipt = part.Facts{{Name: "Code", Value: part.Text{Text: e.Code, Mono: true}}}

@@ -70,7 +70,7 @@ func (c *console) listKeys(v *page.Visit) (page.Outgoing, error) {
 	}
 	if len(shown.Table.Rows) == 0 && after == "" {
 		shown.Empty = &part.Empty{Title: "No keys yet",
-			Text: "A key is what your programs send to be let in. Each has limits of its own, and shows what it spends.",
+			Text: "Your programs authenticate with a key. Each key has its own limits and shows what it spends.",
 			Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Icon: "plus", Button: true, Main: true}}
 	}
 	return page.Whole{Name: "keys", Title: "Keys", Main: shown}.Done(v, map[string]string{
@@ -224,7 +224,7 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDel
 	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Form: form, Codes: c.waysToUse(v, k, "")}
 	shown.Stats = show.KeyFigures(k)
 	shown.Facts = show.KeyFacts(k)
-	shown.Uses = part.Tabs{Label: "What it was used for", Items: []part.Tab{
+	shown.Uses = part.Tabs{Label: "Usage of the key", Items: []part.Tab{
 		{Href: page.AddressOf("/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/usage", url.Values{"key": {k.ID}}), Text: "Its usage"},
 		{Href: page.AddressOf("/playground", url.Values{"key": {k.ID}}), Text: "Playground"}}}

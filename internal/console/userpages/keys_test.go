@@ -35,7 +35,7 @@ func TestKeyLife(t *testing.T) {
 			t.Errorf("the value is shown %d times", len(shown))
 		}
 		again := b.Post("/console/keys/new", fields...)
-		again.Want(t, http.StatusOK, "sent already")
+		again.Want(t, http.StatusOK, "already sent")
 		if len(again.Secrets()) > 0 {
 			t.Error("a reload shows a value")
 		}

@@ -91,7 +91,7 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 	case name != "":
 		shown.Empty = page.NoneMatch("/models", "All models")
 	default:
-		shown.Empty = &part.Empty{Title: "No models are open to you", Text: "Ask who runs this service which there will be."}
+		shown.Empty = &part.Empty{Title: "No models are available to you", Text: "Ask your operator which models are planned."}
 	}
 	return page.Whole{Name: "models", Title: "Models", Main: shown}, nil
 }

@@ -19,7 +19,7 @@ func TestModels(t *testing.T) {
 		b := s.SignedIn("ada@example.com")
 		b.Get("/console/models").Want(t, http.StatusOK, "sandbox-chat", "sandbox-image", "sandbox-video", "coming soon",
 			"per million tokens")
-		b.Get("/console/models?kind=audio").Want(t, http.StatusOK, "No models are open to you")
+		b.Get("/console/models?kind=audio").Want(t, http.StatusOK, "No models are available to you")
 		for _, m := range s.Options.Catalog.Current().Models() {
 			page := b.Get("/console/models?id=" + url.QueryEscape(m.ID))
 			if m.State == "retired" {

@@ -85,10 +85,10 @@ func standing(a account.Account) []part.Notice {
 	switch {
 	case a.Money.Disabled:
 		return []part.Notice{{Tone: part.Bad, Title: "This account is disabled.",
-			Text: "Its keys answer 401, and nothing is charged. Ask who runs this service."}}
+			Text: "Requests with its keys get a 401, and nothing is charged. Ask your operator."}}
 	case a.Money.Balance <= a.Money.Floor:
 		return []part.Notice{{Tone: part.Warn, Title: "The balance is used up.",
-			Text: "New requests that cost something answer 402 until there is credit: redeem a code, or ask who runs this service.",
+			Text: "New requests that cost something get a 402 until you have credit. Redeem a code, or ask your operator.",
 			Link: &part.Link{Href: page.Base + "/billing", Text: "To your balance"}}}
 	}
 	return nil
@@ -116,13 +116,13 @@ func moreUsage() part.Tabs {
 
 // statsOf are the four figures of an account.
 func statsOf(a account.Account, u ledger.Usage) part.FigureRow {
-	available := part.Text{Text: "nothing is admitted until you top up", Muted: true}
+	available := part.Text{Text: "no new requests until you top up", Muted: true}
 	if a.Money.Balance-a.Money.Held > a.Money.Floor {
 		available.Text = part.Credits(a.Money.Balance)
 	}
 	return part.FigureRow{
 		{Label: "Balance", Value: part.Money{Amount: a.Money.Balance}, Note: available},
-		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for what runs now"}},
+		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for running requests"}},
 		{Label: "Today (UTC)", Value: part.Money{Amount: u.Today.Cost}, Note: part.Text{Text: part.Requests(u.Today.Requests)}},
 		{Label: "Errors today", Value: part.Text{Text: part.Percent(u.Today.Failed, u.Today.Requests)},
 			Note: part.Text{Text: part.Thousands(u.Today.Failed) + " of " + part.Requests(u.Today.Requests) + " that ran"}},
@@ -153,10 +153,10 @@ func modelBars(models []ledger.ModelTotals) part.Bars {
 // firstSteps lead a new account to its first request.
 func firstSteps(balance money.Amount, hasKey bool) part.FirstSteps {
 	return part.FirstSteps{
-		{Done: balance > 0, Text: "Credit on the account: who runs this service adds it."},
-		{Done: hasKey, Text: "A key, which your programs send.",
+		{Done: balance > 0, Text: "Credit on the account. Your operator adds it."},
+		{Done: hasKey, Text: "A key for your programs.",
 			Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}},
-		{Text: "A request. The page of a key has it ready to copy; it appears here within a second.",
+		{Text: "A request. The key's page has one to copy; it appears here within a second.",
 			Link: &part.Link{Href: page.Base + "/keys", Text: "To the keys", Button: true, Main: hasKey}},
 	}
 }

@@ -138,7 +138,7 @@ func samplePrompts(kinds ...catalog.Kind) part.Tabs {
 // and the settings of the kind. test reports whether the account is marked as test.
 func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, model, key string) error {
 	shown.Model = part.FormField{Name: "model", Label: "Model", Kind: part.Choice}
-	shown.Key = part.FormField{Name: "key", Label: "Paid with the key", Kind: part.Choice}
+	shown.Key = part.FormField{Name: "key", Label: "Key that pays", Kind: part.Choice}
 	keys = slices.DeleteFunc(slices.Clone(keys), func(k account.Key) bool { return k.Ledger.Limits.Disabled })
 	now := c.offer()
 	var models []tried
@@ -173,10 +173,10 @@ func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, 
 	}
 	switch {
 	case len(keys) == 0:
-		shown.Empty = &part.Empty{Title: "No key that works", Text: "The playground spends through a key of yours, within its limits.",
+		shown.Empty = &part.Empty{Title: "No enabled key", Text: "The playground uses one of your keys, within its limits.",
 			Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
 	case len(models) == 0:
-		shown.Empty = &part.Empty{Title: "No models", Text: "No open model of this kind can be used with one of your keys."}
+		shown.Empty = &part.Empty{Title: "No models", Text: "None of your keys can use an open model of this kind."}
 	}
 	shown.Settings = settingsFor(shown.Kind)
 	raw, err := json.Marshal(models)
@@ -230,7 +230,7 @@ func triedOf(m *catalog.Model) tried {
 // settingsFor are the fields of a kind. The module fills choices with what the model
 // has.
 func settingsFor(kind catalog.Kind) []part.FormField {
-	first := []part.Option{{Value: "", Label: "the model's first"}}
+	first := []part.Option{{Value: "", Label: "the model's default"}}
 	switch kind {
 	case catalog.KindImage:
 		return []part.FormField{{Name: "resolution", Label: "Resolution", Kind: part.Choice, Options: first},
@@ -239,11 +239,11 @@ func settingsFor(kind catalog.Kind) []part.FormField {
 	case catalog.KindVideo:
 		return []part.FormField{{Name: "resolution", Label: "Resolution", Kind: part.Choice, Options: first},
 			{Name: "ratio", Label: "Ratio", Kind: part.Choice, Options: first},
-			{Name: "duration", Label: "Length in seconds", Kind: part.Choice, Options: first}}
+			{Name: "duration", Label: "Duration in seconds", Kind: part.Choice, Options: first}}
 	}
 	return []part.FormField{{Name: "system", Label: "System prompt", Kind: part.Area},
-		{Name: "temperature", Label: "Temperature", Numeric: true, Hint: "Empty: the model's."},
-		{Name: "max", Label: "Longest answer, in tokens", Numeric: true, Hint: "Empty: the model's. Less holds less."}}
+		{Name: "temperature", Label: "Temperature", Numeric: true, Hint: "Leave empty for the model's default."},
+		{Name: "max", Label: "Maximum answer, in tokens", Numeric: true, Hint: "Leave empty for the model's maximum. A lower value reserves less money."}}
 }
 
 // asKey hands a request on to an endpoint of the API, with the visitor's key that

@@ -30,7 +30,7 @@ func TestPlaygroundCalls(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
-		b.Get("/console/playground").Want(t, http.StatusOK, "No key that works")
+		b.Get("/console/playground").Want(t, http.StatusOK, "No enabled key")
 		k := s.Key("ada", "backend")
 		b.Get("/console/playground").Want(t, http.StatusOK, "backend sk-", "sandbox-reasoner", `data-kind="chat"`,
 			"prompt=Explain&#43;how&#43;tides")
@@ -55,7 +55,7 @@ func TestPlaygroundCalls(t *testing.T) {
 			t.Errorf("receipt %+v", receipt)
 		}
 		b.Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "data-final", `href="/console/requests/`+id, "tokens")
-		s.SignedIn("bob@example.com").Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "is being written")
+		s.SignedIn("bob@example.com").Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "Waiting for the receipt")
 
 		for _, c := range []struct {
 			name   string

@@ -146,7 +146,7 @@ func noRequests(filtered bool) *part.Empty {
 	if filtered {
 		return page.NoneMatch("/requests", "Clear filters")
 	}
-	return &part.Empty{Title: "No requests yet", Text: "Create a key and send one; it appears here within a second.",
+	return &part.Empty{Title: "No requests yet", Text: "Create a key and send a request. It appears here within a second.",
 		Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
 }
 

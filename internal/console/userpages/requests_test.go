@@ -190,9 +190,9 @@ func TestFind(t *testing.T) {
 		}
 		b.Get("/console/find?q=back").Want(t, http.StatusOK, "/console/keys/"+k.ID, "/console/keys/"+twin.ID)
 		b.Get("/console/find?q=sandbox").Want(t, http.StatusOK, "/console/models?id=sandbox-video")
-		b.Get("/console/find?q=%3Cb%3E").Want(t, http.StatusOK, "Nothing of yours", "&lt;b&gt;")
+		b.Get("/console/find?q=%3Cb%3E").Want(t, http.StatusOK, "Nothing in your account", "&lt;b&gt;")
 		for _, q := range []string{"back", k.Hint, "evt_x"} {
-			bob.Get("/console/find?q="+q).Want(t, http.StatusOK, "Nothing of yours")
+			bob.Get("/console/find?q="+q).Want(t, http.StatusOK, "Nothing in your account")
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestOverview(t *testing.T) {
 			_, err := tx.Exec(`UPDATE ledger_account SET balance_nano = 0 WHERE id = $1`, s.Accounts["ada"].ID)
 			return err
 		})
-		b.Get("/console").Want(t, http.StatusOK, "The balance is used up.", "redeem a code")
+		b.Get("/console").Want(t, http.StatusOK, "The balance is used up.", "edeem a code")
 	})
 }
 

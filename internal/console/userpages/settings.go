@@ -35,7 +35,7 @@ func passwordForm() part.Inputs {
 	return part.Inputs{Action: page.Base + "/settings/password", Submit: "Change password", Fields: []part.FormField{
 		{Name: "current", Label: "Current password", Kind: "password", Complete: "current-password", Required: true},
 		{Name: "password", Label: "New password", Kind: "password", Complete: "new-password", Required: true,
-			Hint: "At least 8 characters. All your other sessions end."},
+			Hint: "At least 8 characters. This ends all your other sessions."},
 	}}
 }
 

@@ -50,11 +50,11 @@ var eventWords = map[string]string{
 
 func webhookForm() part.Inputs {
 	f := part.Inputs{Action: page.Base + "/webhooks", Submit: "Save", Fields: []part.FormField{
-		{Name: "url", Label: "Address", Kind: "url", Hint: "A public address of yours, https:// or http://. Empty: nothing is sent."},
+		{Name: "url", Label: "Address", Kind: "url", Hint: "A public address of yours, https:// or http://. Leave empty to send nothing."},
 		{Name: "events", Label: "Events", Kind: part.Checks,
-			Hint: "A test is sent whatever is chosen, and a job with a callback_url tells that alone."},
+			Hint: "Tests are always sent. A job with a callback_url sends its events only there."},
 		{Name: "balance_low_credits", Label: "Low balance", After: "credits", Numeric: true,
-			Hint: "balance.low is sent once when the balance falls below this, and again after a top-up. Empty: never. 200 credits are $1."},
+			Hint: "balance.low is sent when the balance falls below this value, and again after the next top-up. Leave empty for never. 200 credits are $1."},
 	}}
 	for _, name := range webhook.Types() {
 		if words := eventWords[name]; words != "" {
@@ -126,7 +126,7 @@ func (c *console) webhooksWith(
 	}); err != nil {
 		return nil, err
 	}
-	shown.Roll = v.Confirm(part.Confirm{ID: "roll", Button: "Roll the secret", Title: "Roll the signing secret?", Danger: true,
+	shown.Roll = v.Confirm(part.Confirm{ID: "roll", Button: "Roll the secret", Title: "Replace the signing secret?", Danger: true,
 		Action: page.Base + "/webhooks/roll",
 		Text: []string{"The secret of now stops working at once: what is sent from then on is signed with the new one.",
 			"Put it into your receiver."}})
@@ -137,7 +137,7 @@ func (c *console) webhooksWith(
 	default:
 		shown.Begins = true
 		shown.Empty = &part.Empty{Title: "Nothing was sent yet",
-			Text: "Set an address and choose events, then send a test: it shows here at once, with what your receiver answered."}
+			Text: "Set an address, choose events and send a test. The test appears here with your receiver's answer."}
 	}
 	p := page.Whole{Name: "webhooks", Title: "Webhooks", Main: shown, Status: status, Notices: notices}
 	return p.Done(v, map[string]string{"saved": "Saved. Events go there from now on."}), nil
@@ -229,8 +229,8 @@ func (c *console) rollSecret(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return c.withSecret(v, secret, part.Notice{Tone: part.Warn, Focus: true, Title: "The secret is rolled.",
-		Text: "The one before is worth nothing now. Put this one into your receiver."})
+	return c.withSecret(v, secret, part.Notice{Tone: part.Warn, Focus: true, Title: "The secret was replaced.",
+		Text: "The previous secret no longer works. Put the new one into your receiver."})
 }
 
 func (c *console) withSecret(v *page.Visit, secret string, notices ...part.Notice) (page.Outgoing, error) {

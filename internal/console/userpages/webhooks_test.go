@@ -75,7 +75,7 @@ func TestWebhooks(t *testing.T) {
 		b.Get("/console/webhooks?state=lost").Want(t, http.StatusBadRequest)
 		event := regexp.MustCompile(`evt_[0-9a-z]+`).FindString(b.Get(link).Body.String())
 		b.Get("/console/find?q="+event).Want(t, http.StatusSeeOther, link)
-		s.SignedIn("bob@example.com").Get("/console/find?q="+event).Want(t, http.StatusOK, "Nothing of yours")
+		s.SignedIn("bob@example.com").Get("/console/find?q="+event).Want(t, http.StatusOK, "Nothing in your account")
 		status.Store(http.StatusNoContent)
 		b.Post(link+"/resend").Want(t, http.StatusSeeOther, "done=sent")
 		b.Get(link+"?done=sent").Want(t, http.StatusOK, "It was sent again.", "204", "delivered")
