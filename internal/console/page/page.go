@@ -1,5 +1,5 @@
-// Package page serves the console's pages: sessions, sign-in, cookies, headers, forms and
-// responses.
+// Package page owns what the console's pages share: sessions, sign-in, cookies, headers,
+// forms and responses.
 //
 // The pages come in sections, one for each kind of session, with handlers, a menu and
 // templates. A page is a GET with its whole state in the address. An action is a POST of a

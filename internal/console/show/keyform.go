@@ -17,7 +17,8 @@ func KeyForm(now *catalog.Snapshot, action, submit string) part.Inputs {
 	f := part.Inputs{Action: action, Submit: submit, Fields: []part.FormField{
 		{Name: "name", Label: "Name", Hint: "What uses the key, for example backend."},
 		{Name: "rpm", Label: "Requests per minute", Numeric: true, Hint: "Leave empty for no limit. Requests above it get a 429."},
-		{Name: "daily_budget_usd", Label: "Daily budget", Before: "$", Numeric: true, Hint: "Per UTC day. Leave empty for no limit. Requests above it get a 402."},
+		{Name: "daily_budget_usd", Label: "Daily budget", Before: "$", Numeric: true,
+			Hint: "Per UTC day. Leave empty for no limit. Requests above it get a 402."},
 		{Name: "total_limit_usd", Label: "Total limit", Before: "$", Numeric: true, Hint: "For the life of the key. Leave empty for no limit."},
 		{Name: "allowed_models", Label: "Models", Kind: part.Checks, Hint: "Choose none to allow all models."},
 		{Name: "allowed_ips", Label: "Addresses", Kind: part.Area,

@@ -243,7 +243,8 @@ func settingsFor(kind catalog.Kind) []part.FormField {
 	}
 	return []part.FormField{{Name: "system", Label: "System prompt", Kind: part.Area},
 		{Name: "temperature", Label: "Temperature", Numeric: true, Hint: "Leave empty for the model's default."},
-		{Name: "max", Label: "Maximum answer, in tokens", Numeric: true, Hint: "Leave empty for the model's maximum. A lower value reserves less money."}}
+		{Name: "max", Label: "Maximum answer, in tokens", Numeric: true,
+			Hint: "Leave empty for the model's maximum. A lower value reserves less money."}}
 }
 
 // asKey hands a request on to an endpoint of the API, with the visitor's key that

@@ -54,7 +54,8 @@ func webhookForm() part.Inputs {
 		{Name: "events", Label: "Events", Kind: part.Checks,
 			Hint: "Tests are always sent. A job with a callback_url sends its events only there."},
 		{Name: "balance_low_credits", Label: "Low balance", After: "credits", Numeric: true,
-			Hint: "balance.low is sent when the balance falls below this value, and again after the next top-up. Leave empty for never. 200 credits are $1."},
+			Hint: "balance.low is sent when the balance falls below this value, and again after the next top-up. " +
+				"Leave empty for never. 200 credits are $1."},
 	}}
 	for _, name := range webhook.Types() {
 		if words := eventWords[name]; words != "" {
