@@ -1,12 +1,12 @@
-# Every task of the project. `make` alone lists them; CONTRIBUTING.md says when
-# to use which.
+# The tasks of the project. `make` lists them, in the order and groups of this file.
+# CONTRIBUTING.md says when to run each.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Go keeps its caches below HOME. Where that is missing or read-only (a
-# container, a service user), they go below the checkout.
+# Go keeps its caches below HOME. If HOME is missing or read-only, as in a container or for a
+# service user, they are kept in the checkout.
 ifneq ($(shell test -d "$${HOME:-}" && test -w "$$HOME" && echo yes),yes)
 export HOME := $(CURDIR)/.cache/home
 $(shell mkdir -p "$(HOME)")
@@ -21,39 +21,38 @@ FAILOVERS ?= 10
 MINUTES ?= 10
 EXAMPLES ?= 50
 
-.PHONY: help
-help: ## list these targets
-	@echo "tollgate: make TARGET"
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
-		|| sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1: \2/p' $(MAKEFILE_LIST)
+##@ Most used
 
 .PHONY: run
 run: build ## build and start the gateway (ARGS='--listen :8080' adds flags)
 	@exec ./build/tollgate serve $(ARGS)
 
-.PHONY: build
-build: ## build the one binary into build/tollgate
-	@GO=$(GO) scripts/has-go
-	@[ -e build/tollgate ] || echo 'Building. The first time takes a minute or two, more where the processors are busy.' >&2
-	@GOFLAGS=$$(GO=$(GO) scripts/stamp) CGO_ENABLED=0 $(GO) build -trimpath -o build/tollgate ./cmd/tollgate
-
 .PHONY: test
-test: ## run every test on SQLite and PostgreSQL; root installs what they use (TOLLGATE_TEST_INSTALL=no: nothing)
+test: ## run every test on SQLite and PostgreSQL; as root it installs missing programs (TOLLGATE_TEST_INSTALL=no prevents that)
 	@GO=$(GO) scripts/test $(ARGS)
 
-.PHONY: first-hour
-first-hour: ## run `make run` and `make test` in a bare Debian, as root and as a normal user (as root; needs mmdebstrap; an hour or two)
-	@scripts/first-hour debian
+.PHONY: build
+build: ## build the binary, build/tollgate
+	@GO=$(GO) scripts/has-go
+	@[ -e build/tollgate ] || echo 'Building. The first build takes a minute or two, longer if the processors are busy.' >&2
+	@GOFLAGS=$$(GO=$(GO) scripts/stamp) CGO_ENABLED=0 $(GO) build -trimpath -o build/tollgate ./cmd/tollgate
+
+.PHONY: release
+release: ## build the release into build/release: binaries, bills of materials, checksums (ARGS=check builds twice and compares)
+	@scripts/release $(ARGS)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':[^#]*## ' '/^##@ / {printf "%s%s:\n", gap, substr($$0, 5); gap = "\n"} \
+		/^[a-z-]+:[^#]*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Before a commit
 
 .PHONY: check
-check: format vet lint modules test ## all that must hold before a commit
-
-.PHONY: ci
-ci: ## what CI runs: checks and all tests
-	@.ci/run
+check: format vet lint modules test ## run everything that must pass before a commit: format, vet, lint, modules, test
 
 .PHONY: format
-format: ## fail if a file is not as gofmt writes it
+format: ## fail if gofmt would change a file
 	@files=$$(gofmt -l $(wildcard bench browser clients cmd internal tools)); \
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):" $$files; exit 1; fi
 
@@ -64,7 +63,7 @@ vet: ## run go vet
 	@cd browser && CGO_ENABLED=0 $(GO) vet ./...
 
 .PHONY: lint
-lint: ## run the linters pinned in tools/go.mod
+lint: ## run the linters that tools/go.mod pins
 	@scripts/lint
 
 .PHONY: plain
@@ -72,7 +71,7 @@ plain: ## update the list of packages whose comments are not plain English yet
 	@cd tools && CGO_ENABLED=0 $(GO) build -o ../build/tools/plain ./plain && cd .. && build/tools/plain -update && wc -l tools/plain/above.txt
 
 .PHONY: modules
-modules: ## verify the modules' checksums and that go.mod is tidy
+modules: ## verify the modules' checksums, and that every go.mod is tidy
 	@$(GO) mod verify
 	@$(GO) mod tidy -diff
 	@cd clients && $(GO) mod verify && $(GO) mod tidy -diff
@@ -82,50 +81,60 @@ modules: ## verify the modules' checksums and that go.mod is tidy
 	@cd tools/sbom && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools/grafana && $(GO) mod verify && $(GO) mod tidy -diff
 
+.PHONY: ci
+ci: ## run what CI runs: check, build, and the start in a bare Debian
+	@.ci/run
+
+##@ Further tests
+
+.PHONY: first-hour
+first-hour: ## run `make run` and `make test` in a bare Debian, as root and as a normal user (needs root and mmdebstrap; takes an hour or two)
+	@scripts/first-hour debian
+
 .PHONY: fuzz
-fuzz: ## run every fuzz test for FUZZTIME (10s) each
+fuzz: ## run each fuzz test for FUZZTIME (10s)
 	@scripts/fuzz $(FUZZTIME)
 
 .PHONY: torture
-torture: ## repeat the tests of money, flows, faults and kills COUNT (10) times, then ROUNDS (100) minutes of a faulty network
+torture: ## repeat the tests of money, requests, faults and kills COUNT (10) times, then run ROUNDS (100) minutes on a faulty network
 	@TOLLGATE_TORTURE=yes scripts/postgres run scripts/gotest -count=$(COUNT) -timeout=2h -skip='^TestPartitionsUnderLoad$$' \
 		./internal/store ./internal/ledger ./internal/chat ./internal/gatewaytest/...
 	@TOLLGATE_TORTURE=yes TOLLGATE_TORTURE_ROUNDS=$(ROUNDS) scripts/postgres run scripts/gotest -count=1 -timeout=6h -v \
 		-run='^TestPartitionsUnderLoad$$' ./internal/gatewaytest/partition
 
 .PHONY: failover
-failover: ## kill PostgreSQL's primary while commits wait for its synchronous standby, FAILOVERS (10) times
+failover: ## kill PostgreSQL's primary FAILOVERS (10) times while commits wait for its synchronous standby
 	@TOLLGATE_FAILOVER_ROUNDS=$(FAILOVERS) scripts/postgres run scripts/gotest -count=1 -timeout=2h -v -run='^TestFailover$$' ./internal/gatewaytest/partition
 
 .PHONY: patroni
-patroni: build ## do what docs/failover.md says, word by word, with FAILOVERS (10) rounds (needs Patroni, etcd, HAProxy, PgBouncer)
+patroni: build ## run the commands of docs/failover.md, with FAILOVERS (10) rounds (needs Patroni, etcd, HAProxy, PgBouncer)
 	@scripts/patroni $(FAILOVERS)
 
 .PHONY: malformed
-malformed: ## send 20,000 malformed requests at each database (TOLLGATE_MALFORMED_SEED=1 draws others)
+malformed: ## send 20,000 malformed requests on each database (TOLLGATE_MALFORMED_SEED=1 sends others)
 	@TOLLGATE_MALFORMED_COUNT=20000 scripts/postgres run scripts/gotest -count=1 -timeout=1h -v -run='^TestMalformedRequests$$' ./internal/gatewaytest/malformed
 
 .PHONY: contract
-contract: ## send EXAMPLES (50) requests an operation that are made from the contracts (needs Python, downloads Schemathesis)
+contract: ## send EXAMPLES (50) requests per operation, generated from the OpenAPI contracts (needs Python, downloads Schemathesis)
 	@scripts/contract $(EXAMPLES)
 
 .PHONY: soak
-soak: ## hostile callers and providers and good ones at a gateway on 512 MiB and 400 descriptors, for MINUTES (10)
+soak: ## run hostile and normal clients and providers for MINUTES (10) on 512 MiB of memory and 400 file descriptors
 	@TOLLGATE_SOAK_MINUTES=$(MINUTES) $(GO) test -count=1 -timeout=24h -v -run='^TestHostileSoak$$' ./internal/gatewaytest/soak
 
 .PHONY: hostile
-hostile: ## one account that makes providers answer with every error beside a good one, on lines of every provider, for MINUTES (10) on each database
+hostile: ## run an account that provokes every provider error beside a normal one, for MINUTES (10) on each database
 	@TOLLGATE_HOSTILE_MINUTES=$(MINUTES) scripts/postgres run $(GO) test -count=1 -parallel=1 -timeout=24h -v -run='^TestHostileAccount$$' \
 		./internal/gatewaytest/hostile
 
 .PHONY: agents
-agents: build ## let coding agents work through the gateway (needs Node and Python 3.10 to 3.12, downloads 580 MB)
+agents: build ## run coding agents through the gateway (needs Node and Python 3.10 to 3.12, downloads 580 MB)
 	@scripts/packages agents aider
 	@cd clients && TOLLGATE_TEST_AGENTS=yes $(GO) test -count=1 -timeout=30m -run TestAgents -v .
 	@TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate $(GO) test -count=1 -timeout=15m -v ./internal/gatewaytest/guides -run='^TestGuides$$/^coding-agents$$'
 
 .PHONY: python
-python: ## try the official Python clients and LangChain (needs Python 3.11 or newer, downloads 60 MB)
+python: ## test the official Python clients and LangChain (needs Python 3.11 or newer, downloads 60 MB)
 	@cd clients && TOLLGATE_TEST_PYTHON=yes $(GO) test -count=1 -timeout=15m -run='^TestPython$$' -v .
 
 .PHONY: guides
@@ -136,21 +145,13 @@ guides: build ## run the guides that install packages (needs Python and Node, do
 		-run="^TestGuides$$/^($$(grep -l '^<!-- packages: ' docs/*.md docs/guides/*.md | xargs -n 1 basename -s .md | paste -sd '|'))$$"
 
 .PHONY: open-webui
-open-webui: build ## let Open WebUI chat through the gateway, as its guide says (needs Python 3.11 or 3.12, downloads 450 MB)
+open-webui: build ## run the guide of Open WebUI (needs Python 3.11 or 3.12, downloads 450 MB)
 	@TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate scripts/open-webui
 
-.PHONY: bench
-bench: ## measure ledger and chat; prints the tables of BENCHMARKS.md
-	@scripts/postgres run $(GO) run ./bench $(ARGS)
-
-.PHONY: release
-release: ## build what is published into build/release: binaries, bills of materials, checksums (ARGS=check: twice, and compare)
-	@scripts/release $(ARGS)
-
 .PHONY: deployments
-deployments: build ## let systemd, Helm, Prometheus and Grafana's types look at deploy/, and run what it runs (needs systemd-analyze, helm, promtool, prometheus, caddy)
+deployments: build ## check deploy/ with systemd, Helm, Prometheus and Grafana's types, and run it (needs systemd-analyze, helm, promtool, prometheus, caddy)
 	@for program in systemd-analyze helm promtool prometheus caddy; do command -v $$program >/dev/null || missing="$${missing:-} $$program"; done; \
-	if [ -n "$${missing:-}" ]; then echo "deployments: NOT installed:$$missing. Nothing was tried."; exit 1; fi
+	if [ -n "$${missing:-}" ]; then echo "deployments: not installed:$$missing. No check was run. Install these programs and try again."; exit 1; fi
 	@install -D build/tollgate build/deployments/tollgate
 	@sed 's|/usr/local/bin/tollgate|$(CURDIR)/build/deployments/tollgate|; s|=tollgate$$|=root|' \
 		deploy/systemd/tollgate.service > build/deployments/tollgate.service
@@ -169,8 +170,14 @@ deployments: build ## let systemd, Helm, Prometheus and Grafana's types look at 
 	@s3server=$$(scripts/s3server) && TOLLGATE_TEST_DEPLOYMENTS=yes TOLLGATE_TEST_S3SERVER=$$s3server TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate \
 		$(GO) test -count=1 -timeout=10m -v ./internal/gatewaytest/deployment
 
+.PHONY: bench
+bench: ## measure ledger and chat, and print the tables of BENCHMARKS.md
+	@scripts/postgres run $(GO) run ./bench $(ARGS)
+
+##@ Housekeeping
+
 .PHONY: postgres-start
-postgres-start: ## start a PostgreSQL server for `go test` by hand; prints what to export
+postgres-start: ## start a PostgreSQL server for `go test`, and print the variable to export
 	@scripts/postgres start
 
 .PHONY: postgres-stop
@@ -178,5 +185,5 @@ postgres-stop: ## stop that server and delete its files
 	@scripts/postgres stop
 
 .PHONY: clean
-clean: ## delete what was built (data/ stays)
+clean: ## delete build/ (data/ stays)
 	@rm -rf build
