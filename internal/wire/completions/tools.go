@@ -33,6 +33,9 @@ func (r *Request) checkTools() error {
 			return err
 		}
 		if kind == "" && isBareFunction(tool) || form.IsClientTool(fields, kind, tool) {
+			if err := form.CheckClientTool(fields, tool, path); err != nil {
+				return err
+			}
 			continue
 		}
 		if kind == "builtin_function" { // Moonshot: a hosted tool that is named like a function

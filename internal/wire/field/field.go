@@ -70,6 +70,7 @@ type Table struct {
 	// clients are the types of the tools that the client executes, and the members
 	// that must say so.
 	clients map[string]string
+	members map[string]bool // of the tools that the client executes
 }
 
 // Find returns what is known of a top-level field; nil if nothing is.

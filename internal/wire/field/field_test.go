@@ -52,7 +52,8 @@ func TestFilesAreSound(t *testing.T) {
 func TestLinesWithoutClassOrSourceAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"a", "a free", "a dear b", "a free b", "a tool s", "a free:x s",
-		"client-tool a", "client-tool a b", "client-tool a s b", "hosted-tool a s", "hosted-tool a b c", "tool-option a", "tool-option a b"} {
+		"client-tool a", "client-tool a b", "client-tool a s b", "hosted-tool a s", "hosted-tool a b c", "tool-option a", "tool-option a b",
+		"tool-member a", "tool-member a b", "tool-member a s b"} {
 		if _, err := parse("x", "source s https://example.com\n"+line); err == nil {
 			t.Errorf("%q is accepted", line)
 		}

@@ -19,6 +19,7 @@ import (
 //
 //	client-tool TYPE SOURCE [PATH=VALUE]   the client executes the tool, if the member says so
 //	hosted-tool TYPE SOURCE NAME           the catalog prices the hosted tool as NAME
+//	tool-member MEMBER SOURCE              tools that the client executes may have the member
 //	tool-option MEMBER SOURCE [VALUE ...]  other values of the member change the price of a hosted tool
 //
 // TYPE may end in _DATE.
@@ -128,7 +129,7 @@ func namesOf(vendors []*Vendor) map[string]bool {
 // table makes the table of a form. What the form documents counts; of the other
 // fields, the strictest class that a vendor or another form gives them.
 func table(form string) *Table {
-	t := &Table{fields: map[string]*FieldRule{}, folded: map[string]string{}, clients: clientTools(form)}
+	t := &Table{fields: map[string]*FieldRule{}, folded: map[string]string{}, clients: clientTools(form), members: toolMembers(form)}
 	own, inner := map[string]*FieldRule{}, map[string]*FieldRule{}
 	add := func(to map[string]*FieldRule, f *FieldRule, documented bool) {
 		before := to[f.Name]

@@ -9,7 +9,9 @@ import (
 const dated = "_DATE"
 
 // toolWords returns the words that begin lines about tools.
-func toolWords() []string { return []string{"client-tool", "hosted-tool", "tool-option"} }
+func toolWords() []string {
+	return []string{"client-tool", "hosted-tool", "tool-option", "tool-member"}
+}
 
 // toolRule is what a file says of tools: the words of a line, and its source.
 type toolRule struct {
@@ -33,6 +35,8 @@ func parseTool(words []string, sources map[string]string) (toolRule, error) {
 		known = len(r.rest) == 1
 	case "tool-option":
 		known = true
+	case "tool-member":
+		known = len(r.rest) == 0
 	}
 	if !known || r.source == "" {
 		return toolRule{}, errors.New("the line about a tool cannot be read")
@@ -44,17 +48,24 @@ func parseTool(words []string, sources map[string]string) (toolRule, error) {
 type hostedTools struct {
 	names   map[string]string
 	options map[string][]string
+	words   map[string]string // price names by the loose spelling of types and fields
 }
 
 // gatherTools collects the lines about hosted tools. A value of an option is free
 // if any file says so, because the same member has its own values in each tool.
 func gatherTools(files []file) hostedTools {
-	out := hostedTools{map[string]string{}, map[string][]string{}}
+	out := hostedTools{map[string]string{}, map[string][]string{}, map[string]string{}}
 	for _, f := range files {
+		for _, one := range f.fields {
+			if one.Class == Tool {
+				out.words[loose(one.Name)], out.words[loose(one.Tool)] = one.Tool, one.Tool
+			}
+		}
 		for _, r := range f.tools {
 			switch r.word {
 			case "hosted-tool":
 				out.names[r.name] = r.rest[0]
+				out.words[loose(r.name)], out.words[loose(r.rest[0])] = r.rest[0], r.rest[0]
 			case "tool-option":
 				out.options[r.name] = append(out.options[r.name], r.rest...)
 			}
@@ -70,11 +81,41 @@ func HostedName(kind string) (name string, ok bool) {
 	return name, ok
 }
 
+// HostedWord returns the name by which the catalog prices the hosted tool that a
+// word names. Case, `_` and `-` do not count.
+func HostedWord(word string) (name string, ok bool) {
+	name, ok = tools.words[loose(word)]
+	return name, ok
+}
+
+// loose returns a spelling that all names share which differ only in case and in
+// separators.
+func loose(name string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(fold(name))
+}
+
 // ToolOption reports whether a member of a hosted tool changes the tool's price,
 // and returns the values that do not.
 func ToolOption(member string) (free []string, ok bool) {
 	free, ok = tools.options[member]
 	return free, ok
+}
+
+// ToolMember reports whether the reference of the form documents a member of the
+// tools that the client executes.
+func (t *Table) ToolMember(name []byte) bool { return t.members[string(name)] }
+
+// toolMembers returns the members of the tools that the client of a form executes.
+func toolMembers(form string) map[string]bool {
+	out := map[string]bool{}
+	for _, f := range ofForms {
+		for _, r := range f.tools {
+			if f.name == form && r.word == "tool-member" {
+				out[r.name] = true
+			}
+		}
+	}
+	return out
 }
 
 // clientTools returns the tools that the client of a form executes.

@@ -166,6 +166,9 @@ func (r *Request) checkTools() error {
 		}
 		named := rawjson.Field(tool, "name") != nil || rawjson.Field(tool, "input_schema") != nil
 		if kind == "" && named || form.IsClientTool(fields, kind, tool) {
+			if err := form.CheckClientTool(fields, tool, path); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := r.HostTool(tool, path, kind); err != nil {

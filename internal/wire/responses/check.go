@@ -252,6 +252,9 @@ func (r *Request) checkTools(tools []byte, path string, depth int) error {
 			}
 		}
 		if form.IsClientTool(fields, kind, tool) { // a namespace has its tools checked
+			if err := form.CheckClientTool(fields, tool, at(path, i)); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := r.HostTool(tool, at(path, i), kind); err != nil {

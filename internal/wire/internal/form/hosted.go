@@ -67,6 +67,43 @@ func ToolType(tool []byte, path string) (string, error) {
 	return rawjson.Unquote(kind), nil
 }
 
+// CheckClientTool refuses members of a client's tool that could make a lenient server
+// run a hosted tool: names of hosted tools, and objects and arrays that the form does
+// not document.
+func CheckClientTool(t *field.Table, tool []byte, path string) error {
+	for name, value := range rawjson.Members(tool) {
+		if t.ToolMember(name) || rawjson.Present(value) == nil || string(value) == "false" {
+			continue
+		}
+		_, hosted := field.HostedWord(HostedTool(string(name)))
+		if hosted || value[0] == '{' || value[0] == '[' {
+			return foreignMember(path, name)
+		}
+	}
+	return nil
+}
+
+// checkHostedMembers refuses members of a hosted tool that name another hosted tool,
+// which would run at the price of the first one.
+func checkHostedMembers(tool []byte, path, name string) error {
+	for member, value := range rawjson.Members(tool) {
+		if rawjson.Present(value) == nil || string(value) == "false" {
+			continue
+		}
+		if other, hosted := field.HostedWord(HostedTool(string(member))); hosted && other != name {
+			return foreignMember(path, member)
+		}
+	}
+	return nil
+}
+
+// foreignMember refuses a member of a tool that no reference documents there.
+func foreignMember(path string, name []byte) error {
+	return fault.At(fault.InvalidRequest, path+"."+Shortened(name),
+		"`{param}` is not a member of this type of tool, and a provider could take it for a hosted tool. "+
+			"Leave it out, or send the hosted tool as an element of `tools` with its own `type`.")
+}
+
 // HostTool reports a hosted tool that stands at path, or refuses one that
 // refers to something stored at the provider.
 func (r *Request) HostTool(tool []byte, path, kind string) error {
@@ -80,7 +117,11 @@ func (r *Request) HostTool(tool []byte, path, kind string) error {
 		return Stored(path + ".container")
 	}
 	calls, _ := rawjson.Integer(rawjson.Field(tool, "max_uses"))
-	hosted := wire.Priced{Param: path + ".type", Name: HostedTool(kind), MaxCalls: max(calls, 0), Options: ToolOptions(tool, path)}
+	name := HostedTool(kind)
+	if err := checkHostedMembers(tool, path, name); err != nil {
+		return err
+	}
+	hosted := wire.Priced{Param: path + ".type", Name: name, MaxCalls: max(calls, 0), Options: ToolOptions(tool, path)}
 	if hosted.Name == advisor { // its model has a price of its own, and reads the prompt (ModelCalls)
 		hosted.Options = slices.DeleteFunc(hosted.Options, func(o wire.Priced) bool { return o.Option == "model" })
 		r.Tools = append(r.Tools, hosted)
