@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// AddressError is why an address of a user, or what it answered, cannot be used.
+// AddressError reports an unusable address of a user, or an unusable answer from it.
 type AddressError struct {
-	Text string // a sentence for the user that says what to do
+	Text string // a sentence for the user, with advice
 }
 
 // Error implements error.
@@ -24,8 +24,8 @@ func refuse(text string) error { return &AddressError{text} }
 // maxAddress is the longest address in characters (interface.md, Endpoints).
 const maxAddress = 2000
 
-// maxContentAddress is the longest address of content in characters. Signed
-// addresses of stores are longer than those that people write.
+// maxContentAddress is the longest address of content in characters. Signed addresses of stores are
+// longer than those people write.
 const maxContentAddress = 8000
 
 // Bounds of a host's name (RFC 1035).
@@ -34,16 +34,15 @@ const (
 	maxLabel = 63
 )
 
-// Check returns an address of a user as a URL, or an *AddressError. An address is
-// absolute, http or https, with a host, without user or password, at most 2000
-// characters long, and names nothing that is known not to be public: no
-// address of a private network in any spelling, no name like localhost. Check
-// does not resolve names: a host that does not resolve now is accepted, and
-// one that resolves to what is not public is refused when it is dialled.
+// Check returns an address of a user as a URL, or an *AddressError. An address is absolute, http or
+// https, with a host, without user or password, and at most 2000 characters long. Its host must not
+// be known to be private: no address of a private network in any spelling, no name like localhost.
+// Check does not resolve names. It accepts a host without an address; a host with a private address
+// is refused when it is dialled.
 func (g *Guard) Check(raw string) (*url.URL, error) { return g.check(raw, maxAddress) }
 
-// CheckContent checks an address in a body that a provider would fetch, by the
-// rules of Check.
+// CheckContent checks an address in a body by the rules of Check. A provider would fetch the
+// address.
 func (g *Guard) CheckContent(raw string) error {
 	_, err := g.check(raw, maxContentAddress)
 	return err
@@ -79,8 +78,8 @@ func (g *Guard) check(raw string, longest int) (*url.URL, error) {
 	return u, nil
 }
 
-// unplain tells whether a character may not stand in an address: programs
-// disagree about what it means there, or nobody sees it.
+// unplain reports whether r must not stand in an address, because programs disagree about its
+// meaning or because it is invisible.
 func unplain(r rune) bool {
 	return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) ||
 		unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
@@ -99,7 +98,7 @@ func checkPort(port string) error {
 
 var errPrivate = &AddressError{"The address is not public. Give one that can be reached from the internet."}
 
-// checkHost refuses literals and well-known names that are not public.
+// checkHost refuses literals and well-known names of private hosts.
 func (g *Guard) checkHost(u *url.URL) error {
 	host := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {
@@ -134,8 +133,8 @@ func (g *Guard) checkHost(u *url.URL) error {
 	return nil
 }
 
-// endsInNumber tells whether a host is meant as an IPv4 address: its last part
-// is a decimal, octal or hexadecimal number. No domain of the internet ends so.
+// endsInNumber reports whether a host is meant as an IPv4 address: its last part is a decimal,
+// octal or hexadecimal number. No domain of the internet ends like that.
 func endsInNumber(labels []string) bool {
 	last := labels[len(labels)-1]
 	if hex, ok := strings.CutPrefix(last, "0x"); ok {
@@ -144,7 +143,7 @@ func endsInNumber(labels []string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// checkName refuses what no name server would be asked for.
+// checkName refuses names outside the syntax of the DNS.
 func checkName(name string, labels []string) error {
 	if len(name) > maxName {
 		return refuse("The host of the address is longer than a name can be (253 characters).")
@@ -167,13 +166,12 @@ func checkName(name string, labels []string) error {
 	return nil
 }
 
-// privateNames are ends of names that never lead to the internet.
+// privateNames are suffixes of names outside the public internet.
 var privateNames = []string{"local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa"}
 
-// knownPrivate tells whether a name, in lower case and without a dot at its
-// end, is known to lead nowhere that may be reached. Where the operator lets
-// users into private networks beside this machine, the names there are judged
-// at dial time.
+// knownPrivate reports whether a name, in lower case and without a final dot, is known to be
+// unreachable for users. If the operator allows private networks beside this machine, their names
+// are checked at dial time.
 func (g *Guard) knownPrivate(labels []string) bool {
 	if labels[len(labels)-1] == "localhost" {
 		return !g.Allowed(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !g.Allowed(netip.IPv6Loopback())

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/egress"
 )
 
-// refused are addresses that a guard without private networks refuses.
+// refused lists addresses that a guard without private networks refuses.
 var refused = []string{
 	// loopback, in every spelling of IPv4
 	"http://127.0.0.1", "http://127.0.0.1:8080/hook", "https://127.255.255.254/", "http://127.1/", "http://127.0.1/",
@@ -45,7 +45,7 @@ var refused = []string{
 	"http://ip6-localhost/", "http://printer.local/", "http://db.internal./", "http://db/", "http://wiki.corp/", "http://router.lan/",
 	"http://nas.home.arpa/", "http://..", "http://./", "http://a..example.com/", "http://-a.example.com/", "http://a-.example.com/",
 	"http://" + strings.Repeat("a", 64) + ".example.com/", "http://" + strings.Repeat("a.", 130) + "example/",
-	// letters beyond ASCII, which some programs read as ASCII
+	// letters beyond ASCII; some programs read them as ASCII
 	"http://１２７.０.０.１/", "http://127。0。0。1/", "http://ｌocalhost/", "http://ⓛocalhost/", "http://localhoſt/", "http://①②⑦.0.0.1/",
 	"http://%EF%BC%91%EF%BC%92%EF%BC%97.0.0.1/", "http://bücher.example/",
 	// user names, schemes, shapes
@@ -66,8 +66,7 @@ var refused = []string{
 	"https://example.com/" + strings.Repeat("a", 1981), "https://example.com/" + strings.Repeat("é", 1981),
 }
 
-// accepted are addresses that such a guard accepts, also where the host does
-// not resolve.
+// accepted lists addresses that such a guard accepts, even if the host does not resolve.
 var accepted = []string{
 	"http://example.com", "https://example.com/", "HTTPS://Example.COM/Hook?a=b&c=d#part", "https://example.com:8443/x",
 	"http://example.com:1/",
@@ -210,8 +209,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// aton reads an IPv4 address by the old rules: one to four numbers, each
-// decimal, octal or hexadecimal, the last filling what is left.
+// aton reads an IPv4 address by the old rules: one to four numbers, each decimal, octal or
+// hexadecimal; the last number fills the remaining bytes.
 func aton(host string) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {

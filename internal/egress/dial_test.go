@@ -35,7 +35,7 @@ func serveNames(addrs map[string][]string) *names {
 	return &names{addrs: addrs, asked: map[string]int{}}
 }
 
-// resolver returns a resolver that asks n alone.
+// resolver returns a resolver that asks only n.
 func (n *names) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -44,8 +44,8 @@ func (n *names) resolver() *net.Resolver {
 	}}
 }
 
-// serve answers one connection, which the resolver takes for TCP: each message
-// has its length before it.
+// serve answers one connection. The resolver takes it for TCP, so each message is preceded by its
+// length.
 func (n *names) serve(conn net.Conn) {
 	defer conn.Close()
 	for {
@@ -113,7 +113,7 @@ func (n *names) next(name string, kind uint16) (netip.Addr, bool) {
 // loopback lets a guard reach the test's own servers.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// port returns the port that a test's server listens on.
+// port returns the port of a test server.
 func port(t *testing.T, s *httptest.Server) string {
 	t.Helper()
 	u, err := url.Parse(s.URL)
@@ -123,8 +123,8 @@ func port(t *testing.T, s *httptest.Server) string {
 	return u.Port()
 }
 
-// TestNamesAreJudgedByWhatIsDialled gives a name that is public when it is
-// checked and looked up first, and private a moment later.
+// TestNamesAreJudgedByWhatIsDialled resolves a name to a public address for the check and the first
+// lookup, and to a private one a moment later.
 func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 	t.Parallel()
 	reached := make(chan struct{}, 100)
@@ -171,8 +171,8 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 	}
 }
 
-// TestPrivateAndUnknownHostsReadAlike: nobody learns from a refusal which names
-// exist inside of the operator's network, neither by its words nor by its time.
+// TestPrivateAndUnknownHostsReadAlike checks that neither the words nor the time of a refusal
+// reveal the names inside the operator's network.
 func TestPrivateAndUnknownHostsReadAlike(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
@@ -194,8 +194,8 @@ func TestPrivateAndUnknownHostsReadAlike(t *testing.T) {
 	}
 }
 
-// TestEveryExchangeIsCheckedAnew keeps no connection over which a later
-// exchange could go unchecked.
+// TestEveryExchangeIsCheckedAnew checks that no connection stays open for a later, unchecked
+// exchange.
 func TestEveryExchangeIsCheckedAnew(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))

@@ -1,13 +1,12 @@
-// Package egress owns the way out to addresses that users give (callbacks,
-// webhooks, reference files, images of chat) and to hosts that providers name (results).
+// Package egress owns the connections to addresses from users (callbacks, webhooks, reference
+// files, images of chat) and to hosts named by providers (results).
 //
-// Invariants: only public addresses of other machines are reached, checked when an address is
-// given and again at dial time on the address really dialled, so that a name
-// which resolves differently a moment later gains nothing; no redirect is
-// followed and no proxy of the environment used; every exchange has its own
-// connection and an end, in time and in bytes; what a user is told about a
-// failure names no address that the user did not give, and is the same for a
-// name that leads into a private network and one that does not exist.
+// Invariants: only public addresses of other machines are reached. An address is checked when it is
+// given, and the dialled address is checked again at dial time, so changing a name's address in
+// between gains nothing. No redirect is followed and no proxy of the environment used. Every
+// exchange has its own connection and is bounded in time and bytes. An error for a user names no
+// address except the user's own, and is the same for a name in a private network and for an unknown
+// name.
 package egress
 
 import (
@@ -25,16 +24,15 @@ import (
 // Guard decides which addresses of users may be reached, and reaches them. It
 // is safe for concurrent use.
 type Guard struct {
-	// Resolver looks names up; nil: the system's way. Set it before the first
-	// use or not at all.
+	// Resolver looks names up. If nil, the system's resolver is used. Set it before the first use
+	// or not at all.
 	Resolver *net.Resolver
 	// Interfaces returns the addresses of this machine; nil means
 	// net.InterfaceAddrs. Set it before the first use or not at all.
 	Interfaces func() ([]net.Addr, error)
-	// Own opens a file that this service serves itself, such as the link of a
-	// result, which users send as a reference: the link may lead to the machine's
-	// own address, so Get dials none. It reports false for every other address,
-	// and returns a nil body if the link leads to no file. Nil means that
+	// Own opens a file served by this service, such as the link of a result sent as a reference.
+	// The link may lead to the machine's own address, so Get does not dial it. Own reports false
+	// for every other address, and returns a nil body if the link leads to no file. If Own is nil,
 	// there are no such files. Set it before the first use or not at all.
 	Own func(ctx context.Context, address string) (body io.ReadCloser, size int64, ours bool, err error)
 
@@ -43,8 +41,7 @@ type Guard struct {
 	interfaces interfaces
 }
 
-// ErrNotPublic is in the error of a connection that was refused because the
-// address it would have gone to may not be reached.
+// ErrNotPublic is in the error of a connection that was refused because its address is forbidden.
 var ErrNotPublic = errors.New("the address is not public or is this machine's own, and private_networks does not list it")
 
 // New returns a guard that allows public addresses, except those of this
@@ -60,10 +57,9 @@ func New(private []netip.Prefix) *Guard {
 	return g
 }
 
-// Allowed reports whether an address may be reached: it is in one of the private
-// networks that New was given, or it is public and no interface of this machine
-// has it. IPv4 in IPv6 (::ffff:…) counts as the IPv4 address; an address with a
-// zone is never allowed.
+// Allowed reports whether an address may be reached: it is in one of the private networks passed to
+// New, or it is public and belongs to no interface of this machine. IPv4 in IPv6 (::ffff:…)
+// counts as the IPv4 address; an address with a zone is never allowed.
 func (g *Guard) Allowed(addr netip.Addr) bool {
 	if !addr.IsValid() || addr.Zone() != "" {
 		return false
@@ -83,9 +79,9 @@ const (
 	maxHeader      = 64 << 10 // bytes of an answer's head
 )
 
-// Transport returns a transport that dials each exchange anew and checks every
-// address that it is about to connect to. It speaks HTTP/1.1, asks for no
-// compression and uses no proxy. It holds no connection between exchanges.
+// Transport returns a transport that dials each exchange anew and checks every address before it
+// connects. It speaks HTTP/1.1, asks for no compression and uses no proxy. It holds no connection
+// between exchanges.
 func (g *Guard) Transport() *http.Transport {
 	dialer := &net.Dialer{Timeout: connectTimeout, Resolver: g.Resolver, Control: g.control, KeepAlive: -1}
 	protocols := new(http.Protocols)
@@ -107,15 +103,15 @@ func (g *Guard) Transport() *http.Transport {
 	}
 }
 
-// nowhere tells whether a host has no address that may be reached: its name does
-// not exist, or leads into a private network. Users must not learn which.
+// nowhere reports whether a host has no reachable address: its name does not exist or leads into a
+// private network. Users must not learn the difference.
 func nowhere(err error) bool {
 	var dns *net.DNSError
 	return errors.Is(err, ErrNotPublic) || errors.As(err, &dns) && dns.IsNotFound
 }
 
-// step is what the time of a refusal is rounded up to: more than name servers
-// usually differ by in what they know and what they have to ask for.
+// step is the unit to which the time of a refusal is rounded up. It exceeds the usual difference
+// between a name server's cached and fresh answers.
 const step = 100 * time.Millisecond
 
 // blur waits until a refusal has taken a whole number of steps.
@@ -128,8 +124,7 @@ func blur(ctx context.Context, took time.Duration) {
 	}
 }
 
-// control is called with each address that a name resolved to, before the
-// connection to it is begun.
+// control checks each resolved address before the connection begins.
 func (g *Guard) control(network, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || (network != "tcp4" && network != "tcp6") {
@@ -152,9 +147,8 @@ func (g *Guard) Client(timeout time.Duration) *http.Client {
 	}
 }
 
-// Explain says in words for the user why an exchange with a user's address
-// failed. It names no address: what a name resolves to inside of the
-// operator's network is nobody's business.
+// Explain describes for the user why an exchange with the user's address failed. It names no
+// address, so that it does not reveal the operator's network.
 func Explain(err error) string {
 	var refusal *AddressError
 	var dns *net.DNSError

@@ -19,21 +19,21 @@ import (
 type Limits struct {
 	Size   int64         // bytes of the body
 	Within time.Duration // the whole exchange, from the look-up of the name to the last byte
-	// Grow is asked for memory, as bounded.Read says, and its error is Get's; nil:
-	// there is enough.
+	// Grow reserves memory as described in bounded.Read, and Get returns its error. If nil, memory
+	// is not limited.
 	Grow func(bytes int64) error
 }
 
-// Fetched is what an address answered.
+// Fetched is the answer of an address.
 type Fetched struct {
 	Body []byte
 	Type string // the Content-Type header as it came; a claim, not a fact
 }
 
-// Get fetches the document at an address of a user, once. Only a 200 is a
-// document: redirects are refused, as is a body over the limit. What the user
-// can repair is an *AddressError; the end of ctx is ctx's error. Nothing is kept.
-// A file that Own opens is read without a connection, and has no Type.
+// Get fetches the document at an address of a user, once. Only a 200 is a document: redirects are
+// refused, as is a body over the limit. Errors that the user can repair are *AddressErrors; the end
+// of ctx is ctx's error. Nothing is cached. A file opened by Own is read without a connection and
+// has no Type.
 func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Fetched, error) {
 	if g.Own != nil {
 		if f, ours, err := g.getOwn(ctx, address, l); ours || err != nil {
@@ -71,8 +71,8 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Fetched, er
 	return &Fetched{Body: body, Type: resp.Header.Get("Content-Type")}, nil
 }
 
-// getOwn reads a file that this service serves itself. It reports false if the
-// address is of another service.
+// getOwn reads a file served by this service. It reports false if the address is of another
+// service.
 func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (f *Fetched, ours bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Within)
 	defer cancel()
@@ -107,7 +107,7 @@ func (l Limits) read(from io.Reader, length int64) (body []byte, full, err error
 	return body, full, err
 }
 
-// judge refuses an answer that its head shows to be no document.
+// judge refuses an answer whose header shows no document.
 func judge(resp *http.Response, size int64) error {
 	coding := resp.Header.Get("Content-Encoding")
 	switch {
@@ -128,8 +128,8 @@ func tooLarge(size int64) error {
 	return refuse(fmt.Sprintf("What the address holds is larger than the %d bytes allowed.", size))
 }
 
-// unreached is the error of an exchange that failed: ours if the caller gave
-// up, else for the user.
+// unreached returns the error of a failed exchange: ctx's error if the caller gave up, else an
+// error for the user.
 func unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("fetch a user's address: %w", ctx.Err())

@@ -53,7 +53,7 @@ func TestGetReadsOwnFiles(t *testing.T) {
 	}
 }
 
-// TestGet holds each kind of answer against what the user is told.
+// TestGet checks the error shown to the user for each kind of answer.
 func TestGet(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/egress"
 )
 
-// machine is a machine whose interfaces have these networks.
+// machine returns the interfaces of a machine in these networks.
 func machine(networks ...string) func() ([]net.Addr, error) {
 	return func() ([]net.Addr, error) {
 		var addrs []net.Addr
@@ -58,7 +58,7 @@ func TestAddressesOfTheMachineAreRefused(t *testing.T) {
 	}
 }
 
-// TestNamesOfTheMachineAreRefused dials names that lead to the machine.
+// TestNamesOfTheMachineAreRefused dials names of the machine itself.
 func TestNamesOfTheMachineAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, addr := range map[string]string{
@@ -89,8 +89,7 @@ func TestPrivateNetworksOpenTheMachine(t *testing.T) {
 	}
 }
 
-// TestInterfacesAreReadAgain: an address that an interface gets later is
-// refused within a second.
+// TestInterfacesAreReadAgain checks that a new address of an interface is refused within a second.
 func TestInterfacesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,15 +2,13 @@ package egress
 
 import "net/netip"
 
-// The only IPv6 addresses that are assigned to anybody on the internet.
+// globalUnicast holds all IPv6 addresses assigned on the internet.
 var globalUnicast = netip.MustParsePrefix("2000::/3")
 
-// reserved are the networks that are not public, by the registries of special
-// purpose addresses of IPv4 and IPv6, of the latter those within
-// globalUnicast. Networks that carry an IPv4 address inside (6to4, Teredo) are
-// among them whatever that address is; NAT64 (64:ff9b::/96, 64:ff9b:1::/48),
-// unique local, link-local, multicast and loopback addresses lie outside of
-// globalUnicast.
+// reserved are the networks that are not public, by the registries of special purpose addresses of
+// IPv4 and IPv6 (of IPv6 only those within globalUnicast). Networks with an embedded IPv4 address
+// (6to4, Teredo) are reserved whatever the IPv4 address is. NAT64 (64:ff9b::/96, 64:ff9b:1::/48),
+// unique local, link-local, multicast and loopback addresses lie outside globalUnicast.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),         // this network
 	netip.MustParsePrefix("10.0.0.0/8"),        // private
@@ -39,8 +37,7 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("3fff::/20"),         // documentation
 }
 
-// public tells whether an address, not mapped and without a zone, is one of
-// the internet's.
+// public reports whether an address is public. The address must not be mapped or have a zone.
 func public(addr netip.Addr) bool {
 	if addr.Is6() && !globalUnicast.Contains(addr) {
 		return false

@@ -7,13 +7,11 @@ import (
 	"strings"
 )
 
-// reservedDomains are top-level domains that the public DNS never serves,
-// beside those that Check refuses.
+// reservedDomains are top-level domains outside the public DNS, beside those refused by Check.
 var reservedDomains = []string{"test", "example", "invalid", "onion", "alt", "arpa"}
 
-// PublicBase tells whether somebody on the internet can read what is below
-// an address: its host is a public literal or a name that the public DNS may
-// have. The name is not resolved.
+// PublicBase reports whether the internet can read the paths below an address: its host is a public
+// literal or a possible name of the public DNS. The name is not resolved.
 func PublicBase(base string) bool {
 	g := New(nil)
 	g.Interfaces = func() ([]net.Addr, error) { return nil, nil } // this machine may serve the base itself

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// ClientAddress returns the address that an allowlist sees: the connection's,
-// or, when that is a trusted proxy, the first from the right in
-// X-Forwarded-For that is not trusted (operator.md, Client address). An entry
-// that is no address ends the walk, since what stands left of it was written by
-// nobody we trust; then the last good address counts. Addresses come back
-// without zone and IPv4 as IPv4. The zero address means that there is none.
+// ClientAddress returns the address checked by an allowlist: the connection's, or, if that is a
+// trusted proxy, the rightmost untrusted address in X-Forwarded-For (operator.md, Client address).
+// An invalid entry ends the walk with the last valid address, because untrusted parties wrote the
+// entries to its left. Addresses have no zone, and mapped IPv4 is returned as IPv4. The zero
+// address means that the address is unknown.
 func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	client, _ := parseAddress(r.RemoteAddr)
 	if len(trusted) == 0 {
@@ -64,7 +63,7 @@ func parseAddress(text string) (netip.Addr, bool) {
 // plain takes the zone off an address and the IPv6 wrapping off an IPv4 one.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// within says whether a lies in one of the networks.
+// within reports whether a lies in one of the networks.
 func within(a netip.Addr, networks []netip.Prefix) bool {
 	for _, network := range networks {
 		if network.Contains(a) {

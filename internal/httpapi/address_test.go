@@ -59,8 +59,7 @@ func FuzzForwardedFor(f *testing.F) {
 		if !got.IsValid() || got.Is4In6() || got.Zone() != "" {
 			t.Fatalf("%q, %q: %v is no plain address", first, second, got)
 		}
-		// What a stranger adds on the left of an address that is not trusted
-		// changes nothing.
+		// Entries left of an untrusted address change nothing.
 		if !within(got, trusted) {
 			r.Header["X-Forwarded-For"] = append([]string{"192.0.2.66"}, r.Header["X-Forwarded-For"]...)
 			if again := ClientAddress(r, trusted); again != got {

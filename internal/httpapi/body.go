@@ -10,31 +10,29 @@ import (
 	"tollgate/internal/fault"
 )
 
-// brokenOff is the fault of a body that did not arrive whole.
+// brokenOff is the fault of an incomplete body.
 type brokenOff struct{ error }
 
 // Unwrap gives the fault itself.
 func (b brokenOff) Unwrap() error { return b.error }
 
-// BrokeOff tells whether an error is that of a body which did not arrive whole.
-// Nothing is asked on behalf of such a request any more: its connection, and so
-// its context, may be dead.
+// BrokeOff reports whether err means an incomplete request body. Nothing is done on behalf of such
+// a request any more: its connection, and therefore its context, may be dead.
 func BrokeOff(err error) bool {
 	var b brokenOff
 	return errors.As(err, &b)
 }
 
-// body is what was read of a request's body.
+// body is the read part of a request's body.
 type body struct {
 	read  bool
 	bytes []byte
 	err   error
 }
 
-// Body returns the whole body of the request, read once however often it is
-// asked for: at most limit bytes (413), not compressed (400), and arrived whole
-// (400). The server bounds its time. Memory is asked as bounded.Read says; its
-// error is returned.
+// Body returns the whole body of the request and reads it only once: at most limit bytes (413), not
+// compressed (400), and complete (400). The server bounds its time. Memory is reserved as described
+// in bounded.Read, and its error is returned.
 func (x *Exchange) Body(limit int64) ([]byte, error) {
 	if !x.body.read {
 		x.body.read = true
@@ -43,7 +41,7 @@ func (x *Exchange) Body(limit int64) ([]byte, error) {
 	return x.body.bytes, x.body.err
 }
 
-// DropBody forgets what was read, and gives its memory back.
+// DropBody forgets the body and releases its memory.
 func (x *Exchange) DropBody() {
 	x.body = body{}
 	x.Memory.Release()
@@ -55,7 +53,7 @@ func (x *Exchange) readBody(limit int64) ([]byte, error) {
 	if x.Request.ContentLength > limit {
 		return nil, tooLarge
 	}
-	// The connection's own writer, so that one with an unread rest is closed.
+	// The connection's own writer closes a connection with unread bytes.
 	from := http.MaxBytesReader(x.ResponseWriter, x.Request.Body, limit)
 	body, err := bounded.Read(from, x.Request.ContentLength, limit, x.Memory.Grow)
 	var over *http.MaxBytesError
@@ -82,7 +80,7 @@ func (x *Exchange) readBody(limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// compressed says whether the body was sent in a content coding.
+// compressed reports whether the body was sent in a content coding.
 func compressed(h http.Header) bool {
 	for _, line := range h["Content-Encoding"] {
 		for coding := range strings.SplitSeq(line, ",") {

@@ -69,8 +69,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestBodiesHaveABudget: memory grows with what arrives, an account gets half,
-// and what was taken is given back.
+// TestBodiesHaveABudget checks that memory grows with the received bytes, that an account gets
+// half, and that the memory is released.
 func TestBodiesHaveABudget(t *testing.T) {
 	t.Parallel()
 	const largest = 1 << 20

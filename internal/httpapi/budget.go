@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// defaultBudget is what there is where nothing else is set.
+	// defaultBudget is the budget without a setting.
 	defaultBudget    = 1 << 30
 	budgetRetryAfter = time.Second
 )
@@ -18,21 +18,20 @@ const (
 // was edited for a line.
 const bodyCopies = 2
 
-// Budget is a node's budget of memory for what users send and have fetched:
-// request bodies and reference files that are longer than bounded.Small, so that
-// ordinary requests go on while large ones wait, and connections are bounded. An
-// account gets at most half of it, and always a file of the largest size.
+// Budget is a node's budget of memory for request bodies and fetched reference files longer than
+// bounded.Small, so that ordinary requests go on while large ones wait, and connections are
+// bounded. An account gets at most half of it, and always a file of the largest size.
 type Budget struct {
-	most, half, file int64 // all that is held; of an account, without files and with them
+	most, half, file int64 // in total; per account without files; per account with files
 
 	mu   sync.Mutex
 	held int64
 	by   map[string]int64 // by account
 }
 
-// NewBudget makes a budget of so many bytes, 0 for 1 GiB. Whatever it is, two
-// bodies of the largest size fit, and a file of the largest size where it is no
-// smaller than one.
+// NewBudget returns a budget of most bytes, or 1 GiB if most is 0. It always has room for two
+// bodies of the largest size, and for a file of the largest size unless the file exceeds the whole
+// budget.
 func NewBudget(most, largestBody, largestFile int64) *Budget {
 	if most <= 0 {
 		most = defaultBudget
@@ -41,14 +40,13 @@ func NewBudget(most, largestBody, largestFile int64) *Budget {
 	return &Budget{most: most, half: most / 2, file: max(most/2, min(most, largestFile+1)), by: make(map[string]int64)}
 }
 
-// Body is what a body of an account takes, nothing at first.
+// Body returns an empty reservation for a body of an account.
 func (b *Budget) Body(account string) Held { return Held{b, account, b.half, bodyCopies, 0} }
 
 // File is Body for a file.
 func (b *Budget) File(account string) Held { return Held{b, account, b.file, 1, 0} }
 
-// take reserves n bytes for an account that may have so many; the error is a
-// *fault.Error.
+// take reserves n bytes for an account whose limit is share. Its error is a *fault.Error.
 func (b *Budget) take(account string, n, share int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,13 +73,13 @@ func (b *Budget) give(account string, n int64) {
 	}
 }
 
-// Held is what one reader has taken from a budget. The zero value is of none and
-// takes whatever it is asked for.
+// Held is the memory that one reader has reserved from a budget. The zero value has no budget and
+// no limit.
 type Held struct {
 	budget  *Budget
-	account string // that the memory counts for
-	share   int64  // that the account may have
-	copies  int64  // that each byte is held in
+	account string // the account charged for the memory
+	share   int64  // the account's limit
+	copies  int64  // copies of each byte in memory
 	bytes   int64
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fromFile is a writer that takes files, as a connection does.
+// fromFile is a writer that accepts files, as a connection does.
 type fromFile struct {
 	http.ResponseWriter
 	took []string
@@ -23,8 +23,8 @@ func (f *fromFile) ReadFrom(from io.Reader) (int64, error) {
 	return int64(len(all)), err
 }
 
-// TestFilesReachTheConnection: what is sent from a file comes to the connection's
-// own writer as such, counts as the answer's beginning, and can be flushed.
+// TestFilesReachTheConnection checks that a file reaches the connection's own writer as a file,
+// starts the answer, and can be flushed.
 func TestFilesReachTheConnection(t *testing.T) {
 	t.Parallel()
 	status := 0

@@ -1,12 +1,10 @@
-// Package httpapi owns what every HTTP surface of the gateway does alike: it
-// finds the route of a request, gives it an id, reads its body within bounds,
-// and answers with an error in the shape of the path's family, or as the surface
-// wants it.
+// Package httpapi owns the common behaviour of every HTTP surface of the gateway: it finds the
+// route of a request, gives the request an id, reads its body within bounds, and answers errors in
+// the shape of the path's family, or as the surface wants.
 //
-// Invariants: every answer carries the request's id; an unexpected error, and a
-// panic, is logged once, here, with its cause, and reaches the client as a plain
-// 503; an answer that has begun is cut rather than ended by an error; nothing of
-// a body is read before a handler asks for it.
+// Invariants: every answer carries the request's id. Unexpected errors and panics are logged once,
+// here, with their cause, and reach the client as a plain 503. An answer that has begun is cut
+// rather than ended by an error. No body is read before a handler asks for it.
 package httpapi
 
 import (
@@ -19,25 +17,25 @@ import (
 	"tollgate/internal/trace"
 )
 
-// Options are what a surface is made of. All but Log may be left out.
+// Options configure a surface. Only Log is required.
 type Options struct {
 	Log *slog.Logger
 	// Origins are the web pages that may call the surface from a browser.
 	Origins Origins
-	// Enter judges each request before its path is looked at; nil: none is.
+	// Enter judges each request before its path is looked at. If nil, every request is admitted.
 	Enter func(*Exchange) error
-	// Refuse shows an error that a request ends in, after it was logged; nil: as
-	// JSON in the shape of the path's family.
+	// Refuse shows the error of a request after it was logged. If nil, the error is JSON in the
+	// shape of the path's family.
 	Refuse func(*Exchange, *fault.Error)
-	// NotFound returns what a path that has no route is refused with; nil: a 404 that
-	// doubts the path and the base address.
+	// NotFound returns the error for a path without a route. If nil, it is a 404 that suggests to
+	// check the path and the base address.
 	NotFound func(*http.Request) error
-	// Observe is told of every answered request; nil: nobody is. Endpoint is the
-	// path of its route, or "unknown" where it has none.
+	// Observe is called for every answered request, if not nil. Endpoint is the path of its route,
+	// or "unknown" without a route.
 	Observe func(endpoint string, status int, took time.Duration)
-	// Trace makes a span of each request; nil: none.
+	// Trace starts a span for each request, if not nil.
 	Trace *trace.Tracer
-	// Now is the clock; nil: time.Now.
+	// Now is the clock. If nil, time.Now is used.
 	Now func() time.Time
 }
 
@@ -50,8 +48,8 @@ func New(o Options, routes []Route) http.Handler {
 	return newServer(o, newRouter(routes, o.NotFound).serve)
 }
 
-// Wrap returns a handler that lets h answer every request, whatever its path,
-// with what New does around routes. Endpoint names h in the log.
+// Wrap returns a handler in which h answers every request, whatever its path, with the same
+// behaviour around it as New gives to routes. Endpoint names h in the log.
 func Wrap(o Options, endpoint string, h http.Handler) http.Handler {
 	return newServer(o, func(x *Exchange) error {
 		x.endpoint = endpoint
@@ -79,8 +77,8 @@ func newServer(o Options, answer func(*Exchange) error) *server {
 	return &server{o, answer}
 }
 
-// unknownEndpoint stands for every path that does not exist, so that strangers
-// cannot fill the metrics with names.
+// unknownEndpoint stands for every path without a route, so that strangers cannot fill the metrics
+// with names.
 const unknownEndpoint = "unknown"
 
 // ServeHTTP answers one request.

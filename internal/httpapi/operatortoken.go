@@ -2,12 +2,12 @@ package httpapi
 
 import "sync/atomic"
 
-// OperatorToken is the operator's token, which may be replaced while the process
-// serves. nil, and an empty one, is none: nobody has it. It is safe for concurrent
-// use, and printing it does not show it.
+// OperatorToken is the operator's token. It may be replaced while the process serves. A nil or
+// empty OperatorToken matches no text. It is safe for concurrent use, and printing it does not show
+// it.
 type OperatorToken struct{ value atomic.Pointer[string] }
 
-// NewOperatorToken holds a token; empty: there is none.
+// NewOperatorToken returns a token with a value, which may be empty.
 func NewOperatorToken(value string) *OperatorToken {
 	t := &OperatorToken{}
 	t.Replace(value)
@@ -17,7 +17,7 @@ func NewOperatorToken(value string) *OperatorToken {
 // Replace lets another token in, and the one before no more.
 func (t *OperatorToken) Replace(value string) { t.value.Store(&value) }
 
-// Value is the token; empty: there is none.
+// Value returns the token, or "" if it is not set.
 func (t *OperatorToken) Value() string {
 	if t == nil {
 		return ""
@@ -25,8 +25,8 @@ func (t *OperatorToken) Value() string {
 	return *t.value.Load()
 }
 
-// IsSet tells whether there is one.
+// IsSet reports whether the token is set.
 func (t *OperatorToken) IsSet() bool { return t.Value() != "" }
 
-// Is tells whether a text is the token. Nothing is, where there is none.
+// Is reports whether text is the token. It returns false if the token is not set.
 func (t *OperatorToken) Is(text string) bool { return t.IsSet() && SameSecret(text, t.Value()) }

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Origins are the web pages that may call a surface from a browser, by their
-// origin (`https://app.example.com`); `*` is all of them. None: no page may. No
-// page may ever send a browser's own credentials: what it calls with is a key.
+// Origins are the web pages that may call a surface from a browser, by their origin
+// (`https://app.example.com`); `*` allows all pages. An empty list allows none. No page may ever
+// send a browser's own credentials; pages call with a key.
 type Origins []string
 
-// shownHeaders are those of an answer that a page may read.
+// shownHeaders are the headers of an answer that a page may read.
 const shownHeaders = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, Idempotent-Replayed, X-Tollgate-Line, X-Tollgate-Ignored"
 
-// admit puts on an answer what a browser asks for before it lets a page read it.
-// It tells whether the request only asked for leave, and is answered.
+// admit adds the CORS headers to an answer. It reports whether the request was a preflight, and is
+// answered.
 func (o Origins) admit(x *Exchange) (answered bool) {
 	origin := x.Request.Header.Get("Origin")
 	if len(o) == 0 {
@@ -38,8 +38,8 @@ func (o Origins) admit(x *Exchange) (answered bool) {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
-	// Clients send headers of their own beside the key, and none of them may do harm
-	// here: those that are asked for are allowed.
+	// Clients send headers of their own beside the key, and none of them can do harm here, so all
+	// requested headers are allowed.
 	if headers := x.Request.Header.Get("Access-Control-Request-Headers"); headers != "" {
 		h.Set("Access-Control-Allow-Headers", headers)
 	}

@@ -16,9 +16,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestCutAnswers checks that a panic after the first byte cuts the connection,
-// so that nobody takes the answer for whole, and is logged unless it was asked
-// for.
+// TestCutAnswers checks that a panic after the first byte cuts the connection, so that clients do
+// not take the answer for complete, and is logged unless it is http.ErrAbortHandler.
 func TestCutAnswers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -60,8 +59,8 @@ func TestCutAnswers(t *testing.T) {
 	}
 }
 
-// TestPanicsAreAnsweredInTheShapeOfTheFamily: a panic before the first byte is
-// a 503 that the client can read, and is logged once, also where no route is.
+// TestPanicsAreAnsweredInTheShapeOfTheFamily checks that a panic before the first byte is a
+// readable 503 and is logged once, also without a route.
 func TestPanicsAreAnsweredInTheShapeOfTheFamily(t *testing.T) {
 	t.Parallel()
 	for path, begins := range map[string]string{
@@ -117,8 +116,8 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestSurprisesAreLogged: a fault of ours is logged once, also if its caller has
-// left; that the caller did is no surprise.
+// TestSurprisesAreLogged checks that a fault of ours is logged once, even if its caller has left.
+// The caller's leaving is not logged.
 func TestSurprisesAreLogged(t *testing.T) {
 	t.Parallel()
 	left, leave := context.WithCancel(t.Context())

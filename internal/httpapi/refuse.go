@@ -12,16 +12,15 @@ import (
 )
 
 // Abort logs the cause and closes the connection without a response, by a panic with
-// http.ErrAbortHandler. It is for requests with an unknown outcome: an error response would
-// say that the request was not charged.
+// http.ErrAbortHandler. It is for requests with an unknown outcome: an error response would claim
+// that the request was not charged.
 func (x *Exchange) Abort(cause error) {
 	x.log.Error("request cut off", "request", x.ID, "endpoint", x.endpoint, "account", x.Account, "key", x.Key, "model", x.Model,
 		"cause", cause, x.Span.Log())
 	panic(http.ErrAbortHandler)
 }
 
-// refuse answers with an error, and logs it if it is a surprise: also where nobody
-// waits for the answer any more.
+// refuse answers with an error and logs unexpected errors, even if the client has left.
 func (s *server) refuse(x *Exchange, err error) {
 	f := fault.Of(err)
 	left := x.Request.Context().Err() != nil && errors.Is(f.Cause, context.Canceled) // the caller did, and nothing else is wrong
@@ -44,7 +43,7 @@ func (s *server) refuse(x *Exchange, err error) {
 	s.Refuse(x, f)
 }
 
-// Refuse answers a request that comes to no handler, under an id of its own.
+// Refuse answers a request before any handler, with an id of its own.
 func Refuse(w http.ResponseWriter, r *http.Request, f *fault.Error) {
 	setID(w.Header(), id.New(idPrefix))
 	write(w, r, f)
@@ -59,9 +58,9 @@ func write(w http.ResponseWriter, r *http.Request, f *fault.Error) {
 	f.Write(w)
 }
 
-// seeOut runs at the end of every request, also of one that panicked. A panic
-// of ours is logged with its stack and answered 503, or cuts an answer that
-// has begun; http.ErrAbortHandler is a cut that was asked for.
+// seeOut runs at the end of every request, including one that panicked. A panic of ours is logged
+// with its stack and answered 503, or cuts an answer that has begun; http.ErrAbortHandler is an
+// intended cut.
 func (s *server) seeOut(x *Exchange) {
 	panicked := recover()
 	if err, ok := panicked.(error); panicked != nil && (!ok || !errors.Is(err, http.ErrAbortHandler)) {

@@ -13,9 +13,9 @@ import (
 
 // Route is one method of one path, or all of them.
 type Route struct {
-	// Pattern is one of http.ServeMux, `METHOD /path` or `/path` for any method, in
-	// which {id} stands for one segment, and {id...} for all that is left; see
-	// Exchange.PathID. GET is HEAD too.
+	// Pattern is a pattern of http.ServeMux: `METHOD /path`, or `/path` for any method. {id} stands
+	// for one segment, and {id...} for the rest of the path; see Exchange.PathID. GET includes
+	// HEAD.
 	Pattern string
 	// Handle answers. An error means that nothing was written yet.
 	Handle func(*Exchange) error
@@ -42,7 +42,7 @@ func newRouter(routes []Route, notFound func(*http.Request) error) router {
 	mux.Handle("/", answering(func(x *Exchange) error { return notFound(x.Request) }))
 	for path, known := range paths {
 		exact := path
-		if path == "/" { // to the mux that is every path
+		if path == "/" { // to the mux, "/" is every path
 			exact = "/{$}"
 		}
 		mux.Handle(exact, known.at(path))
@@ -50,8 +50,8 @@ func newRouter(routes []Route, notFound func(*http.Request) error) router {
 	return router{mux, notFound}
 }
 
-// Endpoints are what Options.Observe is told of some routes: their paths, each once, and
-// what stands for all others.
+// Endpoints returns the endpoints passed to Options.Observe for some routes: their paths, each
+// once, and the name of all other paths.
 func Endpoints(routes []Route) []string {
 	all := []string{unknownEndpoint}
 	for _, r := range routes {
@@ -88,9 +88,9 @@ func (m router) serve(x *Exchange) error {
 	return x.err
 }
 
-// LedOn leads who reads a path that has no route, and slashes at its end, to the same
-// path without them, as people and proxies write the addresses of pages. False: it is
-// none of these, and nothing was written.
+// LedOn redirects a GET or HEAD of an unknown path with slashes at its end to the path without them,
+// because people and proxies write page addresses like that. Otherwise it returns false and writes
+// nothing.
 func LedOn(x *Exchange) bool {
 	to := *x.Request.URL
 	reads := x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
@@ -102,7 +102,7 @@ func LedOn(x *Exchange) bool {
 	return true
 }
 
-// answering is a handler of the mux, which knows only writers: x is the writer.
+// answering is a handler of the mux. The mux only knows writers, so x is passed as the writer.
 type answering func(*Exchange) error
 
 // ServeHTTP implements http.Handler.
@@ -145,7 +145,7 @@ func (m methods) allowed() string {
 	return strings.Join(list, ", ")
 }
 
-// notFound is the answer of a path that does not exist, where a surface has no other.
+// notFound returns the default error for a path without a route.
 func notFound(r *http.Request) error {
 	return fault.New(fault.NotFound,
 		"There is no endpoint at %s. Check the path and the base address of your client.", fault.Shown(r.URL.Path))

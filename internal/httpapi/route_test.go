@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// named answers with the pattern that was found and the id in the path.
+// named returns routes that answer with their pattern and the id in the path.
 func named(patterns ...string) []Route {
 	var routes []Route
 	for _, pattern := range patterns {
@@ -33,7 +33,7 @@ func TestRoutes(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
 		status       int
-		want         string // what is answered, or Allow
+		want         string // the answer, or Allow
 	}{
 		{"GET", "/a", 200, "GET /a "}, {"HEAD", "/a", 200, "GET /a "}, {"GET", "/a?x=//", 200, "GET /a "}, {"GET", "/%61", 200, "GET /a "},
 		{"GET", "/a/x", 200, "GET /a/{id} x"}, {"GET", "/a/%25%20%ff%00", 200, "GET /a/{id} % \xff\x00"},
@@ -69,8 +69,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestEnter: what a surface asks of each request is asked before its path is
-// looked at.
+// TestEnter checks that Enter runs before the path is looked at.
 func TestEnter(t *testing.T) {
 	t.Parallel()
 	var ends []string
@@ -91,7 +90,7 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-// TestObserve: an endpoint is a route's path; all that is no route is one.
+// TestObserve checks that an endpoint is a route's path, and that all other paths share one.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	var seen []string

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Bearer returns the secret that a request carries: what follows `Bearer` in its
-// Authorization header. Anything else is none: then it returns "".
+// Bearer returns the secret after `Bearer` in the Authorization header, or "" without one.
 func Bearer(h http.Header) string {
 	scheme, secret, found := strings.Cut(strings.TrimSpace(h.Get("Authorization")), " ")
 	if !found || !strings.EqualFold(scheme, "Bearer") {
@@ -17,7 +16,7 @@ func Bearer(h http.Header) string {
 	return strings.TrimSpace(secret)
 }
 
-// SameSecret compares in a time that tells nothing about where two texts differ.
+// SameSecret compares a and b in a time independent of where they differ.
 func SameSecret(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
