@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
@@ -11,9 +12,18 @@ import (
 // checkModelCalls reports the calls of models that the provider makes beside the
 // answer: to summarize the conversation, and to ask an advisor.
 func (r *Request) checkModelCalls() error {
+	const param = "context_management"
 	r.ModelCalls = nil
-	for i, edit := range rawjson.Elements(rawjson.Field(r.Doc.Raw("context_management"), "edits")) {
-		if strings.HasPrefix(rawjson.Unquote(rawjson.Field(edit, "type")), "compact") {
+	management := r.Doc.Raw(param)
+	edits := rawjson.Field(management, "edits")
+	switch {
+	case management != nil && management[0] != '{':
+		return fault.At(fault.InvalidRequest, param, "`{param}` must be an object with `edits`.")
+	case edits != nil && edits[0] != '[':
+		return fault.At(fault.InvalidRequest, param+".edits", "`{param}` must be an array of objects with a `type`.")
+	}
+	for i, edit := range rawjson.Elements(edits) {
+		if strings.HasPrefix(strings.ToLower(rawjson.Unquote(rawjson.Field(edit, "type"))), "compact") {
 			r.ModelCalls = append(r.ModelCalls, wire.ModelCall{Param: fmt.Sprintf("context_management.edits[%d].type", i), Calls: 1})
 		}
 	}

@@ -34,7 +34,7 @@ func (r *Request) Check() error {
 	}
 	for _, check := range []func() error{
 		r.CheckReferences, r.checkInput, r.ReadLimit, r.CheckStream, r.checkStored, r.checkAudio,
-		r.CheckOptions, r.ReadRouting,
+		r.CheckOptions, r.checkModelCalls, r.ReadRouting,
 		func() error { return r.checkTools(r.Doc.Raw("tools"), "tools", 0) },
 	} {
 		if err := check(); err != nil {
@@ -226,6 +226,22 @@ func (r *Request) checkPart(part []byte, path string) error {
 		return unkept(path + ".type")
 	default: // files, video, and what nobody knows yet
 		r.Bound.Unbounded = true
+	}
+	return nil
+}
+
+// checkModelCalls reports the passes over the prompt that the provider may make
+// beside the answer to compact the conversation. Each entry of context_management
+// may cause one.
+func (r *Request) checkModelCalls() error {
+	const param = "context_management"
+	r.ModelCalls = nil
+	entries := r.Doc.Raw(param)
+	if entries != nil && entries[0] != '[' {
+		return fault.At(fault.InvalidRequest, param, "`{param}` must be an array of objects with a `type`.")
+	}
+	for i := range rawjson.Elements(entries) {
+		r.ModelCalls = append(r.ModelCalls, wire.ModelCall{Param: at(param, i), Calls: 1})
 	}
 	return nil
 }

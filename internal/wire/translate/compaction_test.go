@@ -1,0 +1,34 @@
+package translate
+
+import (
+	"fmt"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire/internal/wiretest"
+)
+
+// TestShapesOfContextManagement: a lenient server could read a shape that the checks
+// do not.
+func TestShapesOfContextManagement(t *testing.T) {
+	t.Parallel()
+	for form, values := range map[string]map[string]int{ // the calls that a value adds; -1 refuses it
+		"responses": {`[{"type":"compaction"}]`: 1, `[{"type":"compaction"},{"type":"compaction"}]`: 2, `[]`: 0, `null`: 0, `{}`: -1,
+			`{"type":"compaction"}`: -1, `"compaction"`: -1, `true`: -1, `{"edits":[{"type":"compaction"}]}`: -1, `7`: -1},
+		"messages": {`{"edits":[{"type":"compact_20260112"}]}`: 1, `{"edits":[{"type":"Compact_20260112"}]}`: 1, `{}`: 0, `null`: 0,
+			`{"edits":[{"type":"clear_tool_uses_20250919"}]}`: 0, `{"edits":null}`: 0, `{"edits":{"type":"compact_20260112"}}`: -1,
+			`[{"type":"compact_20260112"}]`: -1, `"compact_20260112"`: -1, `{"edits":"compact_20260112"}`: -1, `true`: -1},
+	} {
+		for value, calls := range values {
+			a, err := asked(form, fmt.Sprintf(plain[form], `,"context_management":`+value))
+			switch {
+			case calls < 0:
+				if code, param := wiretest.CodeOf(t, err); code != fault.InvalidRequest || param == "" {
+					t.Errorf("%s: %s: %v", form, value, err)
+				}
+			case err != nil || len(a.ModelCalls) != calls:
+				t.Errorf("%s: %s: %+v, %v", form, value, a, err)
+			}
+		}
+	}
+}
