@@ -1,12 +1,12 @@
-// Package console owns the web console below /console: what its two sides are made
-// with, and which of them an address has.
+// Package console owns the web console below /console and selects the sections of an address: the
+// users' pages, the operators' pages, or both.
 //
-// The pages of accounts' users are in userpages, those of operators in operatorpages;
-// both stand on page (who is let in, forms, answers) and are made of the components of
-// part. How both show the same things is in show; the files that never change are in
-// static.
+// The pages of accounts' users are in userpages, those of operators in operatorpages. Both use page
+// for sessions, forms and responses, the components of part, and show for content common to both
+// sections. The immutable files are in static.
 //
-// Invariants: an address of one side has nothing of the other's but the files.
+// Invariant: an address of one section serves none of the other section's pages. The files of
+// static are the only exception.
 package console
 
 import (
@@ -29,10 +29,10 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// Base is the path that the console is mounted at.
+// Base is the path of the console.
 const Base = page.Base
 
-// Side says which of the console's pages an address has.
+// Side selects the sections of an address.
 type Side int
 
 // The sides.
@@ -42,19 +42,17 @@ const (
 	Operators             // those of the operator
 )
 
-// Options are what the console works with. All are required unless said
-// otherwise.
+// Options configures New. All fields are required unless their comment says otherwise.
 type Options struct {
 	DB *store.DB
 	// Reading is page.Options.Reading.
 	Reading func(ctx context.Context, known bool, account string) (leave func(), err error)
-	// Keys is this node's key cache; it is told of every change.
+	// Keys is this node's key cache. The console notifies Keys of every change.
 	Keys *account.Keys
 	// Passwords hashes those of users, and Entrance judges sign-ins by them.
 	Passwords *account.Passwords
 	Entrance  *account.Entrance
-	// Catalog is this node's watcher, and Providers are the adapters that a
-	// catalog's lines may use.
+	// Catalog is this node's watcher. Providers are the adapters for a catalog's lines.
 	Catalog   *catalog.Watcher
 	Providers map[string]catalog.Provider
 	// Lines, Jobs, Webhooks and Audits are those of this node.
@@ -63,31 +61,31 @@ type Options struct {
 	Webhooks *webhook.Webhooks
 	Audits   *operator.Audits
 	Media    *media.Store
-	// Writable returns why the database takes no writes of this node; nil: it does.
+	// Writable returns an error if this node cannot write to the database.
 	Writable func() error
 	// ServeAs answers a request to the API with a key of an account (api.Door).
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
 	// AdminToken signs in to the operator's pages; none: only operators among
 	// the users do.
 	AdminToken *httpapi.OperatorToken
-	// PublicURL is the base address that users see. If it is https, cookies are
-	// for https alone.
+	// PublicURL is the base address for users. If PublicURL is https, cookies are Secure.
 	PublicURL string
-	// NoPublicURL tells that no setting says so: it is that of the listen address then.
+	// NoPublicURL reports whether PublicURL is the listen address because no setting names a public
+	// address.
 	NoPublicURL bool
 	// MediaURL is the base address of result files.
 	MediaURL string
 	// TrustedProxies are believed where they say whom they forward for.
 	TrustedProxies []netip.Prefix
-	// Log gets the causes of 503 answers; nil: nobody does.
+	// Log gets the causes of 503 answers. If nil, the causes are discarded.
 	Log *slog.Logger
-	// Observe is told of every answered request; nil: nobody is.
+	// Observe is called after every request. If nil, requests are not observed.
 	Observe func(endpoint string, status int, took time.Duration)
 	Side    Side
 }
 
-// New returns the handler of /console, which expects whole paths. An error is a
-// fault of the build or of an address in the settings.
+// New returns the handler of /console. The handler expects whole paths. New returns an error if an
+// embedded file or an address in the settings is invalid.
 func New(o Options) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

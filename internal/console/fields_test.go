@@ -12,12 +12,12 @@ import (
 	"tollgate/internal/console/consoletest"
 )
 
-// asJSON are the routes that take a call of the API in place of a form.
+// asJSON reports whether a route takes an API request instead of a form.
 func asJSON(route string) bool { return strings.Contains(route, "/playground/") }
 
-// TestFormsTakeTheirFieldsAlone: a form with a field that its page does not have is
-// refused, and does nothing: whose thing it is about is no field of any. So is what is no
-// form.
+// TestFormsTakeTheirFieldsAlone checks that a form with a field unknown to its page is rejected and
+// changes nothing, so a form cannot name another object. A body of another content type is rejected
+// too.
 func TestFormsTakeTheirFieldsAlone(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -34,7 +34,8 @@ func TestFormsTakeTheirFieldsAlone(t *testing.T) {
 			c.signIn(s, "owner")
 			b := c.enter(s, "owner")
 			got := b.Do(method, thing(s, path, "fields"), more)
-			// The code page is left by who has shown no password: nothing is read.
+			// Without a session from the password step, the page redirects before it reads the
+			// form.
 			if path == "/console/sign-in/code" {
 				continue
 			}
@@ -45,9 +46,9 @@ func TestFormsTakeTheirFieldsAlone(t *testing.T) {
 	})
 }
 
-// TestNothingOfOthers: whatever ids of another account an address has, in its path or its
-// query, the answer has nothing of that account, and of a path is that of an id that
-// nothing has.
+// TestNothingOfOthers checks that an address with the id of another account's object, in its path
+// or its query, shows nothing of the other account. For a path, the answer equals the answer to an
+// unknown id.
 func TestNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

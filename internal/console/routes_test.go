@@ -14,10 +14,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// visited is what a route answers to each visitor who asks for a thing of ada's
-// account. Who is signed in to the other part, or disabled, is nobody.
+// visited has the statuses of a route for each visitor, for an object of ada's account. A disabled
+// visitor and a visitor with a session of the other section get nobody's status.
 type visited struct {
-	nobody, other, owner int // of the users' pages: other is a user of another account
+	nobody, other, owner int // of the users' pages; other is a user of another account
 	operator             int // of the operator's pages
 }
 
@@ -26,7 +26,7 @@ var (
 	ownPage       = visited{nobody: 303, other: 200, owner: 200}
 	ownThing      = visited{nobody: 303, other: 404, owner: 200}
 	ownAct        = visited{nobody: 303, other: 404, owner: 303}
-	formAct       = visited{nobody: 303, other: 422, owner: 422} // with nothing filled in
+	formAct       = visited{nobody: 303, other: 422, owner: 422} // with empty fields
 	operatorsPage = visited{nobody: 303, operator: 200}
 	operatorsAct  = visited{nobody: 303, operator: 303}
 	leavePage     = visited{nobody: 303, other: 303, owner: 303, operator: 303}
@@ -181,9 +181,8 @@ func expected() map[string]visited {
 	}
 }
 
-// TestEveryRouteAsEverybody walks every route as nobody, as a user of another
-// account, as the owner, as a disabled user and as the operator, on the addresses
-// that have it and those that have not.
+// TestEveryRouteAsEverybody requests every route as nobody, as a user of another account, as the
+// owner, as a disabled user and as the operator, at addresses with and without the route's section.
 func TestEveryRouteAsEverybody(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -208,8 +207,8 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 	})
 }
 
-// cast are the visitors that every route is walked as, by name. Who is not in it is
-// nobody.
+// cast has a signed-in browser for each visitor, by name. A visitor without a browser has no
+// session.
 type cast map[string]*consoletest.Browser
 
 // visitorsOf signs the cast in.
@@ -239,7 +238,7 @@ func (c cast) signIn(s *consoletest.Scene, name string) {
 	}
 }
 
-// enter is a browser with a visitor's session alone.
+// enter returns a new browser with the session of a visitor and no other cookies.
 func (c cast) enter(s *consoletest.Scene, name string) *consoletest.Browser {
 	b := s.Browser()
 	if visitor := c[name]; visitor != nil {
@@ -350,7 +349,7 @@ func newSuffix(s *consoletest.Scene) string {
 	return string(rune('a'+len(s.Users)%26)) + string(rune('a'+len(s.Users)/26))
 }
 
-// form is what is sent: choices have to be made.
+// form returns the body of a request. Required choices are filled in.
 func form(route string) string {
 	switch {
 	case strings.HasSuffix(route, "/theme"):
@@ -368,7 +367,7 @@ var (
 	title           = regexp.MustCompile(`<title>([^<]+) · tollgate</title>`)
 )
 
-// checkAnswer holds every answer to what all have.
+// checkAnswer checks the properties of every answer.
 func checkAnswer(t *testing.T, what string, got consoletest.Answer) {
 	t.Helper()
 	h := got.Header()

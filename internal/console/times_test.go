@@ -21,8 +21,8 @@ import (
 )
 
 var (
-	// aside is what of a page no reader takes for a time of the console's own: the axis of a
-	// chart, code, and attributes but titles.
+	// aside matches the parts of a page without times for readers: the axis of a chart, code, and
+	// attributes except titles.
 	aside = regexp.MustCompile(`(?s)<div class="axis".*?</div>|<pre tabindex.*?</pre>|<textarea.*?</textarea>|<style.*?</style>|` +
 		`(?:datetime|href|value|src|id|action|data-[a-z]+)="[^"]*"`)
 	goodTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\b`)
@@ -62,7 +62,7 @@ func TestTimesHaveOneFormat(t *testing.T) {
 	})
 }
 
-// fill gives ada's account something of all that pages show.
+// fill creates data for every page of ada's account.
 func fill(t *testing.T, s *consoletest.Scene) {
 	t.Helper()
 	key := s.Key("ada", "key")
@@ -88,7 +88,7 @@ func fill(t *testing.T, s *consoletest.Scene) {
 	})
 }
 
-// usedCode is the text of a code that ada has redeemed.
+// usedCode returns the text of a code redeemed by ada.
 func usedCode(s *consoletest.Scene) (code string) {
 	s.Update(func(tx *store.Tx) error {
 		_, texts, err := account.CreateCodesTx(tx, account.NewCodes{Value: money.USD, Count: 1})
@@ -141,7 +141,7 @@ func TestTimesAndAmountsAreFormattedInOneFile(t *testing.T) {
 		return err
 	})
 	found = slices.Compact(found)
-	if err != nil || !slices.Equal(found, []string{"part/format.go", "show/model.go"}) { // model.go: prices, which are exact
+	if err != nil || !slices.Equal(found, []string{"part/format.go", "show/model.go"}) { // model.go has exact prices
 		t.Errorf("formatted in %v, %v", found, err)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Authenticator is an app that shows codes by time (RFC 6238).
+// Authenticator generates time-based codes (RFC 6238).
 type Authenticator struct {
 	secret []byte
-	began  int64 // the step in which it got the secret
+	began  int64 // the step at the time of setup
 }
 
 var (
@@ -23,7 +23,7 @@ var (
 	codeText    = regexp.MustCompile(`[0-9A-Z]{5}(?:-[0-9A-Z]{5}){3}`)
 )
 
-// Authenticator gets the secret that a page shows.
+// Authenticator returns an authenticator with the secret on the page.
 func (a Answer) Authenticator(t *testing.T) *Authenticator {
 	t.Helper()
 	found := secretField.FindStringSubmatch(a.Body.String())
@@ -37,7 +37,7 @@ func (a Answer) Authenticator(t *testing.T) *Authenticator {
 	return &Authenticator{secret: secret, began: time.Now().Unix() / 30}
 }
 
-// Code is what it shows some steps of 30 seconds after it got the secret.
+// Code returns the code for a number of 30-second steps after setup.
 func (a *Authenticator) Code(step int64) string {
 	var counter [8]byte
 	binary.BigEndian.PutUint64(counter[:], uint64(a.began+step)) //nolint:gosec // after 1970
@@ -48,7 +48,7 @@ func (a *Authenticator) Code(step int64) string {
 	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[at:at+4])&0x7fff_ffff%1_000_000)
 }
 
-// Codes are the recovery codes that a page shows.
+// Codes returns the recovery codes on a page.
 func (a Answer) Codes() []string { return codeText.FindAllString(a.Body.String(), -1) }
 
 // Factor turns the second factor of a browser's user on.

@@ -12,20 +12,20 @@ import (
 
 // Browser is somebody with cookies.
 type Browser struct {
-	// Handler is the console that it visits, the scene's if not set otherwise.
+	// Handler is the visited console. The default is the scene's console.
 	Handler http.Handler
-	// Cookies are those that it sends, by name.
+	// Cookies are the browser's cookies, by name.
 	Cookies map[string]*http.Cookie
 	// Headers are sent beside those of any browser, or in their place.
 	Headers map[string]string
 }
 
-// Browser is one that nobody has signed in with.
+// Browser returns a browser without a session.
 func (s *Scene) Browser() *Browser {
 	return &Browser{Handler: s.handler, Cookies: map[string]*http.Cookie{}, Headers: map[string]string{}}
 }
 
-// Answer is what a browser got.
+// Answer is the response to a browser's request.
 type Answer struct{ *httptest.ResponseRecorder }
 
 // Get opens a page.
@@ -40,7 +40,7 @@ func (b *Browser) Post(path string, fields ...string) Answer {
 	return b.Do(http.MethodPost, path, values.Encode())
 }
 
-// Do sends a request as a browser does that is on our own pages.
+// Do sends a request like a browser on a page of the console.
 func (b *Browser) Do(method, path, body string) Answer {
 	r := httptest.NewRequest(method, PublicURL+path, strings.NewReader(body))
 	r.RemoteAddr = "192.0.2.7:4711"
@@ -70,7 +70,7 @@ func (b *Browser) Do(method, path, body string) Answer {
 	return Answer{w}
 }
 
-// Want checks the status of an answer, and what its page or address says.
+// Want checks the status of an answer, and texts in its page or address.
 func (a Answer) Want(t *testing.T, status int, parts ...string) {
 	t.Helper()
 	if a.Code != status {
@@ -94,7 +94,7 @@ func (a Answer) Once(t *testing.T) string {
 	return found[1]
 }
 
-// Secrets are the values of keys that a page shows.
+// Secrets returns the secret keys on a page.
 func (a Answer) Secrets() []string {
 	return regexp.MustCompile(`sk-[0-9A-Za-z]{43}`).FindAllString(a.Body.String(), -1)
 }

@@ -1,7 +1,8 @@
-// Package consoletest owns the scene of the console's tests: a console on a database,
-// with accounts, users and a studio of its own, and browsers of those who visit it.
-// Invariants: a test runs on both databases; a browser sends what one does that is on
-// our own pages; nothing leaves the machine.
+// Package consoletest owns the scene of the console's tests: a console on a database with accounts,
+// users and sandbox models, and browsers for its visitors.
+//
+// Invariants: a test runs on both databases; a browser sends the headers of a browser on a page of
+// the console; no request leaves the machine.
 package consoletest
 
 import (
@@ -43,21 +44,21 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// What a scene's console is set to, and the password of all its users.
+// Settings of a scene's console, and the password of all users.
 const (
 	AdminToken = "the-operator-s-token-0123456789"
 	Password   = "right horse"
 	PublicURL  = "http://console.example"
 )
 
-// cheapHash is that of Password at the least cost that a hash may have: what
-// hashing costs is tested where it is done.
+// cheapHash is the hash of Password at the lowest permitted cost. Other tests cover the cost of
+// hashing.
 const cheapHash = "$argon2id$v=19$m=8,t=1,p=1$YSBzYWx0IG9mIDE2IGIuLg$U1frWxJUusgCKkm4/3f8Kg"
 
 // Scene is a console on a database, with accounts and users.
 type Scene struct {
 	DB *store.DB
-	// Options are those of the console, which Console changes.
+	// Options are the console's options. Console may change them.
 	Options console.Options
 	// Books are the ledger; see CloseBooks.
 	Books *ledger.Ledger
@@ -107,7 +108,7 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 	})
 }
 
-// CloseBooks commits what the ledger has to write.
+// CloseBooks commits the ledger's pending writes.
 func (s *Scene) CloseBooks() {
 	s.shut.Do(func() {
 		if err := s.Books.Close(context.Background()); err != nil {
@@ -116,8 +117,7 @@ func (s *Scene) CloseBooks() {
 	})
 }
 
-// studio makes what runs models: the API that the playground goes through, and jobs,
-// which wait until run.
+// studio starts the services for models: the API for the playground, and jobs. Jobs wait until run.
 func (s *Scene) studio(watcher *catalog.Watcher) {
 	s.t.Helper()
 	ctx := context.WithoutCancel(s.t.Context())
@@ -271,8 +271,7 @@ func (s *Scene) SignedIn(email string) *Browser {
 	return b
 }
 
-// Session is a browser of a user that was signed in before, without a password's
-// work.
+// Session returns a browser with a session of a user, without the cost of hashing a password.
 func (s *Scene) Session(kind account.SessionKind, email string) *Browser {
 	s.t.Helper()
 	b := s.Browser()
@@ -315,8 +314,8 @@ func (s *Scene) Request(name string, status int, code string) string {
 	return request
 }
 
-// Spent adds a day to what the ledger has summed: so many days ago, for what d names.
-// Its account is one of the scene, by name.
+// Spent adds the sums of one day to the ledger of the named account, for the key, model, line and
+// endpoint of d. daysAgo counts from the current UTC day.
 func (s *Scene) Spent(name string, daysAgo int64, d spending.Spent) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
@@ -345,8 +344,7 @@ func (s *Scene) Spent(name string, daysAgo int64, d spending.Spent) {
 	})
 }
 
-// Delivery sends a test of an account to a receiver that works, and returns its
-// delivery.
+// Delivery sends a test event of an account to a receiver and returns the id of the delivery.
 func (s *Scene) Delivery(name string) string {
 	s.t.Helper()
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -369,8 +367,8 @@ func (s *Scene) Delivery(name string) string {
 	return id
 }
 
-// SellReal adds to the catalog a model of a real provider, and one that both it and the
-// sandbox have.
+// SellReal adds two models to the catalog: one of a real provider, and one of both the real
+// provider and the sandbox.
 func (s *Scene) SellReal() {
 	s.t.Helper()
 	const models = `models:

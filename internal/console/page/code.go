@@ -19,8 +19,8 @@ func (v *Visit) codeForm(next string) part.Inputs {
 	}}
 }
 
-// halfway remembers for a while that a browser has shown the password of a user,
-// and asks it for the code.
+// halfway remembers for a while that a browser has sent the right password of a user, and redirects
+// to the code page.
 func (d *server) halfway(v *Visit, u account.User, next string) (Outgoing, error) {
 	before, err := v.half()
 	if err != nil {
@@ -41,8 +41,8 @@ func (v *Visit) toSignIn(path, next string) Redirect {
 	return Redirect(address)
 }
 
-// half finds the session of a browser that has shown a password and no code yet;
-// zero: there is none.
+// half returns the browser's session between password and code, or a zero session if the browser
+// has none.
 func (v *Visit) half() (s account.ConsoleSession, err error) {
 	kind := v.side.Kind.Halfway()
 	value := v.server.cookieOf(v.Request, kind)
@@ -71,7 +71,7 @@ func (d *server) codePage(v *Visit) (Outgoing, error) {
 	return Whole{Name: "signin", Title: "Second factor", Main: signInPage{Title: "Second factor", Form: v.codeForm(next)}}, nil
 }
 
-// checkCode signs in who has shown the password before, and now the code.
+// checkCode signs in a user with the right code after the right password.
 func (d *server) checkCode(v *Visit) (Outgoing, error) {
 	form := v.codeForm("")
 	if err := v.Read(&form); err != nil {

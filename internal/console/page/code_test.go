@@ -62,8 +62,8 @@ func TestSignInWithCode(t *testing.T) {
 	})
 }
 
-// TestOperatorsCode: operators are asked too, and one who has lost it is helped by
-// another.
+// TestOperatorsCode checks that operators are asked for a code too, and that another operator can
+// turn the second factor off after it is lost.
 func TestOperatorsCode(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/console/part"
 )
 
-// Names of the cookies. The prefix makes browsers refuse one that another host,
-// or plain http, has set.
+// Names of the cookies. Browsers reject a cookie with the prefix if another host or plain http sets
+// it.
 const (
 	cookieName   = "tollgate"
 	cookiePrefix = "__Host-"
@@ -29,9 +29,8 @@ func nameOfCookie(kind account.SessionKind, secure bool) string {
 	return name
 }
 
-// secureFor tells whether the cookie of a visit is for https alone. An address of
-// the operator's own is not the public one: there the visitor's browser says how
-// it came.
+// secureFor reports whether the visit's cookie is Secure. An address for operators only is not the
+// public URL: there the Origin header decides.
 func (d *server) secureFor(r *http.Request) bool {
 	if !d.Apart {
 		return d.secure
@@ -39,7 +38,7 @@ func (d *server) secureFor(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Origin"), "https://")
 }
 
-// cookieOf returns the value of a session's cookie; empty: there is none.
+// cookieOf returns the value of a session's cookie, or an empty string if there is no cookie.
 func (d *server) cookieOf(r *http.Request, kind account.SessionKind) string {
 	for _, secure := range []bool{true, false} {
 		if !d.Apart && secure != d.secure {
@@ -60,8 +59,8 @@ func (v *Visit) GiveCookie(kind account.SessionKind, value string) {
 		Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 
-// GiveMark hands the browser the mark of a user who has signed in there
-// (account.MarkBrowserTx). Signing out does not take it.
+// GiveMark sets the browser's mark of a user after a sign-in (account.MarkBrowserTx). Signing out
+// leaves the mark in the browser.
 func (v *Visit) GiveMark(user, mark string) {
 	secure := v.server.secureFor(v.Request)
 	name := markCookie + account.MarkName(user)
@@ -72,7 +71,8 @@ func (v *Visit) GiveMark(user, mark string) {
 		Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 
-// Marks returns the marks of all users who have signed in with the visitor's browser.
+// Marks returns up to account.MaxMarks marks of users with an earlier sign-in in the visitor's
+// browser.
 func (v *Visit) Marks() []string {
 	var marks []string
 	for _, c := range v.Request.Cookies() {
@@ -90,7 +90,7 @@ func (v *Visit) TakeCookie(kind account.SessionKind) {
 		SameSite: http.SameSiteLaxMode})
 }
 
-// themeOf is the theme that a reader chose; empty: as his system has it.
+// themeOf returns the reader's theme, or an empty string for the theme of the reader's system.
 func themeOf(r *http.Request) string {
 	if chosen, err := r.Cookie(themeCookie); err == nil && (chosen.Value == "light" || chosen.Value == "dark") {
 		return chosen.Value
@@ -98,13 +98,13 @@ func themeOf(r *http.Request) string {
 	return ""
 }
 
-// noKeys tells whether a reader has turned the shortcuts off.
+// noKeys reports whether the reader has turned the shortcuts off.
 func noKeys(r *http.Request) bool {
 	chosen, err := r.Cookie(keysCookie)
 	return err == nil && chosen.Value == "off"
 }
 
-// setTheme keeps the theme that a reader chose, which is light, dark or the system's.
+// setTheme saves the reader's theme: light, dark or the system's.
 func (d *server) setTheme(v *Visit) (Outgoing, error) {
 	return d.setChoice(v, themeCookie, part.FormField{Name: "theme", Label: "Theme"}, "light", "dark")
 }
@@ -114,9 +114,9 @@ func (d *server) setShortcuts(v *Visit) (Outgoing, error) {
 	return d.setChoice(v, keysCookie, part.FormField{Name: "keys", Label: "Shortcuts"}, "off")
 }
 
-// setChoice keeps a reader's choice in a cookie, so that the server writes it into
-// the page and nothing flashes. What is none of the values is the usual, and no
-// cookie. It leads back to where the form stood.
+// setChoice saves a reader's choice in a cookie. The server writes the choice into the page, so the
+// page does not flash. Any value outside values means the default and deletes the cookie. setChoice
+// redirects to the page of the form.
 func (d *server) setChoice(v *Visit, cookie string, field part.FormField, values ...string) (Outgoing, error) {
 	form := part.Inputs{Fields: []part.FormField{field}}
 	if err := v.Read(&form); err != nil {

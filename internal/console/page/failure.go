@@ -21,10 +21,10 @@ func explained(err error) error {
 	return err
 }
 
-// failure is what the page of an error shows.
+// failure is the content of an error page.
 type failure struct {
 	Title, Text, Request string
-	Again                string // the address to try again; empty: it would not help
+	Again                string // address of the retry, or empty if a retry cannot help
 }
 
 // refuse shows an error as a page.

@@ -21,14 +21,13 @@ import (
 // maxForm bounds a form.
 const maxForm = 64 << 10
 
-// Read fills a form with what was sent, and refuses what it has no field for.
+// Read fills a form with the sent values and rejects unknown fields.
 func (v *Visit) Read(form *part.Inputs) error { return v.ReadLong(form, maxForm) }
 
-// Blank refuses a form that is more than its button.
+// Blank rejects a form with any field.
 func (v *Visit) Blank() error { return v.Read(&part.Inputs{}) }
 
-// Typed reads the form of a part.Confirm that has something typed, and tells whether it
-// is what was wanted.
+// Typed reads the form of a part.Confirm with a text field and reports whether the text is want.
 func (v *Visit) Typed(want string) (bool, error) {
 	form := part.Inputs{Fields: []part.FormField{{Name: "typed", Label: "The name"}}}
 	err := v.Read(&form)
@@ -36,10 +35,11 @@ func (v *Visit) Typed(want string) (bool, error) {
 	return err == nil && (typed == want || typed != "" && seen(typed) == seen(want)), err
 }
 
-// seen is what a reader can type of a name: stored ones may have unseen characters.
+// seen returns the part of a name that a reader can type. Stored names may have invisible
+// characters.
 func seen(name string) string { return strings.TrimSpace(account.Seen(name)) }
 
-// ReadLong is Read for a form that may have as many bytes as limit says.
+// ReadLong is Read with a limit in bytes instead of maxForm.
 func (v *Visit) ReadLong(form *part.Inputs, limit int64) error {
 	if kind, _, _ := strings.Cut(v.Request.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
 		return fault.New(fault.InvalidRequest, "This is no form of the console. Reload the page and send it again.")
@@ -69,7 +69,7 @@ func (v *Visit) ReadLong(form *part.Inputs, limit int64) error {
 	return nil
 }
 
-// fill gives a field what was sent for it.
+// fill sets a field to the values sent for it.
 func fill(f *part.FormField, sent []string) {
 	has := make(map[string]bool, len(sent))
 	for _, value := range sent {
@@ -85,9 +85,9 @@ func fill(f *part.FormField, sent []string) {
 	}
 }
 
-// Refused puts the faults that its sender can mend into the form, each beside its field,
-// and takes the passwords out of it: an error may join many. One that joins any other is
-// returned: the whole page fails. A form whose once-value is used up gets another one.
+// Refused writes the faults in err beside their fields and clears the form's passwords. err may
+// join several faults. If the sender cannot correct one of the joined errors, Refused returns err
+// and the whole page fails. A form with a used once-value gets a new one.
 func Refused(form *part.Inputs, err error) error {
 	if errors.Is(err, errSentBefore) {
 		form.Field("once").Value = rand.Text()
@@ -103,8 +103,8 @@ func Refused(form *part.Inputs, err error) error {
 	return nil
 }
 
-// faultsOf are the faults that an error joins, and whether they are all of it and can be
-// mended by who sent the form.
+// faultsOf returns the faults joined in an error. whole reports whether the sender of the form can
+// correct every joined error.
 func faultsOf(err error) (faults []*fault.Error, whole bool) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
@@ -123,13 +123,12 @@ func faultsOf(err error) (faults []*fault.Error, whole bool) {
 	return []*fault.Error{f}, true
 }
 
-// plain tells whether a text from outside can be part of anything that is
-// stored: UTF-8 without control characters.
+// plain reports whether a text is UTF-8 without control characters, so that it may be stored.
 func plain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// onceWindow is how long a form that was sent again does nothing.
+// onceWindow is the time in which the same form has no second effect.
 const onceWindow = 24 * time.Hour
 
 // Bounds of a once-value, bytes: those of the forms are rand.Text.
@@ -138,14 +137,14 @@ const (
 	maxOnce = 64
 )
 
-// errSentBefore is a form that has a used once-value and other values than were sent with
-// it: a browser went back to it, or it stands in two tabs.
+// errSentBefore rejects a form with a used once-value and other field values: the browser went back
+// to the form, or the form is open in two tabs.
 var errSentBefore = fault.New(fault.InvalidRequest,
 	"This form was sent before with other values, and what it did then stands. Look at that first; to do this too, send it again.")
 
-// Once is the once-value of a form, its field `once`. What is saved for it is the id
-// of what the form made; what tells forms of several kinds apart, and what their fields
-// hold tells one from the next: all but passwords, and the confirmation.
+// Once returns the once-value of a form, from its field `once`. The saved answer is the id of the
+// object that the form created. The fingerprint has the kind of form, what, and the values of all
+// fields except passwords and the confirmation.
 func (v *Visit) Once(form *part.Inputs, what string) (repeat.Once, error) {
 	value := form.Field("once").Value
 	if len(value) < minOnce || len(value) > maxOnce {
@@ -155,24 +154,24 @@ func (v *Visit) Once(form *part.Inputs, what string) (repeat.Once, error) {
 	if v.side.Kind == account.OperatorSession {
 		by = "operator"
 	}
-	said := fmt.Appendf(nil, "%q", what)
+	fingerprint := fmt.Appendf(nil, "%q", what)
 	for _, f := range form.Fields {
 		if f.Name == "once" || f.Name == "sure" || f.Kind == "password" {
 			continue
 		}
-		said = fmt.Appendf(said, " %q %q", f.Name, f.Value)
+		fingerprint = fmt.Appendf(fingerprint, " %q %q", f.Name, f.Value)
 		for _, o := range f.Options {
 			if o.On {
-				said = fmt.Appendf(said, " %q", o.Value)
+				fingerprint = fmt.Appendf(fingerprint, " %q", o.Value)
 			}
 		}
 	}
-	return repeat.Once{Scope: "console " + by, Key: value, Fingerprint: said, Window: onceWindow}, nil
+	return repeat.Once{Scope: "console " + by, Key: value, Fingerprint: fingerprint, Window: onceWindow}, nil
 }
 
-// OnceTx does what a form asks for, unless the same form has done it before: then
-// it returns what was made then. A form that asked for something else with the same
-// once-value is refused (Refused).
+// OnceTx runs act unless the same form has run it before. After a repetition it returns the saved
+// id and again is true. OnceTx rejects a form with a used once-value and other field values (see
+// Refused).
 func OnceTx(tx *store.Tx, once repeat.Once, act func() (made string, err error)) (made string, again bool, err error) {
 	saved, err := repeat.AnswerTx(tx, once)
 	if errors.Is(err, repeat.ErrOtherBody) {

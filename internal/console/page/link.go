@@ -9,25 +9,25 @@ import (
 	"tollgate/internal/console/part"
 )
 
-// linkPage asks for a link that was sent to a user, or for what it lets him set.
+// linkPage asks for a user's link, or for the user's new password.
 type linkPage struct {
 	Title, Text string
 	Form        part.Inputs
 }
 
-// noLink is said of every link that is good for nothing.
+// noLink is the message for every invalid link.
 const noLink = "This link is not good any more: it was used, has run out, or a newer one was made. Ask who runs this service for another."
 
-// linkForm asks for a link. A browser that runs the module takes what follows the # of
-// the page's address, and sends the form by itself.
+// linkForm asks for a link. In a browser with the module, the fragment of the page's address fills
+// the form, and the module sends the form.
 func linkForm() part.Inputs {
 	return part.Inputs{Action: Base + "/link", Submit: "Go on", Cancel: Base + "/sign-in", Fields: []part.FormField{
 		{Name: "link", Label: "Link", Required: true, Fragment: true, Hint: "Paste the whole link."},
 	}}
 }
 
-// newPasswordForm asks for the first or a new password of a link's user. The email is
-// there for who looks, and for programs that keep passwords.
+// newPasswordForm asks for the first or a new password of a link's user. The email is there for the
+// reader and for password managers.
 func newPasswordForm() part.Inputs {
 	return part.Inputs{Action: Base + "/link/password", Submit: "Set password and sign in", Fields: []part.FormField{
 		{Name: "email", Label: "Email", Kind: "email", Complete: "username", ReadOnly: true},
@@ -53,7 +53,7 @@ func fit(form *part.Inputs, l account.PasswordLink, token string) {
 	form.Fields = fields
 }
 
-// tokenOf is the token of a link, or a token alone.
+// tokenOf returns the token of a link. It accepts a bare token too.
 func tokenOf(link string) string {
 	return strings.TrimSpace(link[strings.LastIndexByte(link, '#')+1:])
 }
@@ -62,7 +62,7 @@ func (d *server) linkPage(*Visit) (Outgoing, error) {
 	return Whole{Name: "link", Title: "Use a link", Main: linkPage{Title: "Use a link", Form: linkForm()}}, nil
 }
 
-// takeLink shows the form that a link is good for, and uses nothing up.
+// takeLink shows the password form for a valid link and does not use the link up.
 func (d *server) takeLink(v *Visit) (Outgoing, error) {
 	form := linkForm()
 	if err := v.Read(&form); err != nil {
@@ -113,7 +113,7 @@ func passwordPage(l account.PasswordLink, form part.Inputs, status int) Outgoing
 	return Whole{Name: "link", Title: shown.Title, Main: shown, Status: status}
 }
 
-// refuseLink asks for another link in place of one that is good for nothing.
+// refuseLink asks for another link instead of an invalid one.
 func (d *server) refuseLink(v *Visit, err error) (Outgoing, error) {
 	shown := linkPage{Title: "Use a link", Form: linkForm()}
 	status, err := refusal(v, &shown.Form, noLink, err)

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestInvitation: a user without a password sets one with a link that is good once, and
-// is signed in.
+// TestInvitation checks that a user without a password sets one with a link, is signed in, and
+// cannot use the link again.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -45,8 +45,8 @@ func TestInvitation(t *testing.T) {
 	})
 }
 
-// TestReset: a link for a lost password ends what was open, and the reader's own session
-// of another user with it.
+// TestReset checks that a link for a lost password ends the user's sessions, and also the reader's
+// own session of another user.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -96,7 +96,7 @@ func TestResetWithASecondFactor(t *testing.T) {
 	})
 }
 
-// TestLinksAreThrottled: an address that guesses waits.
+// TestLinksAreThrottled checks that an address must wait after wrong links.
 func TestLinksAreThrottled(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

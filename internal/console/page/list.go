@@ -9,14 +9,14 @@ import (
 // Rows is how many rows a page of a list has.
 const Rows = 50
 
-// Pager leads from one page of a list to the next, with the filters kept: last is
-// the id of the last row, which the next page begins after.
+// Pager returns the links between the pages of a list and keeps the filters. last is the id of the
+// page's last row; the next page begins after last.
 func (v *Visit) Pager(path string, more bool, last string) part.Pager {
 	return v.PagerBy("after", path, more, last)
 }
 
-// PagerBy is Pager for a page with several lists, each of which has a parameter of its
-// own in the page's address.
+// PagerBy is Pager for a page with several lists. name is the list's own parameter in the page's
+// address.
 func (v *Visit) PagerBy(name, path string, more bool, last string) part.Pager {
 	values := v.Request.URL.Query()
 	values.Del("done")
@@ -32,7 +32,7 @@ func (v *Visit) PagerBy(name, path string, more bool, last string) part.Pager {
 	return p
 }
 
-// AddressOf is that of a page below Base, with a query.
+// AddressOf returns the address of a page below Base, with a query.
 func AddressOf(path string, values url.Values) string {
 	if len(values) == 0 {
 		return Base + path
@@ -40,7 +40,7 @@ func AddressOf(path string, values url.Values) string {
 	return Base + path + "?" + values.Encode()
 }
 
-// Last is the id of a list's last element; empty: there is none.
+// Last returns the id of a list's last element, or an empty string if the list is empty.
 func Last[T any](list []T, id func(T) string) string {
 	if len(list) == 0 {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/console/part"
 )
 
-// Outgoing is what a visit is answered with: Whole, Fragment, Redirect, CSV or Sent.
+// Outgoing is the answer to a visit: Whole, Fragment, Redirect, CSV or Sent.
 type Outgoing interface {
-	// send answers the visit. An error means that nothing was written yet.
+	// send answers the visit. If send returns an error, it has written nothing.
 	send(v *Visit) error
 }
 
@@ -20,13 +20,13 @@ type Outgoing interface {
 type Whole struct {
 	Name    string // of its template
 	Title   string
-	Main    any // what its template gets
+	Main    any // data of the template
 	Status  int // 0: 200
 	Notices []part.Notice
 }
 
-// Done adds a notice of what the act before did: the page's address names it, as
-// `?done=saved`, and words say it. A page has no others than its words.
+// Done adds a notice about the act before this page. The page's address names the notice, as in
+// `?done=saved`, and words has its text. Names outside words add no notice.
 func (p Whole) Done(v *Visit, words map[string]string) Whole {
 	if text, ok := words[v.Query("done")]; ok {
 		p.Notices = append(p.Notices, part.Notice{Tone: part.OK, Text: text, Focus: true})
@@ -51,7 +51,7 @@ func (p Whole) send(v *Visit) error {
 // again while it is the same.
 type Fragment struct {
 	Name string // of its template
-	Main any    // what that gets
+	Main any    // data of the template
 }
 
 func (f Fragment) send(v *Visit) error {
@@ -73,7 +73,7 @@ func (f Fragment) send(v *Visit) error {
 // Redirect is an address to go on to, by GET.
 type Redirect string
 
-// To leads to a page below Base; done names what was done there, see Whole.Done.
+// To redirects to a page below Base. done names the notice of the page; see Whole.Done.
 func To(path, done string) Redirect {
 	address := Base + path
 	if done != "" {
@@ -88,8 +88,7 @@ func (r Redirect) send(v *Visit) error {
 	return nil
 }
 
-// CSV is a table as a file, read and sent in parts, so that its length takes no
-// memory.
+// CSV is a table as a file. It is read and sent in parts, so that a long table needs little memory.
 type CSV struct {
 	Name string // of the file, without .csv
 	// Next returns the next part, and whether more follow.
@@ -104,14 +103,14 @@ func (c CSV) send(v *Visit) error {
 			if titled {
 				return err
 			}
-			panic(http.ErrAbortHandler) // what was sent must not look whole
+			panic(http.ErrAbortHandler) // an incomplete file must not look complete
 		}
 		if titled {
 			v.Header().Set("Content-Type", "text/csv; charset=utf-8")
 			v.Header().Set("Content-Disposition", `attachment; filename="`+c.Name+`.csv"`)
 		}
 		if v.Heads() {
-			return nil // the first part has told whether there is a file: the others are for those who read it
+			return nil // the first part has shown whether the file exists; a HEAD request needs no more
 		}
 		if err := t.CSV(v, titled); err != nil {
 			return nil // the reader is gone
@@ -129,7 +128,7 @@ func (c CSV) next(v *Visit) (t part.DataTable, more bool, err error) {
 	return c.Next()
 }
 
-// Sent is an answer that was written already.
+// Sent is an answer for a visit with a response already written.
 type Sent struct{}
 
 func (Sent) send(*Visit) error { return nil }

@@ -10,8 +10,7 @@ import (
 	"tollgate/internal/httpapi"
 )
 
-// TestHeadOfAFileReadsOnePart: who asks for the head of a download makes nobody read all
-// of it.
+// TestHeadOfAFileReadsOnePart checks that a HEAD request for a download reads only the first part.
 func TestHeadOfAFileReadsOnePart(t *testing.T) {
 	t.Parallel()
 	for method, want := range map[string]int{http.MethodGet: 3, http.MethodHead: 1} {

@@ -30,7 +30,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Base is the path that the console is mounted at.
+// Base is the path of the console.
 const Base = "/console"
 
 //go:embed html/*.html

@@ -22,8 +22,8 @@ func (d *server) enter(x *httpapi.Exchange) error {
 	return nil
 }
 
-// answering is the handler of a path of a side; nil: of all sides. What is open
-// answers who is not signed in too.
+// answering returns the handler of a path of section s. If s is nil, the path belongs to all
+// sections. An open path needs no session.
 func (d *server) answering(s *side, h Handler, open bool) func(*httpapi.Exchange) error {
 	return func(x *httpapi.Exchange) error {
 		ctx, done := x.Outliving(visitTimeout)
@@ -45,8 +45,8 @@ func (d *server) answering(s *side, h Handler, open bool) func(*httpapi.Exchange
 
 func noPage() error { return fault.New(fault.NotFound, "There is no such page. Check its address.") }
 
-// letIn finds out whose visit it is, and answers in place of the page where its
-// reader may not see it.
+// letIn finds the session of a visit. It returns an answer instead of the page if the visitor may
+// not see the page.
 func (d *server) letIn(v *Visit, open bool) (Outgoing, error) {
 	if v.side == nil {
 		return nil, nil
@@ -72,7 +72,8 @@ func (d *server) letIn(v *Visit, open bool) (Outgoing, error) {
 	return Redirect(Base + v.side.Path + "/sign-in?next=" + url.QueryEscape(v.back())), nil
 }
 
-// back is where a sign-in leads to: to the page that was asked for.
+// back returns the address after a sign-in: the requested page, or an empty string if the request
+// is not a GET.
 func (v *Visit) back() string {
 	if v.Request.Method != http.MethodGet {
 		return ""
@@ -100,7 +101,7 @@ func (v *Visit) recognize(kind account.SessionKind) error {
 	return err
 }
 
-// static answers the files that never change.
+// static answers the immutable files.
 func (d *server) static(v *Visit) (Outgoing, error) {
 	if !d.files.Serve(v, v.Request, v.PathID()) {
 		return nil, fault.New(fault.NotFound, "There is no such file.")

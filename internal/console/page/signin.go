@@ -12,19 +12,19 @@ import (
 	"tollgate/internal/store"
 )
 
-// signInPage is what the pages of both sign-ins show.
+// signInPage is the content of both sign-in pages.
 type signInPage struct {
 	Title string
 	Form  part.Inputs
-	Token *part.Inputs // of the operator's token; nil: the setting has none
-	First bool         // there is nobody who could sign in; the form is hidden
+	Token *part.Inputs // form of the operator's token, or nil if no token is set
+	First bool         // no user can sign in yet, so the form is hidden
 	Only  bool         // no user is an operator: the form is hidden, and the token is the only way in
-	Lost  bool         // says what to do without a password
-	Runs  bool         // says where who runs the service signs in
+	Lost  bool         // shows help for a lost password
+	Runs  bool         // shows a link to the operators' sign-in
 }
 
-// wrongSignIn is said of all that is wrong, so that nobody learns who has a
-// sign-in here.
+// wrongSignIn is the message for every failed sign-in, so that the message does not show whether an
+// email has a user here.
 const wrongSignIn = "Email or password is not right."
 
 func signInForm(action, next string) part.Inputs {
@@ -64,8 +64,8 @@ func (d *server) signIn(v *Visit) (Outgoing, error) {
 	return d.known(v, u, form.Field("next").Value)
 }
 
-// known goes on with a user whose password was right: to the code of the second
-// factor, if there is one.
+// known continues after the right password of a user: with the code, if the user has a second
+// factor.
 func (d *server) known(v *Visit, u account.User, next string) (Outgoing, error) {
 	if u.FactorMS != 0 {
 		return d.halfway(v, u, next)
@@ -73,7 +73,7 @@ func (d *server) known(v *Visit, u account.User, next string) (Outgoing, error) 
 	return d.open(v, account.NewSession{Kind: v.side.Kind, User: u.ID}, next)
 }
 
-// again shows a sign-in that failed, with what is wrong above one of its forms.
+// again shows the sign-in page after a failure, with the error above one of its forms.
 func (d *server) again(v *Visit, shown *signInPage, form *part.Inputs, wrong string, err error) (Outgoing, error) {
 	status, err := refusal(v, form, wrong, err)
 	if err != nil {
@@ -82,8 +82,8 @@ func (d *server) again(v *Visit, shown *signInPage, form *part.Inputs, wrong str
 	return Whole{Name: "signin", Title: shown.Title, Main: *shown, Status: status}, nil
 }
 
-// refusal puts above a form what is wrong with an attempt to get in, and returns its
-// status. Any other error is returned: the whole page fails.
+// refusal writes the error of a failed sign-in above a form and returns the status. It returns any
+// other error, and the whole page fails.
 func refusal(v *Visit, form *part.Inputs, wrong string, err error) (status int, failed error) {
 	status = http.StatusUnprocessableEntity
 	switch f := fault.Of(err); {
@@ -112,7 +112,7 @@ func (d *server) open(v *Visit, n account.NewSession, next string, before ...acc
 	return Redirect(target), nil
 }
 
-// signInAs gives the browser a new session in place of those that it had, if any.
+// signInAs gives the browser a new session and ends the sessions in before.
 func (v *Visit) signInAs(n account.NewSession, before ...account.ConsoleSession) error {
 	n.Address, n.Agent = v.Address().String(), v.Request.UserAgent()
 	whole := n.User != "" && n.Kind == v.side.Kind // not halfway
@@ -141,7 +141,7 @@ func (v *Visit) signInAs(n account.NewSession, before ...account.ConsoleSession)
 	return nil
 }
 
-// endTx ends a session; one that has ended already is fine.
+// endTx ends a session. It returns nil if the session has ended already.
 func endTx(tx *store.Tx, s account.ConsoleSession) error {
 	err := account.EndSessionTx(tx, s.User.ID, s.ID)
 	var f *fault.Error

@@ -24,7 +24,7 @@ func TestSignIn(t *testing.T) {
 				t.Error("the page holds the password")
 			}
 		}
-		// A value that somebody else has set is worth nothing after the sign-in.
+		// A planted cookie value must be worthless after the sign-in.
 		planted := &http.Cookie{Name: "tollgate", Value: strings.Repeat("a", 43)}
 		b.Cookies["tollgate"] = planted
 		b.Post("/console/sign-in", "email", "Ada@Example.com", "password", consoletest.Password, "next", "/console/keys?after=x").
@@ -56,8 +56,8 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
-// TestOperatorsFindTheirSignIn: the page that the root leads to says where who runs the
-// service signs in, where he can.
+// TestOperatorsFindTheirSignIn checks that the root's sign-in page links to the operators' sign-in
+// if that exists.
 func TestOperatorsFindTheirSignIn(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -80,8 +80,8 @@ func TestOperatorsFindTheirSignIn(t *testing.T) {
 	})
 }
 
-// TestSignInIsThrottled: it says how long to wait, and the wait is that of all
-// nodes.
+// TestSignInIsThrottled checks that the page shows the time to wait, and that all nodes share the
+// wait.
 func TestSignInIsThrottled(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -135,8 +135,8 @@ func TestOperatorsSignIn(t *testing.T) {
 	})
 }
 
-// TestSessionsOpenTheirSideAlone: the value of one side's cookie under the name of the
-// other's is nobody's, also that of an operator among the users.
+// TestSessionsOpenTheirSideAlone checks that the cookie value of one section is no session under
+// the name of the other section's cookie, also for a user with the operator's role.
 func TestSessionsOpenTheirSideAlone(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -216,7 +216,7 @@ func TestChoicesAreWrittenIntoThePage(t *testing.T) {
 	})
 }
 
-// TestKnownBrowsersSignIn: a browser that has signed in keeps its own attempts,
+// TestKnownBrowsersSignIn checks that a browser with an earlier sign-in keeps its own attempts,
 // whatever other browsers of its network do.
 func TestKnownBrowsersSignIn(t *testing.T) {
 	t.Parallel()

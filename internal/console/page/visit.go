@@ -16,25 +16,25 @@ import (
 	"tollgate/internal/store"
 )
 
-// visitTimeout bounds what a page asks of the database.
+// visitTimeout bounds the database work of a page.
 const visitTimeout = 30 * time.Second
 
-// Visit is one request for a page, by somebody who may see it.
+// Visit is one request for a page by an authorized visitor.
 type Visit struct {
 	*httpapi.Exchange
-	// Session is whose visit it is; zero: nobody is signed in.
+	// Session is the visitor's session. It is zero if the visitor is not signed in.
 	Session account.ConsoleSession
 
 	server *server
-	side   *side           // nil: of what all sides have
+	side   *side           // nil for a path of all sections
 	path   string          // of the route, below Base
 	ctx    context.Context // see Context
 }
 
-// Context outlives the reader, so that an act is whole.
+// Context is not canceled when the reader disconnects, so that an act is complete.
 func (v *Visit) Context() context.Context { return v.ctx }
 
-// Account is whose things the visitor sees.
+// Account returns the visitor's account.
 func (v *Visit) Account() string { return v.Session.User.Account }
 
 // Address is where the visitor comes from.
@@ -42,10 +42,10 @@ func (v *Visit) Address() netip.Addr {
 	return httpapi.ClientAddress(v.Request, v.server.TrustedProxies)
 }
 
-// PublicURL is the base address that users see. While nobody has set it, that by which
-// the visitor has come leads here, and the listen address may lead nowhere from where he
-// is. A browser says where its reader comes from (Sec-Fetch-Site) to what it trusts alone:
-// to https, whoever ends that, and to the machine itself.
+// PublicURL returns the base address for users. If no public URL is set, it returns the address of
+// the request, because the visitor may not be able to reach the listen address. Browsers send
+// Sec-Fetch-Site only to trustworthy addresses: to https, also if a proxy ends TLS, and to the
+// loopback host.
 func (v *Visit) PublicURL() string {
 	host := v.Request.Host
 	if !v.server.NoPublicURL || !hostPort.MatchString(host) {
@@ -61,7 +61,7 @@ func (v *Visit) PublicURL() string {
 // hostPort is a name or an address, with a port or without.
 var hostPort = regexp.MustCompile(`^([0-9A-Za-z_-]+(\.[0-9A-Za-z_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
 
-// isLoopback tells whether a host is the machine itself.
+// isLoopback reports whether a host is the local machine.
 func isLoopback(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	addr, err := netip.ParseAddr(host)
@@ -80,9 +80,9 @@ func (v *Visit) View(read func(tx *store.Tx) error) error {
 	return v.server.DB.View(v.ctx, read)
 }
 
-// Part runs read, which reads the part of a page that a word names, on a snapshot of its
-// own: where it fails, what Part returns stands in the part's place, and the rest stands
-// as ever. nil: it has not failed.
+// Part runs read on a snapshot of its own for the part of a page named by word. If read fails, Part
+// returns a notice to show instead of the part; the rest of the page is not affected. Otherwise
+// Part returns nil.
 func (v *Visit) Part(word string, read func(tx *store.Tx) error) *part.Notice {
 	err := v.View(read)
 	if err == nil {
@@ -97,7 +97,8 @@ func (v *Visit) Part(word string, read func(tx *store.Tx) error) *part.Notice {
 // Update runs act in one transaction.
 func (v *Visit) Update(act func(tx *store.Tx) error) error { return v.server.DB.Update(v.ctx, act) }
 
-// Query is a parameter of the page's address; empty: it is not there.
+// Query returns a parameter of the page's address. It returns an empty string if the parameter is
+// missing, has control characters or is longer than 256 bytes.
 func (v *Visit) Query(name string) string {
 	value := v.Request.URL.Query().Get(name)
 	if !plain(value) || len(value) > 256 {
@@ -106,14 +107,14 @@ func (v *Visit) Query(name string) string {
 	return value
 }
 
-// Heads tells whether the visitor asks for the head of an answer alone, so that what
-// stands in its body needs not be read.
+// Heads reports whether the request is a HEAD request. Its answer has no body, so a page need not
+// read the content of the body.
 func (v *Visit) Heads() bool { return v.Request.Method == http.MethodHead }
 
-// Filled is what a link has filled in of a form: a parameter of the page's address, but
-// nothing where the reader comes from elsewhere than a page of this console. A link of
-// somebody else's, in a mail too, must fill in no form. A browser that does not say where
-// its reader comes from (without TLS) leaves the form as empty.
+// Filled returns a form value from the page's address if the reader came from a page of this
+// console. Otherwise it returns an empty string, because a foreign link, for example in an email,
+// must not fill in a form. Browsers without TLS do not send the origin of the reader, so the form
+// stays empty there.
 func (v *Visit) Filled(name string) string {
 	if v.Request.Header.Get("Sec-Fetch-Site") != "same-origin" {
 		return ""
@@ -121,13 +122,13 @@ func (v *Visit) Filled(name string) string {
 	return v.Query(name)
 }
 
-// Confirm opens a dialog that the page's address asks for.
+// Confirm opens the dialog named in the page's address.
 func (v *Visit) Confirm(c part.Confirm) part.Confirm {
 	c.Open = v.Query("confirm") == c.ID
 	return c
 }
 
-// frame is what stands around a page.
+// frame returns the surroundings of a page.
 func (v *Visit) frame(p Whole) part.Surround {
 	home := Base + v.side.Path
 	f := part.Surround{Title: p.Title, Theme: themeOf(v.Request), NoKeys: noKeys(v.Request), Main: p.Main, Home: home,
@@ -150,8 +151,8 @@ func (v *Visit) frame(p Whole) part.Surround {
 	return f
 }
 
-// below returns an address of the console that somebody sent, and the first page
-// for any other.
+// below returns sent if it is an address of the console. For any other address it returns the first
+// page.
 func below(sent string) string {
 	u, err := url.Parse(sent)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(sent, "\\\r\n\t") ||

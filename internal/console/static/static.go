@@ -1,7 +1,8 @@
-// Package static owns the console's files that never change while a process
-// runs: the stylesheet, the module, the icons. Invariants: all are in the
-// binary, compressed once, when they are first asked for; an address holds the checksum of what it answers, so
-// that it may be kept for ever and a new version has another.
+// Package static owns the console's immutable files: the stylesheet, the module, the icons.
+//
+// Invariants: all files are embedded in the binary; each file is compressed once, at its first
+// request; the address of a file contains a checksum of its content, so browsers may cache the file
+// for ever and a new version has a new address.
 package static
 
 import (
@@ -20,7 +21,7 @@ import (
 //go:embed console.css console.js playground.js icons.svg logo.svg clip.svg lucide-LICENSE.txt
 var embedded embed.FS
 
-// contentTypes are the files that are served, by name.
+// contentTypes has the content type of each file, by name.
 var contentTypes = map[string]string{
 	"console.css":        "text/css; charset=utf-8",
 	"console.js":         "text/javascript; charset=utf-8",
@@ -44,10 +45,10 @@ type file struct {
 	zipped      func() ([]byte, error)
 }
 
-// Base is the path below which the files are.
+// Base is the path of the files.
 const Base = "/console/static"
 
-// Read returns the files, which are read once. An error is a fault of the build.
+// Read returns the files. They are read once. Read returns an error if an embedded file is missing.
 func Read() (*Files, error) { return all() }
 
 var all = sync.OnceValues(func() (*Files, error) {
@@ -66,7 +67,7 @@ var all = sync.OnceValues(func() (*Files, error) {
 	return f, nil
 })
 
-// zip compresses a file as far as it goes.
+// zip compresses a file with the best compression.
 func zip(raw []byte) ([]byte, error) {
 	var zipped bytes.Buffer
 	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
@@ -80,11 +81,11 @@ func zip(raw []byte) ([]byte, error) {
 	return zipped.Bytes(), err
 }
 
-// Path returns the address of a file; empty where there is none of this name.
+// Path returns the address of a file, or an empty string if no file has the name.
 func (f *Files) Path(name string) string { return f.paths[name] }
 
-// Serve answers a file by the last segment of its address. False: there is none,
-// and nothing was written.
+// Serve writes the file with the last segment of its address. It returns false and writes nothing
+// if no file has the segment.
 func (f *Files) Serve(w http.ResponseWriter, r *http.Request, segment string) bool {
 	found, ok := f.byPath[segment]
 	if !ok {
@@ -96,7 +97,7 @@ func (f *Files) Serve(w http.ResponseWriter, r *http.Request, segment string) bo
 	h.Set("Vary", "Accept-Encoding")
 	body := found.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		if zipped, err := found.zipped(); err == nil { // else it goes as it is
+		if zipped, err := found.zipped(); err == nil { // after an error, the plain file is sent
 			h.Set("Content-Encoding", "gzip")
 			body = zipped
 		}

@@ -52,7 +52,7 @@ func TestFilesAreKeptForEver(t *testing.T) {
 
 var token = regexp.MustCompile(`--([a-z0-9-]+): light-dark\(#([0-9a-f]{6}), #([0-9a-f]{6})\)`)
 
-// TestContrasts computes the contrast of what is read from the stylesheet.
+// TestContrasts computes the contrast of the stylesheet's text colors.
 func TestContrasts(t *testing.T) {
 	t.Parallel()
 	raw, err := embedded.ReadFile("console.css")
@@ -93,7 +93,7 @@ func TestContrasts(t *testing.T) {
 	}
 }
 
-// contrast is that of WCAG 2.
+// contrast returns the contrast ratio of two colors as defined by WCAG 2.
 func contrast(t *testing.T, a, b string) float64 {
 	t.Helper()
 	x, y := luminance(t, a), luminance(t, b)
@@ -127,8 +127,8 @@ func TestLicenceIsThere(t *testing.T) {
 	}
 }
 
-// TestModulesSetTextAlone: nothing of the modules makes markup of what it is
-// told, but for the one function that parses our own server's answers.
+// TestModulesSetTextAlone checks that the modules make no markup from text. The only exception is
+// the function for answers of our own server.
 func TestModulesSetTextAlone(t *testing.T) {
 	t.Parallel()
 	s := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|createContextualFragment|parseFromString`)

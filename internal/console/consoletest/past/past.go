@@ -1,10 +1,9 @@
-// Command past owns the past of two months that it gives to the demo account of a
-// gateway: keys, days of usage, requests that went well and wrong, deliveries and
-// credits. It is for tests that look at the console: a service that has just begun shows
-// empty lists.
+// Command past owns the history of a gateway's demo account: two months of keys, days of usage,
+// successful and failed requests, deliveries and credits. Tests of the console's appearance write
+// the history first, because a new service has only empty lists.
 //
-// Invariants: what it writes is the same from run to run, but for the time at which it
-// runs and the secrets of keys; its books do not add up, so no audit looks at them.
+// Invariants: the history is the same in every run, except for its times and the secrets of keys.
+// The history does not balance, so no audit may run on it.
 package main
 
 import (
@@ -32,7 +31,7 @@ func main() {
 
 var errUsage = errors.New("usage: past DATABASE")
 
-// run writes the past into the database that the only argument names.
+// run writes the history into the database named by the only argument.
 func run(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errUsage
@@ -59,19 +58,20 @@ const (
 	day   = 24 * time.Hour
 	days  = 60
 	calls = 130 // requests of the log
-	// firstSeq is the place in the account's books at which the past begins, and
-	// lastSeq that behind which what comes later goes on.
+	// firstSeq is the first sequence number of the history in the account's books. New receipts
+	// start after lastSeq.
 	firstSeq, lastSeq = 100, 5000
 )
 
-// model is one that the account uses.
+// model is a model used by the account.
 type model struct {
 	name, endpoint string
 	cost           money.Amount // of a request
 	each           int64        // requests a day, on the busiest
 }
 
-// models are what the account uses: one has a long name, and one is gone.
+// models are the models used by the account: one has a long name, and one is no longer in the
+// catalog.
 var models = []model{
 	{"sandbox-chat", "/v1/chat/completions", 2_730_000, 400},
 	{"sandbox-reasoner", "/v1/responses", 41_000_000, 90},
@@ -116,7 +116,7 @@ type writer struct {
 	account string
 	nowMS   int64
 	balance money.Amount
-	spent   money.Amount // by what spend wrote, the requests of the log among it
+	spent   money.Amount // by the days of spend, including the requests of the log
 	seq     int64
 	keys    []string
 }
@@ -133,8 +133,7 @@ func (w *writer) write() error {
 // ago is a time in Unix milliseconds.
 func (w *writer) ago(d time.Duration) int64 { return w.nowMS - d.Milliseconds() }
 
-// at is an identifier of a time; the last of its kind that is made at it is told from
-// the others by n.
+// at returns an identifier for a time. n distinguishes identifiers of the same kind and time.
 func at(prefix string, ms int64, n int) string {
 	made := id.First(prefix, time.UnixMilli(ms))
 	tail := fmt.Sprintf("%05d", n)
@@ -154,7 +153,7 @@ func (w *writer) begin() error {
 	return w.exec(`UPDATE ledger_account SET seq = $1 WHERE id = $2`, lastSeq, w.account)
 }
 
-// makeKeys makes keys with limits, and one that is disabled.
+// makeKeys creates two keys with limits and a disabled key.
 func (w *writer) makeKeys() error {
 	rpm, budget, total := int64(60), 5*money.USD, 250*money.USD
 	settings := []account.KeySettings{
@@ -169,7 +168,7 @@ func (w *writer) makeKeys() error {
 		}
 		w.keys = append(w.keys, k.ID)
 	}
-	slices.Sort(w.keys) // by which they are listed
+	slices.Sort(w.keys) // the order of the list
 	for i, key := range w.keys {
 		if _, err := account.ChangeKeyTx(w.tx, key, func(s *account.KeySettings) error { *s = settings[i]; return nil }); err != nil {
 			return err
@@ -261,16 +260,16 @@ func (w *writer) call() error {
 	return w.exec(`UPDATE ledger_account SET balance_nano = $1 WHERE id = $2`, int64(w.balance), w.account)
 }
 
-// roundUp is what is paid for what was spent: whole invoices of 50 USD.
+// roundUp rounds spending up to whole invoices of 50 USD.
 func roundUp(spent money.Amount) money.Amount {
 	const invoice = 50 * money.USD
 	return (spent + invoice - 1) / invoice * invoice
 }
 
-// called is what request n of the log asked for, and how it ended.
+// called returns the model and the outcome of request n of the log.
 func called(n int) (model, ending) { return models[n%3], endings[(n*7)%len(endings)] }
 
-// costOf is what request n of the log was charged.
+// costOf returns the charge of request n of the log.
 func costOf(n int) money.Amount {
 	m, end := called(n)
 	if end.outcome != 1 {
@@ -279,7 +278,7 @@ func costOf(n int) money.Amount {
 	return m.cost
 }
 
-// revisionOf is the catalog by which a request was priced; 0: by none.
+// revisionOf returns the catalog revision of a request's price, or 0 if the request has no price.
 func revisionOf(outcome int) int {
 	if outcome == 4 {
 		return 0
@@ -287,8 +286,8 @@ func revisionOf(outcome int) int {
 	return 1
 }
 
-// move writes the credits that paid for it all, one of which was taken back in part,
-// and leaves the balance that there was before the first request of the log.
+// move writes the credits for the whole history and a partial take-back of one credit. It leaves
+// the balance from before the first request of the log.
 func (w *writer) move() error {
 	const over = 5 * money.USD
 	w.balance += roundUp(w.spent) - w.spent
