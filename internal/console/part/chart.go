@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// Unit is what the values of a chart are.
+// Unit is the unit of a chart's values.
 type Unit string
 
 // The units.
@@ -18,23 +18,23 @@ const (
 	InMS    Unit = "ms"    // milliseconds
 )
 
-// Chart is columns over time, stacked by series, drawn here: it needs no script,
-// prints, and has its figures as a table beside it. Six series have a colour;
-// name what is left over Other and give it as the last.
+// Chart is a stacked column chart over time, drawn as SVG. It needs no script, can be printed, and
+// has a table of its figures. Six series have colors. Add the remaining values as the last series,
+// with the name Other.
 type Chart struct {
 	ID      string // unique on the page
 	Title   string
 	Unit    Unit
-	Buckets []string // what each column is, as `2026-05-03`
-	Axis    []string // the buckets in short, for below the chart; nil: as they are
+	Buckets []string // names of the columns, such as `2026-05-03`
+	Axis    []string // short names of the columns for the axis; if nil, Buckets
 	Series  []ChartSeries
-	None    string // what stands there when all values are zero
+	None    string // text if all values are zero
 }
 
 // ChartSeries is one of a chart. Values are one a bucket, never negative.
 type ChartSeries struct {
 	Name   string
-	Rest   bool // it is what is left over
+	Rest   bool // the sum of the remaining series
 	Values []int64
 }
 
@@ -42,7 +42,7 @@ type ChartSeries struct {
 const (
 	chartWidth, chartHeight = 1000, 200
 	maxLabels               = 10
-	wideColumns             = 7 // up to so many are as wide as their labels on a phone
+	wideColumns             = 7 // the most columns that are as wide as their labels on a phone
 )
 
 // Shown is a value as it is read.
@@ -56,7 +56,7 @@ func (c Chart) Shown(v int64) string {
 	return Thousands(v)
 }
 
-// Empty tells whether all values are zero.
+// Empty reports whether all values are zero.
 func (c Chart) Empty() bool { return c.most() == 0 }
 
 // most is the sum of the highest column.
@@ -101,7 +101,7 @@ func (c Chart) Scale() []string {
 type AxisLabel struct {
 	X, Anchor string
 	Text      string
-	Class     string // where there is room for it; empty: everywhere
+	Class     string // width class with room for the label; if empty, all widths
 }
 
 // Labels are those of the axis: all columns where there are few, else some, the first and
@@ -115,7 +115,7 @@ func (c Chart) Labels() []AxisLabel {
 		axis = c.Buckets
 	}
 	labels := make([]AxisLabel, len(columns))
-	middle := 0 // the label that is nearest to the middle
+	middle := 0 // index of the label nearest to the middle
 	for i, column := range columns {
 		labels[i] = AxisLabel{Text: axis[column], Anchor: "middle", X: coordinate(100*(float64(column)+0.5)/float64(n)) + "%"}
 		if i > 0 && i < len(columns)-1 {
@@ -135,8 +135,9 @@ func (c Chart) Labels() []AxisLabel {
 	return labels
 }
 
-// labelled are the columns of n that have a label: the last, and those before it at the
-// same distance; the first, and none so near to it that they would meet.
+// labelled returns the columns with a label, out of n. The last column has a label, and the columns
+// before it at equal distances. The first column has a label, and no column near enough to overlap
+// with the first label.
 func labelled(n int) (columns []int) {
 	step := max(1, (n-1+maxLabels-2)/(maxLabels-1))
 	for column := n - 1; column >= step; column -= step {
@@ -187,13 +188,13 @@ func (c Chart) Drawing() []Drawn {
 
 func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
-// Spot is a column that says its figures when it is pointed at.
+// Spot is the area of a column. It shows the column's figures to a pointer above it.
 type Spot struct {
 	X, Width string
 	Words    string
 }
 
-// Spots are the columns that say their figures.
+// Spots returns the areas of all columns.
 func (c Chart) Spots() []Spot {
 	wide := float64(chartWidth) / float64(max(len(c.Buckets), 1))
 	spots := make([]Spot, len(c.Buckets))

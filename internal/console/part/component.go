@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// Tone says how something is, in a colour that always stands beside a word.
+// Tone is the color of a state. A word always stands beside the color.
 type Tone string
 
 // The tones.
@@ -29,7 +29,7 @@ type Text struct {
 	Muted bool
 	Mono  bool
 	Lines bool   // keeps its line ends
-	Title string // the whole of what it says in short
+	Title string // the full text if Text is short for it
 }
 
 // Money is an amount. Its title shows the exact value.
@@ -37,7 +37,7 @@ type Money struct {
 	Amount  money.Amount
 	Credits bool // show the amount in credits as well
 
-	decimals int // those of the table's column; 0: as USD shows the amount
+	decimals int // decimals of the table's column; if 0, the decimals of USD
 }
 
 // Shown formats the amount for people.
@@ -76,15 +76,14 @@ type Took struct{ MS int64 }
 // Shown is the span as it is read.
 func (t Took) Shown() string { return Span(t.MS) }
 
-// Elapsed is how long something runs that began at a time in Unix milliseconds.
-// Without the module it is that time.
+// Elapsed is the time since a start in Unix milliseconds. Without the module it shows the start.
 type Elapsed struct{ SinceMS int64 }
 
 // Began is when it began, in UTC.
 func (e Elapsed) Began() string { return UTC(e.SinceMS) }
 
-// Ident is an identifier; Href, if set, is where it leads. Long ones are shown
-// with Cut, the whole one in the title.
+// Ident is an identifier with an optional link, Href. With Cut, a long identifier is shortened and
+// its title has the full one.
 type Ident struct {
 	ID, Href string
 	Cut      bool
@@ -102,7 +101,7 @@ func (i Ident) Shown() string {
 type Badge struct {
 	Tone  Tone
 	Word  string
-	Title string // what programs call it
+	Title string // the name in the API
 }
 
 // Link leads somewhere below /console, or to an http(s) address of our own words.
@@ -123,7 +122,7 @@ type Figure struct {
 // longFigure is how many characters of a figure stand beside another on a phone.
 const longFigure = 9
 
-// Long tells whether the figure needs smaller letters.
+// Long reports whether the figure needs smaller letters.
 func (f Figure) Long() bool {
 	shown := ""
 	switch v := f.Value.(type) {
@@ -153,7 +152,7 @@ type Fact struct {
 	Value any // a component
 }
 
-// Notice says something about what was done, or is the matter.
+// Notice is a message about a completed act or about a state.
 type Notice struct {
 	Tone  Tone
 	Title string
@@ -190,15 +189,14 @@ type Tab struct {
 
 // Tabs are links to lists beside each other.
 type Tabs struct {
-	Label string // of what they choose
+	Label string // name of the choice
 	Items []Tab
 }
 
 // Pager leads to the next page of a list, and back to its beginning.
 type Pager struct{ First, Next string }
 
-// Copying is a text in a field with a button that copies it. ID is unique on
-// the page.
+// Copying is a text in a field with a copy button. ID is unique on the page.
 type Copying struct {
 	ID, Label, Value string
 }
@@ -213,14 +211,14 @@ type Snippets struct {
 // Snippet is one of Snippets.
 type Snippet struct {
 	Name, Text string
-	Prose      bool // sentences, whose lines are broken where they do not fit
+	Prose      bool // sentences; long lines are wrapped
 }
 
 // Tile is one result of a gallery.
 type Tile struct {
 	Href, Title string
-	Image, Alt  string // address of a picture of ours; empty: State is drawn
-	Clip        string // address of a clip of ours, which is fetched when it is played
+	Image, Alt  string // address of the gateway's own picture; if empty, State is shown
+	Clip        string // address of the gateway's own clip, fetched on play
 	State       Badge
 	Notes       []any // components
 }
@@ -228,7 +226,7 @@ type Tile struct {
 // Tiles are a gallery.
 type Tiles []Tile
 
-// Timeline is what happened, in its order.
+// Timeline is a list of events in order of time.
 type Timeline []Stage
 
 // Stage is one of a Timeline.
@@ -239,14 +237,14 @@ type Stage struct {
 	Note any // a component, or nil
 }
 
-// FirstSteps are what somebody does first, in their order.
+// FirstSteps is the list of a new user's first steps, in order.
 type FirstSteps []FirstStep
 
 // FirstStep is one of FirstSteps.
 type FirstStep struct {
 	Done bool
 	Text string
-	Link *Link // to where it is done; nil: nowhere here
+	Link *Link // to the page of the step, or nil
 }
 
 // Bar is a row with its share behind its name.
@@ -272,21 +270,20 @@ func (b Bars) Aligned() Bars {
 	return b
 }
 
-// Live is the one line that says what has changed by itself.
+// Live is the status line for changes without a reload.
 type Live struct{ Text string }
 
-// Act is a button that does something at once, which can be undone.
+// Act is a button with an immediate and reversible effect.
 type Act struct {
 	Action string // where the form goes
 	Word   string
-	About  string // what it is about, for who does not see its place
+	About  string // the object's name, for screen readers
 }
 
-// Acts are what can be done at once about one thing: the usual one, and others behind a
-// word.
+// Acts are the immediate acts on one object: the usual one, and a menu of others.
 type Acts struct {
 	Usual  Act
-	Word   string // what the others are, with About
+	Word   string // name of the menu of Others, followed by About
 	About  string
 	Others []Act
 }
@@ -294,22 +291,22 @@ type Acts struct {
 // Group are components beside each other.
 type Group []any
 
-// Confirm is a button that opens a dialog which says what will happen. Without
-// the module the button asks for the page with the dialog open: `?confirm=ID`.
+// Confirm is a button with a dialog about its effect. Without the module, the button requests the
+// page with the dialog open: `?confirm=ID`.
 type Confirm struct {
 	ID     string // unique on the page
-	Button string // what the button does, in a word or two
+	Button string // the effect in one or two words
 	Title  string
-	Text   []string    // what changes, also for money
+	Text   []string    // the changes, including money
 	Action string      // where the form goes
-	Type   string      // what has to be typed; empty: nothing
+	Type   string      // text to type for a confirmation; may be empty
 	Fields []FormField // further ones
 	Danger bool
 	Open   bool
 	Wrong  string // why it was refused
 }
 
-// TypeLabel asks for what has to be typed.
+// TypeLabel is the label of the field for Type.
 func (c Confirm) TypeLabel() string { return "Type " + c.Type + " to confirm" }
 
 // Words joins words as a sentence does.

@@ -2,12 +2,11 @@ package part
 
 import "strings"
 
-// Diff shows what a text changes in another one, by lines, with some lines around
-// each change.
+// Diff shows the differences between two texts, by lines, with some lines around each change.
 type Diff []DiffRow
 
-// DiffRow is one line: it stays, or is in one of the texts alone. Old and New are
-// its numbers, 0 where it is not there; all zero stands for lines left out.
+// DiffRow is one line of both texts or of one text. Old and New are the line numbers, or 0 if the
+// text does not have the line. If both are 0, the row stands for omitted lines.
 type DiffRow struct {
 	Old, New int
 	Text     string
@@ -24,7 +23,7 @@ func (r DiffRow) Class() string {
 	return ""
 }
 
-// Gap tells whether the row stands for lines left out.
+// Gap reports whether the row stands for omitted lines.
 func (r DiffRow) Gap() bool { return r.Old == 0 && r.New == 0 }
 
 // around is how many lines stand around a change, maxDiff how many of either text
@@ -63,8 +62,8 @@ func linesOf(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// compared compares what lies between the common beginning, of so many lines, and
-// the common end, by the longest common subsequence.
+// compared compares the lines between the common beginning and the common end, by the longest
+// common subsequence. offset is the number of lines in the common beginning.
 func compared(a, b []string, offset int) (rows Diff) {
 	common := make([][]int32, len(a)+1)
 	if len(a) <= maxDiff && len(b) <= maxDiff && len(a)*len(b) <= maxDiff*maxDiff/4 {
@@ -99,7 +98,7 @@ func compared(a, b []string, offset int) (rows Diff) {
 	return rows
 }
 
-// folded leaves out what is far from any change.
+// folded omits the lines far from any change.
 func (d Diff) folded() Diff {
 	near := make([]bool, len(d))
 	for i, r := range d {

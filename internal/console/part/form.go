@@ -15,8 +15,7 @@ const (
 	Unshown = "hidden"
 )
 
-// FormField is one field of a form: its label above, a hint, and what is wrong with
-// it beside it.
+// FormField is one field of a form, with its label, a hint and its error.
 type FormField struct {
 	Name, Label string
 	Kind        string // empty: text
@@ -24,14 +23,14 @@ type FormField struct {
 	Options     []Option // of a choice; a text proposes them
 	On          bool     // of a check
 	Hint, Wrong string
-	Before      string // what stands before the value, as a $
-	After       string // what stands behind it
-	Complete    string // autocomplete; empty: off
+	Before      string // text before the value, such as $
+	After       string // text after the value
+	Complete    string // value of autocomplete; if empty, off
 	Numeric     bool   // a keyboard of digits
 	Code        bool   // an area of code, as high as it may be
 	Required    bool
 	ReadOnly    bool
-	Fragment    bool   // takes what follows the # of the page's address, and sends the form
+	Fragment    bool   // the module fills the field from the fragment of the page's address and sends the form
 	Prefix      string // makes the id unique where several forms have the name
 }
 
@@ -39,13 +38,13 @@ type FormField struct {
 type Option struct {
 	Value, Label string
 	On           bool
-	Off          bool // cannot be chosen: it says something about the others
+	Off          bool // not selectable; the label explains the other options
 }
 
 // ID is the field's on the page.
 func (f FormField) ID() string { return f.Prefix + "f-" + f.Name }
 
-// Type is that of the input.
+// Type returns the type of the input.
 func (f FormField) Type() string {
 	if f.Kind == "" {
 		return "text"
@@ -53,7 +52,7 @@ func (f FormField) Type() string {
 	return f.Kind
 }
 
-// Described names what describes the field.
+// Described returns the ids for aria-describedby.
 func (f FormField) Described() string {
 	var by []string
 	if f.Hint != "" {
@@ -73,18 +72,18 @@ func (f FormField) Autocomplete() string {
 	return f.Complete
 }
 
-// Inputs is a form that is sent by POST. What is wrong with it stands above it,
-// each with a link to its field, and beside the fields.
+// Inputs is a form for POST. Its errors stand above the form, each with a link to its field, and
+// beside the fields.
 type Inputs struct {
 	Action string
 	Submit string
-	Cancel string // where to go instead; empty: nowhere
+	Cancel string // address of the cancel link; may be empty
 	Danger bool
 	Fields []FormField
-	Whole  string // what is wrong with all of it
+	Whole  string // error of the whole form
 }
 
-// Field returns the field of a name; nil: there is none.
+// Field returns the field with a name, or nil.
 func (f *Inputs) Field(name string) *FormField {
 	i := slices.IndexFunc(f.Fields, func(field FormField) bool { return field.Name == name })
 	if i < 0 {
@@ -93,8 +92,8 @@ func (f *Inputs) Field(name string) *FormField {
 	return &f.Fields[i]
 }
 
-// Refuse says what is wrong with a field, or with the whole form where it has
-// no such field. What was said of it first stands.
+// Refuse sets the error of a field, or of the whole form if the form does not show such a field. An
+// earlier error of the same field stays.
 func (f *Inputs) Refuse(name, message string) {
 	name, _, _ = strings.Cut(name, "[") // of a list, it is one field here
 	field := f.Field(name)
@@ -114,7 +113,7 @@ func (f *Inputs) Refuse(name, message string) {
 	field.Wrong = message
 }
 
-// Forget takes what was typed into password fields out of the form.
+// Forget clears the password fields.
 func (f *Inputs) Forget() {
 	for i := range f.Fields {
 		if f.Fields[i].Kind == "password" {
@@ -134,23 +133,23 @@ func (f Inputs) Faulty() []FormField {
 	return faulty
 }
 
-// Wrong tells whether anything is.
+// Wrong reports whether the form has errors.
 func (f Inputs) Wrong() bool { return f.Whole != "" || len(f.Faulty()) > 0 }
 
-// Filters are a form that chooses what a list shows, by GET.
+// Filters is a GET form for the filters of a list.
 type Filters struct {
 	Action string
 	Fields []FormField
-	Clear  string // where nothing is chosen; empty: nothing is
+	Clear  string // address of the list without filters; empty if no filter is set
 }
 
-// Wrong tells whether anything is wrong with what was chosen.
+// Wrong reports whether a filter has an error.
 func (f Filters) Wrong() bool {
 	return slices.ContainsFunc(f.Fields, func(field FormField) bool { return field.Wrong != "" })
 }
 
-// Folds tells whether a phone hides the form behind its name: one field takes no
-// more room than that.
+// Folds reports whether a phone hides the form behind its name. A single field takes no more room
+// than the name.
 func (f Filters) Folds() bool {
 	shown := 0
 	for _, field := range f.Fields {

@@ -133,8 +133,8 @@ func Percent(part, whole int64) string {
 	return strconv.FormatFloat(float64(tenths)/10, 'f', -1, 64) + " %"
 }
 
-// UTC formats a time in Unix milliseconds. It is the console's only format of a time that
-// people read; console.js shows the same format in the reader's zone.
+// UTC formats a time in Unix milliseconds. It is the console's only format of a time for people;
+// console.js shows the same format in the reader's zone.
 func UTC(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // ISO formats a time in Unix milliseconds for programs.
@@ -166,7 +166,8 @@ func Span(ms int64) string {
 	return strconv.Itoa(int(d.Hours())) + " h" + unlessZero(int(d.Minutes())%60, " min")
 }
 
-// unlessZero is what follows a whole number of minutes or hours: nobody says 1 min 0 s.
+// unlessZero returns the smaller unit after a number of minutes or hours, or an empty string for
+// zero: 1 min, not 1 min 0 s.
 func unlessZero(n int, unit string) string {
 	if n == 0 {
 		return ""
@@ -187,7 +188,7 @@ func Weight(bytes int64) string {
 	return strconv.FormatFloat(float64((bytes+50_000_000)/100_000_000)/10, 'f', -1, 64) + " GB"
 }
 
-// Plural writes how many there are of what a word names.
+// Plural formats a count with a word in the singular or plural.
 func Plural(n int, word string) string {
 	switch {
 	case n == 1:
@@ -215,7 +216,7 @@ func Title(word string) string {
 	return strings.ToUpper(word[:1]) + word[1:]
 }
 
-// Dashed is a text, and a dash where there is none.
+// Dashed returns the text, or a dash if the text is empty.
 func Dashed(text string) string {
 	if text == "" {
 		return "–"

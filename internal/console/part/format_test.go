@@ -67,8 +67,7 @@ func TestCSVIsForMachines(t *testing.T) {
 	}
 }
 
-// TestChartsFit: whatever the values, what is drawn stays in the drawing and is
-// small.
+// TestChartsFit checks that the drawing is small and stays in its bounds for all values.
 func TestChartsFit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -111,8 +110,8 @@ func TestChartsFit(t *testing.T) {
 	}
 }
 
-// TestAxis: the first and the last column have a label everywhere, and labels stand so far
-// from each other that none covers another.
+// TestAxis checks that the first and the last column always have a label, and that labels do not
+// overlap.
 func TestAxis(t *testing.T) {
 	t.Parallel()
 	for n := range 120 {
@@ -155,8 +154,8 @@ func TestAxis(t *testing.T) {
 	}
 }
 
-// TestAmountsOfAColumnAreAlike checks that all amounts of a column have as many decimals
-// as the smallest of them needs, and that no column changes another.
+// TestAmountsOfAColumnAreAlike checks that every amount of a column has the decimals of the amount
+// with the most decimals, and that no column changes another.
 func TestAmountsOfAColumnAreAlike(t *testing.T) {
 	t.Parallel()
 	amounts := func(texts ...string) (all []money.Amount) {

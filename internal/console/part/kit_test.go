@@ -87,7 +87,7 @@ func parsed(page string) *Pages {
 	return New(func(name string) string { return "/console/static/" + name }, fstest.MapFS{"html/kit.html": {Data: []byte(page)}})
 }
 
-// inline finds what is in a tag and outside of its values.
+// inline matches scripts, and style and event attributes in tags.
 var inline = regexp.MustCompile(`(?i)<[a-z][a-z0-9]*(?:\s+[a-z-]+(?:="[^"]*")?)*\s+(?:style|on[a-z]+)\s*=|<script[^>]*>[^<]|<script>`)
 
 // TestKit draws every component with ordinary, no, and hostile words.
@@ -135,7 +135,7 @@ func TestKit(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoComponentIsRefused: a page does not show what nobody decided how.
+// TestWhatIsNoComponentIsRefused checks that a page does not render a value of a foreign type.
 func TestWhatIsNoComponentIsRefused(t *testing.T) {
 	t.Parallel()
 	p := parsed(`{{part .}}`)
@@ -155,8 +155,8 @@ func TestWhatIsNoComponentIsRefused(t *testing.T) {
 	}
 }
 
-// TestMarkupIsMadeInOneFile: what html/template takes as it is comes from part.go
-// alone.
+// TestMarkupIsMadeInOneFile checks that only part.go makes values of html/template's unescaped
+// types.
 func TestMarkupIsMadeInOneFile(t *testing.T) {
 	t.Parallel()
 	asItIs := regexp.MustCompile(`template\.(HTML|HTMLAttr|JS|JSStr|CSS|URL|Srcset)\b`)

@@ -26,8 +26,8 @@ func want(t *testing.T, page string, parts ...string) {
 	}
 }
 
-// TestMenuHasLetters: each entry of the menu has a letter of its own, and the help
-// says which.
+// TestMenuHasLetters checks that each entry of the menu has a letter of its own, and that the help
+// lists the letters.
 func TestMenuHasLetters(t *testing.T) {
 	t.Parallel()
 	around := Surround{Nav: []NavItem{{Href: "/a", Text: "Codes"}, {Href: "/b", Text: "Catalog"}, {Href: "/c", Text: "CO2"}, {Href: "/d",
@@ -42,7 +42,7 @@ func TestMenuHasLetters(t *testing.T) {
 	want(t, rendered(t, around, nil), `action="/console/find" role="search"`, `data-find`, `data-keys="off"`, `value="on">Turn them on`)
 }
 
-// TestWhoIsAloneSeesWhereHeIs: a page without a menu says what it is of.
+// TestWhoIsAloneSeesWhereHeIs checks that a page without a menu shows the product's name.
 func TestWhoIsAloneSeesWhereHeIs(t *testing.T) {
 	t.Parallel()
 	want(t, rendered(t, Surround{Home: "/console"}, nil), `<header class="plate"><a class="brand" href="/console">`)
@@ -64,8 +64,8 @@ func TestTablesOnPhones(t *testing.T) {
 	want(t, rendered(t, Surround{}, table), `"cards"`)
 }
 
-// TestFiltersFold: on a phone several fields stand behind a name that says whether
-// they are in use; one does not, nor what is wrong.
+// TestFiltersFold checks that a phone folds several fields behind a name with the state of the
+// filters. A single field and a form with an error are not folded.
 func TestFiltersFold(t *testing.T) {
 	t.Parallel()
 	f := Filters{Fields: []FormField{{Name: "a", Label: "A"}, {Name: "b", Kind: Unshown}}}

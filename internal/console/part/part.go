@@ -1,11 +1,13 @@
-// Package part owns what the console's pages are made of: the layout, the
-// components, and how money, times and numbers are written.
+// Package part owns the building blocks of the console's pages: the layout, the components, and the
+// formats of money, times and numbers.
 //
-// A component is a type of this package with a template of its name in lower
-// case in html/; `{{part .}}` draws any of them, so that a page's handler
-// decides what stands there and its template where. Invariants: templates are
-// parsed once, when the first page is drawn, and a page is drawn whole before its first byte is sent; nothing
-// is markup but what a template of ours says; State is never colour alone.
+// A component is a type of this package with a template in html/; the template has the type's name
+// in lower case. `{{part .}}` renders any component, so a page's handler chooses the components and
+// its template places them.
+//
+// Invariants: templates are parsed once, before the first page is rendered; a page is rendered
+// completely before its first byte is sent; only templates of the console make markup; a color
+// never shows a state without a word.
 package part
 
 import (
@@ -25,13 +27,13 @@ import (
 //go:embed html/*.html
 var embedded embed.FS
 
-// Pages are pages that are parsed when the first of them is drawn: a start is the
-// faster for it, and who sells by the API alone has no memory full of them.
+// Pages has the templates of pages. They are parsed when the first page is rendered, so a start is
+// faster and a gateway without console visitors needs no memory for them.
 type Pages struct {
 	templates func() (*template.Template, error) // parsed
 }
 
-// ofPage is what the template of a page is called: apart from those of components.
+// ofPage is the prefix of page templates. Component templates have none.
 const ofPage = "page/"
 
 // New makes the pages of some folders, html/NAME.html each; in others one is the
@@ -58,10 +60,10 @@ func New(asset func(name string) string, folders ...fs.FS) *Pages {
 	return p
 }
 
-// errTwice means that two folders have a page of one name.
+// errTwice reports two folders with the same page name.
 var errTwice = errors.New("a page of this name is there already")
 
-// parse reads a folder; what its templates are called begins with prefix.
+// parse reads a folder's templates and adds prefix to their names.
 func parse(all *template.Template, prefix string, folder fs.FS) error {
 	files, err := fs.Glob(folder, "html/*.html")
 	if err != nil {
@@ -83,7 +85,7 @@ func parse(all *template.Template, prefix string, folder fs.FS) error {
 	return nil
 }
 
-// lookup finds a template; there being none, or none that can be parsed, is a fault of the build.
+// lookup returns a template. An error means a missing or invalid embedded template.
 func (p *Pages) lookup(name string) (*template.Template, error) {
 	all, err := p.templates()
 	if err != nil {
@@ -96,21 +98,21 @@ func (p *Pages) lookup(name string) (*template.Template, error) {
 	return t, nil
 }
 
-// nameOf is what a template is called.
+// nameOf returns the name of a file's template.
 func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".html") }
 
-// Surround is what stands around a page.
+// Surround is the layout's data around a page.
 type Surround struct {
 	Title   string
-	Theme   string    // light or dark; empty: as the reader's system has it
+	Theme   string    // light or dark; if empty, the theme of the reader's system
 	NoKeys  bool      // the reader wants no shortcuts on the keyboard
-	Nav     []NavItem // empty: nobody is signed in, and the page stands alone
-	Find    string    // where the box that finds anything sends its text, as q; empty: there is none
+	Nav     []NavItem // empty if the visitor is not signed in; then the page has no menu
+	Find    string    // address of the search box, with the parameter q; if empty, there is no box
 	Home    string    // where the product's name leads
-	Who     string    // who is signed in, as the menu shows it
-	Leave   string    // where the form that signs out goes
+	Who     string    // the signed-in user in the menu
+	Leave   string    // address of the sign-out form
 	Notices []Notice
-	Main    any // what the page's template gets
+	Main    any // data of the page's template
 }
 
 // NavItem is one entry of the menu.
@@ -120,14 +122,14 @@ type NavItem struct {
 	Current    bool
 }
 
-// entry is an entry of the menu with the letter that leads there, typed after g.
+// entry is an entry of the menu with its shortcut, a letter typed after g.
 type entry struct {
 	NavItem
 	Letter string // empty: all of its letters are taken
 }
 
-// Menu are the entries of the menu. The letter of each is the first of its text that
-// none before it has.
+// Menu returns the entries of the menu. The shortcut of an entry is the first letter of its text
+// not taken by an entry before.
 func (f Surround) Menu() []entry {
 	menu, taken := make([]entry, len(f.Nav)), map[rune]bool{}
 	for i, item := range f.Nav {
@@ -151,14 +153,14 @@ func (p *Pages) Render(w io.Writer, page string, f Surround) error {
 	return p.execute(w, "layout", surrounded{f, template.HTML(main.String())}) //nolint:gosec // what a template of ours has escaped
 }
 
-// surrounded is what the layout draws: a page, and what stands around it.
+// surrounded is the data of the layout: a page and its surroundings.
 type surrounded struct {
 	Surround
 	Body template.HTML
 }
 
-// RenderAlone draws a page without what stands around it: a part of one that
-// the module fetches again.
+// RenderAlone renders a page without its surroundings: a part of a page for a later request of the
+// module.
 func (p *Pages) RenderAlone(w io.Writer, page string, main any) error {
 	return p.execute(w, ofPage+page, main)
 }
@@ -176,8 +178,7 @@ func (p *Pages) execute(w io.Writer, name string, data any) error {
 	return err
 }
 
-// errNoComponent means that a template was given something to draw that is no
-// component.
+// errNoComponent reports a template's value of a type other than a component.
 var errNoComponent = errors.New("not a component")
 
 // part draws a component; nil draws nothing, and a text is itself.

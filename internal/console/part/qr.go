@@ -7,7 +7,7 @@ import (
 	"rsc.io/qr"
 )
 
-// QR is a text as a code that cameras read. It is black on white in every theme.
+// QR is a text as a QR code. It is black on white in every theme.
 type QR struct {
 	Label string
 	Text  string

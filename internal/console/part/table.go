@@ -10,14 +10,13 @@ import (
 	"tollgate/internal/ledger/sheet"
 )
 
-// DataTable is a list of things. On a phone each row is a card, but in a narrow
-// table; of rows that lead somewhere, columns that may be folded are left to what
-// they lead to.
+// DataTable is a list of objects. On a phone each row is a card, unless the table is narrow. If a
+// row has a link, its card omits the columns with Fold; the linked page shows them.
 type DataTable struct {
-	Caption string // what the table lists
+	Caption string // name of the list
 	Columns []Column
 	Rows    []DataRow
-	Foot    []any // components, one a column; nil: none
+	Foot    []any // components, one a column; may be nil
 }
 
 // Column is one of a table.
@@ -26,7 +25,7 @@ type Column struct {
 	Right bool   // figures
 	Fold  bool   // not on phones, where rows lead somewhere
 	Exact bool   // amounts have all of their digits
-	Sort  string // ascending or descending; empty: not by this
+	Sort  string // ascending or descending; empty if the table is not sorted by this column
 }
 
 // DataRow is one of a table. The first cell leads to Href.
@@ -35,7 +34,7 @@ type DataRow struct {
 	Cells []any // components, one a column
 }
 
-// placed is a cell with what its template needs to know of its column and row.
+// placed is a cell with the properties of its column and row for the template.
 type placed struct {
 	Column
 	Cell  any
@@ -60,13 +59,13 @@ func (p placed) Class() string {
 // narrowColumns is how many columns a phone has room for.
 const narrowColumns = 3
 
-// Narrow tells whether a phone has room for the table as it is.
+// Narrow reports whether the table fits on a phone.
 func (t DataTable) Narrow() bool {
 	return len(t.Columns) <= narrowColumns && !slices.ContainsFunc(t.Rows, func(r DataRow) bool { return r.Href != "" })
 }
 
-// decimals returns how many decimals the amounts of a column are shown with: as many as the
-// amount needs that needs the most.
+// decimals returns the number of decimals for the amounts of a column: the most decimals needed by
+// any of them.
 func (t DataTable) decimals(column int) (most int) {
 	need := decimals
 	if t.Columns[column].Exact {
@@ -137,9 +136,9 @@ func (t DataTable) Without(column int) DataTable {
 	return t
 }
 
-// CSV writes the table as it is for machines: amounts exact, times in ISO 8601
-// and UTC. A text that a spreadsheet would take for a formula gets a ' in front.
-// Titled writes the columns' titles first; a long table is written in parts.
+// CSV writes the table for programs: amounts are exact, times are ISO 8601 in UTC. A text gets a
+// leading ' if a spreadsheet would take it for a formula. If titled, CSV writes the titles of the
+// columns first; a long table is written in parts.
 func (t DataTable) CSV(w io.Writer, titled bool) error {
 	out := csv.NewWriter(w)
 	titles := make([]string, len(t.Columns))
