@@ -17,10 +17,10 @@ type billLine struct {
 	amount money.Amount
 }
 
-// Bill is what a request was charged for, a line each part of what was counted, by its
-// model as the catalog had it then; nil: nobody knows. The log keeps no counts of tools,
-// of caches that were written or of a dearer tier: what they came to is a line of its
-// own. Where that cannot be told apart, the lines have no prices.
+// Bill returns the lines of a request's charge, with the prices of m, the model in the catalog
+// revision of the request. If m is nil, the lines have no prices. The log has no counts of tools,
+// cache writes or higher price tiers, so their sum is one line. If the lines cannot explain the
+// charge, they have no prices either.
 func Bill(r ledger.Receipt, m *catalog.Model) part.DataTable {
 	t := part.DataTable{Caption: "Receipt", Columns: []part.Column{{Title: "What"}, {Title: "How much", Right: true},
 		{Title: "Price"}, {Title: "Comes to", Right: true, Exact: true}}}
@@ -104,8 +104,8 @@ func tokensBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
 	return lines
 }
 
-// piecesBilled are the images or the seconds of a job, at the price of the one tier that
-// comes to what was charged.
+// piecesBilled returns the images or the seconds of a job, at the price of the only tier that
+// explains the charge.
 func piecesBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Tokens.Images
 	switch {

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestBillAddsUp: the lines of a receipt come to what was charged, what was charged
-// beside the tokens among them; where that cannot be told apart they are counts alone.
+// TestBillAddsUp checks that the lines of a receipt add up to the charge, including charges other
+// than tokens. If the lines cannot explain the charge, they must be counts without prices.
 func TestBillAddsUp(t *testing.T) {
 	t.Parallel()
 	doc, _, err := catalog.Parse([]byte(`models:

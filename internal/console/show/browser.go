@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// browserName is what a browser calls itself, in words: `Firefox on Windows`.
-// Programs that are no browsers are called as they say, without the rest: `curl`.
+// browserName returns the name of a browser and its system, such as `Firefox on Windows`. For other
+// programs it returns the first word of the user agent, such as `curl`.
 func browserName(agent string) string {
-	// Browsers name those that they want to be taken for, so the order counts.
+	// A browser's user agent also names the browsers it imitates, so the order counts.
 	name := firstIn(agent, [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"HeadlessChrome/", "Chromium"},
 		{"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"FxiOS/", "Firefox"}, {"Safari/", "Safari"}})
 	system := firstIn(agent, [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"},
@@ -22,10 +22,10 @@ func browserName(agent string) string {
 	return name + " on " + system
 }
 
-// longestName is how much of what a program calls itself is shown, in characters.
+// longestName is the maximum length of a program's name, in characters.
 const longestName = 30
 
-// programName is the first word that a program names itself with.
+// programName returns the first word of a program's user agent.
 func programName(agent string) string {
 	name, _, _ := strings.Cut(agent, "/")
 	name, _, _ = strings.Cut(name, "(")
@@ -33,7 +33,7 @@ func programName(agent string) string {
 	switch {
 	case agent == "":
 		return "unnamed"
-	case name == "" || name == "Mozilla": // which everybody says
+	case name == "" || name == "Mozilla": // most user agents start with Mozilla
 		return "another program"
 	case utf8.RuneCountInString(name) > longestName:
 		return string([]rune(name)[:longestName-1]) + "…"
@@ -41,7 +41,8 @@ func programName(agent string) string {
 	return name
 }
 
-// firstIn returns the word of the first sign that a text has; empty: it has none.
+// firstIn returns the word for the first sign in a text, or an empty string if the text has no
+// sign.
 func firstIn(text string, signs [][2]string) string {
 	for _, s := range signs {
 		if strings.Contains(text, s[0]) {

@@ -20,7 +20,7 @@ func Deliveries(list []webhook.Delivery) part.DataTable {
 	return t
 }
 
-// DeliveryState is what has become of a delivery.
+// DeliveryState returns the badge of a delivery's state.
 func DeliveryState(d webhook.Delivery) part.Badge {
 	switch d.State {
 	case "delivered":
@@ -31,7 +31,7 @@ func DeliveryState(d webhook.Delivery) part.Badge {
 	return part.Badge{Tone: part.Info, Word: "waiting"}
 }
 
-// lastAnswer is what the last attempt met.
+// lastAnswer returns the result of the last attempt.
 func lastAnswer(d webhook.Delivery) part.Text {
 	if len(d.Attempts) == 0 {
 		return part.Text{Text: "not sent yet", Muted: true}

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxUsageRows bounds what is read for a page, in days and parts.
+// maxUsageRows bounds the rows read for a page, in days and parts.
 const maxUsageRows = 10_000
 
 // chartSeries is how many parts of a chart have a colour of their own.
@@ -25,12 +25,12 @@ const monthDays = 30
 // grid is usage by day and part.
 type grid struct {
 	days    []gridDay
-	parts   []gridPart // in the order in which they are shown
+	parts   []gridPart // in display order
 	total   spending.Sums
 	crowded bool // the parts are too many to be read
 }
 
-// gridDay is what a UTC day brought.
+// gridDay is the usage of a UTC day.
 type gridDay struct {
 	at time.Time
 	spending.Sums
@@ -43,7 +43,8 @@ type gridPart struct {
 	charged []int64
 }
 
-// gridTx reads usage by day and part, and where that is too much, by each alone.
+// gridTx reads usage by day and part. If there are too many rows, it reads usage by day and usage
+// by part separately.
 func gridTx(tx *store.Tx, q spending.Query, by spending.By) (grid, error) {
 	g := grid{days: make([]gridDay, q.Until-q.Since)}
 	for i := range g.days {
@@ -106,7 +107,7 @@ func (g *grid) sort(by spending.By) {
 	})
 }
 
-// namesTx reads what the parts are called that are shown.
+// namesTx reads the names of the shown parts.
 func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) {
 	ids := make([]string, 0, shownParts)
 	for _, p := range g.parts[:min(len(g.parts), shownParts)] {
@@ -129,7 +130,8 @@ func (g *grid) buckets() (names, axis []string) {
 	return names, axis
 }
 
-// charges is the chart of what was charged, by part where that is known of each day.
+// charges returns the chart of charges by day. It has a series for each part if the charges of a
+// part by day are known.
 func (g *grid) charges(by spending.By, names map[string]string) part.Chart {
 	days, axis := g.buckets()
 	c := part.Chart{ID: "charges", Title: "Charged a day (UTC)", Unit: part.InUSD, Buckets: days, Axis: axis,
@@ -160,7 +162,7 @@ func (g *grid) charges(by spending.By, names map[string]string) part.Chart {
 	return c
 }
 
-// counts is the chart of the requests, those that failed apart.
+// counts returns the chart of answered and failed requests by day.
 func (g *grid) counts() part.Chart {
 	days, axis := g.buckets()
 	c := part.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: part.InCount, Buckets: days, Axis: axis,
@@ -173,8 +175,8 @@ func (g *grid) counts() part.Chart {
 	return c
 }
 
-// MonthTx reads the charts of the last 30 days: what an account was charged by model
-// and its requests; without an account, those of all, but for the lines without.
+// MonthTx reads the charts of the last 30 days: an account's charges by model, and its requests. If
+// no account is given, the charts are of all accounts, except for the lines in without.
 func MonthTx(tx *store.Tx, of string, without []string) (charges, counts part.Chart, err error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {

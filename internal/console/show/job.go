@@ -18,7 +18,7 @@ func JobStates() []JobState {
 	}
 }
 
-// JobBadge says in which state a job is.
+// JobBadge returns the badge of a job's state.
 func JobBadge(status string) part.Badge {
 	for _, s := range JobStates() {
 		if s.Status == status {
@@ -28,7 +28,7 @@ func JobBadge(status string) part.Badge {
 	return part.Badge{Word: status}
 }
 
-// JobTab is the word of a state at the beginning of a tab; empty is that of all.
+// JobTab returns the label of a state's tab. The empty state is the tab of all jobs.
 func JobTab(status string) string {
 	if status == "" {
 		return "All"
@@ -37,7 +37,7 @@ func JobTab(status string) string {
 	return string(word[0]-'a'+'A') + word[1:]
 }
 
-// JobStep is the word of a step of a job; false: it is none that users see.
+// JobStep returns the word for a step of a job. ok is false if users do not see the step.
 func JobStep(name string) (word string, ok bool) {
 	word, ok = map[string]string{
 		"queued": "Waits", "processing": "Started", "submitted": "Sent to a provider", "rendered": "Made",

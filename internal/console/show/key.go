@@ -15,7 +15,7 @@ func Keys(list []account.Key) part.DataTable {
 	for _, k := range list {
 		var hint any = part.Ident{ID: k.Hint, Cut: true}
 		if k.Name == "" {
-			hint = "" // it is what the key is called
+			hint = "" // the hint is the key's name already
 		}
 		t.Rows = append(t.Rows, part.DataRow{Cells: []any{KeyName(k), hint, KeyState(k), keyLimits(k),
 			part.Money{Amount: k.Ledger.SpentToday}, part.Money{Amount: k.Ledger.Spent}, part.Moment{MS: k.Ledger.LastUsedMS}}})
@@ -23,7 +23,7 @@ func Keys(list []account.Key) part.DataTable {
 	return t
 }
 
-// KeyName is what a key is called.
+// KeyName returns the name of a key, or its hint if the key has no name.
 func KeyName(k account.Key) string {
 	if k.Name == "" {
 		return k.Hint
@@ -42,7 +42,7 @@ func KeyState(k account.Key) part.Badge {
 	return part.Badge{Tone: part.OK, Word: "works"}
 }
 
-// KeySwitch turns a key off or on; path is that of its page.
+// KeySwitch returns the button to turn a key off or on. path is the path of the key's page.
 func KeySwitch(k account.Key, path string) part.Act {
 	if k.Ledger.Limits.Disabled {
 		return part.Act{Action: path + "/enable", Word: "Enable", About: KeyName(k)}
@@ -50,7 +50,7 @@ func KeySwitch(k account.Key, path string) part.Act {
 	return part.Act{Action: path + "/disable", Word: "Disable", About: KeyName(k)}
 }
 
-// keyLimits says in short what a key may do.
+// keyLimits summarizes the limits of a key.
 func keyLimits(k account.Key) part.Text {
 	var limits []string
 	l := k.Ledger.Limits
@@ -75,7 +75,7 @@ func keyLimits(k account.Key) part.Text {
 	return part.Text{Text: strings.Join(limits, ", ")}
 }
 
-// KeyFigures are what a key came to.
+// KeyFigures returns the spending and the holds of a key.
 func KeyFigures(k account.Key) part.FigureRow {
 	return part.FigureRow{
 		{Label: "Spent today (UTC)", Value: part.Money{Amount: k.Ledger.SpentToday}},
@@ -84,7 +84,7 @@ func KeyFigures(k account.Key) part.FigureRow {
 	}
 }
 
-// KeyFacts tell which key it is.
+// KeyFacts returns the identity and the dates of a key.
 func KeyFacts(k account.Key) part.Facts {
 	return part.Facts{{Name: "Key", Value: part.Text{Text: k.Hint, Mono: true}}, {Name: "Id", Value: part.Ident{ID: k.ID}},
 		{Name: "Last use", Value: part.Moment{MS: k.Ledger.LastUsedMS}}, {Name: "Created", Value: part.Moment{MS: k.CreatedMS}}}

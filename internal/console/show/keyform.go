@@ -33,8 +33,8 @@ func KeyForm(now *catalog.Snapshot, action, submit string) part.Inputs {
 	return f
 }
 
-// FillKeyForm shows what is set now. A model that the catalog does not offer stays a
-// choice: it is in the list until somebody takes it out.
+// FillKeyForm fills in the current settings. An allowed model outside the catalog's offer stays an
+// option until a user removes it.
 func FillKeyForm(f *part.Inputs, k account.Key) {
 	l := k.Ledger.Limits
 	f.Field("name").Value = k.Name
@@ -61,8 +61,7 @@ func FillKeyForm(f *part.Inputs, k account.Key) {
 	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")
 }
 
-// ReadKeyForm reads a form's settings. What is wrong with them is joined, and names its
-// fields.
+// ReadKeyForm reads a form's settings. It returns all errors joined; each names its field.
 func ReadKeyForm(f *part.Inputs, s *account.KeySettings) error {
 	s.Name = f.Field("name").Value
 	s.RPM, s.DailyBudget, s.TotalLimit, s.AllowedModels, s.AllowedIPs = nil, nil, nil, nil, nil

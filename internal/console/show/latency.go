@@ -13,10 +13,10 @@ import (
 // latencyColumns are how many columns the chart of latency has at most.
 const latencyColumns = 30
 
-// Latency is the chart of how long answers took: those among the newest requests, which
-// are given newest first. A column is one of them, or of several that followed each other
-// the one whose time was in the middle. Jobs, which wait, and refusals are left out. Nil:
-// nothing was answered.
+// Latency returns the chart of the duration of answers. newest has receipts, the newest first. A
+// column is one answer, or the median of several consecutive answers. Jobs are left out because
+// they wait, and so are all receipts without status 200. Latency returns nil if there are no
+// answers.
 func Latency(newest []ledger.Receipt) *part.Chart {
 	var answers []ledger.Receipt
 	for _, r := range slices.Backward(newest) {
@@ -55,7 +55,7 @@ func Latency(newest []ledger.Receipt) *part.Chart {
 	return &c
 }
 
-// dayOf is the day on which a request came, in UTC.
+// dayOf returns the UTC day of a request's arrival.
 func dayOf(r ledger.Receipt) time.Time {
 	return time.UnixMilli(r.CreatedMS).UTC().Truncate(24 * time.Hour)
 }

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/ledger"
 )
 
-// TestLatency: answers alone, from the oldest to the newest, at most thirty columns,
-// each of an answer that there was.
+// TestLatency checks that the chart shows only answers, the oldest first, in at most thirty
+// columns, and that each column shows a real answer.
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC).UnixMilli()

@@ -16,8 +16,9 @@ func LinkToCopy(l operator.SentLink) part.Copying {
 	return part.Copying{ID: "link", Label: "Link, works once until " + part.UTC(l.ExpiresMS), Value: l.Address}
 }
 
-// Host is what a base address calls its service, in sentences and in authenticator apps,
-// whose names take no colon: the name of its host.
+// Host returns the name of the service at a base address, for sentences and for authenticator apps:
+// the host name. It returns tollgate if the host has a colon, because a name in an authenticator
+// app must not have one.
 func Host(base string) string {
 	if u, err := url.Parse(base); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), ":") {
 		return u.Hostname()
@@ -25,7 +26,7 @@ func Host(base string) string {
 	return "tollgate"
 }
 
-// LinkText tells a user what to do with a link, at a base address.
+// LinkText explains a user's link. base is the base address of the console.
 func LinkText(base string, l operator.SentLink) string {
 	does := "set your password for the console of " + Host(base)
 	if l.Kind == account.Reset {

@@ -30,7 +30,7 @@ func ModelState(s catalog.ModelState) part.Badge {
 	return part.Badge{Word: string(s)}
 }
 
-// PriceUnit is what the price of a tier is for.
+// PriceUnit returns the unit of a tier's price.
 func PriceUnit(m *catalog.Model) string {
 	switch {
 	case m.Kind == catalog.KindImage:
@@ -41,7 +41,7 @@ func PriceUnit(m *catalog.Model) string {
 	return "second"
 }
 
-// ShortPrice is what a model costs an account with a factor, in a line.
+// ShortPrice returns the price of a model for an account with a factor, in one line.
 func ShortPrice(m *catalog.Model, by money.Factor) string {
 	if m.FreeDailyRequests > 0 {
 		return "free, " + part.Thousands(m.FreeDailyRequests) + " requests a day"

@@ -16,8 +16,8 @@ var movementWords = map[string]part.Badge{
 	"charges":           {Word: "charges of a month"},
 }
 
-// Note is that of a credit as people read it: of a redeemed code, whose note the books
-// keep as the word and the code's id, it says the code once.
+// Note returns the note of a credit for people. The books keep the note of a redeemed code as the
+// word code and the code's id; Note shows only the id after "redeemed".
 func Note(note string) string {
 	if id, ok := strings.CutPrefix(note, "code "); ok && strings.HasPrefix(id, "code_") {
 		return "redeemed " + id
@@ -25,8 +25,8 @@ func Note(note string) string {
 	return note
 }
 
-// Movements lists what moved an account's money. What it was for leads to its page
-// below an address: that of a side.
+// Movements lists the movements of an account's money. Each links to the page of its request or job
+// below side, the address of a section.
 func Movements(list []movement.Entry, side string) part.DataTable {
 	t := part.DataTable{Caption: "Movements of money", Columns: []part.Column{
 		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true}, {Title: "Balance", Right: true}, {Title: "For"},

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/ledger/movement"
 )
 
-// TestMovementsLeadToTheirSide: a kind has one word, and what a movement was for
-// leads to the side that it is shown on.
+// TestMovementsLeadToTheirSide checks that each kind has one word, and that a movement links to a
+// page of the same section.
 func TestMovementsLeadToTheirSide(t *testing.T) {
 	t.Parallel()
 	for _, side := range []string{"/console", "/console/operator"} {

@@ -9,14 +9,14 @@ import (
 	"tollgate/internal/line/health"
 )
 
-// Offer is what is sold, and how its lines do on this node.
+// Offer is the catalog and the state of its lines on this node.
 type Offer struct {
 	Catalog *catalog.Snapshot
 	Lines   []line.Status
 }
 
-// How much can be expected of a model, from nothing. A line of a provider's that is out for
-// a while comes before one that plays: nobody is to take what that makes up for the service.
+// Expectations of a model's answers, from the lowest. A provider's line with a temporary outage is
+// better than a sandbox line, so that made-up answers are not taken for the service.
 const (
 	answersNever = iota // no line of it is asked until somebody does something about it
 	playsLater
@@ -25,8 +25,7 @@ const (
 	answersNow
 )
 
-// First is the first open model that fits and of which most can be expected now; nil: none
-// fits.
+// First returns the first of the best open models accepted by fits, or nil.
 func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
 	best := -1
 	for _, m := range o.Catalog.Models() {
@@ -40,7 +39,7 @@ func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
 	return first
 }
 
-// expected is what the best of a model's lines promises.
+// expected returns the expectation of a model's best line.
 func (o Offer) expected(m *catalog.Model) int {
 	most := answersNever
 	for _, l := range o.Catalog.Lines(m.ID) {
@@ -73,7 +72,7 @@ func (o Offer) ofLine(l *catalog.Line, model string) int {
 	return answersNever
 }
 
-// Allows tells whether the models that a key allows, none being all, have a model among them.
+// Allows reports whether a key's allowed models include m. An empty list allows all models.
 func Allows(allowed []string, m *catalog.Model) bool {
 	return len(allowed) == 0 || slices.Contains(allowed, m.ID)
 }

@@ -7,12 +7,12 @@ import (
 	"tollgate/internal/operator"
 )
 
-// By is who acts on an operator's page.
+// By returns the acting operator of a visit.
 func By(v *page.Visit) operator.Actor {
 	return operator.Actor{Way: operator.Console, Name: v.Session.User.Email, Address: v.Address().String()}
 }
 
-// Who is an operator as people call him; empty: nobody knows.
+// Who returns the name of an operator for people, or an empty string if it is unknown.
 func Who(a operator.Actor) string {
 	if a.Name != "" {
 		return a.Name

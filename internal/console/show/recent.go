@@ -11,8 +11,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// Of the newest requests of the last minutes so many, and such a share in percent, have to
-// end with an error of the service (5xx) to be a trouble, long before a line's circuit opens.
+// Recent requests count as failing from fewFail errors of the service (5xx) and from percentFails
+// percent of the newest looksAt requests of the last minutes. This is reached long before a line's
+// circuit opens.
 const (
 	lately       = 10 * time.Minute
 	looksAt      = 200
@@ -20,10 +21,10 @@ const (
 	percentFails = 5
 )
 
-// Recent is what became of the newest requests of the last minutes.
+// Recent summarizes the newest requests of the last minutes.
 type Recent struct {
 	Requests, Failed int64
-	Latency          *part.Chart // of the answers among them; nil: there are none
+	Latency          *part.Chart // of the successful requests, or nil
 }
 
 // RecentTx reads them. Requests to the lines without are left out.
@@ -40,5 +41,5 @@ func RecentTx(tx *store.Tx, nowMS int64, without []string) (r Recent, err error)
 	return r, err
 }
 
-// Fail tells whether so many have failed that somebody should look.
+// Fail reports whether enough requests have failed to alert the operator.
 func (r Recent) Fail() bool { return r.Failed >= fewFail && r.Failed*100 >= percentFails*r.Requests }

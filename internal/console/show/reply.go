@@ -12,14 +12,14 @@ import (
 	"tollgate/internal/ledger/movement"
 )
 
-// Reply is a text for a customer who asks about a request: what became of it, what it
-// cost, and what helps. It names no line, and no word of a provider.
+// Reply returns a text for a customer's question about a request: its outcome, its charge, and
+// advice. The text names no line and quotes no provider.
 func Reply(r ledger.Receipt) part.Snippets {
 	about := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, part.UTC(r.CreatedMS), part.Dashed(r.Model))
 	return replySnippet("Hello,", about, endInWords(r), costInWords(r))
 }
 
-// ReplyOfCharge is Reply for a request whose row of the log is gone.
+// ReplyOfCharge is Reply for a request without a row in the log.
 func ReplyOfCharge(c movement.Charge) part.Snippets {
 	return replySnippet("Hello,",
 		fmt.Sprintf("about your request %s, which ended on %s (model %s):", c.Request, part.UTC(c.EndedMS), part.Dashed(c.Model)),
@@ -31,7 +31,7 @@ func replySnippet(paragraphs ...string) part.Snippets {
 	return part.Snippets{ID: "reply", Tabs: []part.Snippet{{Name: "Answer", Text: text, Prose: true}}}
 }
 
-// endInWords says how a request ended.
+// endInWords describes the outcome of a request.
 func endInWords(r ledger.Receipt) string {
 	code := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, r.Code))
 	switch {
@@ -51,7 +51,7 @@ func endInWords(r ledger.Receipt) string {
 	return "It failed with " + code + codeInWords(r.Code)
 }
 
-// codeInWords says what a code means and what helps; of a provider's own code we know nothing.
+// codeInWords explains an error code and gives advice. The code of a provider is unknown here.
 func codeInWords(code string) string {
 	row, known := fault.Lookup(fault.Code(code))
 	if !known {
@@ -60,7 +60,7 @@ func codeInWords(code string) string {
 	return ": " + strings.ReplaceAll(row.When+". "+row.Do, "`", "")
 }
 
-// costInWords says what a request was charged, and what became of the hold.
+// costInWords describes the charge of a request and the release of its hold.
 func costInWords(r ledger.Receipt) string {
 	if r.Outcome != ledger.Billed {
 		if r.Held > 0 {

@@ -7,18 +7,18 @@ import (
 	"tollgate/internal/store"
 )
 
-// SessionList are the browsers that are signed in.
+// SessionList lists the signed-in browsers.
 type SessionList struct {
 	Table part.DataTable
 	Pager part.Pager
 	All   part.Confirm
 }
 
-// sessionsAfter is the parameter of an address that says where the list begins.
+// sessionsAfter is the parameter for the beginning of the list.
 const sessionsAfter = "sessions"
 
-// SessionsTx shows the visitor's sessions on a page that stands at path, with what ends
-// them: the acts below acts.
+// SessionsTx lists the visitor's sessions for the page at path. The buttons to end a session post
+// to addresses below acts.
 func SessionsTx(tx *store.Tx, v *page.Visit, path, acts string) (SessionList, error) {
 	list, more, err := account.ListSessionsTx(tx, v.Session.User.ID, v.Query(sessionsAfter), page.Rows)
 	if err != nil {
@@ -29,7 +29,7 @@ func SessionsTx(tx *store.Tx, v *page.Visit, path, acts string) (SessionList, er
 	return s, nil
 }
 
-// sessionsOf shows sessions, with what ends them: the acts below path.
+// sessionsOf lists sessions. The buttons to end a session post to addresses below path.
 func sessionsOf(v *page.Visit, list []account.ConsoleSession, path string) SessionList {
 	s := SessionList{Table: part.DataTable{Caption: "Signed in", Columns: []part.Column{
 		{Title: "Browser"}, {Title: "For"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Since"}, {Title: "Change"}}}}

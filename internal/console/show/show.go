@@ -1,7 +1,7 @@
-// Package show owns how the console shows what both of its sides show: keys,
-// movements, usage, deliveries, sessions, how a request ended (also as a text to the one
-// who sent it), ways to use a key.
+// Package show owns the content common to both sections of the console: keys, movements, usage,
+// deliveries, sessions, the outcomes of requests (also as a text for the customer), and examples of
+// API calls.
 //
-// Invariants: a thing is called by the same words, and looks the same, on both sides;
-// what only operators may see of it is theirs to add.
+// Invariants: both sections use the same words and the same components for the same thing; only
+// operatorpages adds content for operators.
 package show

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// call is what a snippet does: it asks a model at a base address, with a key.
+// call is the API call of a snippet: a request to a model at a base address, with a key.
 type call struct{ base, secret, model, prompt string }
 
 const (
@@ -19,10 +19,9 @@ const (
 	scene = "A lighthouse in the fog"
 )
 
-// KeySnippets are the ways to use a key: programs and coding agents, ready to
-// copy, at a base address, against models that speak their form. They are of an offer, and
-// of those that the key allows; allowed empty: all. The secret stands in them where it is
-// shown; empty: a place for it does.
+// KeySnippets returns examples for a key, ready to copy: programs and configurations of coding
+// agents for a base address. Each uses a model of the offer with the example's API form. If allowed
+// is not empty, only allowed models are used. Without a secret, the examples have a placeholder.
 func KeySnippets(base string, of Offer, allowed []string, secret string) []part.Snippet {
 	if secret == "" {
 		secret = place

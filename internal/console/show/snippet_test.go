@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/line/health"
 )
 
-// TestSnippetsUseWhatAnswers: ways to use a key name a model that can answer now, one of a
-// provider's before one that only plays, and of those that the key allows.
+// TestSnippetsUseWhatAnswers checks that examples for a key use an allowed model able to answer
+// now, and prefer a provider's model to a sandbox model.
 func TestSnippetsUseWhatAnswers(t *testing.T) {
 	t.Parallel()
 	const text = `models:

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/ledger/requestlog"
 )
 
-// Status shows how a request ended: the status, and in words the code of an error,
-// which a job that was accepted may have too.
+// Status returns a badge with the status of a request and the words of its error code. The job of
+// an accepted request may have an error code too.
 func Status(status int, code string) part.Badge {
 	b := part.Badge{Tone: part.OK, Word: strconv.Itoa(status), Title: code}
 	switch {
@@ -50,7 +50,7 @@ var codeWords = map[fault.Code]string{
 	fault.ResultFetchFailed: "result not stored",
 }
 
-// CodeWords is a code in a few words; one that is a provider's own is as it is.
+// CodeWords returns a code in a few words. It returns a provider's own code unchanged.
 func CodeWords(code string) string {
 	if words, known := codeWords[fault.Code(code)]; known {
 		return words
@@ -58,8 +58,8 @@ func CodeWords(code string) string {
 	return code
 }
 
-// Codes are the codes that requests can end with, as choices: those of errors, then
-// those of failed jobs alone. The first is none of them.
+// Codes returns the possible error codes of requests as options: first All, then the codes of
+// errors, then the codes of failed jobs.
 func Codes(chosen string) []part.Option {
 	options, listed := []part.Option{{Label: "All"}}, map[fault.Code]bool{}
 	add := func(code fault.Code) {
@@ -80,8 +80,8 @@ func Codes(chosen string) []part.Option {
 	return Chosen(options, chosen)
 }
 
-// Meaning says what an error is about and what helps, in sentences; empty: nothing is
-// known of it.
+// Meaning explains an error and gives advice, in sentences. It returns an empty string for an
+// unknown code.
 func Meaning(code string) string {
 	row, known := fault.Lookup(fault.Code(code))
 	if !known {
@@ -99,8 +99,8 @@ func Tokens(t ledger.Tokens) part.Text {
 	return part.Text{Text: part.Thousands(t.Prompt) + " → " + part.Thousands(t.Completion)}
 }
 
-// NoneSince stands where a page of the log has found nothing in as much of it as a page
-// looks through; nil: it has, or there is no more.
+// NoneSince returns a hint if a page of the log has no rows but older rows remain to be searched.
+// Otherwise it returns nil.
 func NoneSince(p requestlog.Page, pager part.Pager) *part.Empty {
 	if len(p.Receipts) > 0 || !p.More {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestCodesHaveWords: every code that a request or a job can end with has words, and a
-// provider's own is as it is.
+// TestCodesHaveWords checks that every error code of a request or a job has words, and that a
+// provider's own code stays unchanged.
 func TestCodesHaveWords(t *testing.T) {
 	t.Parallel()
 	codes := map[fault.Code]bool{fault.ClientClosed: true}

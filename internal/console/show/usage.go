@@ -19,18 +19,18 @@ import (
 	"tollgate/internal/store"
 )
 
-// UsageSide is what the two sides' pages of usage differ in.
+// UsageSide has the differences between the usage pages of both sections.
 type UsageSide struct {
 	Path    string        // of the page, below page.Base
-	Account string        // whose usage it is; empty: that of all accounts, with lines and what they take
-	Parts   []spending.By // by what it can be grouped, the first where nothing is chosen
-	Days    string        // below page.Base, what the requests of a UTC day have before it; empty: no page has them
-	// Field is how one of a part is chosen, where the address has a value, and the id that
-	// this means. What is wrong with the value stands in the field, and nothing is chosen.
+	Account string        // account of the usage; if empty, all accounts, with lines and provider costs
+	Parts   []spending.By // possible groupings; the first is the default
+	Days    string        // prefix of the address of a UTC day's requests, below page.Base; if empty, there is no such page
+	// Field returns the filter of a part with a value of the page's address, and the id for the
+	// value. If the value is invalid, the field has the error and id is empty.
 	Field func(tx *store.Tx, by spending.By, value string) (f part.FormField, id string, err error)
 }
 
-// Usage is what requests came to in a span of days, as a page shows it.
+// Usage is the content of a usage page: the requests in a span of days.
 type Usage struct {
 	Spans    part.Tabs
 	Groups   part.Tabs
@@ -40,9 +40,9 @@ type Usage struct {
 	Counts   part.Chart
 	Table    part.DataTable
 	CSV      string       // where the table is a file
-	DailyCSV string       // where it is one with a row a day
+	DailyCSV string       // address of the file with a row a day
 	Crowd    *part.Notice // there is more than can be listed
-	Sandbox  part.Group   // the requests to sandbox lines, which all of it leaves out
+	Sandbox  part.Group   // requests to sandbox lines, not counted elsewhere
 	Empty    *part.Empty
 }
 
@@ -62,11 +62,11 @@ var usageWords = map[spending.By][2]string{
 	spending.ByAccount: {"Account", "Accounts"}, spending.ByLine: {"Line", "Lines"}, spending.ByDay: {"Day (UTC)", "Days"},
 }
 
-// PartWord is what one of a part is called.
+// PartWord returns the singular of a part.
 func PartWord(by spending.By) string { return usageWords[by][0] }
 
-// EndpointOptions are the endpoints of a catalog's models as choices; one that was chosen
-// and is none of them stays a choice.
+// EndpointOptions returns the endpoints of a catalog's models as options. A chosen endpoint outside
+// the catalog stays an option.
 func EndpointOptions(s *catalog.Snapshot, chosen string) []part.Option {
 	options, listed := []part.Option{{Label: "All"}}, map[string]bool{}
 	for _, m := range s.Models() {
@@ -80,26 +80,26 @@ func EndpointOptions(s *catalog.Snapshot, chosen string) []part.Option {
 	return Chosen(options, chosen)
 }
 
-// asked is what an address asks for.
-type asked struct {
+// selection is the selection in a page's address.
+type selection struct {
 	UsageSide
 	span   string
 	by     spending.By
 	query  spending.Query
-	values url.Values // of the address, without what the page does not know
+	values url.Values // of the address, without unknown parameters
 	fields []part.FormField
-	wrong  string    // with what it chooses; empty: nothing
+	wrong  string    // error of a filter; may be empty
 	days   [2]string // the first and the last
 	nowMS  int64
 }
 
-// askTx reads an address. What it names and is not there is the first choice.
-func (s UsageSide) askTx(tx *store.Tx, v *page.Visit) (asked, error) {
+// selectTx reads an address. An unknown span or grouping is the first choice.
+func (s UsageSide) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
-		return asked{}, err
+		return selection{}, err
 	}
-	a := asked{UsageSide: s, by: s.Parts[0], values: url.Values{}, nowMS: nowMS}
+	a := selection{UsageSide: s, by: s.Parts[0], values: url.Values{}, nowMS: nowMS}
 	for _, name := range append([]string{"span", "by"}, s.filters()...) {
 		if value := v.Query(name); value != "" {
 			a.values.Set(name, value)
@@ -129,7 +129,7 @@ func (s UsageSide) askTx(tx *store.Tx, v *page.Visit) (asked, error) {
 	return a, err
 }
 
-// filters are the parts that can be chosen, by name.
+// filters returns the names of the parts with a filter.
 func (s UsageSide) filters() (names []string) {
 	for _, by := range s.Parts {
 		if by != spending.ByDay {
@@ -139,7 +139,7 @@ func (s UsageSide) filters() (names []string) {
 	return names
 }
 
-// spanOf reads a span: so many days up to today, or a month such as 2026-05.
+// spanOf reads a span: a number of days up to today, or a month such as 2026-05.
 func spanOf(span string, nowMS int64) (name, since, until string) {
 	today := time.UnixMilli(nowMS).UTC()
 	if first, err := time.Parse(MonthForm, span); err == nil {
@@ -158,7 +158,7 @@ func spanOf(span string, nowMS int64) (name, since, until string) {
 
 // link is the address of the page with something else chosen: names and values in
 // turn.
-func (a asked) link(below string, change ...string) string {
+func (a selection) link(below string, change ...string) string {
 	values := url.Values{}
 	for name, value := range a.values {
 		values[name] = value
@@ -169,10 +169,10 @@ func (a asked) link(below string, change ...string) string {
 	return page.AddressOf(a.Path+below, values)
 }
 
-// Of reads what a visit asks for.
+// Of reads the usage selected by a visit.
 func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
 	err = v.View(func(tx *store.Tx) error {
-		a, err := s.askTx(tx, v)
+		a, err := s.selectTx(tx, v)
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
 	return u, err
 }
 
-// LeftOut describes the requests to sandbox lines that totals leave out, and links to the
+// LeftOut describes the requests to sandbox lines, because totals leave them out, and links to the
 // usage of each line. It returns nil if there are none.
 func LeftOut(s spending.Sums, lines []string) part.Group {
 	if s.Requests == 0 {
@@ -217,7 +217,7 @@ func LeftOut(s spending.Sums, lines []string) part.Group {
 }
 
 // usage is the page of a grid.
-func (a asked) usage(g grid, names map[string]string) Usage {
+func (a selection) usage(g grid, names map[string]string) Usage {
 	u := Usage{Total: g.total, Spans: a.spans(), Groups: a.groups(), CSV: a.link("/table"),
 		DailyCSV: a.link("/table", "daily", "yes")}
 	u.Charges = g.charges(a.by, names)
@@ -233,8 +233,8 @@ func (a asked) usage(g grid, names map[string]string) Usage {
 	return u
 }
 
-// spans are the choices that one click takes.
-func (a asked) spans() part.Tabs {
+// spans returns the tabs of the first five spans.
+func (a selection) spans() part.Tabs {
 	tabs := part.Tabs{Label: "Days"}
 	for _, one := range a.spanChoices()[:5] {
 		tabs.Items = append(tabs.Items, part.Tab{Href: a.link("", "span", one.Value), Text: one.Label, Current: one.On})
@@ -242,8 +242,8 @@ func (a asked) spans() part.Tabs {
 	return tabs
 }
 
-// spanChoices are all spans that the page offers.
-func (a asked) spanChoices() []part.Option {
+// spanChoices returns all spans of the page.
+func (a selection) spanChoices() []part.Option {
 	choices := []part.Option{{Value: "7", Label: "7 days"}, {Value: "30", Label: "30 days"}, {Value: "90", Label: "90 days"}}
 	return Chosen(append(choices, Months(a.nowMS)...), a.span)
 }
@@ -258,7 +258,7 @@ func Months(nowMS int64) (choices []part.Option) {
 	return choices
 }
 
-// Chosen marks what of choices is chosen; what is none of them becomes one.
+// Chosen selects an option by its value. If no option has the value, Chosen adds one.
 func Chosen(choices []part.Option, value string) []part.Option {
 	for i := range choices {
 		if choices[i].Value == value {
@@ -269,7 +269,7 @@ func Chosen(choices []part.Option, value string) []part.Option {
 	return append(choices, part.Option{Value: value, Label: value, On: true})
 }
 
-func (a asked) groups() part.Tabs {
+func (a selection) groups() part.Tabs {
 	tabs := part.Tabs{Label: "Grouped by"}
 	for _, by := range a.Parts {
 		tabs.Items = append(tabs.Items, part.Tab{Href: a.link("", "by", string(by)), Text: usageWords[by][1], Current: by == a.by})
@@ -277,7 +277,7 @@ func (a asked) groups() part.Tabs {
 	return tabs
 }
 
-func (a asked) filterForm() part.Filters {
+func (a selection) filterForm() part.Filters {
 	f := part.Filters{Action: page.Base + a.Path, Fields: append([]part.FormField{
 		{Name: "span", Label: "Span", Kind: part.Choice, Options: a.spanChoices()},
 		{Name: "by", Kind: part.Unshown, Value: string(a.by)},
@@ -290,7 +290,7 @@ func (a asked) filterForm() part.Filters {
 	return f
 }
 
-// usageColumn is a column of the table, and what stands in it.
+// usageColumn is a column of the table with the function for its cells.
 type usageColumn struct {
 	title string
 	cell  func(s spending.Sums) any
@@ -298,7 +298,7 @@ type usageColumn struct {
 
 // columns are those of the table: money before counts, and pictures and clips where there
 // are any.
-func (a asked) columns(total spending.Sums) []usageColumn {
+func (a selection) columns(total spending.Sums) []usageColumn {
 	count := func(title string, n func(s spending.Sums) int64) usageColumn {
 		return usageColumn{title, func(s spending.Sums) any { return part.Count{N: n(s)} }}
 	}
@@ -319,7 +319,7 @@ func (a asked) columns(total spending.Sums) []usageColumn {
 	return all
 }
 
-// unknown stands where nobody knows what providers take.
+// unknown is the cell for unknown provider costs.
 func unknown() any { return part.Text{Text: "–", Muted: true} }
 
 func taken(s spending.Sums) any {
@@ -337,7 +337,7 @@ func margin(s spending.Sums) any {
 	return part.Money{Amount: left}
 }
 
-// marginShare is how much of what was charged is left.
+// marginShare returns the margin in percent of the charges.
 func marginShare(s spending.Sums) any {
 	left, known := s.Margin()
 	if !known || s.Charged <= 0 {
@@ -347,7 +347,7 @@ func marginShare(s spending.Sums) any {
 }
 
 // table lists the parts, those with the highest charges first; days the newest first.
-func (a asked) table(g grid, names map[string]string) part.DataTable {
+func (a selection) table(g grid, names map[string]string) part.DataTable {
 	columns := a.columns(g.total)
 	t := part.DataTable{Caption: "Usage by " + string(a.by), Columns: []part.Column{{Title: usageWords[a.by][0]}}}
 	for _, c := range columns {
@@ -380,8 +380,9 @@ func (a asked) table(g grid, names map[string]string) part.DataTable {
 	return t
 }
 
-// deeper leads from a part to what is in it: of a day, its requests.
-func (a asked) deeper(name string) string {
+// deeper returns the address of the next level below a part: a further grouping, or the requests of
+// a day.
+func (a selection) deeper(name string) string {
 	switch {
 	case name == "" || a.by == spending.ByDay && a.Days == "":
 		return ""
@@ -396,7 +397,7 @@ func (a asked) deeper(name string) string {
 	return ""
 }
 
-// partName is what a part is called.
+// partName returns the name of a part.
 func partName(name string, names map[string]string) string {
 	if called := names[name]; called != "" {
 		return called
@@ -407,12 +408,12 @@ func partName(name string, names map[string]string) string {
 	return name
 }
 
-// Download is the report that a visit asks for as a file.
+// Download returns the report selected by a visit as a file.
 func (s UsageSide) Download(v *page.Visit) (page.Outgoing, error) {
 	var report spending.Breakdown
 	name := ""
 	if err := v.View(func(tx *store.Tx) error {
-		a, err := s.askTx(tx, v)
+		a, err := s.selectTx(tx, v)
 		if err != nil {
 			return err
 		}

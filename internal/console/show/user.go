@@ -17,10 +17,10 @@ func NewUserFields() []part.FormField {
 	}
 }
 
-// NewUser is what NewUserFields were filled in with; without a password the user needs
-// a link. may refuses what is filled in well before its password is hashed, which sign-ins
-// wait for; nil: it is wanted. Errors are those of ParseEmail and CheckPassword, joined,
-// of may and of Hash.
+// NewUser reads the values of NewUserFields. A user without a password needs a link. Hashing a
+// password delays sign-ins, so may can reject a valid form before the hash; if may is nil, every
+// valid form is accepted. Errors are the joined errors of ParseEmail and CheckPassword, or the
+// error of may or of Hash.
 func NewUser(v *page.Visit, form *part.Inputs, passwords *account.Passwords, may func() error) (account.SignIn, error) {
 	email, err := account.ParseEmail(form.Field("email").Value)
 	password := form.Field("password").Value
@@ -37,7 +37,7 @@ func NewUser(v *page.Visit, form *part.Inputs, passwords *account.Passwords, may
 	return account.SignIn{Email: email, PasswordHash: hash}, err
 }
 
-// UserState says whether a user can sign in.
+// UserState returns the badge for a user's ability to sign in.
 func UserState(u account.User) part.Badge {
 	switch {
 	case u.Barred:
@@ -50,7 +50,7 @@ func UserState(u account.User) part.Badge {
 	return part.Badge{Tone: part.OK, Word: "can sign in"}
 }
 
-// Factor says whether a user's sign-ins ask for a second factor.
+// Factor returns the badge for a user's second factor.
 func Factor(u account.User) part.Badge {
 	if u.FactorMS != 0 {
 		return part.Badge{Tone: part.OK, Word: "on"}

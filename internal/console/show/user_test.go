@@ -7,15 +7,15 @@ import (
 	"tollgate/internal/console/part"
 )
 
-// TestRefusedUserIsNotHashed: who may add nobody, or has typed nothing that is good, keeps
-// no sign-in waiting for a hash.
+// TestRefusedUserIsNotHashed checks that a rejected or invalid new user does not delay sign-ins by
+// a hash.
 func TestRefusedUserIsNotHashed(t *testing.T) {
 	t.Parallel()
-	refused, asked := errors.New("20 within a day"), 0
+	refused, checks := errors.New("20 within a day"), 0
 	add := func(email, password string) error {
 		form := part.Inputs{Fields: NewUserFields()}
 		form.Field("email").Value, form.Field("password").Value = email, password
-		_, err := NewUser(nil, &form, nil, func() error { asked++; return refused }) // nothing is there that could hash
+		_, err := NewUser(nil, &form, nil, func() error { checks++; return refused }) // a hash would need the nil passwords
 		return err
 	}
 	for _, password := range []string{"", "right horse"} {
@@ -28,7 +28,7 @@ func TestRefusedUserIsNotHashed(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if asked != 2 {
-		t.Errorf("it was asked %d times whether a user may be added, want 2", asked)
+	if checks != 2 {
+		t.Errorf("may was called %d times, want 2", checks)
 	}
 }
