@@ -40,7 +40,7 @@ func (c *console) billing(v *page.Visit) (page.Outgoing, error) {
 	return c.billingWith(v, redeemForm(), 0)
 }
 
-// billingWith shows the page with a form that may have been refused.
+// billingWith shows the page with a form, which may have errors.
 func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page.Outgoing, error) {
 	shown := billingPage{Redeem: form}
 	f, chosen := movementsOf(v)
@@ -87,8 +87,8 @@ func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page
 	}), nil
 }
 
-// movementsOf reads which movements an address chooses: by kind, and by the UTC month.
-// What it names and is not there chooses nothing.
+// movementsOf reads the filters of the page's address: the kind and the UTC month. Unknown values
+// are ignored.
 func movementsOf(v *page.Visit) (f movement.Selection, chosen url.Values) {
 	f, chosen = movement.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
 	if kind := movement.Sort(v.Query("kind")); kind == movement.Credits || kind == movement.Charges {
@@ -102,7 +102,7 @@ func movementsOf(v *page.Visit) (f movement.Selection, chosen url.Values) {
 	return f, chosen
 }
 
-// movementFields are what movements can be chosen by.
+// movementFields returns the filters of movements.
 func movementFields(chosen url.Values, nowMS int64) []part.FormField {
 	return []part.FormField{
 		{Name: "kind", Label: "Kind", Kind: part.Choice, Options: show.Chosen([]part.Option{{Label: "All"},

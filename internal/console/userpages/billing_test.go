@@ -70,8 +70,8 @@ func TestMovementsAreChosen(t *testing.T) {
 	})
 }
 
-// TestStatements: a month's opening balance, credits and charges by model are its
-// closing balance, and that the next month's opening one.
+// TestStatements checks that a month's opening balance, credits and charges by model add up to its
+// closing balance, and that the next month opens with the same balance.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

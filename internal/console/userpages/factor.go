@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// factorPage is the reader's second factor, and what can be done about it now.
+// factorPage is the reader's second factor with the possible changes.
 type factorPage struct {
 	State    part.Badge
 	Recovery *part.Snippets // once, when it was turned on or they were renewed
@@ -48,8 +48,8 @@ func confirmFactorForm() part.Inputs {
 	}}
 }
 
-// codeField asks for a code of who has the second factor; prefix tells apart the forms
-// of a page that do.
+// codeField asks for a code of the second factor. prefix distinguishes the code fields of several
+// forms on a page.
 func codeField(prefix string) part.FormField {
 	return part.FormField{Name: "code", Label: "Code", Complete: "one-time-code", Required: true, Prefix: prefix,
 		Hint: "The six digits that your authenticator app shows now, or one of your recovery codes."}
@@ -65,13 +65,13 @@ func endFactorForm() part.Inputs {
 		Fields: []part.FormField{passwordField(), codeField("")}}
 }
 
-// showFactor shows what can be done now.
+// showFactor shows the second factor and the possible changes.
 func (c *console) showFactor(v *page.Visit) (page.Outgoing, error) {
 	return c.factorWith(v, factorPage{}, 0)
 }
 
-// factorWith shows the page with forms that were refused, and with what can be done
-// now. A form that cannot be sent any more leaves what was wrong with it.
+// factorWith shows the page with rejected forms and with the changes possible now. If a form of
+// shown is no longer possible, only its error is shown.
 func (c *console) factorWith(v *page.Visit, shown factorPage, status int) (page.Outgoing, error) {
 	var notices []part.Notice
 	dropped := func(form *part.Inputs) *part.Inputs {
@@ -107,7 +107,7 @@ func (c *console) factorWith(v *page.Visit, shown factorPage, status int) (page.
 	return page.Whole{Name: "factor", Title: "Second factor", Main: shown, Status: status, Notices: notices}, nil
 }
 
-// offer adds the forms of who has it on, but for those that were refused.
+// offer adds the forms of an active second factor, unless shown has them already.
 func (f *factorPage) offer() {
 	if f.Renew == nil {
 		f.Renew = new(renewRecoveryForm())
@@ -144,7 +144,7 @@ func (c *console) beginFactor(v *page.Visit) (page.Outgoing, error) {
 	}}, 0)
 }
 
-// authenticatorAddress is what apps read from a QR code. They show the issuer beside the
+// authenticatorAddress returns the otpauth address for a QR code. Apps show the issuer beside the
 // email.
 func authenticatorAddress(issuer, email, secret string) string {
 	return "otpauth://totp/" + url.PathEscape(issuer) + ":" + url.PathEscape(email) +
@@ -171,7 +171,7 @@ func (c *console) confirmFactor(v *page.Visit) (page.Outgoing, error) {
 	return c.showRecovery(v, recovery, "Your second factor is on.")
 }
 
-// showRecovery shows recovery codes, this once, and what was done.
+// showRecovery shows new recovery codes once, with a notice of the change.
 func (c *console) showRecovery(v *page.Visit, recovery []string, done string) (page.Outgoing, error) {
 	out, err := c.factorWith(v, factorPage{Recovery: &part.Snippets{ID: "recovery",
 		Tabs: []part.Snippet{{Name: "Not shown again", Text: strings.Join(recovery, "\n")}}}}, 0)
@@ -182,8 +182,8 @@ func (c *console) showRecovery(v *page.Visit, recovery []string, done string) (p
 	return out, err
 }
 
-// renewRecovery makes new recovery codes for who has a code, and shows them in this very
-// answer.
+// renewRecovery replaces the recovery codes after a valid code and shows the new ones in the same
+// response.
 func (c *console) renewRecovery(v *page.Visit) (page.Outgoing, error) {
 	form := renewRecoveryForm()
 	if err := v.Read(&form); err != nil {
@@ -207,7 +207,7 @@ func (c *console) renewRecovery(v *page.Visit) (page.Outgoing, error) {
 	return c.showRecovery(v, recovery, "Those before are void.")
 }
 
-// endFactor turns it off for who has both factors.
+// endFactor turns the second factor off after a valid password and code.
 func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
 	form := endFactorForm()
 	if err := v.Read(&form); err != nil {

@@ -12,16 +12,16 @@ import (
 	"tollgate/internal/store"
 )
 
-// findPage is what the box found where that is not one thing alone.
+// findPage lists the results of a search, unless there is exactly one.
 type findPage struct {
 	Filters part.Filters
 	Asked   string
 	Keys    part.DataTable
 	Models  part.DataTable
-	Looked  int // the newest keys, which alone were looked through; 0: all of them
+	Looked  int // number of searched keys, the newest; 0 if all keys were searched
 }
 
-// maxLooked bounds the keys whose names and hints are looked through.
+// maxLooked bounds the keys searched by name and hint.
 const maxLooked = 1000
 
 // find leads from any id, a key's name or hint, or a model to its page.
@@ -78,12 +78,12 @@ func (c *console) find(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "find", Title: "Find", Main: shown}, nil
 }
 
-// matches tells whether a name has a text in it, in whichever case.
+// matches reports whether a name contains a text, ignoring case.
 func matches(name, text string) bool {
 	return strings.Contains(strings.ToLower(name), strings.ToLower(text))
 }
 
-// target is the page below page.Base of an id; empty: it is none.
+// target returns the path of an id's page below page.Base, or an empty string if q is not an id.
 func (c *console) target(v *page.Visit, q string) (string, error) {
 	prefix, _, _ := strings.Cut(q, "_")
 	id := url.PathEscape(q)
@@ -102,7 +102,8 @@ func (c *console) target(v *page.Visit, q string) (string, error) {
 	return "", nil
 }
 
-// deliveryOf is the page of what was sent of an event; empty: nothing was.
+// deliveryOf returns the path of the delivery of an event, or an empty string if there is no
+// delivery.
 func (c *console) deliveryOf(v *page.Visit, event string) (target string, err error) {
 	err = v.View(func(tx *store.Tx) error {
 		d, found, err := c.Webhooks.OwnEventTx(tx, v.Account(), event)

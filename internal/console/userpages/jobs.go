@@ -35,11 +35,11 @@ type jobsPage struct {
 	Kept    string
 }
 
-// galleryPart is what of the gallery changes by itself.
+// galleryPart is the live part of the gallery.
 type galleryPart struct {
-	Address string // where it is fetched again
+	Address string // address of its updates
 	Moving  bool   // something has not ended
-	Said    string // what the reader is told when it changes
+	Said    string // announcement for the reader after a change
 	Tabs    part.Tabs
 	Tiles   part.Tiles
 }
@@ -54,7 +54,7 @@ type jobPage struct {
 	Live   part.Live
 }
 
-// jobPart is what of a job changes by itself.
+// jobPart is the live part of a job's page.
 type jobPart struct {
 	Address string
 	Moving  bool
@@ -67,27 +67,26 @@ type jobPart struct {
 	Receipt part.Facts
 }
 
-// result is a picture or a clip that a job made.
+// result is a picture or a clip of a job.
 type result struct {
 	Link, Alt string
 	Clip      bool
-	Weight    string // of a picture that is shown when it is asked for; empty: at once
+	Weight    string // of a picture shown on request; empty if it is shown at once
 	Copy      part.Copying
 	Until     part.Moment
 }
 
 const (
 	jobsAPage = 12
-	// maxTally is the most that is counted of each state.
+	// maxTally is the highest count shown for a state.
 	maxTally = 1000
-	// shownBytes is what the pictures of a page may weigh; others are opened by
-	// hand.
+	// shownBytes bounds the total size of a page's pictures. The reader opens further pictures.
 	shownBytes = 150 << 10
 	// altLength is how much of a prompt describes its result, in characters.
 	altLength = 120
 )
 
-// shelfOf is which jobs a visit is about.
+// shelfOf reads the selection of jobs from a visit's address.
 func shelfOf(v *page.Visit) gallery.Shelf {
 	s := gallery.Shelf{Account: v.Account(), Limit: jobsAPage, After: v.Query("after")}
 	if kind := v.Query("kind"); kind == media.KindImage || kind == media.KindVideo {
@@ -168,7 +167,7 @@ func (c *console) liveJobs(v *page.Visit) (page.Outgoing, error) {
 	return page.Fragment{Name: "gallery", Main: g}, nil
 }
 
-// gallery is what a shelf shows, and the last of its jobs where there are more.
+// gallery returns the jobs of a shelf. last is the id of the last job if there are more.
 func (c *console) gallery(v *page.Visit, s gallery.Shelf) (g galleryPart, last string, err error) {
 	var list []gallery.Exhibit
 	var more bool
@@ -267,7 +266,7 @@ func tileOf(e *gallery.Exhibit, keptFor time.Duration, sizes map[string]int64, r
 	return t
 }
 
-// titleOf is what a job is called.
+// titleOf returns the title of a job.
 func titleOf(e *gallery.Exhibit) string {
 	if e.Prompt == "" {
 		return "A clip from references"
@@ -285,7 +284,7 @@ func cut(text string, n int) string {
 	return string([]rune(text)[:n-1]) + "…"
 }
 
-// placeOf says where a job waits, and for how long.
+// placeOf describes a job's place in its queue and its expected wait.
 func placeOf(e *gallery.Exhibit) string {
 	place := "next in its queue"
 	if e.Ahead > 0 {
@@ -297,7 +296,7 @@ func placeOf(e *gallery.Exhibit) string {
 	return place
 }
 
-// job is the visitor's job that the path names.
+// job returns the visitor's job named in the path, and the sizes of its files.
 func (c *console) job(v *page.Visit) (gallery.Exhibit, map[string]int64, error) {
 	var e gallery.Exhibit
 	var sizes map[string]int64
@@ -337,7 +336,7 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "job", Title: titleOf(&e), Main: shown}, nil
 }
 
-// liveJob is what of a job is asked for again until it has ended.
+// liveJob returns the live part of a job until the job has ended.
 func (c *console) liveJob(v *page.Visit) (page.Outgoing, error) {
 	e, sizes, err := c.job(v)
 	if err != nil {
@@ -346,7 +345,7 @@ func (c *console) liveJob(v *page.Visit) (page.Outgoing, error) {
 	return page.Fragment{Name: "jobresult", Main: c.resultsOf(&e, sizes)}, nil
 }
 
-// resultsOf is how a job stands and what it made.
+// resultsOf returns the state and the results of a job.
 func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart {
 	p := jobPart{Address: page.Base + "/jobs/" + e.ID + "/live", Moving: !e.Final(), State: show.JobBadge(e.Status), Steps: stepsOf(e)}
 	switch e.Status {

@@ -22,7 +22,7 @@ type keysPage struct {
 	Pager part.Pager
 }
 
-// newKeyPage asks for what a new key may do.
+// newKeyPage asks for the settings of a new key.
 type newKeyPage struct{ Form part.Inputs }
 
 // createdKeyPage shows a key's secret, this once.
@@ -46,12 +46,12 @@ type keyPage struct {
 	Codes  part.Snippets
 }
 
-// arrivalPart says whether a key's first request has come.
+// arrivalPart shows whether a key's first request has arrived.
 type arrivalPart struct {
 	Key     string
 	Arrived bool
 	Text    string
-	Request *part.Ident // the newest; nil: there is none yet
+	Request *part.Ident // the newest request, or nil
 }
 
 func (c *console) listKeys(v *page.Visit) (page.Outgoing, error) {
@@ -90,8 +90,8 @@ func keysTable(list []account.Key) part.DataTable {
 	return t
 }
 
-// keyForm asks for the settings of a key. Users cannot give a key sandbox models that
-// are closed to customers; allowed are the models that the key names already.
+// keyForm asks for the settings of a key. Users cannot add sandbox models closed to customers;
+// allowed are the models of the key now.
 func (c *console) keyForm(allowed []string, action, submit string) part.Inputs {
 	now := c.Catalog.Current()
 	f := show.KeyForm(now, action, submit)
@@ -156,18 +156,18 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "createdkey", Title: "Key created", Main: shown}, nil
 }
 
-// waysToUse are those of a key; its secret stands in them where it is shown.
+// waysToUse returns examples for a key. secret may be empty.
 func (c *console) waysToUse(v *page.Visit, k account.Key, secret string) part.Snippets {
 	return part.Snippets{ID: "try", Tabs: show.KeySnippets(v.PublicURL(), c.offer(), k.AllowedModels, secret)}
 }
 
-// offer is what is sold, and how its lines do here.
+// offer returns the catalog and the state of its lines on this node.
 func (c *console) offer() show.Offer {
 	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
 }
 
-// arrivalOf says what has become of a key's first request: it has ended when its log has
-// one.
+// arrivalOf returns the state of a key's first request. The request has ended if the log of the key
+// has a row.
 func arrivalOf(k account.Key, latest []ledger.Receipt) arrivalPart {
 	a := arrivalPart{Key: k.ID, Text: "Waiting for the first request …"}
 	if k.Ledger.LastUsedMS > 0 {
@@ -181,7 +181,7 @@ func arrivalOf(k account.Key, latest []ledger.Receipt) arrivalPart {
 	return a
 }
 
-// keyArrival is what the page of a new key asks for until its first request came.
+// keyArrival updates the page of a new key until its first request has ended.
 func (c *console) keyArrival(v *page.Visit) (page.Outgoing, error) {
 	var shown arrivalPart
 	if err := v.View(func(tx *store.Tx) error {
@@ -198,7 +198,7 @@ func (c *console) keyArrival(v *page.Visit) (page.Outgoing, error) {
 	return page.Fragment{Name: "arrival", Main: shown}, nil
 }
 
-// keyOf is the visitor's key that the path names.
+// keyOf returns the visitor's key named in the path.
 func keyOf(v *page.Visit) (k account.Key, err error) {
 	err = v.View(func(tx *store.Tx) (err error) {
 		k, err = account.OwnKeyTx(tx, v.Account(), v.PathID())
@@ -217,8 +217,8 @@ func (c *console) showKey(v *page.Visit) (page.Outgoing, error) {
 	return c.keyWith(v, k, form, "", 0), nil
 }
 
-// keyWith shows a key with a form, or a wish to delete it, that may have been
-// refused.
+// keyWith shows a key with a form, which may have errors. notDeleted is the error of a rejected
+// deletion; it may be empty.
 func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDeleted string, status int) page.Outgoing {
 	path := page.Base + "/keys/" + k.ID
 	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Form: form, Codes: c.waysToUse(v, k, "")}
@@ -259,7 +259,7 @@ func (c *console) changeKey(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/keys/"+k.ID, "saved"), nil
 }
 
-// editKey changes the visitor's key that the path names.
+// editKey changes the visitor's key named in the path.
 func (c *console) editKey(v *page.Visit, edit func(*account.KeySettings) error) error {
 	// Also after an error: the commit of one may have taken place.
 	defer c.Keys.Forget(v.PathID())

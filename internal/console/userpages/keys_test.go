@@ -81,8 +81,8 @@ func TestKeyLife(t *testing.T) {
 	})
 }
 
-// TestKeyWithUnseenCharacters: a name is refused that has them; a key that has one from a
-// former version is shown, changed, and deleted by what can be typed of it.
+// TestKeyWithUnseenCharacters checks that a new name with invisible characters is rejected, and
+// that a stored key with such a name can be shown, changed, and deleted by its visible characters.
 func TestKeyWithUnseenCharacters(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -146,7 +146,7 @@ func TestLongListsHavePages(t *testing.T) {
 	})
 }
 
-// TestKeysAreUsedWithWhatTheyAllow: ways to use a key name models that it is allowed.
+// TestKeysAreUsedWithWhatTheyAllow checks that the examples for a key use its allowed models.
 func TestKeysAreUsedWithWhatTheyAllow(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -185,8 +185,8 @@ func TestNamelessKeysAreNamedOnce(t *testing.T) {
 	})
 }
 
-// TestPublicAddress: what programs are to call is the address that is set; while none is,
-// that by which the reader has come, with https where his browser says so.
+// TestPublicAddress checks the base address in examples: the public URL if it is set, otherwise the
+// address of the reader's request, with https if the browser reports it.
 func TestPublicAddress(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

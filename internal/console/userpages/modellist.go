@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// modelsPage lists what there is.
+// modelsPage lists the models.
 type modelsPage struct {
 	Tabs   part.Tabs
 	Search *part.Filters // nil: there are few
@@ -26,20 +26,20 @@ type modelsPage struct {
 	Empty  *part.Empty
 }
 
-// fewModels are those that need no search.
+// fewModels is the number of models up to which the page has no search.
 const fewModels = 12
 
-// modelPage is one model: what it can do and what it costs.
+// modelPage is one model with its abilities and prices.
 type modelPage struct {
 	ID     string
 	State  part.Group
-	Try    *part.Link // in the playground; nil: it is not open
+	Try    *part.Link // to the playground, or nil if the model is not open
 	Facts  part.Facts
 	Prices part.DataTable
 	Codes  part.Snippets
 }
 
-// models shows the list, or the model that the query names.
+// models shows the list, or the model named in the query.
 func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 	snapshot := c.Catalog.Current()
 	var prices account.Prices
@@ -96,8 +96,8 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "models", Title: "Models", Main: shown}, nil
 }
 
-// modelPath is the address of a model's page: its id may hold a slash, which no segment
-// of a path can.
+// modelPath returns the address of a model's page. The id is a parameter because it may contain a
+// slash.
 func modelPath(m *catalog.Model) string { return page.Base + "/models?id=" + url.QueryEscape(m.ID) }
 
 // shortLimits is how much a model takes and gives, in a line.
@@ -169,7 +169,7 @@ func (c *console) showModel(v *page.Visit, m *catalog.Model, by money.Factor) pa
 	return page.Whole{Name: "model", Title: m.ID, Main: shown}
 }
 
-// pricesOf lists what a model costs an account with a factor.
+// pricesOf lists a model's prices for an account with a factor.
 func pricesOf(m *catalog.Model, by money.Factor) part.DataTable {
 	t := part.DataTable{Caption: "Prices of " + m.ID, Columns: []part.Column{{Title: "For"}, {Title: "Price", Right: true}, {Title: "Per"}}}
 	add := func(what string, price money.Price, per string) {

@@ -46,8 +46,8 @@ func TestModels(t *testing.T) {
 	})
 }
 
-// TestModelsShowWhatTheAccountPays gives an account factors: its pages show the
-// products, and nobody else's.
+// TestModelsShowWhatTheAccountPays checks that the pages of an account with factors show prices
+// multiplied by the factors.
 func TestModelsShowWhatTheAccountPays(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -76,7 +76,7 @@ func TestModelsShowWhatTheAccountPays(t *testing.T) {
 	})
 }
 
-// TestSandboxIsMarked: models that only play say so where they stand beside others.
+// TestSandboxIsMarked checks that sandbox models are marked in lists with other models.
 func TestSandboxIsMarked(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -123,8 +123,8 @@ func markTest(s *consoletest.Scene, name string, on bool) {
 	})
 }
 
-// TestSandboxIsHidden hides sandbox models beside real lines from customers, on every page
-// that lists models, unless a key of theirs names the model.
+// TestSandboxIsHidden checks that sandbox models beside real lines are hidden from customers on
+// every page with models, unless a key of the account allows the model.
 func TestSandboxIsHidden(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

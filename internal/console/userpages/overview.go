@@ -15,15 +15,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// overviewPage says whether all is well with an account, and what it spends.
+// overviewPage summarizes the state and the spending of an account.
 type overviewPage struct {
 	Stats    part.FigureRow
-	Spent    *part.Chart  // of 30 days; nil: nothing was
-	Missing  *part.Notice // in the place of Spent, where that cannot be read
+	Spent    *part.Chart  // of 30 days, or nil if the account has no usage
+	Missing  *part.Notice // replaces Spent if the chart cannot be read
 	More     part.Tabs    // to the same by other days and parts
-	Latency  *part.Chart  // of the answers among lookedAt requests; nil: there are none
+	Latency  *part.Chart  // of the answers among lookedAt requests, or nil
 	Models   part.Bars
-	First    part.FirstSteps // what a new account does first; empty: it has begun
+	First    part.FirstSteps // first steps of an account without requests; otherwise empty
 	Failures part.DataTable  // the newest among lookedAt requests
 	Among    int64           // how many those are
 	Latest   part.DataTable
@@ -80,7 +80,7 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "overview", Title: "Overview", Main: shown, Notices: notices}, nil
 }
 
-// standing tells of what keeps an account from being served.
+// standing returns a notice if the account's requests are rejected.
 func standing(a account.Account) []part.Notice {
 	switch {
 	case a.Money.Disabled:
@@ -94,7 +94,7 @@ func standing(a account.Account) []part.Notice {
 	return nil
 }
 
-// failures are the newest of a list that ended badly.
+// failures returns the newest failed requests of a list.
 func failures(list []ledger.Receipt) (failed []ledger.Receipt) {
 	for _, r := range list {
 		if (r.Status >= http.StatusBadRequest || r.Code != "") && len(failed) < shownFailures {
@@ -129,7 +129,7 @@ func statsOf(a account.Account, u ledger.Usage) part.FigureRow {
 	}
 }
 
-// modelBars are the models that most was spent on, and the rest as one.
+// modelBars returns the models with the highest charges, and one bar for the rest.
 func modelBars(models []ledger.ModelTotals) part.Bars {
 	models = slices.Clone(models)
 	slices.SortStableFunc(models, func(a, b ledger.ModelTotals) int { return int(max(-1, min(1, b.Cost-a.Cost))) })

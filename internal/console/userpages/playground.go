@@ -20,14 +20,13 @@ import (
 	"tollgate/internal/wire"
 )
 
-// playgroundPage is where models are tried: what is typed goes to the API, by the
-// module.
+// playgroundPage is the page to try models. The module sends the prompt to the API.
 type playgroundPage struct {
 	Kinds    part.Tabs
 	Kind     catalog.Kind
 	Chat     bool
-	Files    string // what may be attached, as an input's accept has it
-	Models   string // JSON of []tried: what the module needs to know of them
+	Files    string // types of attachments, as in the accept attribute
+	Models   string // JSON of []trial, for the module
 	Base     string // of the API, for code
 	Model    part.FormField
 	Key      part.FormField
@@ -39,11 +38,11 @@ type playgroundPage struct {
 	Live     part.Live
 }
 
-// tried is what the module knows of a model.
-type tried struct {
+// trial is a model's data for the module.
+type trial struct {
 	ID         string      `json:"id"`
 	Label      string      `json:"label"`
-	Keys       []string    `json:"keys"` // those that may use the model
+	Keys       []string    `json:"keys"` // keys with access to the model
 	Forms      []wire.Form `json:"forms,omitempty"`
 	Tiers      []string    `json:"tiers,omitempty"`
 	Ratios     []string    `json:"ratios,omitempty"`
@@ -53,10 +52,10 @@ type tried struct {
 	Output     int64       `json:"output,omitempty"`     // tokens
 }
 
-// maxKeys bounds the keys that can be chosen.
+// maxKeys bounds the keys in a choice.
 const maxKeys = 200
 
-// olderKeys stands behind the keys that can be chosen where there are more.
+// olderKeys is the last option of a choice of keys if the account has more.
 var olderKeys = fmt.Sprintf("the newest %d; older ones have their pages under Keys", maxKeys)
 
 func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
@@ -134,34 +133,34 @@ func samplePrompts(kinds ...catalog.Kind) part.Tabs {
 	return tabs
 }
 
-// choices fills in the keys that can be chosen, the models that the chosen key may use,
-// and the settings of the kind. test reports whether the account is marked as test.
+// choices fills in the keys, the models for the chosen key, and the settings of the kind. test
+// reports whether the account is marked as test.
 func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, model, key string) error {
 	shown.Model = part.FormField{Name: "model", Label: "Model", Kind: part.Choice}
 	shown.Key = part.FormField{Name: "key", Label: "Key that pays", Kind: part.Choice}
 	keys = slices.DeleteFunc(slices.Clone(keys), func(k account.Key) bool { return k.Ledger.Limits.Disabled })
 	now := c.offer()
-	var models []tried
+	var models []trial
 	for _, m := range now.Catalog.Models() {
 		if m.Kind != shown.Kind || m.State != catalog.StateOpen {
 			continue
 		}
-		if t := triedOf(m); t.allow(now.Catalog, keys, test) {
+		if t := trialOf(m); t.allow(now.Catalog, keys, test) {
 			models = append(models, t)
 		}
 	}
 	chosen := chooseKey(keys, models, model, key)
 	for _, k := range keys {
 		label := strings.TrimSpace(k.Name + " " + k.Hint)
-		usable := slices.ContainsFunc(models, func(t tried) bool { return slices.Contains(t.Keys, k.ID) })
+		usable := slices.ContainsFunc(models, func(t trial) bool { return slices.Contains(t.Keys, k.ID) })
 		if !usable {
 			label += " (no model of this kind)"
 		}
 		shown.Key.Options = append(shown.Key.Options, part.Option{Value: k.ID, Label: label, On: k.ID == chosen, Off: !usable})
 	}
-	offered := slices.DeleteFunc(slices.Clone(models), func(t tried) bool { return !slices.Contains(t.Keys, chosen) })
+	offered := slices.DeleteFunc(slices.Clone(models), func(t trial) bool { return !slices.Contains(t.Keys, chosen) })
 	fits := func(m *catalog.Model) bool {
-		return slices.ContainsFunc(offered, func(t tried) bool { return t.ID == m.ID })
+		return slices.ContainsFunc(offered, func(t trial) bool { return t.ID == m.ID })
 	}
 	if m, ok := now.Catalog.Model(model); !ok || !fits(m) {
 		if m = now.First(fits); m != nil {
@@ -184,8 +183,8 @@ func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, 
 	return err
 }
 
-// allow sets the keys that may use the model, and reports whether there are any.
-func (t *tried) allow(now *catalog.Snapshot, keys []account.Key, test bool) bool {
+// allow sets the keys with access to the model, and reports whether there are any.
+func (t *trial) allow(now *catalog.Snapshot, keys []account.Key, test bool) bool {
 	t.Label = show.ModelLabel(now, t.ID)
 	for _, k := range keys {
 		listed := slices.Contains(k.AllowedModels, t.ID)
@@ -196,14 +195,14 @@ func (t *tried) allow(now *catalog.Snapshot, keys []account.Key, test bool) bool
 	return len(t.Keys) > 0
 }
 
-// chooseKey returns the key that pays: the one that was asked for if it may use any model,
-// or else the first that may use the model that was asked for, or any model.
-func chooseKey(keys []account.Key, models []tried, model, asked string) string {
+// chooseKey returns the key for the charges: the requested key if it may use any model, or else the
+// first key with access to the requested model or, failing that, to any model.
+func chooseKey(keys []account.Key, models []trial, model, requested string) string {
 	usable := func(key, model string) bool {
-		return slices.ContainsFunc(models, func(t tried) bool { return (model == "" || t.ID == model) && slices.Contains(t.Keys, key) })
+		return slices.ContainsFunc(models, func(t trial) bool { return (model == "" || t.ID == model) && slices.Contains(t.Keys, key) })
 	}
-	if asked != "" && usable(asked, "") {
-		return asked
+	if requested != "" && usable(requested, "") {
+		return requested
 	}
 	for _, wanted := range []string{model, ""} {
 		for _, k := range keys {
@@ -215,8 +214,8 @@ func chooseKey(keys []account.Key, models []tried, model, asked string) string {
 	return ""
 }
 
-func triedOf(m *catalog.Model) tried {
-	t := tried{ID: m.ID, Forms: m.Forms, Ratios: m.Ratios, Images: m.MaxImages, References: m.MaxReferences,
+func trialOf(m *catalog.Model) trial {
+	t := trial{ID: m.ID, Forms: m.Forms, Ratios: m.Ratios, Images: m.MaxImages, References: m.MaxReferences,
 		Seconds: slices.Clone(m.Durations.List), Output: m.MaxOutputTokens}
 	for _, tier := range m.Tiers {
 		t.Tiers = append(t.Tiers, tier.Name)
@@ -227,8 +226,7 @@ func triedOf(m *catalog.Model) tried {
 	return t
 }
 
-// settingsFor are the fields of a kind. The module fills choices with what the model
-// has.
+// settingsFor returns the fields of a kind. The module fills in the options of the model.
 func settingsFor(kind catalog.Kind) []part.FormField {
 	first := []part.Option{{Value: "", Label: "the model's default"}}
 	switch kind {
@@ -247,8 +245,8 @@ func settingsFor(kind catalog.Kind) []part.FormField {
 			Hint: "Leave empty for the model's maximum. A lower value reserves less money."}}
 }
 
-// asKey hands a request on to an endpoint of the API, with the visitor's key that
-// the path names: everything that is judged there of a call is judged of it.
+// asKey forwards a request to an endpoint of the API with the visitor's key named in the path. The
+// API applies all of its checks.
 func (c *console) asKey(endpoint string) func(*page.Visit) (page.Outgoing, error) {
 	return func(v *page.Visit) (page.Outgoing, error) {
 		k, err := keyOf(v)
@@ -265,7 +263,7 @@ func (c *console) asKey(endpoint string) func(*page.Visit) (page.Outgoing, error
 	}
 }
 
-// costPart says what an answer cost, once its receipt is there.
+// costPart shows the charge of an answer after its receipt is written.
 type costPart struct {
 	Address string
 	Final   bool

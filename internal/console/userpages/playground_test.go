@@ -88,8 +88,8 @@ func TestPlaygroundCalls(t *testing.T) {
 	})
 }
 
-// TestPlaygroundOffersWhatTheKeyMayUse: the models are those that the chosen key may use, and
-// the module learns which keys may use each.
+// TestPlaygroundOffersWhatTheKeyMayUse checks that the page offers the models of the chosen key,
+// and that the module gets the keys of each model.
 func TestPlaygroundOffersWhatTheKeyMayUse(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -16,19 +16,19 @@ import (
 	"tollgate/internal/store"
 )
 
-// requestPage is one request: what happened, and what it cost.
+// requestPage is one request with its outcome and its charge.
 type requestPage struct {
 	State    part.Badge
 	Meaning  *part.Notice // of an error, for money
 	Receipt  part.DataTable
 	Timeline part.Timeline
-	Times    part.Bars // until the first byte, and from then on; empty: they are one
+	Times    part.Bars // until the first byte and until the end; empty if they are the same
 	Facts    part.Facts
 	Copy     part.Copying
-	Codes    part.Snippets // the same call; empty: it asked no model
+	Codes    part.Snippets // the request as code; empty if the endpoint runs no model
 }
 
-// notKept stands in the code of a call where its prompt was.
+// notKept stands for the prompt in the code of a request.
 const notKept = "(your prompt, which is not kept)"
 
 func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
@@ -57,7 +57,7 @@ func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "request", Title: "Request " + r.ID, Main: shown}, nil
 }
 
-// keyLinkTx leads to a key of an account; nil: there was none.
+// keyLinkTx returns a link to an account's key, or nil if the request had no key.
 func keyLinkTx(tx *store.Tx, of, key string) (any, error) {
 	if key == "" {
 		return nil, nil
@@ -69,8 +69,8 @@ func keyLinkTx(tx *store.Tx, of, key string) (any, error) {
 	return part.Link{Href: page.Base + "/keys/" + key, Text: show.KeyName(k)}, err
 }
 
-// pricedTx is the model of a request as the catalog had it that priced the request;
-// nil: nothing did, or nobody knows any more.
+// pricedTx returns the model of a request in the catalog revision of its price. It returns nil if
+// the request has no price or the revision is gone.
 func (c *console) pricedTx(tx *store.Tx, r ledger.Receipt) (*catalog.Model, error) {
 	if r.Revision == 0 {
 		return nil, nil
@@ -82,8 +82,8 @@ func (c *console) pricedTx(tx *store.Tx, r ledger.Receipt) (*catalog.Model, erro
 	return m, err
 }
 
-// meaningOf says of an error what it means for money, and what to do; nil: there was
-// none.
+// meaningOf explains an error's effect on the charge and gives advice. It returns nil if there was
+// no error.
 func meaningOf(r ledger.Receipt) *part.Notice {
 	if r.Code == "" && r.Status < http.StatusBadRequest {
 		return nil
@@ -108,7 +108,7 @@ func meaningOf(r ledger.Receipt) *part.Notice {
 	return &n
 }
 
-// sources are the words for whose counts a request was charged by.
+// sources are the words for the source of a charge's token counts.
 var sources = map[ledger.UsageSource]string{
 	ledger.SourceProvider: "by the provider",
 	ledger.SourceGateway:  "by this service, since the provider counted nothing",
@@ -143,7 +143,7 @@ func factsOf(r ledger.Receipt, key any) part.Facts {
 	return facts
 }
 
-// timesOf are the parts of the time that a request took.
+// timesOf splits the duration of a request at its first byte.
 func timesOf(r ledger.Receipt) part.Bars {
 	first, rest := r.FirstByteMS, r.DurationMS-r.FirstByteMS
 	if first <= 0 || rest <= 0 {
@@ -155,14 +155,14 @@ func timesOf(r ledger.Receipt) part.Bars {
 	return part.Bars{bar("Until the first byte", first), bar("Until the end", rest)}
 }
 
-// shownAttempt is what users see of an attempt: no line, and no provider's words.
+// shownAttempt is the public part of an attempt, without the line and the provider's words.
 type shownAttempt struct {
 	Skipped    string `json:"skipped"`
 	Code       string `json:"code"`
 	DurationMS int64  `json:"duration_ms"`
 }
 
-// timelineOf is what happened, in its order.
+// timelineOf returns the events of a request in order.
 func timelineOf(r ledger.Receipt) part.Timeline {
 	all := part.Timeline{{Word: "received", At: part.Moment{MS: r.CreatedMS}}}
 	var attempts []shownAttempt // of a job, its page tells

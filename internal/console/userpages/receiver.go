@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/console/part"
 )
 
-// receivers are programs that receive events, as the guides have them.
+// receivers are programs for receiving events. The guides have the same programs.
 //
 //go:embed receiver/receiver.*
 var receivers embed.FS

@@ -27,10 +27,10 @@ type requestsPage struct {
 	CSV     string // where the same requests are a file
 }
 
-// statusChoices are the statuses that people look for.
+// statusChoices are the common statuses in the filter.
 var statusChoices = []int{200, 202, 400, 401, 402, 403, 404, 429, 499, 502, 503}
 
-// slowChoices are the least times that people look for, in milliseconds.
+// slowChoices are the minimum durations in the filter, in milliseconds.
 var slowChoices = []int64{1_000, 10_000, 60_000}
 
 const (
@@ -40,11 +40,10 @@ const (
 	maxRequests   = 200_000 // of a download
 )
 
-// requestNames are the parameters that choose requests.
+// requestNames are the parameters of the filters.
 var requestNames = []string{"span", "key", "model", "status", "code", "slow"}
 
-// requestsOf reads which requests an address chooses. What it names and is not there
-// chooses nothing.
+// requestsOf reads the filters of the page's address. Unknown values are ignored.
 func requestsOf(v *page.Visit, nowMS int64) (f requestlog.Selection, chosen url.Values) {
 	f, chosen = requestlog.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
 	for _, name := range requestNames {
@@ -76,7 +75,7 @@ func requestsOf(v *page.Visit, nowMS int64) (f requestlog.Selection, chosen url.
 	return f, chosen
 }
 
-// spanOf reads a span: so many days up to now, or a UTC day; 0: it is none.
+// spanOf reads a span: a number of days up to now, or a UTC day. It returns 0 for any other text.
 func spanOf(span string, nowMS int64) (sinceMS, untilMS int64) {
 	if day, err := time.Parse(time.DateOnly, span); err == nil && day.Year() >= 1970 {
 		return day.UnixMilli(), day.AddDate(0, 0, 1).UnixMilli()
@@ -141,7 +140,7 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "requests", Title: "Requests", Main: shown}, nil
 }
 
-// noRequests says why there are none: nothing has come, or nothing matches.
+// noRequests explains an empty list: the account has no requests, or none match.
 func noRequests(filtered bool) *part.Empty {
 	if filtered {
 		return page.NoneMatch("/requests", "Clear filters")
@@ -150,8 +149,8 @@ func noRequests(filtered bool) *part.Empty {
 		Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
 }
 
-// modelOptions are the models of the catalog; one that was chosen and is gone
-// stays a choice.
+// modelOptions returns the models of the catalog as options. A chosen model outside the catalog
+// stays an option.
 func (c *console) modelOptions(chosen string) []part.Option {
 	options := []part.Option{{Label: "All"}}
 	for _, m := range c.Catalog.Current().Models() {
@@ -162,8 +161,8 @@ func (c *console) modelOptions(chosen string) []part.Option {
 	return show.Chosen(options, chosen)
 }
 
-// chosenKeysTx are the newest keys of an account, and whether it has others; an older one
-// stands behind them where it was chosen.
+// chosenKeysTx returns the newest keys of an account and reports whether there are more. A chosen
+// older key is added at the end.
 func chosenKeysTx(tx *store.Tx, of, chosen string) ([]account.Key, bool, error) {
 	keys, more, err := account.NewestKeysTx(tx, of, maxKeys)
 	if err != nil || !more || chosen == "" || slices.ContainsFunc(keys, func(k account.Key) bool { return k.ID == chosen }) {
@@ -179,8 +178,8 @@ func chosenKeysTx(tx *store.Tx, of, chosen string) ([]account.Key, bool, error) 
 	return keys, more, err
 }
 
-// keyOptionsTx are the newest keys of an account by what they are called; an older one,
-// or one that is gone, is a choice where it was chosen.
+// keyOptionsTx returns the newest keys of an account as options, by name. A chosen older or deleted
+// key stays an option.
 func keyOptionsTx(tx *store.Tx, of, chosen string) ([]part.Option, error) {
 	keys, more, err := chosenKeysTx(tx, of, chosen)
 	options := []part.Option{{Label: "All"}}

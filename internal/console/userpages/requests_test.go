@@ -84,8 +84,8 @@ func TestRequestsAreChosen(t *testing.T) {
 	})
 }
 
-// TestReceiptAddsUp: each part of a charge has its count, price and amount, with the
-// account's factor, and their sum is what was charged.
+// TestReceiptAddsUp checks that each line of a charge has a count, a price with the account's
+// factor and an amount, and that the amounts add up to the charge.
 func TestReceiptAddsUp(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -121,8 +121,8 @@ func TestReceiptAddsUp(t *testing.T) {
 	})
 }
 
-// TestReceiptAsCode: a receipt shows the same call as code, for its endpoint, and says
-// that the prompt is not kept; what asked no model has none.
+// TestReceiptAsCode checks that a receipt shows the request as code for its endpoint, with a note
+// that the prompt is not stored, and no code for a request without a model.
 func TestReceiptAsCode(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -151,7 +151,8 @@ func TestReceiptAsCode(t *testing.T) {
 	})
 }
 
-// TestReceiptsOfJobs: a job that failed was accepted with 202, which is no success.
+// TestReceiptsOfJobs checks that a failed job is not shown as a success, although its request was
+// accepted with 202.
 func TestReceiptsOfJobs(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -197,8 +198,8 @@ func TestFind(t *testing.T) {
 	})
 }
 
-// TestOverview: failures stand apart from the rest, and an account that is not served
-// says so.
+// TestOverview checks that failures have a list of their own, and that the page shows why an
+// account's requests are rejected.
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -241,7 +242,7 @@ func TestArrival(t *testing.T) {
 	})
 }
 
-// TestParametersAreWords: what a job was asked for reads as words.
+// TestParametersAreWords checks that the parameters of a job are shown as words.
 func TestParametersAreWords(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

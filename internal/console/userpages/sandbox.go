@@ -5,8 +5,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// hiddenModelsTx returns the sandbox models that neither an account nor one of its
-// newest keys may use.
+// hiddenModelsTx returns the sandbox models closed to an account and to its newest keys.
 func (c *console) hiddenModelsTx(tx *store.Tx, of string) (map[string]bool, error) {
 	closed := c.Catalog.Current().OpenSandbox()
 	if len(closed) == 0 {

@@ -47,7 +47,7 @@ func (c *console) settings(v *page.Visit) (page.Outgoing, error) {
 	return c.settingsWith(v, passwordForm(), newUserForm(), 0)
 }
 
-// settingsWith shows the page with forms that may have been refused.
+// settingsWith shows the page with forms, which may have errors.
 func (c *console) settingsWith(v *page.Visit, password, newUser part.Inputs, status int) (page.Outgoing, error) {
 	shown := settingsPage{Password: password, NewUser: newUser}
 	if err := v.View(func(tx *store.Tx) error {
@@ -85,8 +85,8 @@ func (c *console) settingsWith(v *page.Visit, password, newUser part.Inputs, sta
 	}), nil
 }
 
-// team shows the users of the account, with what can be done about the others.
-// Operators, and whom they have disabled, are changed by operators.
+// team lists the users of the account with buttons to change the other users. Only operators can
+// change operators and users disabled by operators.
 func (s *settingsPage) team(v *page.Visit, users []account.User) {
 	s.Users = part.DataTable{Caption: "Users of this account", Columns: []part.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
@@ -141,7 +141,7 @@ func (c *console) changePassword(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/settings", "password"), nil
 }
 
-// confirmPassword refuses, at a field, what is not the visitor's password.
+// confirmPassword returns an error for the field if password is not the visitor's.
 func (c *console) confirmPassword(v *page.Visit, field, password string) error {
 	err := c.Entrance.Confirm(v.Context(), v.Session.User, password, v.Address(), v.Marks()...)
 	if errors.Is(err, account.ErrWrongSignIn) {
@@ -150,8 +150,8 @@ func (c *console) confirmPassword(v *page.Visit, field, password string) error {
 	return err
 }
 
-// renewing runs an act that ends all sessions of the visitor, and gives the
-// visitor's browser a new session and a new mark.
+// renewing runs act, which must end all sessions of the visitor, and gives the visitor's browser a
+// new session and a new mark.
 func renewing(v *page.Visit, act func(tx *store.Tx) error) error {
 	var value, mark string
 	if err := v.Update(func(tx *store.Tx) error {

@@ -121,7 +121,8 @@ func TestUserWhomTheOperatorDisabled(t *testing.T) {
 		op.Post(theirs+"/enable").Want(t, http.StatusSeeOther)
 		s.SignedIn("cleo@example.com").Get("/console").Want(t, http.StatusOK)
 
-		// What a colleague did a colleague undoes, until the operator says that it stays.
+		// A colleague can enable a user disabled by a colleague, unless an operator keeps the user
+		// disabled.
 		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
 		b.Post(path+"/enable").Want(t, http.StatusSeeOther)
 		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
@@ -189,7 +190,7 @@ func TestAccountIsFull(t *testing.T) {
 			return b.Post("/console/settings/users", "email", email, "password", "")
 		}
 		add("last@example.com").Want(t, http.StatusOK, "Copy this link")
-		// Full, it does not say either who signs in elsewhere.
+		// A full account does not learn either whether an email has a user elsewhere.
 		for _, email := range []string{"surplus@example.com", "bob@example.com"} {
 			add(email).Want(t, http.StatusUnprocessableEntity, "This account has 100 users, as many as its users can add.",
 				`value="`+email+`"`)
@@ -199,8 +200,8 @@ func TestAccountIsFull(t *testing.T) {
 	})
 }
 
-// TestStrangersAreNotAskedFor: whether an email signs in somewhere is told to an account
-// 20 times a day at most, and good adds count too.
+// TestStrangersAreNotAskedFor checks that an account can find out at most 20 times a day whether an
+// email has a user elsewhere. Successful additions count too.
 func TestStrangersAreNotAskedFor(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -229,7 +230,8 @@ func TestStrangersAreNotAskedFor(t *testing.T) {
 	})
 }
 
-// TestEverySessionAndUserIsListed: what one page has no room for stands on the next.
+// TestEverySessionAndUserIsListed checks that the pages of both lists show all sessions and all
+// users.
 func TestEverySessionAndUserIsListed(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -274,8 +276,8 @@ func TestEverySessionAndUserIsListed(t *testing.T) {
 	})
 }
 
-// TestNewestKeysCanBeChosen: where there are more keys than a list has room for, it has
-// the newest, says that there are others, and keeps the one that was chosen.
+// TestNewestKeysCanBeChosen checks a choice with more keys than its limit: it has the newest keys,
+// a note about older ones, and the chosen key.
 func TestNewestKeysCanBeChosen(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

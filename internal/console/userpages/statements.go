@@ -22,7 +22,7 @@ type statementsPage struct {
 	Table part.DataTable
 }
 
-// statementPage is one month: what was there, came, went, and was left.
+// statementPage is the statement of one month.
 type statementPage struct {
 	Month   string
 	Running bool // the month has not ended
@@ -42,7 +42,7 @@ type statement struct {
 	charges   money.Amount
 	closing   money.Amount
 	running   bool      // the month has not ended
-	until     time.Time // the last day that it tells of
+	until     time.Time // the last day of the statement
 }
 
 const (
@@ -54,9 +54,8 @@ const (
 	maxModels = 10_000
 )
 
-// statements are an account's months, the newest first, back to a time. They are
-// reckoned back from the balance: charges by the day on which their requests came, by
-// which usage counts them too.
+// statements returns an account's months since sinceMS, the newest first. It calculates backwards
+// from the balance. A charge belongs to the day of its request's arrival, as in usage.
 func statements(balance money.Amount, given []movement.Given, charged map[int64]money.Amount, sinceMS, nowMS int64) []statement {
 	since, now := time.UnixMilli(sinceMS).UTC(), time.UnixMilli(nowMS).UTC()
 	var list []statement
@@ -71,7 +70,7 @@ func statements(balance money.Amount, given []movement.Given, charged map[int64]
 		first := firstOf(time.Unix(day*24*60*60, 0).UTC())
 		i := slices.IndexFunc(list, func(s statement) bool { return s.first.Equal(first) })
 		if i < 0 {
-			return &statement{} // of no month that is listed
+			return &statement{} // of an unlisted month
 		}
 		return &list[i]
 	}
@@ -150,7 +149,7 @@ func statementsTable(list []statement) part.DataTable {
 	return t
 }
 
-// statementOf reads the statement that the path names.
+// statementOf reads the statement named in the path.
 func statementOf(v *page.Visit) (shown statementPage, err error) {
 	err = v.View(func(tx *store.Tx) error {
 		a, list, err := statementsTx(tx, v.Account())
@@ -184,7 +183,7 @@ func ofMonth(list []statement, month string) (statement, error) {
 	return list[i], nil
 }
 
-// soFar says that a month has not ended.
+// soFar returns a suffix for a month before its end.
 func (s statement) soFar() string {
 	if s.running {
 		return ", so far"
@@ -194,7 +193,7 @@ func (s statement) soFar() string {
 
 func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
 
-// tableTx lists what makes a statement: its credits, and its charges by model.
+// tableTx lists the rows of a statement: its credits, and its charges by model.
 func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 	t := part.DataTable{Caption: "Statement of " + part.Month(s.first), Columns: []part.Column{{Title: "What"},
 		{Title: "For"}, {Title: "Charged requests", Right: true}, {Title: "Amount", Right: true, Exact: true}}}
@@ -262,7 +261,8 @@ func (c *console) downloadStatement(v *page.Visit) (page.Outgoing, error) {
 	return page.CSV{Name: "statement-" + v.PathID(), Next: func() (part.DataTable, bool, error) { return shown.Table, false, nil }}, nil
 }
 
-// exists refuses the month of the path where it has no statement, and reads none.
+// exists returns an error if the month in the path has no statement. It does not read the
+// statement.
 func exists(v *page.Visit) error {
 	return v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// usagePage is who of an account spends what.
+// usagePage is the usage of an account.
 type usagePage struct {
 	show.Usage
 	Figures part.FigureRow

@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestUsage: charts, figures and table say what the days say, in the span and by the
-// part that the address chooses, and of one account alone.
+// TestUsage checks that charts, figures and table show the stored days of one account, for the span
+// and the part of the address.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -73,8 +73,8 @@ func TestUsageOfManyParts(t *testing.T) {
 	})
 }
 
-// TestPartThatFails: where a chart cannot be read, it says so in its place, and the rest
-// of the page stands.
+// TestPartThatFails checks that an unreadable chart is replaced by a notice, and that the rest of
+// the page is shown.
 func TestPartThatFails(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -94,8 +94,8 @@ func TestPartThatFails(t *testing.T) {
 	})
 }
 
-// TestHeadsOfTablesReadNone: who asks for the head of a table has nobody read it, and hears
-// of one that is not there.
+// TestHeadsOfTablesReadNone checks that a HEAD request for a table does not read the table, and
+// gets a 404 if there is no such table.
 func TestHeadsOfTablesReadNone(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -136,8 +136,8 @@ func TestHeadsOfTablesReadNone(t *testing.T) {
 	})
 }
 
-// TestOldKeysAreChosenByName: a key that is older than those that stand as choices is
-// called by its name where it was chosen; another account's never is.
+// TestOldKeysAreChosenByName checks that a chosen key older than the options is shown by its name,
+// and that another account's key never is.
 func TestOldKeysAreChosenByName(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -1,12 +1,10 @@
-// Package userpages owns the console's pages of accounts' users: a file of handlers
-// a page, and a template of its name in html/, made of the components of package
-// part. It has no rules of its own about money, keys or receivers: a page calls what
-// the API calls.
+// Package userpages owns the console's pages for accounts' users. Each page has a file of handlers
+// and a template of the same name in html/, made of the components of package part. The package has
+// no rules of its own about money, keys or receivers: a page calls the same functions as the API.
 //
-// Invariants: a page shows the things of its visitor's account alone, and the account
-// comes from the session, never from what was sent; GET changes nothing; a secret is
-// shown in the answer that made it and nowhere else; no page tells of lines, or a
-// provider's words.
+// Invariants: a page shows only objects of its visitor's account, and the account comes from the
+// session, never from the request; GET changes nothing; a secret is shown only in the response to
+// its creation; no page shows lines or a provider's words.
 package userpages
 
 import (
@@ -28,9 +26,9 @@ import (
 //go:embed html/*.html
 var embedded embed.FS
 
-// Options are what the pages work with. All are required.
+// Options configures Section. All fields are required.
 type Options struct {
-	// Keys is this node's key cache; it is told of every change.
+	// Keys is this node's key cache. The pages notify Keys of every change.
 	Keys *account.Keys
 	// Passwords hashes those of users, and Entrance confirms them.
 	Passwords *account.Passwords
@@ -53,7 +51,7 @@ type console struct {
 	archive offer.Archive
 }
 
-// Section is the pages, and the menu that leads to them.
+// Section returns the pages and their menu.
 func Section(o Options) page.Section {
 	c := &console{Options: o}
 	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Find: "/find", Templates: []fs.FS{embedded}}

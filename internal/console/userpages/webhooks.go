@@ -19,13 +19,13 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// webhooksPage is where an account receives its events, and what became of them.
+// webhooksPage has the receiver of an account's events and the log of deliveries.
 type webhooksPage struct {
 	Form      part.Inputs
 	Secret    *part.Copying // nil: not asked for
 	Has       bool          // an address
 	Roll      part.Confirm
-	Receivers part.Snippets // programs that receive events
+	Receivers part.Snippets // example programs for receiving events
 	Begins    bool          // nothing was sent yet
 	Tabs      part.Tabs
 	Log       part.DataTable
@@ -38,7 +38,7 @@ type deliveryPage struct {
 	State    part.Badge
 	Facts    part.Facts
 	Attempts part.DataTable
-	Body     part.Snippets // what was sent
+	Body     part.Snippets // body of the event
 	Resend   part.Act
 }
 
@@ -93,8 +93,8 @@ func (c *console) webhooks(v *page.Visit) (page.Outgoing, error) {
 	return c.webhooksWith(v, form, nil, 0)
 }
 
-// webhooksWith shows the page with a form that may have been refused, and the
-// secret where it was asked for.
+// webhooksWith shows the page with a form, which may have errors, and with the secret if it was
+// requested.
 func (c *console) webhooksWith(
 	v *page.Visit, form part.Inputs, secret *part.Copying, status int, notices ...part.Notice,
 ) (page.Outgoing, error) {
@@ -180,7 +180,7 @@ func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
-		// What the page does not ask for stays as the API has set it.
+		// Events outside the form keep their setting from the API.
 		for _, name := range before.Events {
 			if eventWords[name] == "" {
 				e.Events = append(e.Events, name)
@@ -198,7 +198,7 @@ func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/webhooks", "saved"), nil
 }
 
-// lowLevel is the balance below which balance.low is sent; nil: it never is.
+// lowLevel returns the threshold for balance.low, or nil for never.
 func lowLevel(text string) (*money.Amount, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil, nil
@@ -245,13 +245,13 @@ func (c *console) webhookNow(v *page.Visit, secret *part.Copying, notices ...par
 	if err != nil || !ok {
 		return out, err
 	}
-	shown, _ := p.Main.(webhooksPage) // what webhooks shows
+	shown, _ := p.Main.(webhooksPage) // the type of the content of webhooks
 	shown.Secret = secret
 	p.Main, p.Notices = shown, notices
 	return p, nil
 }
 
-// testWebhook sends a test and says what the receiver made of it.
+// testWebhook sends a test event and shows the receiver's answer.
 func (c *console) testWebhook(v *page.Visit) (page.Outgoing, error) {
 	got, err := c.Webhooks.Test(v.Context(), v.Account())
 	var f *fault.Error

@@ -85,8 +85,8 @@ func TestWebhooks(t *testing.T) {
 	})
 }
 
-// TestReceiversAreThoseOfTheGuides: what the page gives to begin with is what the guides
-// have, which are run.
+// TestReceiversAreThoseOfTheGuides checks that the programs on the page are those of the guides.
+// The guides' programs are run by a test.
 func TestReceiversAreThoseOfTheGuides(t *testing.T) {
 	t.Parallel()
 	guides := ""
