@@ -20,7 +20,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// provoked are failures that a prompt can bring about, by what causes them.
+// provoked returns the failures that a prompt can cause, by cause.
 func provoked() map[string]func() *upstream.Failure {
 	page := []byte("<html><body>nginx</body></html>")
 	body := func(status int, body string) func() *upstream.Failure {
@@ -75,9 +75,8 @@ func provoke(l *line.Lines, s *catalog.Snapshot, form wire.Form, failure func() 
 	}
 }
 
-// TestAccountsTakeNothingFromOthers: whatever some accounts of one person provoke, an
-// account that has not met it is served by the same line, the operator sees no line
-// leave, and the probes are bounded.
+// TestAccountsTakeNothingFromOthers checks that failures caused by some accounts of one person keep
+// the line for other accounts and the operator, and that the number of probes is bounded.
 func TestAccountsTakeNothingFromOthers(t *testing.T) {
 	t.Parallel()
 	for name, failure := range provoked() {
@@ -112,8 +111,8 @@ func TestAccountsTakeNothingFromOthers(t *testing.T) {
 	}
 }
 
-// TestARealOutageIsNoticed at once: the probe meets what requests met, and no other
-// account's request does.
+// TestARealOutageIsNoticed checks that a probe confirms a real outage at once, so that no other
+// account's request meets it.
 func TestARealOutageIsNoticed(t *testing.T) {
 	t.Parallel()
 	for name, failure := range provoked() {
@@ -144,8 +143,8 @@ func TestARealOutageIsNoticed(t *testing.T) {
 	}
 }
 
-// TestAccountsTakeNoKey: a key that a request makes a provider refuse is used again as
-// soon as a probe finds it accepted, and the operator is not told.
+// TestAccountsTakeNoKey checks that a key refused because of a request is used again as soon as a
+// probe finds it accepted, without a message to the operator.
 func TestAccountsTakeNoKey(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]*upstream.Failure{

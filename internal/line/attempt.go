@@ -14,15 +14,14 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Attempt is one attempt on a line, of a request or a job. Until it ends the
-// line counts as busy, and what the attempt took of it is taken: a slot, the
-// place on a half-open line. An attempt of a request ends by itself when it
-// failed or the body of its answer is closed.
+// Attempt is one attempt of a request or job on a line. Until End, the line counts the attempt as
+// in flight, and the attempt occupies its slot or its place on a half-open line. An attempt of a
+// request ends by itself when it fails or when the body of its answer is closed.
 type Attempt struct {
 	Candidate
 
 	turn    keyTurn // of a request: its generators have turns of their own
-	nextKey bool    // it is to be made once more, with the key that turn has now
+	nextKey bool    // retry with the present key of turn
 	slot    bool
 	begun   time.Time
 	ended   atomic.Bool
@@ -30,9 +29,9 @@ type Attempt struct {
 
 	sent    rawjson.Pieces // the body of the call
 	body    io.ReadCloser  // nil while there is no answer
-	ignored string         // fields of the request that the line did not get
+	ignored string         // fields of the request withheld from the line
 	number  uint64         // of its sample in the stats
-	good    bool           // the sample is that of an answer
+	good    bool           // the attempt was answered
 	broken  atomic.Bool
 }
 
@@ -48,8 +47,7 @@ func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Respo
 	return answer, nil
 }
 
-// Ignore notes fields of the request that the line did not get: how many, and
-// their names as they stand in the request log.
+// Ignore records the number of fields withheld from the line and their names for the request log.
 func (a *Attempt) Ignore(fields int, names string) {
 	if a.ignored = names; fields > 0 {
 		a.entry.stats.metrics.all.ignored.WithLabelValues(a.Line.ID).Add(float64(fields))
@@ -77,7 +75,7 @@ func (a *Attempt) begin() {
 	a.begun = a.lines.now()
 }
 
-// End gives back what the attempt took; calls after the first do nothing.
+// End releases the attempt's slot and place; calls after the first do nothing.
 func (a *Attempt) End() {
 	if a.ended.Swap(true) {
 		return
@@ -98,8 +96,7 @@ func (a *Attempt) decide() {
 	}
 }
 
-// Succeeded records that the line did what it was asked: its answer began, or
-// it accepted the job.
+// Succeeded records that the answer began, or that the line accepted the job.
 func (a *Attempt) Succeeded() { a.succeeded(a.lines.now()) }
 
 func (a *Attempt) succeeded(now time.Time) {
@@ -107,15 +104,15 @@ func (a *Attempt) succeeded(now time.Time) {
 	n, changes := s.Answered(now, a.origin, took)
 	a.number, a.good = n, true
 	a.turn.answered()
-	if a.origin.Job { // which goes on for minutes, and has said what it can about the line
+	if a.origin.Job { // a job runs for minutes: its acceptance decides about the half-open line
 		a.decide()
 	}
 	s.metrics.answered(took)
 	a.lines.found(a.entry, changes)
 }
 
-// Failed records that the attempt failed. The line's credentials are gone from f
-// afterwards, and so is a provider's message that may repeat the request.
+// Failed records that the attempt failed. It removes the line's credentials from f, and a
+// provider's message that may repeat the request.
 func (a *Attempt) Failed(f *upstream.Failure) { a.failed(a.lines.now(), f) }
 
 func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
@@ -126,20 +123,19 @@ func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
 	if a.origin.Job {
 		f = unprobedJob(f)
 	}
-	a.judged(a.entry.stats.Failed(now, a.origin, f))
+	a.reportChanges(a.entry.stats.Failed(now, a.origin, f))
 }
 
-// judged tells what a failure has changed, and wakes the prober if a question is put.
-func (a *Attempt) judged(changes []health.Change) {
+// reportChanges reports the changes after a failure and wakes the prober for a new doubt.
+func (a *Attempt) reportChanges(changes []health.Change) {
 	a.lines.found(a.entry, changes)
 	if a.entry.stats.Doubtful() {
 		a.lines.wake()
 	}
 }
 
-// unprobedJob is the failure of a job. No probe can prove what a job met: where it
-// is unproven that credential or model do not work, it is a failure like another
-// unproven one.
+// unprobedJob returns f as the failure of a job. Probes cannot repeat a job, so an unproven failure
+// of credential, model or form counts as an ordinary failure.
 func unprobedJob(f *upstream.Failure) *upstream.Failure {
 	out := *f
 	switch f.Health {
@@ -151,15 +147,12 @@ func unprobedJob(f *upstream.Failure) *upstream.Failure {
 	return &out
 }
 
-// JobFailed is Failed for a trouble of the attempt's job: the credential is gone
-// from all that t says.
+// JobFailed records a failed job attempt and removes the line's credentials from t.
 func (a *Attempt) JobFailed(t *upstream.JobFailure) { a.Failed(t.Redact(a.entry.secrets()...).Failure) }
 
-// Broke tells that an answer which had begun broke off, so that the attempt no
-// longer counts as a good one. Calls after the first do nothing. A client that
-// left is no failure of the line: its health effect is none. The line's
-// credential, should the provider have repeated it, is gone from f afterwards,
-// so call it before f is shown to anybody.
+// Broke records that an answer broke off, so that the attempt no longer counts as good. Calls after
+// the first do nothing. A disconnected client is not a failure of the line: its health effect is
+// HealthNone. Broke removes the line's credentials from f, so call it before f is shown.
 func (a *Attempt) Broke(f *upstream.Failure) {
 	a.entry.redact(f)
 	f.Conceal(a.sent)
@@ -170,46 +163,46 @@ func (a *Attempt) Broke(f *upstream.Failure) {
 	s := a.entry.stats
 	s.metrics.broke(f)
 	now := a.lines.now()
-	a.judged(s.Broke(now, a.origin, a.number, f))
+	a.reportChanges(s.Broke(now, a.origin, a.number, f))
 }
 
-// Settled counts what a request came to that the line has answered.
+// Settled adds the settlement of an answered request to the model's margin.
 func (a *Attempt) Settled(s Settlement) { a.entry.stats.settled(a.origin.Model, s) }
 
-// Waste notes tokens of an attempt whose answer nobody got.
+// Waste records the tokens of an attempt without a delivered answer.
 func (r *AttemptRecord) Waste(a *Attempt, m *catalog.Model, t upstream.TokenCounts) {
 	r.TokenCounts, r.LineCost = t, a.costOf(m, t)
 	a.entry.stats.settled(m.ID, Settlement{LineCost: r.LineCost})
 }
 
-// AttemptRecord is what the request log keeps of one attempt.
+// AttemptRecord is the record of one attempt in the request log.
 type AttemptRecord struct {
 	Line string `json:"line"`
-	// Skipped says why the line was not asked, in a word; the lines that were
-	// skipped are kept of requests that no line was asked for.
+	// Skipped is the reason for skipping the line, in a word. Skipped lines are recorded only for
+	// requests without any attempt.
 	Skipped string `json:"skipped,omitempty"`
 	// Status is the provider's HTTP status; 0 when no head arrived.
 	Status int `json:"status,omitempty"`
 	// Code is the service's code for a failure; empty on success.
 	Code string `json:"code,omitempty"`
-	// Ignored are fields of the request that the line did not get, since no reference
-	// documents them: a bounded number of names, separated by commas.
+	// Ignored lists request fields withheld from the line because no reference documents them: a
+	// bounded number of names, separated by commas.
 	Ignored string `json:"ignored,omitempty"`
 	// Cause is for the operator, at most a few hundred bytes.
 	Cause string `json:"cause,omitempty"`
-	// Tokens are what the attempt used at the provider and the request's own
-	// tokens do not contain: those of an attempt whose answer nobody got.
+	// TokenCounts has the tokens of an attempt without a delivered answer. The request's own tokens
+	// do not include them.
 	upstream.TokenCounts
-	// LineCost is what the provider takes for the attempt; nil: nobody knows.
+	// LineCost is the provider's charge for the attempt; nil if unknown.
 	LineCost *money.Amount `json:"line_cost_usd,omitempty"`
 	// FirstByteMS is the time until the answer had begun; 0 if it never did.
 	FirstByteMS int64 `json:"first_byte_ms"`
-	// DurationMS is the time until the attempt had failed or the answer had
-	// begun; who streams the answer may set it to the whole time.
+	// DurationMS is the time until the attempt failed or the answer began. A streaming caller may
+	// set it to the whole time.
 	DurationMS int64 `json:"duration_ms"`
 }
 
-// CostOf is what the providers of attempts take in all; nil: nobody knows.
+// CostOf returns the providers' total charge for the attempts, or nil if unknown.
 func CostOf(attempts []AttemptRecord) (sum *money.Amount) {
 	for _, a := range attempts {
 		sum = money.PlusKnown(sum, a.LineCost)

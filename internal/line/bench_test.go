@@ -11,15 +11,15 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// instant answers at once, with a body that is there.
+// instant answers at once with a complete body.
 type instant struct{}
 
 func (instant) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) {
 	return &chatcall.Response{Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
-// BenchmarkTry is the cost of a walk: one healthy line, and one behind a line
-// that is out.
+// BenchmarkTry measures Try with one healthy line, and with a line behind another line out of
+// service.
 func BenchmarkTry(b *testing.B) {
 	walk := func(b *testing.B, l *line.Lines, r line.RoutingRequest) {
 		b.ReportAllocs()

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Candidate is a line that may serve a request or take a job.
+// Candidate is a line for a request or a job.
 type Candidate struct {
 	Line *catalog.Line
 	// ProviderModel is the provider's name of the model.
@@ -20,10 +20,10 @@ type Candidate struct {
 	// Form is the wire form to speak with the line: the client's own, where the
 	// line has it. Jobs speak none.
 	Form wire.Form
-	// Generator makes what jobs ask for; nil for the candidate of a request.
+	// Generator generates the results of jobs; nil for the candidate of a request.
 	Generator jobcall.Generator
-	// HalfOpen says that the line is: it is given one attempt at a time, as long
-	// as others take the rest.
+	// HalfOpen is true if the line is half-open: it gets one attempt at a time if other lines can
+	// take the rest.
 	HalfOpen bool
 
 	lines  *Lines
@@ -31,17 +31,16 @@ type Candidate struct {
 	origin health.Origin
 }
 
-// Source is who answers on the line.
+// Source identifies the provider and model of the line's answers.
 func (c *Candidate) Source() upstream.Source {
 	return upstream.Source{Provider: c.Line.Provider, BaseURL: c.Line.BaseURL, Model: c.ProviderModel}
 }
 
-// refusedField is a field that a model, by its provider's id, has refused although
-// no client had sent it.
+// refusedField is a field of the gateway's own, refused by a model. model is the provider's name.
 type refusedField struct{ model, field string }
 
-// Refuses tells whether the model was found to refuse a field that the gateway
-// adds, by its path in the line's form.
+// Refuses reports whether the model refused a field added by the gateway. field is the path in the
+// line's form.
 func (c *Candidate) Refuses(field string) bool {
 	return c.entry != nil && c.entry.refuses(c.ProviderModel, field)
 }
@@ -51,9 +50,8 @@ func (e *routingEntry) refuses(providerModel, field string) bool {
 	return refuses
 }
 
-// LearnRefusal keeps that the model refuses a field which the gateway adds: it gets
-// none any more, until the node ends, the line speaks with another provider, or
-// the operator resumes it.
+// LearnRefusal records that the model refuses a field added by the gateway. The gateway then omits
+// the field until the node stops, the line changes its provider, or the operator resumes the line.
 func (c *Candidate) LearnRefusal(field string) {
 	refused := &c.entry.stats.refused
 	for _, limit := range catalog.LimitFields() {
@@ -66,8 +64,8 @@ func (c *Candidate) LearnRefusal(field string) {
 		"field", field)
 }
 
-// ReadsLimit is catalog.Line.ReadsLimit, unless the model refuses that field: then
-// it is the other one.
+// ReadsLimit returns catalog.Line.ReadsLimit, or the other limit field if the model refuses the
+// first.
 func (c *Candidate) ReadsLimit(m *catalog.Model) catalog.LimitField {
 	if c.entry == nil {
 		return c.Line.ReadsLimit(m)
@@ -85,21 +83,20 @@ func (e *routingEntry) readsLimit(m *catalog.Model) catalog.LimitField {
 	return says
 }
 
-// Unavailable is a line that takes no job now.
+// Unavailable is a line not available for jobs now.
 type Unavailable struct {
 	Line string
-	// Soon says that it takes some again by itself: it cools, or is half-open.
+	// Soon is true if the line returns by itself: it cools or is half-open.
 	Soon bool
 	Why  string // a word of Status.State
 }
 
-// AnyAccount stands for an account that nothing is held against.
+// AnyAccount stands for an account without any holds.
 const AnyAccount = "any account"
 
-// Candidates returns the lines that take an account's jobs of a model now, lowest
-// priority first, and those that take none. What one account alone has met keeps
-// its own jobs from a line and no others. It does not look at slots: slot.FreeTx
-// does.
+// Candidates returns the lines for an account's jobs of a model now, lowest priority first, and the
+// unavailable lines. A hold of one account keeps only the account's own jobs from a line.
+// Candidates ignores slots; see slot.FreeTx.
 func (l *Lines) Candidates(s *catalog.Snapshot, model, account string) ([]*Candidate, []Unavailable) {
 	var candidates []*Candidate
 	var unavailable []Unavailable
@@ -138,7 +135,7 @@ func (l *Lines) candidate(entry *routingEntry, model, account string) (_ *Candid
 	return c, ""
 }
 
-// newCandidate makes the candidate of a model's jobs that a line is.
+// newCandidate returns the candidate of a line for a model's jobs.
 func newCandidate(l *Lines, entry *routingEntry, generator jobcall.Generator, model string, generation uint64) *Candidate {
 	return &Candidate{
 		Line: entry.line, Generator: generator, ProviderModel: entry.line.Models[model],
@@ -146,9 +143,8 @@ func newCandidate(l *Lines, entry *routingEntry, generator jobcall.Generator, mo
 	}
 }
 
-// CandidateFor returns a line of a snapshot, in whatever state, for a job that
-// has been submitted there. nil: the snapshot has no such line that could make
-// anything on this node.
+// CandidateFor returns a line of a snapshot, in any state, for a job submitted to the line. It
+// returns nil if the snapshot has no such line with a generator on this node.
 func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate {
 	entries := l.table(s).entries
 	i := slices.IndexFunc(entries, func(entry *routingEntry) bool { return entry.line.ID == line })
@@ -166,13 +162,13 @@ func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate
 	return newCandidate(l, entry, generator, model, entry.stats.Generation())
 }
 
-// Takes tells whether a candidate of any account takes a job of this one now.
+// Takes reports whether the line of an AnyAccount candidate takes the account's jobs now.
 func (c *Candidate) Takes(account string) bool {
 	_, why := c.lines.candidate(c.entry, c.origin.Model, account)
 	return why == ""
 }
 
-// Begin begins a job's attempt for an account, which must end.
+// Begin begins an attempt of an account's job. The caller must call End.
 func (c *Candidate) Begin(account string) *Attempt {
 	a := &Attempt{Candidate: *c}
 	a.origin.Account, a.origin.Job = account, true
@@ -183,7 +179,7 @@ func (c *Candidate) Begin(account string) *Attempt {
 	return a
 }
 
-// Unusable is the trouble of a line that could not be opened.
+// Unusable returns the failure of a line without an adapter on this node.
 func Unusable(kind string) *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the line cannot be used on this node"))
 	t := upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
@@ -194,8 +190,7 @@ func Unusable(kind string) *upstream.JobFailure {
 	return t
 }
 
-// Order orders what Candidates returned for one job: by priority, and by weight
-// among equals.
+// Order sorts the result of Candidates for one job: by priority, then by weight.
 func (l *Lines) Order(candidates []*Candidate, job string) []*Candidate {
 	entries := make([]*routingEntry, len(candidates))
 	byEntry := make(map[*routingEntry]*Candidate, len(candidates))

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// maker is an adapter whose jobs are the test's.
+// maker is an adapter for the jobs of a test.
 type maker struct{ chatcall.NoChat }
 
 func (maker) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
@@ -31,9 +31,9 @@ func (maker) Fetch(context.Context, jobcall.Task, jobcall.Result) (*jobcall.Down
 }
 func (maker) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
-// TestWhoseJobsALineTakes: what the jobs of one account alone have met keeps its own
-// away. Others try one at a time, until one was accepted: a job that goes on for
-// minutes keeps no place on the line.
+// TestWhoseJobsALineTakes checks that failed jobs of one account keep only this account from the
+// line. Other accounts try one job at a time until the line accepts one: a job runs for minutes and
+// does not occupy the half-open line.
 func TestWhoseJobsALineTakes(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"))
@@ -77,7 +77,7 @@ func TestWhoseJobsALineTakes(t *testing.T) {
 	takes(false, "hostile")
 	takes(true, "good", "other")
 	long := begin("good")
-	takes(false, "hostile", "other") // while that one decides
+	takes(false, "hostile", "other") // during the deciding attempt
 	long.Succeeded()
 	takes(true, "hostile", "good", "other")
 	now = now.Add(2 * time.Minute)

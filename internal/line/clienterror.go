@@ -13,11 +13,10 @@ import (
 	"tollgate/internal/wire"
 )
 
-// clientError decides what a client is told after attempts without an answer: what
-// ended the walk (a passed-on rejection, content_filter, a client that left),
-// else a rejection for what one line cannot do, else a prompt that a provider's
-// check stopped, else the last failure. The failures
-// of all lines being rate limits, the last one is upstream_busy too.
+// clientError returns the client's error after attempts without an answer. It prefers a final
+// failure (a passed-on rejection, content_filter, a disconnected client), then a rejection by one
+// line, then a prompt stopped by a provider's filter, and else takes the last failure. If all
+// failures are rate limits, the last one is upstream_busy too.
 func clientError(failures []*upstream.Failure) *fault.Error {
 	last := failures[len(failures)-1]
 	if last.Final() {
@@ -36,25 +35,23 @@ func clientError(failures []*upstream.Failure) *fault.Error {
 	return last.Fault()
 }
 
-// busyRetry is when a client whose model has no free slot may try again.
+// busyRetry is the Retry-After if the model has no free slot.
 const busyRetry = time.Second
 
-// Bounds of when a client may try again whose model has no healthy line.
+// Bounds of Retry-After if the model has no healthy line.
 const (
 	noneRetry    = 5 * time.Second
 	maxNoneRetry = time.Minute
 )
 
-// skippedLine is what the body of a 429 says about a line (interface.md, Error
-// object: attempts).
+// skippedLine describes a line in the body of a 429 (interface.md, Error object: attempts).
 type skippedLine struct {
 	Place  int    `json:"place"`
 	Reason string `json:"reason"` // busy, cooling_down or unavailable
 }
 
-// noLineError is what a client is told when no line was asked (readings: No line):
-// that all lines are busy if at least one is healthy and lacks only a slot,
-// else that the model is not available.
+// noLineError returns the client's error if no line got the request (readings: No line): all lines
+// are busy if at least one healthy line lacks only a slot, else the model is unavailable.
 func (w *walk) noLineError() *fault.Error {
 	busy := false
 	refusals := make([]skippedLine, 0, min(len(w.order), maxTrace))
@@ -80,9 +77,9 @@ func (w *walk) noLineError() *fault.Error {
 	return w.unavailable()
 }
 
-// unavailable is what a client is told when no line is healthy and nothing was sent.
-// Chat completions get 502 and, where the time is known, Retry-After; the other forms
-// get 503 and a time in any case (the door leaves the header out below /native).
+// unavailable returns the client's error if no line is healthy and no line got the request. Chat
+// completions get 502, with Retry-After if the time is known. The other forms get 503 and always a
+// time (the HTTP layer omits the header below /native).
 func (w *walk) unavailable() *fault.Error {
 	state, refusal := w.nearest()
 	known := refusal.Left > 0 && !refusal.Untrusted && (state == health.StateCooling || state == health.StateCircuitOpen)
@@ -108,7 +105,7 @@ func (w *walk) unavailable() *fault.Error {
 	return e
 }
 
-// nearest returns why the line refused that is likely to be asked again first.
+// nearest returns the refusal of the line that will probably return first.
 func (w *walk) nearest() (state string, r health.Outage) {
 	best := len(nearness)
 	for i := range w.order {
@@ -125,12 +122,11 @@ func (w *walk) nearest() (state string, r health.Outage) {
 	return state, r
 }
 
-// nearness has the reasons for which a line is passed over, the shortest first.
+// nearness lists the reasons for skipping a line, the shortest first.
 var nearness = [...]string{health.StateCooling, health.StateHalfOpen, health.StateCircuitOpen, health.StateFormOut, health.StateModelOut,
 	health.StateCredentialsOut, stateDrained, stateOutOfService, skippedForm}
 
-// wordsOf returns what happened, and what a person can do about it, when the request was
-// refused for a reason by the line that is likely to be asked again first.
+// wordsOf returns the event and the advice for the refusal returned by nearest.
 func wordsOf(state string, untrusted bool) (what, advice string) {
 	switch state {
 	case health.StateCooling:
@@ -164,7 +160,7 @@ func (w *walk) why(c *ranked) health.Outage {
 	return c.entry.stats.Why(w.lines.now(), w.request.origin(c.form))
 }
 
-// refusals says for the operator why each line was passed over.
+// refusals describes to the operator the reason for skipping each line.
 func (w *walk) refusals() string {
 	if len(w.order) == 0 {
 		return "no line of the catalog serves the model"
@@ -183,7 +179,7 @@ func (w *walk) refusals() string {
 	return strings.Join(all, "; ")
 }
 
-// maxRefusals bounds the lines that a failed request's log line names.
+// maxRefusals bounds the lines in the log line of a failed request.
 const maxRefusals = 4
 
 // wholeSeconds rounds a wait up to whole seconds, at most maxNoneRetry; 0 stays 0.

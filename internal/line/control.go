@@ -8,19 +8,17 @@ import (
 	"tollgate/internal/store"
 )
 
-// control is what the operator decided about a line, for all nodes. The zero
-// value is that of a line about which nothing was ever decided.
+// control is the operator's decision about a line, for all nodes. The zero value means no decision.
 type control struct {
-	// drained lines get no new requests; what runs on them ends as it will.
+	// drained lines get no new requests; running requests continue.
 	drained bool
-	// resumes grows with each resume: a node that sees it grow forgets what
-	// it held against the line.
+	// resumes grows with each resume. A node clears the line's health when the number has grown.
 	resumes int64
 }
 
-// DrainTx takes a line out of use on every node, from the time on at which the
-// node next looks. It outlasts restarts and new catalogs, and holds for a line
-// that only a later catalog has; a line that is drained already stays so.
+// DrainTx takes a line out of use on every node, as soon as the node next reads the controls. A
+// drain outlasts restarts and new catalogs and may name a line of a later catalog. Draining a
+// drained line has no effect.
 func DrainTx(tx *store.Tx, line string) error {
 	if _, err := tx.Exec(`INSERT INTO line_control (line, drained, generation) VALUES ($1, 1, 0)
 		ON CONFLICT (line) DO UPDATE SET drained = 1`, line); err != nil {
@@ -29,10 +27,9 @@ func DrainTx(tx *store.Tx, line string) error {
 	return nil
 }
 
-// ResumeTx brings a line back into use on every node, whatever kept it out: a
-// drain, a rate limit, an open circuit, withdrawn credentials, models that it
-// did not have. Each call clears the line's health once on every node, so that
-// doing it twice is harmless.
+// ResumeTx brings a line back into use on every node after a drain, a rate limit, an open circuit,
+// withdrawn credentials or missing models. Each call clears the line's health once on every node,
+// so a second call is harmless.
 func ResumeTx(tx *store.Tx, line string) error {
 	if _, err := tx.Exec(`INSERT INTO line_control (line, drained, generation) VALUES ($1, 0, 1)
 		ON CONFLICT (line) DO UPDATE SET drained = 0, generation = line_control.generation + 1`, line); err != nil {
@@ -44,8 +41,7 @@ func ResumeTx(tx *store.Tx, line string) error {
 	return nil
 }
 
-// controlsTx returns what was decided, by line; lines without a decision have
-// no entry.
+// controlsTx returns the operator's decisions by line; lines without a decision have no entry.
 func controlsTx(tx *store.Tx) (map[string]control, error) {
 	rows, err := tx.Query(`SELECT line, drained, generation FROM line_control`)
 	if err != nil {
@@ -68,9 +64,8 @@ func controlsTx(tx *store.Tx) (map[string]control, error) {
 	return controls, rows.Err()
 }
 
-// DecidedTx returns the state of a line as far as it was decided, by the
-// catalog or the operator: what can be said about it where no line runs, or
-// before this node has taken a decision over.
+// DecidedTx returns the state of a line according to the catalog and the operator. It serves nodes
+// without running lines, and nodes that have not yet applied a decision.
 func DecidedTx(tx *store.Tx, spec catalog.LineSpec) (Status, error) {
 	controls, err := controlsTx(tx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// update runs a step that must succeed.
+// update runs a step and fails the test on an error.
 func update(t *testing.T, db *store.DB, step func(tx *store.Tx) error) {
 	t.Helper()
 	if err := db.Update(context.Background(), step); err != nil {

@@ -9,10 +9,10 @@ import (
 	"tollgate/internal/wire"
 )
 
-// A cost that a provider reports is implausible if it is above implausibleFrom and above
-// implausibleTimes what the answer is worth by the catalog. Providers have reported cents,
-// ticks and nano-dollars in a field of dollars. A line that is sold at a hundredth of its
-// cost sets `cost` in the catalog, which is then the measure.
+// A provider's reported cost is implausible if it is above implausibleFrom and above
+// implausibleTimes the catalog's value of the answer. Providers have reported cents, ticks and
+// nano-dollars in a field of dollars. A line sold at a hundredth of its cost sets `cost` in the
+// catalog; the higher of this cost and the value is the measure.
 const (
 	implausibleTimes = 100
 	implausibleFrom  = money.USD
@@ -21,10 +21,10 @@ const (
 	warnEvery = time.Hour
 )
 
-// CostOf returns what the attempt's provider takes for a usage, by its own report or else
-// by the catalog; nil if it is unknown. c is what the request chose, and s the snapshot that
-// prices it, which only a usage with iterations needs. An implausible report is counted and
-// logged, and the cost is unknown.
+// CostOf returns the provider's charge for a usage, from the provider's report or else from the
+// catalog; nil if unknown. c has the choices of the request. The snapshot s has the prices; only a
+// usage with iterations needs it. An implausible report is counted and logged, and the cost is
+// unknown.
 func (a *Attempt) CostOf(s *catalog.Snapshot, m *catalog.Model, u wire.Usage, c catalog.Choice) *money.Amount {
 	cost, known := s.LineCost(a.Line, m, u, c)
 	if !known {
@@ -44,8 +44,8 @@ func (a *Attempt) CostOf(s *catalog.Snapshot, m *catalog.Model, u wire.Usage, c 
 	return &cost
 }
 
-// PlausibleCost reports whether a provider can take as much as it reports for a job that is
-// worth so much by the catalog. If not, it is counted and logged.
+// PlausibleCost reports whether a provider's reported cost of a job is plausible beside the
+// catalog's value. An implausible cost is counted and logged.
 func (l *Lines) PlausibleCost(line, model string, reported, worth money.Amount) bool {
 	l.mu.Lock()
 	of := l.stats[line]
@@ -67,7 +67,7 @@ func (l *Lines) plausible(of *stats, line, model string, reported, worth money.A
 	return false
 }
 
-// costOf is CostOf for the tokens of an attempt whose answer nobody got.
+// costOf is CostOf for the tokens of an attempt without a delivered answer.
 func (a *Attempt) costOf(m *catalog.Model, t upstream.TokenCounts) *money.Amount {
 	return a.CostOf(nil, m, wire.Usage{Prompt: t.Prompt, Cached: t.Cached, Completion: t.Completion, CostNano: t.CostNano,
 		HasCost: t.CostNano > 0}, catalog.Choice{})

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestImplausibleCosts: a report of what a provider takes is unknown if it is above a dollar
-// and above a hundred times what the answer is worth. It is counted each time and logged once.
+// TestImplausibleCosts checks that a reported cost is unknown if it is above a dollar and above a
+// hundred times the value of the answer. It is counted each time and logged once.
 func TestImplausibleCosts(t *testing.T) {
 	t.Parallel()
 	registry, logged := prometheus.NewRegistry(), &bytes.Buffer{}
@@ -34,7 +34,7 @@ func TestImplausibleCosts(t *testing.T) {
 		func(string) (string, bool) { return "", false })
 	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Current: func() *catalog.Snapshot { return s },
 		Log: slog.New(slog.NewTextHandler(logged, nil))})
-	const tokens = 50_000 // worth 0.05 dollars of swift, 5 of what the line takes for dear
+	const tokens = 50_000 // worth 0.05 dollars of swift, and 5 dollars at the line's cost of dear
 	for _, c := range []struct {
 		name, model string
 		prompt      int64

@@ -13,20 +13,19 @@ import (
 )
 
 const (
-	// findingAge is how long a finding is kept that nobody has changed: one that is
-	// in force changes with each probe.
+	// findingAge is the time to keep an unchanged finding. A finding in force changes with each
+	// probe.
 	findingAge = 24 * time.Hour
 	tidyEvery  = time.Hour
-	// ownWay is how long findings about a line stay on this node after another node
-	// has found that the line works: then this node's own way to the provider is broken.
+	// ownWay is the time to keep findings about a line on this node after another node found the
+	// line working: the path from this node to the provider is broken.
 	ownWay = 5 * time.Minute
 )
 
-// findings keep what this node and the others have found out about lines in step.
-// Each step compares three states of every part: this node's, the table's, and the one
-// that both had agreed on. Whichever has changed since is taken over by the other; if
-// both have, the table's counts. So a change is written once, by the node that made it
-// first, and that node sends the alert.
+// findings synchronizes the findings of this node and other nodes. Each step compares three states
+// of every part: the state on this node, the state in the table, and the last state agreed between
+// both. A state changed since then replaces the other; if both have changed, the table wins. So the
+// first node with a change writes it once and sends the alert.
 type findings struct {
 	changed chan struct{} // wakes the step
 
@@ -36,32 +35,32 @@ type findings struct {
 	tidied time.Time
 
 	unsentMu sync.Mutex
-	unsent   map[string][]unsentAlert // by line: alerts of changes that are not written yet
+	unsent   map[string][]unsentAlert // by line: alerts of unwritten changes
 
 	leaseMu sync.Mutex
-	leases  map[target]int // probes under way of lines that this node has leased
+	leases  map[target]int // running probes of the lines leased by this node
 }
 
-// heldPart is a part of a line that something is held against: a model, a form, one of
-// its keys by its mark, or the line as a whole (zero).
+// heldPart is a part of a line with a hold: a model, a form, a key by its mark, or the line as a
+// whole (zero).
 type heldPart struct {
 	health.LinePart
 	key string
 }
 
-// unsentAlert is an alert that waits until its change is written.
+// unsentAlert is the alert of an unwritten change.
 type unsentAlert struct {
 	part  heldPart
 	alert alert.Alert
 }
 
-// target is a line at one address with certain credentials: nodes that have others
-// find out for themselves.
+// target is a line at one address with certain credentials. Nodes with other credentials have
+// findings of their own.
 type target struct{ line, digest string }
 
-// agreement is the state of a part on which this node and the table agree.
+// agreement is the last state of a part agreed between this node and the table.
 type agreement struct {
-	version int64 // of the row; 0: there is none
+	version int64 // of the row; 0 without a row
 	local   stamp
 	mine    bool // this node has written the row
 }
@@ -78,7 +77,7 @@ func stampOf(f health.Finding) stamp { return stamp{f.State, f.Until.UnixNano(),
 // row is a finding as it stands in the table.
 type row struct {
 	health.Finding        // on this node's clock
-	key            string // mark of the key that it is about
+	key            string // mark of the key, for a finding about a key
 	target         target
 	version        int64
 }
@@ -88,16 +87,16 @@ type edit struct {
 	entry   *routingEntry
 	part    heldPart
 	finding *health.Finding // nil: the row goes
-	version int64           // of the row that is replaced; 0: there is none
-	written int64           // of the new row; 0: another node was faster, or the row is gone
+	version int64           // of the old row; 0 without a row
+	written int64           // version of the new row; 0 if the row is deleted
 	done    bool
 }
 
 // shares reports whether other nodes may be there.
 func (l *Lines) shares() bool { return l.db != nil && l.db.Dialect() == store.PostgreSQL }
 
-// Exchange tells the other nodes what this one has found out about lines, and adopts
-// what they have. It does nothing on SQLite, where there is one node.
+// Exchange shares this node's findings about lines with the other nodes and adopts theirs. It does
+// nothing on SQLite, where there is one node.
 func (l *Lines) Exchange(ctx context.Context) error {
 	if !l.shares() {
 		return nil
@@ -145,8 +144,7 @@ func stampOfEdit(e *edit) stamp {
 	return stampOf(*e.finding)
 }
 
-// merge adopts what has changed in the table about a line, and returns what has changed
-// on this node.
+// merge adopts the table's changes of a line and returns the changes of this node.
 func (l *Lines) merge(entry *routingEntry, rows map[heldPart]row) (edits []*edit) {
 	s, now := &l.findings, l.now()
 	agreed := s.agreed[entry.target]
@@ -192,7 +190,7 @@ func (l *Lines) merge(entry *routingEntry, rows map[heldPart]row) (edits []*edit
 	return edits
 }
 
-// findings returns what is held on this node against the line, its parts and its keys.
+// findings returns this node's holds on the line, its parts and its keys.
 func (e *routingEntry) findings(now time.Time) map[heldPart]health.Finding {
 	all := map[heldPart]health.Finding{}
 	for _, f := range e.stats.Findings(now) {
@@ -204,7 +202,7 @@ func (e *routingEntry) findings(now time.Time) map[heldPart]health.Finding {
 	return all
 }
 
-// adopt takes over a row that another node has written or deleted.
+// adopt applies a row written or deleted by another node.
 func (l *Lines) adopt(entry *routingEntry, part heldPart, r row, before agreement, now time.Time) {
 	s, line := &l.findings, entry.line.ID
 	l.dropAlerts(line, part)
@@ -234,7 +232,7 @@ func (l *Lines) adopt(entry *routingEntry, part heldPart, r row, before agreemen
 		"state", r.State, "cause", r.Cause)
 }
 
-// agree records on what this node and the table agree.
+// agree records the state agreed between this node and the table.
 func (s *findings) agree(t target, part heldPart, a agreement) {
 	if s.agreed[t] == nil {
 		s.agreed[t] = map[heldPart]agreement{}
@@ -248,9 +246,9 @@ func (s *findings) agree(t target, part heldPart, a agreement) {
 	}
 }
 
-// found tells the operator what a request or probe on this node has changed: by the log
-// and the metrics at once. The alert waits until the change is written, so that of
-// several nodes one sends it.
+// found reports the changes after a request or probe on this node. The log and the metrics get the
+// changes at once. The alert waits until the change is written, so that only one of several nodes
+// sends it.
 func (l *Lines) found(entry *routingEntry, changes []health.Change) {
 	if !l.shares() {
 		l.tell(entry.line.ID, changes)
@@ -280,7 +278,7 @@ func (s *findings) wake() {
 	}
 }
 
-// foundKey alerts that a key is refused, or accepted again, as found does.
+// foundKey sends the alert of a refused or accepted key in the way of found.
 func (l *Lines) foundKey(k *lineKey, a alert.Alert) {
 	if !l.shares() {
 		l.alerts.Send(a)
@@ -293,18 +291,18 @@ func (l *Lines) foundKey(k *lineKey, a alert.Alert) {
 	s.wake()
 }
 
-// sendAlerts sends the alerts that wait about a part of a line.
+// sendAlerts sends the waiting alerts of a part.
 func (l *Lines) sendAlerts(line string, part heldPart) {
 	for _, a := range l.findings.take(line, part) {
 		l.alerts.Send(a)
 	}
 }
 
-// dropAlerts drops the alerts that wait about a part of a line: another node sends
-// them, or the change did not last.
+// dropAlerts drops the waiting alerts of a part: another node sends them, or the change did not
+// last.
 func (l *Lines) dropAlerts(line string, part heldPart) { l.findings.take(line, part) }
 
-// take takes the alerts that wait about a part of a line.
+// take removes and returns the waiting alerts of a part.
 func (s *findings) take(line string, part heldPart) (taken []alert.Alert) {
 	s.unsentMu.Lock()
 	defer s.unsentMu.Unlock()
@@ -359,7 +357,7 @@ func findingsTx(tx *store.Tx, now time.Time) (map[target]map[heldPart]row, error
 	return all, rows.Err()
 }
 
-// writeTx makes the edits that no other node has been faster with.
+// writeTx applies the edits unless another node was faster.
 func writeTx(tx *store.Tx, epoch string, edits []*edit, now time.Time, tidy bool) error {
 	nowMS, err := tx.NowMS()
 	if err != nil {

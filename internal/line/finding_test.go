@@ -27,7 +27,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// cluster is some nodes on one database, and a provider that counts its calls.
+// cluster is a number of nodes on one database, and a provider with a call counter.
 type cluster struct {
 	*testing.T
 	db    *store.DB
@@ -36,7 +36,7 @@ type cluster struct {
 
 	mu     sync.Mutex
 	calls  int
-	says   func(wire.Form) *upstream.Failure // nil: an answer
+	says   func(wire.Form) *upstream.Failure // nil for an answer
 	alerts []string
 	came   chan struct{} // an alert
 }
@@ -134,7 +134,7 @@ func (c *cluster) asked() int {
 	return n
 }
 
-// exchange lets all nodes tell each other what they know.
+// exchange runs Exchange on all nodes until they agree.
 func (c *cluster) exchange() {
 	c.Helper()
 	for range 2 {
@@ -146,7 +146,7 @@ func (c *cluster) exchange() {
 	}
 }
 
-// probe lets some time pass and all nodes probe what is due.
+// probe advances the clock and runs the due probes of all nodes.
 func (c *cluster) probe(after time.Duration) {
 	c.Helper()
 	for _, m := range c.nodes {
@@ -170,7 +170,7 @@ func (c *cluster) pass(d time.Duration) {
 	})
 }
 
-// states are those of the line on each node, with its parts that are out or cool.
+// states returns the state of the line on each node, with its parts that are out or cooling.
 func (c *cluster) states() string {
 	var all []string
 	for _, m := range c.nodes {
@@ -186,7 +186,7 @@ func (c *cluster) states() string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
-// told waits until some alerts were sent, and checks that no others were so far.
+// told waits for some alerts and checks that there are no others.
 func (c *cluster) told(want ...string) {
 	c.Helper()
 	for {
@@ -211,7 +211,7 @@ func (c *cluster) told(want ...string) {
 // onPostgres plays with three nodes on PostgreSQL.
 func onPostgres(t *testing.T, play func(t *testing.T, c *cluster)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		if db.Dialect() == store.SQLite { // which has one node: see TestOneNodeSharesNothing
+		if db.Dialect() == store.SQLite { // SQLite has one node: see TestOneNodeSharesNothing
 			return
 		}
 		play(t, newCluster(t, db, 3))
@@ -222,8 +222,8 @@ func down(wire.Form) *upstream.Failure {
 	return upstream.Fail(fault.UpstreamConnectionError, errors.New("refused"))
 }
 
-// TestADeadProviderCostsOneNode: what one node finds out reaches the others, which ask
-// the provider nothing; probes are one at a time over all nodes, and so are alerts.
+// TestADeadProviderCostsOneNode checks that the other nodes adopt a node's finding without a
+// request to the provider, and that all nodes together send one probe at a time and one alert.
 func TestADeadProviderCostsOneNode(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
@@ -355,7 +355,8 @@ func TestARefusedKeyReachesTheNodes(t *testing.T) {
 	})
 }
 
-// TestOneProbeAtATime over all nodes, also where the node that probes dies.
+// TestOneProbeAtATime checks that all nodes together send one probe at a time, also after the
+// probing node dies.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
@@ -391,8 +392,9 @@ func TestOneProbeAtATime(t *testing.T) {
 	})
 }
 
-// TestABrokenWayOfOneNode does not take the line from the others for long: once another
-// node has found that the line works, the findings of the first stay its own.
+// TestABrokenWayOfOneNode checks that a node with a broken network does not take the line from the
+// others for long: after another node finds the line working, the findings of the first node stay
+// private.
 func TestABrokenWayOfOneNode(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
@@ -429,8 +431,8 @@ func TestABrokenWayOfOneNode(t *testing.T) {
 	})
 }
 
-// TestANewNodeAndADeadOne: a node that starts knows at once what others have found, and
-// what a dead node has found is probed when its time has come.
+// TestANewNodeAndADeadOne checks that a new node adopts the findings of others at once, and that
+// findings of a dead node are probed in time.
 func TestANewNodeAndADeadOne(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
@@ -458,8 +460,8 @@ func TestANewNodeAndADeadOne(t *testing.T) {
 	})
 }
 
-// TestFindingsDoNotRepeatPrompts checks that neither what nodes tell each other of a
-// line nor its state repeats a prompt.
+// TestFindingsDoNotRepeatPrompts checks that neither the shared findings nor the state of a line
+// repeat a prompt.
 func TestFindingsDoNotRepeatPrompts(t *testing.T) {
 	t.Parallel()
 	const prompt = `{"messages":[{"content":"biopsy of Keller at noon, \u5de5\u5834\u306e\u5834\u6240\u306f\u79d8\u5bc6"}]}`

@@ -19,7 +19,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// vendor is a provider that answers by what is asked, and remembers its calls.
+// vendor is a provider with an answer function and a record of its calls.
 type vendor struct {
 	mu     sync.Mutex
 	answer func(line, model string, c chatcall.Call) *upstream.Failure // nil answers
@@ -28,7 +28,7 @@ type vendor struct {
 
 func (v *vendor) open(t upstream.Target) (chatcall.Adapter, error) { return branch{v, t.Line}, nil }
 
-// set changes what is answered.
+// set replaces the answer function.
 func (v *vendor) set(answer func(line, model string, c chatcall.Call) *upstream.Failure) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -67,8 +67,8 @@ func (b branch) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, er
 		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
 }
 
-// twoForms is a catalog of lines that speak chat and responses, if nothing else is
-// said, and have the models swift and deep.
+// twoForms returns a catalog of lines with the models swift and deep. By default the lines speak
+// chat and responses.
 func twoForms(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
 	for i := range lines {
 		lines[i].Provider, lines[i].Priority = "two", i
@@ -91,7 +91,7 @@ func asking(s *catalog.Snapshot, account, model string, form wire.Form) line.Rou
 	return line.RoutingRequest{Snapshot: s, Model: m, Form: form, Account: account}
 }
 
-// send walks once, in the forms that it is given.
+// send runs Try once with the given forms.
 func send(l *line.Lines, r line.RoutingRequest) error {
 	_, err := l.Try(context.Background(), r, func(ctx context.Context, on *line.Attempt) error {
 		body := "{}"
@@ -107,7 +107,7 @@ func send(l *line.Lines, r line.RoutingRequest) error {
 	return err
 }
 
-// played is a catalog whose lines run on a bubble's clock until the test ends.
+// played runs the lines of a catalog on a bubble's clock until the test ends.
 func played(t *testing.T, play func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot), lines ...catalog.LineSpec) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func said(status int, body string) *upstream.Failure {
 	return upstream.Classify(status, "application/json", []byte(body), nil)
 }
 
-// without is a vendor that has no endpoint of a form.
+// without returns the answers of a vendor without an endpoint of a form.
 func without(form wire.Form, status int, body string) func(string, string, chatcall.Call) *upstream.Failure {
 	return func(_, _ string, c chatcall.Call) *upstream.Failure {
 		if c.Form == form {
@@ -134,14 +134,14 @@ func without(form wire.Form, status int, body string) func(string, string, chatc
 	}
 }
 
-// TestAnotherFormOfTheSameLine: a form that the line lacks costs the request that
-// finds it one call, and later ones nothing; it is probed until it is there.
+// TestAnotherFormOfTheSameLine checks that a missing form costs the first request one more call and
+// later requests nothing, and is probed until it is there.
 func TestAnotherFormOfTheSameLine(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status int
 		body   string
-		told   bool // that it is the form; else a probe finds out
+		told   bool // the failure names the form; else a probe decides
 	}{
 		"no such endpoint": {404, `{"detail":"Not Found"}`, false},
 		"a page":           {404, `<html>nginx</html>`, false},
@@ -264,7 +264,7 @@ func TestRoutingFieldsKeepTheirForm(t *testing.T) {
 const toolsElsewhere = `{"error":{"message":"Function tools with reasoning_effort are not supported for swift in /v1/chat/completions. ` +
 	`Please use /v1/responses instead.","param":"reasoning_effort"}}`
 
-// oneForm is a line that speaks chat completions alone.
+// oneForm returns a line with chat completions only.
 func oneForm(id string) catalog.LineSpec {
 	ln := spec(id)
 	ln.Forms = []wire.Form{wire.FormChat}
@@ -297,8 +297,8 @@ func TestOneModelIsLimited(t *testing.T) {
 	}, spec("a"), spec("b"))
 }
 
-// TestProbesSucceed: a line whose first model by name is retired, in whose first
-// form it never was, comes back all the same.
+// TestProbesSucceed checks that a line comes back although its first model by name is retired and
+// never existed in the line's first form.
 func TestProbesSucceed(t *testing.T) {
 	t.Parallel()
 	for _, outage := range []func() *upstream.Failure{down, noKey} {
@@ -334,7 +334,7 @@ func TestProbesSucceed(t *testing.T) {
 			if got := l.Statuses()[0].State; got != "in_service" {
 				t.Errorf("state %s", got)
 			}
-			// What worked last is asked first from now on.
+			// From now on, probes begin with the model and form of the last answer.
 			v.set(func(string, string, chatcall.Call) *upstream.Failure { return outage() })
 			for range 5 {
 				_ = send(l, r)
@@ -349,8 +349,8 @@ func TestProbesSucceed(t *testing.T) {
 	}
 }
 
-// TestMissingInEveryForm: a 404 that names neither model nor form is the model's,
-// where it is met in the other forms too, be they none that a request can have.
+// TestMissingInEveryForm checks that a 404 without the name of a model or form counts against the
+// model if the other forms meet it too, even forms no request can have.
 func TestMissingInEveryForm(t *testing.T) {
 	t.Parallel()
 	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
@@ -375,8 +375,8 @@ func TestMissingInEveryForm(t *testing.T) {
 	}, spec("a"))
 }
 
-// TestForbiddenModel: a 403 that a probe meets too is the model's, where the line
-// answers for another one.
+// TestForbiddenModel checks that a 403 to a probe counts against the model if the line answers for
+// another model.
 func TestForbiddenModel(t *testing.T) {
 	t.Parallel()
 	for _, all := range []bool{false, true} {
@@ -405,8 +405,8 @@ func TestForbiddenModel(t *testing.T) {
 	}
 }
 
-// TestLinesWithoutTheirModels: a 404 to every probe says that the line answers; what
-// it lacks is found out model by model.
+// TestLinesWithoutTheirModels checks that a 404 to every probe proves that the line answers, and
+// that missing models are found one by one.
 func TestLinesWithoutTheirModels(t *testing.T) {
 	t.Parallel()
 	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
@@ -428,8 +428,8 @@ func TestLinesWithoutTheirModels(t *testing.T) {
 	}, spec("a"))
 }
 
-// TestOneAccountAlone: whatever one account meets, another one is answered by the
-// same line at once, and lifts what was held against it.
+// TestOneAccountAlone checks that the line answers other accounts at once after failures of one
+// account, and that such an answer lifts the account's holds.
 func TestOneAccountAlone(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func() *upstream.Failure{
@@ -466,7 +466,7 @@ func TestOneAccountAlone(t *testing.T) {
 	}
 }
 
-// TestOthersWaitForTheLine: a circuit that one account has opened is probed at once.
+// TestOthersWaitForTheLine checks that a circuit opened by one account is probed at once.
 func TestOthersWaitForTheLine(t *testing.T) {
 	t.Parallel()
 	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
@@ -496,8 +496,8 @@ func TestOthersWaitForTheLine(t *testing.T) {
 	}, spec("a"), spec("b"))
 }
 
-// TestToolsPreferAnotherForm: a model that takes no tools in one form is asked in
-// the other for requests that bring some, and as before for those that do not.
+// TestToolsPreferAnotherForm checks that requests with tools use the other form if the model
+// rejects tools in the first, and that other requests keep the first form.
 func TestToolsPreferAnotherForm(t *testing.T) {
 	t.Parallel()
 	ln := spec("a")

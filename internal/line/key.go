@@ -17,9 +17,9 @@ import (
 const (
 	keyWait    = 5 * time.Minute
 	maxKeyWait = time.Hour
-	// A key that a request has put in doubt is probed at once. If the probe decides
-	// nothing, the next one follows after doubtWait; if the key is accepted, requests
-	// put it in doubt again after keyTrusted.
+	// A key in doubt after a request is probed at once. If the probe decides nothing, the next
+	// probe follows after doubtWait. After a probe accepts the key, requests cannot put it in doubt
+	// again for keyTrusted.
 	doubtWait  = 10 * time.Second
 	keyTrusted = time.Minute
 )
@@ -35,8 +35,8 @@ const (
 	alertKeyAccepted = "key_accepted"
 )
 
-// lineKey is one of a line's credentials that this node has, and the adapter that
-// speaks with it. A line that needs none has one without a value.
+// lineKey is one of a line's credentials on this node, with its adapter. A line without credentials
+// has one key without a value.
 type lineKey struct {
 	entry    *routingEntry
 	position int // in the document, from 1
@@ -45,7 +45,7 @@ type lineKey struct {
 	adapter  chatcall.Adapter
 }
 
-// name is by which an operator knows a key.
+// name returns the operator's name of the key.
 func (k *lineKey) name() string {
 	return fmt.Sprintf("key %d%s, %s", k.position, spaced(k.key.Hint()), k.key.Reference)
 }
@@ -57,16 +57,16 @@ func spaced(hint string) string {
 	return " (" + hint + ")"
 }
 
-// refusals are the keys of a line that its provider has refused, by their marks.
+// refusals records the refused keys of a line by their marks.
 type refusals struct {
 	any atomic.Bool // there are some
 
 	mu      sync.Mutex
 	byMark  map[string]refusal
-	trusted map[string]time.Time // keys that a probe found accepted, until when that holds
+	trusted map[string]time.Time // the end of keyTrusted, by mark
 }
 
-// refusal is what is held against a key.
+// refusal is the record of a refused key.
 type refusal struct {
 	since, until time.Time // it is probed at until
 	wait         time.Duration
@@ -100,7 +100,7 @@ func (r *refusals) doubt(k *lineKey, now time.Time, cause string) bool {
 	return true
 }
 
-// of returns what is held against a key.
+// of returns the record of a refused key.
 func (r *refusals) of(mark string) (refusal, bool) {
 	if !r.any.Load() {
 		return refusal{}, false
@@ -111,7 +111,7 @@ func (r *refusals) of(mark string) (refusal, bool) {
 	return held, refused
 }
 
-// add holds a refusal against a key; false: it was known to be refused.
+// add records a confirmed refusal. It returns false if the refusal was confirmed before.
 func (r *refusals) add(k *lineKey, now time.Time, cause string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *refusals) add(k *lineKey, now time.Time, cause string) bool {
 	return !known
 }
 
-// put keeps what is held against a key. Callers hold mu.
+// put stores the record of a key. Callers hold mu.
 func (r *refusals) put(k *lineKey, held refusal) {
 	if r.byMark == nil {
 		r.byMark = map[string]refusal{}
@@ -139,8 +139,7 @@ func (r *refusals) put(k *lineKey, held refusal) {
 	r.any.Store(true)
 }
 
-// drop forgets what is held against a key. It reports whether the key was known to be
-// refused.
+// drop deletes the record of a key. It reports whether the refusal was confirmed.
 func (r *refusals) drop(k *lineKey) bool {
 	if !r.any.Load() {
 		return false
@@ -153,7 +152,7 @@ func (r *refusals) drop(k *lineKey) bool {
 	return known && !held.doubted
 }
 
-// trust records that a probe found a key accepted.
+// trust records that a probe accepted a key.
 func (r *refusals) trust(k *lineKey, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,8 +163,7 @@ func (r *refusals) trust(k *lineKey, now time.Time) {
 	r.trusted[k.mark] = now.Add(keyTrusted)
 }
 
-// findings returns the refusals that a probe, or the gateway itself, has met, by the
-// keys' marks.
+// findings returns the confirmed refusals by mark.
 func (r *refusals) findings() map[string]health.Finding {
 	if !r.any.Load() {
 		return nil
@@ -181,7 +179,7 @@ func (r *refusals) findings() map[string]health.Finding {
 	return all
 }
 
-// adopt takes over a refusal that another node has met.
+// adopt applies the refusal of another node.
 func (r *refusals) adopt(mark string, f health.Finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,8 +221,8 @@ func (r *refusals) pending(now time.Time, keys []*lineKey) bool {
 	return false
 }
 
-// due returns those of some keys that are to be probed now, and counts them as being
-// probed; without probes the next call tries them.
+// due returns the keys to probe now and marks them as being probed. If probes is false, it returns
+// none and the next call tries the keys.
 func (r *refusals) due(now time.Time, keys []*lineKey, probes bool) (due []*lineKey) {
 	if !r.any.Load() {
 		return nil
@@ -244,7 +242,7 @@ func (r *refusals) due(now time.Time, keys []*lineKey, probes bool) (due []*line
 	return due
 }
 
-// unprobed puts a probe of a key off that told nothing about it.
+// unprobed postpones the next probe after a probe without a result.
 func (r *refusals) unprobed(k *lineKey, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

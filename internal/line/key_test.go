@@ -27,8 +27,8 @@ const (
 	oldKey = "sk-old-0123456789abcdefOLDD"
 )
 
-// office is a provider that knows some keys, refuses others, and remembers with which
-// it was asked: "new", "old", with "probe" for those of the gateway's own.
+// office is a provider that accepts some keys and refuses others. It records the key of each call:
+// "new" or "old", with "probe" for the gateway's own calls.
 type office struct {
 	mu    sync.Mutex
 	fails map[string]*upstream.Failure // by key; nil answers
@@ -58,7 +58,7 @@ func (o *office) heard() string {
 	return calls
 }
 
-// asked notes a call and says how it ends.
+// asked records a call and returns its result.
 func (o *office) asked(key, what string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,7 +93,7 @@ func (d desk) CountTokens(context.Context, chatcall.Call) (int64, error) {
 	return 7, d.office.asked(d.key, ":count")
 }
 
-// job is the end of a job's call.
+// job returns the result of a job's call.
 func (d desk) job(what string) error {
 	if err := d.office.asked(d.key, what); err != nil {
 		f := (*upstream.Failure)(nil)
@@ -111,7 +111,7 @@ func (d desk) Poll(context.Context, jobcall.Task, string) (*jobcall.TaskStatus, 
 	return &jobcall.TaskStatus{}, d.job(":poll")
 }
 
-// keyed is a catalog whose line has some keys, NEW and OLD, of a node that has them.
+// keyed returns a catalog with a line and some of the keys NEW and OLD, present on the node.
 func keyed(revision int64, keys ...string) *catalog.Snapshot {
 	ln := spec("a")
 	for _, k := range keys {
@@ -154,9 +154,9 @@ func rotating(t *testing.T, play func(t *testing.T, o *office, l *line.Lines, s 
 	})
 }
 
-// TestARefusedKeyMovesOn: a key that its provider refuses costs one request a call and
-// no request its answer; the next ones go with the other at once, and it is told once.
-// A probe finds that the key is accepted again.
+// TestARefusedKeyMovesOn checks that a refused key costs one request a call and no request its
+// answer. Later requests use the other key at once, and the operator gets one alert. A probe finds
+// the key accepted again.
 func TestARefusedKeyMovesOn(t *testing.T) {
 	t.Parallel()
 	rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer) {
@@ -204,8 +204,9 @@ func TestARefusedKeyMovesOn(t *testing.T) {
 	})
 }
 
-// TestACountGoesOnWithTheNextKey: a key that is refused costs a count nothing, and
-// requests know of it; where all are refused nothing is known, and the line stays.
+// TestACountGoesOnWithTheNextKey checks that a count uses the next key after a refused one, and
+// that later requests use it too. If all keys are refused, the count is unknown and the line stays
+// in service.
 func TestACountGoesOnWithTheNextKey(t *testing.T) {
 	t.Parallel()
 	rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
@@ -230,8 +231,8 @@ func TestACountGoesOnWithTheNextKey(t *testing.T) {
 	})
 }
 
-// TestALineIsOutWithoutAnyKey: only when all keys are refused; what is left of them
-// brings it back.
+// TestALineIsOutWithoutAnyKey checks that a line is out only if all keys are refused, and that a
+// remaining key brings the line back.
 func TestALineIsOutWithoutAnyKey(t *testing.T) {
 	t.Parallel()
 	rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
@@ -255,9 +256,8 @@ func TestALineIsOutWithoutAnyKey(t *testing.T) {
 	})
 }
 
-// TestWhatARequestBringsAboutTakesNoKey: a status that a request may have brought
-// about is held against a key only where the next one answers the same request, and
-// against the line only where a probe meets it too.
+// TestWhatARequestBringsAboutTakesNoKey checks that an unproven status counts against a key only if
+// the next key answers the same request, and against the line only if a probe meets it too.
 func TestWhatARequestBringsAboutTakesNoKey(t *testing.T) {
 	t.Parallel()
 	rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
@@ -284,8 +284,8 @@ func TestWhatARequestBringsAboutTakesNoKey(t *testing.T) {
 	})
 }
 
-// TestOfAnOlderCatalog: a request that began before a key was replaced goes on with
-// the new one, when its own is refused.
+// TestOfAnOlderCatalog checks that a request begun before a key was replaced continues with the new
+// key if its own is refused.
 func TestOfAnOlderCatalog(t *testing.T) {
 	t.Parallel()
 	var o office
@@ -306,8 +306,8 @@ func TestOfAnOlderCatalog(t *testing.T) {
 	}
 }
 
-// TestJobsKeepTheirKey: a job is asked about with the key that submitted it, as long
-// as it is accepted, and with the line's present one after that.
+// TestJobsKeepTheirKey checks that a job is polled with the key that submitted it, if the key is
+// accepted, and with the line's present key afterwards.
 func TestJobsKeepTheirKey(t *testing.T) {
 	t.Parallel()
 	var o office

@@ -7,16 +7,15 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// keyedGenerator is the generator of a line, with whichever of its keys is accepted:
-// a task that has a ticket is asked about with the key that submitted it, as long as
-// that is one of the line's and not refused.
+// keyedGenerator is the generator of a line with any accepted key. It polls a task with the key
+// that submitted it, if the line still has this key and it is not refused.
 type keyedGenerator struct {
-	jobcall.Generator // with any of the keys: what is asked of nobody
+	jobcall.Generator // of the first key, for methods without a call to the provider
 	lines             *Lines
 	entry             *routingEntry
 }
 
-// keyedFinder is a keyedGenerator of a provider that can be asked for a submission.
+// keyedFinder is a keyedGenerator of a provider with a lookup of submissions.
 type keyedFinder struct{ keyedGenerator }
 
 var (
@@ -24,7 +23,7 @@ var (
 	_ jobcall.Finder    = keyedFinder{}
 )
 
-// generatorOf returns the generator of a line; nil: it makes nothing.
+// generatorOf returns the generator of a line, or nil if the line generates nothing.
 func (l *Lines) generatorOf(entry *routingEntry) jobcall.Generator {
 	any, ok := entry.keys[0].adapter.(jobcall.Generator)
 	if !ok {
@@ -60,23 +59,23 @@ func (g keyedGenerator) each(w jobcall.Task, call func(with jobcall.Generator, m
 }
 
 // Submit implements jobcall.Generator.
-func (g keyedGenerator) Submit(ctx context.Context, w jobcall.Task) (made *jobcall.TaskStatus, err error) {
+func (g keyedGenerator) Submit(ctx context.Context, w jobcall.Task) (status *jobcall.TaskStatus, err error) {
 	err = g.each(w, func(with jobcall.Generator, mark string) (err error) {
-		if made, err = with.Submit(ctx, w); err == nil {
-			made.KeyMark = mark
+		if status, err = with.Submit(ctx, w); err == nil {
+			status.KeyMark = mark
 		}
 		return err
 	})
-	return made, err
+	return status, err
 }
 
 // Poll implements jobcall.Generator.
-func (g keyedGenerator) Poll(ctx context.Context, w jobcall.Task, ticket string) (made *jobcall.TaskStatus, err error) {
+func (g keyedGenerator) Poll(ctx context.Context, w jobcall.Task, ticket string) (status *jobcall.TaskStatus, err error) {
 	err = g.each(w, func(with jobcall.Generator, _ string) (err error) {
-		made, err = with.Poll(ctx, w, ticket)
+		status, err = with.Poll(ctx, w, ticket)
 		return err
 	})
-	return made, err
+	return status, err
 }
 
 // Fetch implements jobcall.Generator.

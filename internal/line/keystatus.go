@@ -5,9 +5,9 @@ import "slices"
 // KeyStatus is how one of several keys of a line is doing on this node.
 type KeyStatus struct {
 	Position  int    `json:"position"`       // in the catalog, from 1
-	Reference string `json:"reference"`      // what stands for it in the catalog
-	Hint      string `json:"hint,omitempty"` // its last characters; empty where that would tell much of it
-	Mark      string `json:"mark,omitempty"` // tells it from others, and is that of the jobs' attempts; empty where it is missing
+	Reference string `json:"reference"`      // the key's reference in the catalog
+	Hint      string `json:"hint,omitempty"` // its last characters; empty if they would reveal much of the key
+	Mark      string `json:"mark,omitempty"` // identifies the key in attempts of jobs too; empty if the key is missing
 	State     string `json:"state"`          // see the words of keys
 	Cause     string `json:"cause,omitempty"`
 	Since     int64  `json:"since,omitempty"` // when it was refused, Unix seconds
@@ -40,7 +40,7 @@ func (e *routingEntry) keyStatuses() []KeyStatus {
 	return out
 }
 
-// joinKeys makes one status of each key of what the nodes say: the worst.
+// joinKeys returns the worst status of each key over all nodes.
 func joinKeys(latest []KeyStatus, nodes []OnNode) []KeyStatus {
 	order := []string{KeyReady, KeyUsed, KeyMissing, KeyRefused}
 	out := slices.Clone(latest)

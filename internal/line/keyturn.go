@@ -7,9 +7,9 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// keyTurn is with which of a line's keys a call is made, and with which it was made
-// before. A key that its provider refuses moves the call on to the next one: those of
-// the catalog that the call goes by, and then those that the line has in the newest.
+// keyTurn selects the key of a call and records the refused keys. After a refusal, the call
+// continues with the next key: first the keys in the call's catalog, then those in the newest
+// catalog.
 type keyTurn struct {
 	lines   *Lines
 	entry   *routingEntry
@@ -19,15 +19,15 @@ type keyTurn struct {
 	request bool // an account's request may have brought refusals about
 }
 
-// refusedKey is a key that was refused in a turn.
+// refusedKey is a key refused during a turn.
 type refusedKey struct {
 	key      *lineKey
 	cause    string
 	unproven bool
 }
 
-// turn begins with the first key of a line that is not known to be refused, or with
-// the first one where all are; own is the mark of a key that comes before others.
+// turn begins with the first key not known to be refused, or with the first key if all are refused.
+// own is the mark of a preferred key.
 func (l *Lines) turn(entry *routingEntry, own string) keyTurn {
 	t := keyTurn{lines: l, entry: entry, key: entry.keys[0]}
 	if len(entry.keys) > 1 || own != "" || entry.stats.keys.has(t.key) {
@@ -36,7 +36,7 @@ func (l *Lines) turn(entry *routingEntry, own string) keyTurn {
 	return t
 }
 
-// next returns the key to use next; nil: there is none.
+// next returns the next key to use, or nil.
 func (t *keyTurn) next(own string) (first *lineKey) {
 	keys := t.keys()
 	refused := t.entry.stats.keys.has
@@ -57,7 +57,7 @@ func (t *keyTurn) next(own string) (first *lineKey) {
 	return first
 }
 
-// keys returns the keys that the call may use.
+// keys returns the keys allowed for the call.
 func (t *keyTurn) keys() []*lineKey {
 	newest := t.lines.newestOf(t.entry)
 	if newest == nil || newest == t.entry {
@@ -72,15 +72,14 @@ func (t *keyTurn) keys() []*lineKey {
 	return keys
 }
 
-// asked tells whether the call was made with a key.
+// asked reports whether the call used a key before.
 func (t *keyTurn) asked(k *lineKey) bool {
 	return slices.ContainsFunc(t.refused, func(r refusedKey) bool { return r.key.mark == k.mark })
 }
 
-// failed takes in a failure of the call. moved tells that the key alone is to blame
-// and the call is to be made with the next one: f says nothing about the line then.
-// Where there is no next one, f is proven of the line only if all of its keys are
-// known to be refused. The line's credentials are gone from f afterwards.
+// failed records a failure of the call. It returns true if only the key is at fault and the call
+// must be repeated with the next key; f then does not count against the line. Without a next key, f
+// is proven only if all keys are known to be refused. failed removes the line's credentials from f.
 func (t *keyTurn) failed(f *upstream.Failure) (moved bool) {
 	if t.entry == nil || f.Health != upstream.HealthCredential {
 		return false
@@ -103,8 +102,8 @@ func (t *keyTurn) failed(f *upstream.Failure) (moved bool) {
 	return false
 }
 
-// answered takes in that the call was answered: what keys before were refused for was
-// not the call's doing.
+// answered records that the call was answered: its content did not cause the earlier refusals of
+// keys.
 func (t *keyTurn) answered() {
 	if t.entry == nil {
 		return
@@ -129,8 +128,8 @@ func (t *keyTurn) refuse(k *lineKey, cause string, others bool) {
 	}
 }
 
-// refuse holds against a key that its provider refuses it, and tells so the first
-// time, unless no other is left: then the line is out, which is told.
+// refuse records a confirmed refusal of a key. The first refusal is logged and alerted unless no
+// other key is left: then the line is out, with an alert of its own.
 func (l *Lines) refuse(k *lineKey, cause string, others bool) {
 	if k.entry.stats.keys.add(k, l.now(), cause) && others {
 		l.log.Warn("line: a key is refused, and the next one is used", "line", k.entry.line.ID, "key", k.name(), "cause", cause)
@@ -138,7 +137,7 @@ func (l *Lines) refuse(k *lineKey, cause string, others bool) {
 	}
 }
 
-// accept forgets what is held against a key, and tells so.
+// accept deletes the refusal of a key, with a log line and an alert.
 func (l *Lines) accept(k *lineKey) {
 	if k.entry.stats.keys.drop(k) {
 		l.log.Info("line: a key is accepted again", "line", k.entry.line.ID, "key", k.name())
@@ -146,13 +145,13 @@ func (l *Lines) accept(k *lineKey) {
 	}
 }
 
-// alertKey alerts that a key is refused, or accepted again.
+// alertKey sends the alert of a refused or accepted key.
 func (l *Lines) alertKey(k *lineKey, state, cause string) {
 	l.foundKey(k, alert.Alert{Line: k.entry.line.ID, Key: k.name(), State: state, Cause: cause, At: l.now().Unix()})
 }
 
-// newestOf returns a line as the newest catalog has it; nil: it does not have it, or
-// not at the same provider, or it cannot be used.
+// newestOf returns a line in the newest catalog. It returns nil if the line is gone, is at another
+// provider, or is unusable.
 func (l *Lines) newestOf(entry *routingEntry) *routingEntry {
 	table := l.newest.Load()
 	i := slices.IndexFunc(table.entries, func(e *routingEntry) bool { return e.line.ID == entry.line.ID })

@@ -11,9 +11,9 @@ import (
 // leaseTime is how long one node may take to probe a line.
 const leaseTime = 2 * probeWait
 
-// lease takes the right to probe a line, for leaseTime at most. It reports false if
-// another node has the right, or has found out something about the line that this node
-// has not adopted yet. Each lease must be released.
+// lease acquires the right to probe a line, for leaseTime at most. It returns false if another node
+// has the right, or has findings about the line not yet adopted by this node. The caller must
+// release each lease.
 func (l *Lines) lease(ctx context.Context, t target) (leased bool) {
 	if !l.shares() {
 		return true
@@ -40,7 +40,8 @@ func (l *Lines) lease(ctx context.Context, t target) (leased bool) {
 	return leased
 }
 
-// leaseTx takes the lease for a node that knows the line's rows of some versions.
+// leaseTx acquires the lease. known is the sum of the versions of the line's rows adopted by the
+// node.
 func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
 	members, err := node.MembersTx(tx)
 	if err != nil {
@@ -73,7 +74,7 @@ func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
 	return n == 1, nil
 }
 
-// versions returns the sum of the versions of a line's rows that this node has adopted.
+// versions returns the sum of the versions of a line's rows adopted by this node.
 func (s *findings) versions(t target) (sum int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +84,7 @@ func (s *findings) versions(t target) (sum int64) {
 	return sum
 }
 
-// again counts a further probe of a line that this node has leased.
+// again counts a further probe of a line leased by this node.
 func (l *Lines) again(t target) {
 	if !l.shares() {
 		return
@@ -93,7 +94,7 @@ func (l *Lines) again(t target) {
 	l.findings.leases[t]++
 }
 
-// release ends a probe: what it has found out is written before another node may probe.
+// release ends a probe. Its findings are written before another node may probe.
 func (l *Lines) release(ctx context.Context, t target) {
 	if !l.shares() {
 		return

@@ -1,20 +1,20 @@
-// Package line owns the way from a model to the lines that serve it: which
-// line is asked, in which order, what became of each attempt, and how the
-// lines are doing. It holds the only retry loop of the product.
+// Package line owns the routing of a request from a model to the lines that serve
+// it: the selection and order of lines, the attempts, and the health of each line.
+// It holds the only retry loop of the product.
 //
 // Invariants:
-//   - One request asks each line at most once, once more in another form where it
-//     lacks the first one, once more for each of its keys that is refused, and once
-//     more for each field that the gateway added and a model refused (package chat);
-//     it asks no further line after an answer has
-//     begun or the request itself was rejected.
-//   - A line that is known not to work costs a request nothing: it is asked
-//     again only after a probe of the gateway's own went well.
+//   - A request uses each line at most once, plus once in another form if the first form is
+//     missing, once for each refused key, and once for each field added by the gateway and refused
+//     by a model (package chat). It uses no further line after an answer began or the request was
+//     rejected.
+//   - A line known to be out costs a request nothing: it gets requests again only after a good
+//     probe by the gateway.
 //   - A line never has more than max_concurrent calls, over all nodes.
-//   - What a client is told after a failed walk follows from the failures
-//     alone (clientError, a pure function); lines and providers are not named.
-//   - No failure leaves it with the line's credential in it, whoever judged it.
-//   - What is kept in memory is bounded by the lines of the newest catalog.
+//   - The client's error after failed attempts follows from the failures only (clientError, a pure
+//     function) and names neither lines nor providers.
+//   - No failure leaves the package with the line's credential in it, whoever classified the
+//     failure.
+//   - The memory is bounded by the lines of the newest catalog.
 package line
 
 import (
@@ -41,15 +41,15 @@ type Options struct {
 	// Open makes the adapter of a line; required. It must be cheap and open no
 	// connection (adapters.Set.Open).
 	Open func(upstream.Target) (chatcall.Adapter, error)
-	// Current returns the newest snapshot, for Run and Statuses; nil: no lines.
+	// Current returns the newest snapshot, for Run and Statuses. If nil, there are no lines.
 	Current func() *catalog.Snapshot
-	// DB holds what nodes share: slots, the operator's word, reports. nil: this
-	// node is alone.
+	// DB holds the state shared by nodes: slots, the operator's decisions, reports. If nil, this
+	// node is the only one.
 	DB *store.DB
 	// Epoch names the life of this node (node.Node); required with DB.
 	Epoch func() string
-	// Alerts get an alert when a line leaves or returns to service; nil: nobody
-	// is told. Whoever made them lets them run.
+	// Alerts gets an alert when a line leaves or returns to service. If nil, no alerts are sent.
+	// The caller runs the sender.
 	Alerts *alert.Sender
 	// Log gets a line when a line leaves or returns to service.
 	Log *slog.Logger
@@ -81,7 +81,7 @@ type Lines struct {
 	refreshing sync.Mutex // held over the reading and the taking in of controls
 
 	mu       sync.Mutex
-	former   *routingTable            // of the one before it, for requests that began on it
+	former   *routingTable            // of the snapshot before the newest, for requests begun with it
 	stats    map[string]*stats        // by line id
 	known    map[string]*catalog.Line // as of the newest table, by id
 	controls map[string]control       // the operator's word, by line id
@@ -115,28 +115,26 @@ func New(o Options) *Lines {
 	return l
 }
 
-// RoutingRequest is what a walk is made for.
+// RoutingRequest describes a request to route.
 type RoutingRequest struct {
 	// Snapshot routes the request; Model is of it.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
-	// Form is the wire form that the client speaks.
+	// Form is the client's wire form.
 	Form wire.Form
-	// Routing are the request's routing fields: only lines that pass them are
-	// asked.
+	// Routing has the request's routing fields. Only lines that pass them get the request.
 	Routing []string
 	// Conversation is the same for all requests of one conversation.
 	Conversation uint64
-	// Tools says that the request brings tools: some models take them in one form
-	// only.
+	// Tools is true if the request has tools: some models take tools in one form only.
 	Tools bool
-	// Account is whose request it is: what one account alone can bring about puts
-	// no line out.
+	// Account is the account of the request. Unproven failures of one account take no line out for
+	// others.
 	Account string
 }
 
-// Untranslatable is an attempt's error for a line that cannot express the
-// request in its form. The walk goes on; Err is the answer if no line can.
+// Untranslatable is the error of an attempt if the line's form cannot express the request. Try
+// continues; Err is the client's error if no line can.
 type Untranslatable struct{ Err error }
 
 // Error implements error.
@@ -144,23 +142,19 @@ func (u Untranslatable) Error() string {
 	return "the line's form cannot express the request: " + u.Err.Error()
 }
 
-// Unwrap returns what the client has to change.
+// Unwrap returns the reason for the client.
 func (u Untranslatable) Unwrap() error { return u.Err }
 
-// Try asks the lines of a model, one after the other, until an attempt
-// succeeds. Lines that are known not to work, or have no free slot, are passed
-// over.
+// Try sends a request to the lines of a model, one after the other, until an attempt succeeds. It
+// skips lines known to be out and lines without a free slot.
 //
-// attempt makes one call and judges the beginning of its answer. It returns nil
-// when the answer has begun, which ends the walk; a *upstream.Failure when the
-// line brought no good answer, which moves on unless the failure is final; an
-// Untranslatable, which moves on; any other error ends the walk and is returned as it
-// is.
+// attempt makes one call and checks the beginning of the answer. It returns nil if the answer has
+// begun, and Try returns. After a *upstream.Failure, Try continues unless the failure is final.
+// After an Untranslatable, Try continues. Try returns any other error unchanged.
 //
-// Try returns the attempts made, also with an error. The error for a failed
-// walk is a *fault.Error; where no line could be asked it is that of
-// readings: No line. When ctx ends the walk ends with it, as upstream_timeout
-// for a deadline and client_closed else.
+// Try returns the attempts also with an error. The error after failed attempts is a *fault.Error;
+// without any attempt it follows readings: No line. When ctx ends, Try returns upstream_timeout for
+// a deadline and client_closed otherwise.
 func (l *Lines) Try(ctx context.Context, r RoutingRequest, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	var few [4]ranked
 	w := walk{lines: l, request: r}
@@ -168,7 +162,7 @@ func (l *Lines) Try(ctx context.Context, r RoutingRequest, attempt func(ctx cont
 	return w.run(ctx, attempt)
 }
 
-// eligible returns the lines of the model that may get the request.
+// eligible returns the lines of the model for the request's routing fields.
 func (l *Lines) eligible(r RoutingRequest) []*routingEntry {
 	entries := l.table(r.Snapshot).byModel[r.Model.ID]
 	if len(r.Routing) == 0 {
@@ -177,8 +171,8 @@ func (l *Lines) eligible(r RoutingRequest) []*routingEntry {
 	return slices.DeleteFunc(slices.Clone(entries), func(s *routingEntry) bool { return !s.line.Takes(r.Form, r.Routing) })
 }
 
-// Settled counts what a job came to on a line, or an attempt of one that failed
-// there. A line that is gone counts nothing.
+// Settled adds the settlement of a job, or of a failed attempt, to the margin of a model on a line.
+// It ignores lines outside the catalog.
 func (l *Lines) Settled(line, model string, s Settlement) {
 	l.mu.Lock()
 	of := l.stats[line]

@@ -31,12 +31,12 @@ func snapshot(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
 		func(string) (string, bool) { return "", false })
 }
 
-// spec is a line that serves the model under a name of its own.
+// spec returns a line with its own name for the model.
 func spec(id string) catalog.LineSpec {
 	return catalog.LineSpec{ID: id, Provider: "fake", Weight: 100, Enabled: true, Models: map[string]string{"swift": "vendor-" + id}}
 }
 
-// provider opens adapters that answer with an empty body, and counts them.
+// provider opens adapters with an empty answer, and records them.
 type provider struct{ opened []string }
 
 func (p *provider) open(t upstream.Target) (chatcall.Adapter, error) {
@@ -57,8 +57,7 @@ func request(s *catalog.Snapshot) line.RoutingRequest {
 	return line.RoutingRequest{Snapshot: s, Model: m, Form: wire.FormChat}
 }
 
-// try walks with an attempt that looks up each line's end by its id; a line
-// that is not listed answers.
+// try runs Try with the result of each line by its id; other lines answer.
 func try(ctx context.Context, l *line.Lines, s *catalog.Snapshot, ends map[string]error) ([]line.AttemptRecord, error) {
 	return l.Try(ctx, request(s), func(ctx context.Context, on *line.Attempt) error {
 		answer, err := on.Chat(ctx, chatcall.Call{})
@@ -85,7 +84,7 @@ func TestWalk(t *testing.T) {
 		ends  map[string]error
 		asked string // lines asked, in order
 		code  fault.Code
-		err   error // an error that is returned as it is
+		err   error // an error returned unchanged
 	}{
 		{name: "first answers", lines: []string{"a", "b"}, asked: "a"},
 		{name: "second answers", lines: []string{"a", "b", "c"}, ends: map[string]error{"a": fail(fault.UpstreamTimeout)}, asked: "a b"},
@@ -184,8 +183,8 @@ func TestEndOfTime(t *testing.T) {
 	}
 }
 
-// TestShortOfTime: a line that a request came to late is not judged by the
-// little time that others have left it; the first one is.
+// TestShortOfTime checks that a timeout counts against the first line only, not against a later
+// line with little time left.
 func TestShortOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -308,7 +307,7 @@ func TestStates(t *testing.T) {
 		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5 || got.Cause != "empty_completion" || got.InFlight != 0 {
 			t.Errorf("after failures: %+v, rate %v", got, *got.SuccessRate)
 		}
-		// An answer that began and broke off is no success any more, once.
+		// A broken answer no longer counts as a success, and counts as a failure once.
 		broken := upstream.Fail(fault.UpstreamConnectionError, errors.New("cut"))
 		ons[0].Broke(upstream.Fail(fault.ClientClosed, nil))
 		ons[0].Broke(broken)
@@ -337,7 +336,7 @@ func TestStates(t *testing.T) {
 		if got := a(); got.Attempts != 0 || got.SuccessRate != nil || got.Cause != "" {
 			t.Errorf("later: %+v", got)
 		}
-		// A line that is gone takes its metrics along.
+		// The metrics of a deleted line are deleted too.
 		s = snapshot(2, spec("b"))
 		run(0, upstream.Fail(fault.UpstreamTimeout, nil))
 		checkMetrics(t, registry, begun([]string{"b"}, map[string]float64{
@@ -377,14 +376,14 @@ func TestCredentialIsRedacted(t *testing.T) {
 	}
 }
 
-// tokened are adapters whose lines have a token beside their key.
+// tokened opens adapters with a token beside the line's key.
 type tokened struct{ provider }
 
 const token = "cloud-token-0123456789"
 
 func (*tokened) Secrets() []string { return []string{token} }
 
-// TestTokensAreRedacted: what an adapter fetched for itself is a credential too.
+// TestTokensAreRedacted checks that an adapter's own token is redacted too.
 func TestTokensAreRedacted(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"))
@@ -409,7 +408,7 @@ func TestTokensAreRedacted(t *testing.T) {
 	}
 }
 
-// begun adds the series that lines begin with, at zero, to those of a test.
+// begun adds the initial series of lines, at zero, to the series of a test.
 func begun(lines []string, want map[string]float64) map[string]float64 {
 	for _, ln := range lines {
 		for _, series := range []string{
@@ -456,8 +455,8 @@ func checkMetrics(t *testing.T, registry *prometheus.Registry, want map[string]f
 	}
 }
 
-// TestRecentIsBounded: only the last attempts count, and one that left the
-// window cannot be revised.
+// TestRecentIsBounded checks that only the last attempts count, and that an older attempt cannot be
+// revised.
 func TestRecentIsBounded(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"))

@@ -10,39 +10,36 @@ import (
 	"tollgate/internal/money"
 )
 
-// Margin is what a model on a line has brought and taken since a node began.
-// Sums end at money.Max, and margins at -money.Max too: a provider may tell any
-// counts.
+// Margin has the charges and costs of a model on a line since a node began. Sums are bounded by
+// money.Max, and margins by -money.Max too, because a provider may report any counts.
 type Margin struct {
 	Model string `json:"model"`
-	// Settled counts the requests and jobs that the line has answered and that
-	// were charged, if only nothing; Charged is what for.
+	// Settled counts the answered and charged requests and jobs, including charges of zero. Charged
+	// is the sum of their charges.
 	Settled int64        `json:"settled"`
 	Charged money.Amount `json:"charged_usd"`
-	// OverHolds counts those of them whose usage was above their hold; Over is by
-	// how much, which nobody was charged.
+	// OverHolds counts the requests and jobs with a cost above their hold. Over is the uncharged
+	// difference.
 	OverHolds int64        `json:"over_holds"`
 	Over      money.Amount `json:"over_hold_usd"`
-	// LineCost is what the line's provider takes, as far as that is known, failed
-	// attempts included. Margin is what was charged for the same less that. nil:
-	// nothing is known.
+	// LineCost is the known part of the provider's charges, including failed attempts. Margin is
+	// the charges for the same attempts minus LineCost. Both are nil if nothing is known.
 	LineCost *money.Amount `json:"line_cost_usd"`
 	Margin   *money.Amount `json:"margin_usd"`
 }
 
-// Settlement is what a request, a job or a failed attempt came to on a line.
+// Settlement is the result of a request, a job or a failed attempt on a line.
 type Settlement struct {
-	// Answered says that the line did what it was asked, and that somebody was
-	// charged for it, if only nothing.
+	// Answered is true if the line answered and the request was charged, even if the charge is
+	// zero.
 	Answered bool
-	// Cost is that of its usage. Held is what was held for it: nobody is charged
-	// more.
+	// Cost is the price of the usage. Held is the hold, the upper bound of the charge.
 	Cost, Held money.Amount
-	// LineCost is what the line's provider takes; nil: nobody knows.
+	// LineCost is the provider's charge; nil if unknown.
 	LineCost *money.Amount
 }
 
-// margin returns what the settlement adds to its model's.
+// margin returns the settlement as a margin of its model.
 func (s Settlement) margin(model string) Margin {
 	m := Margin{Model: model}
 	if s.Answered {
@@ -73,7 +70,7 @@ func sum(a, b money.Amount) money.Amount {
 	return within(within(a) + within(b))
 }
 
-// sumKnown adds two amounts, either of which may not be known.
+// sumKnown adds two amounts; nil is unknown.
 func sumKnown(a, b *money.Amount) *money.Amount {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -108,7 +105,7 @@ func (m *margins) all() []Margin {
 	return slices.SortedFunc(maps.Values(m.byModel), func(a, b Margin) int { return cmp.Compare(a.Model, b.Model) })
 }
 
-// keep drops those of models that a line does not have any more.
+// keep deletes the margins of models missing from a line.
 func (m *margins) keep(ln *catalog.Line) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +115,7 @@ func (m *margins) keep(ln *catalog.Line) {
 	})
 }
 
-// joinMargins adds up what nodes say, in the order of the models' ids.
+// joinMargins adds up the margins of all nodes, in the order of the models' ids.
 func joinMargins(nodes []OnNode) []Margin {
 	var all margins
 	for _, n := range nodes {

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestMargins: what settlements come to, one after the other.
+// TestMargins checks the sum of several settlements.
 func TestMargins(t *testing.T) {
 	t.Parallel()
 	const usd = money.USD
@@ -54,7 +54,7 @@ func TestMargins(t *testing.T) {
 	}
 }
 
-// TestMarginsAreJoined: what nodes say of a model adds up.
+// TestMarginsAreJoined checks the sum over nodes.
 func TestMarginsAreJoined(t *testing.T) {
 	t.Parallel()
 	on := func(epoch string, margins ...Margin) Report {

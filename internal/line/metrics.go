@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// Outcomes that are no code of the service.
+// Outcomes beside the service's codes.
 const (
 	outcomeOK       = "ok"
 	outcomeRejected = "rejected" // passed on: the code is the provider's own word
@@ -97,8 +97,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// of returns the metrics of one line. What is usual to ask for is there with zero, since
-// a rate needs a counter before it first counts.
+// of returns the metrics of one line. It creates the usual series at zero, because a rate needs a
+// counter before its first increment.
 func (m *metrics) of(ln *catalog.Line) lineMetrics {
 	line := ln.ID
 	m.serves(ln)
@@ -124,19 +124,19 @@ func (m *metrics) of(ln *catalog.Line) lineMetrics {
 	}
 }
 
-// serves lets what is told by model have the models of a line, with zero.
+// serves creates the series by model at zero for the models of a line.
 func (m *metrics) serves(ln *catalog.Line) {
 	for model := range ln.Models {
 		m.charged.WithLabelValues(ln.ID, model)
 		m.over.WithLabelValues(ln.ID, model)
-		if ln.KnowsCost(model) { // elsewhere zero would say that it takes nothing
+		if ln.KnowsCost(model) { // without a known cost, zero would mean free of charge
 			m.cost.WithLabelValues(ln.ID, model)
 		}
 	}
 }
 
-// follows lets what is told by model have the models of a newer catalog's line, and
-// drops those that the line had before and has no more.
+// follows creates the series for new models of a line in a newer catalog, and deletes the series of
+// its removed models.
 func (m *metrics) follows(before, ln *catalog.Line) {
 	for model := range before.Models {
 		if _, has := ln.Models[model]; !has {
@@ -148,8 +148,7 @@ func (m *metrics) follows(before, ln *catalog.Line) {
 	m.serves(ln)
 }
 
-// forget drops the metrics of a line that no longer exists. What still runs on
-// it is counted no more.
+// forget deletes the metrics of a removed line. Its running requests are not counted.
 func (m *metrics) forget(line string) {
 	labels := prometheus.Labels{"line": line}
 	m.attempts.DeletePartialMatch(labels)
@@ -176,7 +175,7 @@ func (m *metrics) probed(line string, f *upstream.Failure) {
 	m.probes.WithLabelValues(line, outcome).Inc()
 }
 
-// changed counts a line that left or returned.
+// changed counts a line that went out of service or returned.
 func (m *metrics) changed(line string, c health.Change) {
 	if c.State != health.StateInService {
 		m.left.WithLabelValues(line, c.State).Inc()
@@ -204,13 +203,13 @@ type lineMetrics struct {
 	firstByte prometheus.Observer
 }
 
-// answered counts an answer that began.
+// answered counts the begin of an answer.
 func (m lineMetrics) answered(firstByte time.Duration) {
 	m.ok.Inc()
 	m.firstByte.Observe(firstByte.Seconds())
 }
 
-// settled counts what a settlement adds to a model's margin.
+// settled adds to the counters of a model's margin.
 func (m lineMetrics) settled(of Margin) {
 	add := func(to *prometheus.CounterVec, a money.Amount) {
 		if a > 0 {
@@ -229,7 +228,7 @@ func (m lineMetrics) failed(f *upstream.Failure) {
 	m.all.attempts.WithLabelValues(m.line, outcomeOf(f)).Inc()
 }
 
-// broke counts an answer that broke off.
+// broke counts a broken answer.
 func (m lineMetrics) broke(f *upstream.Failure) {
 	m.all.broken.WithLabelValues(m.line, outcomeOf(f)).Inc()
 }

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestMetricsFollowALinesModels: a model that a newer catalog puts on a line has its
-// series with zero before anybody has used it, and one that it takes off has none.
+// TestMetricsFollowALinesModels checks that a new model of a line has its series at zero before its
+// first use, and that a removed model has none.
 func TestMetricsFollowALinesModels(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

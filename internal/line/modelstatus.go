@@ -14,16 +14,16 @@ type ModelStatus struct {
 	Model string    `json:"model"`
 	Form  wire.Form `json:"form,omitempty"`  // empty: in all forms
 	Tools bool      `json:"tools,omitempty"` // for requests with tools only
-	// State is health.StateInService, StateCooling, StateModelOut or StateFormOut. It
-	// says nothing about the line as a whole.
+	// State is health.StateInService, StateCooling, StateModelOut or StateFormOut. It is
+	// independent of the state of the line as a whole.
 	State string `json:"state"`
 	Cause string `json:"cause,omitempty"`
 	Since int64  `json:"since,omitempty"` // Unix seconds
 	Until int64  `json:"until,omitempty"` // when the model is asked for or probed again, Unix seconds
 }
 
-// modelStates returns the states of some models: what is out or cools of them, and an
-// entry in service for each model that is there in at least one form.
+// modelStates returns the states of models: their parts that are out or cooling, and an entry in
+// service for each model present in at least one form.
 func modelStates(models []string, parts health.PartsOut) []ModelStatus {
 	var states []ModelStatus
 	out := map[string]bool{}
@@ -48,7 +48,7 @@ func modelStates(models []string, parts health.PartsOut) []ModelStatus {
 	return states
 }
 
-// joinModelStates returns the states of the models that any node reports.
+// joinModelStates returns the states of all models reported by any node.
 func joinModelStates(nodes []OnNode, parts health.PartsOut) []ModelStatus {
 	var models []string
 	for _, n := range nodes {

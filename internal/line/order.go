@@ -12,19 +12,18 @@ type ranked struct {
 	entry   *routingEntry
 	place   int // in the walk, from 1
 	score   float64
-	form    wire.Form // to be spoken with it; empty: none
-	lacking wire.Form // it was asked in and does not have; empty: none
+	form    wire.Form // form of the request to the line, or empty
+	lacking wire.Form // form found missing by an attempt, or empty
 	skipped string    // why it was not asked
 	asked   bool
 	left    bool // it refused the request as a last resort too
 	turn    keyTurn
 }
 
-// order returns the lines in the order of the walk: lower priority first; among
-// equals by weight, so that the requests of one conversation meet one line as
-// long as it is there, and find their provider's prompt cache warm. The shares
-// of lines are their weights', and a line that is lost moves none but its own
-// conversations (rendezvous hashing).
+// order returns the lines in the order of attempts: lower priority first, then by weight. The
+// requests of one conversation get the same line as long as it is there, so that the provider's
+// prompt cache stays warm. Lines get requests in proportion to their weights, and a lost line moves
+// only its own conversations (rendezvous hashing).
 func order(buf []ranked, entries []*routingEntry, conversation uint64) []ranked {
 	from := 0
 	for i, s := range entries {
@@ -60,9 +59,8 @@ func rank(lines []ranked, conversation uint64) {
 	})
 }
 
-// rendezvous is a line's score for a conversation: its weight over an
-// exponential variable, so that each line has the highest with the chance of its
-// weight.
+// rendezvous returns a line's score for a conversation: its weight over an exponential variable.
+// The probability of the highest score is proportional to the weight.
 func rendezvous(line, conversation uint64, weight int) float64 {
 	u := (float64(mix(line^mix(conversation))>>11) + 0.5) / (1 << 53) // above 0, below 1
 	return -float64(weight) / math.Log(u)

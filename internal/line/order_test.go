@@ -22,7 +22,7 @@ func rankedSpec(id string, priority, weight int) catalog.LineSpec {
 	return catalog.LineSpec{ID: id, Priority: priority, Weight: weight}
 }
 
-// firsts counts which line comes first, over many conversations.
+// firsts counts the first lines over many conversations.
 func firsts(entries []*routingEntry, conversations int) map[string]int {
 	counts := map[string]int{}
 	for i := range conversations {
@@ -60,8 +60,8 @@ func TestWeightsAreShares(t *testing.T) {
 	}
 }
 
-// TestALostLineMovesItsOwnConversations: and no other; what it moves is spread
-// over the lines that are left.
+// TestALostLineMovesItsOwnConversations checks that a lost line moves only its own conversations
+// and that they spread over the remaining lines.
 func TestALostLineMovesItsOwnConversations(t *testing.T) {
 	t.Parallel()
 	all := testEntries(rankedSpec("a", 1, 100), rankedSpec("b", 1, 100), rankedSpec("c", 1, 100), rankedSpec("d", 1, 100))

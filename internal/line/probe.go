@@ -25,13 +25,12 @@ const (
 	probeWait      = time.Minute
 	maxProbeAnswer = 64 << 10
 	maxProbes      = 8
-	maxAsks        = 8 // of one probe, for models that the line does not have
+	maxAsks        = 8 // bounds the calls of one probe if the line lacks models
 	releaseTime    = 5 * time.Second
 )
 
-// prober asks lines that are out of service, on the gateway's own account,
-// whether they are back. So no client's request is spent on a line that is
-// known not to work.
+// prober probes lines out of service at the gateway's own expense, so that no client's request is
+// spent on a line known to be out.
 type prober struct {
 	lines   *Lines
 	places  chan struct{}
@@ -42,7 +41,7 @@ func newProber(l *Lines) *prober {
 	return &prober{lines: l, places: make(chan struct{}, maxProbes)}
 }
 
-// step begins the probes that are due.
+// step starts the due probes.
 func (p *prober) step(ctx context.Context) {
 	l := p.lines
 	now := l.now()
@@ -84,10 +83,9 @@ func (p *prober) step(ctx context.Context) {
 	}
 }
 
-// blame finds out what the refusal that a probe of a doubt met is about. That of a
-// credential, of which nothing but the status speaks, is the model's where the line
-// answers for the other model that it answered last; that of a form is the model's
-// where it is missing in all others too.
+// blame finds the cause of a refused probe of a doubt. An unproven refusal of the credential counts
+// against the model if the line still answers for the other model of its last answer. A missing
+// form counts against the model if the model is missing in all other forms too.
 func (p *prober) blame(ctx context.Context, entry *routingEntry, asked, worked health.LinePart, f *upstream.Failure) {
 	switch {
 	case f == nil:
@@ -111,8 +109,8 @@ func (p *prober) blame(ctx context.Context, entry *routingEntry, asked, worked h
 	f.Health, f.Vague = upstream.HealthModel, false
 }
 
-// doubted returns what to ask for about a part in doubt. If it is no chat model, as
-// after failed jobs, the line is asked for any of its chat models.
+// doubted returns the targets of a probe of a part in doubt. If the part is not a chat model, as
+// after failed jobs, the targets are the line's chat models.
 func (p *prober) doubted(ln *catalog.Line, ask health.Ask) []health.LinePart {
 	if m := p.lines.model(ask.Model); m == nil || m.Kind != catalog.KindChat {
 		return p.candidates(ln, health.Ask{})
@@ -120,8 +118,8 @@ func (p *prober) doubted(ln *catalog.Line, ask health.Ask) []health.LinePart {
 	return []health.LinePart{formed(ln, ask)}
 }
 
-// formed gives an ask for a model in any form the one to ask in: the one in which
-// the model answered last, and then the others, probe by probe.
+// formed returns the target of a probe in a definite form. A probe in any form begins with the form
+// of the model's last answer and takes the next form at each probe.
 func formed(ln *catalog.Line, ask health.Ask) health.LinePart {
 	if ask.Form != "" || len(ln.Forms) == 0 {
 		return ask.LinePart
@@ -133,9 +131,8 @@ func formed(ln *catalog.Line, ask health.Ask) health.LinePart {
 	return health.LinePart{Model: ask.Model, Form: forms[ask.Turn%len(forms)]}
 }
 
-// candidates returns what a line as a whole is asked for: first what it answered
-// last, then other chat models and forms, of which others come first with each
-// probe.
+// candidates returns the targets of a probe of the line as a whole: first the target of the last
+// answer, then other chat models and forms, rotated at each probe.
 func (p *prober) candidates(ln *catalog.Line, last health.Ask) (asks []health.LinePart) {
 	for id := range ln.Models {
 		if m := p.lines.model(id); m != nil && m.Kind == catalog.KindChat {
@@ -197,8 +194,8 @@ func (p *prober) probe(
 	})
 }
 
-// probeKeys asks with those keys of a line that are due whether they are accepted
-// again. Where nothing can be asked, the next job tries them.
+// probeKeys probes the due keys of a line. If the line has no target for a probe, the next job
+// tries the keys.
 func (p *prober) probeKeys(ctx context.Context, entry *routingEntry, asks []health.LinePart) {
 	l, refused := p.lines, &entry.stats.keys
 	for _, k := range refused.due(l.now(), entry.keys, len(asks) > 0) {
@@ -218,8 +215,8 @@ func (p *prober) probeKeys(ctx context.Context, entry *routingEntry, asks []heal
 	}
 }
 
-// ask makes one probe, with one key of the line after the other until one is not
-// refused; nil: the line answers.
+// ask makes one probe with the line's keys in turn until a key is accepted. It returns nil if the
+// line answers.
 func (p *prober) ask(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
 	for turn := p.lines.turn(entry, ""); ; {
 		f := p.askWith(turn.key)(ctx, entry, part)
@@ -233,7 +230,7 @@ func (p *prober) ask(ctx context.Context, entry *routingEntry, part health.LineP
 	}
 }
 
-// asking makes one probe; nil: the line answers.
+// asking makes one probe. It returns nil if the line answers.
 type asking func(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure
 
 // askWith makes probes with one key. A line without a chat model is tried by the next
@@ -282,8 +279,8 @@ func (p *prober) askOnce(ctx context.Context, entry *routingEntry, k *lineKey, p
 	return f
 }
 
-// judgeProbe finds the failure in an answer of status 200. That it is empty is
-// none: hardly a token was asked for.
+// judgeProbe returns the failure in an answer of status 200, or nil. An empty answer is not a
+// failure, because the probe allows hardly any tokens.
 func judgeProbe(ln *catalog.Line, form wire.Form, contentType string, raw []byte) *upstream.Failure {
 	if f := upstream.Classify(200, contentType, raw, nil); f != nil && f.Passed == nil {
 		return f
@@ -296,7 +293,7 @@ func judgeProbe(ln *catalog.Line, form wire.Form, contentType string, raw []byte
 	return nil
 }
 
-// wake lets Run look at once for what is to be probed.
+// wake makes Run start the due probes at once.
 func (l *Lines) wake() {
 	select {
 	case l.doubted <- struct{}{}:

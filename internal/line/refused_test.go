@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestRefusalsAreForgotten: what a model refuses is known until its line speaks
-// with another provider, or the operator resumes it.
+// TestRefusalsAreForgotten checks that a model's refused fields are kept until the line changes its
+// provider or the operator resumes the line.
 func TestRefusalsAreForgotten(t *testing.T) {
 	t.Parallel()
 	revision := int64(0)

@@ -15,13 +15,12 @@ import (
 // Report is how a node saw its lines last.
 type Report struct {
 	Epoch    string // of the node
-	Host     string // its machine; empty: not known
-	AtMS     int64  // when it said so, Unix milliseconds
+	Host     string // its machine; empty if unknown
+	AtMS     int64  // time of the report in Unix milliseconds
 	Statuses []Status
 }
 
-// reportTx writes how this node sees its lines, in place of what it said
-// before.
+// reportTx replaces this node's report of its lines.
 func reportTx(tx *store.Tx, epoch string, states []Status) error {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -38,8 +37,8 @@ func reportTx(tx *store.Tx, epoch string, states []Status) error {
 	return nil
 }
 
-// ReportsTx returns the last report of each living node, the node that started
-// first before the others. A node that has not reported yet has none.
+// ReportsTx returns the last report of each living node, in the order of their starts. A node
+// without a report yet is missing.
 func ReportsTx(tx *store.Tx) ([]Report, error) {
 	nodes, err := node.MembersTx(tx)
 	if err != nil {
@@ -75,9 +74,8 @@ func ReportsTx(tx *store.Tx) ([]Report, error) {
 	return reports, rows.Err()
 }
 
-// forgetReportsTx deletes the reports of nodes that are gone. Reports are read
-// before nodes, since a node is registered before it reports: one that starts
-// meanwhile keeps its own.
+// forgetReportsTx deletes the reports of dead nodes. It reads the reports before the nodes: a node
+// registers before its first report, so a node that starts meanwhile keeps its report.
 func forgetReportsTx(tx *store.Tx) error {
 	rows, err := tx.Query(`SELECT epoch FROM line_report`)
 	if err != nil {
@@ -120,20 +118,19 @@ type Joined struct {
 type OnNode struct {
 	Node string `json:"node"`           // its epoch
 	Host string `json:"host,omitempty"` // its machine
-	At   int64  `json:"at"`             // when it said so, Unix seconds
+	At   int64  `json:"at"`             // time of the report in Unix seconds
 	Status
 }
 
-// Join makes one entry of each line that the reports name, in the order of the
-// first report; lines that only later ones name follow.
+// Join returns one entry for each line in the reports: first the lines of the first report in their
+// order, then lines from later reports.
 //
-// What is counted adds up; the success rate and the time of the first byte are
-// means weighted by attempts. The state is in_service where every node says so
-// and else the worst of theirs; the pause is the longest among the nodes that
-// say that state, and the cause the latest among them, or the latest of all
-// when none of them gives one. A model or form is out, or cools, while it does on
-// any node, and a key is refused or missing while it is on any. Provider, cap and keys
-// are those of the latest report, since nodes take a new catalog over one by one.
+// Counters are added up. The success rate and the time of the first byte are means weighted by
+// attempts. The state is in_service if all nodes agree on it, else the worst state of a node. The
+// pause is the longest among the nodes with this state. The cause is the latest among these nodes,
+// or among all nodes if these have none. A model or form is out, or cools, if it does on any node,
+// and a key is refused or missing if it is on any node. Provider, cap and keys are from the latest
+// report, because nodes adopt a new catalog one by one.
 func Join(reports []Report) []Joined {
 	joined := []Joined{}
 	at := map[string]int{}
@@ -154,8 +151,7 @@ func Join(reports []Report) []Joined {
 	return joined
 }
 
-// join makes one state of what the nodes say about a line; there is at least
-// one.
+// join combines the states of one line on at least one node.
 func join(nodes []OnNode) Status {
 	latest := slices.MaxFunc(nodes, func(a, b OnNode) int { return cmp.Compare(a.At, b.At) })
 	out := Status{
@@ -196,8 +192,8 @@ func join(nodes []OnNode) Status {
 	return out
 }
 
-// worst returns the worst state that a node gives. A word that this version
-// does not know, of a newer node, is worse than being in service.
+// worst returns the worst state of a node. An unknown state, of a newer node, is worse than
+// in_service.
 func worst(nodes []OnNode) string {
 	order := []string{stateDisabled, stateOutOfService, stateDrained, health.StateCredentialsOut, health.StateCircuitOpen,
 		health.StateHalfOpen, health.StateCooling}
@@ -229,11 +225,11 @@ func cause(nodes []OnNode, state string) (text string, at int64) {
 	return text, at
 }
 
-// partsOut unites the parts in a list of any node, in order: out since the first
-// node, until the last one, for the cause that was seen last.
+// partsOut merges the nodes' lists of parts, in order: with the earliest Since, the latest Until,
+// and the most recent cause.
 func partsOut(nodes []OnNode, list func(*health.PartsOut) []health.PartOut) []health.PartOut {
 	var out []health.PartOut
-	var latest []int64 // when the cause was seen that a part has in out
+	var latest []int64 // Since of each cause in out
 	for n := range nodes {
 		for _, part := range list(&nodes[n].PartsOut) {
 			i := slices.IndexFunc(out, func(o health.PartOut) bool { return o.Compare(part) == 0 })

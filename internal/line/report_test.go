@@ -17,14 +17,14 @@ import (
 // of returns a pointer to a value.
 func of[T any](v T) *T { return &v }
 
-// out is a model that is out.
+// out returns a model that is out.
 func out(model, cause string, since, until int64) health.PartOut {
 	return health.PartOut{Model: model, Cause: cause, Since: since, Until: until}
 }
 
 func lost(models ...health.PartOut) health.PartsOut { return health.PartsOut{ModelsOut: models} }
 
-// reports reads what living nodes reported.
+// reports reads the reports of living nodes.
 func reports(t *testing.T, db *store.DB) (found []Report, err error) {
 	t.Helper()
 	err = db.View(t.Context(), func(tx *store.Tx) error {
@@ -90,7 +90,7 @@ func TestReports(t *testing.T) {
 			t.Errorf("reports %+v\nwant %+v", got, want)
 		}
 
-		// Who is dead or unknown says nothing, and is forgotten.
+		// Reports of dead or unknown nodes are ignored and deleted.
 		if dead, err := node.Fence(t.Context(), db, "node_b", 0); err != nil || !dead {
 			t.Fatal(dead, err)
 		}
@@ -107,7 +107,7 @@ func TestReports(t *testing.T) {
 			}
 		}
 
-		// A report that cannot be read is said, with whose it is.
+		// The error about an unreadable report names its node.
 		update(t, db, func(tx *store.Tx) error {
 			_, err := tx.Exec(`UPDATE line_report SET states = $1 WHERE epoch = $2`, `{"id":`, "node_a")
 			return err

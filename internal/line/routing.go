@@ -28,10 +28,10 @@ type routingTable struct {
 	byModel map[string][]*routingEntry // by model: enabled lines, lowest priority first
 }
 
-// edition tells snapshots apart: a revision, and which reading of its secrets.
+// edition identifies a snapshot: its revision, and the number of the reading of its secrets.
 type edition struct{ revision, reading int64 }
 
-// before tells whether an edition is older than another.
+// before reports whether e is older than other.
 func (e edition) before(other edition) bool {
 	return e.revision < other.revision || e.revision == other.revision && e.reading < other.reading
 }
@@ -46,8 +46,7 @@ type routingEntry struct {
 	host string // of its address
 }
 
-// secrets are what must not be told of a line: its keys, what its headers hide,
-// and tokens.
+// secrets returns the line's secrets: its keys, secret header values, and tokens.
 func (e *routingEntry) secrets() []string {
 	all := e.line.Secrets()
 	for _, k := range e.keys {
@@ -86,7 +85,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 		id := entry.line.ID
 		if before := l.known[id]; before != nil {
 			if !same(before, entry.line) {
-				// What was learnt was about another provider, or another name there.
+				// The findings were about another provider, or another account there.
 				l.tell(id, entry.stats.forget(l.now()))
 			}
 			l.metrics.follows(before, entry.line)
@@ -102,7 +101,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 	return t
 }
 
-// unprobed reports whether a line has no chat model, so that no probe can ask it.
+// unprobed reports whether a line has no chat model, so that probes are impossible.
 func unprobed(s *catalog.Snapshot, ln *catalog.Line) bool {
 	for id := range ln.Models {
 		if m, ok := s.Model(id); ok && m.Kind == catalog.KindChat {
@@ -145,8 +144,7 @@ func digestOf(entry *routingEntry) string {
 	return hex.EncodeToString(d.Sum(nil)[:8])
 }
 
-// hostOf returns the host of a line's address, which with the adapter's name
-// tells providers apart.
+// hostOf returns the host of a line's address. Adapter name and host identify a provider.
 func hostOf(ln *catalog.Line) string {
 	u, err := url.Parse(ln.BaseURL)
 	if err != nil {
@@ -155,7 +153,7 @@ func hostOf(ln *catalog.Line) string {
 	return u.Host
 }
 
-// keysOf returns the keys of a line that this node has, each with its adapter.
+// keysOf returns the line's keys on this node, each with its adapter.
 func (l *Lines) keysOf(entry *routingEntry) (keys []*lineKey) {
 	for i, k := range entry.line.Keys() {
 		if k.Why == "" {
@@ -168,8 +166,8 @@ func (l *Lines) keysOf(entry *routingEntry) (keys []*lineKey) {
 	return keys
 }
 
-// adapter opens the adapter of a line with one of its keys. One that cannot be opened
-// fails every call: the catalog checked the line, so it is another version's.
+// adapter opens the adapter of a line with one of its keys. An adapter without support on this node
+// fails every call: the catalog checked the line, so another version of the gateway supports it.
 func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
 	if !ln.Enabled || ln.Out != "" {
 		return unopened{}
@@ -184,31 +182,31 @@ func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
 	return a
 }
 
-// stats are what is kept of a line over all catalogs that have it.
+// stats is the state of a line, kept over all catalogs with this line.
 type stats struct {
 	*health.Stats
 	inFlight  atomic.Int64
 	drained   atomic.Bool
-	exchanged atomic.Uint64 // the generation of the last exchange that was asked for
-	unprobed  atomic.Bool   // it has no model that a probe can ask for
-	refused   sync.Map      // refusedField: what is no longer added to requests
+	exchanged atomic.Uint64 // the generation of the last requested exchange
+	unprobed  atomic.Bool   // no model of the line can be probed
+	refused   sync.Map      // by refusedField: fields no longer added to requests
 	keys      refusals
 	margins   margins
 	metrics   lineMetrics
 	warnedMS  atomic.Int64 // when an implausible cost was last logged
 }
 
-// forget forgets what the line was found to do, and returns what has changed.
+// forget clears the line's health, refused fields and refused keys. It returns the changes.
 func (s *stats) forget(now time.Time) []health.Change {
 	s.refused.Clear()
 	s.keys.clear()
 	return s.Clear(now)
 }
 
-// settled counts what a request, a job or a failed attempt came to.
+// settled adds a settlement to the margins and metrics.
 func (s *stats) settled(model string, what Settlement) {
 	if !what.Answered && what.LineCost == nil {
-		return // a failed attempt of which nothing is known
+		return // a failed attempt at unknown cost
 	}
 	m := what.margin(model)
 	s.margins.add(m)
@@ -226,16 +224,14 @@ func (l *Lines) statsOf(ln *catalog.Line) *stats {
 	return t
 }
 
-// same tells whether a line of a newer catalog speaks with the same provider
-// in the same name, so that what was learnt about it holds. Options may say
-// whose name it is.
+// same reports whether two versions of a line use the same provider and account, so that earlier
+// findings still apply. Options may select the account.
 func same(a, b *catalog.Line) bool {
 	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey &&
 		slices.Equal(a.Secrets(), b.Secrets()) && maps.Equal(a.Headers, b.Headers) && reflect.DeepEqual(a.Options, b.Options)
 }
 
-// forget drops the stats of lines that the newest table does not have.
-// Callers hold mu.
+// forget deletes the stats of lines missing from the newest table. Callers hold mu.
 func (l *Lines) forget(t *routingTable) {
 	exists := make(map[string]bool, len(t.entries))
 	for _, entry := range t.entries {
@@ -250,7 +246,7 @@ func (l *Lines) forget(t *routingTable) {
 	}
 }
 
-// unopened is the adapter of a line that cannot be used.
+// unopened is the adapter of an unusable line.
 type unopened struct{ cause error }
 
 // Chat implements chatcall.Adapter.

@@ -12,40 +12,40 @@ import (
 type Status struct {
 	Line     string `json:"id"`
 	Provider string `json:"provider"`
-	// State is one of the words below or of package health; Cause says why if it is not in_service.
+	// State is one of the states below or of package health. Cause is the reason if it is not
+	// in_service.
 	State string `json:"state"`
-	// CoolingUntil is when a line that is not in service is asked or probed
-	// again, in Unix seconds; 0 when it waits for nothing.
+	// CoolingUntil is the time of the next request or probe of a line out of service, in Unix
+	// seconds; 0 if the line waits for nothing.
 	CoolingUntil int64 `json:"cooling_until,omitempty"`
 	health.PartsOut
 	// ModelStates are the states of the line's models, in the order of their ids.
 	ModelStates []ModelStatus `json:"model_states,omitempty"`
-	// InFlight counts calls whose answer is not closed yet.
+	// InFlight counts calls with an open answer.
 	InFlight int64 `json:"in_flight"`
 	// MaxConcurrent is the line's cap over all nodes, 0 for none; Granted is
 	// how much of it this node has.
 	MaxConcurrent int `json:"max_concurrent"`
 	Granted       int `json:"granted,omitempty"`
-	// Attempts counts the recent attempts that the rate and the time are of.
+	// Attempts counts the recent attempts, the base of SuccessRate and FirstByteMS.
 	Attempts int `json:"recent_attempts"`
-	// SuccessRate is the share of them that brought an answer, 0 to 1; nil
-	// without any.
+	// SuccessRate is the share of answered attempts, 0 to 1; nil without attempts.
 	SuccessRate *float64 `json:"success_rate"`
 	// FirstByteMS is the median time until an answer began; nil without any.
 	FirstByteMS *int64 `json:"first_byte_ms"`
-	// Cause is why the line is out of service, else why the latest failed
-	// recent attempt failed; CauseAt is when that was, in Unix seconds, or 0.
+	// Cause is the reason why the line is out of service, else the cause of the latest failed
+	// recent attempt. CauseAt is its time in Unix seconds, or 0.
 	Cause   string `json:"cause,omitempty"`
 	CauseAt int64  `json:"cause_at,omitempty"`
-	// Keys are those of a line that has several, in the order of their use.
+	// Keys lists the keys of a line with several keys, in the order of their use.
 	Keys []KeyStatus `json:"keys,omitempty"`
-	// Margins are those of its models, in the order of their ids; a model for
-	// which nothing was settled since the node began has none.
+	// Margins has the margins of the line's models, in the order of their ids. A model without
+	// settlements since the node began is missing.
 	Margins []Margin `json:"models,omitempty"`
 }
 
-// The values of Status.State beside those of package health, which apply to lines
-// that are in use. Alerts tell the same words.
+// The values of Status.State beside the values in package health, which apply to enabled lines.
+// Alerts use the same values.
 const (
 	stateDrained      = "drained"        // by the operator
 	stateOutOfService = "out_of_service" // it cannot be used on this node
@@ -67,7 +67,7 @@ func (l *Lines) Statuses() []Status {
 	return statuses
 }
 
-// status returns that of one line.
+// status returns the status of one line.
 func (l *Lines) status(now time.Time, entry *routingEntry) Status {
 	ln := entry.line
 	status := Status{Line: ln.ID, Provider: ln.Provider, State: health.StateInService, MaxConcurrent: ln.MaxConcurrent}

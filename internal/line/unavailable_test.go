@@ -19,9 +19,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestUnavailableSaysWhatToDo: a request that no line may take is told why, what its
-// caller can do, and when if that is known; the attempt and the cause for the log carry
-// the line's last error.
+// TestUnavailableSaysWhatToDo checks the client's error if no line is available: its reason, the
+// advice, and the time if known. The attempt and the logged cause carry the line's last error.
 func TestUnavailableSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	conn := func(err error) func() *upstream.Failure {
@@ -115,8 +114,8 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestUnavailableByDecision: what the operator decided, and what is not set up, is told
-// apart from a provider's failures.
+// TestUnavailableByDecision checks that the error distinguishes the operator's decisions and
+// missing configuration from a provider's failures.
 func TestUnavailableByDecision(t *testing.T) {
 	t.Parallel()
 	out := spec("a")

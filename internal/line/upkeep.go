@@ -20,9 +20,9 @@ const (
 	reportEvery = 5 * time.Second
 )
 
-// Run probes lines that are out or in doubt, takes in the operator's word, gives back slots
-// that are not used, and reports to the other nodes, until ctx ends. What it
-// started has ended when it returns.
+// Run probes lines that are out or in doubt, applies the operator's decisions, returns unused
+// slots, and reports to the other nodes, until ctx ends. Run returns after all its goroutines have
+// ended.
 func (l *Lines) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -33,10 +33,10 @@ func (l *Lines) Run(ctx context.Context) {
 		p.step(ctx)
 		return nil
 	}
-	var told telling
+	var last lastReport
 	share := func(ctx context.Context) error {
 		err := errors.Join(l.Refresh(ctx), l.slots.Tidy(ctx))
-		if l.db != nil && told.due(l.now(), l.current()) {
+		if l.db != nil && last.due(l.now(), l.current()) {
 			err = errors.Join(err, l.Report(ctx))
 		}
 		return err
@@ -53,31 +53,29 @@ func (l *Lines) Run(ctx context.Context) {
 	)
 }
 
-// telling is what a node has reported last.
-type telling struct {
+// lastReport is the time and catalog of a node's last report.
+type lastReport struct {
 	at time.Time
 	of *catalog.Snapshot
 }
 
-// due tells whether the lines are to be reported, and takes it that they are. Those of
-// another catalog, as after a start, do not wait for their time: who lists lines sees what
-// was reported.
-func (t *telling) due(now time.Time, current *catalog.Snapshot) bool {
+// due reports whether to report the lines, and records the report. After a change of the catalog,
+// as at a start, the report is due at once, because operators see the lines from the reports.
+func (t *lastReport) due(now time.Time, current *catalog.Snapshot) bool {
 	if current == t.of && now.Sub(t.at) < reportEvery {
 		return false
 	}
-	*t = telling{now, current}
+	*t = lastReport{now, current}
 	return true
 }
 
-// Refresh takes in the newest catalog, with which its lines have their metrics, and what
-// the operator decided about lines: at once what was decided on this node, and within
-// a second what was on another.
+// Refresh applies the newest catalog, with the metrics of its lines, and the operator's decisions
+// about lines. A decision on this node applies at once, a decision on another node within a second.
 func (l *Lines) Refresh(ctx context.Context) error {
 	if l.db == nil {
 		return nil
 	}
-	l.refreshing.Lock() // what is read first counts first
+	l.refreshing.Lock() // apply controls in the order of their reading
 	defer l.refreshing.Unlock()
 	var controls map[string]control
 	err := l.db.View(ctx, func(tx *store.Tx) (err error) {
@@ -92,7 +90,7 @@ func (l *Lines) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// applyControls lets the operator's word count. A line that was resumed begins anew.
+// applyControls applies the operator's decisions. A resumed line begins with a clear health.
 func (l *Lines) applyControls(controls map[string]control) {
 	l.mu.Lock()
 	before := l.controls
@@ -109,8 +107,7 @@ func (l *Lines) applyControls(controls map[string]control) {
 	}
 }
 
-// applyControl lets a new decision about a line count and returns what is to be
-// told of it.
+// applyControl applies a new decision about a line and returns the changes to report.
 func (l *Lines) applyControl(t *stats, was, now control) (changes []health.Change) {
 	if now.resumes > was.resumes {
 		changes = t.forget(l.now())
@@ -139,8 +136,8 @@ func (l *Lines) Report(ctx context.Context) error {
 	})
 }
 
-// tell lets the operator know that a line, or a part of it, left or returned: by
-// the log, the metrics and an alert.
+// tell reports to the operator, by log, metrics and alert, that a line or a part of it left or
+// returned.
 func (l *Lines) tell(line string, changes []health.Change) {
 	for _, c := range changes {
 		l.alerts.Send(l.logChange(line, c))

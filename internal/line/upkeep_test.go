@@ -56,10 +56,10 @@ func (r *ear) wait(n int) string {
 	return strings.Join(told, ", ")
 }
 
-// TestLinesAreReported in time, and at once where they are others than before.
+// TestLinesAreReported checks that lines are reported in time, and at once after a change of the catalog.
 func TestLinesAreReported(t *testing.T) {
 	t.Parallel()
-	var told telling
+	var last lastReport
 	first, second := new(catalog.Snapshot), new(catalog.Snapshot)
 	at := time.UnixMilli(1_800_000_000_000)
 	for i, step := range []struct {
@@ -71,14 +71,14 @@ func TestLinesAreReported(t *testing.T) {
 		{4 * time.Second, second, false}, {time.Second, second, true}, {time.Second, second, false},
 	} {
 		at = at.Add(step.after)
-		if due := told.due(at, step.of); due != step.due {
+		if due := last.due(at, step.of); due != step.due {
 			t.Errorf("step %d: %t", i, due)
 		}
 	}
 }
 
-// TestOperatorsWord: a drain and a resume on one node reach the others, which
-// tell of it; a resume clears what each node held against the line.
+// TestOperatorsWord checks that a drain and a resume on one node reach the others and are reported
+// there, and that a resume clears the line's health on each node.
 func TestOperatorsWord(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -132,7 +132,7 @@ func TestOperatorsWord(t *testing.T) {
 		failure := func(effect upstream.Health) *upstream.Failure {
 			return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: effect, Cause: errors.New("it does not work")}
 		}
-		// All that can be held against a line, and a drain on top of it.
+		// The line gets every kind of hold, and a drain on top.
 		entry := l.table(s).entries[0]
 		swift := health.Origin{LinePart: health.LinePart{Model: "swift"}, Generation: entry.stats.Generation()}
 		l.tell("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthModel)))

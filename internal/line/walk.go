@@ -12,11 +12,11 @@ import (
 	"tollgate/internal/wire"
 )
 
-// skippedBusy says that a line has no free slot; the other reasons are words
-// of Status.State and stateModelOut.
+// The reasons for skipping a line, beside the values of Status.State and stateModelOut. skippedBusy
+// means that the line has no free slot.
 const (
 	skippedBusy = "busy"
-	skippedForm = "other_form" // it does not speak the request's form, nor one that it can be put into
+	skippedForm = "other_form" // the line has neither the request's form nor a form for its translation
 )
 
 // walk is one Try on its way.
@@ -26,13 +26,12 @@ type walk struct {
 	order          []ranked
 	attempts       []AttemptRecord
 	failures       []*upstream.Failure
-	filtered       []*routingEntry // whose check stopped the prompt
+	filtered       []*routingEntry // lines of providers whose filter stopped the prompt
 	untranslatable error           // why a line's form could not express the request
 }
 
-// run asks one line after the other. Half-open lines that were left to other
-// requests, and pauses that another account alone has met, are asked as a last
-// resort, when no other line has answered.
+// run makes the attempts one after the other. If no other line has answered, it uses half-open
+// lines reserved for other requests, and lines with a pause of another account, as a last resort.
 func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	for _, lastResort := range [...]bool{false, true} {
 		for c := w.next(lastResort); c != nil; c = w.next(lastResort) {
@@ -61,9 +60,9 @@ func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Att
 	return w.attempts, w.noLineError()
 }
 
-// again lets a line be asked once more: with its next key, where one was refused; in
-// another form, where it says that it lacks the one in which it was asked. Whether a
-// refusal that does not say so means the form is for a probe to find out.
+// again allows another attempt on a line: with its next key after a refused key, or in another form
+// if the failure names the form. If the failure does not name the form, a probe decides whether the
+// form is missing.
 func (w *walk) again(c *ranked, a *Attempt, err error, lastResort bool) {
 	var f *upstream.Failure
 	switch {
@@ -80,8 +79,7 @@ func (w *walk) again(c *ranked, a *Attempt, err error, lastResort bool) {
 	}
 }
 
-// noneTranslatable tells whether no line that was passed over could have expressed the
-// request.
+// noneTranslatable reports whether none of the skipped lines could have expressed the request.
 func (w *walk) noneTranslatable() bool {
 	for i := range w.order {
 		if c := &w.order[i]; !c.asked && c.form != "" {
@@ -91,10 +89,9 @@ func (w *walk) noneTranslatable() bool {
 	return true
 }
 
-// speaks returns the form to speak with a line: the client's own if the line
-// has it, else one that the client's can be put into; empty if there is none. Of
-// these it is the first that the line does not lack for the request, and never
-// the one named.
+// speaks returns the form for a request to a line: the client's form if the line has it, else a
+// form for its translation, or the empty form. It prefers the first form without a lack for the
+// request and never returns the form named never.
 func speaks(entry *routingEntry, r *RoutingRequest, never wire.Form) (best wire.Form) {
 	least := health.LacksForm + 1
 	for form := range entry.line.FormsFor(r.Form) {
@@ -111,7 +108,7 @@ func speaks(entry *routingEntry, r *RoutingRequest, never wire.Form) (best wire.
 	return best
 }
 
-// origin is what a request in a form is made for.
+// origin describes a request in a form to package health.
 func (r *RoutingRequest) origin(form wire.Form) health.Origin {
 	return health.Origin{LinePart: health.LinePart{Model: r.Model.ID, Form: form, Tools: r.Tools}, Account: r.Account}
 }
@@ -135,14 +132,14 @@ func (w *walk) next(lastResort bool) *ranked {
 	return second
 }
 
-// isLastResort tells whether a line that was passed over may be asked when no other
-// has answered. A pause is kept where a line has only no free slot now.
+// isLastResort reports whether a skipped line may be used if no other line has answered. A pause is
+// respected if another line only lacks a free slot now.
 func (w *walk) isLastResort(c *ranked) bool {
 	return c.skipped == health.StateHalfOpen || c.skipped == health.StateCooling &&
 		!slices.ContainsFunc(w.order, func(other ranked) bool { return other.skipped == skippedBusy })
 }
 
-// isFiltered tells whether a line's provider has already stopped the prompt.
+// isFiltered reports whether the filter of a line's provider has stopped the prompt.
 func (w *walk) isFiltered(s *routingEntry) bool {
 	for _, other := range w.filtered {
 		if other.line.Provider == s.line.Provider && other.host == s.host {
@@ -152,7 +149,8 @@ func (w *walk) isFiltered(s *routingEntry) bool {
 	return false
 }
 
-// acquire takes a place on a line, nil if there is none: c says why then.
+// acquire begins an attempt on a line. It returns nil if the line must be skipped, with the reason
+// in c.
 func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt {
 	l, ln, t := w.lines, c.entry.line, c.entry.stats
 	c.form = speaks(c.entry, &w.request, c.lacking)
@@ -198,8 +196,7 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 	return a
 }
 
-// try makes the attempt on one line and counts how it went. over tells that
-// the walk has ended, with what Try returns.
+// try makes the attempt on one line and records its result. If over is true, Try returns with err.
 func (w *walk) try(ctx context.Context, a *Attempt, attempt func(ctx context.Context, a *Attempt) error) (over bool, err error) {
 	returned := false
 	defer func() {
@@ -225,7 +222,7 @@ func (w *walk) try(ctx context.Context, a *Attempt, attempt func(ctx context.Con
 	return over, err
 }
 
-// maxTrace bounds the attempts that are kept of one request.
+// maxTrace bounds the recorded attempts of one request.
 const maxTrace = 64
 
 // trace keeps an attempt. Of a walk over very many lines the first ones are
@@ -238,8 +235,8 @@ func (w *walk) trace(a AttemptRecord) {
 	w.attempts[maxTrace-1] = a
 }
 
-// failed takes in an attempt's error: a failure of the line, which is judged, or
-// what ends the walk.
+// failed handles an attempt's error: it records a failure of the line, or returns over for an error
+// that ends Try.
 func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *AttemptRecord, err error) (over bool, _ error) {
 	var (
 		failure        *upstream.Failure
@@ -272,7 +269,7 @@ func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *Attem
 	return false, err
 }
 
-// skips traces the lines of a walk that asked none.
+// skips records the lines if no line got the request.
 func (w *walk) skips() {
 	for i := range w.order {
 		if c := &w.order[i]; !c.asked {

@@ -21,7 +21,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// site is a provider per line that answers as told, and remembers its calls.
+// site is the provider of each line, with scripted answers and a record of its calls.
 type site struct {
 	mu    sync.Mutex
 	fails map[string]*upstream.Failure // by line; nil answers
@@ -70,7 +70,7 @@ func (p place) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, err
 		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
 }
 
-// ask walks once, taking what the adapters say.
+// ask runs Try once with the results of the adapters.
 func ask(l *line.Lines, r line.RoutingRequest) ([]line.AttemptRecord, error) {
 	return l.Try(context.Background(), r, func(ctx context.Context, on *line.Attempt) error {
 		answer, err := on.Chat(ctx, chatcall.Call{Form: wire.FormChat})
@@ -166,8 +166,8 @@ func TestADeadLineCostsNothing(t *testing.T) {
 	})
 }
 
-// TestAPanicGivesThePlaceBack: what an attempt has taken of its line is given back
-// however it ends, so that a half-open line is not left to an attempt that is gone.
+// TestAPanicGivesThePlaceBack checks that an attempt releases its slot and place even after a
+// panic, so that a half-open line does not stay occupied.
 func TestAPanicGivesThePlaceBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,8 +253,8 @@ func TestEveryKindOfOutage(t *testing.T) {
 	})
 }
 
-// TestDoubtsAreProbedAtOnce: a status that a request may have brought about moves
-// on to the next line; the gateway's own probe says whether the line is out.
+// TestDoubtsAreProbedAtOnce checks that an unproven failure moves the request to the next line, and
+// that a probe decides whether the line is out.
 func TestDoubtsAreProbedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -292,8 +292,8 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 	})
 }
 
-// TestRejectionsThatAnotherLineMayNotShare: what one line cannot do is asked of
-// the next; if none can, the client reads what the first one said.
+// TestRejectionsThatAnotherLineMayNotShare checks that a request rejected by one line goes to the
+// next, and that the client gets the first rejection if no line can serve it.
 func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
 	t.Parallel()
 	a, b := spec("a"), spec("b")
@@ -315,7 +315,7 @@ func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
 	}
 }
 
-// TestBusy: all slots taken is a refusal of its own, and says so of each line.
+// TestBusy checks the error if all slots are taken; it lists each line.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	a, b, c := spec("a"), spec("b"), spec("c")
@@ -372,7 +372,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestNoLine: what each form is told when no line is healthy (readings).
+// TestNoLine checks the error in each form if no line is healthy (readings).
 func TestNoLine(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[wire.Form]struct {
@@ -461,8 +461,8 @@ func TestConversationsStay(t *testing.T) {
 	}
 }
 
-// TestNewAddressNewHealth: what was learnt about a line is forgotten when the
-// catalog sends it somewhere else, and kept when it does not.
+// TestNewAddressNewHealth checks that a line's findings are cleared if the catalog changes its
+// provider, and are kept otherwise.
 func TestNewAddressNewHealth(t *testing.T) {
 	t.Parallel()
 	a := spec("a")
@@ -486,7 +486,7 @@ func TestNewAddressNewHealth(t *testing.T) {
 	if _, err := ask(l, request(s)); err == nil {
 		t.Fatal("no error")
 	}
-	a.Options = map[string]any{"client_id": "another"} // whose credential it is
+	a.Options = map[string]any{"client_id": "another"} // the account of the credential
 	s = snapshot(4, a)
 	if got := l.Statuses()[0].State; got != "in_service" {
 		t.Errorf("after another credential: %s", got)
@@ -515,8 +515,8 @@ func TestTraceIsBounded(t *testing.T) {
 	}
 }
 
-// TestPausesAreALastResort: a pause that one account alone has met is kept by others
-// as long as another line can take them, or may in a moment, and no longer.
+// TestPausesAreALastResort checks that other accounts respect one account's pause while another
+// line can take them, now or in a moment, and ignore it otherwise.
 func TestPausesAreALastResort(t *testing.T) {
 	t.Parallel()
 	a, b := spec("a"), spec("b")
@@ -540,7 +540,7 @@ func TestPausesAreALastResort(t *testing.T) {
 	}
 	p.set("a", slow)
 	wants("large", "a b", "", "")
-	wants("small", "b", "", "") // which can take it
+	wants("small", "b", "", "") // b can take it
 	taken := make(chan struct{})
 	leave := make(chan struct{})
 	go func() {

@@ -12,16 +12,16 @@ const (
 	// doubtStreak unproven failures in a row are enough for a probe, and so are
 	// as many of the recent attempts as would open the circuit.
 	doubtStreak = 2.0
-	// doubtAgain is how long a probe's word on a model holds, so that nobody can
-	// make the gateway probe without end.
+	// doubtAgain is the shortest time between two probes of the same question. It bounds the number
+	// of probes that clients can cause.
 	doubtAgain = time.Minute
-	// confirmAgain is the shortest time between two probes that decide about a hold.
-	// It is less than doubtAgain, since a hold that waits for its probe leaves the
-	// line to all other accounts; a refuted account cannot bring another one about.
+	// confirmAgain is the shortest time between two probes that decide about a hold. It is less
+	// than doubtAgain, because all other accounts may use the line until the probe is done. A
+	// refuted account cannot cause another such probe.
 	confirmAgain = 10 * time.Second
 )
 
-// failureSum sums up failures by whose requests met them.
+// failureSum adds up failures by account.
 type failureSum struct {
 	proven   map[string]float64 // no request has brought them about
 	unproven map[string]float64 // a request of this account may have
@@ -54,7 +54,7 @@ func (b *failureSum) all() float64 {
 	return sum
 }
 
-// reporters are the accounts that met more than the odd one of the failures.
+// reporters returns the accounts with at least doubtStreak failures.
 func (b *failureSum) reporters() (r reporters) {
 	for _, failures := range [...]map[string]float64{b.proven, b.unproven} {
 		for account := range failures {
@@ -66,8 +66,9 @@ func (b *failureSum) reporters() (r reporters) {
 	return r
 }
 
-// counted is what stands against the line: the unproven failures of the account
-// that has most of them do not, for it may have brought them about alone.
+// counted returns the failures that count against the line. It leaves out the unproven failures of
+// the account with the most of them, because the requests of one account may have caused all of
+// these.
 func (b *failureSum) counted() float64 {
 	largest := 0.0
 	for _, n := range b.unproven {
@@ -76,7 +77,7 @@ func (b *failureSum) counted() float64 {
 	return b.all() - largest
 }
 
-// doubt is a question about a part of a line, which a probe answers: does it work?
+// doubt is an open question whether a part of a line works. A probe answers it.
 type doubt struct {
 	open    bool // the question is put
 	circuit bool // failures put it: if the probe fails too, the circuit opens
@@ -85,7 +86,7 @@ type doubt struct {
 	last    time.Time // when it was answered last; zero if never
 }
 
-// suspect puts the question about a part; circuit says that failures did.
+// suspect asks for a probe of a part. circuit is true if failures are the reason.
 func (h *health) suspect(part LinePart, circuit bool) {
 	if h.serving.Unprobed {
 		return
@@ -100,7 +101,7 @@ func (h *health) suspect(part LinePart, circuit bool) {
 	d.open, d.circuit = true, d.circuit || circuit
 }
 
-// urge is suspect for a hold that is not confirmed.
+// urge asks for a probe of a part with an unconfirmed hold.
 func (h *health) urge(part LinePart, circuit bool) {
 	h.suspect(part, circuit)
 	if d := h.doubts[part]; d != nil {
@@ -116,7 +117,7 @@ func (d *doubt) wait() time.Duration {
 	return doubtAgain
 }
 
-// doubtful reports whether a question is put that no probe is answering.
+// doubtful reports whether a question is open without a running probe.
 func (h *health) doubtful() bool {
 	for _, d := range h.doubts {
 		if d.open && !d.probing {
@@ -126,9 +127,8 @@ func (h *health) doubtful() bool {
 	return false
 }
 
-// dueDoubts returns what is in doubt and to be probed now; it counts as being
-// probed. A line or model that is known to need a pause is left alone until the
-// pause is over.
+// dueDoubts returns the doubtful parts to probe now and marks them as being probed. A line or model
+// with a confirmed pause is not probed before the end of the pause.
 func (h *health) dueDoubts(now time.Time) (due []Ask) {
 	for part, d := range h.doubts {
 		switch {
@@ -154,8 +154,9 @@ func (h *health) dueDoubt(now time.Time, part LinePart, d *doubt) bool {
 	return d.ready(now) && (h.state != cooling || !h.who.confirmed) && (model == nil || !model.holds() || !model.who.confirmed)
 }
 
-// resolved takes in the probe of a part in doubt that began in a generation and
-// asked in a form. No client has a hand in a probe, so what it meets holds for all.
+// resolved records the result of a probe of a doubtful part. generation is the line's generation
+// when the probe began, and form is the form of the probe. No client influences a probe, so its
+// failure holds for all accounts.
 func (h *health) resolved(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) (changes []Change) {
 	d := h.doubts[part]
 	if d == nil || !d.probing {
@@ -167,7 +168,7 @@ func (h *health) resolved(now time.Time, generation uint64, part LinePart, form 
 		q := Origin{LinePart: LinePart{part.Model, form, part.Tools}, Generation: generation}
 		changes = h.resolve(now, q, part, circuit, f)
 	}
-	if h.waitsFor(part) || h.waitsForPart(part) { // it said nothing about what is held
+	if h.waitsFor(part) || h.waitsForPart(part) { // the probe did not decide about the hold
 		h.urge(part, circuit)
 	}
 	return changes
@@ -209,8 +210,8 @@ func (h *health) waitsForPart(part LinePart) bool {
 	return p != nil && p.out && !p.who.confirmed && !p.announced
 }
 
-// works takes in that the line answered a probe that its present state waited for.
-// A line that had been out before is half-open.
+// works records that the line answered the probe for its present state. If the operator was told of
+// the state, the line becomes half-open first.
 func (h *health) works(now time.Time, part LinePart) []Change {
 	switch {
 	case !h.waitsFor(part):
@@ -227,7 +228,7 @@ func (h *health) works(now time.Time, part LinePart) []Change {
 	return h.refute(now)
 }
 
-// worksIn takes in that a probe of a part was answered in a form.
+// worksIn records that the line answered a probe of a part in a form.
 func (h *health) worksIn(now time.Time, part LinePart, q Origin) (changes []Change) {
 	for _, held := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}, part} {
 		p := h.parts[held]
@@ -245,7 +246,7 @@ func (h *health) worksIn(now time.Time, part LinePart, q Origin) (changes []Chan
 	return changes
 }
 
-// meets takes in that a probe failed which the line's present state waited for.
+// meets records the failure of the probe for the line's present state.
 func (h *health) meets(now time.Time, f *upstream.Failure) []Change {
 	limit := f.Health == upstream.HealthCool
 	switch {
@@ -263,8 +264,8 @@ func (h *health) meets(now time.Time, f *upstream.Failure) []Change {
 	return h.announce(now)
 }
 
-// meetsLimit takes in that a probe of a part met a rate limit, and reports whether the
-// part cooled for some accounts and now cools for all.
+// meetsLimit records a rate limit of a part's probe. It reports whether the part cooled for some
+// accounts and now cools for all.
 func (h *health) meetsLimit(now time.Time, part LinePart, f *upstream.Failure) bool {
 	p := h.parts[LinePart{Model: part.Model}]
 	if p == nil || !p.cools || p.who.confirmed {

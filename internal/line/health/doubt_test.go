@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// maybe is a failure that the request may have brought about.
+// maybe returns a failure that the request may have caused.
 func maybe(f *upstream.Failure) *upstream.Failure {
 	f.Unproven = true
 	return f
@@ -22,7 +22,7 @@ func stalled() *upstream.Failure {
 	return maybe(upstream.Fail(fault.UpstreamTimeout, errors.New("no whole answer came")))
 }
 
-// doubts takes the models that are to be probed because they are in doubt.
+// doubts checks the models of the doubtful parts that are due for a probe.
 func (p *patient) doubts(want ...string) {
 	p.Helper()
 	p.note(p.stats.change(func(h *health) []Change {
@@ -38,7 +38,7 @@ func (p *patient) doubts(want ...string) {
 	}))
 }
 
-// resolve lets the probe of what is in doubt end.
+// resolve ends the probe of a doubtful part.
 func (p *patient) resolve(f *upstream.Failure) {
 	p.Helper()
 	p.note(p.stats.change(func(h *health) []Change {
@@ -51,8 +51,8 @@ func (p *patient) resolve(f *upstream.Failure) {
 	}))
 }
 
-// TestOneAccountOpensNoCircuit: what an account's requests can bring about does
-// not count, however often, and neither does the odd one of others beside it.
+// TestOneAccountOpensNoCircuit checks that unproven failures of one account do not open the
+// circuit, even beside a few failures of other accounts.
 func TestOneAccountOpensNoCircuit(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func() *upstream.Failure{
@@ -74,8 +74,8 @@ func TestOneAccountOpensNoCircuit(t *testing.T) {
 	}
 }
 
-// TestAccountsThatDifferOpenTheCircuit: what several accounts meet in a row is
-// the line's if a probe meets it too.
+// TestAccountsThatDifferOpenTheCircuit checks that failures of several accounts in a row open the
+// circuit if a probe fails too.
 func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -113,8 +113,8 @@ func TestAccountsThatDifferOpenByShare(t *testing.T) {
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestProvenFailuresCountForOneAccount: a line that is dead is found by whoever
-// asks it.
+// TestProvenFailuresCountForOneAccount checks that one account's requests are enough to find a dead
+// line.
 func TestProvenFailuresCountForOneAccount(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -127,7 +127,7 @@ func TestProvenFailuresCountForOneAccount(t *testing.T) {
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestAProbeDecides what a status that proves nothing means.
+// TestAProbeDecides checks that a probe decides about a status without proof.
 func TestAProbeDecides(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -158,7 +158,8 @@ func TestAProbeDecides(t *testing.T) {
 	}
 }
 
-// TestAProbeOpensTheCircuit that one account alone would open, if it fails too.
+// TestAProbeOpensTheCircuit checks that a failed probe opens the circuit after unproven failures of
+// one account.
 func TestAProbeOpensTheCircuit(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -192,7 +193,7 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 		t.Errorf("%d probes in ten minutes", probes)
 	}
 	p.now = p.now.Add(time.Minute)
-	p.doubts("m") // that was still open
+	p.doubts("m") // from the earlier question, which is still open
 	p.resolve(nil)
 	p.now = p.now.Add(time.Minute)
 	p.doubts()
@@ -202,8 +203,8 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 	p.wants("in_service", "")
 }
 
-// TestDoubtsOfFormerGenerations: a probe that began before the line left and returned
-// says nothing any more, and a cooling line is left alone.
+// TestDoubtsOfFormerGenerations checks that a probe has no effect if it began before the line left
+// and returned, and that a cooling line is not probed.
 func TestDoubtsOfFormerGenerations(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -227,8 +228,8 @@ func TestDoubtsOfFormerGenerations(t *testing.T) {
 	p.wants("in_service", "")
 }
 
-// TestHalfOpenIsNotEndedByOneAccount: what a request can bring about does not send
-// a half-open line back.
+// TestHalfOpenIsNotEndedByOneAccount checks that unproven failures of one account do not reopen the
+// circuit of a half-open line.
 func TestHalfOpenIsNotEndedByOneAccount(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -246,7 +247,7 @@ func TestHalfOpenIsNotEndedByOneAccount(t *testing.T) {
 	p.wants("circuit_open", "circuit_open")
 }
 
-// TestJobsCannotBeProbed: what a job meets is counted, not probed.
+// TestJobsCannotBeProbed checks that failures of jobs are counted, not probed.
 func TestJobsCannotBeProbed(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)

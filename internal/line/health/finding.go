@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// Finding is what is held against a line or a part of it, for other nodes to adopt.
+// Finding is a hold on a line or a part of it, for other nodes to adopt.
 type Finding struct {
 	LinePart            // zero: the line as a whole
 	State        string // StateCooling to StateFormOut
 	Cause        string
 	Since, Until time.Time
 	Wait         time.Duration // between probes
-	Accounts     []string      // for which it holds; empty: for all
+	Accounts     []string      // the accounts with the hold; all accounts if empty
 	Explicit     bool          // the provider named the time of the pause
 }
 
 // maxShared bounds the accounts of a finding. Other nodes let further accounts try.
 const maxShared = 100
 
-// shortPause is how long a pause has to last at least so that other nodes are told:
-// a shorter one is over before they would know.
+// shortPause is the shortest pause to share with other nodes. A shorter pause ends before they can
+// learn of it.
 const shortPause = 3 * time.Second
 
-// Findings returns what is held against the line now: what a probe has confirmed, and
-// pauses that accounts have met.
+// Findings returns the present holds to share: confirmed holds, and pauses with known accounts.
 func (s *Stats) Findings(now time.Time) (all []Finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +53,7 @@ func (s *Stats) Findings(now time.Time) (all []Finding) {
 	return all
 }
 
-// shared reports whether other nodes are told of a hold.
+// shared reports whether a hold is shared with other nodes.
 func shared(who reporters, announced, pause bool, lasts time.Duration) bool {
 	switch {
 	case !who.confirmed && len(who.accounts) == 0:
@@ -65,7 +64,7 @@ func shared(who reporters, announced, pause bool, lasts time.Duration) bool {
 	return who.confirmed || announced
 }
 
-// list returns the accounts for which a hold is, in order; nil: for all.
+// list returns the accounts of a hold in order, or nil for all accounts.
 func (r *reporters) list() []string {
 	if r.confirmed {
 		return nil
@@ -74,7 +73,7 @@ func (r *reporters) list() []string {
 	return all[:min(len(all), maxShared)]
 }
 
-// Adopt takes over what another node has found.
+// Adopt applies the finding of another node.
 func (s *Stats) Adopt(now time.Time, f Finding) {
 	s.change(func(h *health) []Change {
 		who := reporters{confirmed: true}
@@ -94,7 +93,7 @@ func (s *Stats) Adopt(now time.Time, f Finding) {
 	})
 }
 
-// adopt takes over the state of the whole line.
+// adopt applies a finding about the whole line.
 func (h *health) adopt(now time.Time, f Finding, who reporters) {
 	to := healthy
 	for state := cooling; state <= credentialsOut; state++ {
@@ -118,7 +117,7 @@ func (h *health) adopt(now time.Time, f Finding, who reporters) {
 	}
 }
 
-// adoptPart takes over the state of a part.
+// adoptPart applies a finding about a part.
 func (h *health) adoptPart(f Finding, who reporters) {
 	h.generation++
 	if h.parts == nil {
@@ -128,7 +127,7 @@ func (h *health) adoptPart(f Finding, who reporters) {
 		wait: f.Wait, who: who, explicit: f.Explicit, announced: f.State != StateCooling, began: h.generation}
 }
 
-// Release lifts what another node has found to work.
+// Release lifts a hold after another node found the part working.
 func (s *Stats) Release(now time.Time, part LinePart) {
 	s.change(func(h *health) []Change {
 		if part == (LinePart{}) {

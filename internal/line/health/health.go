@@ -1,17 +1,15 @@
-// Package health owns how one line is doing on one node: what its recent
-// attempts say, what opens its circuit, cools it or takes a model out, and what
-// is to be probed.
+// Package health owns the health of one line on one node: its recent attempts, the circuit,
+// rate-limit pauses, the models and forms that are out, and the probes.
 //
 // Invariants:
-//   - What began before the present state of the line, or of a part of it, changes
-//     nothing about that.
-//   - What requests have met takes nothing from accounts that have not met it,
-//     however many accounts report it. Only a probe of the gateway's own that meets
-//     the same failure does (reporters).
-//   - A line or part that is out returns by a probe that went well, another
-//     account's answer, or the operator's word.
-//   - The machine (health, doubt) decides and knows neither locks nor clocks; Stats
-//     lock.
+//   - A failure or answer changes the state of a line, or of a part, only if its attempt began
+//     after the state did.
+//   - A hold that requests have caused applies only to the accounts of these requests, however many
+//     accounts there are. It applies to all accounts only after the gateway's own probe meets the
+//     same failure (reporters).
+//   - A line or part that is out returns by a good probe, by another account's answer, or by the
+//     operator's command.
+//   - The state machine (health, doubt) decides and uses neither locks nor clocks; Stats locks.
 package health
 
 import (
@@ -30,11 +28,11 @@ const (
 	tripStreak = 5.0
 	tripCount  = 5.0
 	tripShare  = 0.2
-	tripTime   = time.Minute // what is recent for that
+	tripTime   = time.Minute // the age limit of the recent attempts
 
-	// An open circuit is probed after openWait, then after twice as long, up to
-	// maxOpenWait. One that opens within openAgain of its last return goes on
-	// where it stopped.
+	// The first probe of an open circuit comes after openWait, and the wait doubles up to
+	// maxOpenWait. If the circuit opens again within openAgain of its last return, the wait goes on
+	// from its last length.
 	openWait    = 30 * time.Second
 	maxOpenWait = 10 * time.Minute
 	openAgain   = 5 * time.Minute
@@ -53,7 +51,7 @@ const (
 	maxAccountWait = time.Hour
 )
 
-// state says whether a line may be asked.
+// state is the state of a line; it decides whether requests may use the line.
 type state int
 
 // The states, from good to bad.
@@ -65,7 +63,7 @@ const (
 	credentialsOut
 )
 
-// word returns that of Status.State.
+// word returns the name of the state in Summary.State.
 func (s state) word() string {
 	switch s {
 	case cooling:
@@ -81,14 +79,14 @@ func (s state) word() string {
 	}
 }
 
-// Serving is what a line serves, as far as health has to know it.
+// Serving describes a line's models and forms to its health.
 type Serving struct {
 	Models, Forms int  // how many
 	Unprobed      bool // no model of the line can be probed
 }
 
-// health is what one node thinks of one line. Its methods decide; they know
-// neither locks nor clocks. Its owner is a stats.
+// health is the state of one line on one node. Its methods decide and use neither locks nor clocks;
+// Stats owns it.
 type health struct {
 	serving  Serving
 	state    state
@@ -100,48 +98,48 @@ type health struct {
 	streak   failureSum    // failures since the last answer
 	limits   limits
 	good     int   // answers since it is half-open
-	after    state // what follows on cooling: healthy, or half-open
+	after    state // the state after cooling: healthy, or half-open
 	probing  bool
 	turn     int // probes of the whole line so far
 
-	// who are the accounts for which the state holds.
+	// who has the accounts of the present state.
 	who reporters
-	// asks is the part that the probe asks for which decides about who.
+	// asks is the part to probe for the decision about who.
 	asks LinePart
-	// explicit is true if the provider named the time of a pause. Accounts that are
-	// exempt from the pause then use the line only as a last resort.
+	// explicit is true if the provider named the time of a pause. Exempt accounts then use the line
+	// only as a last resort.
 	explicit bool
-	// private is true of a pause that a probe did not meet: it is the reporters' own.
+	// private is true of a pause that a probe did not meet: it applies to its reporters only.
 	private bool
-	// untrusted is true of a circuit that an invalid certificate has opened.
+	// untrusted is true if an invalid certificate opened the circuit.
 	untrusted bool
-	// announced is the state that the operator was told of last; healthy if the line
-	// is in service as far as the operator knows.
+	// announced is the state in the last message to the operator, or healthy if the operator
+	// believes the line to be in service.
 	announced state
-	// refuted has the accounts whose failures a probe, or another account, did not
-	// meet. Until the time here their requests may have brought about what they meet.
+	// refuted has the accounts whose failures a probe, or another account, did not meet. Until the
+	// given time, their own requests may have caused their failures.
 	refuted map[string]time.Time
 
-	// generation grows with each change of the state, or of a part's; began is
-	// what it was when the state began: what began earlier says nothing about it.
+	// generation grows with each change of the line's state or of a part's state. began is the
+	// generation of the present state; attempts from before it do not count.
 	generation, began uint64
 
-	// usedByOthers reports whether accounts other than some reporters have used the line
-	// lately; nil if that is not known.
+	// usedByOthers reports whether accounts outside who used the line within recentTime. If nil,
+	// this is unknown.
 	usedByOthers func(now time.Time, who *reporters) bool
 
-	parts  map[LinePart]*hold // what is held against parts of it
+	parts  map[LinePart]*hold // the holds on parts of the line
 	doubts map[LinePart]*doubt
 	worked worked
 }
 
-// worked is what the line answered last, for probes to ask.
+// worked is the model and form of the last answers, for probes.
 type worked struct {
 	model string
 	forms map[string]wire.Form // by model
 }
 
-// note remembers what the line has answered.
+// note records the model and form of an answer.
 func (w *worked) note(q Origin) {
 	if q.Form == "" || w.model == q.Model && w.forms[q.Model] == q.Form {
 		return
@@ -152,8 +150,7 @@ func (w *worked) note(q Origin) {
 	w.model, w.forms[q.Model] = q.Model, q.Form
 }
 
-// Change is what an operator is told when a line, or a part of it, leaves or
-// returns.
+// Change is a message to the operator that a line, or a part of it, is out or has returned.
 type Change struct {
 	Model string    // empty: the whole line
 	Form  wire.Form // empty: the model in all forms
@@ -162,7 +159,7 @@ type Change struct {
 	Cause string
 }
 
-// transition begins a state in which the streak of failures goes on.
+// transition begins a state and keeps the streak of failures.
 func (h *health) transition(to state, now time.Time, wait time.Duration, cause string) {
 	h.state, h.since, h.until, h.cause = to, now, now.Add(wait), cause
 	h.good, h.probing, h.who, h.asks = 0, false, reporters{}, LinePart{}
@@ -177,9 +174,8 @@ func (h *health) enter(to state, now time.Time, wait time.Duration, cause string
 	h.streak = failureSum{}
 }
 
-// refuses says why a request is not to be made of the line; empty: it is. alone
-// says that it is to be the only one, as long as others can be made elsewhere;
-// lastResort that this one cannot be.
+// refuses returns the reason why the line refuses a request, or the empty string. If alone is true,
+// the request must be the only one on the line, unless it has no other line (lastResort).
 func (h *health) refuses(now time.Time, q Origin, lastResort bool) (why string, alone bool) {
 	h.thaw(now)
 	switch h.state {
@@ -194,7 +190,7 @@ func (h *health) refuses(now time.Time, q Origin, lastResort bool) (why string, 
 	return h.refusesPart(q, lastResort), alone
 }
 
-// answered takes in an answer that began in a generation.
+// answered records an answer.
 func (h *health) answered(now time.Time, q Origin) (changes []Change) {
 	h.worked.note(q)
 	changes = h.answeredPart(now, q)
@@ -217,15 +213,15 @@ func (h *health) answered(now time.Time, q Origin) (changes []Change) {
 	return changes
 }
 
-// refute brings the line back into service after another account, or a probe, was
-// answered: what the reporters met was their own doing.
+// refute brings the line back into service after an answer to a probe or to another account: the
+// reporters' requests caused their own failures.
 func (h *health) refute(now time.Time) []Change {
 	h.excuse(now, h.who)
 	h.wait = 0
 	return h.restore(now)
 }
 
-// excuse remembers accounts whose failures were refuted, for doubtAgain.
+// excuse records the accounts of refuted failures for doubtAgain.
 func (h *health) excuse(now time.Time, who reporters) {
 	maps.DeleteFunc(h.refuted, func(_ string, until time.Time) bool { return !now.Before(until) })
 	for account := range who.accounts {
@@ -238,7 +234,7 @@ func (h *health) excuse(now time.Time, who reporters) {
 	}
 }
 
-// refutes reports whether what an account meets is taken to be its own doing.
+// refutes reports whether an account's failures are attributed to its own requests.
 func (h *health) refutes(now time.Time, account string) bool {
 	until, refuted := h.refuted[account]
 	return refuted && now.Before(until)
@@ -255,8 +251,8 @@ func (h *health) restore(now time.Time) (changes []Change) {
 	return changes
 }
 
-// announce returns what to tell the operator about a line that is out: once for each
-// state, and only if the line is out for all accounts or if no probe can decide.
+// announce returns the message to the operator about a line that is out: once for each state, and
+// only if the line is out for all accounts or no probe can decide.
 func (h *health) announce(now time.Time) []Change {
 	if h.announced == h.state || !h.who.confirmed && !h.unverifiable(now) {
 		return nil
@@ -265,23 +261,21 @@ func (h *health) announce(now time.Time) []Change {
 	return []Change{{State: h.state.word(), Cause: h.cause}}
 }
 
-// unverifiable reports whether the line is taken to be out although no probe can ask it:
-// unless a single account has met failures that others, which use the line too, have not.
+// unverifiable reports whether the line is out although no probe can confirm it. It is false if
+// only one account has met the failures and other accounts use the line too.
 func (h *health) unverifiable(now time.Time) bool {
 	return h.serving.Unprobed &&
 		(h.state == credentialsOut || len(h.who.accounts) > 1 || h.usedByOthers == nil || !h.usedByOthers(now, &h.who))
 }
 
-// hold begins to hold the present state for some accounts. A probe decides about
-// the others.
+// hold applies the present state to the accounts in who. A probe decides about the other accounts.
 func (h *health) hold(now time.Time, q Origin, who reporters) []Change {
 	h.who = who
 	h.verify(q)
 	return h.announce(now)
 }
 
-// verify puts the question whether a probe meets what the reporters of the present
-// state have met.
+// verify asks for a probe to confirm the present state for all accounts.
 func (h *health) verify(q Origin) {
 	if h.who.confirmed {
 		return
@@ -293,8 +287,8 @@ func (h *health) verify(q Origin) {
 	h.urge(h.asks, h.state == circuitOpen)
 }
 
-// failed takes in a failure of an attempt. recent says how much of the attempts
-// since the state began, and no older than tripTime, failed.
+// failed records a failed attempt. recent returns the failures and the number of attempts since the
+// state began and within tripTime.
 func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent func() (fails failureSum, attempts int)) (changes []Change) {
 	if q.Generation < h.began {
 		return nil
@@ -322,9 +316,8 @@ func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent fun
 	return changes
 }
 
-// count counts a failure and opens the circuit when there were too many that
-// one account's requests cannot have brought about. A probe then decides whether
-// the circuit is open for all accounts.
+// count counts a failure. It opens the circuit after too many failures that the requests of one
+// account cannot have caused. A probe then decides whether the circuit is open for all accounts.
 func (h *health) count(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
 	unproven := f.Unproven || h.refutes(now, q.Account)
 	if h.state >= circuitOpen { // the line was another account's to try
@@ -352,13 +345,12 @@ func (h *health) count(now time.Time, q Origin, f *upstream.Failure, recent func
 	return nil
 }
 
-// trips tells whether so many failures among the recent attempts open the
-// circuit.
+// trips reports whether the failures among the recent attempts open the circuit.
 func trips(fails float64, attempts int) bool {
 	return fails >= tripCount && fails >= tripShare*float64(attempts)
 }
 
-// open opens the circuit for the accounts that have met the failures.
+// open opens the circuit for the accounts in who.
 func (h *health) open(now time.Time, q Origin, who reporters, cause string) []Change {
 	again := h.state == halfOpen || h.state == circuitOpen
 	switch {
@@ -400,7 +392,7 @@ func (h *health) clear(now time.Time) (changes []Change) {
 	return changes
 }
 
-// due says what is to be probed now. What it names counts as being probed.
+// due returns the probes to make now and marks them as running.
 func (h *health) due(now time.Time) (p Probes) {
 	h.thaw(now)
 	p.Generation, p.Worked = h.generation, LinePart{Model: h.worked.model, Form: h.worked.forms[h.worked.model]}
@@ -423,8 +415,8 @@ func (h *health) due(now time.Time) (p Probes) {
 	return p
 }
 
-// probed takes in a probe of the whole line that began in a generation; f is nil
-// if the line answered.
+// probed records a probe of the whole line. generation is the line's generation when the probe
+// began; f is nil if the line answered.
 func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) []Change {
 	if generation < h.began {
 		return nil
@@ -436,10 +428,10 @@ func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) [
 		}
 		who := h.who
 		h.enter(halfOpen, now, 0, h.cause)
-		h.who.accounts = who.accounts // of a line that cannot be probed: their failures are known
+		h.who.accounts = who.accounts // for a line without probes: these accounts have met the failures
 	case f.Health == upstream.HealthCredential && h.state != credentialsOut:
 		return h.withdraw(now, Origin{}, f)
-	default: // the state goes on, so what began in it stays told apart
+	default: // the state goes on, so began keeps its value
 		longest := maxOpenWait
 		if h.state == credentialsOut {
 			longest = maxAccountWait

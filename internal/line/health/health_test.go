@@ -20,16 +20,15 @@ type patient struct {
 	*testing.T
 	stats   *Stats
 	now     time.Time
-	part    LinePart // what its requests ask for
-	account string   // whose they are
-	told    []string // what the operator was told
+	part    LinePart // the part for the next requests
+	account string   // the account of the next requests
+	told    []string // the messages to the operator
 }
 
 func newPatient(t *testing.T) *patient {
 	return &patient{T: t, stats: New(), now: time.Unix(1_000_000, 0), part: LinePart{Model: "m"}}
 }
 
-// origin is what a request is made for.
 func (p *patient) origin() Origin { return Origin{LinePart: p.part, Account: p.account} }
 
 func (p *patient) note(changes []Change) {
@@ -73,7 +72,7 @@ func (p *patient) end(generation uint64, f *upstream.Failure) {
 	p.note(p.stats.Failed(p.now, q, f))
 }
 
-// probe lets the probe that must be due end.
+// probe ends the probe that is due.
 func (p *patient) probe(f *upstream.Failure) {
 	p.Helper()
 	p.note(p.stats.change(func(h *health) []Change {
@@ -84,8 +83,8 @@ func (p *patient) probe(f *upstream.Failure) {
 	}))
 }
 
-// wants checks the line's state, what is asked for a model, and what the
-// operator has been told since the last time.
+// wants checks the line's state, the reason for a refusal, and the messages to the operator since
+// the last call.
 func (p *patient) wants(state, refusal string, told ...string) {
 	p.Helper()
 	s := p.stats.Summary(p.now)
@@ -210,8 +209,8 @@ func TestHealing(t *testing.T) {
 	p.do(nil)
 	p.wants("in_service", "", "in_service")
 
-	// It fails again soon: the waits go on where they stopped. One that fails on
-	// a half-open line had not returned, so nobody is told.
+	// The circuit opens again soon, so the waits go on from their last length. A half-open line had
+	// not returned, so the operator gets no message.
 	for range 5 {
 		p.do(broken())
 	}
@@ -239,8 +238,8 @@ func TestHealing(t *testing.T) {
 	}
 }
 
-// TestStragglers: what began before the line's state changed says nothing
-// about it afterwards.
+// TestStragglers checks that results of attempts from before a change of the line's state have no
+// effect.
 func TestStragglers(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -263,8 +262,8 @@ func TestStragglers(t *testing.T) {
 	p.wants("half_open", "")
 }
 
-// TestStragglersDoNotAddUp: a failure counts with those of the line's present
-// state alone, not with what still comes in from an earlier one.
+// TestStragglersDoNotAddUp checks that only failures of the present state are added up, without
+// late failures from an earlier state.
 func TestStragglersDoNotAddUp(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -339,8 +338,8 @@ func TestCooling(t *testing.T) {
 	}
 }
 
-// TestManyAreLimitedAtOnce: the rate limits of requests that ran together are
-// one rate limit.
+// TestManyAreLimitedAtOnce checks that the rate limits of concurrent requests count as one rate
+// limit.
 func TestManyAreLimitedAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -356,8 +355,8 @@ func TestManyAreLimitedAtOnce(t *testing.T) {
 	}
 }
 
-// TestOverloadThatComesBackIsAFailure: a provider that is overloaded for good
-// is not asked every few seconds for ever.
+// TestOverloadThatComesBackIsAFailure checks that a permanently overloaded provider opens the
+// circuit instead of getting a request every few seconds.
 func TestOverloadThatComesBackIsAFailure(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -457,8 +456,8 @@ func TestMissingModel(t *testing.T) {
 	p.wants("in_service", "", "m in_service")
 }
 
-// TestRejectionsAreNoFailures: a provider with an opinion about the request is
-// alive; a client that left says nothing.
+// TestRejectionsAreNoFailures checks that a rejected request proves the provider alive, and that a
+// disconnected client has no effect.
 func TestRejectionsAreNoFailures(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -490,8 +489,7 @@ func TestResume(t *testing.T) {
 	p.wants("in_service", "")
 }
 
-// TestResumeForgetsFailures: a line that was resumed begins anew also when it
-// was in service.
+// TestResumeForgetsFailures checks that resuming a line in service clears its failures too.
 func TestResumeForgetsFailures(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)

@@ -7,41 +7,41 @@ import (
 	"tollgate/internal/wire"
 )
 
-// LinePart is what of a line can cool, or be out, by itself: a model, or a model in
-// one form.
+// LinePart is the part of a line that can cool, or be out, by itself: a model, or a model in one
+// form.
 type LinePart struct {
 	Model string
 	Form  wire.Form // empty: in all of them
 	Tools bool      // for requests with tools alone
 }
 
-// hold is what is held against a part of a line. One that holds no longer is
-// kept for a while: the next pause is longer if it follows soon.
+// hold is the reason to refuse requests for a part of a line. An expired hold is kept for a while,
+// because the next pause is longer if it follows soon.
 type hold struct {
 	out          bool // until a probe went well, or an answer came
 	cools        bool // until the time until
 	cause        string
 	since, until time.Time
 	wait         time.Duration // between probes
-	who          reporters     // the accounts for which it holds
+	who          reporters     // the accounts with the hold
 	explicit     bool          // of a pause: see health.explicit
 	private      bool          // of a pause: see health.private
-	announced    bool          // the operator was told that the part is out
+	announced    bool          // the operator got a message that the part is out
 	limits       limits
-	began        uint64 // the line's generation then: what began earlier says nothing about it
+	began        uint64 // the line's generation then; earlier attempts do not count
 	probing      bool
 	turn         int // probes so far
 }
 
-// holds tells whether the part is not to be asked.
+// holds reports whether the part refuses requests.
 func (p *hold) holds() bool { return p.out || p.cools }
 
-// dueAt reports whether a part that is out is to be probed.
+// dueAt reports whether a part is out and due for a probe.
 func (p *hold) dueAt(now time.Time) bool {
 	return p.out && p.announced && !p.probing && !now.Before(p.until)
 }
 
-// thaw ends the pauses that are over.
+// thaw ends expired pauses.
 func (h *health) thaw(now time.Time) {
 	if h.state == cooling && !now.Before(h.until) {
 		h.transition(h.after, now, 0, "")
@@ -51,7 +51,7 @@ func (h *health) thaw(now time.Time) {
 	}
 }
 
-// refusesPart says why a part is not to be asked for; empty: it is.
+// refusesPart returns the reason why the parts of a request refuse it, or the empty string.
 func (h *health) refusesPart(q Origin, lastResort bool) string {
 	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
 		switch p := h.parts[part]; {
@@ -67,17 +67,17 @@ func (h *health) refusesPart(q Origin, lastResort bool) string {
 	return ""
 }
 
-// Lack says how little of a model a line has in a form.
+// Lack grades a line's support for a model in a form.
 type Lack int
 
-// From what is best to ask to what is not asked at all.
+// The grades, from full support to none.
 const (
 	LacksNothing Lack = iota
 	LacksTools        // of a request with tools: another form is better
 	LacksForm         // it is out
 )
 
-// lacks says what keeps a request from a form.
+// lacks returns the line's lack for a request in its form.
 func (h *health) lacks(q Origin) Lack {
 	part := LinePart{Model: q.Model, Form: q.Form}
 	if p := h.parts[part]; p != nil && p.out && !p.who.exempt(q.Account) {
@@ -90,8 +90,8 @@ func (h *health) lacks(q Origin) Lack {
 	return LacksNothing
 }
 
-// answeredPart takes in an answer: of a part that held when it was asked for, it
-// lifts what holds.
+// answeredPart lifts the holds on the parts of an answered request, if the request began after the
+// holds did.
 func (h *health) answeredPart(now time.Time, q Origin) (changes []Change) {
 	if len(h.parts) == 0 {
 		return nil
@@ -108,8 +108,8 @@ func (h *health) answeredPart(now time.Time, q Origin) (changes []Change) {
 	return changes
 }
 
-// lift ends what holds a part back. That there was something is kept, so that
-// late failures do not bring it back.
+// lift ends the hold on a part. It keeps a record of the hold, so that late failures do not bring
+// the hold back.
 func (h *health) lift(now time.Time, part LinePart) (changes []Change) {
 	p := h.parts[part]
 	if p.out && p.announced {
@@ -123,13 +123,13 @@ func (h *health) lift(now time.Time, part LinePart) (changes []Change) {
 	return changes
 }
 
-// change is that of a part, for the operator.
+// change returns the message to the operator about a part.
 func (p LinePart) change(state, cause string) Change {
 	return Change{Model: p.Model, Form: p.Form, Tools: p.Tools, State: state, Cause: cause}
 }
 
-// part returns what is held against a part of the line, with a new generation if
-// that is something new; nil: what has been met began before it, and is no news.
+// part returns the hold on a part, for a failure of q. It adds q's account to the reporters. It
+// returns nil if q began before the hold.
 func (h *health) part(part LinePart, q Origin) *hold {
 	p := h.parts[part]
 	switch {
@@ -149,17 +149,16 @@ func (h *health) part(part LinePart, q Origin) *hold {
 	return p
 }
 
-// limits are the rate limits that a line or model has met since the last answer.
+// limits counts the rate limits of a line or model since its last answer.
 type limits struct {
 	n       int
-	refuted map[string]bool // accounts that met some while others were answered
+	refuted map[string]bool // accounts with limits that other accounts did not meet
 }
 
-// met takes in a rate limit and returns for how long to leave the line or model
-// alone. explicit is true if the provider named the time of the first limit since an
-// answer: accounts that are exempt then use the line only as a last resort. It is
-// false for accounts whose limits were refuted, and for later limits, so that no
-// accounts can prolong the pause of others.
+// met records a rate limit and returns the length of the pause. explicit is true if the provider
+// named the time and this is the first limit since an answer: exempt accounts then use the line
+// only as a last resort. It is false for accounts with refuted limits and for later limits, so that
+// no account can prolong the pause of others.
 func (l *limits) met(q Origin, f *upstream.Failure) (pause time.Duration, explicit bool) {
 	if pause = min(f.RetryAfter, maxRetryAfter); pause > 0 {
 		explicit = l.n == 0 && !l.refuted[q.Account]
@@ -170,7 +169,7 @@ func (l *limits) met(q Origin, f *upstream.Failure) (pause time.Duration, explic
 	return pause, explicit
 }
 
-// lifted takes in an answer while a pause held for some accounts.
+// lifted records an answer during a pause of the accounts in who.
 func (l *limits) lifted(who reporters) {
 	l.n = 0
 	for account := range who.accounts {
@@ -181,9 +180,9 @@ func (l *limits) lifted(who reporters) {
 	}
 }
 
-// limited cools the model that met a rate limit: the line, where the limit is the
-// account's, other models are limited too, or there is no other. An overload that
-// comes back is a failure as well.
+// limited cools the rate-limited model. It cools the whole line if the limit is the account's, if
+// another model is limited too, or if the line has one model only. A repeated overload also counts
+// as a failure.
 func (h *health) limited(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
 	if h.state >= circuitOpen {
 		return nil
@@ -224,9 +223,9 @@ func (h *health) limited(now time.Time, q Origin, f *upstream.Failure, recent fu
 	return nil
 }
 
-// askAboutPause has a probe decide about a pause of the line that several accounts
-// have met. One account alone pauses the line for itself, which needs no probe; so a
-// real rate limit costs one probe a pause at most.
+// askAboutPause asks for a probe about a pause of the line with several accounts. A pause of one
+// account concerns this account only and needs no probe, so a real rate limit costs at most one
+// probe for each pause.
 func (h *health) askAboutPause(q Origin) {
 	if !q.Job && len(h.who.accounts) > 1 {
 		h.verify(q)
@@ -238,7 +237,7 @@ func (h *health) cool(now time.Time, q Origin, f *upstream.Failure) {
 	pause, explicit := h.limits.met(q, f)
 	who := reportedBy(q.Account)
 	switch h.state {
-	case cooling: // met by an account that was left to try
+	case cooling: // an exempt account met the limit
 		who.join(h.who)
 	case halfOpen:
 		h.after = halfOpen
@@ -250,7 +249,7 @@ func (h *health) cool(now time.Time, q Origin, f *upstream.Failure) {
 	h.askAboutPause(q)
 }
 
-// forgetPauses drops what is remembered of pauses long over.
+// forgetPauses deletes records of pauses that ended at least openAgain ago.
 func (h *health) forgetPauses(now time.Time) {
 	for part, p := range h.parts {
 		if !p.holds() && now.Sub(p.until) >= openAgain {
@@ -259,8 +258,8 @@ func (h *health) forgetPauses(now time.Time) {
 	}
 }
 
-// lose takes a part out that the line does not have. A model that is out in every
-// form of the line is out.
+// lose takes a missing part out. If a model is out in every form of the line, the whole model is
+// out.
 func (h *health) lose(now time.Time, part LinePart, q Origin, f *upstream.Failure) []Change {
 	if part.Form != "" && h.serving.Forms <= 1 {
 		if part.Tools {
@@ -293,7 +292,7 @@ func (h *health) lose(now time.Time, part LinePart, q Origin, f *upstream.Failur
 	return []Change{part.change(StateFormOut, f.Error())}
 }
 
-// formsOut counts the forms in which a model is out.
+// formsOut returns the number of forms without the model.
 func (h *health) formsOut(model string) (n int) {
 	for part, p := range h.parts {
 		if part.Model == model && part.Form != "" && !part.Tools && p.out && p.announced {
@@ -303,7 +302,7 @@ func (h *health) formsOut(model string) (n int) {
 	return n
 }
 
-// missed is the part that a failure of a request says the line lacks.
+// missed returns the missing part that a failure names.
 func (h *health) missed(q Origin, f *upstream.Failure) LinePart {
 	if f.MissesForm() && q.Form != "" {
 		return LinePart{q.Model, q.Form, f.Tools}
@@ -311,7 +310,7 @@ func (h *health) missed(q Origin, f *upstream.Failure) LinePart {
 	return LinePart{Model: q.Model}
 }
 
-// probedPart takes in a probe of a part that is out.
+// probedPart records a probe of a part that is out.
 func (h *health) probedPart(now time.Time, part LinePart, f *upstream.Failure) []Change {
 	p := h.parts[part]
 	switch {

@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// newWide is a patient that serves three models in two forms.
+// newWide returns a patient with three models in two forms.
 func newWide(t *testing.T) *patient {
 	p := newPatient(t)
 	p.stats.Serves(Serving{Models: 3, Forms: 2})
@@ -25,8 +25,7 @@ func (p *patient) as(account, model string) *patient {
 	return p
 }
 
-// refused checks what an account's request for a model is told that can be made of
-// no other line.
+// refused checks the reason for refusing an account's request without another line.
 func (p *patient) refused(account, model, want string) {
 	p.Helper()
 	if why := p.refuses(account, model, true); why != want {
@@ -34,7 +33,7 @@ func (p *patient) refused(account, model, want string) {
 	}
 }
 
-// refuses is what an account's request for a model is told.
+// refuses returns the reason for refusing an account's request for a model.
 func (p *patient) refuses(account, model string, lastResort bool) string {
 	q := Origin{LinePart: LinePart{Model: model, Form: p.part.Form, Tools: p.part.Tools}, Account: account}
 	why, _, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, q, lastResort)
@@ -44,7 +43,7 @@ func (p *patient) refuses(account, model string, lastResort bool) string {
 	return why
 }
 
-// partsDue takes the probes of what is out.
+// partsDue begins the due probes of parts and returns them.
 func (p *patient) partsDue() (asks []Ask) {
 	p.stats.change(func(h *health) []Change {
 		asks = h.due(p.now).Parts
@@ -53,13 +52,13 @@ func (p *patient) partsDue() (asks []Ask) {
 	return asks
 }
 
-// noForm is a refusal of the form in which a model was asked for.
+// noForm returns a refusal of a model's form.
 func noForm(tools, unproven bool) *upstream.Failure {
 	return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: upstream.HealthForm, Tools: tools, Unproven: unproven,
 		Cause: errors.New("only supported in v1/responses")}
 }
 
-// nowhere is a 404 that names neither model nor form.
+// nowhere returns a 404 without the name of a model or form.
 func nowhere() *upstream.Failure {
 	return upstream.Classify(404, "", []byte(`{"detail":"Not Found"}`), nil)
 }
@@ -110,8 +109,8 @@ func TestJobsCoolTheirModel(t *testing.T) {
 	}
 }
 
-// TestLimitsCountOnce: the rate limits of requests for one model that ran together
-// are one, and neither they nor late ones reach the circuit or the other models.
+// TestLimitsCountOnce checks that concurrent requests for one model meet one rate limit, and that
+// neither these nor late requests affect the circuit or the other models.
 func TestLimitsCountOnce(t *testing.T) {
 	t.Parallel()
 	p := newWide(t)
@@ -157,14 +156,14 @@ func TestSeveralModelsLimitedAtOnce(t *testing.T) {
 	p.refused("", "third", "")
 }
 
-// TestOtherAccountsMayTry: what requests have met keeps only their own accounts away,
-// until an answer lifts it or a probe meets the same.
+// TestOtherAccountsMayTry checks that a hold applies only to the accounts that met its failure,
+// until an answer lifts the hold or a probe confirms it.
 func TestOtherAccountsMayTry(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		met     func() *upstream.Failure
 		refusal string
-		told    string // once it is confirmed
+		told    string // the message to the operator after confirmation
 		doubt   string
 	}{
 		"a rate limit":    {func() *upstream.Failure { return limited(429, 0) }, StateCooling, "", "m"},
@@ -183,9 +182,9 @@ func TestOtherAccountsMayTry(t *testing.T) {
 			early := p.as("good", "m").begin()
 			p.as("hostile", "m").do(tt.met())
 			p.refused("hostile", "m", tt.refusal)
-			p.refused("", "m", tt.refusal) // whose it is must be known
+			p.refused("", "m", tt.refusal) // a request without an account is not exempt
 			p.as("good", "m").end(early, nil)
-			p.refused("hostile", "m", tt.refusal) // that began before it
+			p.refused("hostile", "m", tt.refusal) // the request began before the hold
 			p.do(nil)
 			p.refused("hostile", "m", "")
 			p.as("hostile", "m").end(early, tt.met()) // too late to bring it back
@@ -211,8 +210,9 @@ func TestOtherAccountsMayTry(t *testing.T) {
 	}
 }
 
-// TestTheProvidersWordOnTime holds for all that can go elsewhere. Of accounts that
-// meet limits again and again it holds for these alone, unless a probe meets it too.
+// TestTheProvidersWordOnTime checks that a pause with a named time applies to all accounts with
+// another line. A repeated pause applies only to the accounts that met it, unless a probe confirms
+// it.
 func TestTheProvidersWordOnTime(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
@@ -248,8 +248,8 @@ func TestTheProvidersWordOnTime(t *testing.T) {
 	}
 }
 
-// TestALimitOfSomeAccounts: a pause that a probe does not meet is left to the accounts
-// that met it, and the operator does not see the line cool.
+// TestALimitOfSomeAccounts checks that a pause without confirmation by a probe applies only to its
+// reporters, and is hidden from the operator.
 func TestALimitOfSomeAccounts(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
@@ -274,9 +274,9 @@ func TestALimitOfSomeAccounts(t *testing.T) {
 	}
 }
 
-// TestAccountsKeepNoCircuitOpen: a circuit that requests have opened is probed at once,
-// accounts that did not open it may try, and what the line was found innocent of does
-// not open it again soon.
+// TestAccountsKeepNoCircuitOpen checks that a circuit opened by requests is probed at once, that
+// other accounts may use the line meanwhile, and that refuted failures do not open the circuit
+// again soon.
 func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 	t.Parallel()
 	trip := func(t *testing.T) *patient {
@@ -354,7 +354,7 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 		p.now = p.now.Add(openWait)
 		p.probe(nil)
 		p.told = nil
-		p.do(broken()) // nobody had met it but the probe: it may open it again, for itself
+		p.do(broken()) // no other account had met it: it may open the circuit again, for itself
 		p.refused("hostile", "m", StateCircuitOpen)
 		p.refused("good", "m", "")
 		p.doubts("m")
@@ -383,7 +383,7 @@ func TestOneAccountOnAnUnprobedLine(t *testing.T) {
 	p.wants("circuit_open", StateCircuitOpen, "circuit_open")
 }
 
-// TestAProbeInFlight that began before accounts opened the circuit does not decide;
+// TestAProbeInFlight checks that a probe from before the circuit opened does not decide, and that
 // the next one does.
 func TestAProbeInFlight(t *testing.T) {
 	t.Parallel()
@@ -404,8 +404,8 @@ func TestAProbeInFlight(t *testing.T) {
 	p.refused("b", "m", StateCircuitOpen)
 }
 
-// TestNoProbeIsPossible on a line without chat models: what accounts have met keeps
-// them away, other accounts try, and the operator is told at once.
+// TestNoProbeIsPossible checks that a line without chat models refuses the accounts with failures,
+// serves the other accounts, and is announced at once.
 func TestNoProbeIsPossible(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -437,8 +437,8 @@ func TestNoProbeIsPossible(t *testing.T) {
 	}
 }
 
-// TestAFormIsOut: the model is asked for in the others, the finding is probed, and
-// a model that is out in all of them is out.
+// TestAFormIsOut checks that the model is used in its other forms, that a probe checks the missing
+// form, and that a model without any form is out.
 func TestAFormIsOut(t *testing.T) {
 	t.Parallel()
 	p := newWide(t)
@@ -483,8 +483,8 @@ func TestAFormIsOut(t *testing.T) {
 	p.wants("in_service", "", "m in_service")
 }
 
-// TestALineWithOneForm has no other one to turn to: the model is out. That it takes
-// no tools is for the request to hear.
+// TestALineWithOneForm checks that the model is out if its only form is. If the model rejects
+// tools, the client gets the rejection.
 func TestALineWithOneForm(t *testing.T) {
 	t.Parallel()
 	p := newWide(t)
@@ -495,8 +495,8 @@ func TestALineWithOneForm(t *testing.T) {
 	p.wants("in_service", "model_out", "m model_out")
 }
 
-// TestToolsPreferAnotherForm: that a model takes no tools in a form is no reason to
-// refuse any request, and no answer lifts it but a probe's.
+// TestToolsPreferAnotherForm checks that a form without tools refuses no request, and that only the
+// answer to a probe lifts the hold.
 func TestToolsPreferAnotherForm(t *testing.T) {
 	t.Parallel()
 	p := newWide(t)
@@ -561,7 +561,7 @@ func TestProbesAskWhatWorked(t *testing.T) {
 	}
 }
 
-// TestLateFailuresOfParts do not take out what was lifted.
+// TestLateFailuresOfParts checks that late failures do not take a lifted part out.
 func TestLateFailuresOfParts(t *testing.T) {
 	t.Parallel()
 	p := newWide(t)

@@ -1,25 +1,23 @@
 package health
 
-// maxReporters bounds the accounts that a hold remembers. Accounts beyond it may
-// try the line again.
+// maxReporters bounds the accounts in a hold. Further accounts may try the line again.
 const maxReporters = 1000
 
-// reporters are the accounts whose requests have met what is held against a line
-// or a part of it. A hold is for these accounts only, however many there are, until
-// a probe has met the same failure.
+// reporters is the set of accounts whose requests met a failure of a line or a part of it. A hold
+// applies to these accounts only, however many there are, until a probe meets the same failure.
 type reporters struct {
 	confirmed bool
 	accounts  map[string]bool
 }
 
-// reportedBy returns the reporters of a failure that an account has met. An empty
-// account stands for the gateway itself, which confirms the failure.
+// reportedBy returns the reporters of an account's failure. An empty account means the gateway
+// itself, which confirms the failure.
 func reportedBy(account string) (r reporters) {
 	r.add(account)
 	return r
 }
 
-// add records that an account has met the failure too.
+// add adds an account.
 func (r *reporters) add(account string) {
 	switch {
 	case r.confirmed:
@@ -43,10 +41,10 @@ func (r *reporters) join(other reporters) {
 	}
 }
 
-// confirm records that a probe has met the failure.
+// confirm records that a probe met the failure.
 func (r *reporters) confirm() { *r = reporters{confirmed: true} }
 
-// exempt reports whether an account may still use what is held.
+// exempt reports whether an account may still use the line or part.
 func (r *reporters) exempt(account string) bool {
 	return !r.confirmed && account != "" && !r.accounts[account]
 }

@@ -9,18 +9,18 @@ import (
 	"tollgate/internal/wire"
 )
 
-// What counts as recent: the last so many attempts, no older than this.
+// Recent attempts are the last recentAttempts, at most recentTime old.
 const (
 	recentAttempts = 128
 	recentTime     = 5 * time.Minute
 )
 
-// Origin is what an attempt was made for.
+// Origin describes the request of an attempt.
 type Origin struct {
 	LinePart
 	Account    string
 	Generation uint64 // the line's when the attempt began
-	Job        bool   // which no probe can repeat
+	Job        bool   // probes cannot repeat jobs
 }
 
 // sample is how one attempt went.
@@ -28,7 +28,7 @@ type sample struct {
 	at        time.Time
 	origin    Origin
 	unproven  bool          // the request may have brought its failure about
-	apart     bool          // it says nothing about the line as a whole
+	apart     bool          // does not count against the line as a whole
 	success   float64       // 1 answered, 0 failed, 0.5 half a failure
 	firstByte time.Duration // until the answer began; 0 if it did not
 	cause     string        // of a failure
@@ -37,8 +37,8 @@ type sample struct {
 // Stats count one line's attempts on this node and keep its health. They are
 // safe for concurrent use.
 type Stats struct {
-	// sound tells that the line is healthy, beyond doubt, and whole, and
-	// generation is its present one: both without a lock, for nearly all requests.
+	// sound is true if the line is healthy, without doubts and without holds. generation is the
+	// present generation. Both are read without the lock, for nearly all requests.
 	sound      atomic.Bool
 	generation atomic.Uint64
 	doubtful   atomic.Bool // a question waits for a probe
@@ -47,10 +47,10 @@ type Stats struct {
 	n                uint64 // attempts ever; the last recentAttempts of them are in ring
 	ring             [recentAttempts]sample
 	health           health
-	halfOpenRequests int // requests that run while it is half-open
+	halfOpenRequests int // running requests of a half-open line
 }
 
-// New makes the stats of a line that nothing is held against.
+// New returns the stats of a healthy line.
 func New() *Stats {
 	s := &Stats{}
 	s.health.usedByOthers = s.usedByOthers
@@ -58,25 +58,24 @@ func New() *Stats {
 	return s
 }
 
-// Sound tells that nothing at all is held against the line.
+// Sound reports whether the line is healthy, without doubts and without holds.
 func (s *Stats) Sound() bool { return s.sound.Load() }
 
-// Generation is the line's present one: what began in it counts.
+// Generation returns the line's present generation; later attempts count.
 func (s *Stats) Generation() uint64 { return s.generation.Load() }
 
-// Serves tells what the line serves, by the newest catalog.
+// Serves sets the line's models and forms from the newest catalog.
 func (s *Stats) Serves(serving Serving) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.health.serving = serving
 }
 
-// Refuses says why a request is not to be made of the line; empty: it is, and
-// what becomes of it belongs to that generation of the line. While half-open it
-// takes one request at a time: others are refused with StateHalfOpen unless they
-// are its last resort. The same goes for accounts that are exempt from an open
-// circuit. As a last resort they also pass over a pause that only other accounts
-// have met.
+// Refuses returns the reason why the line refuses a request. If it returns the empty string, the
+// request may begin, and its result belongs to the returned generation. A half-open line takes one
+// request at a time and refuses others with StateHalfOpen, unless the line is their last resort.
+// The same applies to accounts that are exempt from an open circuit. As a last resort, exempt
+// accounts also ignore an explicit pause.
 func (s *Stats) Refuses(now func() time.Time, q Origin, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
 	if generation = s.generation.Load(); s.sound.Load() {
 		return "", generation, false
@@ -97,7 +96,7 @@ func (s *Stats) Refuses(now func() time.Time, q Origin, lastResort bool) (why st
 	return "", s.health.generation, true
 }
 
-// Lacks says what keeps a request from the form that it would be made in.
+// Lacks returns the line's lack for a request in its form.
 func (s *Stats) Lacks(q Origin) Lack {
 	if s.sound.Load() {
 		return LacksNothing
@@ -137,8 +136,8 @@ func (s *Stats) Left(now time.Time, model string) (left time.Duration) {
 
 // Outage is why a line refuses a request.
 type Outage struct {
-	Cause     string        // of the failure that is held against it
-	Left      time.Duration // until the line is asked or probed again; 0 if that is not known
+	Cause     string        // the cause of the present hold
+	Left      time.Duration // until the next request or probe; 0 if unknown
 	Untrusted bool          // its certificate is not valid
 }
 
@@ -176,8 +175,7 @@ func (s *Stats) EndHalfOpen() {
 	s.mu.Unlock()
 }
 
-// change lets the line's health change under the lock and returns what the
-// operator is to be told.
+// change runs f on the line's health under the lock and returns the messages for the operator.
 func (s *Stats) change(f func(h *health) []Change) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,31 +184,30 @@ func (s *Stats) change(f func(h *health) []Change) []Change {
 	return changes
 }
 
-// Clear forgets all that is held against the line and returns what the operator
-// is to be told.
+// Clear removes all holds from the line and returns the messages for the operator.
 func (s *Stats) Clear(now time.Time) []Change {
 	return s.change(func(h *health) []Change { return h.clear(now) })
 }
 
-// Ask is what a probe asks for. Without a form it is the model in any: Last is the
-// one in which it answered last, empty for none, and Turn counts the probes so
-// far, which take turns.
+// Ask is the target of a probe. If Form is empty, the probe may use any form of the model: Last is
+// the form of the model's last answer or empty, and Turn counts the probes so far, so that they
+// take turns.
 type Ask struct {
 	LinePart
 	Last wire.Form
 	Turn int
 }
 
-// Probes are what is to be probed of a line.
+// Probes lists the due probes of a line.
 type Probes struct {
-	Whole      *Ask     // the line as a whole, with what it answered last; nil: not it
-	Parts      []Ask    // the parts that are out
+	Whole      *Ask     // the line as a whole, with the part of its last answer, or nil
+	Parts      []Ask    // parts that are out
 	Doubts     []Ask    // the parts in doubt
-	Worked     LinePart // what the line answered last; zero: nothing yet
+	Worked     LinePart // the part of the line's last answer; zero before the first
 	Generation uint64
 }
 
-// Due returns the probes that are due; they count as begun.
+// Due returns the due probes and marks them as running.
 func (s *Stats) Due(now time.Time) (p Probes) {
 	s.change(func(h *health) []Change {
 		p = h.due(now)
@@ -219,24 +216,24 @@ func (s *Stats) Due(now time.Time) (p Probes) {
 	return p
 }
 
-// Probed takes in a probe of the whole line that began in a generation; f is nil
-// when it went well.
+// Probed records a probe of the whole line. generation is the line's generation when the probe
+// began; f is nil if the line answered.
 func (s *Stats) Probed(now time.Time, generation uint64, f *upstream.Failure) []Change {
 	return s.change(func(h *health) []Change { return h.probed(now, generation, f) })
 }
 
-// ProbedPart takes in a probe of a part that is out.
+// ProbedPart records a probe of a part that is out.
 func (s *Stats) ProbedPart(now time.Time, part LinePart, f *upstream.Failure) []Change {
 	return s.change(func(h *health) []Change { return h.probedPart(now, part, f) })
 }
 
-// Resolved takes in a probe of a part in doubt that began in a generation and
-// asked in a form.
+// Resolved records a probe of a doubtful part. generation is the line's generation when the probe
+// began, and form is the form of the probe.
 func (s *Stats) Resolved(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) []Change {
 	return s.change(func(h *health) []Change { return h.resolved(now, generation, part, form, f) })
 }
 
-// Answered records an answer that began, and returns its number.
+// Answered records the begin of an answer and returns its number.
 func (s *Stats) Answered(now time.Time, origin Origin, firstByte time.Duration) (n uint64, changes []Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,8 +266,8 @@ func (s *Stats) Broke(now time.Time, origin Origin, n uint64, f *upstream.Failur
 	return s.judge(now, origin, f)
 }
 
-// fail makes a sample that of a failure; refuted says that it is known to be the
-// account's own.
+// fail turns a sample into a failure; refuted is true if the account's own requests are known to
+// cause its failures.
 func (o *sample) fail(f *upstream.Failure, refuted bool) {
 	o.success, o.cause, o.unproven = successOf(f.Health), f.Error(), f.Unproven || refuted
 	switch f.Health {
@@ -306,8 +303,8 @@ func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	return fails, attempts
 }
 
-// usedByOthers reports whether accounts other than some reporters have used the line
-// lately. Callers hold mu.
+// usedByOthers reports whether accounts outside who used the line within recentTime. Callers hold
+// mu.
 func (s *Stats) usedByOthers(now time.Time, who *reporters) bool {
 	for i := range min(s.n, recentAttempts) {
 		if o := &s.ring[i]; !who.accounts[o.origin.Account] && now.Sub(o.at) <= recentTime {

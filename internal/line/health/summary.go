@@ -12,26 +12,25 @@ import (
 // Summary is how a line is doing on this node, as its attempts and probes say.
 type Summary struct {
 	State        string // one of the words below
-	CoolingUntil int64  // when the line is asked or probed again, Unix seconds; 0: it waits for nothing
+	CoolingUntil int64  // the next request or probe in Unix seconds; 0 if the line waits for nothing
 	PartsOut
-	Attempts    int // recent ones, that the rate and the time are of
+	Attempts    int // recent attempts, the base of SuccessRate and FirstByteMS
 	SuccessRate *float64
 	FirstByteMS *int64 // the median; nil without any
 	Cause       string // of the state, else of the latest failed recent attempt
 	CauseAt     int64  // Unix seconds
 }
 
-// PartsOut are the parts of a line that are not asked for.
+// PartsOut lists the parts of a line without requests.
 type PartsOut struct {
-	// ModelsOut are the models that the line was found not to have, ModelsCooling
-	// those whose rate was limited, and FormsOut the forms in which it was found
-	// not to have a model.
+	// ModelsOut lists models missing on the line, ModelsCooling rate-limited models, and FormsOut
+	// models missing in one form.
 	ModelsOut     []PartOut `json:"models_out,omitempty"`
 	ModelsCooling []PartOut `json:"models_cooling,omitempty"`
 	FormsOut      []PartOut `json:"forms_out,omitempty"`
 }
 
-// PartOut is a part of a line that is not asked for.
+// PartOut is a part of a line without requests.
 type PartOut struct {
 	Model string    `json:"model"`
 	Form  wire.Form `json:"form,omitempty"`
@@ -64,7 +63,7 @@ const (
 	StateFormOut        = "form_out"        // of one model in one form on one line, in alerts
 )
 
-// Summary sums up the recent attempts, and what is held against the line now.
+// Summary returns the line's recent attempts and present holds.
 func (s *Stats) Summary(now time.Time) (sum Summary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +75,7 @@ func (s *Stats) Summary(now time.Time) (sum Summary) {
 	if s.n > recentAttempts {
 		first = s.n - recentAttempts
 	}
-	for i := first; i < s.n; i++ { // oldest first, so that the last cause stays
+	for i := first; i < s.n; i++ { // oldest first, so that the last cause wins
 		o := s.ring[i%recentAttempts]
 		if now.Sub(o.at) > recentTime {
 			continue
@@ -105,7 +104,7 @@ func (s *Stats) Summary(now time.Time) (sum Summary) {
 
 // sumUpHealth fills in the line's health. Callers hold mu.
 func (s *Stats) sumUpHealth(now time.Time, sum *Summary) {
-	s.health.thaw(now) // a pause that is over is over
+	s.health.thaw(now) // end expired pauses
 	s.settle()
 	h := &s.health
 	sum.State = StateInService
