@@ -43,10 +43,10 @@ func (s *Slots) wait(ctx context.Context, line string, p *pool, limit int) bool 
 	return false
 }
 
-// ask asks the database for what the waiting takers need, and once more after a
-// moment if other nodes have what is missing: they hand on what they do not use.
-// Others may wait for the same answer, so it goes on when the taker that asks
-// has left. Callers hold mu; it is free meanwhile.
+// ask requests slots for the waiting takers from the database, and once more after a moment if
+// other nodes have the missing slots, because nodes hand on unused slots. Several takers may wait
+// for the same answer, so ask continues after its own taker has left. Callers hold mu, and ask
+// releases it meanwhile.
 func (s *Slots) ask(ctx context.Context, line string, p *pool, limit int) {
 	ctx = context.WithoutCancel(ctx)
 	claims := func(r lineRows) grant {
@@ -62,7 +62,7 @@ func (s *Slots) ask(ctx context.Context, line string, p *pool, limit int) {
 	if err != nil || p.wanted > 0 {
 		p.denied.at, p.denied.limit = s.now(), limit
 	}
-	if err == nil || errors.Is(err, node.ErrFenced) { // the ledger says that the node was fenced, and mends it
+	if err == nil || errors.Is(err, node.ErrFenced) { // the ledger reports and repairs a fenced node
 		return
 	}
 	now := s.now()
@@ -88,10 +88,10 @@ func (s *Slots) idle(ctx context.Context, p *pool) {
 	close(asking)
 }
 
-// exchange changes the row of this node by what decide makes of all rows of
-// the line, and takes over what it says then. decide may be called several
-// times, under mu. Callers hold mu, and nothing may be under way for the line;
-// mu is free while the database works.
+// exchange replaces this node's row of the line with the result of decide, and then applies it to
+// the pool. decide gets all rows of the line; it may be called several times, under mu. Callers
+// hold mu, and no other transaction may run for the line. exchange releases mu during the
+// transaction.
 func (s *Slots) exchange(ctx context.Context, line string, p *pool, limit int, decide func(lineRows) grant) error {
 	var (
 		epoch  = s.epoch
@@ -133,8 +133,8 @@ func (s *Slots) exchange(ctx context.Context, line string, p *pool, limit int, d
 	return err
 }
 
-// update runs the transaction that changes the row of an epoch. It deletes the
-// rows of dead nodes that it meets. node.ErrFenced: the epoch is dead itself.
+// update runs the transaction to change the row of an epoch. It deletes rows of dead nodes. It
+// returns node.ErrFenced if the epoch is dead.
 func (s *Slots) update(ctx context.Context, line, epoch string, decide func(lineRows) grant) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -1,21 +1,20 @@
 package slot
 
-// grant is what a row says. No row is the zero grant.
+// grant is the content of a row. A missing row is the zero grant.
 type grant struct {
 	granted int
 	wanted  int // asked for in vain
 }
 
-// demand is what an ask follows from, besides the rows.
+// demand is the input of claim beside the rows.
 type demand struct {
 	limit, granted, inUse, waiters int
 }
 
-// claim decides an ask: enough for all calls and takers and some headroom, as
-// far as it is free. While other nodes are short there is no headroom, and
-// beyond an equal share only what they leave. A node keeps what it has, so that
-// under a limit that was lowered nothing is taken from running calls. What is
-// missing is wanted.
+// claim returns the next grant of an asking node: enough free slots for all calls and takers, and
+// some headroom. If other nodes are short of slots, there is no headroom, and beyond an equal share
+// the node gets only the slots they leave. A node keeps its present grant, so a lowered limit takes
+// nothing from running calls. The missing slots are wanted.
 func claim(d demand, r lineRows) grant {
 	d.limit = max(d.limit-r.jobs, 0)
 	need := min(d.inUse+d.waiters, d.limit)
@@ -30,12 +29,11 @@ func claim(d demand, r lineRows) grant {
 	return grant{granted: granted, wanted: max(need-granted, 0)}
 }
 
-// headroom is how much a node gets or keeps beyond its need, so that a busy
-// line rarely asks.
+// headroom returns the number of slots for a node beyond its need, so that a busy line rarely asks.
 func headroom(limit int) int { return limit / 8 }
 
-// kept is how much of what it does not use a node keeps while others live. Of a
-// small line that is nothing: a single slot is much of it.
+// kept returns the number of unused slots kept by a node while other nodes live. It is zero for a
+// small line, because a single slot is a large part of it.
 func kept(limit int) int {
 	if limit < 64 {
 		return 0
@@ -43,8 +41,8 @@ func kept(limit int) int {
 	return headroom(limit)
 }
 
-// excess returns how many slots a node has to give up because all nodes have
-// more than the limit: each in proportion to what it has.
+// excess returns the number of slots to give up if all nodes together have more than the limit.
+// Each node gives up slots in proportion to its grant.
 func excess(limit, granted int, r lineRows) int {
 	limit = max(limit-r.jobs, 0)
 	all := granted + r.others
@@ -54,8 +52,8 @@ func excess(limit, granted int, r lineRows) int {
 	return (granted*(all-limit) + all - 1) / all
 }
 
-// concession returns how many slots a node gives up because others are short:
-// what they want and is not free, down to an equal share.
+// concession returns the number of slots to give up because other nodes are short: the wanted slots
+// minus the free ones, down to an equal share.
 func concession(limit, granted int, r lineRows) int {
 	limit = max(limit-r.jobs, 0)
 	free := max(limit-granted-r.others, 0)

@@ -103,7 +103,7 @@ func TestSlotsAreAskedForTogether(t *testing.T) {
 		first := make(chan bool, 1)
 		go func() { first <- a.Take(leaves, "l", 80) }()
 		until(t, "the first taker asks", state(func(p *pool) bool { return p.asking != nil }))
-		// One that waits for another's ask leaves at once.
+		// A taker waiting for another taker's transaction leaves at once.
 		impatient, end := context.WithCancel(context.Background())
 		second := make(chan bool, 1)
 		go func() { second <- a.Take(impatient, "l", 80) }()
@@ -112,7 +112,7 @@ func TestSlotsAreAskedForTogether(t *testing.T) {
 		if <-second {
 			t.Error("a taker that has left got a slot")
 		}
-		// The one that asks leaves too, which the others do not notice.
+		// The asking taker leaves too, without an effect on the others.
 		others := make(chan bool)
 		for range 5 {
 			go func() { others <- a.Take(context.Background(), "l", 80) }()

@@ -7,16 +7,15 @@ import (
 	"tollgate/internal/loop"
 )
 
-// Slots go from node to node: what nothing on a node has used for spareAfter is
-// handed on, and who was given too little asks once more after shortRest. So
-// one caller at a time finds the slot of a line free on any node.
+// A node hands on its slots after spareAfter without use. A node with too few slots asks once more
+// after shortRest. So a single caller finds the slot of a line on any node.
 const (
 	spareAfter = 20 * time.Millisecond
 	shortRest  = 50 * time.Millisecond
 	maxSpare   = 64 // how many lines wait to be handed on; others wait for tidy
 )
 
-// offer lets a line be handed on if it has more than its calls and what is kept,
+// offer queues a line for HandOn if the node has more slots than the line's calls and kept need,
 // and another node lives. Callers hold mu.
 func (s *Slots) offer(line string, p *pool) {
 	if !p.shared || p.spared || p.unused() <= kept(p.limit) {
@@ -29,9 +28,8 @@ func (s *Slots) offer(line string, p *pool) {
 	}
 }
 
-// HandOn gives back, until ctx ends, what calls have left beyond what is kept
-// and nothing has used for a moment, so that other nodes need not wait for the
-// upkeep. One line at a time bounds what it costs the database.
+// HandOn gives back unused slots beyond kept, until ctx ends, so that other nodes need not wait for
+// Tidy. It handles one line at a time to bound the load of the database.
 func (s *Slots) HandOn(ctx context.Context) {
 	for {
 		select {
@@ -39,13 +37,12 @@ func (s *Slots) HandOn(ctx context.Context) {
 			return
 		case line := <-s.spare:
 			loop.Sleep(ctx, spareAfter)
-			_ = s.hand(ctx, line) // the upkeep tries again, and says what fails
+			_ = s.hand(ctx, line) // Tidy tries again and reports the error
 		}
 	}
 }
 
-// hand gives back what a line has had beyond its calls and what is kept since it
-// was offered.
+// hand gives back the slots of a line unused since its offer, beyond kept.
 func (s *Slots) hand(ctx context.Context, line string) error {
 	if !s.lowered(line) {
 		return nil
@@ -53,8 +50,8 @@ func (s *Slots) hand(ctx context.Context, line string) error {
 	return s.settle(ctx, line)
 }
 
-// lowered lowers a line's grant to the most that was used since it was offered
-// and what is kept, and reports whether it was above that.
+// lowered lowers a line's grant to kept plus the highest use since its offer. It reports whether
+// the grant was higher.
 func (s *Slots) lowered(line string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// LockTx keeps the slots of lines from being taken by others until the transaction
-// ends: behind it, what FreeTx says of them stays true.
+// LockTx locks the slots of lines until the transaction ends, so that the result of FreeTx stays
+// true.
 func LockTx(tx *store.Tx, lines ...string) error {
 	for _, line := range slices.Sorted(slices.Values(lines)) { // locks are taken in one order
 		if err := tx.Serialize(lockName + line); err != nil {
@@ -17,9 +17,8 @@ func LockTx(tx *store.Tx, lines ...string) error {
 	return nil
 }
 
-// FreeTx returns how many more jobs a line with the given max_concurrent, more
-// than 0, may take: what neither jobs nor the grants of living nodes have. Who
-// takes some calls LockTx before.
+// FreeTx returns the number of further jobs for a line with the given max_concurrent, more than 0:
+// the slots without a job or a grant of a living node. Call LockTx before taking some.
 func FreeTx(tx *store.Tx, line string, limit int) (int, error) {
 	r, err := readTx(tx, line, "")
 	if err != nil {
@@ -44,7 +43,7 @@ func GiveTx(tx *store.Tx, job string) error {
 // Give is GiveTx as a statement of a batch.
 func Give(q *store.Batch, job string) { q.Exec(nil, `DELETE FROM line_job WHERE job = $1`, job) }
 
-// JobsTx returns which jobs have a slot, by the job's id, for the audit.
+// JobsTx returns the line of each job with a slot, by the job's id, for the audit.
 func JobsTx(tx *store.Tx) (map[string]string, error) {
 	rows, err := tx.Query(`SELECT job, line FROM line_job`)
 	if err != nil {

@@ -67,7 +67,7 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// model is what the property knows about three nodes.
+// model is the expected state of three nodes.
 type model struct {
 	db     *store.DB
 	clock  testClock
@@ -75,7 +75,7 @@ type model struct {
 	limit  int
 	nodes  []*testNode
 	inUse  []int
-	reborn []int // calls of former epochs that may still be among inUse
+	reborn []int // calls of former epochs, possibly still included in inUse
 	sum    int   // granted to the living, at the last look
 }
 

@@ -8,24 +8,24 @@ import (
 type pool struct {
 	limit     int // of the latest taker
 	inUse     int // calls in flight, also those begun under a former epoch
-	granted   int // what inUse may reach
+	granted   int // the upper bound of inUse
 	highWater int // the highest inUse since `since`
-	waiters   int // takers that have found the grant empty and are not answered
+	waiters   int // takers without an answer after finding the grant empty
 
-	asking chan struct{} // closed when the transaction under way has ended; nil: none
-	denied struct {      // the last ask that brought less than was needed
+	asking chan struct{} // closed at the end of the running transaction; nil without one
+	denied struct {      // the last ask that got fewer slots than needed
 		at    time.Time
 		limit int
 	}
 	refusedAt      time.Time // when a taker was last sent away and none was free since; zero: never
-	wanted         int       // what the row says
+	wanted         int       // as in the row
 	shed           int       // how much of the grant goes back as calls end
 	due            bool      // the row may differ from this, or the limit was lowered
 	shared         bool      // another node lived at the last transaction
 	spared         bool      // the line is in spare
 	spareHighWater int       // the highest inUse since then
 	since          time.Time // the beginning of highWater's time
-	usedAt         time.Time // the end of the last such time that saw a call
+	usedAt         time.Time // the end of the last such period with a call
 }
 
 // void drops the grant; the calls in flight still count.
@@ -50,7 +50,7 @@ func (p *pool) short(limit int) bool {
 	return p.inUse < limit && p.inUse+p.waiters > p.granted
 }
 
-// tidy takes back what is not used and reports whether the row has to follow.
+// tidy gives up unused slots and reports whether the row must be updated.
 func (p *pool) tidy(now time.Time, wanted bool) bool {
 	if p.unused() > 0 {
 		p.refusedAt = time.Time{}
@@ -82,8 +82,7 @@ func (p *pool) waited(now time.Time) bool { return now.Sub(p.refusedAt) < unused
 // unused returns how much of the grant is free.
 func (p *pool) unused() int { return max(p.granted-p.inUse-p.waiters, 0) }
 
-// lower gives up n slots: now, as far as they are not used, and later as calls
-// end.
+// lower gives up n slots: unused slots now, the others as calls end.
 func (p *pool) lower(n int) {
 	now := min(n, p.unused())
 	p.granted -= now

@@ -1,19 +1,18 @@
-// Package slot owns the slots of capped lines: how many calls and jobs a line
-// has at a time over all nodes, and how the nodes share them. The tables are
-// line_slot and line_job: both are older than the room.
+// Package slot owns the slots of capped lines: it limits the concurrent calls and jobs of a line
+// over all nodes and shares the slots between nodes. The tables are line_slot and line_job; both
+// are older than the package.
 //
 // Invariants:
-//   - Over the living nodes the grants of a line in the table, and the slots of
-//     its jobs, are at most its limit, as of each change. After the limit was
-//     lowered nothing is granted, and the nodes give back in proportion as calls
-//     end.
-//   - While a node is short, others that have more than an equal share give
-//     back as calls end, so that a busy node cannot keep a line to itself.
-//   - What a node believes to have is at most what its row says: it counts a
-//     grant after its commit, and gives one back before.
-//   - One transaction at a time is under way for a line on a node.
-//   - A job has its slot from the transaction that starts its attempt to the one
-//     that ends it, whichever node looks after it.
+//   - The grants of a line in the table over the living nodes, and the slots of its jobs, are at
+//     most its limit at each change. After the limit was lowered, no slots are granted, and the
+//     nodes give back slots in proportion as calls end.
+//   - While a node is short of slots, nodes with more than an equal share give back slots as calls
+//     end, so that a busy node cannot keep a line to itself.
+//   - A node's grant in memory is at most the grant in its row: the node counts a grant after the
+//     commit and gives one back before.
+//   - A node runs one transaction at a time for each line.
+//   - A job has its slot from the transaction at the start of its attempt to the transaction at its
+//     end, regardless of the node that runs the job.
 package slot
 
 import (
@@ -30,29 +29,27 @@ const (
 	// askTimeout bounds one question to the database, and how long a taker
 	// waits in all for those of others.
 	askTimeout = 300 * time.Millisecond
-	// askPause is how long nobody asks after an ask that brought too little.
+	// askPause is the pause between transactions after one with too few slots.
 	askPause = 100 * time.Millisecond
-	// unusedFor is how long a grant stays that nothing uses and nobody wants:
-	// two steps of the upkeep, less their jitter.
+	// unusedFor is the time to keep an unused grant not wanted by other nodes: two steps of Tidy,
+	// less their jitter.
 	unusedFor = 1900 * time.Millisecond
 	// idleFor is how long a line without calls keeps its headroom.
 	idleFor = time.Minute
-	// outageQuiet bounds what the log says about a database that comes and
-	// goes: once in this time.
+	// outageQuiet is the shortest time between two log lines about an unreachable database.
 	outageQuiet = time.Minute
 )
 
-// lockName and a line's id name what changes of its slots wait for.
+// lockName plus a line's id is the name of the lock for changes of its slots.
 const lockName = "line_slot:"
 
 // maxConnections bounds how many of the database's write connections slots
 // use at a time: a crowd of asks must not keep the ledger waiting.
 const maxConnections = 2
 
-// Slots are the calls that capped lines may have in flight on this node. The
-// database grants each node a part of a line's max_concurrent; the node spends
-// its grant in memory and asks for more when it is empty. It is safe for
-// concurrent use.
+// Slots counts the calls of capped lines on this node. The database grants each node a part of a
+// line's max_concurrent. The node spends its grant in memory and asks for more when the grant is
+// used up. It is safe for concurrent use.
 type Slots struct {
 	db          *store.DB // nil: this node is alone and grants itself everything
 	readEpoch   func() string
@@ -61,17 +58,17 @@ type Slots struct {
 	timeout     time.Duration // askTimeout
 	rest        time.Duration // shortRest
 	connections chan struct{} // one element for each transaction under way
-	spare       chan string   // lines that calls have left more of than this node keeps
+	spare       chan string   // lines with more slots than kept after a call
 
-	mu       sync.Mutex // guards what follows and all pools
-	epoch    string     // the epoch that the grants belong to
+	mu       sync.Mutex // guards the fields below and all pools
+	epoch    string     // the epoch of the grants
 	pools    map[string]*pool
 	away     bool      // asks fail
-	warnedAt time.Time // when that was last logged
+	warnedAt time.Time // time of the last warning
 }
 
-// New makes the slots of a node. epoch returns the epoch under which the
-// node is registered now. db may be nil: everything is granted then.
+// New returns the slots of a node. epoch returns the node's present epoch. If db is nil, the node
+// grants itself all slots.
 func New(db *store.DB, epoch func() string, log *slog.Logger) *Slots {
 	return &Slots{
 		db: db, readEpoch: epoch, log: log, now: time.Now, timeout: askTimeout, rest: shortRest,
@@ -81,10 +78,9 @@ func New(db *store.DB, epoch func() string, log *slog.Logger) *Slots {
 	}
 }
 
-// Take gets a slot of a line whose limit is the caller's max_concurrent, more
-// than 0. False means busy: the line has no free slot that this node could get
-// now, or the database did not answer in time. It blocks only when the node's
-// grant is used up, for about askTimeout.
+// Take takes a slot of a line. limit is the line's max_concurrent, more than 0. It returns false if
+// the line is busy: no free slot is available to this node now, or the database did not answer in
+// time. It blocks only if the node's grant is used up, for about askTimeout.
 func (s *Slots) Take(ctx context.Context, line string, limit int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

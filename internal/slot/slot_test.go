@@ -21,13 +21,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testClock is a clock that several nodes read and a test moves.
+// testClock is a manual clock for several nodes.
 type testClock struct{ ns atomic.Int64 }
 
 func (c *testClock) now() time.Time          { return time.Unix(1_700_000_000, c.ns.Load()) }
 func (c *testClock) advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-// testNode is one node's slots under an epoch that the test changes.
+// testNode is the Slots of one node with a variable epoch.
 type testNode struct {
 	*Slots
 	db     *store.DB
@@ -37,7 +37,7 @@ type testNode struct {
 	log    bytes.Buffer
 }
 
-// failer is what tests and properties have in common.
+// failer has the common methods of tests and properties.
 type failer interface {
 	Helper()
 	Fatal(args ...any)
@@ -66,7 +66,7 @@ func (n *testNode) begin(t failer) {
 	n.epoch.Store(&epoch)
 }
 
-// die declares the node dead, which it does not know.
+// die declares the node dead without its knowledge.
 func (n *testNode) die(t failer) {
 	t.Helper()
 	if dead, err := node.Fence(context.Background(), n.db, *n.epoch.Load(), 0); err != nil || !dead {
@@ -83,7 +83,7 @@ func (n *testNode) forgotten(t failer) {
 	}
 }
 
-// takes takes as often as it can, at most so many times, and returns how often.
+// takes calls Take up to highest times and returns the number of successful calls.
 func (n *testNode) takes(line string, limit, highest int) int {
 	for i := range highest {
 		if !n.Take(context.Background(), line, limit) {
@@ -106,7 +106,7 @@ func (n *testNode) tidied(t failer) {
 	}
 }
 
-// handed hands on all that the node does not use.
+// handed hands on all unused slots of the node.
 func (n *testNode) handed(t *testing.T) {
 	t.Helper()
 	for len(n.spare) > 0 {
@@ -142,7 +142,7 @@ func rowsOf(t failer, db *store.DB, line string) map[string]grant {
 	return all
 }
 
-// until waits for a condition that another goroutine brings about.
+// until waits for a condition set by another goroutine.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); runtime.Gosched() {
@@ -225,7 +225,7 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 					now := inFlight.Add(1)
 					for seen := highest.Load(); now > seen && !highest.CompareAndSwap(seen, now); seen = highest.Load() {
 					}
-					// The first calls end when the line is full, which it has to be once.
+					// The first calls end when the line is full; it must be full once.
 					for held := rand.IntN(200); (held > 0 || highest.Load() < limit) && time.Now().Before(deadline); held-- {
 						runtime.Gosched()
 					}
@@ -374,7 +374,8 @@ func TestSlotsFollowTheLimit(t *testing.T) {
 		if a.takes("l", 6, 4) != 4 || b.takes("l", 6, 9) != 2 {
 			t.Fatal("not granted")
 		}
-		// Lowered to 3: nobody gets more, and of each call that ends a part is gone.
+		// After lowering the limit to 3, no node gets more slots, and each ending call gives back a
+		// part.
 		if a.takes("l", 3, 1) != 0 || b.takes("l", 3, 1) != 0 {
 			t.Error("granted over a limit that was lowered")
 		}
@@ -435,7 +436,7 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 		if a.Granted("l") != 12 {
 			t.Error("given back after a second")
 		}
-		step() // the end of the time in which 12 were in use
+		step() // the end of the period with 12 slots in use
 		step()
 		step()
 		if got := rowsOf(t, db, "l"); a.Granted("l") != 5 || got["a-1"] != (grant{5, 0}) {
@@ -459,8 +460,8 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 	})
 }
 
-// TestSlotsAreHandedOn: what calls leave is soon there for other nodes, also
-// before their upkeep, but not what calls have used meanwhile.
+// TestSlotsAreHandedOn checks that other nodes soon get the slots of ended calls, even before Tidy,
+// except for slots used again meanwhile.
 func TestSlotsAreHandedOn(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -512,8 +513,7 @@ func TestSlotsAreHandedOn(t *testing.T) {
 	})
 }
 
-// TestShortRest: who was given too little asks again when others had the time
-// to hand on.
+// TestShortRest checks that a node with too few slots asks again after shortRest.
 func TestShortRest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -5,7 +5,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// lineRows is what the rows of a line say.
+// lineRows summarizes the rows of a line.
 type lineRows struct {
 	own    grant
 	alive  int      // other living nodes
@@ -13,11 +13,11 @@ type lineRows struct {
 	others int      // granted to them
 	wants  int      // wanted by them
 	dead   []string // epochs of the other rows
-	jobs   int      // slots that jobs have
+	jobs   int      // slots of jobs
 }
 
-// readTx reads the rows of a line as an epoch sees them, or with an empty epoch
-// as nobody's. node.ErrFenced: the epoch is not among the living.
+// readTx reads the rows of a line for an epoch; with an empty epoch, no row is the reader's own. It
+// returns node.ErrFenced if the epoch is dead.
 func readTx(tx *store.Tx, line, epoch string) (lineRows, error) {
 	nodes, err := node.MembersTx(tx)
 	if err != nil {
@@ -58,7 +58,7 @@ func readTx(tx *store.Tx, line, epoch string) (lineRows, error) {
 	return r, found.Err()
 }
 
-// writeTx makes the row of an epoch say what is granted next.
+// writeTx writes the next grant to the row of an epoch.
 func (r lineRows) writeTx(tx *store.Tx, line, epoch string, next grant) error {
 	if len(r.dead) > 0 {
 		if _, err := tx.Exec(`DELETE FROM line_slot WHERE line = $1 AND `+tx.In("epoch", 2), line, store.List(r.dead)); err != nil {

@@ -9,10 +9,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// Tidy is one step of the upkeep, to be called every second: it gives back
-// what is not used, at once where other nodes want it, withdraws what this
-// node no longer wants itself, and forgets lines without use. What it could
-// not tell the database it tells it next time.
+// Tidy must be called every second. It gives back unused slots, at once if other nodes want them,
+// withdraws wants of this node without need, and deletes unused lines. After a database error, the
+// next call tries again.
 func (s *Slots) Tidy(ctx context.Context) error {
 	wants, err := s.wants(ctx)
 	if err != nil {
@@ -26,8 +25,8 @@ func (s *Slots) Tidy(ctx context.Context) error {
 	return nil
 }
 
-// wants returns the lines that other nodes want slots of. It asks only if this
-// node has any.
+// wants returns the lines whose slots other nodes want. It queries the database only if this node
+// has any.
 func (s *Slots) wants(ctx context.Context) (map[string]bool, error) {
 	epoch, any := s.any()
 	if !any {
@@ -54,7 +53,7 @@ func (s *Slots) wants(ctx context.Context) (map[string]bool, error) {
 	return wants, err
 }
 
-// any reports whether this node has grants, and under which epoch.
+// any reports whether this node has grants, and returns their epoch.
 func (s *Slots) any() (epoch string, any bool) {
 	if s.db == nil {
 		return "", false
@@ -68,8 +67,7 @@ func (s *Slots) any() (epoch string, any bool) {
 	return s.epoch, any
 }
 
-// dues does the upkeep of all lines in memory and returns those whose rows are
-// to follow.
+// dues tidies all lines in memory and returns the lines with an outdated row.
 func (s *Slots) dues(wants map[string]bool) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
