@@ -278,7 +278,7 @@ func startProxy(t *testing.T, program, config, server string, args ...string) fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	_ = os.Chmod(dir, 0o777) // nginx runs its worker as another user
 	file := filepath.Join(dir, "config")
 	if err := os.WriteFile(file, []byte(fmt.Sprintf(config, dir, server)), 0o600); err != nil {
