@@ -1,6 +1,6 @@
-// Package adapters owns the list of providers: the adapter for the `provider` of a
-// line, and the facts that the catalog checks. Only this package imports every
-// adapter. Invariant: Open can open every provider in Providers.
+// Package adapters owns the list of providers: the adapter for the `provider` of a line, and the
+// facts for the catalog's checks. Only this package imports every adapter. Invariant: Open can open
+// every provider in Providers.
 package adapters
 
 import (
@@ -36,15 +36,13 @@ import (
 
 // Options configures the adapters of a process.
 type Options struct {
-	// Transport carries the calls of adapters that speak HTTP; nil makes one
-	// with exchange.NewTransport.
+	// Transport carries the calls of HTTP adapters. If nil, New uses exchange.NewTransport.
 	Transport http.RoundTripper
 	// Strangers is upstream.Target's of each line.
 	Strangers http.RoundTripper
 }
 
-// Set opens adapters that share one pool of connections. It is safe for
-// concurrent use.
+// Set opens adapters with one shared pool of connections. It is safe for concurrent use.
 type Set struct {
 	transport, strangers http.RoundTripper
 	keeper               credential.Keeper
@@ -108,14 +106,14 @@ func providers() map[string]provider {
 	}
 }
 
-// plain adapts the constructor of an adapter that sends its line's key.
+// plain wraps the constructor of an adapter for use with the line's own key.
 func plain[A chatcall.Adapter](
 	open func(upstream.Target, http.RoundTripper) (A, error),
 ) func(upstream.Target, *Set) (chatcall.Adapter, error) {
 	return func(t upstream.Target, s *Set) (chatcall.Adapter, error) { return orNil(open(t, s.transport)) }
 }
 
-// keeping adapts the constructor of an adapter that may fetch short-lived credentials.
+// keeping wraps the constructor of an adapter with possibly short-lived credentials.
 func keeping[A chatcall.Adapter](
 	open func(upstream.Target, http.RoundTripper, *credential.Keeper) (A, error),
 ) func(upstream.Target, *Set) (chatcall.Adapter, error) {
@@ -132,9 +130,9 @@ func orNil[A chatcall.Adapter](adapter A, err error) (chatcall.Adapter, error) {
 	return adapter, nil
 }
 
-// CheckField returns an error if a line cannot set a field of the task's model to a
-// fixed value or, if omit is true, omit it. It returns nil for a line that cannot be
-// opened, since the catalog reports that fault itself.
+// CheckField returns an error if a line cannot set a field of the task's model to a fixed value or,
+// if omit is true, omit it. It returns nil if the line cannot be opened: the catalog reports the
+// fault itself.
 func CheckField(t upstream.Target, w jobcall.Task, field string, omit bool) error {
 	adapter, err := (&Set{}).Open(t)
 	if err != nil {
@@ -151,8 +149,8 @@ func CheckField(t upstream.Target, w jobcall.Task, field string, omit bool) erro
 	return rule.Refuses(field)
 }
 
-// Providers returns the facts that the catalog checks, by the provider's name. The
-// caller may change the map.
+// Providers returns the facts for the catalog's checks, by the provider's name. The caller may
+// change the map.
 func Providers() map[string]upstream.Info {
 	infos := map[string]upstream.Info{}
 	for name, p := range providers() {

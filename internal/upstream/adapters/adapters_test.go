@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/upstream/adapters"
 )
 
-// TestListedMeansOpened: every provider that the catalog accepts can be opened
-// and says what the catalog has to know; what it says of an option begins with its
-// name, which the catalog puts into the path of the fault.
+// TestListedMeansOpened tests that every provider accepted by the catalog can be opened and has the
+// facts for the catalog. An error about an option begins with the option's name; the catalog puts
+// the name into the path of the fault.
 func TestListedMeansOpened(t *testing.T) {
 	t.Parallel()
 	set := adapters.New(adapters.Options{})
@@ -55,8 +55,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestOptionsComeThroughTheCatalog: what the document for operators shows is
-// read by the catalog and taken by the adapters, and faults are found there.
+// TestOptionsComeThroughTheCatalog tests the options shown in the operators' document: the catalog
+// reads them, the adapters accept them, and faults have the right path.
 func TestOptionsComeThroughTheCatalog(t *testing.T) {
 	t.Parallel()
 	const catalogue = `

@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// TestFieldsOfLines: what an adapter says itself, the operator cannot.
+// TestFieldsOfLines tests that an operator cannot set the fields written by the adapter.
 func TestFieldsOfLines(t *testing.T) {
 	t.Parallel()
 	renamed := map[string]any{"fields": map[string]any{"prompt": "text"}}

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// TestLimitOfTheAccount tests that a rate limit of a whole account is reported
-// for all models of the line, and an overload or a limit of a model is not.
+// TestLimitOfTheAccount tests the reach of failures: a rate limit of a whole account covers all
+// models of the line; an overload or a limit of one model does not.
 func TestLimitOfTheAccount(t *testing.T) {
 	t.Parallel()
 	const limited = `{"message":"too many requests"}`

@@ -1,12 +1,11 @@
-// Package anthropic owns the speech with Anthropic and every host that is
-// compatible with its messages form: the request's addresses and headers.
-// Bodies pass through untouched in both directions.
+// Package anthropic owns calls to Anthropic and to hosts compatible with its messages form: the
+// addresses and headers of requests. Bodies pass through unchanged in both directions.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone.
-//   - Of the client's headers only the version and the beta flags travel; its
-//     query does not.
+//   - A call is sent at most once (by package exchange).
+//   - The line's credential is only sent to the line's base address.
+//   - Of the client's headers only the version and the beta flags are sent. The client's query is
+//     not sent.
 package anthropic
 
 import (
@@ -29,7 +28,7 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "anthropic"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.anthropic.com"
 
 // Headers of the form.
@@ -39,8 +38,8 @@ const (
 	betaHeader    = "Anthropic-Beta"
 )
 
-// defaultVersion is sent for clients that name none: the oldest that every
-// host knows. It takes the sampling fields that later ones refuse.
+// defaultVersion is the version for clients without one: the oldest version supported by all hosts.
+// It accepts the sampling fields rejected by later versions.
 const defaultVersion = "2023-06-01"
 
 // lastEvent begins the last event of a stream.
@@ -70,11 +69,10 @@ type Adapter struct {
 
 var _ chatcall.TokenCounter = (*Adapter)(nil)
 
-// New makes the adapter of a line. Its base address is what stands before
-// `/v1/messages`; one that already ends in `/v1` is understood. It fails when
-// that is no http(s) URL with a host, or has credentials or a query in it, and
-// for options. Calls go over transport: exchange.NewTransport makes the one to
-// use.
+// New returns the adapter of a line. The base address is the part before `/v1/messages`; a base
+// address with `/v1` at the end is accepted too. New returns an error if the address is not an
+// http(s) URL with a host, if the address has credentials or a query, or if the options are
+// invalid. transport carries the calls; use exchange.NewTransport.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	var credential http.Header
 	if t.Key != "" {
@@ -83,8 +81,8 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return Speak(t, Info(), credential, transport)
 }
 
-// Speak is New for another provider that speaks as Anthropic does. credential
-// goes out with every call; nil: transport adds it.
+// Speak is New for another provider with Anthropic's API. credential is sent with every call. If
+// nil, transport adds the credential.
 func Speak(t upstream.Target, p upstream.Info, credential http.Header, transport http.RoundTripper) (*Adapter, error) {
 	t.BaseURL = strings.TrimSuffix(strings.TrimRight(t.BaseURL, "/"), "/v1")
 	line, err := exchange.Open(t, p, transport)
@@ -104,13 +102,13 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	return a.line.Send(ctx, exchange.Post{URL: a.messages, Header: a.header(c), Call: c, Ends: []string{lastEvent}})
 }
 
-// CountTokens implements chatcall.TokenCounter. Many compatible hosts do not
-// count: that they do not know the address says nothing about the line.
+// CountTokens implements chatcall.TokenCounter. Many compatible hosts do not count tokens, so an
+// unknown address says nothing about the line's health.
 func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
 	if c.Form != wire.FormMessages {
 		return 0, wrongForm(c)
 	}
-	said, err := a.line.Ask(ctx, exchange.Post{URL: a.count, Header: a.header(c), Call: c}, maxCountBody)
+	body, err := a.line.Ask(ctx, exchange.Post{URL: a.count, Header: a.header(c), Call: c}, maxCountBody)
 	if err != nil {
 		var f *upstream.Failure
 		if errors.As(err, &f) && f.Health == upstream.HealthModel {
@@ -121,7 +119,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	var counted struct {
 		InputTokens *int64 `json:"input_tokens"`
 	}
-	if err := json.Unmarshal(said, &counted); err != nil || counted.InputTokens == nil || *counted.InputTokens < 0 {
+	if err := json.Unmarshal(body, &counted); err != nil || counted.InputTokens == nil || *counted.InputTokens < 0 {
 		return 0, upstream.Fail(fault.UpstreamUnavailable, errors.New("the count of tokens says no number"))
 	}
 	return *counted.InputTokens, nil
@@ -131,7 +129,7 @@ func wrongForm(c chatcall.Call) *upstream.Failure {
 	return upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 }
 
-// header holds the credential and what of the client's headers may travel.
+// header returns the credential and the forwarded headers of the client.
 func (a *Adapter) header(c chatcall.Call) http.Header {
 	header := http.Header{versionHeader: {defaultVersion}}
 	if version := c.Header.Get(versionHeader); version != "" {

@@ -47,8 +47,8 @@ func call(stream bool) chatcall.Call {
 	}
 }
 
-// TestRequest: the body goes out as it is, with the line's credential and of
-// the client's headers the version and the flags alone.
+// TestRequest tests that the body is sent unchanged, with the line's credential and, of the
+// client's headers, only the version and the beta flags.
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -127,8 +127,7 @@ func TestBaseAddresses(t *testing.T) {
 	}
 }
 
-// TestErrors is the table of the provider's errors and what a line's failure
-// makes of each.
+// TestErrors tests the classification of each of the provider's errors.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	limited := fakeprovider.NativeError(429, "rate_limit_error", "Slow down.")
@@ -140,7 +139,7 @@ func TestErrors(t *testing.T) {
 		code   fault.Code
 		health upstream.Health
 		passed int
-		native string // error.type that a client of /native sees
+		native string // error.type for a client of /native
 	}{
 		"bad request": {fakeprovider.NativeError(400, "invalid_request_error", "max_tokens: Field required"), fault.InvalidRequest,
 			upstream.HealthNone, 400, "invalid_request_error"},
@@ -203,8 +202,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestErrorsInStreams: what the meter finds in a stream is judged like the
-// status that the same error has.
+// TestErrorsInStreams tests that an error in a stream is classified like the HTTP status of the
+// same error.
 func TestErrorsInStreams(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]fault.Code{

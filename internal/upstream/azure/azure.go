@@ -1,12 +1,10 @@
-// Package azure owns the speech with Azure: OpenAI's models by the v1 API, in
-// the chat and the responses form, images and videos, and Claude on Foundry in
-// the messages form. What is said is as OpenAI and Anthropic have it (package
-// surface); where it goes and by which credential is here.
+// Package azure owns calls to Azure: OpenAI's models through the v1 API, in the chat and the responses
+// form, images and videos, and Claude on Foundry in the messages form. The requests are those of
+// OpenAI and Anthropic (package cloud); this package owns addresses and credentials.
 //
 // Invariants:
-//   - One call is sent at most once, but for one that was refused for its token
-//     (packages exchange, credential).
-//   - Key and token go to the line's base address alone.
+//   - A call is sent at most once, except after a rejected token (packages exchange, credential).
+//   - Key and token are only sent to the line's base address.
 package azure
 
 import (
@@ -49,7 +47,7 @@ func Info() upstream.Info {
 
 func auth(options map[string]any) string { return exchange.Text(options, "auth", authKey) }
 
-// wants are the options that a way to get a credential has no default for.
+// wants lists the required options for each value of `auth`.
 var wants = map[string][]string{
 	authClientSecret: {"tenant", "client_id"},
 }

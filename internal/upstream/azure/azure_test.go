@@ -51,7 +51,7 @@ func clip() jobcall.Task {
 
 func freely(context.Context) (func(), error) { return func() {}, nil }
 
-// line is one line and what it meets.
+// line is a line with its fake provider and token issuer.
 type line struct {
 	*azure.Adapter
 	provider *fakeprovider.Server
@@ -59,8 +59,8 @@ type line struct {
 	later    time.Duration // how much later than now it is
 }
 
-// open opens a line at the root of a provider that answers well whoever has the
-// token that is good.
+// open opens a line with a fake provider as its base address. The provider answers every call with
+// a valid token.
 func open(t *testing.T, key string, options map[string]any) *line {
 	t.Helper()
 	l := &line{provider: fakeprovider.New(t), tokens: fakecloud.NewTokens(t)}
@@ -110,8 +110,7 @@ func (l *line) ask(t *testing.T, form wire.Form) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// TestKey: each surface of a resource gets the key in the header that it has for
-// it.
+// TestKey tests that each surface of a resource gets the key in its own header.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[wire.Form]struct{ path, header string }{
@@ -161,7 +160,7 @@ func TestClientSecret(t *testing.T) {
 	}
 }
 
-// TestWorkloadIdentity sends what stands in the file in place of a secret.
+// TestWorkloadIdentity tests that the content of the token file replaces a secret.
 func TestWorkloadIdentity(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
@@ -195,8 +194,8 @@ func TestManagedIdentity(t *testing.T) {
 	}
 }
 
-// TestRefusedToken: a refused token is renewed once, and what is refused then is
-// the line's credential. Neither token is told.
+// TestRefusedToken tests that a rejected token is renewed once; another rejection is a failure of
+// the line's credential. Failures contain neither token.
 func TestRefusedToken(t *testing.T) {
 	t.Parallel()
 	l := open(t, "entra-secret-0123456789", map[string]any{"auth": "client_secret", "tenant": "a-tenant", "client_id": "a-client"})
@@ -222,8 +221,8 @@ func TestRefusedToken(t *testing.T) {
 	}
 }
 
-// TestNoToken: what is wrong with tokens is the line's, and the provider is not
-// asked.
+// TestNoToken tests that a failed token request is the line's failure and makes no call to the
+// provider.
 func TestNoToken(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -258,7 +257,7 @@ func TestNoToken(t *testing.T) {
 	}
 }
 
-// TestMissingFile: what the node lacks is the line's fault too.
+// TestMissingFile tests that a file missing on the node is the line's failure too.
 func TestMissingFile(t *testing.T) {
 	t.Parallel()
 	l := open(t, "", map[string]any{"auth": "workload_identity", "tenant": "a-tenant", "client_id": "a-client",

@@ -27,7 +27,7 @@ const (
 func fetchToken(options map[string]any, secret string, transport http.RoundTripper) credential.Fetch {
 	return func(ctx context.Context) (*credential.Credential, error) {
 		entra, err := identity(options, secret, credential.Client(ctx, transport))
-		if err != nil { // what the node lacks: a variable, a file
+		if err != nil { // the node has no such variable or file
 			return nil, credential.Refused(http.StatusUnauthorized, err)
 		}
 		token, err := entra.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{exchange.Text(options, "scope", defaultScope)}})
@@ -38,9 +38,8 @@ func fetchToken(options map[string]any, secret string, transport http.RoundTripp
 	}
 }
 
-// identity is who asks for a token. What options leave out the library reads
-// from the variables that Azure sets (AZURE_TENANT_ID, AZURE_CLIENT_ID,
-// AZURE_FEDERATED_TOKEN_FILE).
+// identity returns the Entra ID credential for the options. The library reads missing options from
+// Azure's variables (AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_FEDERATED_TOKEN_FILE).
 func identity(options map[string]any, secret string, client *http.Client) (azcore.TokenCredential, error) {
 	text := func(name string) string { return exchange.Text(options, name, "") }
 	common := azcore.ClientOptions{
@@ -66,24 +65,24 @@ func identity(options map[string]any, secret string, client *http.Client) (azcor
 	}
 }
 
-// refused is the failure of a token that was not given.
+// refused returns the failure of a rejected token request.
 func refused(auth string, err error) error {
 	var failed *azidentity.AuthenticationFailedError
 	if !errors.As(err, &failed) || failed.RawResponse == nil {
 		return credential.Refused(0, fmt.Errorf("%s: %w", auth, err))
 	}
 	status := failed.RawResponse.StatusCode
-	return credential.Refused(status, fmt.Errorf("%s: Entra ID answered %d: %s", auth, status, told(failed.RawResponse)))
+	return credential.Refused(status, fmt.Errorf("%s: Entra ID answered %d: %s", auth, status, excerpt(failed.RawResponse)))
 }
 
-// maxTold bounds what is read of a refusal, in bytes.
-const maxTold = 4 << 10
+// maxExcerpt is the maximum length read from a rejection, in bytes.
+const maxExcerpt = 4 << 10
 
-// told is the beginning of a refusal's body.
-func told(r *http.Response) string {
-	said, err := io.ReadAll(io.LimitReader(r.Body, maxTold))
+// excerpt returns the beginning of a rejection's body.
+func excerpt(r *http.Response) string {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxExcerpt))
 	if err != nil {
 		return "a body that cannot be read"
 	}
-	return string(said)
+	return string(body)
 }

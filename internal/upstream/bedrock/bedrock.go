@@ -1,12 +1,11 @@
-// Package bedrock owns the speech with AWS Bedrock on its compatible surfaces:
-// OpenAI's chat and responses form, and Anthropic's messages form. What is said is
-// as these have it (package cloud); where it goes and how it is signed is here.
+// Package bedrock owns calls to AWS Bedrock on its compatible surfaces: OpenAI's chat and responses form,
+// and Anthropic's messages form. The requests are those of the two forms (package cloud); this
+// package owns addresses and signatures.
 //
 // Invariants:
-//   - One call is sent at most once, but for one that was refused for its
-//     signature (packages exchange, credential).
-//   - The key goes to the line's base address alone; a secret key goes nowhere,
-//     only signatures do.
+//   - A call is sent at most once, except after a rejected signature (packages exchange,
+//     credential).
+//   - The key is only sent to the line's base address. A secret key is never sent, only signatures.
 package bedrock
 
 import (
@@ -78,7 +77,7 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 		if err != nil {
 			return nil, err
 		}
-		way.Also = http.StatusForbidden // is what an outworn session is answered with
+		way.Also = http.StatusForbidden // the status for an expired session
 		transport, o.Source = way, way.Source
 	}
 	return cloud.Open(t, o, transport)

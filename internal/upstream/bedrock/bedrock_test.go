@@ -38,15 +38,15 @@ func call(form wire.Form, stream bool) chatcall.Call {
 	}
 }
 
-// line is one line and what it meets.
+// line is a line with its fake provider.
 type line struct {
 	*cloud.Adapter
 	provider *fakeprovider.Server
 	later    time.Duration // how much later than now it is
 }
 
-// open opens a line at the root of a provider that answers well whose signature
-// is right for signer, which may be changed; nil: everybody.
+// open opens a line with a fake provider as its base address. The provider answers every call with
+// a valid signature of signer, or every call if signer is nil. The test may change signer.
 func open(t *testing.T, key string, options map[string]any, signer *fakecloud.Signer) *line {
 	t.Helper()
 	l := &line{provider: fakeprovider.New(t)}
@@ -192,8 +192,8 @@ func TestChain(t *testing.T) {
 	if n := len(l.provider.Requests()); n != 3 {
 		t.Errorf("%d calls, want 3", n)
 	}
-	if told := strings.Join(l.Secrets(), " "); !strings.Contains(told, old) || !strings.Contains(told, signer.SessionToken) {
-		t.Errorf("secrets: %s", told)
+	if secrets := strings.Join(l.Secrets(), " "); !strings.Contains(secrets, old) || !strings.Contains(secrets, signer.SessionToken) {
+		t.Errorf("secrets: %s", secrets)
 	}
 	signer.SessionToken = "nobody's"
 	l.later = 4 * time.Minute

@@ -19,12 +19,11 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// defaultService is the service that signatures are for.
+// defaultService is the service name in signatures.
 const defaultService = "bedrock"
 
-// fetchKeys is how a line gets the keys that it signs with: the ones it names, or
-// those of the SDK's chain (variables, shared files, web identity, container,
-// instance).
+// fetchKeys returns the fetch of a line's signing keys: the keys in the line's options, or the keys
+// from the SDK's chain (variables, shared files, web identity, container, instance).
 func fetchKeys(options map[string]any, secret string, now func() time.Time) credential.Fetch {
 	region := exchange.Text(options, "region", "")
 	return func(ctx context.Context) (*credential.Credential, error) {
@@ -53,13 +52,13 @@ func fetchKeys(options map[string]any, secret string, now func() time.Time) cred
 	}
 }
 
-// client is what the chain asks with: the SDK's own, since it adds the roots of
-// AWS_CA_BUNDLE to no other. It goes through no proxy and keeps no connection.
+// client returns the HTTP client for the chain. It is the SDK's own, because only that client uses
+// the roots of AWS_CA_BUNDLE. It uses no proxy and keeps no connections.
 func client() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.Proxy, t.DisableKeepAlives = nil, true })
 }
 
-// statusOf is the status with which keys were refused; 0: with none.
+// statusOf returns the HTTP status of a rejected request for keys, or 0 without a response.
 func statusOf(err error) int {
 	var refused interface{ HTTPStatusCode() int }
 	if errors.As(err, &refused) {
@@ -75,8 +74,8 @@ type signature struct {
 	signer          *v4.Signer
 }
 
-// put signs a request: its address, its type and its body. Other headers stay
-// unsigned, so that what stands between may add to them.
+// put signs a request: its address, content type and body. Other headers stay unsigned, so proxies
+// may add to them.
 func (s signature) put(r *http.Request, keys aws.Credentials) error {
 	sum := sha256.New()
 	if r.GetBody != nil {

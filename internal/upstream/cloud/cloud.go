@@ -1,10 +1,10 @@
-// Package cloud owns what clouds have in common that offer OpenAI's forms and
-// Anthropic's beside each other, at two paths of one address and by one
-// credential. What is said is as these two have it (packages openai, anthropic).
+// Package cloud owns the common part of clouds with OpenAI's and Anthropic's forms side by side, at
+// two paths of one address and with one credential. The requests themselves are those of packages
+// openai and anthropic.
 //
 // Invariants:
-//   - The messages form goes to Anthropic's path, all else to OpenAI's.
-//   - What the credential's source keeps is in no error.
+//   - The messages form is sent to Anthropic's path, everything else to OpenAI's.
+//   - No error contains a secret of the credential's source.
 package cloud
 
 import (
@@ -26,12 +26,12 @@ const (
 	claudePath = "/anthropic"
 )
 
-// Options are what the clouds differ in.
+// Options are the differences between the clouds.
 type Options struct {
 	// Info describes the provider.
 	Info upstream.Info
-	// OpenAIKey and ClaudeKey are headers with the line's key; nil: Source has
-	// the credential, and the transport puts it on the calls.
+	// OpenAIKey and ClaudeKey are headers with the line's key. If nil, Source has the credential
+	// and the transport adds it to the calls.
 	OpenAIKey, ClaudeKey http.Header
 	Source               *credential.Source
 }
@@ -50,10 +50,10 @@ var (
 	_ chatcall.Secretive    = (*Adapter)(nil)
 )
 
-// Open makes the adapter of a line. Its base address is the cloud's, or what
-// stands before `/chat/completions` or `/v1/messages` there. It fails when that
-// is no http(s) URL with a host, or has credentials or a query in it, and for
-// options.
+// Open returns the adapter of a line. Its base address is the cloud's, or the part before the
+// cloud's `/chat/completions` or `/v1/messages`. Open returns an error if the address is not an
+// http(s) URL with a host, if the address has credentials or a query, or if the options are
+// invalid.
 func Open(t upstream.Target, o Options, transport http.RoundTripper) (*Adapter, error) {
 	a := &Adapter{Source: o.Source}
 	at, err := t.BaseURL, error(nil)

@@ -1,14 +1,14 @@
-// Package credential owns credentials that run out: tokens, and keys for signing,
-// which a cloud hands out for a while. How each is fetched is the adapter's.
+// Package credential owns short-lived credentials of clouds: tokens and signing keys. The adapter
+// fetches them.
 //
 // Invariants:
-//   - A credential is fetched when a call first needs it, and at most one fetch
-//     of it runs at a time, whoever waits.
-//   - It is renewed before its end, while calls go on with the old one.
-//   - A call that is refused for it is made once more, with another credential,
-//     and never with the same: what was refused had not begun.
+//   - A credential is fetched when a call first needs the credential, with at most one fetch at a
+//     time for all waiting calls.
+//   - A credential is renewed before its expiry, while calls still use the old one.
+//   - A call rejected for its credential is sent once more, with another credential and never with
+//     the same: a rejected call had not begun.
 //   - A failed fetch is the line's failure, never the client's.
-//   - A credential goes to the line's own address alone.
+//   - A credential is only sent to the line's own address.
 package credential
 
 import (
@@ -22,17 +22,17 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// Credential is what was fetched. It does not change.
+// Credential is a fetched credential. It is immutable.
 type Credential struct {
-	// Authorize puts it on a request, whose headers are the caller's own.
+	// Authorize adds the credential to a request. The caller owns the request's headers.
 	Authorize func(r *http.Request) error
-	// Secrets are what must not be told.
+	// Secrets must not be shown or logged.
 	Secrets []string
-	// Expires is its end; zero: it has none that is known.
+	// Expires is the time of expiry; the zero time if unknown.
 	Expires time.Time
 }
 
-// Bearer is a token that goes out as `Authorization: Bearer TOKEN`.
+// Bearer returns a token sent as `Authorization: Bearer TOKEN`.
 func Bearer(token string, expires time.Time) *Credential {
 	value := []string{"Bearer " + token}
 	return &Credential{Secrets: []string{token}, Expires: expires, Authorize: func(r *http.Request) error {
@@ -44,12 +44,12 @@ func Bearer(token string, expires time.Time) *Credential {
 // Fetch fetches a credential. Its error is best made by Refused.
 type Fetch func(ctx context.Context) (*Credential, error)
 
-// maxCause bounds what is told of a failed fetch, in bytes.
+// maxCause is the maximum length of the reported cause of a failed fetch, in bytes.
 const maxCause = 300
 
-// Refused is the failure of a fetch: who hands credentials out refused it with a
-// status, or did not answer (0). A 4xx says that ours are not good; all else may
-// pass.
+// Refused returns the failure of a fetch after the issuer's response with an error status, or
+// without a response (0). A 4xx means invalid credentials of the line, except 408 and 429; all
+// other failures may pass.
 func Refused(status int, err error) *upstream.Failure {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if len(text) > maxCause {

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// maxSources bounds the sources that are kept. Beyond that some are forgotten,
-// and their credentials fetched anew.
+// maxSources bounds the number of sources. Beyond maxSources some are dropped and their credentials
+// fetched again.
 const maxSources = 1000
 
-// Keeper keeps the sources of a process: lines that say the same of their
-// credential share it, and it outlives the revision of the catalog. It is safe
-// for concurrent use, and its zero value is ready. Close it.
+// Keeper keeps the sources of a process. Lines with the same credential settings share a source,
+// across revisions of the catalog. A Keeper is safe for concurrent use, and its zero value is ready
+// for use. It must be closed.
 type Keeper struct {
-	// Now is the clock; nil: time.Now. It is set before the first use.
+	// Now is the clock. If nil, time.Now is used. It must be set before the first use.
 	Now func() time.Time
 
 	group sync.WaitGroup // the fetches
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
-	ctx     context.Context // of all fetches; nil: there was none
+	ctx     context.Context // of all fetches; nil before the first
 	cancel  context.CancelFunc
 	sources map[[sha256.Size]byte]*Source
 }
@@ -37,11 +37,11 @@ func (k *Keeper) Time() time.Time {
 	return now()
 }
 
-// Source returns the source of what a line says of its credential, and makes it
-// if there is none. what has to hold all that decides what fetch brings.
+// Source returns the source for a line's credential settings and creates the source if needed. what
+// must hold everything with an effect on fetch's result.
 func (k *Keeper) Source(what []any, fetch Fetch) *Source {
 	text, err := json.Marshal(what)
-	if err != nil { // options are what JSON can say
+	if err != nil { // unreachable: options come from JSON or YAML
 		return &Source{keeper: k, fetch: fetch}
 	}
 	id := sha256.Sum256(text)
@@ -64,7 +64,7 @@ func (k *Keeper) Source(what []any, fetch Fetch) *Source {
 	return s
 }
 
-// run begins a fetch; false: the keeper is closed.
+// run starts a fetch. It returns false if the keeper is closed.
 func (k *Keeper) run(fetch func(ctx context.Context)) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -83,8 +83,7 @@ func (k *Keeper) run(fetch func(ctx context.Context)) bool {
 	return true
 }
 
-// Close ends all fetches and waits for their ends. Calls that need one fail
-// from then on.
+// Close cancels all fetches and waits for them. Later calls in need of a fetch fail.
 func (k *Keeper) Close() {
 	k.mu.Lock()
 	k.closed = true

@@ -13,12 +13,12 @@ import (
 const (
 	// fetchWait bounds one fetch.
 	fetchWait = 20 * time.Second
-	// margin is how long before its end a credential is no longer used, and
-	// early how long before it is renewed: a fifth of its life, if that is less.
+	// margin is the time before expiry in which a credential is no longer used. early is the time
+	// before expiry in which a credential is renewed, or a fifth of its lifetime if shorter.
 	margin = 15 * time.Second
 	early  = 5 * time.Minute
-	// lifetime is that of a credential without an end: it may have been replaced
-	// where it is kept.
+	// lifetime is the lifetime of a credential without an expiry: its issuer may have replaced the
+	// credential.
 	lifetime = time.Hour
 	// pause is the least time between the beginnings of two renewals.
 	pause = 30 * time.Second
@@ -31,7 +31,7 @@ type Source struct {
 	keeper *Keeper
 	fetch  Fetch
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	current *Credential
 	former  []string // secrets of the one before
 	fetched time.Time
@@ -46,8 +46,8 @@ type fetching struct {
 	err  error
 }
 
-// Get returns a credential that is good for now: the one at hand, else it waits
-// for one. The error is a *upstream.Failure.
+// Get returns the current credential if still valid, otherwise waits for a new one. The error is a
+// *upstream.Failure.
 func (s *Source) Get(ctx context.Context) (*Credential, error) {
 	s.mu.Lock()
 	now := s.keeper.Time()
@@ -72,9 +72,9 @@ func (s *Source) due() time.Time {
 	return end.Add(-min(early, end.Sub(s.fetched)/5))
 }
 
-// Renew returns a credential in place of one that was refused: nil where there
-// is none but the same. One that has just been fetched is not fetched again, so
-// that refusals do not become a flood of fetches.
+// Renew returns a credential to replace a rejected one, or nil if there is no other. A credential
+// fetched less than a minute ago (fresh) is not fetched again; rejections cannot cause a flood of
+// fetches.
 func (s *Source) Renew(ctx context.Context, refused *Credential) (*Credential, error) {
 	s.mu.Lock()
 	now := s.keeper.Time()
@@ -95,7 +95,7 @@ func (s *Source) Renew(ctx context.Context, refused *Credential) (*Credential, e
 	return c, nil
 }
 
-// same tells whether two credentials are one.
+// same reports whether two credentials have the same secrets.
 func same(a, b *Credential) bool {
 	if len(a.Secrets) != len(b.Secrets) {
 		return false
@@ -122,8 +122,7 @@ func (s *Source) Secrets() []string {
 	return append(s.former[:len(s.former):len(s.former)], s.current.Secrets...)
 }
 
-// Hide takes the secrets out of the failure that an adapter's error is, and
-// returns it.
+// Hide redacts the secrets from err, if err is an adapter's failure, and returns err.
 func (s *Source) Hide(err error) error {
 	var (
 		failure *upstream.Failure
@@ -143,8 +142,8 @@ func (s *Source) Hide(err error) error {
 	return err
 }
 
-// begin returns the fetch under way, a new one if there is none. It goes on for
-// others when the call that began it leaves. Callers hold mu.
+// begin returns the running fetch, or starts a fetch. The fetch continues for other callers after
+// the first caller leaves. Callers hold mu.
 func (s *Source) begin(now time.Time) *fetching {
 	if s.running != nil {
 		return s.running

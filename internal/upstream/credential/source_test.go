@@ -25,7 +25,7 @@ type issuer struct {
 	mu      sync.Mutex
 	now     time.Time
 	given   int
-	fails   error         // what the next fetches end in
+	fails   error         // the error of the next fetches
 	lasting bool          // tokens have no end, and are one and the same
 	hold    chan struct{} // fetches wait for it, unless nil
 	begun   chan struct{} // a value a fetch
@@ -104,8 +104,8 @@ func eventually(t *testing.T, s *credential.Source, want string) {
 	}
 }
 
-// TestOneFetchServesAll: calls at once wait for one fetch, which goes on when the
-// call that began it leaves.
+// TestOneFetchServesAll tests that concurrent calls wait for one fetch, and the fetch continues
+// after its first caller leaves.
 func TestOneFetchServesAll(t *testing.T) {
 	t.Parallel()
 	i := newIssuer()
@@ -138,8 +138,8 @@ func TestOneFetchServesAll(t *testing.T) {
 	}
 }
 
-// TestRenewedBeforeItsEnd: calls go on with the old token while the new one is
-// fetched, also where that fails for a while; never with one that has ended.
+// TestRenewedBeforeItsEnd tests that calls use the old token during a renewal, even while renewals
+// fail, but never an expired token.
 func TestRenewedBeforeItsEnd(t *testing.T) {
 	t.Parallel()
 	i := newIssuer()
@@ -201,9 +201,8 @@ func TestFailingRenewalsPause(t *testing.T) {
 	}
 }
 
-// TestRenewOfARefused: a refused token is renewed once for all calls that met
-// the refusal, not at all where it is new, and what is fetched again is not tried
-// again.
+// TestRenewOfARefused tests a rejected token: it is renewed once for all rejected calls, not
+// renewed if new, and a renewal with the same token is not used again.
 func TestRenewOfARefused(t *testing.T) {
 	t.Parallel()
 	i := newIssuer()
@@ -237,8 +236,8 @@ func TestRenewOfARefused(t *testing.T) {
 	}
 }
 
-// TestEndlessIsReadAgain: what has no end may have been replaced where it is
-// kept.
+// TestEndlessIsReadAgain tests a credential without an expiry: it is fetched again after lifetime,
+// because its issuer may have replaced the credential.
 func TestEndlessIsReadAgain(t *testing.T) {
 	t.Parallel()
 	i := newIssuer()
@@ -251,7 +250,7 @@ func TestEndlessIsReadAgain(t *testing.T) {
 	eventually(t, s, "token-number-2")
 }
 
-// TestRefusals: what a failed fetch says of a line.
+// TestRefusals tests the effect of a failed fetch on a line's health.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]upstream.Health{
@@ -267,8 +266,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestKeeperShares: lines that say the same share a token, and a closed keeper
-// ends fetches and begins none.
+// TestKeeperShares tests that lines with the same settings share a token, and that a closed keeper
+// cancels fetches and starts none.
 func TestKeeperShares(t *testing.T) {
 	t.Parallel()
 	i := newIssuer()
@@ -296,7 +295,7 @@ func TestKeeperShares(t *testing.T) {
 	}
 }
 
-// TestHide takes tokens out of what is told.
+// TestHide tests redaction of tokens from failures.
 func TestHide(t *testing.T) {
 	t.Parallel()
 	s := newIssuer().source(t)
@@ -305,12 +304,12 @@ func TestHide(t *testing.T) {
 		s.Hide(upstream.Fail(fault.UpstreamUnavailable, errors.New("bad "+secret))),
 		s.Hide(&upstream.JobFailure{Failure: upstream.Fail(fault.UpstreamError, errors.New(secret)), Message: "bad " + secret}),
 	} {
-		said := err.Error()
+		text := err.Error()
 		if job := (*upstream.JobFailure)(nil); errors.As(err, &job) {
-			said += job.Message
+			text += job.Message
 		}
-		if strings.Contains(said, secret) {
-			t.Errorf("told: %s", said)
+		if strings.Contains(text, secret) {
+			t.Errorf("told: %s", text)
 		}
 	}
 	if s.Hide(nil) != nil || (*credential.Source)(nil).Secrets() != nil {

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// Transport puts a source's credential on the calls to a line's own address. It
-// fails with a *upstream.Failure where there is none.
+// Transport adds a source's credential to the calls to a line's own address. It returns a
+// *upstream.Failure if there is no credential.
 type Transport struct {
 	// Base carries the calls.
 	Base http.RoundTripper
@@ -20,13 +20,13 @@ type Transport struct {
 	Source *Source
 	// Own is the line's address: calls to another host or port go out without.
 	Own *url.URL
-	// Also are statuses beside 401 that may be about the credential.
+	// Also is another status, beside 401, of responses to a rejected credential.
 	Also int
 }
 
-// Open makes the way of a line's calls, on top of base, with the credential that
-// fetch brings. Lines of the same provider, options and key share its source. It
-// fails for a base address that is none.
+// Open returns a transport on top of base for a line's calls, with the credential from fetch. Lines
+// with the same provider, options and key share a source. Open returns an error if the base address
+// is invalid.
 func (k *Keeper) Open(t upstream.Target, base http.RoundTripper, fetch Fetch) (*Transport, error) {
 	own, err := url.Parse(t.BaseURL)
 	if err != nil {
@@ -35,7 +35,7 @@ func (k *Keeper) Open(t upstream.Target, base http.RoundTripper, fetch Fetch) (*
 	return &Transport{Base: base, Source: k.Source([]any{t.Provider, t.Options, t.Key}, fetch), Own: own}, nil
 }
 
-// Bounds of a refusal that is read so that the connection can serve again.
+// Bounds for draining a rejection, so the connection can serve the next call.
 const (
 	refusalBytes = 64 << 10
 	refusalWait  = time.Second

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Bounds of the rest of a finished stream that Close reads so that the
-// connection can serve the next call.
+// Bounds for draining the end of a finished stream in Close, so the connection can serve the next
+// call.
 const (
 	restBytes = 1 << 10
 	restWait  = 100 * time.Millisecond
 )
 
-// body is an answer's body that cancels its call when it is closed. One
-// goroutine reads; any may close.
+// body is a response body. Closing the body cancels its call. One goroutine reads; any goroutine
+// may close.
 type body struct {
 	from   io.ReadCloser
 	cancel context.CancelFunc
@@ -33,9 +33,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the call: what still runs at the provider is cancelled. After a
-// stream's last event nothing runs any more, only the end of the HTTP body may
-// not have been read; then Close reads it, so that the connection is kept.
+// Close cancels the call at the provider. After the last event of a stream only the end of the HTTP
+// body may be missing; Close then reads the end first and so keeps the connection.
 func (b *body) Close() error {
 	b.close.Do(func() {
 		if b.finished.Load() {
@@ -49,10 +48,10 @@ func (b *body) Close() error {
 	return nil
 }
 
-// beginning reads up to limit bytes within the wait and returns what came.
+// beginning reads up to limit bytes and stops after wait. It returns the bytes read so far.
 func (b *body) beginning(limit int64, wait time.Duration) []byte {
 	timer := time.AfterFunc(wait, b.cancel)
 	defer timer.Stop()
-	said, _ := io.ReadAll(io.LimitReader(b, limit)) // a part of it is judged like the whole
-	return said
+	data, _ := io.ReadAll(io.LimitReader(b, limit)) // judge also works on a part
+	return data
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// slow is a body of a provider that says its pieces and then nothing until the
-// call is cancelled.
+// slow is the body of a provider. It returns its pieces and then blocks until the call is
+// cancelled.
 type slow struct {
 	ctx    context.Context
 	pieces []string
@@ -76,8 +76,7 @@ func TestCloseReadsTheRest(t *testing.T) {
 	}
 }
 
-// TestErrorBodyIsBoundedInTime: what came of an error until the wait ran out
-// is judged.
+// TestErrorBodyIsBoundedInTime tests classification of an error body cut off by the time limit.
 func TestErrorBodyIsBoundedInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

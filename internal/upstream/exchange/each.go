@@ -11,12 +11,12 @@ import (
 // eachAtOnce is how many submissions of one task run at a time.
 const eachAtOnce = 4
 
-// ticketMark stands between the tickets of a task that is several at its
-// provider. No name that Ticket takes has it.
+// ticketMark separates the tickets of a task with several tasks at its provider. Ticket rejects
+// names with ticketMark.
 const ticketMark = ","
 
-// SubmitEach is Several for providers whose call accepts a task of one image:
-// the tickets of those that were accepted are one, for PollEach.
+// SubmitEach is Several for providers whose calls each accept a task of one image. It joins the
+// tickets of the accepted tasks to one ticket for PollEach.
 func SubmitEach(count int, call func(i int) (ticket string, failure *upstream.JobFailure, again bool)) (*jobcall.TaskStatus, error) {
 	accepted, failure := Several(count, eachAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
 		ticket, failure, again := call(i)
@@ -35,9 +35,9 @@ func SubmitEach(count int, call func(i int) (ticket string, failure *upstream.Jo
 	return &jobcall.TaskStatus{Ticket: strings.Join(tickets, ticketMark)}, nil
 }
 
-// PollEach asks about each task of a ticket that SubmitEach made, until one goes
-// on or cannot be asked about: then all go on. When all are over their results are
-// the task's; without any, the failure is the most hopeless of them.
+// PollEach polls the tasks of a ticket from SubmitEach. It stops at a task still running and reports
+// the ticket as running, and stops with the error of a poll without an answer (NextPoll). When all
+// tasks have ended, PollEach returns their results or, without results, the most severe failure.
 func PollEach(ticket string, poll func(one string) (*jobcall.TaskStatus, error)) (*jobcall.TaskStatus, error) {
 	var (
 		all   = &jobcall.TaskStatus{Ticket: ticket, Done: true}

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// TestEach: tasks of one image each are one task: it goes on while one of them
-// does, and ends with what the good ones brought.
+// TestEach tests several tasks of one image under one ticket: the ticket runs while any of the
+// tasks runs, and ends with the results of the successful tasks.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	refused := upstream.Moderated(upstream.KindImage, "no", false)
@@ -28,7 +28,7 @@ func TestEach(t *testing.T) {
 	silent := upstream.Ended(upstream.KindImage, "", "later")
 	silent.Next = upstream.NextPoll
 	for name, tt := range map[string]struct {
-		of   map[string]any // a failure, true for one that is done, false for one that goes on
+		of   map[string]any // a failure, true if done, false if running
 		want any            // the number of results, false, or a failure
 	}{
 		"done":         {map[string]any{"a": true, "c": true, "d": true}, 3},

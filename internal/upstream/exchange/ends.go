@@ -5,19 +5,18 @@ import "bytes"
 // longestEnd is how much of such words is found when a read cuts them.
 const longestEnd = 64
 
-// ends looks for the words with which a stream's last event begins, however
-// the reads cut them. That a text says the same words does no harm: the end of
-// the stream is then waited for, for a moment, after a client left.
+// ends searches a stream for the first words of its last event, even across reads. The same words
+// in a text do no harm: Close then only waits briefly for the end of the stream after the client
+// disconnects.
 type ends struct {
 	words []string
 	seen  bool
 
-	last []byte // the end of what was read
+	last []byte // the last bytes read
 	join [2 * longestEnd]byte
 }
 
-// read takes the next bytes and tells whether one of the words was there, now
-// or before.
+// read takes the next bytes and reports whether a word has been found by now.
 func (e *ends) read(p []byte) bool {
 	if e.seen || len(e.words) == 0 || len(p) == 0 {
 		return e.seen
@@ -29,7 +28,7 @@ func (e *ends) read(p []byte) bool {
 			return true
 		}
 	}
-	// What is kept stands at the beginning of join, where the next bytes follow.
+	// The tail is kept at the beginning of join; the next bytes follow there.
 	tail := joined
 	if len(p) > longestEnd {
 		tail = p

@@ -1,19 +1,18 @@
-// Package exchange owns what every adapter that speaks HTTP needs: the pool of
-// connections, the sending of one POST, the judgement of an answer's head, and
-// a body that cancels its call when it is closed. Bodies pass through
-// untouched in both directions.
+// Package exchange owns the parts shared by all HTTP adapters: the connection pool, sending one
+// POST, checking a response's status and headers, and a body whose Close cancels the call. Bodies
+// pass through unchanged in both directions.
 //
 // Invariants:
-//   - One call is sent at most once. The transport repeats it only where
-//     nothing of it was written (see idempotencyHeader).
-//   - The line's credential goes to the line's own host alone: redirects of
-//     calls are not followed, no proxy of the environment is used. It is
-//     redacted from every failure.
-//   - The line's own host and port are the operator's choice, so they may be
-//     private. Every other host or port was named by an answer, and is reached
-//     by upstream.Target's Strangers alone, at each hop.
-//   - Nothing is read without a bound of size and time, nor handed on without
-//     one of depth and number.
+//   - A call is sent at most once. The transport repeats a call only if none of its bytes were
+//     written (see idempotencyHeader).
+//   - The line's credential is only sent to the line's own host: redirects of calls are not
+//     followed, and no proxy from the environment is used. The credential is redacted from every
+//     failure.
+//   - The line's own host and port are the operator's choice and may be private. Any other host or
+//     port comes from a response and is only reached through the Strangers of upstream.Target, at
+//     each hop.
+//   - Every read is bounded in size and time, and every document passed on is bounded in depth and
+//     number of values.
 package exchange
 
 import (
@@ -39,37 +38,34 @@ import (
 // userAgent is sent in place of the client's.
 const userAgent = "tollgate"
 
-// Limits on reading an answer that is none.
+// Limits on reading an error response.
 const (
 	maxErrorBody  = 64 << 10
 	errorBodyWait = 5 * time.Second
 )
 
-// idempotencyHeader carries our key for the attempt. It is written in lower
-// case on purpose: net/http takes a POST with an `Idempotency-Key` in its
-// canonical spelling for one that it may send again after a broken connection,
-// though the provider may have run, and billed, the first one. The walk over
-// lines is the only one to decide about a repetition.
+// idempotencyHeader carries the gateway's key for the attempt. The name is lower case on purpose:
+// net/http may send a POST with the canonical `Idempotency-Key` again after a broken connection,
+// although the provider may have run and billed the first request. Only the retry loop over lines
+// decides about repetitions.
 const idempotencyHeader = "idempotency-key"
 
-// Client is a line's way to its provider. It is safe for concurrent use and
-// holds nothing that must be closed.
+// Client calls the provider of one line. It is safe for concurrent use and need not be closed.
 type Client struct {
 	transport http.RoundTripper
-	strangers http.RoundTripper // to other hosts; nil: no way there
+	strangers http.RoundTripper // for other hosts; if nil, other hosts are unreachable
 	base      *url.URL
-	secrets   []string // the line's credential, and what its headers hide
+	secrets   []string // the line's credential and the secret values of its headers
 	header    http.Header
 	set       map[string]json.RawMessage
 	omit      []string
 	source    upstream.Source
 }
 
-// Open makes the way of a line: to its own base address, or else the
-// provider's. The transport must neither follow redirects nor repeat requests;
-// NewTransport makes the one to use. It fails when the address is no http(s)
-// URL with a host, or has credentials or a query in it, and for options that do
-// not pass Info.CheckOptions.
+// Open returns a client for the line's own base address or, by default, the provider's. The
+// transport must neither follow redirects nor repeat requests; use NewTransport. Open returns an
+// error if the address is not an http(s) URL with a host, if the address has credentials or a
+// query, or if Info.CheckOptions rejects the options.
 func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper) (*Client, error) {
 	base := t.BaseURL
 	if base == "" {
@@ -84,7 +80,7 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
 	if u.Path == "" {
-		u.Path = "/" // what is joined to an empty path has no slash before it
+		u.Path = "/" // JoinPath adds no slash to an empty path
 	}
 	return &Client{
 		transport: transport, strangers: t.Strangers, base: u, secrets: append([]string{t.Key}, t.Secrets...),
@@ -97,8 +93,8 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 // must not be changed once it was used.
 func (l *Client) URL(path ...string) *url.URL { return l.base.JoinPath(path...) }
 
-// Own reads an address that the provider gave and tells whether it is on the
-// line's own host, so that the credential may go there.
+// Own parses an address from the provider and reports whether the address is on the line's own host
+// and so may receive the credential.
 func (l *Client) Own(address string) (*url.URL, bool) {
 	u, err := url.Parse(address)
 	if err != nil || !l.owns(u) {
@@ -107,13 +103,12 @@ func (l *Client) Own(address string) (*url.URL, bool) {
 	return u, true
 }
 
-// owns tells whether an address has the scheme, host and port of the line's base
-// address, and no user of its own.
+// owns reports whether u has the scheme, host and port of the line's base address and no user info.
 func (l *Client) owns(u *url.URL) bool {
 	return u.Scheme == l.base.Scheme && strings.EqualFold(u.Hostname(), l.base.Hostname()) && port(u) == port(l.base) && u.User == nil
 }
 
-// port is the port that an http(s) address leads to.
+// port returns the port of an http(s) address, explicit or by default.
 func port(u *url.URL) string {
 	switch {
 	case u.Port() != "":
@@ -124,7 +119,7 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// NoOptions makes the check of a line's options for a provider that has none.
+// NoOptions returns an Info.CheckOptions function for a provider without options.
 func NoOptions(provider string) func(options map[string]any) error {
 	return func(options map[string]any) error {
 		for name := range options {
@@ -134,10 +129,10 @@ func NoOptions(provider string) func(options map[string]any) error {
 	}
 }
 
-// flagsHeader is the one of the headers of clients whose values add up.
+// flagsHeader is the one client header whose values are combined with the line's.
 const flagsHeader = "Anthropic-Beta"
 
-// addHeader adds the line's own headers, which win over others.
+// addHeader adds the line's own headers, which replace others.
 func (l *Client) addHeader(to http.Header) {
 	for name, values := range l.header {
 		if name == flagsHeader {
@@ -147,35 +142,33 @@ func (l *Client) addHeader(to http.Header) {
 	}
 }
 
-// hide takes the line's secrets out of what a provider said.
-func (l *Client) hide(said []byte) []byte {
+// hide redacts the line's secrets from a provider's response.
+func (l *Client) hide(data []byte) []byte {
 	for i, secret := range l.secrets {
 		if len(secret) >= 8 || i == 0 && secret != "" { // shorter values of headers are ordinary words
-			said = bytes.ReplaceAll(said, []byte(secret), []byte("[redacted]"))
+			data = bytes.ReplaceAll(data, []byte(secret), []byte("[redacted]"))
 		}
 	}
-	return said
+	return data
 }
 
 // Post is one call.
 type Post struct {
-	// URL is where it goes; from Line.URL.
+	// URL is the destination, from Client.URL.
 	URL *url.URL
-	// Header holds what goes out beside the headers of every call: the
-	// credential, and what the provider wants to know. It is only read.
+	// Header holds the headers beyond those of every call: the credential and headers for the
+	// provider. It is read-only.
 	Header http.Header
-	// Call is what is sent.
-	Call chatcall.Call
-	// Ends are the words with which the last event of the provider's streams
-	// begins (`event: message_stop`). When one of them was read, closing the
-	// answer's body reads the end of the HTTP body, so that the connection can
-	// serve the next call. None for providers whose streams just end.
+	Call   chatcall.Call
+	// Ends are the possible first words of the last event in the provider's streams (`event:
+	// message_stop`). After one of the words, closing the body reads the end of the HTTP body, so
+	// the connection can serve the next call. Ends is empty for providers without a last event.
 	Ends []string
 }
 
-// Send sends a call, with what the line sets and without what it omits, and
-// judges the head of the answer. The error is always a *upstream.Failure without
-// the line's credential in it.
+// Send sends a call with the fields set by the line and without the fields omitted by the line, and
+// checks the response's status and headers. The error is always a *upstream.Failure without the
+// line's credential.
 func (l *Client) Send(ctx context.Context, p Post) (*chatcall.Response, error) {
 	p.Call.Body = rawjson.Override(p.Call.Body, l.set, l.omit)
 	return l.send(ctx, p)
@@ -205,10 +198,9 @@ func (l *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
 	}, nil
 }
 
-// Ask sends a call that is answered by one small document, and returns that. What
-// the line sets is for answers and does not go along.
-// Errors inside it are failures too, and so is a document of more than limit
-// bytes. The error is always a *upstream.Failure.
+// Ask sends a call with one small document as its response and returns the document. The fields set
+// by the line are for answers and are not sent. An error in the document and a document of more
+// than limit bytes are failures. The error is always a *upstream.Failure.
 func (l *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	p.Call.Stream = false
 	p.Call.Body = rawjson.Override[json.RawMessage](p.Call.Body, nil, l.omit)
@@ -217,20 +209,20 @@ func (l *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer answer.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
+	data, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
 	if err != nil {
 		return nil, upstream.Interrupted(ctx, err).Redact(l.secrets...)
 	}
-	if int64(len(said)) > limit {
+	if int64(len(data)) > limit {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer of more than %d bytes", limit))
 	}
-	if err := rawjson.CheckShape(said); err != nil {
+	if err := rawjson.CheckShape(data); err != nil {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, err)
 	}
-	if f := l.from(p.Call).Classify(http.StatusOK, answer.ContentType, said, nil); f != nil {
+	if f := l.from(p.Call).Classify(http.StatusOK, answer.ContentType, data, nil); f != nil {
 		return nil, f.Redact(l.secrets...)
 	}
-	return said, nil
+	return data, nil
 }
 
 // request builds the HTTP request. The URL is shared by all calls; transports
@@ -267,36 +259,36 @@ func (l *Client) request(ctx context.Context, p Post) *http.Request {
 	return req.WithContext(ctx)
 }
 
-// judge reads the head of an answer: nil for one that looks right, else the
-// failure, for which it reads a bounded part of the body.
+// judge checks the status and headers of a response and returns nil if they look right. For a
+// failure it reads a bounded part of the body.
 func (l *Client) judge(resp *http.Response, from *body, call chatcall.Call) *upstream.Failure {
 	contentType := resp.Header.Get("Content-Type")
 	ok := resp.StatusCode >= 200 && resp.StatusCode < 300
 	if ok && rightType(contentType, call.Stream) && plain(resp.Header) {
 		return nil
 	}
-	said := from.beginning(maxErrorBody, errorBodyWait)
-	said = l.hide(said)
-	if resp.Header.Get("Date") == "" { // Retry-After may be a date, which counts from it
+	data := from.beginning(maxErrorBody, errorBodyWait)
+	data = l.hide(data)
+	if resp.Header.Get("Date") == "" { // the base of a Retry-After with a date
 		resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
-	f := l.from(call).Classify(resp.StatusCode, contentType, said, resp.Header)
+	f := l.from(call).Classify(resp.StatusCode, contentType, data, resp.Header)
 	if f == nil { // a good-looking answer of another kind than we asked for
 		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))
 		f.Status = resp.StatusCode
 	}
-	f.Used = upstream.TokensOf(usage.Reported(call.Form, said))
+	f.Used = upstream.TokensOf(usage.Reported(call.Form, data))
 	return f.Redact(l.secrets...)
 }
 
-// from is who answers a call.
+// from returns the source of the responses to a call.
 func (l *Client) from(call chatcall.Call) upstream.Source {
 	s := l.source
 	s.Model = call.Model
 	return s
 }
 
-// rightType reports whether a content type is the one that was asked for.
+// rightType reports whether a content type matches the requested type.
 func rightType(contentType string, stream bool) bool {
 	kind, _, _ := strings.Cut(contentType, ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))

@@ -65,8 +65,8 @@ func TestEndsHoweverCut(t *testing.T) {
 	}
 }
 
-// TestRetryAfterWithoutDate: a provider that names a time to come back at, and
-// does not say what time it is, is taken to have our clock.
+// TestRetryAfterWithoutDate tests a Retry-After with a date in a response without a Date header:
+// the gateway's own clock is the base.
 func TestRetryAfterWithoutDate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestRetryAfterWithoutDate(t *testing.T) {
 			StatusCode: http.StatusTooManyRequests,
 			Header:     http.Header{"Retry-After": {time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)}},
 		}
-		said := &body{from: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`)), cancel: func() {}}
-		if f := (&Client{}).judge(resp, said, chatcall.Call{}); f.RetryAfter != 30*time.Second {
+		from := &body{from: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`)), cancel: func() {}}
+		if f := (&Client{}).judge(resp, from, chatcall.Call{}); f.RetryAfter != 30*time.Second {
 			t.Errorf("wait of %s, want 30s", f.RetryAfter)
 		}
 	})
@@ -104,9 +104,9 @@ func TestErrorsTellWhatTheyUsed(t *testing.T) {
 		{wire.FormChat, `"param":null`, upstream.TokenCounts{}},
 	} {
 		for _, status := range []int{400, 429, 500} {
-			said := &body{from: io.NopCloser(strings.NewReader(` {"error":{"message":"x"},` + test.usage + `}`)), cancel: func() {}}
+			from := &body{from: io.NopCloser(strings.NewReader(` {"error":{"message":"x"},` + test.usage + `}`)), cancel: func() {}}
 			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}}
-			if f := (&Client{}).judge(resp, said, chatcall.Call{Form: test.form}); f == nil || f.Used != test.want {
+			if f := (&Client{}).judge(resp, from, chatcall.Call{Form: test.form}); f == nil || f.Used != test.want {
 				t.Errorf("%d with %s: %+v; want %+v", status, test.usage, f, test.want)
 			}
 		}
@@ -145,9 +145,9 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestDownloadsFromStrangers checks that the line's own transport is used for its own
-// scheme, host and port alone, and the credential goes no other way, whatever
-// redirects say. Another port of the same host passes the guard.
+// TestDownloadsFromStrangers checks, across redirects, that the line's own transport and credential
+// are only used for the line's own scheme, host and port. Another port of the same host goes
+// through the guard.
 func TestDownloadsFromStrangers(t *testing.T) {
 	t.Parallel()
 	const own, port, other = "http://10.0.0.9:8080", "http://10.0.0.9:9090", "http://10.0.0.8:8080"
@@ -155,7 +155,7 @@ func TestDownloadsFromStrangers(t *testing.T) {
 		address string
 		moves   map[string]string // redirects
 		blind   bool              // the line has no way to other hosts
-		want    []string          // what was asked, by which way; nothing after a refusal
+		want    []string          // requests by transport; none after a rejection
 		failed  bool
 	}{
 		"own":                {address: own + "/1", want: []string{"own " + own + "/1"}},
@@ -220,15 +220,15 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
-// answering is a transport that answers every call with the next body.
+// answering is a transport. It answers every call with the next body.
 type answering struct{ bodies chan string }
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(<-a.bodies))}, nil
 }
 
-// TestWorkTellsWhatItUsed: what the answers to the calls of one step count is
-// added up; calls that nobody adds up are not looked into.
+// TestWorkTellsWhatItUsed tests that the usage in the responses to the calls of one step is added
+// up. Without a Spending in the context, usage is not read.
 func TestWorkTellsWhatItUsed(t *testing.T) {
 	t.Parallel()
 	bodies := make(chan string, 4)
@@ -258,8 +258,8 @@ func TestWorkTellsWhatItUsed(t *testing.T) {
 	}
 }
 
-// TestHostileDocuments: answers about jobs that nest too deep, or have more
-// values than any, do not reach an adapter.
+// TestHostileDocuments tests that job responses with too deep nesting or too many values do not
+// reach an adapter.
 func TestHostileDocuments(t *testing.T) {
 	t.Parallel()
 	bodies := make(chan string, 1)

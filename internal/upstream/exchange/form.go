@@ -16,20 +16,19 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Multipart is a multipart/form-data body whose files are read while they are sent,
-// so that none is ever whole in memory. Its length is known beforehand. Fields
-// and files go out in the order in which they were added. It is built by one
-// goroutine and only read once it is sent.
+// Multipart is a multipart/form-data body. Its files are read while the form is sent, so no file is
+// ever whole in memory. Its length is known beforehand. Fields and files are sent in the order of
+// the Field and File calls. One goroutine builds the form; sending only reads the form.
 type Multipart struct {
 	framing  bytes.Buffer // since the last file
 	writer   *multipart.Writer
 	segments []segment
 	length   int64
 	ended    bool
-	omit     []string // fields that are left out
+	omit     []string // fields to leave out
 }
 
-// segment is a part of the body: text, or size bytes of what open opens.
+// segment is a part of the body: text, or size bytes from the reader of open.
 type segment struct {
 	text string
 	open func(ctx context.Context) (io.ReadCloser, error)
@@ -43,8 +42,8 @@ func NewForm() *Multipart {
 	return f
 }
 
-// NewForm makes an empty form for a submission, which leaves out what the line
-// omits.
+// NewForm returns an empty form for a submission. The form leaves out the fields omitted by the
+// line.
 func (l *Client) NewForm() *Multipart {
 	f := NewForm()
 	f.omit = l.omit
@@ -106,7 +105,7 @@ type formBody struct {
 
 	mu     sync.Mutex
 	rest   []segment
-	from   io.ReadCloser // of the first of rest; nil: not begun
+	from   io.ReadCloser // reads the first of rest; nil before the first read
 	left   int64         // bytes of it to come
 	closed bool
 }

@@ -33,8 +33,7 @@ func formLine(t *testing.T, handle http.HandlerFunc) *exchange.Client {
 	return line
 }
 
-// file is a reference whose bytes come one by one, and which counts how many
-// are open.
+// file returns a reference whose reader returns single bytes. open counts the open readers.
 func file(content string, open *atomic.Int64) jobcall.Reference {
 	return jobcall.Reference{Type: "image/png", Size: int64(len(content)), Open: func(context.Context) (io.ReadCloser, error) {
 		open.Add(1)
@@ -97,8 +96,8 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestFormUnread: a file of ours that fails is not the line's fault, and the
-// provider has not got the whole of the request.
+// TestFormUnread tests that an unreadable file of the gateway is not the line's failure, and that
+// the provider has not received the whole request.
 func TestFormUnread(t *testing.T) {
 	t.Parallel()
 	line := formLine(t, func(w http.ResponseWriter, r *http.Request) {
@@ -126,7 +125,8 @@ func TestFormUnread(t *testing.T) {
 	}
 }
 
-// TestFormCut: a provider that leaves in the middle may have accepted the task.
+// TestFormCut tests a provider disconnecting in the middle of a form: the provider may have
+// accepted the task.
 func TestFormCut(t *testing.T) {
 	t.Parallel()
 	line := formLine(t, func(w http.ResponseWriter, r *http.Request) {

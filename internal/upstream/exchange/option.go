@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Texts checks options that are texts alone. allowed are their names, each with
-// what its value has to be ("" for any); the error names the option.
+// Texts checks that all options are known and non-empty strings. allowed maps the name of each
+// option to the check of its value; nil allows any value. The error names the option.
 func Texts(options map[string]any, provider string, allowed map[string]func(string) error) error {
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		check, known := allowed[name]
@@ -30,8 +30,7 @@ func Texts(options map[string]any, provider string, allowed map[string]func(stri
 	return nil
 }
 
-// Text is an option that Texts has checked, or what stands for it where it is
-// left out.
+// Text returns an option checked by Texts, or otherwise if the option is missing.
 func Text(options map[string]any, name, otherwise string) string {
 	if value, ok := options[name].(string); ok && value != "" {
 		return value
@@ -49,7 +48,7 @@ func OneOf(values ...string) func(string) error {
 	}
 }
 
-// Word checks for Texts that a value can stand in an address or a host name.
+// Word is a check for Texts of a value for use in an address or a host name.
 func Word(value string) error {
 	for _, c := range []byte(value) {
 		switch {
@@ -64,7 +63,7 @@ func Word(value string) error {
 	return nil
 }
 
-// Address checks for Texts that a value is an https address.
+// Address is a check for Texts of an https address.
 func Address(value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {

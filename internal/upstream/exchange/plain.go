@@ -13,9 +13,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Plain is what most adapters of images and video have in common, who embed it: a
-// key in a header, no chat, results that are links or come in the answer, and
-// nothing that stops a task.
+// Plain is the common part of most image and video adapters, which embed it: a key in a header, no
+// chat, results as links or in the response, and no call to cancel a task.
 type Plain struct {
 	chatcall.NoChat
 	// Line carries the calls; Header, with the key in it, goes out with them.
@@ -23,8 +22,8 @@ type Plain struct {
 	Header http.Header
 }
 
-// OpenPlain opens a line as Open does, and fails as that. Its key goes out in a
-// header of that name, as a bearer where it is Authorization.
+// OpenPlain opens a line like Open. The key is sent in the header called name, as a bearer token if
+// name is Authorization.
 func OpenPlain(t upstream.Target, provider upstream.Info, transport http.RoundTripper, name string) (Plain, error) {
 	line, err := Open(t, provider, transport)
 	if err != nil {
@@ -41,8 +40,7 @@ func OpenPlain(t upstream.Target, provider upstream.Info, transport http.RoundTr
 	return p, nil
 }
 
-// OpenAdapter opens a line as OpenPlain does and returns the adapter that wrap
-// makes from it.
+// OpenAdapter opens a line like OpenPlain and returns wrap's adapter.
 func OpenAdapter[A any](
 	t upstream.Target, provider upstream.Info, transport http.RoundTripper, header string, wrap func(Plain) *A,
 ) (*A, error) {
@@ -53,7 +51,7 @@ func OpenAdapter[A any](
 	return wrap(plain), nil
 }
 
-// JobInfo describes a provider of images or videos that needs a key.
+// JobInfo describes an image or video provider with a required key.
 func JobInfo(baseURL string, checkOptions func(map[string]any) error, kinds ...string) upstream.Info {
 	return upstream.Info{Kinds: kinds, DefaultBaseURL: baseURL, NeedsKey: true, CheckOptions: checkOptions}
 }
@@ -69,8 +67,9 @@ func (p *Plain) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*j
 // Cancel implements jobcall.Generator: the provider has no such call.
 func (p *Plain) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
-// Asked sends a question about a task that a good answer is a document to. The
-// error says that the task is no longer known, or else nothing about it.
+// Asked sends a query about a task and returns the reply if it is a JSON document. The error
+// reports either a vanished task or a query without an answer; the latter says nothing about the
+// task.
 func (l *Client) Asked(ctx context.Context, kind string, r JobCall) (*Reply, error) {
 	reply, err := l.Query(ctx, r)
 	switch {
@@ -84,7 +83,7 @@ func (l *Client) Asked(ctx context.Context, kind string, r JobCall) (*Reply, err
 	return reply, nil
 }
 
-// Stop asks for the end of a task. That the provider does not know it is as good.
+// Stop cancels a task. A task unknown to the provider counts as cancelled.
 func (l *Client) Stop(ctx context.Context, r JobCall) error {
 	reply, err := l.Query(ctx, r)
 	if err == nil && !reply.Good() && !reply.Unknown() {
@@ -93,7 +92,7 @@ func (l *Client) Stop(ctx context.Context, r JobCall) error {
 	return err
 }
 
-// Named is the ticket that a good answer to a submission names in a field.
+// Named returns the ticket from a field of a successful submission's response.
 func (r *Reply) Named(field string) (string, *upstream.JobFailure) {
 	ticket := gjson.GetBytes(r.Body, field).String()
 	if !gjson.ValidBytes(r.Body) || !Ticket(ticket) {

@@ -7,12 +7,11 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Several makes count calls of one task, a few at a time, for providers that
-// make one image a call, and returns what they brought in the order of the calls.
-// Fewer results than were asked for are a success, since they are charged one by
-// one; without any, the failure is the most hopeless, and says that a call may
-// have been accepted if any says so. After a failure that the next call would
-// meet too (again is false) no more calls are begun.
+// Several makes count calls for one task, at most atOnce at a time, for providers with one image
+// per call, and returns the results in the order of the calls. Fewer results than count are a
+// success, since results are charged one by one. Without any result, Several returns the most
+// severe failure, with Lost set if any failure has Lost set. If again is false, the next call would
+// fail the same way, and Several starts no more calls.
 func Several(count, atOnce int, call func(i int) (results []jobcall.Result, failure *upstream.JobFailure, again bool)) (
 	[]jobcall.Result, *upstream.JobFailure,
 ) {
@@ -20,7 +19,7 @@ func Several(count, atOnce int, call func(i int) (results []jobcall.Result, fail
 		brought = make([][]jobcall.Result, count)
 		group   sync.WaitGroup
 
-		mu      sync.Mutex // guards what follows
+		mu      sync.Mutex // guards the fields below
 		next    int
 		stopped bool
 		worst   *upstream.JobFailure

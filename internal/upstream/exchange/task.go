@@ -21,29 +21,27 @@ import (
 // for each entry of its lists; real ones have a few hundred values.
 const maxValues = 50_000
 
-// JobCall is one call about an image or video job. Its answer is a document
-// that is read whole, whatever its status.
+// JobCall is one call about an image or video job. Its response is read whole, with any status.
 type JobCall struct {
 	Method string // GET, POST, PUT or DELETE
-	// URL is where it goes; from Line.URL, or an address below it that the
-	// provider gave.
+	// URL is the destination: from Client.URL, or an address below the base address from a response
+	// of the provider.
 	URL *url.URL
-	// Header holds what goes out beside the headers of every call. It is only
-	// read.
+	// Header holds the headers beyond those of every call. It is read-only.
 	Header http.Header
-	// Body is what is sent, of ContentType; nil sends none.
+	// Body is the request body of type ContentType; nil for a request without a body.
 	Body        []byte
 	ContentType string // empty: application/json
 	// Form is sent in place of Body if it is not nil.
 	Form *Multipart
-	// Limit is the longest answer that is read, in bytes.
+	// Limit is the maximum length of the response, in bytes.
 	Limit int64
 	// Reading bounds how many large answers are read at a time
 	// (jobcall.Task); nil for small ones.
 	Reading func(ctx context.Context) (done func(), err error)
 }
 
-// Reply is an answer. What its status and body mean is for the adapter.
+// Reply is a response. The adapter interprets its status and body.
 type Reply struct {
 	Status  int
 	Header  http.Header
@@ -62,20 +60,20 @@ func (r *Reply) RefusedAs(kind, code, message string) *upstream.JobFailure {
 	return r.Redact(r.source.RefusedAs(kind, r.Status, r.Header, code, message))
 }
 
-// Ended is Source.Ended for a task whose failure the reply reports.
+// Ended is Source.Ended for a task reported as failed by the reply.
 func (r *Reply) Ended(kind, code, message string) *upstream.JobFailure {
 	return r.Redact(r.source.Ended(kind, code, message))
 }
 
-// Redact takes the line's credential out of what an adapter made of the reply.
-// In the bytes of Body it may be spelled in another way.
+// Redact removes the line's credential from a failure made from the reply. The bytes of Body may
+// spell the credential in another way.
 func (r *Reply) Redact(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(r.secrets...) }
 
-// Good tells whether the status is a 2xx.
+// Good reports whether the status is 2xx.
 func (r *Reply) Good() bool { return r.Status >= 200 && r.Status < 300 }
 
-// Unknown tells whether the provider does not know what it was asked about. A web
-// page says nothing of that kind: it is not the provider's.
+// Unknown reports whether the provider does not know the task of the query. An HTML page does not
+// count, because the page is not the provider's.
 func (r *Reply) Unknown() bool {
 	gone := r.Status == http.StatusNotFound || r.Status == http.StatusGone
 	return gone && !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("<"))
@@ -108,8 +106,8 @@ func (l *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
 	return reply, nil
 }
 
-// Silent is the failure of a question that was not answered well: ask again.
-// It keeps what Classify says of the line's health.
+// Silent returns the failure of a query without a usable response; the next step is another poll.
+// The failure keeps Classify's findings about the line's health.
 func (r *Reply) Silent() *upstream.JobFailure {
 	f := r.source.Classify(r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
 	if f == nil {
@@ -163,7 +161,7 @@ func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 		if resp.StatusCode < 300 {
 			return nil, err
 		}
-		body = nil // its status says enough
+		body = nil // the status is enough
 	}
 	if resp.StatusCode >= 300 {
 		body = l.hide(body)
@@ -178,12 +176,11 @@ const maxHops = 5
 // errStrange is why a line without a way to other hosts does not go there.
 var errStrange = errors.New("the result is not at the line's own host and port")
 
-// Download opens a result at an address that the provider gave. The line's own
-// transport, and header with the credential in it, are used for the line's own
-// scheme, host and port alone. Every other address is reached by the line's
-// Strangers: another port of a private host may be a database's. Redirects are
-// followed, since hosts of results send to their storage. The error is a
-// *upstream.JobFailure with NextPoll.
+// Download opens a result at an address from the provider. Only the line's own scheme, host and
+// port get the line's own transport and header, with the credential. Every other address is reached
+// through the line's Strangers: another port of a private host may be a database's. Redirects are
+// followed, because result hosts redirect to their storage. The error is a *upstream.JobFailure
+// with NextPoll.
 func (l *Client) Download(ctx context.Context, address string, header http.Header) (*jobcall.Download, error) {
 	failed := func(f *upstream.Failure) error {
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secrets...)
@@ -222,7 +219,7 @@ func (l *Client) Download(ctx context.Context, address string, header http.Heade
 		}
 		at, err = resp.Location()
 		if err != nil {
-			at = &url.URL{} // no address: said at the top
+			at = &url.URL{} // the empty address fails at the top of the loop
 		}
 	}
 	return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's host redirects without end")))

@@ -1,10 +1,10 @@
 package exchange
 
-// maxTicket is the longest name of a task that is taken from a provider.
+// maxTicket is the maximum length of a provider's task ID, in bytes.
 const maxTicket = 200
 
-// Ticket tells whether what a provider calls a task can be one segment of an
-// address: letters, digits, `-`, `_`, `.` and `:`, and no way out of a path.
+// Ticket reports whether a provider's task ID is safe as one path segment of an address: letters,
+// digits, `-`, `_`, `.` and `:`, but not `.` or `..`.
 func Ticket(id string) bool {
 	if id == "" || len(id) > maxTicket || id == "." || id == ".." {
 		return false

@@ -18,8 +18,7 @@ func TestTicket(t *testing.T) {
 	}
 }
 
-// TestUnknown: what the provider does not know is told from a web page that is
-// not there.
+// TestUnknown tests that a task unknown to the provider is distinguished from a missing web page.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -10,19 +10,18 @@ import (
 // here: the deadlines of lines are in the call's context.
 const (
 	dialWait       = 10 * time.Second // one address; also the bound of a TLS handshake
-	idleWait       = 55 * time.Second // below the usual 60 s and 75 s of servers, so that they rarely close first
+	idleWait       = 55 * time.Second // below the usual 60 s and 75 s of servers: servers rarely close first
 	headerWait     = time.Hour        // last resort for a call without a deadline
 	idlePerHost    = 1024             // connections kept for the next burst
 	idleConns      = 4096             // the same over all hosts
 	maxHeaderBytes = 64 << 10
 )
 
-// NewTransport makes the connection pool that all lines of a process share.
+// NewTransport returns the connection pool for all lines of a process.
 //
-// It uses no proxy from the environment, since a gateway's way out is the
-// operator's network and a stray variable must not reroute credentials. It asks
-// for no compression, so that bytes pass through as they are. It takes HTTP/2
-// where the provider offers it.
+// It uses no proxy from the environment: the way out of a gateway is the operator's network, and a
+// stray variable must not reroute credentials. It requests no compression, so bytes pass through
+// unchanged. It uses HTTP/2 if the provider offers HTTP/2.
 func NewTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: dialWait, KeepAlive: 30 * time.Second}
 	return &http.Transport{
@@ -38,7 +37,7 @@ func NewTransport() *http.Transport {
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		ReadBufferSize:         8 << 10,
 		HTTP2: &http.HTTP2Config{
-			// Finds a connection that died without a word.
+			// Detects a silently broken connection.
 			SendPingTimeout:  30 * time.Second,
 			PingTimeout:      15 * time.Second,
 			WriteByteTimeout: 30 * time.Second,

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// inline reads a reference into a data URI. A reference of more bytes than it
-// says is not read further. The error is upstream.Unread's.
+// inline reads a reference into a data URI. It
+// returns upstream.Unread's error if the reference does not have exactly Size bytes.
 func inline(ctx context.Context, r jobcall.Reference) (string, error) {
 	body, err := r.Open(ctx)
 	if err != nil {

@@ -43,7 +43,7 @@ func at(kind, address string) jobcall.Reference {
 	return jobcall.Reference{Type: kind, Size: 1, URL: address}
 }
 
-// writer is a generator that writes each work that is submitted to it.
+// writer is a generator for tests of Write: it writes each submitted work.
 type writer struct {
 	jobcall.Generator
 	style *input.Style
@@ -58,7 +58,7 @@ func (r *writer) Submit(ctx context.Context, w jobcall.Task) (_ *jobcall.TaskSta
 	return nil, err
 }
 
-// written submits a work that is written in a style.
+// written submits a work and returns its input in the given style.
 func written(t *testing.T, style *input.Style, w jobcall.Task, carry input.Carry) ([]byte, error) {
 	to := &writer{style: style, carry: carry}
 	_, err := jobcall.Submit(t.Context(), to, w)
@@ -306,14 +306,14 @@ func TestStylesShareNothing(t *testing.T) {
 	}
 }
 
-// bytesOf is a reference of so many bytes that says it has size.
+// bytesOf returns a reference with n bytes and a Size of size.
 func bytesOf(n, size int64, end error) jobcall.Reference {
 	return jobcall.Reference{Type: "image/png", Size: size, Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", int(n))), broken{end})), nil
 	}}
 }
 
-// broken is a reader that ends with an error.
+// broken is a reader. It returns an error at the end.
 type broken struct{ err error }
 
 // Read implements io.Reader.
@@ -336,7 +336,7 @@ func TestInlineLink(t *testing.T) {
 	}
 }
 
-// FuzzParams: the client's further fields never change what the line says.
+// FuzzParams tests that the client's further fields never change the fields written by the line.
 func FuzzParams(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"seed":1}`, `{"n":4}`, `{"N":4}`, `{"image_size":{}}`, `{"prompt":"x"}`, `{"n ":[1]}`, `null`, `[`,
 		`{"a":1e999}`} {

@@ -17,18 +17,17 @@ import (
 // maxMask is how many pixels a mask may have, since it is decoded.
 const maxMask = 1 << 24
 
-// What may change of a picture in a mask of two colours: providers differ.
+// Gray values of the area to change in a black and white mask: providers differ.
 const (
 	White = 0xFF
 	Black = 0x00
 )
 
-// DrawMask makes the mask of a task a PNG of black and white alone, for providers that
-// know no transparency. change is the colour of what may change. The user's mask
-// says that by its transparent pixels or, if it has none, by its white ones
-// (interface.md, Images). The error is a *upstream.JobFailure: the mask could
-// not be read, or is no PNG or JPEG of up to 16 megapixels that lets anything
-// change.
+// DrawMask returns the mask of a task as a PNG of only black and white, for providers without
+// transparent masks. change is the colour of the area to change. In the user's mask the area to
+// change is transparent or, without transparent pixels, white (interface.md, Images). The error is
+// a *upstream.JobFailure: the mask is unreadable, not a PNG or JPEG of up to 16 megapixels, or has
+// no area to change.
 func DrawMask(ctx context.Context, w jobcall.Task, change uint8) (jobcall.Reference, error) {
 	unfit := func(format string, args ...any) (jobcall.Reference, error) {
 		return jobcall.Reference{}, upstream.Unfit(w.Kind, format, args...)
@@ -66,8 +65,7 @@ func DrawMask(ctx context.Context, w jobcall.Task, change uint8) (jobcall.Refere
 		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(made)), nil }}, nil
 }
 
-// blackAndWhite draws a mask in two colours, and tells whether it lets anything
-// change.
+// blackAndWhite draws a mask in two colours, and reports whether the mask has an area to change.
 func blackAndWhite(mask image.Image, change uint8) (two *image.Gray, changes bool) {
 	const half = 0x80
 	size := mask.Bounds()

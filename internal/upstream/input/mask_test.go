@@ -20,7 +20,7 @@ import (
 // painted is a mask of two by two pixels in rows.
 func painted(t *testing.T, colours ...color.Color) jobcall.Reference {
 	t.Helper()
-	mask := pixels.NewNRGBA(pixels.Rect(3, 5, 5, 7)) // which does not begin at the corner
+	mask := pixels.NewNRGBA(pixels.Rect(3, 5, 5, 7)) // does not begin at the origin
 	for i, c := range colours {
 		mask.Set(3+i%2, 5+i/2, c)
 	}
@@ -31,8 +31,8 @@ func painted(t *testing.T, colours ...color.Color) jobcall.Reference {
 	return task.Reference("image/png", "", out.String())
 }
 
-// TestMask: what may change is transparent or, without transparency, white, and
-// becomes the provider's colour.
+// TestMask tests that the area to change, transparent or, without transparency, white, gets the
+// provider's colour.
 func TestMask(t *testing.T) {
 	t.Parallel()
 	var (
@@ -125,7 +125,8 @@ func TestMaskOfJPEG(t *testing.T) {
 	}
 }
 
-// TestMaskUnread: what our own store cannot give is nobody else's fault.
+// TestMaskUnread tests that a read error of the gateway's own store is not blamed on the user or
+// the line.
 func TestMaskUnread(t *testing.T) {
 	t.Parallel()
 	mask := painted(t, color.Transparent)
@@ -136,8 +137,8 @@ func TestMaskUnread(t *testing.T) {
 	}
 }
 
-// FuzzDrawMask: whatever a user sends as a mask, there is one of two colours or a
-// failure that says why.
+// FuzzDrawMask tests that every mask from a user becomes a mask of two colours or a failure with a
+// reason.
 func FuzzDrawMask(f *testing.F) {
 	whole, err := task.Painted().Bytes(f.Context())
 	if err != nil {

@@ -1,16 +1,13 @@
-// Package input owns how a work is written as the input of a model where a
-// provider hosts many families of models: a flat JSON object whose members are
-// named, and whose values are spelled, differently by each family. A provider
-// says its usual words (Words), a line's options change them.
+// Package input owns the model input of works for providers with many families of models. The input
+// is a flat JSON object; each family has its own names of members and its own spelling of values.
+// The provider has default names (Words), and a line's options change them.
 //
 // Invariants:
-//   - What decides about the price (count, size, ratio, resolution, duration)
-//     and what is worked from are never taken from a client's further fields.
-//   - What the words of a model cannot say is upstream.Unsuitable, before any
-//     call; a word that the options leave empty is one that the operator
-//     answers for.
-//   - Nothing here makes a call; references are carried by the provider's
-//     adapter.
+//   - Fields with an effect on the price (count, size, ratio, resolution, duration) and references
+//     are never taken from a client's further fields.
+//   - A work not expressible in the model's input is upstream.Unsuitable, before any call. If the
+//     options name no member for a field, the operator is responsible.
+//   - This package makes no calls; the provider's adapter carries references.
 package input
 
 import (
@@ -25,7 +22,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// What can be said of a work. The option `fields` names the member for each.
+// Fields of a work. The option `fields` names the member for each.
 const (
 	Prompt     = "prompt"
 	Count      = "count"
@@ -42,13 +39,13 @@ const (
 	Duration   = "duration"
 	FirstFrame = "first_frame" // of a video
 	LastFrame  = "last_frame"
-	Subjects   = "reference_images" // what a video shows, as a list
+	Subjects   = "reference_images" // subjects of a video, as a list
 	Audio      = "audio"            // whether a video has sound
 	Seed       = "seed"
 	Negative   = "negative_prompt"
 )
 
-// The values of the option `size`: how the size of a picture is said.
+// Values of the option `size`: the form of a picture's size.
 const (
 	SizeRatio  = "ratio"      // as ratio and resolution
 	SizePixels = "pixels"     // as width and height
@@ -56,7 +53,7 @@ const (
 	SizeNone   = "none"       // not at all
 )
 
-// The values of the option `duration`: how a number of seconds is said.
+// Values of the option `duration`: the form of a number of seconds.
 const (
 	DurationNumber  = "number"  // 5
 	DurationText    = "text"    // "5"
@@ -66,7 +63,7 @@ const (
 // maxName bounds the name of a member and the id of a model in options.
 const maxName = 200
 
-// words lists what can be said, sized and spelled.
+// words returns the fields of a work.
 func words() []string {
 	return []string{Prompt, Count, Image, Images, Video, Videos, Mask, Size, Width, Height, Ratio, Resolution, Duration,
 		FirstFrame, LastFrame, Subjects, Audio, Seed, Negative}
@@ -76,26 +73,26 @@ func sizes() []string     { return []string{SizeRatio, SizePixels, SizeObject, S
 func durations() []string { return []string{DurationNumber, DurationText, DurationSeconds} }
 func spelled() []string   { return []string{Ratio, Resolution, Duration} }
 
-// Words are what a provider's models usually understand.
+// Words are the defaults for a provider's models.
 type Words struct {
-	// Fields names the member for each thing that can be said; a missing or
-	// empty one is not said.
+	// Fields names the member for each field of a work. A field with a missing or empty name is not
+	// written.
 	Fields map[string]string
-	// ImageSize and VideoSize are how size is said for each kind; Duration is
-	// how seconds are.
+	// ImageSize and VideoSize are the forms of the size for each kind, Duration is the form of the
+	// duration.
 	ImageSize, VideoSize, Duration string
 }
 
-// Options are a line's options about input, checked.
+// Options are a line's validated options about input.
 //
-//	fields      the member for each thing that can be said; "" says it not
+//	fields      the member for each field; "" omits the field
 //	size        ratio, pixels, image_size or none
 //	duration    number, text or seconds
-//	values      how single ratios, resolutions and durations are spelled
-//	input       members that go along with every request
-//	references  the model that works with references go to
+//	values      the spelling of single ratios, resolutions and durations
+//	input       members sent with every request
+//	references  the model for works with references
 //	models      a list of the same options for single models, each with the
-//	            provider's id of its model in `id`
+//	            provider's ID of its model in `id`
 type Options struct {
 	all    options
 	models map[string]options
@@ -111,14 +108,14 @@ type options struct {
 	references string
 }
 
-// Check tells what is wrong with a line's options, in the words of Read.
+// Check returns Read's error for a line's options.
 func Check(raw map[string]any) error {
 	_, err := Read(raw)
 	return err
 }
 
-// Read checks and reads a line's options. Values come from YAML or JSON. The
-// error names the option and says what may stand there.
+// Read validates and parses a line's options. Values come from YAML or JSON. The error names the
+// option and the allowed values.
 func Read(raw map[string]any) (*Options, error) {
 	all, err := read(raw, true)
 	if err != nil {
@@ -145,7 +142,7 @@ func Read(raw map[string]any) (*Options, error) {
 	return o, nil
 }
 
-// read reads the options of one level; models are for the line's alone.
+// read parses the options of one level. Only the line's own level has models.
 func read(raw map[string]any, line bool) (o options, err error) {
 	for name, value := range raw {
 		switch name {
@@ -183,7 +180,7 @@ func read(raw map[string]any, line bool) (o options, err error) {
 	return o, nil
 }
 
-// object returns an option that must be an object; nil if it is not there.
+// object returns an option of type object, or nil if the option is missing.
 func object(raw map[string]any, name string) (map[string]any, error) {
 	value, ok := raw[name]
 	if !ok {
@@ -259,20 +256,20 @@ func choice(name string, value any, of []string) (string, error) {
 
 // Style is how one work is written.
 type Style struct {
-	// Model is the provider's id of the model that the work goes to.
+	// Model is the provider's ID of the model for the work.
 	Model string
 
 	fields   map[string]string
-	named    map[string]bool // words that the options name themselves
+	named    map[string]bool // fields named in the options themselves
 	size     string
 	duration string
 	values   map[string]map[string]json.RawMessage
 	input    map[string]json.RawMessage
 }
 
-// Style finds how a work is written: by the provider's words, then the line's
-// options, then the model's. A work with references goes to the model that the
-// option `references` names, if any, and is written in that one's style.
+// Style returns the style of a work: the provider's defaults, changed by the line's options, then
+// by the model's. If the option `references` names a model, a work with references is sent to the
+// named model in the named model's style.
 func (o *Options) Style(w jobcall.Task, usual Words) *Style {
 	s := &Style{Model: w.Model}
 	if len(w.References) > 0 {

@@ -8,9 +8,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Link says a reference by its address, or as a data URI where it has none. A
-// reference of more bytes than it says is not read further. The error is
-// upstream.Unread's.
+// Link returns the address of a reference, or a data URI if the reference has no address. It
+// returns upstream.Unread's error if a reference read for a data URI does not have exactly Size bytes.
 func Link(ctx context.Context, r jobcall.Reference) (string, error) {
 	if r.URL != "" {
 		return r.URL, nil
@@ -18,9 +17,9 @@ func Link(ctx context.Context, r jobcall.Reference) (string, error) {
 	return inline(ctx, r)
 }
 
-// NextSeed is the seed of one of several calls of a task: each has the next after
-// the user's, or all calls would bring the same. What is no whole number from 0
-// to most is for the provider to refuse, and stays.
+// NextSeed returns the seed of call number call of a task: the user's seed plus call, because with
+// one seed all calls would return the same image. NextSeed leaves any value except a whole number
+// from 0 to most unchanged; the provider rejects such a value.
 func NextSeed(raw json.RawMessage, call int, most int64) json.RawMessage {
 	seed, err := strconv.ParseInt(string(raw), 10, 64)
 	if call == 0 || err != nil || seed < 0 || seed > most {

@@ -11,30 +11,29 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// Carry brings a reference to the provider and returns what stands for it in
-// the input: an address or a data URI. Its error is a *upstream.JobFailure.
+// Carry brings a reference to the provider and returns the reference's value in the input: an
+// address or a data URI. Its error is a *upstream.JobFailure.
 type Carry func(ctx context.Context, r jobcall.Reference) (string, error)
 
-// Write writes a work as its model's input: the operator's own members first,
-// then the client's further fields over them, then what the work says over
-// both. The error is a *upstream.JobFailure: upstream.Unsuitable for what the
-// style cannot say, else Carry's. Carry is called only for a work that can be
-// said.
+// Write writes a work as its model's input: the operator's own members first, replaced by the
+// client's further fields, replaced by the fields of the work. The error is a *upstream.JobFailure:
+// upstream.Unsuitable if the style has no member for a field, otherwise Carry's. Carry is called
+// only if the style has members for all fields.
 func (s *Style) Write(ctx context.Context, w jobcall.Task, carry Carry) ([]byte, error) {
-	d := draft{style: s, work: w, said: map[string]any{}}
+	d := draft{style: s, work: w, members: map[string]any{}}
 	d.plain()
 	carried := d.references()
 	if d.fault != nil {
 		return nil, d.fault
 	}
-	out := make(map[string]json.RawMessage, len(s.input)+len(w.Further())+len(d.said)+len(carried))
+	out := make(map[string]json.RawMessage, len(s.input)+len(w.Further())+len(d.members)+len(carried))
 	for name, value := range s.input {
 		out[name] = value
 	}
 	for name, value := range w.Further() {
 		out[name] = value
 	}
-	for name, value := range d.said {
+	for name, value := range d.members {
 		raw, err := json.Marshal(value)
 		if err != nil {
 			return nil, upstream.Unsuitable(w.Kind, "%s cannot be written: %w", name, err)
@@ -55,48 +54,48 @@ func (s *Style) Write(ctx context.Context, w jobcall.Task, carry Carry) ([]byte,
 	return body, nil
 }
 
-// draft is an input that is being written.
+// draft is an unfinished input.
 type draft struct {
-	style *Style
-	work  jobcall.Task
-	said  map[string]any
-	fault *upstream.JobFailure // the first thing that cannot be said
+	style   *Style
+	work    jobcall.Task
+	members map[string]any
+	fault   *upstream.JobFailure // the first failure
 }
 
-// carried are references that one member stands for.
+// carried holds the references of one member.
 type carried struct {
 	list bool
 	refs []jobcall.Reference
 }
 
-// fail notes what cannot be said.
+// fail records the first failure.
 func (d *draft) fail(format string, args ...any) {
 	if d.fault == nil {
 		d.fault = upstream.Unsuitable(d.work.Kind, format, args...)
 	}
 }
 
-// say says a word if it has a member.
+// say writes a field if the style has a member for the field.
 func (d *draft) say(word string, value any) {
 	name := d.style.fields[word]
 	if name == "" {
 		return
 	}
-	if _, taken := d.said[name]; taken {
+	if _, taken := d.members[name]; taken {
 		d.fail("the line's options name %q twice", name)
 	}
-	d.said[name] = value
+	d.members[name] = value
 }
 
-// spell says a word whose values may be spelled in the model's own way.
-func (d *draft) spell(word, ours string, value any) {
-	if own, ok := d.style.values[word][ours]; ok {
+// spell writes a field whose values may have the model's own spelling.
+func (d *draft) spell(word, text string, value any) {
+	if own, ok := d.style.values[word][text]; ok {
 		value = own
 	}
 	d.say(word, value)
 }
 
-// plain says all but the references.
+// plain writes everything except the references.
 func (d *draft) plain() {
 	s, w := d.style, d.work
 	if w.Prompt != "" {
@@ -122,8 +121,8 @@ func (d *draft) plain() {
 	}
 }
 
-// size says how large it is to be. A tier that is paid for is asked for: by its
-// name, or in pixels, which without a ratio are those of a square picture.
+// size writes the size of the picture or video. A tier above the smallest is paid for and must be
+// requested: by name, or in pixels, for a square picture if there is no ratio.
 func (d *draft) size() {
 	s, w := d.style, d.work
 	named := s.fields[Resolution] != "" && (s.size == SizeRatio || s.named[Resolution])
@@ -159,7 +158,7 @@ func (d *draft) size() {
 	}
 }
 
-// references says what is worked from: which member holds which.
+// references returns the references for each member.
 func (d *draft) references() map[string]carried {
 	var images, videos, subjects []jobcall.Reference
 	found := map[string]carried{}
@@ -186,7 +185,7 @@ func (d *draft) references() map[string]carried {
 	return found
 }
 
-// assign gives references a member: the one for a single one, else the list's.
+// assign assigns references to a member: the single member for one reference, or the list member.
 func (d *draft) assign(found map[string]carried, what string, refs []jobcall.Reference, one, several string) {
 	if len(refs) == 0 {
 		return
@@ -199,15 +198,15 @@ func (d *draft) assign(found map[string]carried, what string, refs []jobcall.Ref
 	switch {
 	case name == "":
 		d.fail("the model %s does not take %d %s", d.style.Model, len(refs), what)
-	case twice, d.said[name] != nil:
+	case twice, d.members[name] != nil:
 		d.fail("the line's options name %q twice", name)
 	default:
 		found[name] = carried{list: list, refs: refs}
 	}
 }
 
-// ParamRule lets all params pass but those that the line says itself: they would
-// get round the price.
+// ParamRule allows all params except the fields written by the line, because these would get around
+// the price.
 func (s *Style) ParamRule() jobcall.ParamRule {
 	var own []string
 	for word, name := range s.fields {
@@ -229,11 +228,10 @@ func (s *Style) ParamRule() jobcall.ParamRule {
 	return rule
 }
 
-// choices are the words that go as further fields: a client's, under the model's
-// own name.
+// choices returns the fields sent as further fields: the client's value under the model's own name.
 func choices() []string { return []string{Audio, Seed, Negative} }
 
-// uses tells whether a style says a word at all.
+// uses reports whether a style ever writes a field.
 func (s *Style) uses(word string) bool {
 	switch word {
 	case Audio, Seed, Negative:

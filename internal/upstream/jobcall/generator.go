@@ -1,12 +1,12 @@
-// Package jobcall owns what the gateway asks of a provider of images and video:
-// a task, how it goes on, its results, and what a generator promises about them.
+// Package jobcall owns calls to an image or video provider: a task, its progress, its results, and
+// the contract of a generator for all three.
 //
 // Invariants:
-//   - A submission is made in one call a result at most, and never repeated here:
-//     that is for the job (package job).
-//   - A ticket is all that anybody needs to go on with a task.
-//   - No param of a user reaches a provider but through Submit, which holds it
-//     against the provider's rule.
+//   - A submission makes at most one call per result and is never repeated here: package job
+//     decides about repetition.
+//   - A ticket alone is enough to continue a task.
+//   - A user's params only reach a provider through Submit, which checks them against the
+//     provider's rule.
 package jobcall
 
 import (
@@ -30,27 +30,27 @@ type Task struct {
 	Count int
 	// Tier is the resolution tier (`1K`, `720p`), never empty.
 	Tier string
-	// Larger says that the model has a smaller tier too: this one is paid for, so
-	// a line that cannot ask for it is Unsuitable.
+	// Larger is true if the model also has a smaller tier. The user pays for this tier, so a line
+	// unable to request the tier is Unsuitable.
 	Larger bool
-	// Ratio is the aspect ratio (`16:9`); empty: the provider's choice.
+	// Ratio is the aspect ratio (`16:9`). If empty, the provider chooses.
 	Ratio string
-	// Width and Height are the pixels: as the user gave them if Exact, else what
-	// tier and ratio amount to, for providers that want pixels. 0 without a ratio.
+	// Width and Height are in pixels: the user's values if Exact, otherwise the values of tier and
+	// ratio, for providers with sizes in pixels. They are 0 without a ratio.
 	Width, Height int
 	Exact         bool
-	// Seconds is the length of a video; 0: the provider's choice.
+	// Seconds is the length of a video. If 0, the provider chooses.
 	Seconds int64
 	// References are the images and videos to work from, in the user's order.
 	References []Reference
-	// Mask is what of the first reference may change; nil: all.
+	// Mask marks the part of the first reference to change. If nil, everything may change.
 	Mask *Reference
-	// Params is a JSON object of the further fields that the model's catalog
-	// entry lets pass, as the user sent them; nil: none. A submission does not
-	// show it: Further does, once the provider's rule was applied.
+	// Params is a JSON object with the further fields allowed by the model's catalog entry, as sent
+	// by the user; nil without any. Submit applies the provider's rule and clears Params;
+	// generators read Further.
 	Params json.RawMessage
-	// Set are params that the line has fixed values for: they go wherever Params
-	// go, and win over them. Omit are params that the line does not get.
+	// Set holds params with fixed values from the line. They are sent wherever Params are, and
+	// replace them. Omit names params not sent on the line.
 	Set  map[string]json.RawMessage
 	Omit []string
 	// further are the members of Params and Set in a submission, made by Submit.
@@ -58,20 +58,20 @@ type Task struct {
 	// Key names the submission. It is the same when a submission is repeated
 	// because its answer was lost.
 	Key string
-	// KeyMark tells which of the line's keys the task was submitted with; empty: it
-	// is not known. Adapters have one key, and need not know it.
+	// KeyMark identifies the line's key of the submission; empty if unknown. Adapters have one key
+	// and may ignore KeyMark.
 	KeyMark string
 	// Submitted is when the submission was first decided on.
 	Submitted time.Time
-	// Reading is called when the head of an answer has arrived that holds whole
-	// results; it bounds how many are read at a time. Adapters that read such
-	// answers call it before they read, and done after. Never nil.
+	// Reading bounds the number of responses with whole results read at a time. Adapters call
+	// Reading after the header of such a response and before reading the body, and call done
+	// afterwards. Reading is never nil.
 	Reading func(ctx context.Context) (done func(), err error)
 }
 
-// Square is the side of a square picture of the task's tier, for providers that
-// want pixels of a task without a ratio; 0 where the tier need not be asked for:
-// it is no larger than 1K, which they make unasked, and the model's smallest.
+// Square returns the side in pixels of a square picture of the task's tier, for providers with
+// sizes in pixels and tasks without a ratio. It returns 0 if the tier need not be requested: the
+// tier is the model's smallest and at most 1K, the default of these providers.
 func (w *Task) Square() int {
 	side, ok := TierSide(w.Tier)
 	if !ok || !w.Larger && side <= 1024 {
@@ -80,8 +80,8 @@ func (w *Task) Square() int {
 	return side
 }
 
-// TierSide is the side of a square of a tier: 1024 a K, or the number of `p`.
-// ok is false for what is no tier.
+// TierSide returns the side in pixels of a square of a tier: 1024 per K, or the number before `p`.
+// ok reports whether tier is valid.
 func TierSide(tier string) (side int, ok bool) {
 	if tier == "" {
 		return 0, false
@@ -99,76 +99,74 @@ func TierSide(tier string) (side int, ok bool) {
 	return 0, false
 }
 
-// TaskStatus is what a provider says of a task that has not failed.
+// TaskStatus is the provider's status of a task without a failure.
 type TaskStatus struct {
-	// Ticket names the task at the provider from its acceptance on. It is all
-	// that Poll needs, on any node. Empty when the provider answers at once.
+	// Ticket names the accepted task at the provider. Poll needs nothing else, on any node. Ticket
+	// is empty if the provider answers at once.
 	Ticket string
-	// KeyMark is the Task.KeyMark of what was submitted; adapters leave it empty.
+	// KeyMark is the Task.KeyMark of the submission; adapters leave KeyMark empty.
 	KeyMark string
-	// Done says that Results are there.
+	// Done reports whether the task has ended with Results.
 	Done bool
-	// Results are what was made, at least one, of a task that is done. There
-	// may be fewer images than asked for.
+	// Results are the results of a done task, at least one. There may be fewer images than
+	// requested.
 	Results []Result
-	// Wait is when the provider wants to be asked again; 0: it does not say.
+	// Wait is the time until the next poll wanted by the provider; 0 if unknown.
 	Wait time.Duration
 }
 
 // Result is one image or clip at the provider.
 type Result struct {
-	// Ref says where it is, in the adapter's own words: usually an address. It
-	// is kept durably and given to Fetch. Empty when Data holds it.
+	// Ref is the location of the result in the adapter's format, usually an address. It is stored
+	// durably and passed to Fetch. It is empty if Data holds the result.
 	Ref string `json:"ref,omitempty"`
-	// Type is the content type if the provider said it.
+	// Type is the content type from the provider, if known.
 	Type string `json:"type,omitempty"`
-	// Kept is the length of a result that the gateway keeps in its own database.
-	// Adapters leave it 0.
+	// Kept is the length in bytes of a result stored in the gateway's own database. Adapters leave
+	// Kept 0.
 	Kept int64 `json:"kept,omitempty"`
-	// Data is the whole result, of providers that answer with it.
+	// Data is the whole result, from providers with results in the response.
 	Data []byte `json:"-"`
 }
 
-// Download is a result that is being downloaded.
+// Download is an open download of a result.
 type Download struct {
 	// Body must be closed, once. Its read errors are those of the connection.
 	Body io.ReadCloser
-	// Type is the content type as the host says it; empty if it does not.
+	// Type is the content type from the host; empty if unknown.
 	Type string
-	// Size is the length in bytes as the host says it; -1 if it does not.
+	// Size is the length from the host, in bytes; -1 if unknown.
 	Size int64
 }
 
-// Generator is implemented by adapters that make images or video. All methods may
-// be called from any node and any process, also from one that has not
-// submitted. The error of each is always a *upstream.JobFailure; the context bounds the
-// whole exchange.
+// Generator is implemented by image and video adapters. Any node and any process may call all
+// methods, without a submission of its own. Every error is a *upstream.JobFailure. The context
+// bounds the whole exchange.
 type Generator interface {
-	// ParamRule says which of w's params may go to the provider. Package
-	// function Submit holds the task against it.
+	// ParamRule returns the rule for w's params at the provider. Package function Submit checks the
+	// task against the rule.
 	ParamRule(w Task) ParamRule
-	// Blocks says whether Submit answers only when the task is done. Such tasks
-	// have no ticket.
+	// Blocks reports whether Submit only returns once the task is done. Such tasks have no ticket.
 	Blocks(w Task) bool
-	// Submit asks for the task, in one call. It is never repeated by the
-	// adapter. Callers use the package's function Submit. A upstream.JobFailure with Lost set means that the provider may have
-	// accepted it all the same.
+	// Submit submits the task in one call, never repeated by the adapter. Callers use the package's
+	// function Submit. If a upstream.JobFailure has Lost set, the provider may have accepted the
+	// task.
 	Submit(ctx context.Context, w Task) (*TaskStatus, error)
-	// Poll asks how a task is doing. A upstream.JobFailure with upstream.NextPoll says nothing about
-	// the task: ask again later.
+	// Poll returns the status of a task. A upstream.JobFailure with upstream.NextPoll says nothing
+	// about the task: poll again later.
 	Poll(ctx context.Context, w Task, ticket string) (*TaskStatus, error)
-	// Fetch opens a result. A upstream.JobFailure with upstream.NextPoll means that asking again may
-	// bring a fresh address.
+	// Fetch opens a result. After a upstream.JobFailure with upstream.NextPoll, another poll may
+	// return a fresh address.
 	Fetch(ctx context.Context, w Task, r Result) (*Download, error)
-	// Cancel tells the provider that nobody waits any more. It is a courtesy:
-	// its error changes nothing. Providers that cannot do it return nil.
+	// Cancel cancels a task at the provider as a courtesy: its error changes nothing. Providers
+	// without such a call return nil.
 	Cancel(ctx context.Context, w Task, ticket string) error
 }
 
-// Finder is implemented by generators whose provider can be asked whether it has
-// accepted a submission whose answer was lost.
+// Finder is implemented by generators of providers with a way to look up a submission after a lost
+// response.
 type Finder interface {
-	// Find returns the ticket of the submission with the task's Key, empty if
-	// there is none.
+	// Find returns the ticket of the submission with the task's Key, or "" if there is no such
+	// submission.
 	Find(ctx context.Context, w Task) (ticket string, err error)
 }

@@ -13,17 +13,16 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// ParamRule says which of a task's params may go to a provider. The zero value
-// lets none pass.
+// ParamRule decides about the params for a provider. The zero value allows no params.
 type ParamRule struct {
-	others  bool // those that are not named pass, else those that are
+	others  bool // allow all names except names, instead of only names
 	names   []string
-	members map[string]string // by the gateway's word: the provider's
-	roles   []string          // of references that the provider can tell apart
+	members map[string]string // provider's names by the gateway's names
+	roles   []string          // reference roles known to the provider
 }
 
-// As lets a field of the gateway's vocabulary (`audio`, `seed`,
-// `negative_prompt`) pass under the provider's name of it.
+// As allows a field of the gateway's vocabulary (`audio`, `seed`, `negative_prompt`) and sends the
+// field under the provider's name.
 func (r ParamRule) As(word, member string) ParamRule {
 	r.members = maps.Clone(r.members)
 	if r.members == nil {
@@ -33,25 +32,24 @@ func (r ParamRule) As(word, member string) ParamRule {
 	return r
 }
 
-// Roles lets references of these roles (jobrequest.Roles) pass, which the adapter
-// then has to tell the provider. A rule without them takes references without.
+// Roles allows references with these roles (jobrequest.Roles); the adapter must pass the role to
+// the provider. Other rules only allow references without roles.
 func (r ParamRule) Roles(roles ...string) ParamRule {
 	r.roles = roles
 	return r
 }
 
-// Only lets the params of these names pass, for providers that have a place for
-// each.
+// Only allows the params with these names, for providers with a fixed place for each param.
 func Only(names ...string) ParamRule { return ParamRule{names: names} }
 
-// AllBut lets every param pass but those that the gateway decides about: the
-// fields of submissions that it reads itself, and these names, which are the
-// provider's for what is asked, priced and counted, and for where answers go.
+// AllBut allows every param except the fields owned by the gateway: the fields of submissions
+// read by the gateway, and names, the provider's fields for everything requested, priced or counted, and
+// for the delivery of results.
 func AllBut(names ...string) ParamRule { return ParamRule{others: true, names: names} }
 
-// Submit submits a task to a generator: the one way there. What the generator's
-// rule does not let pass makes the task Unsuitable, before any call, so that
-// nothing is dropped in silence and nothing gets round the price.
+// Submit submits a task to a generator; all submissions go through Submit. A param not allowed by
+// the generator's rule makes the task Unsuitable, before any call: no param is dropped silently,
+// and none gets around the price.
 func Submit(ctx context.Context, g Generator, w Task) (*TaskStatus, error) {
 	if w.Kind != upstream.KindImage && w.Kind != upstream.KindVideo {
 		return nil, upstream.Unsuitable(w.Kind, "no provider makes a %.80q", w.Kind)
@@ -70,7 +68,7 @@ func Submit(ctx context.Context, g Generator, w Task) (*TaskStatus, error) {
 	return g.Submit(ctx, w)
 }
 
-// check returns the params of a task, all of which pass.
+// check returns the params of a task, or a failure if any param is not allowed.
 func (r ParamRule) check(w Task) (map[string]json.RawMessage, *upstream.JobFailure) {
 	for _, reference := range w.References {
 		if reference.Role != "" && !slices.Contains(r.roles, reference.Role) {
@@ -109,13 +107,13 @@ func (r ParamRule) check(w Task) (map[string]json.RawMessage, *upstream.JobFailu
 	return params, nil
 }
 
-// Decides tells whether the gateway decides about a field of this name. It does
-// not about one that the provider has no place for.
+// Decides reports whether the gateway decides about the field called name. It reports false for a
+// field without a place at the provider.
 func (r ParamRule) Decides(name string) bool {
 	return r.others && (slices.Contains(r.names, name) && !slices.Contains(jobrequest.ChoiceNames(), name) || jobrequest.OwnsParam(name))
 }
 
-// Refuses tells why a param of this name cannot go to the provider; nil: it can.
+// Refuses returns an error if a param called name cannot be sent to the provider.
 func (r ParamRule) Refuses(name string) error {
 	named := slices.Contains(r.names, name)
 	switch {
@@ -127,8 +125,8 @@ func (r ParamRule) Refuses(name string) error {
 	return nil
 }
 
-// Further are the params of a submission that its generator's rule lets pass,
-// and what the line sets in their place, each as JSON; nil: none. The map is the generator's own.
+// Further returns the params of a submission allowed by its generator's rule, and the values set by
+// the line, each as JSON, or nil. The generator owns the map.
 func (w Task) Further() map[string]json.RawMessage { return w.further }
 
 // AddFurther adds them to a provider's object.
@@ -138,15 +136,15 @@ func (w Task) AddFurther(to map[string]any) {
 	}
 }
 
-// Audio is whether the task is to have sound; said is false where nobody said
-// it. It is for adapters whose rule lets `audio` pass as it is.
-func (w Task) Audio() (on, said bool) {
-	raw, said := w.further["audio"]
-	return string(raw) == "true", said
+// Audio returns the requested value of `audio` and whether the task has one. It is for adapters
+// whose rule allows `audio` unchanged.
+func (w Task) Audio() (on, given bool) {
+	raw, given := w.further["audio"]
+	return string(raw) == "true", given
 }
 
-// Framed returns the references by their roles: the frames that a clip begins and
-// ends with, nil without any, and the rest.
+// Framed splits the references by role: the first and last frame of a clip, each nil if missing,
+// and the rest.
 func (w Task) Framed() (first, last *Reference, rest []Reference) {
 	for i, r := range w.References {
 		switch r.Role {
@@ -161,8 +159,8 @@ func (w Task) Framed() (first, last *Reference, rest []Reference) {
 	return first, last, rest
 }
 
-// Frames is Framed, but for images without roles: one is the frame that the clip
-// begins with, and two are those that it begins and ends with.
+// Frames is Framed, except for images without roles: one image is the first frame, and two images
+// are the first and the last frame.
 func (w Task) Frames() (first, last *Reference, rest []Reference) {
 	first, last, rest = w.Framed()
 	if len(rest) == 0 || len(rest) > 2 || w.HasRoles() || slices.ContainsFunc(rest, func(r Reference) bool { return !r.Image() }) {
@@ -174,5 +172,5 @@ func (w Task) Frames() (first, last *Reference, rest []Reference) {
 	return &rest[0], last, nil
 }
 
-// HasRoles tells whether the task's references have roles.
+// HasRoles reports whether the task's references have roles.
 func (w Task) HasRoles() bool { return len(w.References) > 0 && w.References[0].Role != "" }

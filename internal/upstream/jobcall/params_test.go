@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// ruled is a generator with a rule, which notes what it gets.
+// ruled is a generator with a rule. It records the submitted task.
 type ruled struct {
 	Generator
 	rule ParamRule
@@ -30,7 +30,7 @@ func TestSubmitChecksParams(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rule   ParamRule
 		params string
-		want   string // the object that goes on; empty: refused
+		want   string // the object sent to the provider; empty if rejected
 	}{
 		"none":                     {AllBut(), ``, `{"model":"m"}`},
 		"an empty object":          {Only(), `{}`, `{"model":"m"}`},
@@ -70,8 +70,8 @@ func TestSubmitChecksParams(t *testing.T) {
 	}
 }
 
-// TestParamsReachNobodyUnchecked: a generator that is called past the check, or
-// that reads a task's params itself, sends none.
+// TestParamsReachNobodyUnchecked tests that a generator sends no params if called without the
+// check, and sees no unchecked Params after the check.
 func TestParamsReachNobodyUnchecked(t *testing.T) {
 	t.Parallel()
 	g, w := &ruled{rule: AllBut()}, Task{Kind: upstream.KindImage, Params: json.RawMessage(`{"seed":1}`)}
@@ -94,8 +94,8 @@ func TestRefusalNamesTheField(t *testing.T) {
 	}
 }
 
-// TestRolesNeedAPlace: a reference whose role the provider cannot be told is not
-// sent without it.
+// TestRolesNeedAPlace tests that a reference with a role unknown to the provider is rejected, not
+// sent without its role.
 func TestRolesNeedAPlace(t *testing.T) {
 	t.Parallel()
 	framed := Task{Kind: upstream.KindVideo, References: []Reference{{Role: "first_frame"}, {Role: "last_frame"}}}

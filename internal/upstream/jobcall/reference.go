@@ -15,22 +15,22 @@ type Reference struct {
 	Type string
 	// Size is its length in bytes.
 	Size int64
-	// URL is an address that anybody can read; empty where the media host is
-	// not public: then it goes inline.
+	// URL is a publicly readable address. It is empty if the media host is not public; the
+	// reference is then sent inline.
 	URL string
-	// Role is what it is for, one of jobrequest.Roles; empty: the line's choice.
-	// In a task all references have one or none has.
+	// Role is the reference's purpose, one of jobrequest.Roles. If empty, the line chooses. In a
+	// task either all references have a role or none.
 	Role string
 	// Open opens its bytes.
 	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
-// Image tells whether the reference is an image; else it is a video.
+// Image reports whether the reference is an image. All others are videos.
 func (r Reference) Image() bool { return strings.HasPrefix(r.Type, "image/") }
 
-// FitPictures checks the images among w's references against what a provider
-// takes: the most bytes of one, and of all those together that must go inline,
-// in base64. It reads none of them. The error is a *upstream.JobFailure.
+// FitPictures checks the images among w's references against a provider's limits in bytes: most for
+// one image, inline for the sum, in base64, of all images sent inline. It reads none of the images.
+// The error is a *upstream.JobFailure.
 func (w Task) FitPictures(most, inline int64) error {
 	var together int64
 	for i, r := range w.References {
@@ -50,8 +50,8 @@ func (w Task) FitPictures(most, inline int64) error {
 	return nil
 }
 
-// Bytes reads the reference whole, for providers that want it inside the body.
-// It reads Size bytes and fails if there are not so many.
+// Bytes reads the whole reference, for providers with references in the request body. It returns an
+// error if the reference has fewer than Size bytes.
 func (r Reference) Bytes(ctx context.Context) ([]byte, error) {
 	from, err := r.Open(ctx)
 	if err != nil {
