@@ -1,14 +1,13 @@
-// Package ark owns the speech with Ark, the model service of Volcengine and
-// BytePlus: Seedream pictures, which come in the answer to the call, and
-// Seedance clips, which are tasks that are polled.
+// Package ark owns calls to Ark, the model service of Volcengine and BytePlus: Seedream pictures,
+// returned in the response to the call, and Seedance clips, polled as tasks.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it). A submission
-//     of several pictures is one call a picture, each sent once.
-//   - The line's credential goes to the line's base address alone.
-//   - No more pictures come back than were asked for.
-//   - What the gateway decides about (model, size, count, where answers go) is
-//     never overridden by a model's params.
+//   - A call is sent at most once (by package exchange). A submission of several pictures is one
+//     call per picture, each sent once.
+//   - The line's credential is only sent to the line's base address.
+//   - Submit never returns more pictures than requested.
+//   - A model's params never override the gateway's own fields (model, size, count, delivery of
+//     results).
 package ark
 
 import (
@@ -24,20 +23,19 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "ark"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://ark.ap-southeast.bytepluses.com/api/v3"
 
-// Limits of what is sent and read, in bytes. Ark takes no picture beyond
-// maxPicture and no body beyond 64 MB, which leaves maxInline for pictures in it;
-// what it answers names its results and does not hold them.
+// Limits of requests and responses, in bytes. Ark rejects pictures above maxPicture and bodies
+// above 64 MB, which leaves maxInline for pictures in a body. Responses hold addresses of results,
+// not the results.
 const (
 	maxPicture = 10 << 20
 	maxInline  = 60 << 20
 	maxAnswer  = 1 << 20
 )
 
-// The values of the option image_role: what the pictures that a clip is made from
-// are.
+// Values of the option image_role: the role of the pictures for a clip.
 const (
 	roleAuto      = "auto"
 	roleFrame     = "frame"
@@ -55,13 +53,12 @@ func checkOptions(options map[string]any) error {
 	})
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls Ark for one line. It is safe for concurrent use.
 //
-// Results are links. They hold for a day, and a clip's next poll brings a fresh
-// one.
+// Results are links, valid for a day. The next poll of a clip returns a fresh link.
 //
-// It is no jobcall.Finder: Ark's list of tasks shows neither a key of ours nor
-// the prompt, so that a task found by its time could be another job's.
+// Adapter does not implement jobcall.Finder: Ark's list of tasks has neither the gateway's key nor
+// the prompt, so a task found by its time could belong to another job.
 type Adapter struct {
 	exchange.Plain
 	imageRole string
@@ -69,8 +66,8 @@ type Adapter struct {
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter {
 		return &Adapter{Plain: p, imageRole: exchange.Text(t.Options, "image_role", roleAuto)}

@@ -187,7 +187,7 @@ func TestCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSet: only who asks for a set gets one, and never more than n pictures.
+// TestSet tests that only a request for a set gets a set, of at most n pictures.
 func TestSet(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
@@ -213,7 +213,8 @@ const (
 	overloaded = `{"error":{"code":"ServerOverloaded","message":"busy","param":"","type":"TooManyRequests"}}`
 )
 
-// TestSomeCallsFail: what came is the answer; without any the worst failure is.
+// TestSomeCallsFail tests that Submit returns the pictures of the successful calls or, without
+// pictures, the most severe failure.
 func TestSomeCallsFail(t *testing.T) {
 	t.Parallel()
 	refuse := func(status int, body string) fakestudio.Behaviour {
@@ -286,7 +287,7 @@ func TestClip(t *testing.T) {
 	if string(studio.Submissions()[0].Body) != want {
 		t.Errorf("body\n%s, want\n%s", studio.Submissions()[0].Body, want)
 	}
-	// Any process may ask, also one that has not submitted.
+	// Any process may poll, even without a submission of its own.
 	a = conformance.Line(t, ark.Provider, studio.URL(), nil)
 	for range 2 {
 		if got, err := a.Poll(t.Context(), w, p.Ticket); err != nil || got.Done || got.Ticket != p.Ticket {
@@ -302,7 +303,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// TestClipFromReferences: what the pictures and videos of a user's list become.
+// TestClipFromReferences tests the content for a user's pictures and videos.
 func TestClipFromReferences(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
@@ -311,7 +312,7 @@ func TestClipFromReferences(t *testing.T) {
 	for name, tt := range map[string]struct {
 		role   string
 		change []task.Change
-		want   string // of the content, the prompt left out; empty: unsuitable
+		want   string // content without the prompt; empty if unsuitable
 	}{
 		"one picture": {change: []task.Change{task.References(web)},
 			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
@@ -366,7 +367,7 @@ func TestClipFromReferences(t *testing.T) {
 	}
 }
 
-// TestUnsuitable: what Ark cannot be asked for is not sent.
+// TestUnsuitable tests that tasks impossible for Ark are not sent.
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)

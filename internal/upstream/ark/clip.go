@@ -17,14 +17,14 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// resolution matches the tiers that Ark can be told (`720p`, `4k`).
+// resolution matches the names of tiers at Ark (`720p`, `4k`).
 var resolution = regexp.MustCompile(`^[0-9]{1,4}[pk]$`)
 
-// framesWithRatio matches the models that are known to take a ratio beside a
-// first frame. Later ones refuse that: their clip has the shape of the frame.
+// framesWithRatio matches the models known to accept a ratio beside a first frame. Later models
+// reject such a ratio: their clip has the shape of the frame.
 var framesWithRatio = regexp.MustCompile(`seedance-(?:1-|2-0)`)
 
-// silent matches the models that make no sound.
+// silent matches the models without sound.
 var silent = regexp.MustCompile(`seedance-1-0`)
 
 // film submits a clip.
@@ -48,7 +48,7 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }
 
-// clipBody says what is asked for.
+// clipBody returns the body of a clip's submission.
 func (a *Adapter) clipBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	tier := strings.ToLower(w.Tier)
 	switch {
@@ -86,7 +86,7 @@ type link struct {
 	URL string `json:"url"`
 }
 
-// content says the prompt and the references.
+// content returns the prompt and the references.
 func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 	frames, err := a.frames(w)
 	if err != nil {
@@ -122,9 +122,9 @@ func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]media, error) 
 	return content, nil
 }
 
-// checkRoles refuses what Ark does not take of references whose roles the user
-// said: frames beside references, a last frame without a first, and a ratio beside
-// frames where the model would refuse it.
+// checkRoles returns an error for references with roles not accepted by Ark: frames beside
+// references, a last frame without a first, and a ratio beside frames unless the model accepts a
+// ratio there.
 func (a *Adapter) checkRoles(w jobcall.Task) error {
 	first, last, rest := w.Framed()
 	framed := first != nil || last != nil
@@ -139,12 +139,10 @@ func (a *Adapter) checkRoles(w jobcall.Task) error {
 	return nil
 }
 
-// frames tells whether the pictures that a clip is made from are its first and
-// last frame. Ark wants either frames or references, and tells them apart by
-// roles. Where the user said none: unless the line's image_role
-// decides: one picture is what the clip begins with, two are its beginning and
-// end; more, or any beside a video, are what it shows, and so are those of a
-// clip whose ratio the user has chosen if the model would refuse it beside frames.
+// frames reports whether a clip's pictures without roles are its first and last frame. Ark takes
+// either frames or references. If the line has no image_role, one picture is the first frame and
+// two are the first and the last frame. Three or more pictures, pictures beside a video, and
+// pictures beside a ratio not accepted with frames by the model, are references.
 func (a *Adapter) frames(w jobcall.Task) (bool, error) {
 	if w.HasRoles() {
 		return false, nil
@@ -163,7 +161,7 @@ func (a *Adapter) frames(w jobcall.Task) (bool, error) {
 	return few && (w.Ratio == "" || framesWithRatio.MatchString(w.Model)), nil
 }
 
-// task is a request about a clip that was accepted.
+// task returns a call about an accepted clip.
 func (a *Adapter) task(method, ticket string) exchange.JobCall {
 	return exchange.JobCall{Method: method, URL: a.Line.URL("contents", "generations", "tasks", ticket), Header: a.Header, Limit: maxAnswer}
 }
@@ -184,8 +182,8 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	return progress, nil
 }
 
-// readTask reads how a task is doing. A status that Ark may invent is taken for
-// one of a task that goes on: the line's longest wait ends it.
+// readTask returns the status of a task. A status not known here counts as running; the line's
+// longest wait ends the task.
 func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	task := gjson.ParseBytes(reply.Body)
 	switch status := task.Get("status"); status.String() {
@@ -208,8 +206,8 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	}
 }
 
-// Cancel implements jobcall.Generator. Ark cancels what waits and deletes what is
-// over; what runs it renders to its end, and says so in the error.
+// Cancel implements jobcall.Generator. Ark cancels waiting tasks and deletes ended tasks. Ark
+// finishes running tasks and returns an error.
 func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) error {
 	if !exchange.Ticket(ticket) {
 		return nil

@@ -19,23 +19,21 @@ import (
 // callsAtOnce is how many of a submission's calls run at a time.
 const callsAtOnce = 4
 
-// maxSeed is the largest seed that Ark takes.
+// maxSeed is the largest seed accepted by Ark.
 const maxSeed = math.MaxInt32
 
-// tierName matches the sizes that Ark knows by name.
+// tierName matches the sizes with a name at Ark.
 var tierName = regexp.MustCompile(`^[1-9]K$`)
 
 // paint makes the pictures of w.
 //
-// Ark has no count. Its sequential_image_generation makes a set: pictures that
-// belong to each other, as many as the model finds in the prompt, which may be
-// one. That is not what `n` asks for, n tries at one prompt. So n pictures are n
-// calls. Only where the user asks for a set, by the param
-// `sequential_image_generation: auto`, it is one call for a set of at most n.
+// Ark has no count. Its sequential_image_generation makes a set of related pictures, as many as the
+// model finds in the prompt, possibly only one. But `n` asks for n tries at one prompt, so n
+// pictures are n calls. Only if the user asks for a set with the param
+// `sequential_image_generation: auto`, paint makes one call for a set of at most n pictures.
 //
-// What some of the calls brought is a good answer with fewer pictures; the
-// troubles of the others are then left, since the job has ended well. Without
-// any picture the failure that is the hardest to mend is the answer.
+// The pictures of the successful calls are a success, and the other calls' failures are dropped,
+// because the job has ended well. Without any picture, paint returns the most severe failure.
 func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, err := pictureBody(ctx, w)
 	if err != nil {
@@ -59,7 +57,7 @@ func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatu
 	return &jobcall.TaskStatus{Done: true, Results: results[:min(len(results), w.Count)]}, nil
 }
 
-// pictureBody says what one call asks for.
+// pictureBody returns the body of one call.
 func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	size, err := pictureSize(w)
 	if err != nil {
@@ -88,9 +86,9 @@ func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// pictureSize says the size in Ark's words. It has no field for a ratio, so
-// that one is said in pixels; whether a model makes so few or so many of them
-// is for Ark to say, since it differs from model to model and refusals are free.
+// pictureSize returns the size in Ark's format. Ark has no field for a ratio, so pictureSize
+// converts a ratio to pixels. Ark checks the number of pixels: the bounds differ from model to
+// model, and rejections are free.
 func pictureSize(w jobcall.Task) (string, error) {
 	if w.Width > 0 && w.Height > 0 {
 		return strconv.Itoa(w.Width) + "x" + strconv.Itoa(w.Height), nil
@@ -101,16 +99,15 @@ func pictureSize(w jobcall.Task) (string, error) {
 	return w.Tier, nil
 }
 
-// set tells whether the user asked for a set of pictures.
+// set reports whether the user asked for a set of pictures.
 func set(body map[string]any) bool {
 	mode, _ := body["sequential_image_generation"].(json.RawMessage)
 	var s string
 	return json.Unmarshal(mode, &s) == nil && s == "auto"
 }
 
-// variations returns what makes the body of each call. They are the same but
-// for the seed: with one and the same, n calls would bring one picture n times,
-// so each has the next.
+// variations returns a function for the body of each call. The bodies only differ in the seed: with
+// the same seed, n calls would return the same picture n times, so each call has the next seed.
 func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 	first, err := json.Marshal(body)
 	if err != nil {
@@ -131,7 +128,7 @@ func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 	}, nil
 }
 
-// one makes one call. Again says whether another one may fare better.
+// one makes one call. again reports whether another call may succeed.
 func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(call int) ([]byte, error)) (
 	results []jobcall.Result, failure *upstream.JobFailure, again bool,
 ) {

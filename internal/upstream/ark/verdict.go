@@ -12,27 +12,26 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// tell sends a submission and returns a good answer, or else the verdict and the
-// code in Ark's words that it rests on, empty if there was none.
+// tell sends a submission and returns a good response, or the failure and its Ark error code, which
+// may be empty.
 func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (_ *exchange.Reply, code string, t *upstream.JobFailure) {
 	reply, err := a.Line.Submit(ctx, r)
 	if err != nil {
 		return nil, "", upstream.AsJobFailure(err)
 	}
 	read := gjson.ValidBytes(reply.Body)
-	var said gjson.Result
+	var errObject gjson.Result
 	if read {
-		said = gjson.GetBytes(reply.Body, "error")
+		errObject = gjson.GetBytes(reply.Body, "error")
 	}
-	wrong := said.IsObject() || said.Type == gjson.String && said.Str != ""
+	wrong := errObject.IsObject() || errObject.Type == gjson.String && errObject.Str != ""
 	if reply.Good() && read && (!wrong || gjson.GetBytes(reply.Body, `data.#(url!="")`).Exists()) {
 		return reply, "", nil
 	}
 	t = reply.Refused(kind)
-	// A good status with an answer that cannot be read: it may well have been
-	// accepted.
+	// After a good status with an unreadable body the task may have been accepted.
 	t.Lost = reply.Good() && !wrong
-	return nil, said.Get("code").String(), reply.Redact(mend(kind, t, said, false))
+	return nil, errObject.Get("code").String(), reply.Redact(mend(kind, t, errObject, false))
 }
 
 // ended is the verdict on the error object of a task, or of a picture of a set.
@@ -40,13 +39,13 @@ func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFail
 	return mend(kind, reply.Ended(kind, e.Get("code").String(), e.Get("message").String()), e, true)
 }
 
-// mend adds to a verdict what Ark's error object e says in words of its own.
-// Begun says that the work had been accepted.
+// mend adjusts a failure for codes specific to Ark in the error object e. begun reports whether the
+// task had been accepted.
 func mend(kind string, t *upstream.JobFailure, e gjson.Result, begun bool) *upstream.JobFailure {
 	code := e.Get("code").String()
 	switch {
 	case code == "InternalServiceError" && t.Passed != nil:
-		// Told with a 400 it is the provider's failure all the same.
+		// Even with status 400 the failure is the provider's.
 		f := upstream.Fail(fault.UpstreamUnavailable, t.Cause)
 		f.Status = t.Status
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
@@ -65,10 +64,9 @@ func mend(kind string, t *upstream.JobFailure, e gjson.Result, begun bool) *upst
 // (`content[1].image_url`).
 var mediaField = regexp.MustCompile(`content\[\d+\]\.\S*url`)
 
-// material tells whether an error is about a reference itself, which could not
-// be downloaded or decoded or has a wrong length or size. Ark has no code for
-// that: it names the field of the reference. A reference that the model has no
-// use for is a parameter that is not supported.
+// material reports whether an error is about a reference itself: failed download or decoding, or a
+// wrong length or size. Ark has no code for such errors but names the field of the reference. A
+// reference not supported by the model is not such an error.
 func material(code, param, message string) bool {
 	if strings.HasPrefix(code, "InvalidImageURL") {
 		return true
@@ -83,6 +81,6 @@ func material(code, param, message string) bool {
 	return mediaField.MatchString(param) || mediaField.MatchString(message)
 }
 
-// ofOutput tells whether a code is about what came out, which differs from call
-// to call, and not about what went in.
+// ofOutput reports whether a code is about the output, which differs from call to call, and not
+// about the input.
 func ofOutput(code string) bool { return strings.HasPrefix(code, "Output") }

@@ -21,11 +21,11 @@ var (
 	blocked, refused                     = pictures.Flagged, pictures.Refused
 )
 
-// sound is what a clip's sound is flagged with.
+// sound is the failure of a clip with flagged sound.
 var sound = conformance.Verdict{Job: fault.ContentPolicy, Next: upstream.NextSame, Health: upstream.HealthNone, Param: "audio"}
 
-// row is one code of Ark: what it means at the submission of a clip, at its end
-// and for a picture.
+// row is one error code of Ark with its expected failures: at the submission of a clip, at the end
+// of a clip, and for a picture.
 type row struct {
 	status               int
 	code, param, message string
@@ -33,8 +33,8 @@ type row struct {
 	alsoAs400            bool
 }
 
-// TestCodes is Ark's table of codes, told with the status that they have, and
-// with a plain 400, which a code outweighs.
+// TestCodes tests Ark's table of error codes, with the documented status and with a plain 400: the
+// code outweighs the status.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	rows := []row{
@@ -80,13 +80,13 @@ func TestCodes(t *testing.T) {
 	studio := fakestudio.NewArk(t)
 	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
 	for _, r := range rows {
-		said := fmt.Sprintf(`{"code":%q,"message":%q,"param":%q,"type":"BadRequest"}`, r.code, r.message, r.param)
+		body := fmt.Sprintf(`{"code":%q,"message":%q,"param":%q,"type":"BadRequest"}`, r.code, r.message, r.param)
 		statuses := []int{r.status}
 		if r.alsoAs400 && r.status != 400 {
 			statuses = append(statuses, 400)
 		}
 		for _, status := range statuses {
-			how := fakestudio.Behaviour{Status: status, Body: `{"error":` + said + `,"request_id":"021"}`}
+			how := fakestudio.Behaviour{Status: status, Body: `{"error":` + body + `,"request_id":"021"}`}
 			studio.Expect(how, how)
 			for _, w := range []jobcall.Task{video(), image()} {
 				want := r.clip
@@ -99,8 +99,8 @@ func TestCodes(t *testing.T) {
 				}
 			}
 		}
-		// The same as the end of a task, and of the only picture of an answer.
-		how := fakestudio.Behaviour{Failed: said}
+		// The same error at the end of a task, and for the only picture of a response.
+		how := fakestudio.Behaviour{Failed: body}
 		if got := conformance.Fate(t, ark.Provider, studio, how, video()); got != r.ended {
 			t.Errorf("end by %s %q: %+v, want %+v", r.code, r.message, got, r.ended)
 		}
@@ -139,11 +139,11 @@ func TestEnds(t *testing.T) {
 // TestPollsThatSayNothing: nothing but the provider's own word ends a work.
 func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
-	for _, said := range []string{`{}`, `<html>`, `{"error":{"code":"InternalServiceError","message":"m"}}`, `{"id":"x","status"`, ``, `[]`} {
+	for _, body := range []string{`{}`, `<html>`, `{"error":{"code":"InternalServiceError","message":"m"}}`, `{"id":"x","status"`, ``, `[]`} {
 		for _, status := range []int{200, 500} {
-			_, err := conformance.Answering(t, ark.Provider, status, said).Poll(t.Context(), video(), "cgt-1")
+			_, err := conformance.Answering(t, ark.Provider, status, body).Poll(t.Context(), video(), "cgt-1")
 			if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
-				t.Errorf("%d %s: %v", status, said, tr)
+				t.Errorf("%d %s: %v", status, body, tr)
 			}
 		}
 	}
@@ -159,10 +159,10 @@ func TestPollsThatSayNothing(t *testing.T) {
 
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
-	for _, said := range []string{`{}`, `<html>`, `{"id":""}`, `{"id":"../x"}`, `{"id":`, ``} {
-		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, ark.Provider, 200, said), video())
+	for _, body := range []string{`{}`, `<html>`, `{"id":""}`, `{"id":"../x"}`, `{"id":`, ``} {
+		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, ark.Provider, 200, body), video())
 		if tr := conformance.JobFailure(t, err); !tr.Lost {
-			t.Errorf("%s: %v", said, tr)
+			t.Errorf("%s: %v", body, tr)
 		}
 	}
 	owing := `{"error":{"code":"AccountOverdueError","message":"m"}}`
@@ -181,7 +181,7 @@ func TestCancel(t *testing.T) {
 	conformance.CancelsWhatWaits(t, ark.Provider, fakestudio.NewArk(t), video(), "cgt-unknown")
 }
 
-// FuzzAnswers: whatever a provider says, there is a conformance.Verdict or a result.
+// FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
 	conformance.Answers(f, ark.Provider, "cgt-1", []jobcall.Task{image(), video()},
 		`{"id":"cgt-1"}`, `{"id":"cgt-1","status":"succeeded","content":{"video_url":"https://x.example/a.mp4"}}`,

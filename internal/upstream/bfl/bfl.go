@@ -1,14 +1,15 @@
-// Package bfl owns the speech with Black Forest Labs: FLUX pictures and clips,
-// which are tasks that are polled at an address that each submission names.
+// Package bfl owns calls to Black Forest Labs: FLUX pictures and clips, as tasks polled at an
+// address from each submission's response.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it). A submission of
-//     several pictures is one task a picture.
-//   - The line's credential goes to the line's own host and, where that is the
-//     vendor's, to the vendor's other hosts by https, which polling addresses
-//     name; never to a host of results.
-//   - A ticket holds the polling addresses: all that polling needs.
-//   - What a model has no field for is Unsuitable, never left out.
+//   - A call is sent at most once (by package exchange). A submission of several pictures is one
+//     task per picture.
+//   - The line's credential is sent to the line's own host. If that host is the vendor's, polling
+//     addresses may name the vendor's other hosts, and these get the credential by https. A
+//     result's host never gets the credential.
+//   - A ticket holds the polling addresses and is enough for polling.
+//   - A request for a feature without a field at the model is Unsuitable, never sent without the
+//     feature.
 package bfl
 
 import (
@@ -30,17 +31,17 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "bfl"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.bfl.ai/v1"
 
-// Limits of what is sent and read, in bytes. Answers name results and hold none.
+// Limits of requests and responses, in bytes. Responses hold addresses of results, not the results.
 const (
 	maxPicture = 20 << 20
 	maxInline  = 60 << 20
 	maxAnswer  = 1 << 20
 )
 
-// maxSeed is the largest seed that is counted up to.
+// maxSeed is the largest seed NextSeed counts to.
 const maxSeed = 1<<32 - 1
 
 // modelID is the last step of a model's path.
@@ -51,20 +52,19 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, exchange.NoOptions(Provider), upstream.KindImage, upstream.KindVideo)
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls Black Forest Labs for one line. It is safe for concurrent use.
 //
-// Results are links. Those of pictures hold for ten minutes, those of clips for
-// two hours.
+// Results are links: of pictures valid for ten minutes, of clips for two hours.
 //
-// It is no jobcall.Finder: tasks are known by the provider's names alone.
+// Adapter does not implement jobcall.Finder: the provider only knows its own names of tasks.
 type Adapter struct {
 	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "X-Key", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
@@ -72,7 +72,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 // Blocks implements jobcall.Generator: all of it is polled.
 func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
-// ParamRule implements jobcall.Generator: fields that a model's page names.
+// ParamRule implements jobcall.Generator. It allows the fields on the page of the model.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	rule := jobcall.Only(familyOf(w).params()...)
 	if familyOf(w) == familyClip {
@@ -103,8 +103,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return exchange.SubmitEach(max(w.Count, 1), func(i int) (string, *upstream.JobFailure, bool) { return a.one(ctx, w, body, i) })
 }
 
-// one submits one task and returns its ticket. Again says whether another one
-// may fare better.
+// one submits one task and returns its ticket. again reports whether another submission may
+// succeed.
 func (a *Adapter) one(ctx context.Context, w jobcall.Task, body map[string]any, call int) (
 	ticket string, failure *upstream.JobFailure, again bool,
 ) {

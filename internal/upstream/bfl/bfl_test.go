@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// TestMask: what may change is white, of a picture that keeps its size.
+// TestMask tests that the area to change is white and the picture keeps its size.
 func TestMask(t *testing.T) {
 	t.Parallel()
 	s := conformance.Sent(t, bfl.Provider, fakestudio.NewBFL(t),
@@ -25,18 +25,18 @@ func TestMask(t *testing.T) {
 	if s == nil {
 		t.Fatal("unsuitable")
 	}
-	var said struct {
+	var request struct {
 		Image, Mask []byte
 	}
-	if err := json.Unmarshal(s.Body, &said); err != nil || string(said.Image) != "abc" || s.Path != "/v1/flux-pro-1.0-fill" {
+	if err := json.Unmarshal(s.Body, &request); err != nil || string(request.Image) != "abc" || s.Path != "/v1/flux-pro-1.0-fill" {
 		t.Fatalf("%v, %s", err, s.Body)
 	}
-	if got := conformance.Pixels(t, said.Mask); got != ".#" {
+	if got := conformance.Pixels(t, request.Mask); got != ".#" {
 		t.Errorf("the mask is %s", got)
 	}
 }
 
-// TestBodies: what each model is asked; empty: the line is unsuitable.
+// TestBodies tests the body for each model; empty if the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -129,8 +129,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestManyPictures: n pictures are n tasks with seeds of their own, and those
-// that the review stopped are missing.
+// TestManyPictures tests n pictures as n tasks with different seeds, without the pictures stopped
+// by the review.
 func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewBFL(t)
@@ -153,8 +153,7 @@ func TestManyPictures(t *testing.T) {
 	}
 }
 
-// hosts is a network in which every host is the vendor's or a stranger's, and
-// notes who got the credential.
+// hosts is a network of vendor hosts and other hosts. It records the hosts sent the credential.
 type hosts struct {
 	polling string
 	keyed   []string
@@ -164,16 +163,16 @@ func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("X-Key") != "" {
 		h.keyed = append(h.keyed, r.URL.Scheme+"://"+r.URL.Host)
 	}
-	said := `{"status":"Pending"}`
+	answer := `{"status":"Pending"}`
 	if r.Method == http.MethodPost {
-		said = fmt.Sprintf(`{"id":"1","polling_url":%q}`, h.polling)
+		answer = fmt.Sprintf(`{"id":"1","polling_url":%q}`, h.polling)
 	}
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(said)), Request: r}, nil
+		Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 }
 
-// TestWhereTheKeyGoes: to the vendor's hosts by https, and, where the line is
-// not at the vendor's, to its own host alone.
+// TestWhereTheKeyGoes tests that the credential is only sent to the vendor's hosts by https or, if
+// the line's host is not the vendor's, to the line's own host.
 func TestWhereTheKeyGoes(t *testing.T) {
 	t.Parallel()
 	const own = "https://api.bfl.ai"
@@ -212,7 +211,7 @@ func TestWhereTheKeyGoes(t *testing.T) {
 	}
 }
 
-// TestSubmissionVerdicts is the table of what a submission is answered with.
+// TestSubmissionVerdicts tests the failure for each response to a submission.
 func TestSubmissionVerdicts(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{image(), video()} {
@@ -243,9 +242,9 @@ func TestEndVerdicts(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{image(), video()} {
 		v := conformance.VerdictsOf(w.Kind)
-		for said, want := range map[string]conformance.Verdict{
+		for reason, want := range map[string]conformance.Verdict{
 			`{"status":"Request Moderated","details":{"Moderation Reasons":["Derivative Works Filter"]}}`: v.Flagged,
-			`{"status":"request moderated"}`:                                          v.Flagged,
+			`{"status":"reason moderated"}`:                                           v.Flagged,
 			`{"status":null,"state":"Request Moderated"}`:                             v.Flagged,
 			`{"status":"Content Moderated","details":{"Moderation Reasons":["x"]}}`:   v.FlaggedOutput,
 			`{"status":"Error","details":"worker lost"}`:                              v.Failed,
@@ -255,9 +254,9 @@ func TestEndVerdicts(t *testing.T) {
 			`{"status":"Ready","result":null}`:                                        v.Empty,
 			`{"status":"Ready","result":{"draft_cache":"https://x.example/1.cache"}}`: v.Empty,
 		} {
-			how := fakestudio.Behaviour{Failed: said}
+			how := fakestudio.Behaviour{Failed: reason}
 			if got := conformance.Fate(t, bfl.Provider, fakestudio.NewBFL(t), how, w); got != want {
-				t.Errorf("%s, %s: %+v, want %+v", w.Kind, said, got, want)
+				t.Errorf("%s, %s: %+v, want %+v", w.Kind, reason, got, want)
 			}
 		}
 		a := conformance.Answering(t, bfl.Provider, 200, `{"status":"Reasoning"}`)
@@ -267,7 +266,7 @@ func TestEndVerdicts(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever the provider says, there is a verdict or a result.
+// FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
 	conformance.Answers(f, bfl.Provider, "/v1/get_result?id=1", []jobcall.Task{image(), video()},
 		`{"id":"1","polling_url":"https://x.example/1"}`, `{"status":"Ready","result":{"sample":"https://x.example/1"}}`,

@@ -16,9 +16,9 @@ func clipTiers() map[string]string { return map[string]string{"720p": "hd", "108
 
 func clipRatios() []string { return []string{"21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16"} }
 
-// clip says what is asked for. The mode follows from the references: one picture
-// is what the clip begins with, two are its beginning and end; one video is what
-// it is made from. Pictures that a clip is to show have no field.
+// clip returns the body for a clip. The references choose the mode: one picture is the first frame,
+// two are the first and the last frame, and one video is the source of the clip. There is no field
+// for reference pictures of subjects.
 func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	tier, ok := clipTiers()[w.Tier]
 	switch {

@@ -13,10 +13,10 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// family is a group of models that are asked in the same way.
+// family is a group of models with the same request format.
 type family int
 
-// The families, by what their size is said with.
+// The families, with the form of their size.
 const (
 	familyNone    family = iota
 	familyClip           // flux-3-video
@@ -28,7 +28,7 @@ const (
 	familyFill           // flux-pro-1.0-fill: a picture changed in a part
 )
 
-// familyOf finds the family by the model's name and the kind that is asked for.
+// familyOf returns the family for the model's name and the requested kind.
 func familyOf(w jobcall.Task) family {
 	for _, of := range []struct {
 		prefix string
@@ -48,7 +48,7 @@ func familyOf(w jobcall.Task) family {
 	return familyNone
 }
 
-// params are the further fields that the models of a family have.
+// params returns the further fields accepted by the models of a family.
 func (f family) params() []string {
 	switch f {
 	case familyClip:
@@ -67,7 +67,7 @@ func (f family) params() []string {
 	return nil
 }
 
-// body says all but the prompt and the further fields.
+// body returns the body without the prompt and the further fields.
 func (f family) body(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	switch f {
 	case familyClip:
@@ -162,7 +162,7 @@ func free(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, worked(ctx, body, w, maxFreePictures)
 }
 
-// worked says the pictures to work from, each in a field of its own.
+// worked adds the reference pictures, each in a field of its own.
 func worked(ctx context.Context, body map[string]any, w jobcall.Task, most int) error {
 	images, err := pictures(ctx, w, most)
 	for i, image := range images {
@@ -185,7 +185,8 @@ func fit(width, height, side int) (int, int) {
 	return width / step * step, height / step * step
 }
 
-// shaped asks for a ratio of models that make one size: side is that of a square.
+// shaped returns the body for models with a ratio and a fixed size. side is the side of a square of
+// this size.
 func shaped(ctx context.Context, w jobcall.Task, side, most int) (map[string]any, error) {
 	body := map[string]any{}
 	if w.Square() > side {
@@ -197,7 +198,7 @@ func shaped(ctx context.Context, w jobcall.Task, side, most int) (map[string]any
 	return body, worked(ctx, body, w, most)
 }
 
-// old asks for pixels of models that work from words alone.
+// old returns the size in pixels for models without reference pictures.
 func old(w jobcall.Task) (map[string]any, error) {
 	body := map[string]any{}
 	if len(w.References) > 0 {
@@ -220,8 +221,9 @@ func old(w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// fill asks for a part of a picture, which keeps its size: the mask's, where there
-// is one, else what is transparent in the picture. Both go bare, in base64.
+// fill returns the body for changing a part of a picture, which keeps its size. The part comes from
+// the mask or, without a mask, from the transparent pixels of the picture. Both are sent as plain
+// base64.
 func fill(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	switch {
 	case len(w.References) != 1 || !w.References[0].Image():
@@ -248,12 +250,12 @@ func fill(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// pictures says the references, which are at most so many pictures.
+// pictures returns the references, or an error if there are more than most or a video is among them.
 func pictures(ctx context.Context, w jobcall.Task, most int) ([]string, error) {
 	if len(w.References) > most {
 		return nil, upstream.Unsuitable(w.Kind, "%d references; bfl's model %s takes up to %d", len(w.References), w.Model, most)
 	}
-	said := make([]string, len(w.References))
+	images := make([]string, len(w.References))
 	for i, r := range w.References {
 		if !r.Image() {
 			return nil, upstream.Unsuitable(w.Kind, "bfl makes no pictures from a video")
@@ -262,7 +264,7 @@ func pictures(ctx context.Context, w jobcall.Task, most int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		said[i] = link
+		images[i] = link
 	}
-	return said, nil
+	return images, nil
 }

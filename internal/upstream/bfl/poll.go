@@ -17,7 +17,7 @@ import (
 // maxAddress bounds a polling address, in bytes.
 const maxAddress = 600
 
-// vendorHost is what the names of the vendor's hosts end with.
+// vendorHost is the domain of the vendor's hosts.
 const vendorHost = "bfl.ai"
 
 // polling matches a ticket's parts: a whole address, or, on the line's own host,
@@ -35,8 +35,8 @@ func (a *Adapter) ticket(address string) (string, bool) {
 	return ticket, ok
 }
 
-// address is where a task is asked about; false for what is no ticket, and for
-// one that leads to a host which the credential may not go to.
+// address returns the polling address of a task. It returns false for an invalid ticket and for an
+// address on a host not allowed to get the credential.
 func (a *Adapter) address(ticket string) (*url.URL, bool) {
 	if len(ticket) > maxAddress || !polling.MatchString(ticket) || strings.Contains(ticket, "..") {
 		return nil, false
@@ -52,7 +52,7 @@ func (a *Adapter) address(ticket string) (*url.URL, bool) {
 	return u, vendors(base) && vendors(u)
 }
 
-// vendors tells whether an address is at the vendor, where nobody can listen.
+// vendors reports whether an address is on a vendor host and uses https.
 func vendors(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	return u.Scheme == "https" && u.Port() == "" && u.User == nil && (host == vendorHost || strings.HasSuffix(host, "."+vendorHost))
@@ -73,30 +73,29 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 	if err != nil {
 		return nil, err
 	}
-	said := gjson.ParseBytes(reply.Body)
-	word := said.Get("status")
+	doc := gjson.ParseBytes(reply.Body)
+	word := doc.Get("status")
 	if word.Type != gjson.String {
-		word = said.Get("state")
+		word = doc.Get("state")
 	}
 	if word.Type != gjson.String || word.Str == "" {
 		return nil, reply.Silent()
 	}
-	if failure := verdict(w.Kind, reply, word.Str, said.Get("details")); failure != nil {
+	if failure := verdict(w.Kind, reply, word.Str, doc.Get("details")); failure != nil {
 		return nil, reply.Redact(failure)
 	}
 	if !strings.EqualFold(word.Str, "ready") {
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	sample := said.Get("result.sample")
+	sample := doc.Get("result.sample")
 	if sample.Type != gjson.String || sample.Str == "" {
 		return nil, upstream.Nothing(w.Kind, "ready without a sample")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: sample.Str}}}, nil
 }
 
-// verdict judges a task's status; nil: it goes on, or is ready. A status that the
-// provider may invent is taken for one of a task that goes on: the line's longest
-// wait ends it.
+// verdict returns the failure of a task's status, or nil if the task is running or ready. A status
+// not known here counts as running; the line's longest wait ends the task.
 func verdict(kind string, reply *exchange.Reply, status string, details gjson.Result) *upstream.JobFailure {
 	reasons := details.Get("Moderation Reasons")
 	words := details.String()
@@ -109,12 +108,12 @@ func verdict(kind string, reply *exchange.Reply, status string, details gjson.Re
 	}
 	switch strings.ToLower(status) {
 	case "request moderated":
-		return upstream.Moderated(kind, told(status, words), false)
+		return upstream.Moderated(kind, withReason(status, words), false)
 	case "content moderated":
-		return upstream.Moderated(kind, told(status, words), true)
+		return upstream.Moderated(kind, withReason(status, words), true)
 	case "error", "failed":
 		if reasons.IsArray() {
-			return upstream.Moderated(kind, told("moderated", words), false)
+			return upstream.Moderated(kind, withReason("moderated", words), false)
 		}
 		return reply.Ended(kind, "", words)
 	case "task not found":
@@ -123,8 +122,8 @@ func verdict(kind string, reply *exchange.Reply, status string, details gjson.Re
 	return nil
 }
 
-// told is a status with what is said of it.
-func told(status, words string) string {
+// withReason joins a status and its explanation.
+func withReason(status, words string) string {
 	if words == "" {
 		return status
 	}

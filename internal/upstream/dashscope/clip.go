@@ -13,16 +13,16 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// The values of the option image_role; empty: see frames.
+// Values of the option image_role. If empty, frames decides.
 const (
 	roleFrame     = "frame"
 	roleReference = "reference"
 )
 
-// resolution matches the tiers that DashScope can be told (`720P`).
+// resolution matches the names of tiers at DashScope (`720P`).
 var resolution = regexp.MustCompile(`^[0-9]{1,4}[PK]$`)
 
-// clipRequest says what is asked for, in the dialect of the model.
+// clipRequest returns the submission of a clip in the model's dialect.
 func (a *Adapter) clipRequest(ctx context.Context, w jobcall.Task) (request, error) {
 	ask := request{Model: w.Model, Input: map[string]any{}, Parameters: map[string]any{}}
 	if w.Prompt != "" {
@@ -56,7 +56,7 @@ func (a *Adapter) clipRequest(ctx context.Context, w jobcall.Task) (request, err
 	return ask, err
 }
 
-// saySize says how large the clip is.
+// saySize adds the size of the clip.
 func saySize(w jobcall.Task, ask request, speaks dialect, tier string) error {
 	if speaks == inList || speaks == inText {
 		ratio := w.Ratio
@@ -87,7 +87,7 @@ func saySize(w jobcall.Task, ask request, speaks dialect, tier string) error {
 	return nil
 }
 
-// shaped tells whether the clip takes its shape from a frame.
+// shaped reports whether the clip takes its shape from a frame.
 func shaped(ask request) bool {
 	list, _ := ask.Input["media"].([]media)
 	return slices.ContainsFunc(list, func(m media) bool { return m.Type == "first_frame" })
@@ -125,7 +125,7 @@ func (a *Adapter) sayMedia(ctx context.Context, w jobcall.Task, ask request) err
 		} else {
 			m.Type = "reference_video"
 			if edits(w.Model) {
-				m.Type = "video" // the one that is changed
+				m.Type = "video" // the video to edit
 			}
 			m.URL, err = address(w, r)
 		}
@@ -138,12 +138,11 @@ func (a *Adapter) sayMedia(ctx context.Context, w jobcall.Task, ask request) err
 	return nil
 }
 
-// frames tells whether the pictures that a clip is made from are its first and
-// last frame. Some models say so by their id. Those that can do both want it
-// said. Where the user did not: unless the line's image_role
-// decides, one picture is what the clip begins with, two are its beginning and
-// end, and more, or any beside a video, are what it shows; so are those of a
-// clip whose ratio the user has chosen, since frames have a shape of their own.
+// frames reports whether a clip's pictures without roles are its first and last frame. For some
+// models the ID decides. For models with both modes the line's image_role decides. Otherwise one
+// picture is the first frame and two are the first and the last frame. Three or more pictures,
+// pictures beside a video, and pictures beside a ratio are references: frames have a shape of their
+// own.
 func (a *Adapter) frames(w jobcall.Task) (bool, error) {
 	if w.HasRoles() {
 		return false, nil
@@ -163,13 +162,13 @@ func (a *Adapter) frames(w jobcall.Task) (bool, error) {
 	return few && w.Ratio == "", nil
 }
 
-// edits tells whether a model changes a clip.
+// edits reports whether a model edits a clip.
 func edits(model string) bool {
 	return strings.Contains(model, "videoedit") || strings.Contains(model, "video-edit")
 }
 
-// address says a reference that DashScope fetches itself: it takes no video
-// inline.
+// address returns the address of a reference for download by DashScope, which accepts no inline
+// videos.
 func address(w jobcall.Task, r jobcall.Reference) (string, error) {
 	if r.URL == "" {
 		return "", upstream.Unsuitable(w.Kind,

@@ -1,15 +1,13 @@
-// Package dashscope owns the speech with DashScope, the model service of Alibaba
-// Cloud: pictures, which come in the answer to the call or are tasks, and clips,
-// which are tasks. Which endpoint a model has, and in which words it takes a
-// request, follows from its id (family.go).
+// Package dashscope owns calls to DashScope, the model service of Alibaba Cloud: pictures, returned
+// in the response or as tasks, and clips, as tasks. The model's ID determines the endpoint and the
+// request format (family.go).
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone.
-//   - No more pictures come back than were asked for.
-//   - An answer with a code in it is an error, whatever its status.
-//   - What the gateway decides about (model, size, count, length) is never
-//     overridden by a model's params.
+//   - A call is sent at most once (by package exchange).
+//   - The line's credential is only sent to the line's base address.
+//   - The adapter never returns more pictures than requested.
+//   - A response with an error code is an error, with any status.
+//   - A model's params never override the gateway's own fields (model, size, count, length).
 package dashscope
 
 import (
@@ -27,12 +25,11 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "dashscope"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://dashscope-intl.aliyuncs.com/api/v1"
 
-// Limits of what is sent and read, in bytes. DashScope takes no picture beyond
-// maxPicture; maxInline bounds what we send in one body; what it answers names
-// its results and does not hold them.
+// Limits of requests and responses, in bytes. DashScope rejects pictures above maxPicture.
+// maxInline bounds the pictures in one body. Responses hold addresses of results, not the results.
 const (
 	maxPicture = 20 << 20
 	maxInline  = 60 << 20
@@ -44,8 +41,7 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo)
 }
 
-// options are a line's `options` in the catalog. Each is empty unless the line
-// decides what else follows from the model.
+// options are a line's `options` in the catalog. An empty option is derived from the model.
 type options struct {
 	imageEndpoint string
 	videoEndpoint string
@@ -60,12 +56,12 @@ func checkOptions(raw map[string]any) error {
 	})
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls DashScope for one line. It is safe for concurrent use.
 //
-// Results are links. They hold for a day.
+// Results are links, valid for a day.
 //
-// It is no jobcall.Finder: DashScope does not say under which id it accepted a
-// call whose answer was lost.
+// Adapter does not implement jobcall.Finder: after a lost response, DashScope has no way to look up
+// the task's ID.
 type Adapter struct {
 	exchange.Plain
 	options options
@@ -74,8 +70,8 @@ type Adapter struct {
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
@@ -167,8 +163,8 @@ type request struct {
 	Parameters map[string]any `json:"parameters"`
 }
 
-// addParams adds the model's params to the parameters, and those of the names
-// that the endpoint has in its input to that.
+// addParams adds the model's params to the parameters. The params named by inInput go to the input
+// instead.
 func (r request) addParams(w jobcall.Task, inInput ...string) {
 	w.AddFurther(r.Parameters)
 	for _, name := range inInput {

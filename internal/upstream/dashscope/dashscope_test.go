@@ -39,7 +39,7 @@ func last(t *testing.T, studio *fakestudio.DashScope) fakestudio.Submission {
 	return all[len(all)-1]
 }
 
-// TestPicture: pictures that come in the answer.
+// TestPicture tests pictures returned in the response.
 func TestPicture(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewDashScope(t)
@@ -74,7 +74,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestPictureTask: pictures that are tasks, at each endpoint.
+// TestPictureTask tests pictures as tasks, at each endpoint.
 func TestPictureTask(t *testing.T) {
 	t.Parallel()
 	ref := task.Reference("image/png", "https://media.example/a.png", "abc")
@@ -121,7 +121,7 @@ func TestPictureTask(t *testing.T) {
 	}
 }
 
-// TestEndpoints: which one a model has, and that a line may say otherwise.
+// TestEndpoints tests the endpoint for each model and the line's options to change the endpoint.
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ model, option, want string }{
@@ -215,7 +215,7 @@ func TestPictureFromPictures(t *testing.T) {
 	}
 }
 
-// TestSomePicturesBlocked: what came is the answer.
+// TestSomePicturesBlocked tests that the remaining pictures are a success.
 func TestSomePicturesBlocked(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewDashScope(t)
@@ -263,7 +263,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// TestClipWords: the words in which each kind of model takes a request.
+// TestClipWords tests the request format of each kind of model.
 func TestClipWords(t *testing.T) {
 	t.Parallel()
 	web, inline := task.Reference("image/png", "https://media.example/a.png", "abc"), task.Reference("image/jpeg", "", "def")
@@ -278,7 +278,7 @@ func TestClipWords(t *testing.T) {
 	for name, tt := range map[string]struct {
 		role   string
 		change []task.Change
-		want   string // of the input and the parameters without the length; empty: unsuitable
+		want   string // input and parameters without the length; empty if unsuitable
 	}{
 		"one picture": {change: change(task.References(web)), want: `{"media":[` + first + `]} {"resolution":"720P"}`},
 		"two": {change: change(task.References(web, inline)),
@@ -367,7 +367,7 @@ func TestClipWords(t *testing.T) {
 	}
 }
 
-// TestUnsuitable: what DashScope cannot be asked for is not sent.
+// TestUnsuitable tests that tasks impossible for DashScope are not sent.
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewDashScope(t)

@@ -30,9 +30,8 @@ func path(endpoint string) []string {
 	return []string{"services", "aigc", endpoint, last}
 }
 
-// What a model takes was changed from release to release. What is not known to
-// be old is taken for new: the newest models have one protocol, and a line's
-// options can say otherwise.
+// The request format changed from release to release. A model not known to be old counts as new:
+// the newest models share one protocol, and a line's options can override the choice.
 var (
 	wan       = regexp.MustCompile(`^wanx?(\d+)\.(\d+)`)
 	oldQwen   = regexp.MustCompile(`^qwen-image(?:-plus(?:-.*)?)?$`)
@@ -40,9 +39,8 @@ var (
 	tierNamed = regexp.MustCompile(`^[1-9]K$`)
 )
 
-// wanOf returns the release of a Wan model as one number (2.6 is 206); 0 for
-// other models and those that are older than their numbers. ok tells whether it
-// is a Wan model.
+// wanOf returns the release of a Wan model as one number (2.6 is 206), or 0 for other models and
+// for models from before the numbering. ok reports whether model is a Wan model.
 func wanOf(model string) (release int, ok bool) {
 	m := wan.FindStringSubmatch(model)
 	if m == nil {
@@ -108,7 +106,7 @@ func dialectOf(model string) dialect {
 	return inAddress
 }
 
-// rolesOf are the roles of references that a model of clips can be told.
+// rolesOf returns the reference roles supported by a clip model.
 func rolesOf(model string) []string {
 	switch dialectOf(model) {
 	case inAddress:
@@ -131,14 +129,14 @@ func rolesOf(model string) []string {
 	return jobrequest.Roles()
 }
 
-// sounds tells whether a model of clips can be told to make sound or none. Wan
-// 2.7 cannot, nor can those before 2.6.
+// sounds reports whether a clip model has a setting for sound. Wan 2.7 and the models before Wan
+// 2.6 have none.
 func sounds(model string) bool {
 	release, ok := wanOf(model)
 	return !ok || release == 206 || release >= 300
 }
 
-// pixels are the sizes that older models of clips know, by tier and ratio.
+// pixels returns the size of older clip models for a tier and ratio.
 func pixels(tier, ratio string) string {
 	switch tier + " " + ratio {
 	case "480P 16:9":

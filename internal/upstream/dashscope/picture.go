@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// pictureRequest says what is asked for, in the words of the endpoint.
+// pictureRequest returns the submission of a picture in the endpoint's format.
 func pictureRequest(ctx context.Context, w jobcall.Task, endpoint string) (request, error) {
 	ask := request{Model: w.Model, Input: map[string]any{}, Parameters: map[string]any{"n": w.Count}}
 	size, err := pictureSize(w, endpoint)
@@ -44,7 +44,7 @@ func pictureRequest(ctx context.Context, w jobcall.Task, endpoint string) (reque
 	return ask, nil
 }
 
-// pictures says the references.
+// pictures returns the references.
 func pictures(ctx context.Context, w jobcall.Task) ([]string, error) {
 	images := make([]string, 0, len(w.References))
 	for _, r := range w.References {
@@ -72,7 +72,7 @@ type turn struct {
 	Content []part `json:"content"`
 }
 
-// messages says the prompt and the references as the newer endpoints want it.
+// messages returns the prompt and the references in the newer endpoints' format.
 func messages(prompt string, images []string) []turn {
 	content := make([]part, 0, len(images)+1)
 	for _, image := range images {
@@ -81,10 +81,9 @@ func messages(prompt string, images []string) []turn {
 	return []turn{{Role: "user", Content: append(content, part{Text: prompt})}}
 }
 
-// pictureSize says the size: pixels where there is a ratio, else the tier for
-// models that know it by name. Others get a square, or, where the picture takes
-// its shape from the references, nothing: then they make what the smallest tier
-// is. Which sizes a model makes it says itself; a refusal is free.
+// pictureSize returns the size: in pixels if there is a ratio, otherwise the tier for models with
+// named tiers. Other models get a square or, if the picture takes its shape from the references, no
+// size and so their smallest tier. DashScope checks the sizes of each model; a rejection is free.
 func pictureSize(w jobcall.Task, endpoint string) (string, error) {
 	named := (endpoint == multimodal || endpoint == messagesTask) && !inPixels.MatchString(w.Model)
 	switch {
@@ -102,9 +101,9 @@ func pictureSize(w jobcall.Task, endpoint string) (string, error) {
 	return "", upstream.Unsuitable(w.Kind, "dashscope's model %s cannot be asked for %q without a ratio", w.Model, w.Tier)
 }
 
-// readPictures reads what was made, at most count pictures, from the output of
-// an answer or a task. Blocked pictures are missing, or stand there with a code:
-// the first of those speaks for all if none came.
+// readPictures returns at most count pictures from the output of a response or a task. Blocked
+// pictures are missing, or present with a code. Without pictures, the first code becomes the
+// failure.
 func readPictures(reply *exchange.Reply, output gjson.Result, count int) ([]jobcall.Result, *upstream.JobFailure) {
 	var (
 		links  []gjson.Result

@@ -33,8 +33,8 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	return progress, nil
 }
 
-// readTask reads how a task is doing. A status that DashScope may invent is
-// taken for one of a task that goes on: the line's longest wait ends it.
+// readTask returns the status of a task. A status not known here counts as running; the line's
+// longest wait ends the task.
 func readTask(w jobcall.Task, reply *exchange.Reply, ticket string, output gjson.Result) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	done := &jobcall.TaskStatus{Ticket: ticket, Done: true}
 	switch output.Get("task_status").String() {
@@ -63,8 +63,8 @@ func readTask(w jobcall.Task, reply *exchange.Reply, ticket string, output gjson
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }
 
-// Cancel implements jobcall.Generator. DashScope cancels what waits; what runs it
-// renders to its end, and says so in the error.
+// Cancel implements jobcall.Generator. DashScope cancels waiting tasks. It finishes running tasks
+// and returns an error.
 func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) error {
 	if !exchange.Ticket(ticket) {
 		return nil

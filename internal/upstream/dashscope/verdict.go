@@ -11,8 +11,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// tell sends a submission and returns a good answer, which has an output, or the
-// verdict.
+// tell sends a submission and returns a good response, with an output, or the failure.
 func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*exchange.Reply, *upstream.JobFailure) {
 	reply, err := a.Line.Submit(ctx, r)
 	if err != nil {
@@ -24,11 +23,11 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 		answer = gjson.ParseBytes(reply.Body)
 	}
 	output := answer.Get("output")
-	said := answer // where the code stands
-	if said.Get("code").String() == "" && output.Get("code").String() != "" && !output.Get("task_id").Exists() {
-		said = output
+	holder := answer // holder of the code
+	if holder.Get("code").String() == "" && output.Get("code").String() != "" && !output.Get("task_id").Exists() {
+		holder = output
 	}
-	code, message := said.Get("code").String(), said.Get("message").String()
+	code, message := holder.Get("code").String(), holder.Get("message").String()
 	var t *upstream.JobFailure
 	switch {
 	case code != "":
@@ -47,26 +46,24 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 	return nil, reply.Redact(t)
 }
 
-// ended is the verdict on a task, or a picture of one, that failed: e holds its
-// code and message.
+// ended returns the failure of a failed task, or of a failed picture of a task. e holds the code
+// and message.
 func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	code, message := e.Get("code").String(), e.Get("message").String()
 	return mend(kind, reply.Ended(kind, code, message), code, message)
 }
 
-// mend adds to a verdict what DashScope's codes and words mean beyond what they
-// mean everywhere.
+// mend adjusts a failure for codes and messages specific to DashScope.
 func mend(kind string, t *upstream.JobFailure, code, message string) *upstream.JobFailure {
 	message = strings.ToLower(message)
 	switch {
 	case t.Passed != nil && own(code):
-		// Told with a 400 it is the provider's failure all the same.
+		// Even with status 400 the failure is the provider's.
 		f := upstream.Fail(fault.UpstreamUnavailable, t.Cause)
 		f.Status = t.Status
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	case kind == upstream.KindVideo && t.Job == fault.ContentPolicy && strings.Contains(message, "output"):
-		// The code is the same for what went in and what came out; the latter
-		// may pass at a second try.
+		// The code is the same for input and output. A flagged output may pass at a second try.
 		t.Next = upstream.NextSame
 	case material(code, message):
 		t.Health, t.Passed = upstream.HealthNone, nil
@@ -82,12 +79,12 @@ func mend(kind string, t *upstream.JobFailure, code, message string) *upstream.J
 	return t
 }
 
-// own tells whether a code is about a failure of the provider's own.
+// own reports whether a code means an internal failure of the provider.
 func own(code string) bool {
 	return strings.HasPrefix(code, "InternalError") || code == "SystemError" || code == "ModelServiceFailed" || code == "ModelUnavailable"
 }
 
-// material tells whether an error is about a reference itself.
+// material reports whether an error is about a reference itself.
 func material(code, message string) bool {
 	switch {
 	case strings.HasPrefix(code, "InvalidURL"), code == "InvalidParameter.DataInspection":

@@ -21,8 +21,8 @@ var (
 	blocked, refused                     = pictures.Flagged, pictures.Refused
 )
 
-// TestCodes is DashScope's table of codes: what each means at the submission of
-// a clip and of a picture, and at the end of a clip.
+// TestCodes tests DashScope's table of codes: at the submission of a clip, at the submission of a
+// picture, and at the end of a clip.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewDashScope(t)
@@ -91,12 +91,12 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestCodeInGoodAnswer: a code is an error, whatever the status says.
+// TestCodeInGoodAnswer tests that a code is an error, even with a good status.
 func TestCodeInGoodAnswer(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewDashScope(t)
 	a := conformance.Line(t, dashscope.Provider, studio.URL(), nil)
-	for said, want := range map[string]conformance.Verdict{
+	for body, want := range map[string]conformance.Verdict{
 		`{"code":"DataInspectionFailed","message":"m"}`:       blocked,
 		`{"code":"DataInspectionFailed","message":""}`:        blocked,
 		`{"code":"Throttling.RateQuota","message":"m"}`:       busy,
@@ -105,10 +105,10 @@ func TestCodeInGoodAnswer(t *testing.T) {
 		`{"code":"","message":"","output":{"choices":[]}}`:    pictures.Empty,
 		`{"output":{"code":"InvalidURL","message":"no url"}}`: refused,
 	} {
-		studio.Expect(fakestudio.Behaviour{Failed: said})
+		studio.Expect(fakestudio.Behaviour{Failed: body})
 		_, err := jobcall.Submit(t.Context(), a, image())
 		if got := conformance.VerdictOf(t, err); got != want {
-			t.Errorf("%s: %+v, want %+v", said, got, want)
+			t.Errorf("%s: %+v, want %+v", body, got, want)
 		}
 	}
 }
@@ -141,11 +141,11 @@ func TestEnds(t *testing.T) {
 // TestPollsThatSayNothing: nothing but the provider's own word ends a work.
 func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
-	for _, said := range []string{`{}`, `<html>`, `{"code":"InternalError","message":"m"}`, `{"output":{"task_status"`, ``, `[]`} {
+	for _, body := range []string{`{}`, `<html>`, `{"code":"InternalError","message":"m"}`, `{"output":{"task_status"`, ``, `[]`} {
 		for _, status := range []int{200, 500} {
-			_, err := conformance.Answering(t, dashscope.Provider, status, said).Poll(t.Context(), video(), "t-1")
+			_, err := conformance.Answering(t, dashscope.Provider, status, body).Poll(t.Context(), video(), "t-1")
 			if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
-				t.Errorf("%d %s: %v", status, said, tr)
+				t.Errorf("%d %s: %v", status, body, tr)
 			}
 		}
 	}
@@ -161,10 +161,10 @@ func TestPollsThatSayNothing(t *testing.T) {
 
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
-	for _, said := range []string{`{}`, `<html>`, `{"output":{"task_id":""}}`, `{"output":{"task_id":"../x"}}`, `{"output":`, ``} {
-		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, dashscope.Provider, 200, said), video())
+	for _, body := range []string{`{}`, `<html>`, `{"output":{"task_id":""}}`, `{"output":{"task_id":"../x"}}`, `{"output":`, ``} {
+		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, dashscope.Provider, 200, body), video())
 		if tr := conformance.JobFailure(t, err); !tr.Lost {
-			t.Errorf("%s: %v", said, tr)
+			t.Errorf("%s: %v", body, tr)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestCancel(t *testing.T) {
 	conformance.CancelsWhatWaits(t, dashscope.Provider, fakestudio.NewDashScope(t), video())
 }
 
-// FuzzAnswers: whatever a provider says, there is a conformance.Verdict or a result.
+// FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
 	conformance.Answers(f, dashscope.Provider, "t-1", []jobcall.Task{image(), video()},
 		`{"output":{"task_id":"t-1","task_status":"PENDING"}}`,

@@ -1,15 +1,14 @@
-// Package fal owns the speech with fal: its queue, to which works are
-// submitted, the questions about them, and their results.
+// Package fal owns calls to fal: submissions to its queue, queries about them, and their results.
 //
 // Invariants:
-//   - One submission is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's own host alone: addresses that
-//     the provider returns are used only if they are there.
-//   - A ticket holds all that polling needs, whatever the catalog says later.
-//   - A completed request is not yet a good one: its result says which.
+//   - A submission is sent at most once (by package exchange).
+//   - The line's credential is only sent to the line's own host: addresses from the provider are
+//     used only if they are on the line's own host.
+//   - A ticket is enough for polling, even after a change of the catalog.
+//   - A completed request may still be a failure; its result decides.
 //
-// fal keeps no name of ours for a submission, so one whose answer was lost
-// cannot be looked up: the adapter is no jobcall.Finder.
+// fal stores no key from the gateway for a submission, so a submission with a lost response cannot
+// be looked up: the adapter does not implement jobcall.Finder.
 package fal
 
 import (
@@ -30,13 +29,13 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "fal"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://queue.fal.run"
 
-// Limits of what is read and sent, in bytes.
+// Limits of responses and requests, in bytes.
 const (
 	maxAnswer = 4 << 20  // of an answer; results are addresses
-	maxInline = 30 << 20 // of all references that go inline
+	maxInline = 30 << 20 // of all inline references
 )
 
 // lifetime asks fal to delete the files of a work a day after it is done: by
@@ -51,7 +50,7 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, input.Check, upstream.KindImage, upstream.KindVideo)
 }
 
-// usual is what most of fal's models understand.
+// usual returns the defaults of fal's models.
 func usual() input.Words {
 	return input.Words{
 		Fields: map[string]string{
@@ -73,8 +72,8 @@ type Adapter struct {
 	submits http.Header
 }
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
@@ -98,8 +97,8 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	return a.options.Style(w, usual()).ParamRule()
 }
 
-// Submit implements jobcall.Generator. The queue takes any body; what a model has
-// against it is said by the result.
+// Submit implements jobcall.Generator. The queue accepts any body; the result reports the model's
+// errors.
 func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	style := a.options.Style(w, usual())
 	if !modelID.MatchString(style.Model) {
@@ -124,7 +123,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	t, ok := a.accepted(style.Model, reply.Body)
 	if !ok {
 		failure := reply.Refused(w.Kind)
-		failure.Lost = true // it said yes, only not to what
+		failure.Lost = true // accepted, but without a request ID
 		return nil, failure
 	}
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil
@@ -197,8 +196,7 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 	return a.Line.Download(ctx, r.Ref, a.Header)
 }
 
-// Cancel implements jobcall.Generator. A request that is completed or unknown
-// needs none.
+// Cancel implements jobcall.Generator. It returns nil for a completed or unknown request.
 func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, text string) error {
 	t, ok := readTicket(text)
 	if !ok {

@@ -42,7 +42,7 @@ func TestImagesAreMade(t *testing.T) {
 	if err != nil || p.Done || p.Ticket == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	// Any node goes on with the ticket alone.
+	// Any node can continue with only the ticket.
 	p, err = conformance.Finished(t, conformance.Line(t, fal.Provider, studio.URL(), nil), w, p.Ticket)
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
@@ -109,7 +109,7 @@ func TestReferencesByAddress(t *testing.T) {
 	}
 }
 
-// TestPollsThatSayNothing: an answer that is not about the work leaves it be.
+// TestPollsThatSayNothing tests that a response not about the task leaves the task running.
 func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
@@ -187,8 +187,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCredentialStaysOnTheOwnHost: addresses of another host are not followed,
-// neither those that come with the answer nor those of a ticket.
+// TestCredentialStaysOnTheOwnHost tests that addresses on another host are not used, neither from a
+// response nor from a ticket.
 func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -264,7 +264,7 @@ func TestUnsuitableWorksAreNotSent(t *testing.T) {
 	}
 }
 
-// TestAcceptedWithoutAName: the provider may be at work, nobody knows on what.
+// TestAcceptedWithoutAName tests a good status without a request ID: the provider may be working.
 func TestAcceptedWithoutAName(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `{"request_id":"../x"}`, `<html>`, `[]`} {
@@ -277,8 +277,8 @@ func TestAcceptedWithoutAName(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever comes, every error is a failure, and a work that is
-// done has results that may be fetched.
+// FuzzAnswers tests that every error is a failure, and every done task has results with valid
+// addresses.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{`{"status":"COMPLETED"}`, `{"images":[{"url":"https://x/1"}],"has_nsfw_concepts":[false,1]}`,
 		detail("no_media_generated"), `{"detail":"x","error_type":"runner_error"}`, `{"video":"https://x","has_nsfw_concepts":true}`,
@@ -318,7 +318,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// answers is a transport that answers by itself.
+// answers is a transport with its own responses.
 type answers func(*http.Request) *http.Response
 
 // RoundTrip implements http.RoundTripper.

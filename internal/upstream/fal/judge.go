@@ -15,14 +15,14 @@ import (
 // maxResults bounds the files of one result.
 const maxResults = 64
 
-// says tells whether a reply is fal's own word: JSON with a detail.
+// says reports whether a reply is fal's own: JSON with a detail.
 func says(r *exchange.Reply) bool {
 	return gjson.ValidBytes(r.Body) && gjson.GetBytes(r.Body, "detail").Exists()
 }
 
-// reason returns the name and the message of what fal says went wrong; either
-// may be empty. A model's list of faults comes before what fal says of the
-// request, and a safety system's word before others in it.
+// reason returns the name and the message of fal's error; either may be empty. The model's list of
+// errors comes before an error of the request. In the list, an error of a safety system comes
+// first.
 func reason(r *exchange.Reply) (name, message string) {
 	if gjson.ValidBytes(r.Body) {
 		detail := gjson.GetBytes(r.Body, "detail")
@@ -40,7 +40,7 @@ func reason(r *exchange.Reply) (name, message string) {
 	return first(name, r.Header.Get("X-Fal-Error-Type")), message
 }
 
-// first returns the first text that is not empty.
+// first returns the first non-empty text.
 func first(texts ...string) string {
 	for _, t := range texts {
 		if t != "" {
@@ -53,8 +53,8 @@ func first(texts ...string) string {
 // policy is how fal's safety systems name their word.
 const policy = "content_policy_violation"
 
-// refused is the verdict on a status that says what the input is: on a
-// submission, or on the question for a result.
+// refused returns the failure for a status about the input, in the response to a submission or to a
+// query for a result.
 func refused(kind string, r *exchange.Reply) *upstream.JobFailure {
 	if name, message := reason(r); name == policy {
 		t := r.Ended(kind, name, message)
@@ -64,18 +64,18 @@ func refused(kind string, r *exchange.Reply) *upstream.JobFailure {
 	return adjust(r, r.Refused(kind))
 }
 
-// ended is the verdict on the answer to the question for a completed request's
-// result; nil: it may be one. The status alone says little: it may be the
-// model's, or the queue's that could not answer.
+// ended returns the failure in the response to the query for a completed request's result, or nil
+// if the response may hold a result. The status alone is not enough: it may come from the model, or
+// from a queue unable to answer.
 func ended(kind string, r *exchange.Reply) *upstream.JobFailure {
 	name, message := reason(r)
-	told := name != "" || says(r)
+	own := name != "" || says(r)
 	switch {
 	case r.Status == http.StatusOK:
 		return nil
-	case r.Status == http.StatusNotFound && name == "" && told:
+	case r.Status == http.StatusNotFound && name == "" && own:
 		return upstream.Vanished(kind, "fal no longer has the result")
-	case !told, r.Good(), r.Status == http.StatusTooManyRequests,
+	case !own, r.Good(), r.Status == http.StatusTooManyRequests,
 		name == "" && (r.Status == http.StatusUnauthorized || r.Status == http.StatusPaymentRequired || r.Status == http.StatusForbidden),
 		name == "" && strings.Contains(message, "still in progress"):
 		return r.Silent()
@@ -88,7 +88,7 @@ func ended(kind string, r *exchange.Reply) *upstream.JobFailure {
 	return adjust(r, t)
 }
 
-// adjust follows what fal says about trying again.
+// adjust applies fal's headers about retries.
 func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
 	name, _ := reason(r)
 	switch r.Header.Get("X-Fal-Retryable") {
@@ -104,26 +104,26 @@ func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
 			t.Next = upstream.NextLine
 		}
 	}
-	if r.Header.Get("X-Fal-Request-Timeout-Type") == "user" { // a limit on the start that was set for this request
+	if r.Header.Get("X-Fal-Request-Timeout-Type") == "user" { // a start timeout set for this request
 		t.Health, t.Next = upstream.HealthNone, upstream.NextLine
 	}
 	return r.Redact(t)
 }
 
-// output finds the files in a model's output: at most as many as were asked
-// for, without those that the model's own check blackened.
+// output returns the files in a model's output, at most as many as requested, without files
+// blackened by the model's safety check.
 func output(w jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
 	if !gjson.ValidBytes(r.Body) {
 		return nil, r.Silent()
 	}
-	said := gjson.ParseBytes(r.Body)
+	doc := gjson.ParseBytes(r.Body)
 	var files []gjson.Result
 	members, most := []string{"images", "image", "output"}, max(w.Count, 1)
 	if w.Kind == upstream.KindVideo {
 		members, most = []string{"video", "videos", "output"}, 1
 	}
 	for _, member := range members {
-		if v := said.Get(member); v.IsArray() {
+		if v := doc.Get(member); v.IsArray() {
 			files = append(files, v.Array()...)
 		} else if v.Exists() {
 			files = append(files, v)
@@ -132,7 +132,7 @@ func output(w jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobF
 			break
 		}
 	}
-	flags := said.Get("has_nsfw_concepts")
+	flags := doc.Get("has_nsfw_concepts")
 	var results []jobcall.Result
 	flagged := 0
 	for i, file := range files[:min(len(files), maxResults)] {
@@ -160,7 +160,7 @@ func output(w jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobF
 	return results[:min(len(results), most)], nil
 }
 
-// flag tells whether the model's own check flagged the file at an index.
+// flag reports whether the model's safety check flagged file i.
 func flag(flags gjson.Result, i int) bool {
 	if all := flags.Array(); flags.IsArray() {
 		return i < len(all) && all[i].Bool()

@@ -175,8 +175,8 @@ func TestFailedWorks(t *testing.T) {
 
 func imageWork() jobcall.Task { return image(1) }
 
-// TestBlackImagesAreLeftOut: what the model's check blackened is no result,
-// the rest is.
+// TestBlackImagesAreLeftOut tests that images blackened by the model's safety check are left out,
+// and the rest are results.
 func TestBlackImagesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)

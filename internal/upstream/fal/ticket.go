@@ -9,18 +9,16 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxAddress bounds an address that fal returns.
+// maxAddress is the maximum length of an address from fal, in bytes.
 const maxAddress = 1000
 
-// requestID is what fal's request ids look like, and wider.
+// requestID matches fal's request IDs, and a little more.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
-// ticket names a request at fal. Addresses that can be built from App and ID
-// are left out.
+// ticket names a request at fal. Addresses derivable from App and ID are left out.
 type ticket struct {
 	ID string `json:"id"`
-	// App is the model's id without its path: what addresses of requests
-	// begin with.
+	// App is the model's ID without its path, the beginning of a request's addresses.
 	App      string `json:"app"`
 	Status   string `json:"status,omitempty"`
 	Response string `json:"response,omitempty"`
@@ -33,7 +31,7 @@ func (t ticket) String() string {
 	return string(text)
 }
 
-// readTicket reads a ticket that String wrote.
+// readTicket parses a ticket from String.
 func readTicket(text string) (ticket, bool) {
 	var t ticket
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
@@ -42,8 +40,8 @@ func readTicket(text string) (ticket, bool) {
 	return t, requestID.MatchString(t.ID) && modelID.MatchString(t.App)
 }
 
-// app returns a model's id without its path: OWNER/ALIAS, or that below one of
-// fal's two namespaces.
+// app returns a model's ID without its path: OWNER/ALIAS, with the namespace in front for fal's two
+// namespaces.
 func app(model string) string {
 	parts := strings.Split(model, "/")
 	keep := 2
@@ -56,13 +54,13 @@ func app(model string) string {
 // accepted makes the ticket from the answer to a submission. It is false when
 // the answer names no request.
 func (a *Adapter) accepted(model string, body []byte) (ticket, bool) {
-	said := gjson.ParseBytes(body)
-	t := ticket{ID: said.Get("request_id").String(), App: app(model)}
+	doc := gjson.ParseBytes(body)
+	t := ticket{ID: doc.Get("request_id").String(), App: app(model)}
 	if !gjson.ValidBytes(body) || !requestID.MatchString(t.ID) {
 		return ticket{}, false
 	}
 	keep := func(member string, to *string, action ...string) {
-		address := said.Get(member).String()
+		address := doc.Get(member).String()
 		if _, ok := a.Line.Own(address); ok && len(address) <= maxAddress && address != a.address("", t, action...).String() {
 			*to = address
 		}
@@ -73,8 +71,8 @@ func (a *Adapter) accepted(model string, body []byte) (ticket, bool) {
 	return t, true
 }
 
-// address returns where a ticket's request is asked about: the address that fal
-// returned, if it is on the line's own host, else one that is built.
+// address returns the address for queries about a ticket's request: fal's address if it is on the
+// line's own host, otherwise an address built from the ticket.
 func (a *Adapter) address(returned string, t ticket, action ...string) *url.URL {
 	if u, ok := a.Line.Own(returned); ok {
 		return u

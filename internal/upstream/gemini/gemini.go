@@ -1,12 +1,11 @@
-// Package gemini owns the speech with Google's Gemini API: chat, whose bodies
-// pass through untouched in both directions, images, which come with the answer
-// and one a call, and videos, which are polled: of Veo as operations of long
-// standing, of Omni as interactions.
+// Package gemini owns calls to Google's Gemini API: chat, with bodies passed through unchanged in
+// both directions; images, one per call, returned in the response; and videos, polled: Veo as
+// long-running operations, Omni as interactions.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone, and in a
-//     header, never in the address.
+//   - A call is sent at most once (by package exchange).
+//   - The line's credential is only sent to the line's base address, in a header and never in the
+//     address.
 package gemini
 
 import (
@@ -30,7 +29,7 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "gemini"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://generativelanguage.googleapis.com/v1beta"
 
 // maxCount is the longest answer to a question for a number of tokens, in
@@ -52,14 +51,14 @@ func Info() upstream.Info {
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
 	line   *exchange.Client
-	folder string // of models: what stands before their names in addresses
+	folder string // path before models' names in addresses
 	header http.Header
 }
 
 var _ chatcall.TokenCounter = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	var header http.Header
 	if t.Key != "" {
@@ -68,9 +67,9 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return Speak(t, Info(), "models/", header, transport)
 }
 
-// Speak is New for another provider that makes images and clips as Google does.
-// folder stands before names of models in addresses. header goes out with every
-// call: the credential, where transport does not add it.
+// Speak is New for another provider with Google's API for images and clips. folder is the path
+// before models' names in addresses. header is sent with every call and holds the credential,
+// unless transport adds the credential.
 func Speak(t upstream.Target, p upstream.Info, folder string, header http.Header, transport http.RoundTripper) (*Adapter, error) {
 	line, err := exchange.Open(t, p, transport)
 	if err != nil {
@@ -103,21 +102,20 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 		return 0, err
 	}
 	post.Call.Body = rawjson.Pieces{question(c, a.resource(c.Model))}
-	said, err := a.line.Ask(ctx, post, maxCount)
+	data, err := a.line.Ask(ctx, post, maxCount)
 	if err != nil {
 		return 0, err
 	}
 	var counted struct {
 		Total *int64 `json:"totalTokens"`
 	}
-	if err := json.Unmarshal(said, &counted); err != nil || counted.Total == nil || *counted.Total < 0 {
+	if err := json.Unmarshal(data, &counted); err != nil || counted.Total == nil || *counted.Total < 0 {
 		return 0, upstream.Fail(fault.UpstreamUnavailable, errors.New("no count of tokens in the answer"))
 	}
 	return *counted.Total, nil
 }
 
-// question wraps a request for the method that counts its tokens, where it
-// has to name the model again.
+// question wraps a request for the method counting its tokens, with the name of the model repeated.
 func question(c chatcall.Call, name string) []byte {
 	model, _ := json.Marshal(name) // a string: cannot fail
 	body := bytes.TrimSpace(c.Body.Bytes())
@@ -128,8 +126,8 @@ func question(c chatcall.Call, name string) []byte {
 	return append(append(out, bytes.TrimPrefix(body, []byte("{"))...), '}')
 }
 
-// post addresses a call. The error is a *upstream.Failure: what stands wrong
-// in the catalog puts the model of this line out of use.
+// post returns the call with its address. The error is a *upstream.Failure: a model name invalid in
+// an address is the catalog's fault and takes this line's model out of use.
 func (a *Adapter) post(c chatcall.Call, method string) (exchange.Post, error) {
 	if c.Form != wire.FormGemini {
 		return exchange.Post{}, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))

@@ -71,9 +71,9 @@ func TestRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer answer.Body.Close()
-			said, err := io.ReadAll(answer.Body)
-			if err != nil || !strings.Contains(string(said), `"text":"hi"`) {
-				t.Errorf("%v: %s", err, said)
+			data, err := io.ReadAll(answer.Body)
+			if err != nil || !strings.Contains(string(data), `"text":"hi"`) {
+				t.Errorf("%v: %s", err, data)
 			}
 			if answer.Stream != tt.stream || !strings.HasPrefix(answer.ContentType, accept) {
 				t.Errorf("answer.Stream = %t, ContentType = %q", answer.Stream, answer.ContentType)
@@ -92,8 +92,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestVerdicts is about what Google's errors are; every shape is in upstream's
-// own table.
+// TestVerdicts tests the failures for Google's errors. Package upstream tests every error format.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -198,8 +197,8 @@ func TestCredentialIsRedacted(t *testing.T) {
 	p := fakeprovider.New(t, fakeprovider.GeminiError(400, "INVALID_ARGUMENT", "API key "+key+" is odd"))
 	_, err := open(t, p).Chat(t.Context(), call(false))
 	f := conformance.ChatFailure(t, err)
-	if said := f.Error() + string(f.Fault().Body()); strings.Contains(said, key) {
-		t.Errorf("the credential is in the failure: %s", said)
+	if text := f.Error() + string(f.Fault().Body()); strings.Contains(text, key) {
+		t.Errorf("the credential is in the failure: %s", text)
 	}
 	if p.Requests()[0].Header.Get("X-Goog-Api-Key") != key || strings.Contains(p.Requests()[0].URI, key) {
 		t.Error("the credential does not travel in its header alone")

@@ -23,12 +23,11 @@ var _ jobcall.Generator = (*Adapter)(nil)
 
 // Bounds of calls about images and clips.
 const (
-	// maxBody is the longest request that the API takes, in bytes. References
-	// are inside it, in base64.
+	// maxBody is the API's maximum length of a request, in bytes, with references in base64.
 	maxBody = 20 << 20
-	// maxAnswer is the longest answer that names a result without holding it.
+	// maxAnswer is the maximum length of a response without results in it, in bytes.
 	maxAnswer = 4 << 20
-	// maxClip is the longest answer that holds a clip.
+	// maxClip is the maximum length of a response with a clip, in bytes.
 	maxClip = 192 << 20
 )
 
@@ -69,8 +68,8 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 	return a.line.Download(ctx, r.Ref, a.header)
 }
 
-// Cancel implements jobcall.Generator. Operations of Veo run to their end; the
-// API has nothing that stops them.
+// Cancel implements jobcall.Generator. Veo's operations cannot be cancelled: the API has no such
+// call.
 func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
 	if w.Kind != upstream.KindVideo || IsVeo(w.Model) {
 		return nil
@@ -84,20 +83,19 @@ func IsVeo(model string) bool {
 	return strings.HasPrefix(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]), "veo")
 }
 
-// noTicket is the failure of a ticket that cannot be this provider's.
+// noTicket returns the failure of an invalid ticket.
 func noTicket() *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
 	f.Health = upstream.HealthNone
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// misnamed is the failure of a model that cannot stand in an address.
+// misnamed returns the failure of a model name invalid in an address.
 func misnamed(f *upstream.Failure) *upstream.JobFailure {
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// place says where a further field of the user's goes, by its name: a path of
-// members.
+// place maps the name of a further field of the user to its place in the body: a path of members.
 type place map[string][]string
 
 // places are those of a work.
@@ -111,7 +109,7 @@ func places(w jobcall.Task) place {
 	return omniPlaces
 }
 
-// ParamRule implements jobcall.Generator: what has no place is refused.
+// ParamRule implements jobcall.Generator. Fields without a place are rejected.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	rule := jobcall.Only(slices.Sorted(maps.Keys(places(w)))...)
 	switch {
@@ -146,8 +144,7 @@ type blob struct {
 	data []byte
 }
 
-// blobs reads the references of a work, all or none. types are those that the
-// model takes, by their beginnings.
+// blobs reads all references of a work. types are the accepted content types, by prefix.
 func blobs(ctx context.Context, w jobcall.Task, most int, types ...string) ([]blob, *upstream.JobFailure) {
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "a mask; the provider takes none")
@@ -176,12 +173,12 @@ func blobs(ctx context.Context, w jobcall.Task, most int, types ...string) ([]bl
 	return made, nil
 }
 
-// document reads an answer that says something: a JSON object.
+// document parses a response if it is a JSON object.
 func document(r *exchange.Reply) (gjson.Result, bool) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if kind == "text/html" || !gjson.ValidBytes(r.Body) {
 		return gjson.Result{}, false
 	}
-	said := gjson.ParseBytes(r.Body)
-	return said, said.IsObject()
+	doc := gjson.ParseBytes(r.Body)
+	return doc, doc.IsObject()
 }

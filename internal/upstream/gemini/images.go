@@ -60,8 +60,8 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 	return &jobcall.TaskStatus{Done: true, Results: results}, nil
 }
 
-// makeImage is one call. Again says whether another one may fare better: not
-// where the line is out, nor where the prompt was refused.
+// makeImage makes one call. again reports whether another call may succeed: false if the line is
+// out of use or the prompt was rejected.
 func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, body []byte) (
 	_ []jobcall.Result, failure *upstream.JobFailure, again bool,
 ) {
@@ -83,8 +83,8 @@ func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, bo
 	return []jobcall.Result{*result}, nil, true
 }
 
-// imageBodies makes the bodies of the calls. They are one and the same but for
-// a seed, which counts up: else all images would be the same.
+// imageBodies returns the bodies of the calls. They only differ in the seed, which counts up; with
+// one seed all images would be the same.
 func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *upstream.JobFailure) {
 	config, failure := imageConfig(w)
 	if failure != nil {
@@ -117,8 +117,8 @@ func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *ups
 	return bodies, nil
 }
 
-// imageConfig says how large and in which ratio. The user's pixels are given by
-// their tier and ratio, which is all that the API knows.
+// imageConfig returns the size and ratio. The user's pixels are expressed by their tier and ratio,
+// because the API has no pixels.
 func imageConfig(w jobcall.Task) (map[string]any, *upstream.JobFailure) {
 	config := map[string]any{}
 	old := strings.Contains(w.Model, "gemini-2.5-")
@@ -135,7 +135,7 @@ func imageConfig(w jobcall.Task) (map[string]any, *upstream.JobFailure) {
 		return nil, upstream.Unsuitable(w.Kind, "the ratio %s; the provider does not make it", w.Ratio)
 	}
 	switch {
-	case old && w.Tier == "1K": // all that it makes; it has no field for it
+	case old && w.Tier == "1K": // the only size, without a field
 	case old:
 		return nil, upstream.Unsuitable(w.Kind, "the tier %s; %s makes 1K alone", w.Tier, w.Model)
 	case w.Tier == "512p":
@@ -148,18 +148,17 @@ func imageConfig(w jobcall.Task) (map[string]any, *upstream.JobFailure) {
 	return config, nil
 }
 
-// readImage finds the image in a good answer. Parts of the model's thoughts are
-// drafts, not results. Again says whether another call may fare better: not where
-// the prompt was blocked.
+// readImage returns the image in a good response. Parts with the model's thoughts are drafts, not
+// results. again reports whether another call may succeed: false if the prompt was blocked.
 func readImage(reply *exchange.Reply) (_ *jobcall.Result, failure *upstream.JobFailure, again bool) {
 	const kind = upstream.KindImage
-	said, ok := document(reply)
-	if !ok || said.Get("error").IsObject() || said.Get("promptFeedback.blockReason").Str != "" {
+	doc, ok := document(reply)
+	if !ok || doc.Get("error").IsObject() || doc.Get("promptFeedback.blockReason").Str != "" {
 		return nil, reply.Refused(kind), false
 	}
 	var found *jobcall.Result
 	reason := ""
-	said.Get("candidates").ForEach(func(_, candidate gjson.Result) bool {
+	doc.Get("candidates").ForEach(func(_, candidate gjson.Result) bool {
 		if r := candidate.Get("finishReason").Str; reason == "" {
 			reason = r
 		}

@@ -29,7 +29,7 @@ func picture(change ...task.Change) jobcall.Task {
 	return task.With(task.Image("gemini-nano-banana-2.1", task.Prompt("a fox"), task.Shape("1:1", 1024, 1024)), change...)
 }
 
-// Verdicts that several tables share.
+// Failures shared by several tables.
 var (
 	pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
 
@@ -126,7 +126,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestPartly: images that came are the result, whatever became of the others.
+// TestPartly tests that the images of successful calls are the result, even if other calls failed.
 func TestPartly(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
@@ -153,8 +153,8 @@ func TestNonePartly(t *testing.T) {
 	}
 }
 
-// TestBounded: calls of one work run at once, but not all of them, and a line
-// that is out is not asked on and on.
+// TestBounded tests that the calls of one work run concurrently, within a bound, and calls stop if
+// the line is out of use.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	var (
@@ -187,7 +187,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestBusyStops: after a refusal that is the line's the rest is not asked for.
+// TestBusyStops tests that no more calls begin after a rejection of the line.
 func TestBusyStops(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
@@ -196,15 +196,15 @@ func TestBusyStops(t *testing.T) {
 	}
 	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(10)))
 	_ = conformance.JobFailure(t, err)
-	if n := len(studio.Submissions()); n > 7 { // four at once, and what began before the first of them was read
+	if n := len(studio.Submissions()); n > 7 { // four at once, and the calls begun before the first response was read
 		t.Errorf("%d calls", n)
 	}
 }
 
 func googleError(code int, status, message string) string {
 	message += " " + conformance.Secret
-	said, _ := json.Marshal(map[string]any{"error": map[string]any{"code": code, "status": status, "message": message}})
-	return string(said)
+	data, _ := json.Marshal(map[string]any{"error": map[string]any{"code": code, "status": status, "message": message}})
+	return string(data)
 }
 
 func TestImageTroubles(t *testing.T) {
@@ -256,7 +256,7 @@ func TestImageTroubles(t *testing.T) {
 	}
 }
 
-// TestUnsuitable: what the provider cannot do is refused before it is asked.
+// TestUnsuitable tests that tasks impossible for the provider are rejected before a call.
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
@@ -327,8 +327,8 @@ func FuzzImages(f *testing.F) {
 	})
 }
 
-// TestBlockStops: a prompt that is blocked is asked for no more; an image that
-// was is.
+// TestBlockStops tests that no more calls begin after a blocked prompt, but more begin after a
+// blocked image.
 func TestBlockStops(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -348,7 +348,7 @@ func TestBlockStops(t *testing.T) {
 			}
 			_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(10)))
 			_ = conformance.JobFailure(t, err)
-			if n := len(studio.Submissions()); n < c.least || n > c.most { // four at once, and what began before the first of them was read
+			if n := len(studio.Submissions()); n < c.least || n > c.most { // four at once, and the calls begun before the first response was read
 				t.Errorf("%d calls", n)
 			}
 		})

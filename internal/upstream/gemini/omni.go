@@ -46,7 +46,7 @@ func (a *Adapter) submitOmni(ctx context.Context, w jobcall.Task) (*jobcall.Task
 	return a.accepted(reply, w.Kind, "id", isInteraction)
 }
 
-// isInteraction tells whether an id is one of an interaction.
+// isInteraction reports whether id is an interaction's ID.
 func isInteraction(id string) bool {
 	return len(id) <= 2048 && !strings.Contains(id, "/") && isPath(id)
 }
@@ -127,27 +127,27 @@ func (a *Adapter) pollOmni(ctx context.Context, w jobcall.Task, ticket string) (
 	return p, nil
 }
 
-// readInteraction judges what the provider says of an interaction.
+// readInteraction returns the status of an interaction.
 func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
-	said, ok := document(reply)
+	doc, ok := document(reply)
 	if !ok {
 		return nil, reply.Silent()
 	}
 	if !reply.Good() {
-		unknown := strings.Contains(strings.ToLower(said.Get("error.message").String()), "invalid interaction name")
+		unknown := strings.Contains(strings.ToLower(doc.Get("error.message").String()), "invalid interaction name")
 		if reply.Status == http.StatusNotFound || reply.Status == http.StatusBadRequest && unknown {
 			return nil, upstream.Vanished(kind, "the provider does not know "+ticket)
 		}
 		return nil, reply.Silent()
 	}
-	switch status := said.Get("status").String(); status {
+	switch status := doc.Get("status").String(); status {
 	case "queued", "in_progress":
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	case "completed":
-		return readSteps(said, kind, ticket)
+		return readSteps(doc, kind, ticket)
 	case "failed", "cancelled", "incomplete", "budget_exceeded", "requires_action", "requires_continuation":
 		for _, at := range []string{"error", "errors.0"} {
-			if e := said.Get(at); e.IsObject() {
+			if e := doc.Get(at); e.IsObject() {
 				return nil, ended(kind, reply, e)
 			}
 		}
@@ -159,11 +159,11 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskS
 	}
 }
 
-// readSteps finds the clip of a completed interaction. One that has none is a
-// refusal: the model then says why in words, if at all.
-func readSteps(said gjson.Result, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
+// readSteps returns the clip of a completed interaction. An interaction without a clip is a
+// rejection, explained by the model in a text or not at all.
+func readSteps(doc gjson.Result, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	var words []string
-	for _, step := range said.Get("steps").Array() {
+	for _, step := range doc.Get("steps").Array() {
 		if step.Get("type").Str != "model_output" {
 			continue
 		}
@@ -184,8 +184,7 @@ func readSteps(said gjson.Result, kind, ticket string) (*jobcall.TaskStatus, *up
 	return nil, upstream.Moderated(kind, strings.Join(words, " "), false)
 }
 
-// cancelOmni stops an interaction. That the provider does not know it any more,
-// or has ended it, is as good.
+// cancelOmni cancels an interaction. An unknown or ended interaction counts as cancelled.
 func (a *Adapter) cancelOmni(ctx context.Context, ticket string) error {
 	if !isInteraction(ticket) {
 		return noTicket()

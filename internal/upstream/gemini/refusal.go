@@ -10,9 +10,8 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// refused is the verdict on an answer to the submission of a clip that is not a
-// good one. Google rejects prompts and references with the same status as
-// wrong fields, and says which in words alone.
+// refused returns the failure of a rejected submission of a clip. Google rejects prompts,
+// references and wrong fields with the same status; only the message tells them apart.
 func refused(reply *exchange.Reply, kind string) *upstream.JobFailure {
 	t := reply.Refused(kind)
 	if kind == upstream.KindVideo && t.Job == fault.InvalidRequest {
@@ -23,9 +22,8 @@ func refused(reply *exchange.Reply, kind string) *upstream.JobFailure {
 	return t
 }
 
-// argument is the verdict on a work whose input was refused (INVALID_ARGUMENT),
-// by the words of the refusal. The codes are those of other providers, which
-// have names for it.
+// argument returns the failure for rejected input (INVALID_ARGUMENT), by the message. The codes
+// passed to Ended are those of providers with a code for the reason.
 func argument(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
 	words := strings.ToLower(message)
 	for _, w := range policyWords {
@@ -45,11 +43,11 @@ func argument(kind string, reply *exchange.Reply, message string) *upstream.JobF
 var policyWords = [...]string{"usage guideline", "violat", "responsible ai", "safety", "sensitive word", "sensitive or harmful",
 	"prohibited use"}
 
-// materialWords are in refusals of references that could not be read.
+// materialWords occur in rejections of unreadable references.
 var materialWords = [...]string{"process input image", "process input video", "image is not valid", "video is not valid", "decode"}
 
-// ended is the verdict on a work whose failure stands in an error object: a
-// code, as a number of gRPC's or of HTTP's, or as a name, and a message.
+// ended returns the failure in an error object: a message and a code, either a gRPC or HTTP number
+// or a name.
 func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	message := e.Get("message").String()
 	name := e.Get("status").String()
@@ -75,8 +73,7 @@ func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFail
 	return reply.Ended(kind, name, message)
 }
 
-// isFilter tells whether a reason for which an image did not come is one of the
-// safety system.
+// isFilter reports whether the reason for a missing image is the safety system.
 func isFilter(reason string) bool {
 	switch reason {
 	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":

@@ -49,20 +49,20 @@ func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.TaskS
 	return a.accepted(reply, w.Kind, "name", isOperation)
 }
 
-// accepted reads the ticket from the answer to a submission: the member of this
-// name, which has to be one that isTicket knows.
+// accepted returns the ticket from the response to a submission: the value of member, if isTicket
+// accepts the value.
 func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*jobcall.TaskStatus, error) {
 	if !reply.Good() {
 		return nil, refused(reply, kind)
 	}
-	said, _ := document(reply)
-	if ticket := said.Get(member).String(); isTicket(ticket) {
+	doc, _ := document(reply)
+	if ticket := doc.Get(member).String(); isTicket(ticket) {
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
 	failure := refused(reply, kind)
-	// A 2xx that names nothing may have begun something all the same, unless it
-	// says what was wrong.
-	failure.Lost = !said.Get("error").IsObject()
+	// A 2xx response without a ticket may still have started a task, unless the response has an
+	// error.
+	failure.Lost = !doc.Get("error").IsObject()
 	return nil, failure
 }
 
@@ -111,9 +111,8 @@ func veoBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure)
 	return made, nil
 }
 
-// shapeClip sets resolution and ratio of a clip; tiers are those that the model
-// family makes. The user's pixels are given by these, which is all that the API
-// knows.
+// shapeClip sets the resolution and ratio of a clip. tiers are the model family's tiers. The user's
+// pixels are expressed by tier and ratio, because the API has no pixels.
 func shapeClip(to map[string]any, w jobcall.Task, ratio string, tiers ...string) *upstream.JobFailure {
 	tier := w.Tier
 	if tier == "2160p" {
@@ -137,16 +136,16 @@ func shapeClip(to map[string]any, w jobcall.Task, ratio string, tiers ...string)
 	return nil
 }
 
-// ofVertex is the beginning of operations of Vertex AI, which are asked for at
-// their model and answer with the clip itself.
+// ofVertex is the prefix of Vertex AI operations. These are polled at their model and return the
+// clip itself.
 const ofVertex = "projects/"
 
-// isOperation tells whether a name is one of an operation.
+// isOperation reports whether name is an operation's name.
 func isOperation(name string) bool {
 	return len(name) <= 1024 && strings.Contains(name, "/operations/") && isPath(name)
 }
 
-// isPath tells whether a name can stand in an address as it is.
+// isPath reports whether name is safe in an address.
 func isPath(name string) bool {
 	for segment := range strings.SplitSeq(name, "/") {
 		if strings.Trim(segment, ".") == "" {
@@ -191,24 +190,24 @@ func (a *Adapter) pollVeo(ctx context.Context, w jobcall.Task, ticket string) (*
 	return p, nil
 }
 
-// readOperation judges what the provider says of an operation.
+// readOperation returns the status of an operation.
 func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
-	said, ok := document(reply)
+	doc, ok := document(reply)
 	switch {
 	case ok && reply.Status == http.StatusNotFound:
 		return nil, upstream.Vanished(kind, "the provider does not know "+ticket)
 	case !ok || !reply.Good():
 		return nil, reply.Silent()
-	case !said.Get("name").Exists() && !said.Get("done").Exists():
+	case !doc.Get("name").Exists() && !doc.Get("done").Exists():
 		return nil, reply.Silent()
-	case !said.Get("done").Bool():
+	case !doc.Get("done").Bool():
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
-	case said.Get("error").IsObject():
-		return nil, ended(kind, reply, said.Get("error"))
+	case doc.Get("error").IsObject():
+		return nil, ended(kind, reply, doc.Get("error"))
 	}
-	response := said.Get("response.generateVideoResponse")
+	response := doc.Get("response.generateVideoResponse")
 	if !response.Exists() {
-		response = said.Get("response")
+		response = doc.Get("response")
 	}
 	for _, list := range []string{"generatedSamples", "videos"} {
 		for _, sample := range response.Get(list).Array() {
@@ -218,17 +217,17 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskSta
 		}
 	}
 	if reasons := response.Get("raiMediaFilteredReasons"); response.Get("raiMediaFilteredCount").Int() > 0 || len(reasons.Array()) > 0 {
-		said := "the provider's safety system withheld the clip"
+		reason := "the provider's safety system withheld the clip"
 		if first := reasons.Get("0"); first.Type == gjson.String && first.Str != "" {
-			said = first.Str
+			reason = first.Str
 		}
-		return nil, upstream.Moderated(kind, said, true)
+		return nil, upstream.Moderated(kind, reason, true)
 	}
 	return nil, upstream.Nothing(kind, "the operation ended without a clip")
 }
 
-// readClip reads a sample: an address, or the clip itself. What lies in a
-// bucket of the provider's cannot be fetched with a key.
+// readClip returns the result in a sample: an address, or the clip itself. A clip in a bucket of
+// the provider cannot be downloaded with a key.
 func readClip(sample gjson.Result) (jobcall.Result, bool) {
 	if v := sample.Get("video"); v.IsObject() {
 		sample = v

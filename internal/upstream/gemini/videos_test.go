@@ -160,7 +160,7 @@ func TestVideosUnsuitable(t *testing.T) {
 	}
 }
 
-// TestVideoTroubles is about submissions that are not accepted.
+// TestVideoTroubles tests submissions not accepted.
 func TestVideoTroubles(t *testing.T) {
 	t.Parallel()
 	audio := policy
@@ -204,7 +204,7 @@ func TestVideoTroubles(t *testing.T) {
 	}
 }
 
-// TestVideoEnds is about works that were accepted and bring no clip.
+// TestVideoEnds tests accepted tasks without a clip.
 func TestVideoEnds(t *testing.T) {
 	t.Parallel()
 	again, audio := policy, policy
@@ -305,7 +305,7 @@ func TestVideoCancel(t *testing.T) {
 	}
 }
 
-// TestStrangeTickets: what is no name of the provider's goes into no address.
+// TestStrangeTickets tests that a ticket not from the provider is not used in an address.
 func TestStrangeTickets(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// family is a generation of models, which have their own fields.
+// family is a generation of models with the same fields.
 type family int
 
 // The families.
@@ -36,7 +36,7 @@ func familyOf(model string) family {
 	return familyNone
 }
 
-// params are the further fields that a family has.
+// params returns the further fields of a family.
 func (f family) params() []string {
 	switch f {
 	case family45:
@@ -51,7 +51,7 @@ func (f family) params() []string {
 	return nil
 }
 
-// check says what cannot be said to a family, but for the size.
+// check returns a failure for a task impossible for the family, except by its size.
 func (f family) check(w jobcall.Task) *upstream.JobFailure {
 	switch {
 	case f == familyNone:
@@ -82,7 +82,7 @@ func (f family) check(w jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
-// keepsSize tells whether the picture has the size of the first reference.
+// keepsSize reports whether the picture has the size of the first reference.
 func (f family) keepsSize(w jobcall.Task) bool {
 	return f == familyEdit || f == family45 && w.Mask != nil
 }
@@ -122,8 +122,8 @@ func presets() map[string]map[string][2]int {
 	}
 }
 
-// preset is the size of a picture from words. Without a ratio it is a square:
-// what the provider makes unasked is its larger tier.
+// preset returns the size of a picture without references. Without a ratio it is a square, because
+// the provider's default is its larger tier.
 func preset(w jobcall.Task) (string, bool) {
 	of := presets()[w.Tier]
 	width, height := w.Width, w.Height
@@ -155,7 +155,7 @@ const (
 	maxShape  = 6 // the longer side by the shorter
 )
 
-// free is the size of a picture from pictures; empty: the provider's choice.
+// free returns the size of a picture with references. If empty, the provider chooses.
 func free(w jobcall.Task) (string, bool) {
 	width, height := w.Width, w.Height
 	if width <= 0 || height <= 0 {
@@ -178,7 +178,7 @@ func ratios3() []string {
 	return []string{"1:3", "3:1", "1:2", "2:1", "9:16", "16:9", "10:16", "16:10", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "1:1"}
 }
 
-// ratio3 asks the third generation, which makes about one megapixel, for a ratio.
+// ratio3 sets the ratio for the third generation, which makes about one megapixel.
 func ratio3(fields map[string]any, w jobcall.Task) *upstream.JobFailure {
 	switch {
 	case w.Square() > 1024:

@@ -1,12 +1,12 @@
-// Package ideogram owns the speech with Ideogram: pictures, which are tasks that
-// are polled.
+// Package ideogram owns calls to Ideogram: pictures, polled as tasks.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone.
-//   - No more pictures come back than were asked for, and none that the review
-//     withheld, though it is billed.
-//   - What a model has no field for is Unsuitable, never left out.
+//   - A call is sent at most once (by package exchange).
+//   - The line's credential is only sent to the line's base address.
+//   - The adapter never returns more pictures than requested, and never a picture withheld by the
+//     review, although the picture is billed.
+//   - A request for a feature without a field at the model is Unsuitable, never sent without the
+//     feature.
 package ideogram
 
 import (
@@ -28,10 +28,10 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "ideogram"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.ideogram.ai"
 
-// Limits of what is sent and read, in bytes. Answers name results and hold none.
+// Limits of requests and responses, in bytes. Responses hold addresses of results, not the results.
 const (
 	maxPicture = 25 << 20
 	maxAnswer  = 1 << 20
@@ -46,25 +46,25 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, exchange.NoOptions(Provider), upstream.KindImage)
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls Ideogram for one line. It is safe for concurrent use.
 //
-// Results are links. They hold for a day.
+// Results are links, valid for a day.
 //
-// It is no jobcall.Finder: tasks are known by the provider's names alone.
+// Adapter does not implement jobcall.Finder: the provider only knows its own names of tasks.
 type Adapter struct {
 	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Api-Key", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
 
-// Blocks implements jobcall.Generator: the provider is always asked for a task,
-// so that an answer that is lost is a short one.
+// Blocks implements jobcall.Generator. Submissions are always tasks, so a lost response is a short
+// one.
 func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
 // ParamRule implements jobcall.Generator: the fields of the model.
@@ -111,32 +111,32 @@ func (f family) path(model string) []string {
 	return []string{"v2", "image", "generate", model}
 }
 
-// form says the same with files. What may change is black in the provider's masks.
+// form returns the same submission with files. In the provider's masks the area to change is black.
 func (a *Adapter) form(ctx context.Context, f family, fields map[string]any, w jobcall.Task) (*exchange.Multipart, error) {
-	said := a.Line.NewForm()
+	form := a.Line.NewForm()
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		raw, _ := json.Marshal(fields[name]) // was JSON, or is a plain value: cannot fail
 		var text string
 		if json.Unmarshal(raw, &text) != nil {
 			text = string(raw)
 		}
-		said.Field(name, text)
+		form.Field(name, text)
 	}
 	for i, r := range w.References {
 		name := "images"
 		if f == familyEdit {
 			name = [...]string{"image", "reference_images"}[min(i, 1)]
 		}
-		said.File(name, "image", r)
+		form.File(name, "image", r)
 	}
 	if w.Mask != nil {
 		mask, err := input.DrawMask(ctx, w, input.Black)
 		if err != nil {
 			return nil, err
 		}
-		said.File("mask", "mask.png", mask)
+		form.File("mask", "mask.png", mask)
 	}
-	return said, nil
+	return form, nil
 }
 
 // one makes one call and returns the ticket of its task.
@@ -173,18 +173,18 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 	if err != nil {
 		return nil, err
 	}
-	said := gjson.ParseBytes(reply.Body)
-	switch status := said.Get("status"); {
+	doc := gjson.ParseBytes(reply.Body)
+	switch status := doc.Get("status"); {
 	case status.Type != gjson.String || status.Str == "":
 		return nil, reply.Silent()
 	case status.Str == "completed":
-		results, failure := read(kind, said)
+		results, failure := read(kind, doc)
 		if failure != nil {
 			return nil, failure
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 	case status.Str == "failed":
-		return nil, reply.Redact(ended(kind, reply, said.Get("failure_reason").String()))
+		return nil, reply.Redact(ended(kind, reply, doc.Get("failure_reason").String()))
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }

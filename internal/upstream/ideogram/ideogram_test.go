@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// TestBodies: what each model is asked; empty: the line is unsuitable.
+// TestBodies tests the body for each model; empty if the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	one, two := task.Reference("image/png", "https://media.example/1.png", "abc"), task.Reference("image/webp", "", "def")
@@ -84,8 +84,8 @@ func pathOf(model string) string {
 	return "/v2/image/generate/" + model
 }
 
-// TestOmitted: what the line omits is left out of the form, though the adapter says
-// it.
+// TestOmitted tests that the form leaves out a field omitted by the line, even a field of the
+// adapter.
 func TestOmitted(t *testing.T) {
 	t.Parallel()
 	studio, transport := fakestudio.NewIdeogram(t), exchange.NewTransport()
@@ -105,7 +105,7 @@ func TestOmitted(t *testing.T) {
 	}
 }
 
-// TestMask: what may change is black, in either edit.
+// TestMask tests that the area to change is black in both kinds of edit.
 func TestMask(t *testing.T) {
 	t.Parallel()
 	for model, field := range map[string]string{"ideogram-4-5": "images", "precise-edit/ideogram-4-6": "image"} {
@@ -134,7 +134,7 @@ func TestOneACall(t *testing.T) {
 	}
 }
 
-// TestSubmissionVerdicts is the table of what a submission is answered with.
+// TestSubmissionVerdicts tests the failure for each response to a submission.
 func TestSubmissionVerdicts(t *testing.T) {
 	t.Parallel()
 	v := conformance.VerdictsOf(upstream.KindImage)
@@ -175,7 +175,7 @@ func TestSubmissionVerdicts(t *testing.T) {
 func TestEndVerdicts(t *testing.T) {
 	t.Parallel()
 	v := conformance.VerdictsOf(upstream.KindImage)
-	for said, want := range map[string]conformance.Verdict{
+	for reason, want := range map[string]conformance.Verdict{
 		`{"status":"failed","failure_reason":"worker lost"}`:                                        v.Failed,
 		`{"status":"failed"}`:                                                                       v.Failed,
 		`{"status":"failed","failure_reason":"The result is unsafe"}`:                               v.Flagged,
@@ -184,9 +184,9 @@ func TestEndVerdicts(t *testing.T) {
 		`{"status":"completed","data":[{"url":"","is_image_safe":false}]}`:                          v.FlaggedOutput,
 		`{"status":"completed","data":[{"url":"https://x.example/blurred","is_image_safe":false}]}`: v.FlaggedOutput,
 	} {
-		how := fakestudio.Behaviour{Failed: said}
+		how := fakestudio.Behaviour{Failed: reason}
 		if got := conformance.Fate(t, ideogram.Provider, fakestudio.NewIdeogram(t), how, image()); got != want {
-			t.Errorf("%s: %+v, want %+v", said, got, want)
+			t.Errorf("%s: %+v, want %+v", reason, got, want)
 		}
 	}
 	some := `{"status":"completed","data":[{"url":"","is_image_safe":false},{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`
@@ -196,7 +196,7 @@ func TestEndVerdicts(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever the provider says, there is a verdict or a result.
+// FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
 	conformance.Answers(f, ideogram.Provider, "gen_1", []jobcall.Task{image()},
 		`{"generation_id":"gen_1"}`, `{"status":"completed","data":[{"url":"https://x.example/1"},{"url":7}]}`,

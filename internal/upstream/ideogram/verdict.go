@@ -11,14 +11,14 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// read reads a task that is done: its pictures, or why there are none. A picture
-// that the review withheld has no address, and is billed.
-func read(kind string, said gjson.Result) ([]jobcall.Result, *upstream.JobFailure) {
+// read returns the pictures of a done task, or the failure without pictures. A picture withheld by
+// the review has no address, and is billed.
+func read(kind string, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure) {
 	var (
 		results  []jobcall.Result
 		withheld bool
 	)
-	for _, item := range said.Get("data").Array() {
+	for _, item := range doc.Get("data").Array() {
 		link, safe := item.Get("url"), item.Get("is_image_safe").Type != gjson.False
 		if safe && link.Type == gjson.String && link.Str != "" {
 			results = append(results, jobcall.Result{Ref: link.Str})
@@ -34,11 +34,11 @@ func read(kind string, said gjson.Result) ([]jobcall.Result, *upstream.JobFailur
 	return nil, upstream.Nothing(kind, "completed without a picture")
 }
 
-// refused is the verdict on an answer that is not a good one.
+// refused returns the failure for a response without success.
 func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
-	said := gjson.ParseBytes(reply.Body)
-	reason, message := said.Get("reject_reason").String(), said.Get("error")
-	if message.IsObject() { // of nobody that has a reason
+	doc := gjson.ParseBytes(reply.Body)
+	reason, message := doc.Get("reject_reason").String(), doc.Get("error")
+	if message.IsObject() { // errors of this format have no reject_reason
 		return reply.Refused(kind)
 	}
 	switch {
@@ -54,10 +54,10 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	return reply.Refused(kind)
 }
 
-// unsafe matches a reason that is the review's.
+// unsafe matches a reason from the review.
 var unsafe = regexp.MustCompile(`(?i)safe|moderat|policy|copyright`)
 
-// ended is the verdict on a task that failed, by the provider's words.
+// ended returns the failure of a failed task, by the provider's reason.
 func ended(kind string, reply *exchange.Reply, reason string) *upstream.JobFailure {
 	if unsafe.MatchString(reason) {
 		return upstream.Moderated(kind, reason, false)

@@ -13,27 +13,26 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// sound is what a family of models can do about it.
+// sound is a model family's support for sound.
 type sound int
 
 const (
-	soundOf     sound = iota // native or off, as it is told
+	soundOf     sound = iota // native or off, by a setting
 	soundAlways              // always, without a setting
 	soundNever               // never, without a setting
-	soundOff                 // never, and told so
+	soundOff                 // never; the setting must be off
 )
 
-// family is what models of clips have in common.
+// family holds the features common to a group of clip models.
 type family struct {
 	omni  bool // takes references beside frames, at a path of its own
-	only  bool // knows that path alone
+	only  bool // only has the path for references
 	last  bool // takes a last frame
-	shots bool // has the setting multi_shot, which is on unless it is told otherwise
+	shots bool // has the setting multi_shot, on by default
 	sound sound
 }
 
-// familyOf finds the family by the model's id. What is not known is taken for one
-// of the newest.
+// familyOf returns the family for the model's ID. An unknown model gets the features of the newest.
 func familyOf(model string) family {
 	switch {
 	case strings.HasPrefix(model, "kling-3.0-turbo"):
@@ -50,7 +49,7 @@ func familyOf(model string) family {
 	return family{omni: true, last: true, shots: true, sound: soundAlways}
 }
 
-// content is a part of what a clip is made from.
+// content is one input of a clip: the prompt, a frame or a reference.
 type content struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
@@ -58,7 +57,7 @@ type content struct {
 	ID   string `json:"id,omitempty"`
 }
 
-// clipRequest says a clip.
+// clipRequest returns the submission of a clip.
 func clipRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 	if err := w.FitPictures(maxFrame, maxInline); err != nil {
 		return nil, err
@@ -89,12 +88,12 @@ func clipRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 	return &request{path: []string{path, w.Model}, body: map[string]any{"contents": parts, "settings": settings, "options": options}}, nil
 }
 
-// shape is what a clip is made from.
+// shape reports the kinds of input of a clip.
 type shape struct{ frames, references, video bool }
 
-// contents says the prompt and the references. Where the user gave them no
-// roles, one picture is the first frame and two are the first and the last, as far
-// as the model takes them; more, or any beside a video, are references.
+// contents returns the prompt and the references. Without roles, one picture is the first frame and
+// two are the first and the last frame, if the model accepts the frames. Three or more pictures,
+// and pictures beside a video, are references.
 func contents(ctx context.Context, w jobcall.Task, f family) ([]content, shape, error) {
 	var parts []content
 	if w.Prompt != "" {
@@ -145,7 +144,7 @@ func contents(ctx context.Context, w jobcall.Task, f family) ([]content, shape, 
 
 func isVideo(r jobcall.Reference) bool { return !r.Image() }
 
-// settingsOf says size, length and sound.
+// settingsOf returns size, length and sound.
 func settingsOf(w jobcall.Task, f family, s shape) (map[string]any, error) {
 	tier := strings.ToLower(w.Tier)
 	if tier == "2160p" {
@@ -179,11 +178,11 @@ func settingsOf(w jobcall.Task, f family, s shape) (map[string]any, error) {
 	return settings, sayAudio(settings, w, f, s)
 }
 
-// sayAudio says whether the clip has sound.
+// sayAudio adds the setting for sound.
 func sayAudio(settings map[string]any, w jobcall.Task, f family, s shape) error {
-	on, said := w.Audio()
+	on, set := w.Audio()
 	switch {
-	case !said:
+	case !set:
 	case f.sound == soundAlways && on, f.sound == soundNever && !on:
 	case f.sound == soundOf && !on, f.sound == soundOff && !on:
 		settings["audio"] = "off"

@@ -1,15 +1,13 @@
-// Package kling owns the speech with Kling: clips by its new interface, where the
-// model stands in the address, and pictures by its older one, where it stands in
-// the body. A line with a pair of keys in place of a key has the older one alone.
+// Package kling owns calls to Kling: clips through its new interface, with the model in the
+// address, and pictures through its older interface, with the model in the body. A line with a pair
+// of keys, in place of one key, only has the older interface.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it). Each carries the
-//     task's key, under which Kling accepts one task alone: a submission whose
-//     answer was lost is looked up by it.
-//   - Key and tokens go to the line's base address alone.
-//   - An answer with a code other than 0 is an error, whatever its status.
-//   - What the gateway decides about (model, size, count, length, sound) is never
-//     overridden by a model's params.
+//   - A call is sent at most once (by package exchange). Each call has the task's key, and Kling
+//     accepts only one task per key: a submission with a lost response is looked up by its key.
+//   - Key and tokens are only sent to the line's base address.
+//   - A response with a code other than 0 is an error, with any status.
+//   - A model's params never override the gateway's own fields (model, size, count, length, sound).
 package kling
 
 import (
@@ -33,13 +31,13 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "kling"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api-singapore.klingai.com"
 
-// Limits of what is sent and read, in bytes.
+// Limits of requests and responses, in bytes.
 const (
-	maxFrame   = 50 << 20 // of a picture that a clip is made from
-	maxPicture = 10 << 20 // of one that a picture is made from
+	maxFrame   = 50 << 20 // of a reference picture for a clip
+	maxPicture = 10 << 20 // of a reference picture for a picture
 	maxInline  = 60 << 20
 	maxAnswer  = 1 << 20
 )
@@ -56,7 +54,7 @@ func checkOptions(options map[string]any) error {
 // Adapter speaks for one line. It is safe for concurrent use.
 type Adapter struct {
 	exchange.Plain
-	source *credential.Source // of tokens that a pair of keys signs; nil: the key
+	source *credential.Source // of tokens signed with a pair of keys; nil if the line has one key
 }
 
 var (
@@ -65,8 +63,8 @@ var (
 	_ chatcall.Secretive = (*Adapter)(nil)
 )
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*Adapter, error) {
 	a := &Adapter{}
 	access := exchange.Text(t.Options, "access_key", "")
@@ -94,8 +92,8 @@ func (a *Adapter) Secrets() []string { return a.source.Secrets() }
 // Blocks implements jobcall.Generator: all works are tasks.
 func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
-// ParamRule implements jobcall.Generator. Elements and voices are stored at the
-// provider's account, which all users share, so they have no place.
+// ParamRule implements jobcall.Generator. Elements and voices are rejected: they are stored in the
+// provider's account, shared by all users.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	if w.Kind == upstream.KindImage {
 		return jobcall.Only("negative_prompt", "image_reference", "image_fidelity", "watermark_info")
@@ -144,7 +142,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, a.source.Hide(err)
 	}
-	said, failure := read(w.Kind, reply)
+	task, failure := read(w.Kind, reply)
 	if failure != nil && known(reply) { // under this key, so it is this task
 		if ticket, err := a.Find(ctx, w); err == nil && ticket != "" {
 			return &jobcall.TaskStatus{Ticket: ticket}, nil
@@ -153,9 +151,9 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if failure != nil {
 		return nil, a.source.Hide(failure)
 	}
-	id := said.Get("id").String()
+	id := task.Get("id").String()
 	if ask.series != "" {
-		id = said.Get("task_id").String()
+		id = task.Get("task_id").String()
 	}
 	if !exchange.Ticket(id) {
 		return nil, upstream.Nameless("id")
@@ -163,8 +161,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return &jobcall.TaskStatus{Ticket: ticket{ask.series, id}.String()}, nil
 }
 
-// ticket names a task: its id, and of the older interface the path below /v1/images
-// or /v1/videos that it was submitted at, which is asked about it.
+// ticket names a task by its ID and, for the older interface, the path below /v1/images or
+// /v1/videos of its submission, also used for queries.
 type ticket struct{ series, id string }
 
 func (t ticket) String() string {
@@ -189,7 +187,7 @@ func readTicket(kind, text string) (ticket, bool) {
 	return t, exchange.Ticket(t.id)
 }
 
-// question is the address that a task is asked about at.
+// question returns the address for queries about a task.
 func (a *Adapter) question(kind string, t ticket) *url.URL {
 	if t.series != "" {
 		return a.Line.URL("v1", kind+"s", t.series, t.id)
@@ -197,7 +195,7 @@ func (a *Adapter) question(kind string, t ticket) *url.URL {
 	return a.tasks("task_ids", t.id)
 }
 
-// tasks is the address of the clips that a field has these values of.
+// tasks returns the address of the clips with the given value of a field.
 func (a *Adapter) tasks(field, value string) *url.URL {
 	at := a.Line.URL("tasks")
 	at.RawQuery = url.Values{field: {value}}.Encode()
@@ -238,7 +236,7 @@ func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
 	if err != nil {
 		return "", a.source.Hide(err)
 	}
-	said, known := answer(reply)
+	task, known := answer(reply)
 	switch {
 	case t.series != "" && reply.Unknown():
 		return "", nil
@@ -246,10 +244,10 @@ func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
 		return "", reply.Silent()
 	}
 	if t.series == "" {
-		said = said.Get("0")
-		t.id = said.Get("id").String()
+		task = task.Get("0")
+		t.id = task.Get("id").String()
 	} else {
-		t.id = said.Get("task_id").String()
+		t.id = task.Get("task_id").String()
 	}
 	if !exchange.Ticket(t.id) {
 		return "", nil
@@ -263,7 +261,7 @@ func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (
 	return d, a.source.Hide(err)
 }
 
-// request is a submission: where it goes and what it says.
+// request is a submission: its destination and its body.
 type request struct {
 	path   []string
 	series string // of the older interface: the path below /v1/images or /v1/videos

@@ -20,7 +20,7 @@ func clip(change ...task.Change) jobcall.Task { return task.With(task.Video("kli
 
 func picture(change ...task.Change) jobcall.Task { return task.With(task.Image("kling-v3"), change...) }
 
-// TestSubmissions: what is sent, and where; without a path it is unsuitable.
+// TestSubmissions tests the path and body of each submission; no path if unsuitable.
 func TestSubmissions(t *testing.T) {
 	t.Parallel()
 	const options = `"options":{"external_task_id":"sub_1"},`
@@ -84,8 +84,8 @@ func TestSubmissions(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: a task whose answer was lost is found by its key, and a
-// repetition of its submission is that task.
+// TestLostAnswers tests that a task with a lost response is found by its key, and another
+// submission with the key returns the same task.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{clip(), picture()} {

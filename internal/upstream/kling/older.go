@@ -19,14 +19,14 @@ const (
 	image2Video = "image2video"
 )
 
-// older is what models of clips of the older interface have in common.
+// older holds the features common to a group of clip models of the older interface.
 type older struct {
 	modes map[string]string // by tier
-	sound bool              // can be told to make sound or none
+	sound bool              // has a setting for sound
 	any   bool              // of 3 to 15 seconds; else of 5 or 10
 }
 
-// olderOf finds the family by the model's id; ok is false for what is not known.
+// olderOf returns the family for the model's ID. ok reports whether the model is known.
 func olderOf(model string) (of older, ok bool) {
 	modes := map[string]string{"720p": "std", "1080p": "pro"}
 	switch model {
@@ -48,7 +48,7 @@ func olderSeries(w jobcall.Task) string {
 	return text2Video
 }
 
-// olderRequest says a clip: of a text, or of one or two frames.
+// olderRequest returns the submission of a clip from a text, or from one or two frames.
 func olderRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 	if err := w.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func olderRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 	return &request{path: []string{"v1", "videos", series}, series: series, body: body}, of.say(body, w, mode)
 }
 
-// makes tells whether a clip can have a length.
+// makes reports whether a clip may have the length.
 func (of older) makes(seconds int64) bool {
 	if of.any {
 		return seconds >= 3 && seconds <= 15
@@ -104,11 +104,11 @@ func (of older) makes(seconds int64) bool {
 	return slices.Contains([]int64{5, 10}, seconds)
 }
 
-// say says whether the clip has sound.
+// say adds the setting for sound.
 func (of older) say(body map[string]any, w jobcall.Task, mode string) error {
-	on, said := w.Audio()
+	on, set := w.Audio()
 	switch {
-	case !said, !on && !of.sound:
+	case !set, !on && !of.sound:
 	case !of.sound, on && mode == "std" && !of.any:
 		return upstream.Unsuitable(w.Kind, "kling's model %s cannot do this with sound %t", w.Model, on)
 	case on:

@@ -17,8 +17,8 @@ import (
 
 const access = "AccessKey0123456789"
 
-// paired opens a line with a pair of keys at an account that has it; later is how
-// much later than now it is for both.
+// paired opens a line with a pair of keys at an account with the same keys. Both clocks are ahead
+// of now by later.
 func paired(t *testing.T, secret string, later *time.Duration) (*kling.Adapter, *fakestudio.Kling) {
 	t.Helper()
 	studio := fakestudio.NewKling(t)
@@ -36,8 +36,8 @@ func paired(t *testing.T, secret string, later *time.Duration) (*kling.Adapter, 
 	return a, studio
 }
 
-// TestPairOfKeys: what a line with a pair of keys is asked, by the older
-// interface; without a path it is unsuitable.
+// TestPairOfKeys tests the submissions of a line with a pair of keys, through the older interface;
+// no path if unsuitable.
 func TestPairOfKeys(t *testing.T) {
 	t.Parallel()
 	older := func(change ...task.Change) jobcall.Task {
@@ -97,8 +97,8 @@ func TestPairOfKeys(t *testing.T) {
 	}
 }
 
-// TestTokens: a token holds for half an hour, another one is made before its end;
-// one that is refused takes the line out, and nobody is told it.
+// TestTokens tests tokens, valid for half an hour: a new token is made before the end, a rejected
+// token takes the line out of use, and no failure contains a token.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	later := time.Duration(0)

@@ -30,7 +30,7 @@ func seriesOf(model string) string {
 	return generations
 }
 
-// pictureRequest says pictures.
+// pictureRequest returns the submission of pictures.
 func pictureRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 	if err := w.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func pictureRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 	return ask, nil
 }
 
-// bare says a picture as the older interface wants it: its address, or base64
-// without the head of a data URI.
+// bare returns a picture in the older interface's format: its address, or base64 without the prefix
+// of a data URI.
 func bare(ctx context.Context, r jobcall.Reference) (string, error) {
 	if r.URL != "" {
 		return r.URL, nil

@@ -12,15 +12,15 @@ import (
 	"tollgate/internal/upstream/credential"
 )
 
-// How long a token holds, and how long before now it begins, for clocks that
-// differ.
+// Lifetime of a token, and the time before now at which a token begins, to allow for differences
+// between clocks.
 const (
 	tokenLife = 30 * time.Minute
 	tokenEdge = 5 * time.Second
 )
 
-// signTokens makes the tokens of a line that has a pair of keys, as Kling wants
-// them: signed with the secret key by HS256, in the name of the access key.
+// signTokens returns the fetch of tokens for a line with a pair of keys, in Kling's format: signed
+// with the secret key by HS256, issued by the access key.
 func signTokens(access, secret string, now func() time.Time) credential.Fetch {
 	return func(context.Context) (*credential.Credential, error) {
 		at := now()

@@ -19,8 +19,8 @@ func answer(reply *exchange.Reply) (gjson.Result, bool) {
 	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
 		return gjson.Result{}, false
 	}
-	said := gjson.ParseBytes(reply.Body)
-	return said.Get("data"), said.Get("code").Raw == "0"
+	doc := gjson.ParseBytes(reply.Body)
+	return doc.Get("data"), doc.Get("code").Raw == "0"
 }
 
 // read returns the data of a good answer to a submission, or the verdict.
@@ -32,33 +32,32 @@ func read(kind string, reply *exchange.Reply) (gjson.Result, *upstream.JobFailur
 	return data, reply.Redact(refused(kind, reply))
 }
 
-// known tells whether Kling has a task of this key, of an earlier call.
+// known reports whether Kling already has a task with this key, from an earlier call.
 func known(reply *exchange.Reply) bool {
 	return gjson.ValidBytes(reply.Body) && gjson.GetBytes(reply.Body, "code").Int() == 1201 &&
 		strings.Contains(gjson.GetBytes(reply.Body, "message").String(), "already exists")
 }
 
-// refused is the verdict on a submission that was not accepted: Kling's code
-// outweighs the status.
+// refused returns the failure of a rejected submission. Kling's code outweighs the status.
 func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	t := reply.Refused(kind)
 	code, message := gjson.GetBytes(reply.Body, "code").Int(), gjson.GetBytes(reply.Body, "message").String()
 	if !gjson.ValidBytes(reply.Body) {
 		code, message = 0, ""
 	}
-	ours := func(health upstream.Health) *upstream.JobFailure {
+	failure := func(health upstream.Health) *upstream.JobFailure {
 		f := upstream.Fail(fault.UpstreamUnavailable, upstream.ProviderError(strconv.FormatInt(code, 10), message))
 		f.Health, f.Status = health, reply.Status
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	}
 	switch {
 	case known(reply):
-		t = ours(upstream.HealthNone)
+		t = failure(upstream.HealthNone)
 		t.Lost = true
 	case code >= 1000 && code <= 1004, code >= 1100 && code <= 1103, code == 1304:
-		t = ours(upstream.HealthCredential)
+		t = failure(upstream.HealthCredential)
 	case code == 1203:
-		t = ours(upstream.HealthModel)
+		t = failure(upstream.HealthModel)
 	case code == 1300, code == 1301:
 		t = upstream.Moderated(kind, message, false)
 		t.Status = reply.Status
@@ -70,12 +69,11 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	return t
 }
 
-// words matches what Kling says of a task that its review stopped: it has no code
-// for that.
+// words matches Kling's messages about a task stopped by its review, because Kling has no code for
+// such a task.
 var words = regexp.MustCompile(`(?i)risk|sensitive|polic|moderat|violat|inappropriate|prohibited`)
 
-// readTask reads how a task is doing. A status that Kling may invent is taken
-// for one of a task that goes on.
+// readTask returns the status of a task. A status not known here counts as running.
 func readTask(w jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	data, ok := answer(reply)
 	gone := t.series != "" && reply.Status == http.StatusNotFound && reply.Unknown()
@@ -112,7 +110,7 @@ func readTask(w jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskSta
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil
 }
 
-// outputs are the results of a task that has succeeded.
+// outputs returns the results of a successful task.
 func outputs(w jobcall.Task, task gjson.Result) []jobcall.Result {
 	var results []jobcall.Result
 	for _, list := range []string{"outputs", "task_result.images", "task_result.videos"} {

@@ -12,10 +12,10 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Bounds of what one request says.
+// Bounds of one request.
 const (
 	side        = 2048 // of a square picture, whatever is asked for
-	maxPictures = 9    // that a picture is made from
+	maxPictures = 9    // of references for a picture
 	maxPrompt   = 6000
 )
 
@@ -32,7 +32,7 @@ type media struct {
 	Type string `json:"media_type,omitempty"`
 }
 
-// say says a reference.
+// say returns a reference as media.
 func say(ctx context.Context, r jobcall.Reference) (media, error) {
 	switch {
 	case r.URL != "" && r.Image():
@@ -47,12 +47,12 @@ func say(ctx context.Context, r jobcall.Reference) (media, error) {
 	return media{Data: base64.StdEncoding.EncodeToString(data), Type: r.Type}, nil
 }
 
-// fromVideo tells whether a task works from a video.
+// fromVideo reports whether a task has a video as a reference.
 func fromVideo(w jobcall.Task) bool {
 	return slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
 }
 
-// begin says what pictures and clips have in common.
+// begin returns the fields common to pictures and clips.
 func begin(w jobcall.Task, ratios []string) (map[string]any, error) {
 	switch {
 	case w.Mask != nil:
@@ -73,8 +73,8 @@ func begin(w jobcall.Task, ratios []string) (map[string]any, error) {
 	return body, w.FitPictures(maxPicture, maxInline)
 }
 
-// picture says a picture. From pictures it is an edit of the first, for which
-// the others are references.
+// picture returns the body for a picture. With references it is an edit of the first picture, with
+// the other pictures as references.
 func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	if w.Square() > side {
 		return nil, upstream.Unsuitable(w.Kind, "luma's model %s cannot be asked for %s", w.Model, w.Tier)
@@ -106,8 +106,8 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// clip says a clip. One picture is its first frame, two are its first and last.
-// Loops are of five seconds alone, and so are frames in fields of their own.
+// clip returns the body for a clip. One picture is the first frame, two are the first and the last
+// frame. Only clips of five seconds may loop or have frames in their own fields.
 func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	var loop bool
 	further := w.Further()
@@ -146,11 +146,11 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// rate is how many frames a second has in which keyframes are counted.
+// rate is the frame rate for the numbers of keyframes, in frames per second.
 const rate = 24
 
-// frames says the first and the last frame; either may be nil. Clips of ten
-// seconds have them as keyframes, by their numbers.
+// frames adds the first and the last frame; either may be nil. Clips of ten seconds have the frames
+// as keyframes with frame numbers.
 func frames(ctx context.Context, to map[string]any, first, last *jobcall.Reference, seconds int64) error {
 	var (
 		keyframes []media
@@ -160,15 +160,15 @@ func frames(ctx context.Context, to map[string]any, first, last *jobcall.Referen
 		if frame == nil {
 			continue
 		}
-		said, err := say(ctx, *frame)
+		item, err := say(ctx, *frame)
 		if err != nil {
 			return err
 		}
 		if seconds != 10 {
-			to[[...]string{"start_frame", "end_frame"}[i]] = said
+			to[[...]string{"start_frame", "end_frame"}[i]] = item
 			continue
 		}
-		keyframes, numbers = append(keyframes, said), append(numbers, int64(i)*seconds*rate)
+		keyframes, numbers = append(keyframes, item), append(numbers, int64(i)*seconds*rate)
 	}
 	if keyframes != nil {
 		to["keyframes"], to["keyframe_indexes"] = keyframes, numbers
@@ -176,9 +176,9 @@ func frames(ctx context.Context, to map[string]any, first, last *jobcall.Referen
 	return nil
 }
 
-// changed says a clip that is a video, changed or in another ratio. It has the
-// video's length, which nobody knows before, so it cannot be one that is charged
-// by the second. A picture beside it is what its first frame is to become.
+// changed returns the body for a clip made from a video: edited or in another ratio. The clip has
+// the video's length, unknown in advance, so it cannot be charged by the second. A picture beside
+// the video is the new first frame.
 func (a *Adapter) changed(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	first, last, rest := w.Framed()
 	switch {

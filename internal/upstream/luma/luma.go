@@ -1,12 +1,11 @@
-// Package luma owns the speech with Luma's Agents API: pictures and clips, which
-// are tasks that are polled. (Dream Machine, Luma's older API, has other keys and
-// other models.)
+// Package luma owns calls to Luma's Agents API: pictures and clips, polled as tasks. (Dream
+// Machine, Luma's older API, has other keys and other models.)
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it). A submission of
-//     several pictures is one task a picture.
-//   - The line's credential goes to the line's base address alone.
-//   - What has no field is Unsuitable, never left out.
+//   - A call is sent at most once (by package exchange). A submission of several pictures is one
+//     task per picture.
+//   - The line's credential is only sent to the line's base address.
+//   - A request for a feature without a field is Unsuitable, never sent without the feature.
 package luma
 
 import (
@@ -26,10 +25,10 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "luma"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://agents.lumalabs.ai/v1"
 
-// Limits of what is sent and read, in bytes. Answers name results and hold none.
+// Limits of requests and responses, in bytes. Responses hold addresses of results, not the results.
 const (
 	maxPicture = 50 << 20
 	maxInline  = 60 << 20
@@ -41,7 +40,7 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo)
 }
 
-// What a video to work from is for, in the option `video_role`.
+// Values of the option `video_role`: the use of a reference video.
 const (
 	roleEdit    = "edit"    // it is changed
 	roleReframe = "reframe" // it gets another ratio
@@ -51,21 +50,20 @@ func checkOptions(options map[string]any) error {
 	return exchange.Texts(options, Provider, map[string]func(string) error{"video_role": exchange.OneOf(roleEdit, roleReframe)})
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls Luma for one line. It is safe for concurrent use.
 //
-// Results are links. They hold for an hour, and the next poll may bring a fresh
-// one.
+// Results are links, valid for an hour. The next poll may return a fresh link.
 //
-// It is no jobcall.Finder: tasks are known by the provider's names alone.
+// Adapter does not implement jobcall.Finder: the provider only knows its own names of tasks.
 type Adapter struct {
 	exchange.Plain
-	role string // of videos; empty: none is taken
+	role string // of videos; if empty, videos are rejected
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter {
 		return &Adapter{Plain: p, role: exchange.Text(t.Options, "video_role", "")}
@@ -126,12 +124,12 @@ func (a *Adapter) one(ctx context.Context, kind string, body []byte) (ticket str
 	return ticket, failure, failure == nil
 }
 
-// ingestion matches what the provider says of media that it could not fetch.
+// ingestion matches the provider's message about a failed download of media.
 var ingestion = regexp.MustCompile(`(?i)ingest|download|fetch`)
 
-// refused is the verdict on an answer that is not a good one. Media that could
-// not be fetched has the status of a provider that is away, and may be the
-// user's fault: that alone takes no line out.
+// refused returns the failure for a response without success. A failed download of media has the
+// status of an unavailable provider but may be the user's fault, so one such response does not take
+// the line out of use.
 func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	f := reply.Refused(kind)
 	if reply.Status == http.StatusServiceUnavailable && ingestion.MatchString(gjson.GetBytes(reply.Body, "detail").String()) {
@@ -156,16 +154,16 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 	if err != nil {
 		return nil, err
 	}
-	said := gjson.ParseBytes(reply.Body)
-	switch state := said.Get("state"); {
+	doc := gjson.ParseBytes(reply.Body)
+	switch state := doc.Get("state"); {
 	case state.Type != gjson.String || state.Str == "":
 		return nil, reply.Silent()
 	case state.Str == "failed":
-		return nil, reply.Redact(ended(kind, reply, said))
+		return nil, reply.Redact(ended(kind, reply, doc))
 	case state.Str != "completed": // also a word of tomorrow: the line's longest wait ends it
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	for _, item := range said.Get("output").Array() {
+	for _, item := range doc.Get("output").Array() {
 		if link := item.Get("url"); link.Type == gjson.String && link.Str != "" {
 			return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: link.Str}}}, nil
 		}
@@ -173,9 +171,9 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 	return nil, upstream.Nothing(kind, "completed without a result")
 }
 
-// ended is the verdict on a task that failed, by the provider's failure_code.
-func ended(kind string, reply *exchange.Reply, said gjson.Result) *upstream.JobFailure {
-	code, reason := said.Get("failure_code").String(), said.Get("failure_reason").String()
+// ended returns the failure of a failed task, by the provider's failure_code.
+func ended(kind string, reply *exchange.Reply, doc gjson.Result) *upstream.JobFailure {
+	code, reason := doc.Get("failure_code").String(), doc.Get("failure_reason").String()
 	switch code {
 	case "content_moderated":
 		return upstream.Moderated(kind, code+": "+reason, false)

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/upstream/luma"
 )
 
-// TestBodies: what each kind is asked; empty: the line is unsuitable.
+// TestBodies tests the body for each kind; empty if the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	ten := slices.Repeat([]string{"1.png"}, 10)
@@ -78,8 +78,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestVideos: clips that are a video, changed or in another ratio; empty: the line
-// is unsuitable.
+// TestVideos tests clips made from a video, edited or in another ratio; empty if the line is
+// unsuitable.
 func TestVideos(t *testing.T) {
 	t.Parallel()
 	whole := task.Seconds(0)
@@ -126,7 +126,7 @@ func TestVideos(t *testing.T) {
 	}
 }
 
-// TestSubmissionVerdicts is the table of what a submission is answered with.
+// TestSubmissionVerdicts tests the failure for each response to a submission.
 func TestSubmissionVerdicts(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{image(), video()} {
@@ -181,8 +181,8 @@ func TestEndVerdicts(t *testing.T) {
 	}
 }
 
-// TestFreshLink: links hold for an hour. One that is over is asked about again,
-// and the ticket still leads to the result.
+// TestFreshLink tests links, valid for an hour: after an expired link, another poll returns a fresh
+// one, and the ticket still leads to the result.
 func TestFreshLink(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewLuma(t)
@@ -209,7 +209,7 @@ func TestFreshLink(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever the provider says, there is a verdict or a result.
+// FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
 	conformance.Answers(f, luma.Provider, "t-1", []jobcall.Task{image(), video()},
 		`{"id":"t-1"}`, `{"state":"completed","output":[{"url":7},{"url":"https://x.example/1"}]}`,

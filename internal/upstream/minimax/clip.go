@@ -28,11 +28,11 @@ const (
 
 func clipRatios() []string { return []string{"21:9", "16:9", "4:3", "1:1", "3:4", "9:16"} }
 
-// model is what a model of the second interface takes.
+// model holds the features of a model of the second interface.
 type model struct {
-	tiers      map[string]string // ours by the provider's spelling
+	tiers      map[string]string // the provider's spelling by tier
 	minSeconds int64
-	shows      bool // it takes pictures and videos of what is to be seen
+	shows      bool // accepts reference pictures and videos of subjects
 }
 
 // modelOf knows the models of the second interface. Those of the first
@@ -71,7 +71,7 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }
 
-// clipBody says what is asked for.
+// clipBody returns the body for a clip.
 func clipBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	of, ok := modelOf(w.Model)
 	tier := of.tiers[w.Tier]
@@ -117,12 +117,12 @@ type link struct {
 	URL string `json:"url"`
 }
 
-// content says the prompt, which stands there even if it is empty, and the
-// references. One picture is what the clip begins with, two are its beginning
-// and end; more, or any beside a video, are what it shows, and so are those of a
-// clip with a ratio, which frames exclude.
+// content returns the prompt, even if empty, and the references. Without roles, one picture is the
+// first frame and two are the first and the last frame. Three or more pictures, pictures beside a
+// video, and pictures of a clip with a ratio are references: MiniMax accepts no ratio beside
+// frames.
 func (of model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
-	said := []media{{Type: "text", Text: &w.Prompt}}
+	list := []media{{Type: "text", Text: &w.Prompt}}
 	videos := 0
 	for _, r := range w.References {
 		if !r.Image() {
@@ -152,23 +152,23 @@ func (of model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 		if err != nil {
 			return nil, err
 		}
-		said = append(said, media{Type: "image_url", Image: &link{at}, Role: frame.role})
+		list = append(list, media{Type: "image_url", Image: &link{at}, Role: frame.role})
 	}
 	for _, r := range rest {
 		if !r.Image() {
 			if r.URL == "" {
 				return nil, upstream.Unsuitable(w.Kind, "minimax fetches videos from an address: the media host must be public")
 			}
-			said = append(said, media{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
+			list = append(list, media{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
 			continue
 		}
 		at, err := input.Link(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		said = append(said, media{Type: "image_url", Image: &link{at}, Role: "reference_image"})
+		list = append(list, media{Type: "image_url", Image: &link{at}, Role: "reference_image"})
 	}
-	return said, nil
+	return list, nil
 }
 
 // Poll implements jobcall.Generator.

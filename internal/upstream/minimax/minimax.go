@@ -1,12 +1,12 @@
-// Package minimax owns the speech with MiniMax: pictures, which come in the
-// answer as links, and Hailuo clips by the second video interface, which are
-// tasks that are polled.
+// Package minimax owns calls to MiniMax: pictures, returned in the response as links, and Hailuo
+// clips, polled as tasks of the second video interface.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone.
-//   - An answer with a good status is an error if its `base_resp` says so.
-//   - What a model has no field for is Unsuitable, never left out.
+//   - A call is sent at most once (by package exchange).
+//   - The line's credential is only sent to the line's base address.
+//   - A response with a good status is an error if its `base_resp` has an error.
+//   - A request for a feature without a field at the model is Unsuitable, never sent without the
+//     feature.
 package minimax
 
 import (
@@ -22,10 +22,10 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "minimax"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.minimax.io"
 
-// Limits of what is sent and read, in bytes. Answers name results and hold none.
+// Limits of requests and responses, in bytes. Responses hold addresses of results, not the results.
 const (
 	maxPicture = 20 << 20
 	maxInline  = 60 << 20
@@ -37,19 +37,19 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, exchange.NoOptions(Provider), upstream.KindImage, upstream.KindVideo)
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls MiniMax for one line. It is safe for concurrent use.
 //
-// Results are links. They hold for a day.
+// Results are links, valid for a day.
 //
-// It is no jobcall.Finder: tasks are known by the provider's names alone.
+// Adapter does not implement jobcall.Finder: the provider only knows its own names of tasks.
 type Adapter struct {
 	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/upstream/minimax"
 )
 
-// TestBodies: what each model is asked; empty: the line is unsuitable.
+// TestBodies tests the body for each model; empty if the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	ten := slices.Repeat([]string{"1.png"}, 10)
@@ -129,19 +129,19 @@ func TestNumbers(t *testing.T) {
 		if number == 9999 {
 			continue
 		}
-		said := fmt.Sprintf(`{"type":"error","error":{"type":"api_error","code":%d,"message":"m"}}`, number)
-		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, minimax.Provider, 200, said), video())
+		body := fmt.Sprintf(`{"type":"error","error":{"type":"api_error","code":%d,"message":"m"}}`, number)
+		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, minimax.Provider, 200, body), video())
 		if conformance.VerdictOf(t, err) != submitted {
 			t.Errorf("%d, a clip, by the error: %v", number, err)
 		}
 	}
 }
 
-// TestSubmissionVerdicts is the table of what the second interface answers.
+// TestSubmissionVerdicts tests the failure for each response of the second interface.
 func TestSubmissionVerdicts(t *testing.T) {
 	t.Parallel()
 	v := conformance.VerdictsOf(upstream.KindVideo)
-	said := func(kind, message string) string {
+	body := func(kind, message string) string {
 		return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q,"http_code":"400"},"request_id":"021"}`, kind, message)
 	}
 	for _, tt := range []struct {
@@ -149,15 +149,15 @@ func TestSubmissionVerdicts(t *testing.T) {
 		body   string
 		want   conformance.Verdict
 	}{
-		{400, said("invalid_request_error", "duration is none of the model's"), v.Refused},
-		{400, said("bad_request_error", "input text sensitive"), v.Flagged},
-		{401, said("authorized_error", "login fail"), v.Account},
-		{402, said("insufficient_balance_error", "insufficient balance"), v.Account},
-		{403, said("permission_error", "no access"), v.Account},
-		{404, said("not_found_error", "model not found"), v.Model},
-		{429, said("rate_limit_error", "rate limit"), v.Busy},
-		{500, said("api_error", "oops"), v.Broken},
-		{529, said("overloaded_error", "busy"), v.Busy},
+		{400, body("invalid_request_error", "duration is none of the model's"), v.Refused},
+		{400, body("bad_request_error", "input text sensitive"), v.Flagged},
+		{401, body("authorized_error", "login fail"), v.Account},
+		{402, body("insufficient_balance_error", "insufficient balance"), v.Account},
+		{403, body("permission_error", "no access"), v.Account},
+		{404, body("not_found_error", "model not found"), v.Model},
+		{429, body("rate_limit_error", "rate limit"), v.Busy},
+		{500, body("api_error", "oops"), v.Broken},
+		{529, body("overloaded_error", "busy"), v.Busy},
 	} {
 		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, minimax.Provider, tt.status, tt.body), video())
 		if got := conformance.VerdictOf(t, err); got != tt.want {
@@ -172,13 +172,13 @@ func TestEnds(t *testing.T) {
 	clips, pictures := conformance.VerdictsOf(upstream.KindVideo), conformance.VerdictsOf(upstream.KindImage)
 	expired := clips.Failed
 	expired.Job = "render_timeout"
-	for said, want := range map[string]conformance.Verdict{
+	for reason, want := range map[string]conformance.Verdict{
 		`{"status":"expired"}`: expired, `{"status":"cancelled"}`: clips.Failed, `{"message":"worker lost"}`: clips.Failed, `null`: clips.Failed,
 		`{"status":"succeeded"}`: clips.Empty, // and no clip
 	} {
-		how := fakestudio.Behaviour{Failed: said}
+		how := fakestudio.Behaviour{Failed: reason}
 		if got := conformance.Fate(t, minimax.Provider, fakestudio.NewMiniMax(t), how, video()); got != want {
-			t.Errorf("%s: %+v, want %+v", said, got, want)
+			t.Errorf("%s: %+v, want %+v", reason, got, want)
 		}
 	}
 	g := conformance.Answering(t, minimax.Provider, 200, `{"task":{"id":"t-1","status":"preparing"}}`)
@@ -202,7 +202,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever the provider says, there is a verdict or a result.
+// FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
 	conformance.Answers(f, minimax.Provider, "t-1", []jobcall.Task{image(), video()},
 		`{"task_id":"t-1"}`, `{"task":{"status":"succeeded","content":{"url":"https://x.example/1"}}}`,

@@ -50,8 +50,8 @@ func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatu
 	return &jobcall.TaskStatus{Done: true, Results: results}, nil
 }
 
-// pictureBody says what is asked for. The one picture to work from shows who is
-// to be seen: the provider knows no other kind of reference.
+// pictureBody returns the body for pictures. The one reference picture shows the person for the
+// result: the provider has no other kind of reference.
 func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	switch {
 	case w.Count > maxImages:
@@ -100,12 +100,12 @@ func size(body map[string]any, w jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
-// readPictures reads a good answer: at most count pictures, or why there are
-// none. Those that the review withheld are counted alone.
+// readPictures returns at most count pictures from a good response, or the failure without
+// pictures. The provider only reports the number of pictures withheld by its review.
 func readPictures(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.JobFailure) {
-	said := gjson.ParseBytes(reply.Body)
+	doc := gjson.ParseBytes(reply.Body)
 	var results []jobcall.Result
-	for _, link := range said.Get("data.image_urls").Array() {
+	for _, link := range doc.Get("data.image_urls").Array() {
 		if link.Type == gjson.String && link.Str != "" && len(results) < count {
 			results = append(results, jobcall.Result{Ref: link.Str})
 		}
@@ -113,9 +113,9 @@ func readPictures(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream
 	switch {
 	case len(results) > 0:
 		return results, nil
-	case said.Get("metadata.failed_count").Int() > 0: // a number, or one as a text
+	case doc.Get("metadata.failed_count").Int() > 0: // a number, or a number as a string
 		return nil, upstream.Moderated(upstream.KindImage, "the provider's filter withheld the pictures", true)
-	case said.Get("data").IsObject():
+	case doc.Get("data").IsObject():
 		return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
 	}
 	return nil, reply.Refused(upstream.KindImage)

@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// The provider's numbers, which say the same in all of its interfaces.
+// Names for the provider's numeric codes, which have the same meaning in all of its interfaces.
 const (
 	codeRate      = "rate_limit_exceeded"
 	codeAccount   = "insufficient_quota"
@@ -20,8 +20,8 @@ const (
 	codeServer    = "internal_server_error"
 )
 
-// codeOf is a number of the provider in a name that judges the same everywhere;
-// empty: one that says no more than its words.
+// codeOf returns the name of a numeric code with the same meaning at every provider, or "" if the
+// number means no more than its message.
 func codeOf(number string) string {
 	switch number {
 	case "1002", "1039":
@@ -40,21 +40,21 @@ func codeOf(number string) string {
 	return ""
 }
 
-// codeOutput is the number of a review that withheld a result.
+// codeOutput is the numeric code for a result withheld by the review.
 const codeOutput = "1027"
 
-// sensitive matches what the provider says of a prompt that its review refuses,
-// where it gives no number.
+// sensitive matches the provider's messages about a prompt rejected by its review, for responses
+// without a numeric code.
 var sensitive = regexp.MustCompile(`(?i)\bsensitive\b|moderation`)
 
-// refused is the verdict on an answer to a submission; nil: it is a good one.
+// refused returns the failure of a submission, or nil after a good response.
 func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	if !gjson.ValidBytes(reply.Body) {
 		return lost(kind, reply)
 	}
-	said := gjson.ParseBytes(reply.Body)
-	number, message := said.Get("base_resp.status_code"), said.Get("base_resp.status_msg").String()
-	if e := said.Get("error"); e.IsObject() { // the second interface: the number may stand in the type or the code
+	doc := gjson.ParseBytes(reply.Body)
+	number, message := doc.Get("base_resp.status_code"), doc.Get("base_resp.status_msg").String()
+	if e := doc.Get("error"); e.IsObject() { // second interface: the code may be in either
 		for _, at := range []string{"code", "type"} {
 			if n := e.Get(at).String(); codeOf(n) != "" || n == codeOutput {
 				number, message = e.Get(at), e.Get("message").String()
@@ -62,21 +62,21 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 		}
 	}
 	switch n := number.String(); {
-	case reply.Good() && (n == "" || n == "0") && !said.Get("error").IsObject():
+	case reply.Good() && (n == "" || n == "0") && !doc.Get("error").IsObject():
 		return nil
 	case n == codeOutput:
 		return reply.Redact(upstream.Moderated(kind, message, true))
 	case codeOf(n) != "":
 		return reply.RefusedAs(kind, codeOf(n), message)
 	}
-	if words := said.Get("error.message").String(); reply.Status == http.StatusBadRequest && sensitive.MatchString(words) {
+	if words := doc.Get("error.message").String(); reply.Status == http.StatusBadRequest && sensitive.MatchString(words) {
 		return reply.RefusedAs(kind, codeInput, words)
 	}
 	return reply.Refused(kind)
 }
 
-// lost is the verdict on an answer that cannot be read: with a good status the
-// task may well have been accepted.
+// lost returns the failure of an unreadable response. If the status is good, a clip's task may have
+// been accepted.
 func lost(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	f := reply.Refused(kind)
 	f.Lost = reply.Good() && kind == upstream.KindVideo

@@ -28,8 +28,8 @@ const maxAnswer = 1 << 20
 // polling.
 func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
 
-// ParamRule implements jobcall.Generator. Who could set one of these would get
-// round the price, or change the shape of the answer.
+// ParamRule implements jobcall.Generator. It rejects fields with an effect on the price or on the
+// format of the response.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	switch {
 	case w.Kind == upstream.KindVideo:
@@ -37,7 +37,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 		if strings.HasPrefix(baseName(w.Model), "sora-") {
 			rule = append(rule, "seed", "negative_prompt")
 		}
-		return jobcall.AllBut(rule...).Roles(jobrequest.FirstFrame) // what the one reference is to Sora
+		return jobcall.AllBut(rule...).Roles(jobrequest.FirstFrame) // the role of Sora's only reference
 	case familyOf(w.Model) == familyAspect:
 		return jobcall.AllBut(append(ownFields(), "resolution", "aspect_ratio", "seed", "negative_prompt")...)
 	case familyOf(w.Model) != familyOther:
@@ -46,7 +46,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	return jobcall.AllBut(ownFields()...)
 }
 
-// ownFields are the fields of images that the adapter sets, or leaves out.
+// ownFields returns the fields of images set or left out by the adapter.
 func ownFields() []string {
 	return []string{"model", "prompt", "n", "size", "image", "image[]", "images", "mask", "stream", "partial_images"}
 }
@@ -74,7 +74,7 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 // fields are the members of a request by name, each as JSON.
 type fields map[string]json.RawMessage
 
-// begin makes the fields of a work: those that the catalog lets pass, then our
+// begin returns the fields of a work: the fields allowed by the catalog, replaced by the adapter's
 // own.
 func begin(w jobcall.Task) fields {
 	f := fields{}
@@ -99,8 +99,7 @@ func (f fields) form(line *exchange.Client) *exchange.Multipart {
 	return form
 }
 
-// maxDepth bounds how deep members of a form are taken apart; what lies deeper
-// is sent as JSON.
+// maxDepth bounds the depth of separate form members; deeper values are sent as JSON.
 const maxDepth = 4
 
 func addField(form *exchange.Multipart, name string, value gjson.Result) {
@@ -124,13 +123,13 @@ func addField(form *exchange.Multipart, name string, value gjson.Result) {
 	}
 }
 
-// Bounds of what goes along as a file.
+// Bounds of files in a request.
 const (
 	maxFile = 50 << 20 // bytes of a reference, not to be reached
 	maxMask = 4 << 20  // bytes of a mask, not to be reached
 )
 
-// checkFile refuses a reference that the provider cannot take.
+// checkFile returns a failure if the provider does not accept a reference.
 func checkFile(kind string, r jobcall.Reference, limit int64, types ...string) *upstream.JobFailure {
 	if !slices.Contains(types, r.Type) {
 		return upstream.Unsuitable(kind, "a reference of type %s; the provider takes %s", r.Type, strings.Join(types, ", "))
@@ -147,13 +146,13 @@ func fileName(stem string, r jobcall.Reference) string {
 	return fmt.Sprintf("%s.%s", stem, subtype)
 }
 
-// baseName is the model's own name in lower case, without the vendor's in front
-// of it that resellers put there (`openai/gpt-image-2`).
+// baseName returns the model's own name in lower case, without a vendor in front of the name, as
+// used by resellers (`openai/gpt-image-2`).
 func baseName(model string) string {
 	return strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 }
 
-// isDocument tells whether an answer is one that says something: a JSON object.
+// isDocument reports whether a response is a JSON object.
 func isDocument(r *exchange.Reply) bool {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return kind != "text/html" && gjson.ValidBytes(r.Body) && gjson.ParseBytes(r.Body).IsObject()

@@ -100,9 +100,8 @@ func (a *Adapter) editForm(f fields, w jobcall.Task) (*exchange.Multipart, *upst
 	return form, nil
 }
 
-// readImages reads the images in a good answer: as base64 or as addresses. What
-// a vendor filtered out (`respect_moderation`) or failed on alone is not among
-// them; more than count are never returned.
+// readImages returns the images in a good response, as base64 or as addresses, at most count.
+// Images filtered by a vendor (`respect_moderation`), or failed one by one, are missing.
 func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.JobFailure) {
 	if !isDocument(reply) {
 		return nil, reply.Refused(upstream.KindImage)

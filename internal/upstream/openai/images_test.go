@@ -105,7 +105,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestSizes is about what each family of models makes of tier, ratio and pixels.
+// TestSizes tests the size fields of each model family for tier, ratio and pixels.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
@@ -162,8 +162,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestTierHeld: whatever a size is fitted to, it stays in the bounds and in the
-// tier that is paid for.
+// TestTierHeld tests that every fitted size is within the bounds and within the paid tier.
 func TestTierHeld(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
@@ -289,7 +288,7 @@ func TestNestedFields(t *testing.T) {
 	}
 }
 
-// TestUnsuitable: what the provider cannot do is refused before it is asked.
+// TestUnsuitable tests that tasks impossible for the provider are rejected before a call.
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
@@ -384,7 +383,7 @@ func TestImageTroubles(t *testing.T) {
 	}
 }
 
-// TestFewerImages: what was filtered is missing, what is too much is left.
+// TestFewerImages tests that filtered images are missing and surplus images are left out.
 func TestFewerImages(t *testing.T) {
 	t.Parallel()
 	reply := `{"data":[{"url":"http://127.0.0.1/1.png","respect_moderation":true},` +
@@ -406,8 +405,8 @@ func TestFewerImages(t *testing.T) {
 	}
 }
 
-// TestReferenceGone: that our own store fails is no fault of the line's, and
-// nothing may have been accepted.
+// TestReferenceGone tests that a failure of the gateway's own store is not blamed on the line, and
+// the task counts as not accepted.
 func TestReferenceGone(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)

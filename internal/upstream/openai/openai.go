@@ -1,11 +1,10 @@
-// Package openai owns the speech with OpenAI and every vendor that is
-// compatible with it: chat in the chat and the responses form, whose bodies pass
-// through untouched in both directions, images, which come with the answer, and
-// videos, which are polled.
+// Package openai owns calls to OpenAI and compatible vendors: chat in the chat and the responses
+// form, with bodies passed through unchanged in both directions; images, returned in the response;
+// and videos, polled.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone.
+//   - A call is sent at most once (by package exchange).
+//   - The line's credential is only sent to the line's base address.
 package openai
 
 import (
@@ -24,7 +23,7 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "openai"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.openai.com/v1"
 
 // endpoint is where calls of one form go.
@@ -53,8 +52,8 @@ type Adapter struct {
 	header    http.Header
 }
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	var header http.Header
 	if t.Key != "" {
@@ -63,8 +62,8 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return Speak(t, Info(), header, transport)
 }
 
-// Speak is New for another provider that speaks as OpenAI does. header goes out
-// with every call: the credential, where transport does not add it.
+// Speak is New for another provider with OpenAI's API. header is sent with every call and holds the
+// credential, unless transport adds the credential.
 func Speak(t upstream.Target, p upstream.Info, header http.Header, transport http.RoundTripper) (*Adapter, error) {
 	line, err := exchange.Open(t, p, transport)
 	if err != nil {
@@ -76,7 +75,7 @@ func Speak(t upstream.Target, p upstream.Info, header http.Header, transport htt
 	}}, nil
 }
 
-// Chat implements chatcall.Adapter for the forms that Info names.
+// Chat implements chatcall.Adapter for the forms of Info.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	to, ok := a.endpoints[c.Form]
 	if !ok {
@@ -85,8 +84,8 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	return a.line.Send(ctx, exchange.Post{URL: to.url, Header: a.header, Call: c, Ends: to.ends})
 }
 
-// keyed is the header of a submission with a key of our own. The name is in
-// lower case so that the transport does not take it for leave to send twice.
+// keyed returns the header of a submission with the gateway's own key. The name is lower case,
+// because the transport may repeat a request with the canonical name.
 func (a *Adapter) keyed(key string) http.Header {
 	h := a.header.Clone()
 	if h == nil {

@@ -110,8 +110,8 @@ func TestStreamPassesBytes(t *testing.T) {
 	}
 }
 
-// TestVerdicts is about the head of an answer and what the adapter makes of
-// it; every status and vendor is in upstream's own table.
+// TestVerdicts tests the adapter's failures for the status and headers of a response. Package
+// upstream tests every status and vendor.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	inside := fakeprovider.Reply{Body: `{"error":` + fakeprovider.ErrorObject("server_error", "", "oops") + `}`}
@@ -198,8 +198,8 @@ func TestCloseCancelsTheCall(t *testing.T) {
 	}
 }
 
-// TestNeverSentTwice: a connection that was used before dies after the request
-// was read. net/http would send a POST with an idempotency key again.
+// TestNeverSentTwice tests a reused connection closed after the request was read. net/http would
+// send a POST with an idempotency key again.
 func TestNeverSentTwice(t *testing.T) {
 	t.Parallel()
 	for name, trouble := range map[string]fakeprovider.Trouble{"closed": fakeprovider.Cut, "reset": fakeprovider.Reset} {
@@ -223,8 +223,8 @@ func TestNeverSentTwice(t *testing.T) {
 	}
 }
 
-// TestUnsentIsRetried: a connection that the provider closed while it was idle
-// does not fail the next call, since nothing of it was sent.
+// TestUnsentIsRetried tests a connection closed by the provider while idle: it does not fail the
+// next call, because none of the call was sent.
 func TestUnsentIsRetried(t *testing.T) {
 	t.Parallel()
 	transport := exchange.NewTransport()

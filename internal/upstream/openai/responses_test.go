@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// TestForms: each form has its path, and what is not spoken is not sent.
+// TestForms tests the path of each form, and that other forms are not sent.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	paths := map[wire.Form]string{wire.FormChat: "/v1/chat/completions", wire.FormResponses: "/v1/responses"}
@@ -38,8 +38,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestResponsesKeepTheConnection: a reader that stops at the terminal event
-// leaves the connection to the next call.
+// TestResponsesKeepTheConnection tests a reader stopping at the terminal event: the next call uses
+// the same connection.
 func TestResponsesKeepTheConnection(t *testing.T) {
 	t.Parallel()
 	const last = "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{}}\n\n"

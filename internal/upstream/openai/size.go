@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// family is a group of models that want the size of an image in the same way.
+// family is a group of models with the same size fields.
 type family int
 
 const (
@@ -39,7 +39,7 @@ func familyOf(model string) family {
 	return familyOther
 }
 
-// Bounds of the sizes that gpt-image-2 and later make.
+// Bounds of the sizes of gpt-image-2 and later.
 const (
 	sideStep  = 16
 	maxSide   = 3840
@@ -48,7 +48,7 @@ const (
 	maxRatio  = 3 // of the longer to the shorter side
 )
 
-// sizeImage sets the fields that say how large the images are to be.
+// sizeImage sets the fields for the size of the images.
 func sizeImage(f fields, w jobcall.Task) *upstream.JobFailure {
 	switch familyOf(w.Model) {
 	case familyFixed:
@@ -86,12 +86,12 @@ func sizeFixed(f fields, w jobcall.Task) *upstream.JobFailure {
 	return upstream.Unsuitable(w.Kind, "%s at %s; %s makes 1024x1024, 1536x1024 and 1024x1536", w.Ratio, pixels(w.Width, w.Height), w.Model)
 }
 
-// sizeFree sends pixels: the user's as they are, ours fitted into the bounds
-// as long as the tier is still the one that is paid for.
+// sizeFree sends the size in pixels: the user's pixels unchanged, or the gateway's fitted into the
+// bounds if the result is still in the paid tier.
 func sizeFree(f fields, w jobcall.Task) *upstream.JobFailure {
 	width, height := w.Width, w.Height
 	if width <= 0 || height <= 0 {
-		if w.Tier == "1K" { // what `auto` makes
+		if w.Tier == "1K" { // the size of `auto`
 			f.set("size", "auto")
 			return nil
 		}
@@ -149,8 +149,8 @@ func fit(width, height int) (int, int) {
 	return width, height
 }
 
-// holds tells whether an image of this size is more than the tier of half the
-// number would hold, so that nobody pays for a tier and gets the one below.
+// holds reports whether an image of this size is larger than the tier of half the number holds, so
+// a user never pays for a tier and gets the tier below.
 func holds(tier string, width, height int) bool {
 	side, ok := jobcall.TierSide(tier)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// maxWait bounds what the provider can ask us to wait between polls.
+// maxWait bounds the wait between polls requested by the provider.
 const maxWait = time.Minute
 
 // submitVideo asks for a clip.
@@ -42,16 +42,16 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 	if !reply.Good() {
 		return nil, reply.Refused(w.Kind)
 	}
-	said := gjson.ParseBytes(nil)
+	doc := gjson.ParseBytes(nil)
 	if isDocument(reply) {
-		said = gjson.ParseBytes(reply.Body)
+		doc = gjson.ParseBytes(reply.Body)
 	}
-	ticket := said.Get("id").String()
+	ticket := doc.Get("id").String()
 	if !isTicket(ticket) {
 		failure := reply.Refused(w.Kind)
-		// A 2xx that names nothing may have begun something all the same, unless
-		// it says what was wrong.
-		e := said.Get("error")
+		// A 2xx response without an ID may still have started a task, unless the response has an
+		// error.
+		e := doc.Get("error")
 		failure.Lost = !e.IsObject() && e.Str == ""
 		return nil, failure
 	}
@@ -97,8 +97,8 @@ func shapeVideo(f fields, w jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
-// soraSize finds the size of OpenAI's own models that is nearest: the same
-// ratio but for 2 %, and the shorter side not less than nine tenths.
+// soraSize returns the nearest size of OpenAI's own models: with a ratio within 2 %, and the
+// shorter side at least nine tenths of height or width, whichever is shorter, and not above.
 func soraSize(width, height int, exact bool) (int, int, bool) {
 	for _, s := range [][2]int{{1280, 720}, {720, 1280}, {1792, 1024}, {1024, 1792}} {
 		if exact && (s[0] != width || s[1] != height) {
@@ -130,8 +130,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	return p, nil
 }
 
-// readVideo judges what the provider says of a clip. content is where the clip
-// will be.
+// readVideo returns the status of a clip. content is the address of the finished clip.
 func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	if !isDocument(reply) {
 		return nil, reply.Silent()
@@ -142,14 +141,14 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Ta
 	case !reply.Good():
 		return nil, reply.Silent()
 	}
-	said := gjson.ParseBytes(reply.Body)
-	switch status := said.Get("status").String(); status {
+	doc := gjson.ParseBytes(reply.Body)
+	switch status := doc.Get("status").String(); status {
 	case "queued", "in_progress", "pending", "processing", "running":
 		return &jobcall.TaskStatus{Ticket: ticket, Wait: wait(reply.Header)}, nil
 	case "completed", "succeeded":
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: content, Type: "video/mp4"}}}, nil
 	case "failed", "cancelled", "canceled":
-		e := said.Get("error")
+		e := doc.Get("error")
 		if e.Type == gjson.String {
 			return nil, reply.Ended(kind, "", e.Str)
 		}
@@ -163,8 +162,8 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Ta
 	}
 }
 
-// Cancel implements jobcall.Generator: a deleted clip is not rendered on. That
-// the provider does not know it any more is as good.
+// Cancel implements jobcall.Generator. The provider stops rendering a deleted clip. An unknown clip
+// counts as cancelled.
 func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
 	at, failure := a.video(w, ticket)
 	if failure != nil {
@@ -190,10 +189,10 @@ func (a *Adapter) video(w jobcall.Task, ticket string) (*url.URL, *upstream.JobF
 	return a.line.URL("videos", ticket), nil
 }
 
-// maxTicket is the longest id that is taken for one.
+// maxTicket is the maximum length of a clip's ID, in bytes.
 const maxTicket = 512
 
-// isTicket tells whether an id can stand in an address as it is.
+// isTicket reports whether an ID is safe in an address.
 func isTicket(id string) bool {
 	if id == "" || len(id) > maxTicket || strings.Trim(id, ".") == "" {
 		return false

@@ -182,7 +182,7 @@ func TestVideoEnds(t *testing.T) {
 	}
 }
 
-// TestVideoStatus is about what compatible vendors say.
+// TestVideoStatus tests the statuses of compatible vendors.
 func TestVideoStatus(t *testing.T) {
 	t.Parallel()
 	a, answer := conformance.Scripted(t, openai.Provider)
@@ -229,7 +229,7 @@ func TestVideoCancel(t *testing.T) {
 	}
 }
 
-// TestStrangeTickets: what is no id of the provider's goes into no address.
+// TestStrangeTickets tests that an ID not from the provider is not used in an address.
 func TestStrangeTickets(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)

@@ -10,15 +10,15 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// raster matches the models that make pictures of pixels.
+// raster matches the models for raster pictures.
 var raster = regexp.MustCompile(`^recraftv[0-9][a-z0-9_]{0,40}$`)
 
-// old tells whether a model is one of before the fourth generation.
+// old reports whether a model is from before the fourth generation.
 func old(model string) bool {
 	return strings.HasPrefix(model, "recraftv2") || strings.HasPrefix(model, "recraftv3")
 }
 
-// masked tells whether a model changes a part of a picture.
+// masked reports whether a model can change a part of a picture.
 func masked(model string) bool { return model == "recraftv3" }
 
 // params are the further fields of a model.
@@ -33,7 +33,7 @@ func params(model string) []string {
 	return append(names, "style_id", "style_match")
 }
 
-// side is that of a square picture of a model.
+// side returns the side of a model's square picture, in pixels.
 func side(model string) int {
 	if strings.Contains(model, "_pro") {
 		return 2048
@@ -41,7 +41,7 @@ func side(model string) int {
 	return 1024
 }
 
-// check says what cannot be said to the model.
+// check returns a failure for a task impossible for the model.
 func check(w jobcall.Task) *upstream.JobFailure {
 	switch {
 	case !raster.MatchString(w.Model):
@@ -69,7 +69,7 @@ func check(w jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
-// ratios are those that every model has, ours by the provider's spelling.
+// ratios maps the ratios supported by every model to the provider's spelling.
 func ratios() map[string]string {
 	spelled := map[string]string{"7:5": "14:10", "5:7": "10:14", "3:5": "6:10", "14:10": "14:10", "10:14": "10:14", "6:10": "6:10"}
 	for _, ratio := range []string{"1:1", "2:1", "1:2", "3:2", "2:3", "4:3", "3:4", "5:4", "4:5", "16:9", "9:16"} {
@@ -78,7 +78,7 @@ func ratios() map[string]string {
 	return spelled
 }
 
-// sizes are the sizes in pixels that a model makes, lying.
+// sizes returns the landscape sizes of a model, in pixels.
 func sizes(model string) []string {
 	switch {
 	case old(model):
@@ -89,9 +89,8 @@ func sizes(model string) []string {
 	return []string{"1024x1024", "1536x768", "1280x832", "1216x896", "1152x896", "1280x896", "1344x768"}
 }
 
-// sizeOf is the size of a picture from words: the user's pixels, or the ratio. A
-// paid tier without either is a square. Empty: the provider's choice, or none
-// that it makes.
+// sizeOf returns the size of a picture without references: the user's pixels, or the ratio. A paid
+// tier without either is a square. If empty, the provider chooses or does not make the size.
 func sizeOf(w jobcall.Task) string {
 	switch {
 	case w.Exact:

@@ -1,12 +1,11 @@
-// Package recraft owns the speech with Recraft: pictures, which come in the
-// answer as links.
+// Package recraft owns calls to Recraft: pictures, returned in the response as links.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone.
-//   - No more pictures come back than were asked for.
-//   - What a model has no field for is Unsuitable: the provider may ignore what
-//     it does not support.
+//   - A call is sent at most once (by package exchange).
+//   - The line's credential is only sent to the line's base address.
+//   - The adapter never returns more pictures than requested.
+//   - A request for a feature without a field at the model is Unsuitable: the provider may ignore
+//     unsupported fields.
 package recraft
 
 import (
@@ -28,10 +27,10 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "recraft"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://external.api.recraft.ai/v1"
 
-// Limits of what is sent and read, in bytes. Answers name results and hold none.
+// Limits of requests and responses, in bytes. Responses hold addresses of results, not the results.
 const (
 	maxPicture = 10 << 20
 	maxAnswer  = 1 << 20
@@ -40,8 +39,8 @@ const (
 // maxImages is how many pictures a call makes.
 const maxImages = 6
 
-// usualStrength is how far a picture is left behind where the user does not say
-// it: the provider wants it said.
+// usualStrength is the default distance from the reference picture, because the provider requires
+// the field.
 const usualStrength = 0.5
 
 // Info describes the provider for the catalog.
@@ -58,8 +57,8 @@ type Adapter struct {
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
@@ -142,8 +141,8 @@ func (a *Adapter) make(ctx context.Context, w jobcall.Task) (*exchange.JobCall, 
 	}, nil
 }
 
-// edit asks for a part of a picture: what may change is white in the provider's
-// masks.
+// edit returns the call to change a part of a picture. In the provider's masks the area to change
+// is white.
 func (a *Adapter) edit(ctx context.Context, w jobcall.Task) (*exchange.JobCall, error) {
 	mask, err := input.DrawMask(ctx, w, input.White)
 	if err != nil {

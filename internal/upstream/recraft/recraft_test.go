@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/upstream/recraft"
 )
 
-// TestMask: what may change is white, of a picture that keeps its size.
+// TestMask tests that the area to change is white and the picture keeps its size.
 func TestMask(t *testing.T) {
 	t.Parallel()
 	s := conformance.Sent(t, recraft.Provider, fakestudio.NewRecraft(t), image(task.Model("recraftv3"), task.From("a"),
@@ -27,7 +27,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestBodies: what each model is asked; empty: the line is unsuitable.
+// TestBodies tests the body for each model; empty if the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	one, two := task.Reference("image/png", "https://media.example/1.png", "abc"), task.Reference("image/webp", "", "def")
@@ -87,23 +87,23 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestVerdicts is the table of what a submission is answered with.
+// TestVerdicts tests the failure for each response to a submission.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	v := conformance.VerdictsOf(upstream.KindImage)
-	said := func(message string) string { return `{"code":"invalid_request_parameter","message":"` + message + `"}` }
+	body := func(message string) string { return `{"code":"invalid_request_parameter","message":"` + message + `"}` }
 	for _, tt := range []struct {
 		status int
 		body   string
 		want   conformance.Verdict
 		told   string
 	}{
-		{400, said("size is not valid"), v.Refused, "size is not valid"},
-		{400, said("Not enough credits to generate"), v.Account, ""},
-		{400, said("You have insufficient API units"), v.Account, ""},
-		{400, said("The prompt did not pass moderation"), v.Flagged, "did not pass moderation"},
-		{400, said("NSFW content detected"), v.Flagged, "NSFW"},
-		{400, said("failed to decode image"), v.Material, "decode image"},
+		{400, body("size is not valid"), v.Refused, "size is not valid"},
+		{400, body("Not enough credits to generate"), v.Account, ""},
+		{400, body("You have insufficient API units"), v.Account, ""},
+		{400, body("The prompt did not pass moderation"), v.Flagged, "did not pass moderation"},
+		{400, body("NSFW content detected"), v.Flagged, "NSFW"},
+		{400, body("failed to decode image"), v.Material, "decode image"},
 		{401, `{"code":"unauthorized","message":"Missing token"}`, v.Account, ""},
 		{402, `{"code":"payment_required","message":"Top up"}`, v.Account, ""},
 		{403, `{"code":"forbidden","message":"Access denied"}`, v.Account, ""},
@@ -131,7 +131,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever the provider says, there is a verdict or a result.
+// FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
 	conformance.Answers(f, recraft.Provider, "t-1", []jobcall.Task{image()},
 		`{"data":[{"url":"https://x.example/1"},{"url":7}]}`, `{"code":"x","message":"not enough credits"}`)

@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// Recraft names few of its errors: what they are about stands in their words.
+// Recraft has codes for few of its errors, so the message tells the errors apart.
 var (
 	unsafe   = regexp.MustCompile(`(?i)moderat|nsfw|inappropriate|content polic|prohibited|unsafe`)
 	unpaid   = regexp.MustCompile(`(?i)(not enough|insufficient|no more|out of)\W+(\w+\W+)?(credit|unit|balance|fund)`)
@@ -18,15 +18,15 @@ var (
 		`image[^.]{0,40}(decoded|downloaded|too large|format)`)
 )
 
-// refused is the verdict on an answer that is not a good one.
+// refused returns the failure for a response without success.
 func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
-	said := gjson.ParseBytes(reply.Body)
-	message := said.Get("message")
+	doc := gjson.ParseBytes(reply.Body)
+	message := doc.Get("message")
 	request := reply.Status >= 400 && reply.Status < 500 && reply.Status != http.StatusTooManyRequests
 	if !gjson.ValidBytes(reply.Body) || message.Type != gjson.String || !request {
 		return reply.Refused(kind)
 	}
-	code := said.Get("code").String()
+	code := doc.Get("code").String()
 	switch {
 	case unpaid.MatchString(message.Str):
 		f := reply.RefusedAs(kind, "insufficient_quota", message.Str)

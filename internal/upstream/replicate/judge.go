@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Limits of what is looked at in an output.
+// Limits of the search in an output.
 const (
 	maxResults = 64
 	maxDepth   = 4
@@ -22,16 +22,16 @@ const (
 // `(E005)`, `(code: PA)`.
 var errorCode = regexp.MustCompile(`\((?:code:\s*)?(E\d{3,4}|PA)\)|\b(E\d{3,4})\b`)
 
-// failed is the verdict on a failed prediction by the text of its error, which
-// is all that there is.
+// failed returns the failure of a failed prediction by the text of its error, because Replicate has
+// nothing else.
 func failed(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
-	code, said := "", strings.ToLower(message)
+	code, lower := "", strings.ToLower(message)
 	if m := errorCode.FindStringSubmatch(message); m != nil {
 		code = m[1] + m[2]
 	}
 	has := func(words ...string) bool {
 		for _, word := range words {
-			if strings.Contains(said, word) {
+			if strings.Contains(lower, word) {
 				return true
 			}
 		}
@@ -57,18 +57,17 @@ func failed(kind string, reply *exchange.Reply, message string) *upstream.JobFai
 	return reply.Ended(kind, code, message)
 }
 
-// output finds the addresses in a prediction's output, in their order: a text,
-// a list of them, or an object that has them in it; at most as many as were
-// asked for.
-func output(w jobcall.Task, said gjson.Result) ([]jobcall.Result, *upstream.JobFailure) {
+// output returns the addresses in a prediction's output, in order: from a string, a list of
+// strings, or an object with addresses in it. It returns at most as many as requested.
+func output(w jobcall.Task, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure) {
 	most := 1
 	if w.Kind == upstream.KindImage {
 		most = max(w.Count, 1)
 	}
 	var results []jobcall.Result
-	collect(said.Get("output"), 0, &results)
+	collect(doc.Get("output"), 0, &results)
 	switch {
-	case len(results) == 0 && said.Get("data_removed").Bool():
+	case len(results) == 0 && doc.Get("data_removed").Bool():
 		return nil, upstream.Vanished(w.Kind, "Replicate has removed the output")
 	case len(results) == 0:
 		return nil, upstream.Nothing(w.Kind, "no "+w.Kind+" in the output")

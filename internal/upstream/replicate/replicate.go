@@ -1,15 +1,14 @@
-// Package replicate owns the speech with Replicate: its predictions, the
-// questions about them, their results, and the files that go to it.
+// Package replicate owns calls to Replicate: its predictions, queries about them, their results,
+// and uploads of files.
 //
 // Invariants:
-//   - One submission is sent at most once (package exchange sends it). The
-//     references that it needs are uploaded before it.
-//   - The line's credential goes to the line's own host alone.
-//   - A ticket is the prediction's id: all that polling needs.
+//   - A submission is sent at most once (by package exchange), after the upload of its references.
+//   - The line's credential is only sent to the line's own host.
+//   - A ticket is the prediction's ID and is enough for polling.
 //
-// The adapter is no jobcall.Finder. A prediction has no name of ours: the list
-// of predictions shows the model, the input and the time, which two works can
-// share, and one taken for the other would leave a job with another's files.
+// The adapter does not implement jobcall.Finder. A prediction has no key from the gateway: the list
+// of predictions has the model, the input and the time, and two works may share all three. A mix-up
+// would give a job another job's files.
 package replicate
 
 import (
@@ -32,16 +31,15 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "replicate"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.replicate.com/v1"
 
-// maxAnswer is the longest answer that is read, in bytes. A prediction repeats
-// its input, data URIs included, and has its logs in it.
+// maxAnswer is the maximum length of a response, in bytes. A prediction repeats its input, with
+// data URIs, and holds its logs.
 const maxAnswer = 16 << 20
 
-// The ways to name a model: OWNER/NAME runs its newest version,
-// OWNER/NAME:VERSION or VERSION alone that one, deployments/OWNER/NAME a
-// deployment.
+// The forms of a model's name: OWNER/NAME runs its newest version, OWNER/NAME:VERSION or just
+// VERSION runs the given version, and deployments/OWNER/NAME runs a deployment.
 var (
 	modelName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	versionName  = regexp.MustCompile(`^(?:[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*:)?([0-9a-f]{64})$`)
@@ -53,7 +51,7 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, input.Check, upstream.KindImage, upstream.KindVideo)
 }
 
-// usual is what most of Replicate's models understand.
+// usual returns the defaults of Replicate's models.
 func usual() input.Words {
 	return input.Words{
 		Fields: map[string]string{
@@ -74,8 +72,8 @@ type Adapter struct {
 	options *input.Options
 }
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
@@ -131,7 +129,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	id := gjson.GetBytes(reply.Body, "id").String()
 	if !gjson.ValidBytes(reply.Body) || !predictionID.MatchString(id) {
 		failure := reply.Refused(w.Kind)
-		failure.Lost = true // it said yes, only not to what
+		failure.Lost = true // accepted, but without an ID
 		return nil, failure
 	}
 	return &jobcall.TaskStatus{Ticket: id}, nil
@@ -170,18 +168,18 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	case !reply.Good(), !gjson.ValidBytes(reply.Body):
 		return nil, reply.Silent()
 	}
-	said := gjson.ParseBytes(reply.Body)
-	switch said.Get("status").String() {
+	doc := gjson.ParseBytes(reply.Body)
+	switch doc.Get("status").String() {
 	case "starting", "processing":
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	case "succeeded":
-		results, failure := output(w, said)
+		results, failure := output(w, doc)
 		if failure != nil {
 			return nil, reply.Redact(failure)
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 	case "failed":
-		return nil, reply.Redact(failed(w.Kind, reply, said.Get("error").String()))
+		return nil, reply.Redact(failed(w.Kind, reply, doc.Get("error").String()))
 	case "canceled":
 		return nil, reply.Ended(w.Kind, "canceled", "the prediction was canceled at the provider")
 	case "aborted":
@@ -196,8 +194,7 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 	return a.Line.Download(ctx, r.Ref, a.Header)
 }
 
-// Cancel implements jobcall.Generator. A prediction that has ended is not
-// changed by it.
+// Cancel implements jobcall.Generator. It does not change an ended prediction.
 func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
 	if !predictionID.MatchString(ticket) {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")

@@ -41,7 +41,7 @@ func TestImagesAreMade(t *testing.T) {
 	if err != nil || p.Done || p.Ticket == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	// Any node goes on with the ticket alone.
+	// Any node can continue with only the ticket.
 	p, err = conformance.Finished(t, conformance.Line(t, replicate.Provider, studio.URL(), nil), w, p.Ticket)
 	if err != nil || len(p.Results) != 3 {
 		t.Fatalf("%+v, %v", p, err)
@@ -170,8 +170,7 @@ func TestRefusedSubmissions(t *testing.T) {
 	}
 }
 
-// TestWrongBodiesAreRefused keeps the fake honest: what Replicate would not
-// take, it does not take either.
+// TestWrongBodiesAreRefused tests that the fake rejects bodies Replicate rejects.
 func TestWrongBodiesAreRefused(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
@@ -285,7 +284,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// TestPollsThatSayNothing: an answer that is not about the work leaves it be.
+// TestPollsThatSayNothing tests that a response not about the task leaves the task running.
 func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
@@ -401,8 +400,8 @@ func TestUploadsThatFail(t *testing.T) {
 	}
 }
 
-// FuzzPrediction: whatever comes, every error is a failure, and a work that is
-// done has results that may be fetched.
+// FuzzPrediction tests that every error is a failure, and every done task has results with valid
+// addresses.
 func FuzzPrediction(f *testing.F) {
 	conformance.Answers(f, replicate.Provider, "abc", []jobcall.Task{image(2), video()},
 		`{"id":"a","status":"starting"}`, `{"status":"succeeded","output":["https://x/1"]}`,

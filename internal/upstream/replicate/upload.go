@@ -19,14 +19,14 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// How references without an address travel, by their size in bytes: as a data
-// URI up to maxInline, which is Replicate's own bound, uploaded up to maxFile.
+// Bounds of references without an address, in bytes: sent as a data URI up to maxInline, which is
+// Replicate's own bound, and uploaded up to maxFile.
 const (
 	maxInline = 256 << 10
 	maxFile   = 100 << 20
 )
 
-// largest returns the size of a work's largest reference that has no address.
+// largest returns the size of a work's largest reference without an address.
 func largest(w jobcall.Task) int64 {
 	refs := w.References
 	if w.Mask != nil {
@@ -49,8 +49,8 @@ func (a *Adapter) carry(ctx context.Context, kind string, r jobcall.Reference) (
 	return a.upload(ctx, kind, r)
 }
 
-// upload sends a reference as a file, which Replicate keeps for a day, and
-// returns its address. Nothing was submitted yet when it fails.
+// upload sends a reference as a file, stored by Replicate for a day, and returns its address. After
+// an error nothing was submitted yet.
 func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) (string, error) {
 	form, contentType, err := form(ctx, r)
 	if err != nil {
@@ -72,8 +72,8 @@ func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) 
 	return address, nil
 }
 
-// before turns the failure of a call that came before the submission into one
-// of the submission: another line may do better.
+// before turns the failure of a call before the submission into a failure of the submission:
+// another line may succeed.
 func before(err error) error {
 	var t *upstream.JobFailure
 	if errors.As(err, &t) {
@@ -82,7 +82,7 @@ func before(err error) error {
 	return err
 }
 
-// form writes a reference as the form that uploads take.
+// form returns a reference as the body of an upload.
 func form(ctx context.Context, r jobcall.Reference) (body []byte, contentType string, err error) {
 	from, err := r.Open(ctx)
 	if err != nil {

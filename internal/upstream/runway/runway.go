@@ -1,13 +1,12 @@
-// Package runway owns the speech with Runway: clips and pictures of its own models
-// and of others that it resells, all of which are tasks.
+// Package runway owns calls to Runway: clips and pictures, as tasks, of its own models and of
+// resold models.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone.
-//   - A size is said in pixels, out of those that the model has (size.go): the
-//     tier that is paid for is the one that is asked for.
-//   - What the gateway decides about (model, size, length, sound) is never
-//     overridden by a model's params.
+//   - A call is sent at most once (by package exchange).
+//   - The line's credential is only sent to the line's base address.
+//   - A size is sent in pixels, from the sizes of the model (size.go): the paid tier is the
+//     requested tier.
+//   - A model's params never override the gateway's own fields (model, size, length, sound).
 package runway
 
 import (
@@ -30,13 +29,13 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "runway"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.dev.runwayml.com"
 
-// version is the interface that is spoken.
+// version is the version of the interface.
 const version = "2024-11-06"
 
-// Limits of what is sent and read, in bytes.
+// Limits of requests and responses, in bytes.
 const (
 	maxURI    = 5 << 20 // of a data URI
 	maxAnswer = 1 << 20
@@ -54,20 +53,20 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, exchange.NoOptions(Provider), upstream.KindImage, upstream.KindVideo)
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls Runway for one line. It is safe for concurrent use.
 //
-// Results are links. They hold for a day or two, and a poll brings fresh ones.
+// Results are links, valid for a day or two. A poll returns fresh links.
 //
-// It is no jobcall.Finder: Runway does not say under which id it accepted a call
-// whose answer was lost.
+// Adapter does not implement jobcall.Finder: after a lost response, Runway has no way to look up
+// the task's ID.
 type Adapter struct {
 	exchange.Plain
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	plain, err := exchange.OpenPlain(t, Info(), transport, "Authorization")
 	if err != nil {
@@ -160,7 +159,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return &jobcall.TaskStatus{Ticket: id, Wait: pace}, nil
 }
 
-// start is what every request says.
+// start returns the fields of every submission.
 func start(w jobcall.Task, f family, from bool) (map[string]any, error) {
 	size, ok := f.size(w, from)
 	if !ok {
@@ -173,9 +172,9 @@ func start(w jobcall.Task, f family, from bool) (map[string]any, error) {
 	return body, nil
 }
 
-// clip says a clip: of a text, of frames, or of what references show. Where the user
-// gave them no roles, one picture is the first frame and two are the first and the
-// last; more, or any beside a video, are what it shows.
+// clip returns the path and body for a clip from a text, frames or references. Without roles, one
+// picture is the first frame and two are the first and the last frame. Three or more pictures, and
+// pictures beside a video, are references.
 func clip(ctx context.Context, w jobcall.Task) (path string, body map[string]any, err error) {
 	f := familyOf(w.Kind, w.Model)
 	first, last, shown := w.Frames()
@@ -197,7 +196,7 @@ func clip(ctx context.Context, w jobcall.Task) (path string, body map[string]any
 	if !framed {
 		return "text_to_video", body, show(ctx, body, w, f, shown)
 	}
-	var said []map[string]string
+	var images []map[string]string
 	for i, r := range []*jobcall.Reference{first, last} {
 		if r == nil {
 			continue
@@ -206,13 +205,13 @@ func clip(ctx context.Context, w jobcall.Task) (path string, body map[string]any
 		if err != nil {
 			return "", nil, err
 		}
-		said = append(said, map[string]string{"uri": uri, "position": [...]string{"first", "last"}[i]})
+		images = append(images, map[string]string{"uri": uri, "position": [...]string{"first", "last"}[i]})
 	}
-	body["promptImage"] = said
+	body["promptImage"] = images
 	return "image_to_video", body, nil
 }
 
-// show says what a clip shows.
+// show adds the reference pictures and videos of a clip.
 func show(ctx context.Context, to map[string]any, w jobcall.Task, f family, shown []jobcall.Reference) error {
 	var pictures, videos []map[string]string
 	for _, r := range shown {
@@ -239,10 +238,9 @@ func show(ctx context.Context, to map[string]any, w jobcall.Task, f family, show
 	return nil
 }
 
-// changed says a clip that is a video, changed. It has the video's length, which
-// nobody knows before, so it cannot be one that is charged by the second, and its
-// size; a ratio paints what is beyond it. A picture beside it is what its first
-// frame is to become.
+// changed returns the body for a clip made by editing a video. The clip has the video's length,
+// unknown in advance, so it cannot be charged by the second, and the video's size; with a ratio,
+// Runway paints the area beyond the video. A picture beside the video is the new first frame.
 func changed(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	first, last, rest := w.Framed()
 	switch {
@@ -274,7 +272,7 @@ func changed(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// picture says a picture. References are tagged image_1, image_2 and so on: the
+// picture returns the body for a picture. References are tagged image_1, image_2 and so on: the
 // prompt may cite them as @image_1.
 func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	f := familyOf(w.Kind, w.Model)
@@ -288,21 +286,21 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var said []map[string]string
+	var images []map[string]string
 	for i, r := range w.References {
 		uri, err := input.Link(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		said = append(said, map[string]string{"uri": uri, "tag": fmt.Sprintf("image_%d", i+1)})
+		images = append(images, map[string]string{"uri": uri, "tag": fmt.Sprintf("image_%d", i+1)})
 	}
-	if said != nil {
-		body["referenceImages"] = said
+	if images != nil {
+		body["referenceImages"] = images
 	}
 	return body, nil
 }
 
-// task is a request about a task that was accepted.
+// task returns a call about an accepted task.
 func (a *Adapter) task(method, ticket string) exchange.JobCall {
 	return exchange.JobCall{Method: method, URL: a.Line.URL("v1", "tasks", ticket), Header: a.Header, Limit: maxAnswer}
 }
@@ -323,7 +321,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	return status, nil
 }
 
-// Cancel implements jobcall.Generator. What has ended is deleted by it.
+// Cancel implements jobcall.Generator. It deletes an ended task.
 func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) error {
 	if !exchange.Ticket(ticket) {
 		return nil

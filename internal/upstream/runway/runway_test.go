@@ -21,7 +21,7 @@ func picture(change ...task.Change) jobcall.Task {
 	return task.With(task.Image("gen4_image"), change...)
 }
 
-// TestSubmissions: what is sent, and where; without a path it is unsuitable.
+// TestSubmissions tests the path and body of each submission; no path if unsuitable.
 func TestSubmissions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -8,23 +8,23 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// family is what models have in common.
+// family holds the features common to a group of models.
 type family struct {
 	framed   bool // takes no text alone
 	last     bool // takes a last frame
 	seed     bool
-	sound    bool // can be told to make sound or none
-	negative bool // takes what is to be avoided
-	shows    int  // how many pictures of what a clip shows it takes, and videos beside them
+	sound    bool // has a setting for sound
+	negative bool // accepts a negative prompt
+	shows    int  // maximum of reference pictures; if not 0, also accepts reference videos
 	changes  bool // changes a video, and makes nothing else
-	// wide and framedOnly are the sizes by tier and ratio: for all tasks, and for
-	// those from pictures alone. auto is the size by tier of what takes the shape
-	// of its first frame. Without any, a size is what tier and ratio amount to.
+	// wide and framedOnly are the sizes by tier and ratio: wide for all tasks, framedOnly just for
+	// tasks with a first picture. auto is the size by tier of a clip with the shape of its first
+	// frame. Without all three, the pixels of tier and ratio are used.
 	wide, framedOnly, auto map[string]string
 }
 
-// familyOf finds the family by the model's id. What is not known is asked for
-// by the least that all have: pixels, and a first frame.
+// familyOf returns the family for the model's ID. An unknown model gets the features common to all:
+// pixels and a first frame.
 func familyOf(kind, model string) family {
 	if kind == upstream.KindImage {
 		return family{seed: strings.HasPrefix(model, "gen4_image"), framed: model == "gen4_image_turbo", wide: pictureSizes()}
@@ -46,8 +46,8 @@ func familyOf(kind, model string) family {
 	return resold(model)
 }
 
-// resold are the families of models that make clips of what pictures and videos
-// show, and of the one that changes videos.
+// resold returns the family of the models for clips from reference pictures and videos, and of the
+// model for editing videos.
 func resold(model string) family {
 	switch {
 	case model == "aleph2":
@@ -110,10 +110,9 @@ func pictureSizes() map[string]string {
 	}
 }
 
-// size is what Runway calls the ratio: pixels, which it wants of every task. From
-// says that there is a picture, whose shape Runway does not take unless the model
-// can: without a ratio it is the usual one. A user's pixels must be among those
-// of the model.
+// size returns Runway's `ratio`: a size in pixels, required for every task. from reports whether
+// there is a picture. Runway does not take the picture's shape unless the model can: without a
+// ratio size uses the default ratio. A user's pixels must be among the model's sizes.
 func (f family) size(w jobcall.Task, from bool) (string, bool) {
 	if auto := f.auto[w.Tier]; from && f.auto != nil {
 		return auto, auto != "" && w.Ratio == ""

@@ -13,19 +13,18 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// refused is the verdict on a submission that was not accepted. That the account
-// has no credits left is said by a 400, in words alone. A good status without a
-// name of the task may have begun one.
+// refused returns the failure of a rejected submission. An account without credits gets a 400,
+// distinguished by its message. A good status without a task ID may have started a task.
 func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	t := reply.Refused(kind)
-	said := gjson.Result{}
+	errObject := gjson.Result{}
 	if gjson.ValidBytes(reply.Body) {
-		said = gjson.GetBytes(reply.Body, "error")
+		errObject = gjson.GetBytes(reply.Body, "error")
 	}
-	words := strings.ToLower(said.String())
+	words := strings.ToLower(errObject.String())
 	switch {
 	case reply.Good():
-		t.Lost = !said.Exists()
+		t.Lost = !errObject.Exists()
 	case reply.Status == http.StatusBadRequest && strings.Contains(words, "credits"):
 		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("runway: %.200s", words))
 		f.Health, f.Unproven, f.Status = upstream.HealthCredential, true, reply.Status
@@ -34,9 +33,8 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	return reply.Redact(t)
 }
 
-// readTask reads how a task is doing. A status that Runway may invent is taken
-// for one of a task that goes on, as one that waits for our own concurrency
-// (THROTTLED) is.
+// readTask returns the status of a task. A status not known here counts as running, and so does a
+// task waiting for the account's concurrency (THROTTLED).
 func readTask(w jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	switch {
 	case reply.Unknown():
@@ -44,36 +42,36 @@ func readTask(w jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall.Ta
 	case !reply.Good() || !gjson.ValidBytes(reply.Body):
 		return nil, reply.Silent()
 	}
-	said := gjson.ParseBytes(reply.Body)
-	switch said.Get("status").String() {
+	doc := gjson.ParseBytes(reply.Body)
+	switch doc.Get("status").String() {
 	case "":
 		return nil, reply.Silent()
 	case "SUCCEEDED":
-		for _, link := range said.Get("output").Array() {
+		for _, link := range doc.Get("output").Array() {
 			if link.Type == gjson.String && link.Str != "" {
 				return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: link.Str}}}, nil
 			}
 		}
 		return nil, upstream.Nothing(w.Kind, "succeeded without a result")
 	case "FAILED":
-		return nil, ended(w.Kind, reply, said.Get("failureCode").String(), said.Get("failure").String())
+		return nil, ended(w.Kind, reply, doc.Get("failureCode").String(), doc.Get("failure").String())
 	case "CANCELLED":
 		return nil, reply.Ended(w.Kind, "", "cancelled at the provider")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil
 }
 
-// ended is the verdict on a task that has failed. What the review stopped it
-// would stop again; what broke inside may fare better at once.
-func ended(kind string, reply *exchange.Reply, code, said string) *upstream.JobFailure {
+// ended returns the failure of a failed task. The review would stop a stopped task again; after an
+// internal error a retry at once may succeed.
+func ended(kind string, reply *exchange.Reply, code, message string) *upstream.JobFailure {
 	if strings.Contains(code, "SAFETY") {
-		t := upstream.Moderated(kind, said, false)
+		t := upstream.Moderated(kind, message, false)
 		if kind == upstream.KindVideo && strings.HasSuffix(code, "AUDIO") {
 			t.Param = "audio"
 		}
 		return t
 	}
-	t := reply.Ended(kind, code, said)
+	t := reply.Ended(kind, code, message)
 	if code == "" || strings.HasPrefix(code, "INTERNAL") || code == "INPUT_PREPROCESSING.INTERNAL" || code == "THIRD_PARTY.UNAVAILABLE" {
 		t.Next = upstream.NextSame
 	}

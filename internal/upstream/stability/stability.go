@@ -1,12 +1,12 @@
-// Package stability owns the speech with Stability AI: pictures, one a call,
-// which come in the answer.
+// Package stability owns calls to Stability AI: pictures, one per call, returned in the response.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it). A submission of
-//     several pictures is one call a picture, each sent once.
-//   - The line's credential goes to the line's base address alone.
-//   - A picture that the review blurred is never a result, though it is billed.
-//   - What a model has no field for is Unsuitable, never left out.
+//   - A call is sent at most once (by package exchange). A submission of several pictures is one
+//     call per picture, each sent once.
+//   - The line's credential is only sent to the line's base address.
+//   - A picture blurred by the review is never a result, although it is billed.
+//   - A request for a feature without a field at the model is Unsuitable, never sent without the
+//     feature.
 package stability
 
 import (
@@ -26,11 +26,11 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "stability"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.stability.ai"
 
-// Limits of what is sent and read, in bytes. An answer holds a picture of about
-// one megapixel, in base64.
+// Limits of requests and responses, in bytes. A response holds a picture of about one megapixel, in
+// base64.
 const (
 	maxPicture = 9 << 20 // a request has up to 10 MB
 	maxAnswer  = 24 << 20
@@ -39,14 +39,14 @@ const (
 // callsAtOnce is how many of a submission's calls run at a time.
 const callsAtOnce = 4
 
-// maxSeed is the largest seed that the provider takes.
+// maxSeed is the largest seed accepted by the provider.
 const maxSeed = 4294967294
 
-// side is that of a square picture, whatever the model.
+// side is the side of a square picture of every model, in pixels.
 const side = 1024
 
-// usualStrength is how far a picture is left behind where the user does not say
-// it: the provider wants it said.
+// usualStrength is the default distance from the reference picture, because the provider requires
+// the field.
 const usualStrength = "0.7"
 
 // Info describes the provider for the catalog.
@@ -61,8 +61,8 @@ type Adapter struct {
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
@@ -70,11 +70,11 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 // Blocks implements jobcall.Generator: pictures come in the answer.
 func (a *Adapter) Blocks(jobcall.Task) bool { return true }
 
-// inpaint is the service that changes a part of a picture.
+// inpaint is the service for changing a part of a picture.
 const inpaint = "inpaint"
 
-// service is the last step of a model's path: ultra, core or inpaint, or sd3 for
-// the models that a field names; empty: none that is known.
+// service returns the last segment of a model's path: ultra, core or inpaint, or sd3 for the models
+// named in a field. It returns "" for an unknown model.
 func service(model string) string {
 	switch name := strings.TrimPrefix(model, "stable-image-"); {
 	case name == "ultra" || name == "core" || name == inpaint:
@@ -125,7 +125,7 @@ func ratios() []string {
 	return []string{"21:9", "16:9", "3:2", "5:4", "1:1", "4:5", "2:3", "9:16", "9:21"}
 }
 
-// check says what cannot be said to the model.
+// check returns a failure for a task impossible for the model.
 func check(w jobcall.Task) *upstream.JobFailure {
 	of := service(w.Model)
 	switch {
@@ -151,8 +151,8 @@ func check(w jobcall.Task) *upstream.JobFailure {
 	return tooLarge(w, w.References[0].Size)
 }
 
-// checkInpaint says what cannot be said of a picture that is changed in a part: it
-// keeps its size.
+// checkInpaint returns a failure for an impossible change of a part of a picture. The picture keeps
+// its size.
 func checkInpaint(w jobcall.Task) *upstream.JobFailure {
 	switch {
 	case w.Mask == nil || len(w.References) != 1 || !w.References[0].Image():
@@ -163,7 +163,7 @@ func checkInpaint(w jobcall.Task) *upstream.JobFailure {
 	return tooLarge(w, w.References[0].Size+w.Mask.Size)
 }
 
-// tooLarge refuses pictures of so many bytes, if they are more than fit.
+// tooLarge returns a failure if bytes, the length of the pictures, is above maxPicture.
 func tooLarge(w jobcall.Task, bytes int64) *upstream.JobFailure {
 	if bytes > maxPicture {
 		return upstream.Unfit(w.Kind, "The reference has more than the %d MB that the provider takes of an image.", maxPicture>>20)
@@ -171,7 +171,7 @@ func tooLarge(w jobcall.Task, bytes int64) *upstream.JobFailure {
 	return nil
 }
 
-// form says what one call asks for.
+// form returns the body of one call.
 func (a *Adapter) form(w jobcall.Task, call int) *exchange.Multipart {
 	f, of := a.Line.NewForm(), service(w.Model)
 	f.Field("prompt", w.Prompt)
@@ -215,7 +215,7 @@ func plain(value json.RawMessage) string {
 	return string(value)
 }
 
-// one makes one call. Again says whether another one may fare better.
+// one makes one call. again reports whether another call may succeed.
 func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []jobcall.Result, failure *upstream.JobFailure, again bool) {
 	family := "generate"
 	if service(w.Model) == inpaint {

@@ -23,7 +23,7 @@ func fields(t *testing.T, s *fakestudio.Submission) map[string]string {
 	return form
 }
 
-// TestForms: what each model is asked; nil: the line is unsuitable.
+// TestForms tests the form for each model; nil if the line is unsuitable.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	picture, film := task.Reference("image/png", "https://media.example/1.png", "abc"), task.Reference("video/mp4", "", "abc")
@@ -77,8 +77,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestOmitted: what the line omits is left out of the form, though the adapter says
-// it.
+// TestOmitted tests that the form leaves out a field omitted by the line, even a field of the
+// adapter.
 func TestOmitted(t *testing.T) {
 	t.Parallel()
 	studio, transport := fakestudio.NewStability(t), exchange.NewTransport()
@@ -94,7 +94,7 @@ func TestOmitted(t *testing.T) {
 	}
 }
 
-// TestMask: what may change is white, of a picture that keeps its size.
+// TestMask tests that the area to change is white and the picture keeps its size.
 func TestMask(t *testing.T) {
 	t.Parallel()
 	s := conformance.Sent(t, stability.Provider, fakestudio.NewStability(t), image(task.Model("inpaint"), task.From("a"),
@@ -110,8 +110,8 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestManyPictures: n pictures are n calls with seeds of their own. One that the
-// review blurred is missing.
+// TestManyPictures tests n pictures as n calls with different seeds, without a picture blurred by
+// the review.
 func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewStability(t)
@@ -130,11 +130,11 @@ func TestManyPictures(t *testing.T) {
 	}
 }
 
-// TestVerdicts is the table of what a submission is answered with.
+// TestVerdicts tests the failure for each response to a submission.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	v := conformance.VerdictsOf(upstream.KindImage)
-	said := func(name, message string) string {
+	body := func(name, message string) string {
 		return `{"id":"1","name":"` + name + `","errors":["` + message + `"]}`
 	}
 	for _, tt := range []struct {
@@ -143,17 +143,17 @@ func TestVerdicts(t *testing.T) {
 		want   conformance.Verdict
 		told   string
 	}{
-		{400, said("bad_request", "seed: must be a number"), v.Refused, "seed: must be a number"},
-		{401, said("unauthorized", "bad key"), v.Account, ""},
-		{402, said("payment_required", "You lack sufficient credits"), v.Account, ""},
-		{403, said("content_moderation", "Your request was flagged"), v.Flagged, "Your request was flagged"},
-		{403, said("content_moderation", "Denied."), v.Flagged, "Denied"}, // by the name alone
-		{403, said("permission_denied", "You lack permission"), v.Account, ""},
-		{404, said("not_found", "no such engine"), v.Model, ""},
-		{413, said("payload_too_large", "The request is larger than 10MiB"), v.Refused, "10MiB"},
-		{422, said("invalid_language", "English is the only supported language"), v.Refused, "English is the only"},
-		{429, said("rate_limit_exceeded", "150 requests in 10 seconds"), v.Busy, ""},
-		{500, said("internal_error", "oops"), v.Broken, ""},
+		{400, body("bad_request", "seed: must be a number"), v.Refused, "seed: must be a number"},
+		{401, body("unauthorized", "bad key"), v.Account, ""},
+		{402, body("payment_required", "You lack sufficient credits"), v.Account, ""},
+		{403, body("content_moderation", "Your request was flagged"), v.Flagged, "Your request was flagged"},
+		{403, body("content_moderation", "Denied."), v.Flagged, "Denied"}, // by its name only
+		{403, body("permission_denied", "You lack permission"), v.Account, ""},
+		{404, body("not_found", "no such engine"), v.Model, ""},
+		{413, body("payload_too_large", "The request is larger than 10MiB"), v.Refused, "10MiB"},
+		{422, body("invalid_language", "English is the only supported language"), v.Refused, "English is the only"},
+		{429, body("rate_limit_exceeded", "150 requests in 10 seconds"), v.Busy, ""},
+		{500, body("internal_error", "oops"), v.Broken, ""},
 		{500, ``, v.Broken, ""},
 		{200, `{"image":"aGk=","finish_reason":"CONTENT_FILTERED","seed":1}`, v.FlaggedOutput, "withheld"},
 		{200, `{"finish_reason":"ERROR","seed":1}`, v.Empty, ""},
@@ -167,7 +167,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever the provider says, there is a verdict or a result.
+// FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
 	conformance.Answers(f, stability.Provider, "t-1", []jobcall.Task{image()},
 		`{"image":"aGk=","finish_reason":"SUCCESS","seed":1}`, `{"id":"1","name":"content_moderation","errors":["no"]}`)

@@ -12,19 +12,19 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// read reads a good answer: its picture, or why there is none.
+// read returns the picture in a good response, or the failure without a picture.
 func read(kind string, reply *exchange.Reply) (jobcall.Result, *upstream.JobFailure) {
 	if !gjson.ValidBytes(reply.Body) {
 		return jobcall.Result{}, reply.Refused(kind)
 	}
-	said := gjson.ParseBytes(reply.Body)
-	if said.Get("finish_reason").String() == "CONTENT_FILTERED" {
+	doc := gjson.ParseBytes(reply.Body)
+	if doc.Get("finish_reason").String() == "CONTENT_FILTERED" {
 		return jobcall.Result{}, upstream.Moderated(kind, "the provider's filter withheld the picture", true)
 	}
-	data, err := base64.StdEncoding.DecodeString(said.Get("image").String())
+	data, err := base64.StdEncoding.DecodeString(doc.Get("image").String())
 	if err != nil || len(data) == 0 {
-		if said.Get("finish_reason").Exists() {
-			return jobcall.Result{}, reply.Redact(upstream.Nothing(kind, "no picture: "+said.Get("finish_reason").String()))
+		if doc.Get("finish_reason").Exists() {
+			return jobcall.Result{}, reply.Redact(upstream.Nothing(kind, "no picture: "+doc.Get("finish_reason").String()))
 		}
 		return jobcall.Result{}, reply.Refused(kind)
 	}
@@ -35,14 +35,13 @@ func read(kind string, reply *exchange.Reply) (jobcall.Result, *upstream.JobFail
 	return r, nil
 }
 
-// refused is the verdict on an answer that is not a good one. The provider names
-// errors in `name` and says them in `errors`; a review that refuses has the
-// status of a permission.
+// refused returns the failure for a response without success. The provider has the code in `name`
+// and the messages in `errors`. A rejection by the review has the status of a missing permission.
 func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
-	said := gjson.ParseBytes(reply.Body)
-	name := said.Get("name").String()
+	doc := gjson.ParseBytes(reply.Body)
+	name := doc.Get("name").String()
 	var words []string
-	for _, e := range said.Get("errors").Array() {
+	for _, e := range doc.Get("errors").Array() {
 		words = append(words, e.String())
 	}
 	switch {

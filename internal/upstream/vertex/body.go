@@ -9,12 +9,11 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// claudeVersion is the version of the messages form, which stands in the body
-// here.
+// claudeVersion is the version of the messages form, sent in the body on Vertex AI.
 const claudeVersion = "vertex-2023-10-16"
 
-// claudeBody puts a messages request as rawPredict takes it: with the version,
-// and without the model, which the address names; with it where model says it.
+// claudeBody converts a messages request for rawPredict: it adds the version and removes the model,
+// which is in the address. If model is not empty, the body keeps model.
 func claudeBody(body rawjson.Pieces, model string) (rawjson.Pieces, *upstream.Failure) {
 	doc, err := rawjson.Open(body.Bytes())
 	if err != nil {
@@ -51,7 +50,7 @@ func geminiBody(text rawjson.Pieces) (rawjson.Pieces, *upstream.Failure) {
 	return edits.Body(), nil
 }
 
-// withoutID leaves the id out of a part that is a call or a result.
+// withoutID removes the ID from a part with a function call or result.
 func withoutID(part []byte) []byte {
 	return eachMember(part, func(call []byte) []byte {
 		doc, err := rawjson.Open(call)
@@ -79,7 +78,7 @@ func eachElement(array []byte, edit func([]byte) []byte) []byte {
 	return append(out, ']')
 }
 
-// eachMember edits the members of an object that have one of some names.
+// eachMember edits the members of an object with one of the names.
 func eachMember(object []byte, edit func([]byte) []byte, names ...string) []byte {
 	var edits []rawjson.Splice
 	for m := range rawjson.Spans(object) {
@@ -92,8 +91,8 @@ func eachMember(object []byte, edit func([]byte) []byte, names ...string) []byte
 	return rawjson.Spliced(object, edits)
 }
 
-// geminiQuestion is what of a request is asked for its number of tokens:
-// Vertex AI takes no more than counts.
+// geminiQuestion returns the request to count the tokens of a request: Vertex AI only accepts the
+// fields it counts.
 func geminiQuestion(text rawjson.Pieces) (rawjson.Pieces, *upstream.Failure) {
 	text, f := geminiBody(text)
 	if f != nil {
@@ -112,7 +111,7 @@ func geminiQuestion(text rawjson.Pieces) (rawjson.Pieces, *upstream.Failure) {
 	return rawjson.Pieces{append(out, '}')}, nil
 }
 
-// unreadable is the failure of a body of ours that cannot be edited.
+// unreadable returns the failure of a request body the gateway cannot edit.
 func unreadable(err error) *upstream.Failure {
 	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the request cannot be put for the provider: %w", err))
 	f.Health = upstream.HealthNone

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// FuzzBodies: whatever a request holds, what is sent is as good JSON as it was,
-// and differs in what Vertex AI has in other words alone.
+// FuzzBodies tests that any converted body is still valid JSON, and only differs in the places with
+// another format on Vertex AI.
 func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, ` {"model":"m","stream":true} `, `{"model":null,"anthropic_version":"x"}`, `{"contents":null,"functionCall":1}`,
@@ -58,7 +58,7 @@ func decoded(t *testing.T, body []byte) map[string]any {
 	return out
 }
 
-// forgetIDs is what geminiBody does, on decoded contents.
+// forgetIDs is geminiBody for decoded contents.
 func forgetIDs(contents any) {
 	turns, _ := contents.([]any)
 	for _, turn := range turns {

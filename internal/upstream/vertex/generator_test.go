@@ -24,14 +24,14 @@ func clip(change ...task.Change) jobcall.Task {
 	return task.With(task.Video("veo-3.1-generate-001", task.Seconds(8)), change...)
 }
 
-// TestTasks: where tasks go and what they say, by a key and by a token of the
-// line's project; empty: the line is unsuitable.
+// TestTasks tests the address and body of tasks, with a key and with a token for the line's
+// project; empty if the line is unsuitable.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	const models = "/v1/projects/p1/locations/us-central1/publishers/google/models/"
 	for name, tt := range map[string]struct {
 		w          jobcall.Task
-		path, said string
+		path, body string
 	}{
 		"picture": {picture(), models + "gemini-3-pro-image:generateContent",
 			`{"contents":[{"parts":[{"text":"a lighthouse"}],"role":"user"}],` +
@@ -57,7 +57,7 @@ func TestTasks(t *testing.T) {
 				}
 				continue
 			}
-			if err != nil || sent[0].Path != tt.path || string(sent[0].Body) != tt.said {
+			if err != nil || sent[0].Path != tt.path || string(sent[0].Body) != tt.body {
 				t.Errorf("%s, %s: %v, %+v", name, auth, err, sent)
 				continue
 			}
@@ -73,8 +73,7 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// opened opens a line of the studio's project and returns what hands out its
-// tokens.
+// opened opens a line for the studio's project and returns the line's token issuer.
 func opened(t *testing.T, studio *fakestudio.Gemini, auth string) (*vertex.Adapter, *fakecloud.Tokens) {
 	t.Helper()
 	tokens, secret := fakecloud.NewPlainTokens(t), key
@@ -92,8 +91,8 @@ func opened(t *testing.T, studio *fakestudio.Gemini, auth string) (*vertex.Adapt
 	return a, tokens
 }
 
-// TestTasksWithoutToken: what is wrong with tokens is the line's; the provider is
-// not asked, and nobody is told the token.
+// TestTasksWithoutToken tests that a failed token request is the line's failure, makes no call to
+// the provider, and does not show the token.
 func TestTasksWithoutToken(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewVertex(t)

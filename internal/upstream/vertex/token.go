@@ -16,11 +16,11 @@ import (
 	"tollgate/internal/upstream/credential"
 )
 
-// scope is what a token is asked for.
+// scope is the scope of requested tokens.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// fetchToken is how a line's tokens are fetched. text is what its key stands
-// for: the JSON of the account.
+// fetchToken returns the fetch of a line's tokens. text is the value of the line's key: the JSON of
+// the account.
 func fetchToken(auth, text string, now func() time.Time, transport http.RoundTripper) credential.Fetch {
 	if auth == authMetadata {
 		return func(ctx context.Context) (*credential.Credential, error) { return hostToken(ctx, now, transport) }
@@ -48,11 +48,10 @@ func fetchToken(auth, text string, now func() time.Time, transport http.RoundTri
 	}
 }
 
-// hostToken is the token of the machine, pod or service that this node runs on.
-// The library's own source of it knows no context, and would wait for ever for a
-// host that does not answer.
+// hostToken returns the token of this node's machine, pod or service. The library's own token
+// source ignores the context and would wait forever for a host without a response.
 func hostToken(ctx context.Context, now func() time.Time, transport http.RoundTripper) (*credential.Credential, error) {
-	said, err := metadata.NewClient(credential.Client(ctx, transport)).
+	text, err := metadata.NewClient(credential.Client(ctx, transport)).
 		GetWithContext(ctx, "instance/service-accounts/default/token?scopes="+url.QueryEscape(scope))
 	if err != nil {
 		return nil, credential.Refused(statusOf(err), fmt.Errorf("%s: %w", authMetadata, err))
@@ -61,14 +60,14 @@ func hostToken(ctx context.Context, now func() time.Time, transport http.RoundTr
 		Access string `json:"access_token"`
 		Lasts  int64  `json:"expires_in"` // seconds
 	}
-	if err := json.Unmarshal([]byte(said), &token); err != nil || token.Access == "" || token.Lasts <= 0 {
+	if err := json.Unmarshal([]byte(text), &token); err != nil || token.Access == "" || token.Lasts <= 0 {
 		return nil, credential.Refused(0, errors.New("metadata: an answer without a token"))
 	}
 	return credential.Bearer(token.Access, now().Add(time.Duration(token.Lasts)*time.Second)), nil
 }
 
-// checkAccount reads the JSON of an account as far as the library's own errors
-// would not say what is wrong, or would repeat it.
+// checkAccount checks the JSON of an account for the errors not explained by the library, and for
+// the errors with the JSON in the library's message.
 func checkAccount(text string, kind google.CredentialsType) error {
 	var account struct {
 		Type   string `json:"type"`
@@ -87,7 +86,7 @@ func checkAccount(text string, kind google.CredentialsType) error {
 	return nil
 }
 
-// statusOf is the status with which a token was refused; 0: with none.
+// statusOf returns the HTTP status of a rejected token request, or 0 without a response.
 func statusOf(err error) int {
 	var (
 		refused *oauth2.RetrieveError

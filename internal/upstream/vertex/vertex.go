@@ -1,15 +1,13 @@
-// Package vertex owns the speech with Google's Vertex AI: Gemini by
-// generateContent and Claude by rawPredict, each at the address of its publisher.
-// Which of the two a call is follows from its form. Images and clips of Veo are
-// said as Google's own service has them (package gemini); where they go and by
-// which credential is here.
+// Package vertex owns calls to Google's Vertex AI: Gemini through generateContent and Claude
+// through rawPredict, each at the address of its publisher. The form of a call decides between the
+// two. Images and Veo clips use the requests of Google's own service (package gemini); this package
+// owns their addresses and credentials.
 //
 // Invariants:
-//   - One call is sent at most once, but for one that was refused for its token
-//     (packages exchange, credential).
-//   - Key and token go to the line's base address alone, in a header.
-//   - What Vertex AI has in the address or in other words than the publisher's own
-//     service is put so here: the rest of a body passes through untouched.
+//   - A call is sent at most once, except after a rejected token (packages exchange, credential).
+//   - Key and token are only sent to the line's base address, in a header.
+//   - Only the parts of a body with another place or format on Vertex AI than at the publisher's
+//     own service are converted: the rest passes through unchanged.
 package vertex
 
 import (
@@ -33,10 +31,10 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "vertex"
 
-// defaultBaseURL is used by lines that name neither an address nor a location.
+// defaultBaseURL is the base address of lines without a base_url and a location.
 const defaultBaseURL = "https://aiplatform.googleapis.com/v1"
 
-// betaHeader has flags of the client's that Claude reads.
+// betaHeader holds the client's flags for Claude.
 const betaHeader = "Anthropic-Beta"
 
 // maxCount is the longest answer to a question for a number of tokens, in
@@ -88,7 +86,7 @@ type Adapter struct {
 	line   *exchange.Client
 	google *gemini.Adapter    // of images and clips
 	header http.Header        // with the key, if the line has one
-	source *credential.Source // of tokens; nil: the key
+	source *credential.Source // of tokens; nil if the line has a key
 }
 
 var (
@@ -96,8 +94,8 @@ var (
 	_ chatcall.Secretive    = (*Adapter)(nil)
 )
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*Adapter, error) {
 	if err := checkOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
@@ -135,7 +133,7 @@ func base(t upstream.Target) string {
 	return at
 }
 
-// host is that of a location.
+// host returns the host of a location.
 func host(location string) string {
 	switch location {
 	case "global":
@@ -149,7 +147,7 @@ func host(location string) string {
 // Secrets implements chatcall.Secretive.
 func (a *Adapter) Secrets() []string { return a.source.Secrets() }
 
-// Chat implements chatcall.Adapter for the forms that Info names.
+// Chat implements chatcall.Adapter for the forms of Info.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	post := exchange.Post{Header: a.header, Call: c}
 	var f *upstream.Failure
@@ -206,7 +204,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	if f != nil {
 		return 0, f
 	}
-	said, err := a.line.Ask(ctx, post, maxCount)
+	data, err := a.line.Ask(ctx, post, maxCount)
 	if err != nil {
 		return 0, a.source.Hide(err)
 	}
@@ -214,7 +212,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 		Gemini *int64 `json:"totalTokens"`
 		Claude *int64 `json:"input_tokens"`
 	}
-	err = json.Unmarshal(said, &counted)
+	err = json.Unmarshal(data, &counted)
 	if counted.Gemini == nil {
 		counted.Gemini = counted.Claude
 	}
@@ -224,8 +222,8 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	return *counted.Gemini, nil
 }
 
-// address is where a method of a publisher's model is. What stands wrong in the
-// catalog puts the model of this line out of use.
+// address returns the address of a method of a publisher's model. A model name invalid in an
+// address is the catalog's fault and takes this line's model out of use.
 func (a *Adapter) address(publisher, model, method string) (*url.URL, *upstream.Failure) {
 	if model == "" || strings.Trim(model, ".") == "" || strings.ContainsAny(model, "/?#%") {
 		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%q is no name of a model", model))

@@ -40,7 +40,7 @@ func call(form wire.Form, stream bool) chatcall.Call {
 	return c
 }
 
-// line is one line and what it meets.
+// line is a line with its fake provider and token issuer.
 type line struct {
 	*vertex.Adapter
 	provider *fakeprovider.Server
@@ -49,8 +49,8 @@ type line struct {
 	later    time.Duration // how much later than now it is
 }
 
-// open opens a line at a provider that answers well whoever has the token that is
-// good.
+// open opens a line with a fake provider as its base address. The provider answers every call with
+// a valid token.
 func open(t *testing.T, key func(*fakecloud.Tokens) string, options map[string]any) *line {
 	t.Helper()
 	l := &line{provider: fakeprovider.New(t), tokens: fakecloud.NewPlainTokens(t)}
@@ -98,7 +98,7 @@ func (l *line) ask(t *testing.T, c chatcall.Call) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// TestRequests: where a call goes and what of its body is put in other words.
+// TestRequests tests the address of a call and the converted parts of its body.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	const claude = `{ "max_tokens": 9,"odd" : "\u00e9","anthropic_version":"vertex-2023-10-16" }`
@@ -134,20 +134,20 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestIDsOfCalls: Vertex AI knows no ids of calls and results; all else of them
-// stays, also what has the same name elsewhere.
+// TestIDsOfCalls tests that only the IDs of function calls and results are removed, because Vertex
+// AI does not know them. Members with the same name elsewhere stay.
 func TestIDsOfCalls(t *testing.T) {
 	t.Parallel()
 	l := open(t, always(key), nil)
 	c := call(wire.FormGemini, false)
-	const said = `{"contents":[{"role":"model","parts":[{"text":"\"id\""},{"functionCall":{ID1"name":"f","args":{"id":7}},"odd":1}]},` +
+	const body = `{"contents":[{"role":"model","parts":[{"text":"\"id\""},{"functionCall":{ID1"name":"f","args":{"id":7}},"odd":1}]},` +
 		`{"role":"user","parts":[{"functionResponse":{"name":"f"ID2,"response":{"id":8}}}]}],` +
 		`"tools":[{"functionDeclarations":[{"name":"f"}]}]}`
-	c.Body = rawjson.Pieces{[]byte(strings.NewReplacer("ID1", `"id":"c1",`, "ID2", `,"id":"c1"`).Replace(said))}
+	c.Body = rawjson.Pieces{[]byte(strings.NewReplacer("ID1", `"id":"c1",`, "ID2", `,"id":"c1"`).Replace(body))}
 	if err := l.ask(t, c); err != nil {
 		t.Fatal(err)
 	}
-	want := strings.NewReplacer("ID1", "", "ID2", "").Replace(said)
+	want := strings.NewReplacer("ID1", "", "ID2", "").Replace(body)
 	if got := string(l.provider.Requests()[0].Body); got != want {
 		t.Errorf("sent %s\nwant %s", got, want)
 	}
@@ -175,8 +175,8 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-// TestServiceAccount: a token of the account, which is renewed where it is
-// refused, and told to nobody.
+// TestServiceAccount tests a service account's token: it is renewed after a rejection, and no
+// failure contains the token.
 func TestServiceAccount(t *testing.T) {
 	t.Parallel()
 	l := open(t, func(o *fakecloud.Tokens) string { return o.ServiceAccount(t) }, map[string]any{"auth": "service_account",
@@ -213,7 +213,7 @@ func TestServiceAccount(t *testing.T) {
 	}
 }
 
-// TestWorkloadIdentity exchanges the subject token that the file has.
+// TestWorkloadIdentity tests the exchange of the subject token from the file.
 func TestWorkloadIdentity(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
@@ -249,7 +249,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestMetadataThatStalls: a host that does not answer holds neither calls nor the
+// TestMetadataThatStalls tests a metadata host without a response: it blocks neither calls nor the
 // end of the process.
 func TestMetadataThatStalls(t *testing.T) {
 	asked := make(chan struct{}, 1)
@@ -269,8 +269,8 @@ func TestMetadataThatStalls(t *testing.T) {
 	}
 }
 
-// TestAccountsOfAnotherType: what a file says of itself does not choose how it is
-// used, nor what it would run.
+// TestAccountsOfAnotherType tests that the type in an account's file chooses neither its use nor a
+// program to run.
 func TestAccountsOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ auth, text string }{
@@ -320,7 +320,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestBadNames: what cannot be a model's name puts the model out of use.
+// TestBadNames tests that an invalid model name takes the model out of use.
 func TestBadNames(t *testing.T) {
 	t.Parallel()
 	l := open(t, always(key), nil)

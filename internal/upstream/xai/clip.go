@@ -17,12 +17,12 @@ import (
 const (
 	maxSeconds  = 15
 	maxSubjects = 7
-	// what a video goes on for
+	// of the extension of a video
 	minExtension, maxExtension = 2, 10
 )
 
-// clip says a clip. Where the user gave the references no roles, one is the first
-// frame and several are what the clip shows.
+// clip returns the body for a clip. Without roles, one reference is the first frame, and several
+// are reference pictures.
 func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	first, last, rest := w.Framed()
 	if !w.HasRoles() && len(rest) == 1 {
@@ -72,9 +72,9 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// fromVideo says a clip that is a video, changed or continued: it has the video's
-// size. One that is changed has its length too, which nobody knows before, so it
-// cannot be one that is charged by the second.
+// fromVideo returns the path and body for a clip made from a video, edited or extended: it has the
+// video's size. An edited clip also has the video's length, unknown in advance, so it cannot be
+// charged by the second.
 func (a *Adapter) fromVideo(w jobcall.Task) (path []string, body map[string]any, err error) {
 	video := w.References[0]
 	switch {
@@ -120,34 +120,34 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	return status, nil
 }
 
-// readClip reads how a clip is doing: 202 says that it goes on, whatever the body.
-// What the review stopped after it was made is told by a 400, or beside the clip.
+// readClip returns the status of a clip. With status 202 the clip is running, whatever the body. A
+// clip stopped by the review after rendering is reported with a 400 or beside the clip.
 func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	going := &jobcall.TaskStatus{Ticket: ticket}
 	if reply.Status == http.StatusAccepted {
 		return going, nil
 	}
 	valid := gjson.ValidBytes(reply.Body)
-	said := gjson.ParseBytes(nil)
+	doc := gjson.ParseBytes(nil)
 	if valid {
-		said = gjson.ParseBytes(reply.Body)
+		doc = gjson.ParseBytes(reply.Body)
 	}
 	switch {
 	case reply.Unknown():
 		return nil, upstream.Vanished(kind, "the provider no longer knows the clip")
-	case reply.Status == http.StatusBadRequest && valid && message(said) != "":
-		return nil, ended(kind, reply, said.Get("code").String(), message(said))
+	case reply.Status == http.StatusBadRequest && valid && message(doc) != "":
+		return nil, ended(kind, reply, doc.Get("code").String(), message(doc))
 	case !reply.Good() || !valid:
 		return nil, reply.Silent()
 	}
-	link := said.Get("video.url")
+	link := doc.Get("video.url")
 	made := link.Type == gjson.String && link.Str != ""
-	switch status := said.Get("status").String(); {
+	switch status := doc.Get("status").String(); {
 	case status == "failed":
-		return nil, ended(kind, reply, said.Get("error.code").String(), message(said))
+		return nil, ended(kind, reply, doc.Get("error.code").String(), message(doc))
 	case status == "expired":
 		return nil, upstream.Expired(kind, "the provider gave the clip up")
-	case said.Get("video.respect_moderation").Type == gjson.False:
+	case doc.Get("video.respect_moderation").Type == gjson.False:
 		return nil, upstream.Moderated(kind, "the provider's review withheld the clip", false)
 	case made && (status == "done" || status == ""):
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: link.Str}}}, nil

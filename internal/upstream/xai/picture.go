@@ -17,7 +17,7 @@ import (
 // Bounds of pictures.
 const (
 	maxImages = 10
-	maxEdited = 3 // pictures that one is made from
+	maxEdited = 3 // reference pictures
 )
 
 // ratios are those of pictures; clips have the first seven.
@@ -25,8 +25,8 @@ func ratios() []string {
 	return []string{"1:1", "3:4", "4:3", "9:16", "16:9", "2:3", "3:2", "9:20", "20:9", "1:2", "2:1"}
 }
 
-// pictures says pictures that are to be made, or changed. A user's pixels are
-// said by their tier and ratio, which is all that xAI knows.
+// pictures returns the path and body for new or edited pictures. A user's pixels are expressed by
+// their tier and ratio, because xAI has no pixels.
 func pictures(ctx context.Context, w jobcall.Task) (path []string, body map[string]any, err error) {
 	tier := strings.ToLower(w.Tier)
 	switch {
@@ -60,8 +60,7 @@ func pictures(ctx context.Context, w jobcall.Task) (path []string, body map[stri
 	return []string{"images", "edits"}, body, nil
 }
 
-// readPictures reads an answer with pictures. What the review stopped is not
-// among them.
+// readPictures returns the pictures in a response, without pictures stopped by the review.
 func readPictures(w jobcall.Task, reply *exchange.Reply) (*jobcall.TaskStatus, error) {
 	items := gjson.Result{}
 	if reply.Good() && gjson.ValidBytes(reply.Body) {

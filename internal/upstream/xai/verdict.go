@@ -12,48 +12,48 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// What xAI says in words alone.
+// Errors distinguished only by xAI's message.
 var (
 	reviewWords  = regexp.MustCompile(`(?i)content moderation|usage guidelines|SAFETY_CHECK_TYPE`)
 	accountWords = regexp.MustCompile(`(?i)incorrect api key|credits|spending limit`)
 )
 
-// message is what an error says, in any of its three shapes.
-func message(said gjson.Result) string {
-	e := said.Get("error")
+// message returns the message of an error, in any of its three formats.
+func message(doc gjson.Result) string {
+	e := doc.Get("error")
 	if e.IsObject() {
 		return e.Get("message").String()
 	}
 	return e.String()
 }
 
-// refused is the verdict on a submission that was not accepted. A good status
-// without a name of the task may have begun one.
+// refused returns the failure of a rejected submission. A good status without a task ID may have
+// started a task.
 func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	t := reply.Refused(kind)
-	said := ""
+	text := ""
 	if gjson.ValidBytes(reply.Body) {
-		said = message(gjson.ParseBytes(reply.Body))
+		text = message(gjson.ParseBytes(reply.Body))
 	}
 	refusal := reply.Status == http.StatusBadRequest || reply.Status == http.StatusForbidden || reply.Status == http.StatusTooManyRequests
 	switch {
 	case reply.Good():
-		t.Lost = kind == upstream.KindVideo && said == ""
-	case refusal && reviewWords.MatchString(said):
-		t = upstream.Moderated(kind, said, false)
+		t.Lost = kind == upstream.KindVideo && text == ""
+	case refusal && reviewWords.MatchString(text):
+		t = upstream.Moderated(kind, text, false)
 		t.Status = reply.Status
-	case refusal && accountWords.MatchString(said):
-		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("xai: %.200s", said))
+	case refusal && accountWords.MatchString(text):
+		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("xai: %.200s", text))
 		f.Health, f.Unproven, f.Status = upstream.HealthCredential, true, reply.Status
 		t = upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	}
 	return reply.Redact(t)
 }
 
-// ended is the verdict on a clip that xAI says has failed.
-func ended(kind string, reply *exchange.Reply, code, said string) *upstream.JobFailure {
-	if reviewWords.MatchString(said) {
-		return upstream.Moderated(kind, said, false)
+// ended returns the failure of a clip reported as failed.
+func ended(kind string, reply *exchange.Reply, code, text string) *upstream.JobFailure {
+	if reviewWords.MatchString(text) {
+		return upstream.Moderated(kind, text, false)
 	}
-	return reply.Ended(kind, code, said)
+	return reply.Ended(kind, code, text)
 }

@@ -1,14 +1,12 @@
-// Package xai owns the speech with xAI about pictures and clips: pictures, made
-// or changed, come in the answer, clips are asked about. xAI's chat is the
-// `openai` provider's.
+// Package xai owns calls to xAI for pictures and clips: new or edited pictures, returned in the
+// response, and clips, polled. xAI's chat belongs to the `openai` provider.
 //
 // Invariants:
-//   - One call is sent at most once (package exchange sends it).
-//   - The line's credential goes to the line's base address alone.
-//   - What xAI's review stopped after it was made is billed to the line all the
-//     same, so it is not tried again.
-//   - What the gateway decides about (model, size, count, length, sound) is never
-//     overridden by a model's params.
+//   - A call is sent at most once (by package exchange).
+//   - The line's credential is only sent to the line's base address.
+//   - Output stopped by xAI's review is billed to the line all the same, so the task is not tried
+//     again.
+//   - A model's params never override the gateway's own fields (model, size, count, length, sound).
 package xai
 
 import (
@@ -30,10 +28,10 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "xai"
 
-// defaultBaseURL is used by lines that name none.
+// defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.x.ai/v1"
 
-// Limits of what is sent and read, in bytes. Pictures are asked for as addresses.
+// Limits of requests and responses, in bytes. Pictures are requested as addresses.
 const (
 	maxPicture = 20 << 20
 	maxInline  = 60 << 20
@@ -45,7 +43,7 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo)
 }
 
-// What a video to work from is for, in the option `video_role`.
+// Values of the option `video_role`: the use of a reference video.
 const (
 	roleEdit   = "edit"   // the clip is the video, changed
 	roleExtend = "extend" // the clip goes on with it
@@ -55,19 +53,19 @@ func checkOptions(options map[string]any) error {
 	return exchange.Texts(options, Provider, map[string]func(string) error{"video_role": exchange.OneOf(roleEdit, roleExtend)})
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls xAI for one line. It is safe for concurrent use.
 //
-// It is no jobcall.Finder: xAI does not say under which id it accepted a call
-// whose answer was lost.
+// Adapter does not implement jobcall.Finder: after a lost response, xAI has no way to look up the
+// task's ID.
 type Adapter struct {
 	exchange.Plain
-	role string // of videos; empty: none is taken
+	role string // of videos; if empty, videos are rejected
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// New makes the adapter of a line, whose calls go over transport. It fails as
-// exchange.Open does.
+// New returns the adapter of a line. transport carries the calls. New returns the errors of
+// exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter {
 		return &Adapter{Plain: p, role: exchange.Text(t.Options, "video_role", "")}
@@ -77,8 +75,8 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 // Blocks implements jobcall.Generator.
 func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
 
-// ParamRule implements jobcall.Generator. Reference audios and keyframes are
-// addresses that nobody has looked at.
+// ParamRule implements jobcall.Generator. It rejects reference audios and keyframes: they are
+// unchecked addresses.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	own := []string{"seed", "negative_prompt", "response_format", "video", "keyframes", "reference_audios", "storage_options", "output"}
 	rule := jobcall.AllBut(own...)
@@ -92,8 +90,8 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	return rule
 }
 
-// isNewer tells whether a model of clips is one of 1.5 or later: these take a last
-// frame, can be told to be silent and make 1080p.
+// isNewer reports whether a clip model is 1.5 or later: these models accept a last frame, have a
+// setting for sound and make 1080p.
 func isNewer(model string) bool { return !strings.HasSuffix(model, "grok-imagine-video") }
 
 // Submit implements jobcall.Generator.
@@ -150,7 +148,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return &jobcall.TaskStatus{Ticket: id}, nil
 }
 
-// image says a reference: its address, or itself as a data URI.
+// image returns a reference as its address or as a data URI.
 func image(ctx context.Context, r jobcall.Reference) (map[string]any, error) {
 	link, err := input.Link(ctx, r)
 	if err != nil {
@@ -159,7 +157,7 @@ func image(ctx context.Context, r jobcall.Reference) (map[string]any, error) {
 	return map[string]any{"url": link}, nil
 }
 
-// images says several references.
+// images returns several references.
 func images(ctx context.Context, refs []jobcall.Reference) ([]map[string]any, error) {
 	var list []map[string]any
 	for _, r := range refs {

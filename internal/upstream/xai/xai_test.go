@@ -24,7 +24,7 @@ func picture(change ...task.Change) jobcall.Task {
 	return task.With(task.Image("grok-imagine-image-2.0"), change...)
 }
 
-// TestSubmissions: what is sent, and where; without a path it is unsuitable.
+// TestSubmissions tests the path and body of each submission; no path if unsuitable.
 func TestSubmissions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -72,8 +72,7 @@ func TestSubmissions(t *testing.T) {
 	}
 }
 
-// TestVideos: clips that are a video, changed or continued; without a path the line
-// is unsuitable.
+// TestVideos tests clips made from a video, edited or extended; no path if the line is unsuitable.
 func TestVideos(t *testing.T) {
 	t.Parallel()
 	older := task.Model("grok-imagine-video")
@@ -118,8 +117,8 @@ func TestVideos(t *testing.T) {
 	}
 }
 
-// TestVerdicts: errors in their three shapes, and what the review stopped, which
-// is billed and not tried again.
+// TestVerdicts tests errors in their three formats, and output stopped by the review, which is
+// billed and not tried again.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	v := conformance.VerdictsOf(upstream.KindVideo)
@@ -159,7 +158,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestClipWithoutAStatus: a clip that is there is done, whether or not it is said.
+// TestClipWithoutAStatus tests that a response with a clip is done, with or without a status.
 func TestClipWithoutAStatus(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewXAI(t)
