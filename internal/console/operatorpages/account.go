@@ -22,8 +22,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// accountPage is one account, as the operator sees it. Which of its lists stands
-// there is in the address.
+// accountPage is one account for the operator. The address selects the list on the page.
 type accountPage struct {
 	Name    string
 	State   part.Badge
@@ -44,7 +43,7 @@ type accountPage struct {
 	Unset   *part.Notice // public_url is not set: the text would lead nowhere
 }
 
-// accountForms are forms of the page that were refused.
+// accountForms are rejected forms of the page.
 type accountForms struct{ credit, change, prices, note, user *part.Inputs }
 
 func accountForm(a account.Account) part.Inputs {
@@ -94,7 +93,7 @@ func accountKeyForm(id, once string) part.Inputs {
 	}}
 }
 
-// accountViews are the lists of an account, the first one that of the page itself.
+// accountViews returns the lists of an account. The first is the overview.
 func accountViews() []string {
 	return []string{"", "keys", "users", "money", "requests", "jobs", "webhook", "log"}
 }
@@ -107,7 +106,7 @@ func (c *console) showAccount(v *page.Visit) (page.Outgoing, error) {
 	return c.accountWith(v, a, accountForms{}, 0)
 }
 
-// accountWith shows an account with forms that may have been refused.
+// accountWith shows an account with forms, which may have errors.
 func (c *console) accountWith(v *page.Visit, a account.Account, forms accountForms, status int) (page.Outgoing, error) {
 	path := "/operator/accounts/" + a.ID
 	view := v.Query("view")
@@ -152,7 +151,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 	}), nil
 }
 
-// fillTx reads what a view of an account shows.
+// fillTx reads the content of an account's view.
 func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.Account, view string, forms accountForms) (err error) {
 	after, path := v.Query("after"), "/operator/accounts/"+a.ID
 	list := func(t part.DataTable, more bool, last, none string) {
@@ -243,7 +242,7 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 		note = *forms.note
 	}
 	p.Credit, p.Change, p.Prices, p.Note = &credit, &change, &prices, &note
-	if a.Email, err = account.SignInOfTx(tx, a); err != nil { // the text says who can sign in
+	if a.Email, err = account.SignInOfTx(tx, a); err != nil { // for the text with the sign-in
 		return err
 	}
 	welcome := c.welcome(a, nil, "")
@@ -251,7 +250,7 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 	return nil
 }
 
-// deliveriesTable lists deliveries with where they went, and what can be done.
+// deliveriesTable lists deliveries with their receivers and buttons.
 func deliveriesTable(list []webhook.Delivery) part.DataTable {
 	t := show.Deliveries(list)
 	t.Columns = append(t.Columns, part.Column{Title: "Address"}, part.Column{Title: "Change"})

@@ -24,7 +24,7 @@ type accountsPage struct {
 	Pager   part.Pager
 }
 
-// creditPage says what a credit will do before it is done.
+// creditPage previews a credit.
 type creditPage struct {
 	Name  string
 	Facts part.Facts
@@ -76,7 +76,7 @@ func (c *console) listAccounts(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "accounts", Title: "Accounts", Main: shown}, nil
 }
 
-// oneAccountTx is an account by its id as a list, empty if there is none.
+// oneAccountTx returns a list with the account of an id, or an empty list if the id is unknown.
 func oneAccountTx(tx *store.Tx, id string) ([]account.Account, error) {
 	a, err := account.GetTx(tx, id)
 	if isNotFound(err) {
@@ -132,8 +132,8 @@ func creditForm(id, once string) part.Inputs {
 	}}
 }
 
-// creditAccount moves money in two steps: the first says what the balance will be,
-// the second does it, once however often it is sent.
+// creditAccount moves money in two steps: the first previews the balance, the second moves the
+// money. A repeated form moves the money only once.
 func (c *console) creditAccount(v *page.Visit) (page.Outgoing, error) {
 	form := creditForm(v.PathID(), "")
 	if err := v.Read(&form); err != nil {
@@ -191,7 +191,7 @@ func (c *console) creditAccount(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/operator/accounts/"+a.ID, "credited"), nil
 }
 
-// proveForTakeBack asks again who it is before money is taken back.
+// proveForTakeBack confirms the operator's identity before money is taken back.
 func (c *console) proveForTakeBack(v *page.Visit, given operator.Credit, secret string) error {
 	if given.USD > 0 {
 		return nil
@@ -199,7 +199,7 @@ func (c *console) proveForTakeBack(v *page.Visit, given operator.Credit, secret 
 	return c.prove(v, secret, "nothing was taken back")
 }
 
-// prove asks an operator again who he is; not says what was not done otherwise.
+// prove confirms the operator's identity. not describes the omitted act in the error message.
 func (c *console) prove(v *page.Visit, secret, not string) error {
 	var err error
 	if v.Session.User.ID == "" {
@@ -213,7 +213,7 @@ func (c *console) prove(v *page.Visit, secret, not string) error {
 	return err
 }
 
-// sureOfCredit says what a credit will do.
+// sureOfCredit previews a credit and asks for a confirmation.
 func (c *console) sureOfCredit(v *page.Visit, a account.Account, given operator.Credit, form part.Inputs, status int) page.Outgoing {
 	for _, name := range []string{"usd", "note"} {
 		form.Field(name).Kind = part.Unshown
@@ -270,7 +270,7 @@ func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/operator/accounts/"+a.ID, "changed"), nil
 }
 
-// noteAccount keeps what operators note about an account.
+// noteAccount saves the operators' note about an account.
 func (c *console) noteAccount(v *page.Visit) (page.Outgoing, error) {
 	a, err := accountOf(v)
 	if err != nil {
@@ -312,7 +312,7 @@ func (c *console) switchAccount(v *page.Visit, disabled bool, done string) (page
 	return page.To("/operator/accounts/"+url.PathEscape(v.PathID()), done), nil
 }
 
-// accountOf is the account that the path names.
+// accountOf returns the account named in the path.
 func accountOf(v *page.Visit) (a account.Account, err error) {
 	err = v.View(func(tx *store.Tx) (err error) {
 		a, err = account.GetTx(tx, v.PathID())

@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestFormSaysAllThatIsWrong: the faults of all fields stand beside them at once, so that
-// nobody mends one to be told of the next.
+// TestFormSaysAllThatIsWrong checks that a rejected form shows the errors of all fields at once,
+// each beside its field.
 func TestFormSaysAllThatIsWrong(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -50,8 +50,8 @@ func TestFormSaysAllThatIsWrong(t *testing.T) {
 	})
 }
 
-// TestFirstCustomer goes from no account to one that has credit and a key, with
-// the text to send, without a word from elsewhere.
+// TestFirstCustomer creates an account with credit, a key and a text to send, using only the
+// console.
 func TestFirstCustomer(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -141,8 +141,8 @@ func TestTakingBackAsksAgain(t *testing.T) {
 	})
 }
 
-// TestContactAddressChanges: users sign in as before, and the text to send names what
-// they sign in with.
+// TestContactAddressChanges checks that a new contact address does not change users' sign-ins, and
+// that the text to send names an address with a sign-in.
 func TestContactAddressChanges(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -170,7 +170,7 @@ func TestContactAddressChanges(t *testing.T) {
 		}
 		s.SignedIn("bob@example.com").Get("/console").Want(t, http.StatusOK)
 
-		// Who cannot sign in is told nothing of it.
+		// The text does not mention sign-in if all users are disabled.
 		for _, email := range []string{"bob@example.com", "books@bob.example"} {
 			b.Post("/console/operator/users/"+s.Users[email].ID+"/disable").Want(t, http.StatusSeeOther)
 		}

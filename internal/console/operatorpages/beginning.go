@@ -14,12 +14,12 @@ import (
 // beginnings are how far a service has come on its way to the first paying customer. The
 // sandbox and the demo account of a first start count as nothing.
 type beginnings struct {
-	over     bool // there are so many accounts that nobody needs to be told
-	line     bool
-	account  string // the first customer's; empty: there is none
-	credited bool
-	key      bool
-	asked    bool
+	over      bool // the first steps are complete, or there are more than firstAccounts accounts
+	line      bool
+	account   string // the first customer's, or empty
+	credited  bool
+	key       bool
+	requested bool
 }
 
 // firstAccounts is up to how many accounts are looked at for the first customer.
@@ -62,14 +62,14 @@ func (c *console) lookAtBeginningsTx(tx *store.Tx) (b beginnings, err error) {
 			return b, err
 		}
 		b.account = a.ID
-		b.credited, b.key, b.asked = b.credited || len(credits) > 0, b.key || len(keys) > 0, b.asked || used.Total.Requests > 0
+		b.credited, b.key, b.requested = b.credited || len(credits) > 0, b.key || len(keys) > 0, b.requested || used.Total.Requests > 0
 	}
 	return b, nil
 }
 
 // steps lead to the first paying customer; none: there is one.
 func (b beginnings) steps() part.FirstSteps {
-	if b.over || b.line && b.credited && b.key && b.asked {
+	if b.over || b.line && b.credited && b.key && b.requested {
 		return nil
 	}
 	link := func(address, text string) *part.Link {
@@ -82,7 +82,7 @@ func (b beginnings) steps() part.FirstSteps {
 			Link: link("/operator/accounts/new", "Create an account")},
 		{Done: b.credited, Text: "A credit on the account, with the number of your invoice as its note."},
 		{Done: b.key, Text: "A key: the customer's secret, shown once."},
-		{Done: b.asked, Text: "Your customer's first request. It appears in the request log within a second.",
+		{Done: b.requested, Text: "Your customer's first request. It appears in the request log within a second.",
 			Link: link("/operator/requests", "Requests")},
 	}
 	if b.account != "" {
@@ -93,7 +93,7 @@ func (b beginnings) steps() part.FirstSteps {
 		if steps[i].Done {
 			steps[i].Link = nil
 		} else if steps[i].Link != nil {
-			steps[i].Link.Main = true // what is next
+			steps[i].Link.Main = true // the next step
 			break
 		}
 	}

@@ -12,16 +12,16 @@ import (
 	"tollgate/internal/store"
 )
 
-// booksPage says whether the books agree.
+// booksPage shows whether the books agree.
 type booksPage struct {
 	Now  booksPart
 	Live part.Live
 }
 
-// booksPart is what of it changes by itself, while an audit runs.
+// booksPart is the live part of the page during an audit.
 type booksPart struct {
-	Address     string // where it is fetched again
-	Said        string // what the reader is told when it changes
+	Address     string // address of its updates
+	Said        string // announcement for the reader after a change
 	Moving      bool
 	State       part.Badge
 	Run         part.Act
@@ -36,7 +36,7 @@ type booksPart struct {
 
 const shownAudits = 20
 
-// booksWords says in short what an audit came to.
+// booksWords summarizes the result of an audit.
 func booksWords(o operator.AuditOutcome) string {
 	switch {
 	case o.EndedMS == 0:

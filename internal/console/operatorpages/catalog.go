@@ -17,14 +17,14 @@ import (
 	"tollgate/internal/store"
 )
 
-// catalogPage is what is sold now, and how it came to be.
+// catalogPage is the current catalog with its history.
 type catalogPage struct {
 	Revision int64
 	Applied  part.Moment
-	By       string // who did
+	By       string // the operator of the current revision
 	Models   part.DataTable
 	Warnings []string
-	Sandbox  []string // sandbox models that are left beside lines of real providers
+	Sandbox  []string // open sandbox models beside lines of real providers
 	Retire   part.Act // retires them
 	History  part.DataTable
 	Pager    part.Pager
@@ -32,7 +32,7 @@ type catalogPage struct {
 	Empty    *part.Empty
 }
 
-// catalogEditPage is a catalog that is being changed.
+// catalogEditPage is the editor of the catalog.
 type catalogEditPage struct {
 	Base     int64
 	Faults   []part.Link // by line
@@ -42,11 +42,11 @@ type catalogEditPage struct {
 	Warnings []string
 	Diff     part.Diff
 	Form     part.Inputs
-	Examples part.Snippets // of what a catalog says
+	Examples part.Snippets // of catalogs
 	Checked  bool
 }
 
-// numberedLine is a line of the text that was refused, with the fault's mark.
+// numberedLine is a line of a rejected text. Wrong marks a line with a fault.
 type numberedLine struct {
 	N     int
 	Text  string
@@ -57,7 +57,7 @@ type numberedLine struct {
 type revisionPage struct {
 	Number   int64
 	Current  bool
-	Changes  []string // what rolling back to it would change
+	Changes  []string // the changes of a rollback to this revision
 	YAML     string
 	RollBack part.Confirm
 }
@@ -77,7 +77,7 @@ func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
-		before, _ := strconv.ParseInt(v.Query("after"), 10, 64) // what is no number is the beginning
+		before, _ := strconv.ParseInt(v.Query("after"), 10, 64) // if after is not a number, the list begins with the newest
 		history, more, err := catalog.HistoryTx(tx, before, historyRows)
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
 // numbered is a revision as addresses and the log name it.
 func numbered(revision int64) string { return strconv.FormatInt(revision, 10) }
 
-// appliedByTx are those who applied the revisions of a list, and the current one.
+// appliedByTx returns the operators of the listed revisions and of the current one.
 func appliedByTx(tx *store.Tx, history []catalog.Revision, current int64) (map[string]operator.Actor, error) {
 	numbers := []string{numbered(current)}
 	for _, r := range history {
@@ -142,8 +142,8 @@ func catalogModels(doc *catalog.Document, now *catalog.Snapshot) part.DataTable 
 	return t
 }
 
-// switches are the states that a model can be given: to be open, and of an open one to be
-// in maintenance, is what is usual.
+// switches returns the buttons for the other states of a model. The usual one is open, or for an
+// open model maintenance.
 func switches(m *catalog.Model) part.Acts {
 	acts := part.Acts{Word: "Other", About: "states of " + m.ID}
 	for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
@@ -212,8 +212,8 @@ func (c *console) editCatalog(v *page.Visit) (page.Outgoing, error) {
 // maxCatalog bounds a catalog as the operator API does.
 const maxCatalog = 4 << 20
 
-// putCatalog checks a catalog and shows what it changes, and applies it where its
-// sender has seen that, unless somebody applied another one meanwhile.
+// putCatalog checks a catalog and previews its changes. If the operator has confirmed the preview,
+// putCatalog applies the catalog, unless another one was applied meanwhile.
 func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 	form := catalogForm("", 0)
 	if err := v.ReadLong(&form, maxCatalog); err != nil {
@@ -299,8 +299,8 @@ func (p *catalogEditPage) refuse(text string, faults catalog.Faults) {
 	}
 }
 
-// compareTx shows what a document changes against the current one, and whether
-// that is another one than the text was made from.
+// compareTx previews a document's changes to the current catalog. If the current catalog is not the
+// base of the text, compareTx sets p.Moved.
 func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
 	preview, err := catalog.PreviewTx(tx, doc)
 	if err != nil {
@@ -326,7 +326,7 @@ func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
 	return nil
 }
 
-// Apply is the form that applies what was checked.
+// Apply returns the form to apply the checked catalog.
 func (p catalogEditPage) Apply() part.Inputs {
 	f := p.Form
 	f.Fields = append([]part.FormField(nil), f.Fields...)
@@ -383,8 +383,7 @@ func (c *console) showRevision(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "revision", Title: "Revision " + v.PathID(), Main: shown}, nil
 }
 
-// unwiseTx says what a catalog would put out of service: lines that lack something on
-// this node, and models that are in use.
+// unwiseTx returns warnings for the lines unusable on this node and for the loss of models in use.
 func (c *console) unwiseTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
 	for _, w := range c.Catalog.Unusable(doc) {
 		all = append(all, w.String())
@@ -406,8 +405,8 @@ func (c *console) rollBack(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		base = preview.Revision + 1 // no revision
 	}
-	// It passes the same gate as a new text: what applied once may have faults by
-	// the rules of now.
+	// An old revision passes the same checks as a new text, because the rules may have changed
+	// since.
 	doc, _, err = catalog.Parse(doc.YAML(), c.Providers)
 	if err == nil {
 		_, err = c.apply(v, doc, base)
@@ -430,7 +429,7 @@ func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (pag
 	return func(v *page.Visit) (page.Outgoing, error) { return c.switchTo(v, state, v.PathID()) }
 }
 
-// retireSandbox retires the sandbox models that are left beside lines of real providers.
+// retireSandbox retires the open sandbox models beside lines of real providers.
 func (c *console) retireSandbox(v *page.Visit) (page.Outgoing, error) {
 	return c.switchTo(v, catalog.StateRetired, c.Catalog.Current().OpenSandbox()...)
 }

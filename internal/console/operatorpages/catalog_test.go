@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestCatalogWarnsFirst: what a catalog puts out of service is said where it is looked
-// at, before it is applied, and before a former one is.
+// TestCatalogWarnsFirst checks that the preview of a catalog, and of a rollback, shows the lines
+// and models put out of service.
 func TestCatalogWarnsFirst(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -42,7 +42,7 @@ lines:
 	})
 }
 
-// current is the catalog that a scene has.
+// current returns the catalog of a scene.
 func current(s *consoletest.Scene) (text string, revision int64) {
 	s.Update(func(tx *store.Tx) error {
 		doc, n, err := catalog.CurrentTx(tx)
@@ -88,7 +88,7 @@ func TestCatalogIsEdited(t *testing.T) {
 		b.Get("/console/operator/catalog?done=applied").Want(t, http.StatusOK, "Revision 2", "maintenance", "</time> by operator&#39;s token",
 			`data-label="By"><span class="break">operator&#39;s token</span>`)
 
-		// Who worked on revision 1 sees what he would take back.
+		// An editor of revision 1 sees the changes that would be undone.
 		moved := b.Post(edit, "yaml", text, "base", "1", "sure", "yes")
 		moved.Want(t, http.StatusConflict, "Nothing was applied", "revision 2 meanwhile", "Apply as revision 3", `class="del"`)
 		if _, n := current(s); n != 2 {
@@ -150,8 +150,8 @@ func TestModelStatesAreFolded(t *testing.T) {
 	})
 }
 
-// TestSandboxCanBeRetired: once a real line is applied, the catalog page offers to retire the
-// sandbox models, in one revision; a model that a real line has too stays.
+// TestSandboxCanBeRetired checks that the catalog page offers to retire the sandbox models in one
+// revision after a real line was applied. A sandbox model with a real line stays.
 func TestSandboxCanBeRetired(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -27,7 +27,7 @@ type codesPage struct {
 // newCodesPage asks for new codes.
 type newCodesPage struct{ Form part.Inputs }
 
-// createdCodesPage shows codes that were made, this once.
+// createdCodesPage shows new codes once.
 type createdCodesPage struct {
 	Title string
 	Codes *part.Snippets // nil: they were shown before
@@ -69,7 +69,7 @@ func (c *console) listCodes(v *page.Visit) (page.Outgoing, error) {
 	}), nil
 }
 
-// codesTable lists codes with whose they became, and what can be done.
+// codesTable lists codes with the accounts that redeemed them, and buttons.
 func codesTable(v *page.Visit, list []account.RedeemCode, names map[string]string, nowMS int64) part.DataTable {
 	t := part.DataTable{Caption: "Redeem codes", Columns: []part.Column{{Title: "Ends in"}, {Title: "State"}, {Title: "Value", Right: true},
 		{Title: "Made"}, {Title: "Good until"}, {Title: "Redeemed by"}, {Title: "Redeemed"}, {Title: "Batch"}, {Title: "Change"}}}
@@ -95,7 +95,7 @@ func codesTable(v *page.Visit, list []account.RedeemCode, names map[string]strin
 	return t
 }
 
-// Ways in which new codes are handed over.
+// Values of the form for the delivery of new codes.
 const (
 	onPage = "page"
 	asFile = "csv"
@@ -115,7 +115,7 @@ func newCodesForm(v *page.Visit, once string) part.Inputs {
 		}}
 }
 
-// secretField asks an operator again for what he has signed in with.
+// secretField asks an operator for the credential of the current session.
 func secretField(v *page.Visit, why string) part.FormField {
 	f := part.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true, Hint: why}
 	if v.Session.User.ID == "" {
@@ -128,9 +128,9 @@ func (c *console) newCodes(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "newcodes", Title: "Create codes", Main: newCodesPage{newCodesForm(v, rand.Text())}}, nil
 }
 
-// codesAsked reads what codes are asked for; what is wrong with it is joined. Their values
-// are checked where they are made.
-func codesAsked(form *part.Inputs) (account.NewCodes, error) {
+// readCodesForm reads the form of new codes. It returns all errors joined. The values are checked
+// at creation.
+func readCodesForm(form *part.Inputs) (account.NewCodes, error) {
 	var n account.NewCodes
 	var wrongCount, wrongDay error
 	usd, wrongValue := dollars(form, "usd")
@@ -160,7 +160,7 @@ func (c *console) createCodes(v *page.Visit) (page.Outgoing, error) {
 	var codes []account.RedeemCode
 	var texts []string
 	create := func() error {
-		n, err := codesAsked(&form)
+		n, err := readCodesForm(&form)
 		if err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ import (
 
 var codeText = regexp.MustCompile(`[0-9A-Z]{5}(?:-[0-9A-Z]{5}){3}`)
 
-// TestCodes: codes are made with the operator's secret, shown once, redeemed by a
-// customer, and voided; the log has who did it, and no code.
+// TestCodes checks that codes are created only with the operator's secret, shown once, redeemed by
+// a customer, and voided. The log must name the operator and contain no code.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

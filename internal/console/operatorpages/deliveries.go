@@ -19,7 +19,7 @@ type deliveriesPage struct {
 	Pager   part.Pager
 }
 
-// deliveryStates are those that can be chosen, with how people call them.
+// deliveryStates are the states in the filter with their labels.
 var deliveryStates = []struct{ state, word string }{
 	{"", "All"}, {"failed", "Failed"}, {"pending", "Waiting"}, {"delivered", "Delivered"},
 }

@@ -2,7 +2,7 @@ package operatorpages
 
 import "tollgate/internal/console/part"
 
-// examples are catalogs to begin with: what stands in one can be put into another.
+// examples returns example catalogs. The parts of different examples can be combined.
 func examples() part.Snippets {
 	return part.Snippets{ID: "example", Tabs: []part.Snippet{{Name: "Chat", Text: chatExample}, {Name: "Images", Text: imageExample},
 		{Name: "Videos", Text: videoExample}}}

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/console/operatorpages"
 )
 
-// TestExamplesApply: each example is a catalog that passes, alone and put together, and
-// whose lines have all that its models need.
+// TestExamplesApply checks that each example, and all examples combined, are valid catalogs with a
+// usable line for each model.
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	models, lines := "", ""

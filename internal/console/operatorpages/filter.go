@@ -18,11 +18,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// namedAccounts is the largest number of accounts that a filter lists. If there are more
-// accounts, the filter takes a name, email or id instead.
+// namedAccounts is the largest number of accounts in a filter's list. If there are more accounts,
+// the filter takes a name, email or id instead.
 const namedAccounts = 100
 
-// selectedIDs are the ids that a filter selects by. An empty id selects everything.
+// selectedIDs are the ids selected by a filter. An empty id selects everything.
 type selectedIDs struct{ Account, Key string }
 
 // listFilter describes the filter form of a list.
@@ -33,8 +33,8 @@ type listFilter struct {
 	Catalog *catalog.Snapshot
 }
 
-// formTx returns the form with the values of the visit's address, and the ids that they
-// select. An invalid value selects nothing, and the form shows the error at its field.
+// formTx returns the form with the values of the visit's address, and the selected ids. An invalid
+// value selects nothing, and the form shows the error at its field.
 func (c listFilter) formTx(tx *store.Tx, v *page.Visit) (f part.Filters, of selectedIDs, err error) {
 	f.Action = page.Base + c.Path
 	for _, name := range c.Names {
@@ -72,9 +72,9 @@ func (c listFilter) formTx(tx *store.Tx, v *page.Visit) (f part.Filters, of sele
 	return f, of, nil
 }
 
-// accountFieldTx returns the field that selects an account, and the id of the account that
-// value names. The field lists all accounts if there are at most namedAccounts; otherwise it
-// takes a name, email or id. The id is empty if value is empty or names no single account.
+// accountFieldTx returns the field to select an account, and the id of the account named by value.
+// The field lists all accounts if there are at most namedAccounts; otherwise it takes a name, email
+// or id. The id is empty if value is empty or names no single account.
 func accountFieldTx(tx *store.Tx, value string) (f part.FormField, id string, err error) {
 	f = part.FormField{Name: "account", Label: "Account (name or id)", Value: value}
 	list, many, err := account.ListTx(tx, "", namedAccounts)
@@ -117,8 +117,8 @@ func byName(list []account.Account) (options []part.Option) {
 	return options
 }
 
-// keyFieldTx returns the field that selects a key by its id or hint, and the id of the key
-// that value names. The id is empty if value is empty or not exactly one key has the hint.
+// keyFieldTx returns the field to select a key by its id or hint, and the id of the key named by
+// value. The id is empty if value is empty or not exactly one key has the hint.
 func keyFieldTx(tx *store.Tx, value string) (f part.FormField, id string, err error) {
 	f = part.FormField{Name: "key", Label: "Key (hint or id)", Value: value}
 	if value == "" || strings.HasPrefix(value, "key_") {
@@ -132,14 +132,14 @@ func keyFieldTx(tx *store.Tx, value string) (f part.FormField, id string, err er
 	return f, keys[0].ID, err
 }
 
-// choice returns a field that selects one of names. An unknown value stays selectable.
+// choice returns a field to select one of names. An unknown value stays selectable.
 func choice(name, label string, names []string, value string) part.FormField {
 	f := part.FormField{Name: name, Label: label, Kind: part.Choice, Options: []part.Option{{Value: "", Label: "All"}}}
 	f.Options = show.Chosen(append(f.Options, proposals(names)...), value)
 	return f
 }
 
-// modelField returns the field that selects a model of a catalog.
+// modelField returns the field to select a model of a catalog.
 func modelField(s *catalog.Snapshot, value string) part.FormField {
 	f := part.FormField{Name: "model", Label: "Model", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "All"}}}
 	for _, m := range s.Models() {
@@ -149,7 +149,7 @@ func modelField(s *catalog.Snapshot, value string) part.FormField {
 	return f
 }
 
-// lineField returns the field that selects a line of a catalog.
+// lineField returns the field to select a line of a catalog.
 func lineField(s *catalog.Snapshot, value string) part.FormField {
 	var ids []string
 	for _, l := range s.AllLines() {
@@ -200,8 +200,8 @@ func filterField(f *part.Filters, name string) *part.FormField {
 	return &f.Fields[slices.IndexFunc(f.Fields, func(field part.FormField) bool { return field.Name == name })]
 }
 
-// selection returns the requests or jobs that a visit's address selects. It reports false
-// if a value is invalid, after it has put the error at the field.
+// selection returns the requests or jobs selected by a visit's address. It reports false if a value
+// is invalid, after it has put the error at the field.
 func selection(v *page.Visit, shown *part.Filters, of selectedIDs) (f requestlog.Selection, fine bool) {
 	f = requestlog.Selection{Account: of.Account, Key: of.Key, Model: v.Query("model"), Line: v.Query("line"), Code: v.Query("code"),
 		After: v.Query("after"), Limit: page.Rows}

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// findPage is what the box found where that is not one thing alone.
+// findPage lists the results of a search, unless there is exactly one.
 type findPage struct {
 	Filters  part.Filters
 	Asked    string
@@ -28,7 +28,7 @@ const foundMost = 20
 var (
 	// named is an identifier of ours in whatever a customer has sent.
 	named = regexp.MustCompile(`\b(?:req|job|acct|key|user|evt|code)_[0-9a-z]{26}\b`)
-	// whole is what looks like the secret of a key, and not like its hint.
+	// whole matches the secret of a key, but not its hint.
 	whole = regexp.MustCompile(`\bsk-[0-9A-Za-z_-]{17,}\b`)
 )
 
@@ -36,7 +36,7 @@ var (
 // hint, a code, a line, a model, or the id of anything, also in the midst of a text.
 func (c *console) find(v *page.Visit) (page.Outgoing, error) {
 	q := pasted(v.Request.URL.Query().Get("q"))
-	if secret := whole.FindString(q); secret != "" { // which is to stay in no address
+	if secret := whole.FindString(q); secret != "" { // a secret must not stay in an address
 		return page.Redirect(page.AddressOf("/operator/find", url.Values{"q": {account.HintOf(secret)}})), nil
 	}
 	shown := findPage{Filters: searchFilter("/operator/find", q), Asked: q}
@@ -62,16 +62,16 @@ func (c *console) find(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "find", Title: "Find", Main: shown}, nil
 }
 
-// maxPasted bounds what somebody pastes into the box: a message with an id in it.
+// maxPasted bounds the text in the search box, in bytes. It may be a message with an id.
 const maxPasted = 4 << 10
 
-// pasted is a text that somebody has pasted, in a line.
+// pasted returns a pasted text as one line.
 func pasted(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), maxPasted)], "")
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
 
-// found is the page of what needs not be looked for; empty: it is something else.
+// found returns the path of a page without a search in the database, or an empty string.
 func (c *console) found(q string) string {
 	id := url.PathEscape(q)
 	switch prefix, _, _ := strings.Cut(q, "_"); prefix + "_" {
@@ -92,8 +92,7 @@ func (c *console) found(q string) string {
 	return ""
 }
 
-// lookTx looks for a text, and returns the page of what was found if that is one
-// thing.
+// lookTx searches for a text. If there is exactly one result, it returns the path of its page.
 func (p *findPage) lookTx(tx *store.Tx, v *page.Visit, q string) (target string, err error) {
 	accounts, keys := []account.Account(nil), []account.Key(nil)
 	switch prefix, _, _ := strings.Cut(q, "_"); prefix + "_" {
@@ -143,7 +142,7 @@ func (p *findPage) lookTx(tx *store.Tx, v *page.Visit, q string) (target string,
 	return "", err
 }
 
-// codeTx shows a redeem code, with what can be done.
+// codeTx shows a redeem code with its buttons.
 func (p *findPage) codeTx(tx *store.Tx, v *page.Visit, id string) error {
 	code, err := account.GetCodeTx(tx, id)
 	if isNotFound(err) {

@@ -27,39 +27,40 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// homePage says whether all is well.
+// homePage is the overview of the service.
 type homePage struct {
 	Now  nowPart
 	Live part.Live
 }
 
-// nowPart is what of it changes by itself: all.
+// nowPart is the live part of the page: all of it.
 type nowPart struct {
-	Address  string // where it is fetched again
-	Said     string // what the reader is told when it changes
+	Address  string // address of its updates
+	Said     string // announcement for the reader after a change
 	Well     bool
 	Troubles []part.Notice
 	Stats    part.FigureRow
 	Today    part.FigureRow
-	Sandbox  part.Group // the requests of today that all figures leave out
+	Sandbox  part.Group // today's requests to sandbox lines, left out of all figures
 	Charges  part.Chart
 	Counts   part.Chart
-	Latency  *part.Chart // of the last minutes; nil: nothing was answered
+	Latency  *part.Chart // of the last minutes, or nil if no request was answered
 	Top      part.Bars
 	Lines    part.DataTable
 	Margins  part.DataTable
 	First    part.FirstSteps // to the first paying customer
-	Unset    *part.Notice    // a setting that customers would notice
+	Unset    *part.Notice    // warning about a missing setting with an effect on customers
 }
 
-// A receiver that fails for longer, and a queue that waits for longer, is a trouble.
+// A receiver failing for longer than receiverFails is reported, and so are jobs waiting for longer
+// than queueWaits. At most shownTroubles notices are shown.
 const (
 	receiverFails = time.Hour
 	queueWaits    = 10 * time.Minute
 	shownTroubles = 20
 )
 
-// wellbeing is what the page of it is made of.
+// wellbeing is the data of the overview.
 type wellbeing struct {
 	nowMS    int64
 	writable error
@@ -72,14 +73,14 @@ type wellbeing struct {
 	begun    beginnings
 	holds    [2]holding.Holding // of requests and of jobs
 	bytes    int64              // of the database
-	sandbox  []string           // lines that figures leave out
+	sandbox  []string           // lines left out of the figures
 	leftOut  spending.Sums
 	today    spending.Sums
 	month    monthCharts
 	top      []topAccount
 }
 
-// topAccount is one that has spent much today.
+// topAccount is an account with high spending today.
 type topAccount struct {
 	name string
 	spending.Spent
@@ -91,7 +92,7 @@ const (
 	maxSpenders = 10_000
 )
 
-// todayTx reads what today has brought, in UTC.
+// todayTx reads the usage of the current UTC day.
 func (w *wellbeing) todayTx(tx *store.Tx) error {
 	q := spending.Query{Since: books.DayOf(w.nowMS), Without: w.sandbox, By: []spending.By{spending.ByAccount}, Limit: maxSpenders}
 	spent, err := spending.ReadTx(tx, q)
@@ -123,12 +124,11 @@ func (w *wellbeing) todayTx(tx *store.Tx) error {
 // monthCharts are those of the last 30 days, as they were at a time.
 type monthCharts struct {
 	readMS          int64
-	sandbox         []string // lines that the charts leave out
+	sandbox         []string // lines left out of the charts
 	charges, counts part.Chart
 }
 
-// month keeps the charts of the first page, which read all days of all accounts:
-// they are read again after a minute.
+// month caches the charts of the overview for a minute, because they read all days of all accounts.
 type month struct {
 	mu   sync.Mutex
 	kept monthCharts // under mu
@@ -136,7 +136,8 @@ type month struct {
 
 const monthKept = time.Minute
 
-// chartsTx returns the charts, which are at most a minute old but for today.
+// chartsTx returns the charts. They are at most a minute old, except for today's values, which are
+// current.
 func (m *month) chartsTx(tx *store.Tx, w *wellbeing) (c monthCharts, err error) {
 	if c, err = m.readTx(tx, w); err != nil {
 		return c, err
@@ -146,7 +147,7 @@ func (m *month) chartsTx(tx *store.Tx, w *wellbeing) (c monthCharts, err error) 
 	return c, nil
 }
 
-// withToday are series whose last values are those of today.
+// withToday returns the series with new last values.
 func withToday(series []part.ChartSeries, values ...int64) []part.ChartSeries {
 	series = slices.Clone(series)
 	for i := range series {
@@ -241,7 +242,7 @@ func (c *console) liveHome(v *page.Visit) (page.Outgoing, error) {
 	return page.Fragment{Name: "now", Main: now}, nil
 }
 
-// now says how the service is.
+// now returns the state of the service.
 func (c *console) now(v *page.Visit) (nowPart, error) {
 	w, err := c.wellbeing(v)
 	if err != nil {
@@ -262,7 +263,7 @@ func (c *console) now(v *page.Visit) (nowPart, error) {
 	return shown, nil
 }
 
-// databaseFigure is which database it is, and how it does.
+// databaseFigure returns the kind, the size and the last commit time of the database.
 func (c *console) databaseFigure(w wellbeing) part.Figure {
 	name := "SQLite"
 	if c.DB.Dialect() == store.PostgreSQL {
@@ -275,7 +276,7 @@ func (c *console) databaseFigure(w wellbeing) part.Figure {
 	return part.Figure{Label: "Database", Value: part.Text{Text: name}, Note: part.Text{Text: note}}
 }
 
-// troubles are what needs the operator, the worst first.
+// troubles returns the problems for the operator, the worst first.
 func (w wellbeing) troubles() []part.Notice {
 	var all []part.Notice
 	add := func(tone part.Tone, title, text, href, word string) {
@@ -286,10 +287,10 @@ func (w wellbeing) troubles() []part.Notice {
 	if w.writable != nil {
 		add(part.Bad, "The database takes no writes.", "Nothing is admitted until it does. "+w.writable.Error(), "/operator/books", "Books")
 	}
-	told := false // of what requests fail by
+	explained := false // a line's notice explains the failing requests
 	for _, l := range w.lines {
 		if outOf(l.Status) || l.State == health.StateHalfOpen {
-			told = true
+			explained = true
 			add(part.Bad, "Line "+l.Line+": "+show.StateWords(l.State)+".", whyOut(l.Status), "/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
@@ -298,7 +299,7 @@ func (w wellbeing) troubles() []part.Notice {
 			add(part.Warn, "Line "+l.Line+" is not asked for "+out.Model+".", out.Cause, "/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
-	if w.recent.Fail() && !told {
+	if w.recent.Fail() && !explained {
 		add(part.Bad, part.Thousands(w.recent.Failed)+" of "+part.Requests(w.recent.Requests)+" failed in the last 10 minutes.",
 			"They ended with an error of the service (5xx), for which their users were not to blame. The newest say why.",
 			"/operator/requests", "Requests")
@@ -325,7 +326,7 @@ func (w wellbeing) troubles() []part.Notice {
 	return all
 }
 
-// upTo writes a count that ends at 1001.
+// upTo formats a count capped at 1001.
 func upTo(n int64) string {
 	if n > 1000 {
 		return "1,000+"
@@ -363,7 +364,7 @@ func (w wellbeing) stats() part.FigureRow {
 	}
 }
 
-// held is what is on hold, on all nodes.
+// held returns the amount on hold on all nodes.
 func (w wellbeing) held() part.Figure {
 	return part.Figure{Label: "On hold", Value: part.Money{Amount: w.holds[0].Amount + w.holds[1].Amount},
 		Note: part.Text{Text: part.Requests(w.holds[0].Holds) + ", " + part.Plural(int(w.holds[1].Holds), "job")}}
@@ -378,12 +379,12 @@ func (w wellbeing) topBars() part.Bars {
 	return bars
 }
 
-// earning returns the lines whose figures count: without the sandbox.
+// earning returns the lines without the sandbox.
 func (w wellbeing) earning() []line.Joined {
 	return slices.DeleteFunc(slices.Clone(w.lines), func(l line.Joined) bool { return slices.Contains(w.sandbox, l.Line) })
 }
 
-// marginTable sums what was charged and taken by line since the nodes began.
+// marginTable lists charges and provider costs by line and model since the nodes started.
 func marginTable(lines []line.Joined) part.DataTable {
 	t := part.DataTable{Caption: "Charges and provider cost since the nodes started", Columns: []part.Column{{Title: "Line"}, {Title: "Model"},
 		{Title: "Answered", Right: true, Fold: true}, {Title: "Charged", Right: true}, {Title: "Provider cost", Right: true},
@@ -402,7 +403,7 @@ func marginTable(lines []line.Joined) part.DataTable {
 	return t
 }
 
-// known shows an amount, and a dash where nobody knows it.
+// known returns an amount, or a dash if the amount is unknown.
 func known(a *money.Amount) any {
 	if a == nil {
 		return part.Text{Text: "–", Muted: true}

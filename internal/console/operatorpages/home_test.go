@@ -17,13 +17,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestIsAllWell: what needs the operator stands on the first page, and nothing
-// else does.
+// TestIsAllWell checks that the first page shows each problem for the operator, and nothing else.
 func TestIsAllWell(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
-		b.Get("/console/operator/lines") // which makes this node's report a fresh one
+		b.Get("/console/operator/lines") // refreshes this node's report
 		b.Get("/console/operator").Want(t, http.StatusOK, "All is well", "1 of 1", "not run yet")
 		broken := s.Browser()
 		broken.Cookies = b.Cookies
@@ -51,9 +50,9 @@ func TestIsAllWell(t *testing.T) {
 	})
 }
 
-// TestFailingRequestsAreNotWell: where requests of the last minutes fail at a rate that
-// users feel, the first page says so, long before a line is out; refusals that a request
-// brought upon itself do not count.
+// TestFailingRequestsAreNotWell checks that the first page warns if requests of the last minutes
+// fail at a rate noticeable for users, long before a line's circuit opens. Requests rejected for
+// their own errors do not count.
 func TestFailingRequestsAreNotWell(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -74,9 +73,8 @@ func TestFailingRequestsAreNotWell(t *testing.T) {
 	})
 }
 
-// TestUnsetPublicURL: while nobody has set public_url the operator reads so, and what
-// customers would be told, on the first page and beside each text to send; texts name the
-// service.
+// TestUnsetPublicURL checks that without public_url the first page, and each page with a text to
+// send, shows a warning with the address in use, and that texts name the service.
 func TestUnsetPublicURL(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -96,8 +94,8 @@ func TestUnsetPublicURL(t *testing.T) {
 	})
 }
 
-// TestFirstPageChanges: what changes by itself has an address of its own, the charts
-// of the month in it, and how the database does.
+// TestFirstPageChanges checks the address for live updates: it has the charts of the month and the
+// state of the database.
 func TestFirstPageChanges(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -113,11 +111,11 @@ func TestFirstPageChanges(t *testing.T) {
 			t.Error("it is a whole page")
 		}
 		s.Spent("ada", 0, spending.Spent{Model: "swift-1", Sums: spending.Sums{Requests: 1, Charged: 4 * money.USD}})
-		b.Get("/console/operator/live").Want(t, http.StatusOK, ": $4.00</title>", "0 of 1 request that ran") // today is never a minute old
+		b.Get("/console/operator/live").Want(t, http.StatusOK, ": $4.00</title>", "0 of 1 request that ran") // today's values are not cached
 	})
 }
 
-// TestHoldsAreOnTheFirstPage: what is held for requests and jobs is.
+// TestHoldsAreOnTheFirstPage checks that the first page shows the holds of requests and jobs.
 func TestHoldsAreOnTheFirstPage(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -126,9 +124,9 @@ func TestHoldsAreOnTheFirstPage(t *testing.T) {
 	})
 }
 
-// TestWayToTheFirstCustomer: the first page leads step by step from a first start, whose
-// sandbox and demo account count as nothing, to a customer whose request was charged, and
-// says no more of it then.
+// TestWayToTheFirstCustomer checks that the first page leads step by step from a first start to a
+// customer with a charged request, and shows no steps afterwards. The sandbox and the demo account
+// of a first start do not count.
 func TestWayToTheFirstCustomer(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -35,7 +35,7 @@ type jobPage struct {
 	Attempts part.DataTable
 }
 
-// jobRow is what of a job's public body the pages show.
+// jobRow is the part of a job's public body shown on the pages.
 type jobRow struct {
 	job.View
 	ID      string `json:"id"`
@@ -50,7 +50,7 @@ type jobRow struct {
 
 func jobRowOf(v job.View) jobRow {
 	r := jobRow{View: v}
-	_ = json.Unmarshal(v.Body, &r) // what cannot be read of it is not shown
+	_ = json.Unmarshal(v.Body, &r) // unreadable fields are not shown
 	r.View = v
 	return r
 }
@@ -71,7 +71,8 @@ func (r jobRow) badge() part.Badge {
 	return b
 }
 
-// jobsTable lists jobs with whose they are, unless they are all one account's.
+// jobsTable lists jobs. If names is nil, all jobs are of one account, and the table has no account
+// column.
 func jobsTable(rows []jobRow, names map[string]string) part.DataTable {
 	t := part.DataTable{Caption: "Jobs", Columns: []part.Column{{Title: "Time"}, {Title: "Account"}, {Title: "State"}, {Title: "Model"},
 		{Title: "Line", Fold: true}, {Title: "Attempts", Right: true, Fold: true},
@@ -153,7 +154,7 @@ func noJob(err error) error {
 	return err
 }
 
-// jobOf is the job that the path names.
+// jobOf returns the job named in the path.
 func jobOf(v *page.Visit) (r jobRow, err error) {
 	var found job.View
 	err = v.View(func(tx *store.Tx) (err error) {
@@ -210,7 +211,7 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 	}), nil
 }
 
-// jobActs are what can be done about a job.
+// jobActs returns the buttons for a job.
 func jobActs(v *page.Visit, r jobRow) []any {
 	path := page.Base + "/operator/jobs/" + r.ID
 	var acts []any

@@ -12,13 +12,13 @@ import (
 	"tollgate/internal/operator"
 )
 
-// held is what is on hold for an account.
+// held returns the amount on hold for an account.
 func held(s *consoletest.Scene, name string) money.Amount {
 	return read(s, s.Accounts[name].ID).Money.Held
 }
 
-// TestJobsAreCancelled: a job that waits is ended at the operator's word, and paid
-// back.
+// TestJobsAreCancelled checks that an operator can cancel a waiting job and that its hold is
+// returned.
 func TestJobsAreCancelled(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -47,8 +47,8 @@ func TestJobsAreCancelled(t *testing.T) {
 	})
 }
 
-// TestJobsAreDoneAnew: a job that waits stays the one it is; one that has ended
-// becomes another, and one that has succeeded does so only where it was asked for.
+// TestJobsAreDoneAnew checks that requeueing a waiting job keeps the job, that requeueing an ended
+// job creates a new one, and that a successful job is requeued only with force.
 func TestJobsAreDoneAnew(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

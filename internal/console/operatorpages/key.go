@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// keyPage is a key of a customer: what it may do, and what it did.
+// keyPage is a customer's key with its limits and its usage.
 type keyPage struct {
 	Name   string
 	State  part.Badge
@@ -42,7 +42,7 @@ func keyLinkTx(tx *store.Tx, id string) (any, error) {
 	return part.Text{Text: strings.TrimSpace(names[id] + " (deleted)"), Muted: true}, err
 }
 
-// keysTable lists keys, each leading to its page, with what can be done at once.
+// keysTable lists keys with links to their pages and buttons.
 func keysTable(keys []account.Key) part.DataTable {
 	t := show.Keys(keys)
 	t.Columns = append(t.Columns, part.Column{Title: "Change"})
@@ -53,7 +53,7 @@ func keysTable(keys []account.Key) part.DataTable {
 	return t
 }
 
-// keyOf is the key that the path names, with a form of its settings.
+// keyOf returns the key named in the path, with a form of its settings.
 func (c *console) keyOf(v *page.Visit) (k account.Key, form part.Inputs, err error) {
 	err = v.View(func(tx *store.Tx) (err error) { k, err = account.GetKeyTx(tx, v.PathID()); return err })
 	form = show.KeyForm(c.Catalog.Current(), page.Base+keyPath(k.ID), "Save")
@@ -69,7 +69,8 @@ func (c *console) showKey(v *page.Visit) (page.Outgoing, error) {
 	return c.keyWith(v, k, form, "", 0)
 }
 
-// keyWith shows a key with a form, or a wish to delete it, that may have been refused.
+// keyWith shows a key with a form, which may have errors. notDeleted is the error of a rejected
+// deletion; it may be empty.
 func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDeleted string, status int) (page.Outgoing, error) {
 	var owner account.Account
 	if err := v.View(func(tx *store.Tx) (err error) { owner, err = account.GetTx(tx, k.Account); return err }); err != nil {
@@ -111,7 +112,7 @@ func (c *console) changeKey(v *page.Visit) (page.Outgoing, error) {
 	return page.To(keyPath(k.ID), "saved"), nil
 }
 
-// editKey changes the key that the path names.
+// editKey changes the key named in the path.
 func (c *console) editKey(v *page.Visit, edit func(*account.KeySettings) error) error {
 	// Also after an error: the commit of one may have taken place.
 	defer c.Keys.Forget(v.PathID())

@@ -13,8 +13,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestOperatorSeesAndChangesAKey answers "why is my key refused": what the key may do is
-// on its page in full, and is changed there by the rules that its users have.
+// TestOperatorSeesAndChangesAKey checks that a key's page shows all of its limits, so that an
+// operator can explain a rejected request, and that an operator changes them by the same rules as
+// users.
 func TestOperatorSeesAndChangesAKey(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

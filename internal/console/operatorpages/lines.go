@@ -23,10 +23,10 @@ type linesPage struct {
 	Live part.Live
 }
 
-// linesPart is what of it changes by itself: all.
+// linesPart is the live part of the page: all of it.
 type linesPart struct {
-	Address string // where it is fetched again
-	Said    string // what the reader is told when it changes
+	Address string // address of its updates
+	Said    string // announcement for the reader after a change
 	Table   part.DataTable
 	Empty   *part.Empty
 	Nodes   string
@@ -46,12 +46,12 @@ type linePage struct {
 	Margins part.DataTable
 }
 
-// takesCalls tells whether a line in a state is asked at all.
+// takesCalls reports whether a line in a state gets requests.
 func takesCalls(state string) bool {
 	return state == health.StateInService || state == health.StateHalfOpen || state == health.StateCooling
 }
 
-// outOf tells whether a line is out of use by no decision of the operator's.
+// outOf reports whether a line is out of service without an operator's decision.
 func outOf(s line.Status) bool {
 	return s.State == health.StateCircuitOpen || s.State == health.StateCredentialsOut || s.State == "out_of_service"
 }
@@ -69,7 +69,7 @@ func lineBadge(state string) part.Badge {
 	return b
 }
 
-// whyOut says why a line is as it is, and when it is asked again.
+// whyOut returns the cause of a line's state and the time of the next probe.
 func whyOut(s line.Status) string {
 	why := s.Cause
 	if s.State == health.StateInService && why != "" {
@@ -118,7 +118,7 @@ func lineFigures(s line.Status) []any {
 	return []any{part.Text{Text: flight}, success, first}
 }
 
-// partsOut says in short which models and forms of a line are not asked.
+// partsOut lists the models and forms of a line without requests.
 func partsOut(s line.Status) part.Text {
 	var out []string
 	for _, p := range slices.Concat(s.ModelsOut, s.FormsOut, s.ModelsCooling) {
@@ -195,8 +195,8 @@ func lineWords() map[string]string {
 	}
 }
 
-// lineActs are what can be done about a line: one that is out by itself can be resumed,
-// and drained so that it stays out. Neither helps where the catalog has disabled it.
+// lineActs returns the buttons for a line. An operator can resume a line out of service, or drain
+// it to keep it out. A line disabled in the catalog has no buttons.
 func (c *console) lineActs(v *page.Visit, l line.Joined, all []line.Joined) (acts part.Group) {
 	path := page.Base + "/operator/lines/" + url.PathEscape(l.Line)
 	if l.State == "disabled" {
@@ -217,17 +217,17 @@ func (c *console) lineActs(v *page.Visit, l line.Joined, all []line.Joined) (act
 	return acts
 }
 
-// servedAlone are the models that a line has and no other line that is asked now.
+// servedAlone returns the models of a line without another usable line.
 func (c *console) servedAlone(id string, all []line.Joined) (models []string) {
-	asked := map[string]bool{}
+	usable := map[string]bool{}
 	for _, l := range all {
-		asked[l.Line] = l.Line != id && takesCalls(l.State)
+		usable[l.Line] = l.Line != id && takesCalls(l.State)
 	}
 	now := c.Catalog.Current()
 	for _, m := range now.Models() {
 		lines := now.Lines(m.ID)
 		has := func(l *catalog.Line) bool { return l.ID == id }
-		if slices.ContainsFunc(lines, has) && !slices.ContainsFunc(lines, func(l *catalog.Line) bool { return asked[l.ID] }) {
+		if slices.ContainsFunc(lines, has) && !slices.ContainsFunc(lines, func(l *catalog.Line) bool { return usable[l.ID] }) {
 			models = append(models, m.ID)
 		}
 	}
@@ -263,7 +263,7 @@ func (c *console) showLine(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "line", Title: "Line " + l.Line, Main: shown}.Done(v, lineWords()), nil
 }
 
-// specFacts are what the catalog says of a line; its credential is not among them.
+// specFacts returns a line's settings in the catalog, without its credential.
 func specFacts(l *catalog.Line) part.Facts {
 	var models []string
 	for ours, theirs := range l.Models {

@@ -33,10 +33,10 @@ func TestLinesAreDrainedAndResumed(t *testing.T) {
 	})
 }
 
-// reported is the lines of a node whose report a test has written.
-type reported struct{ operator.LineControl }
+// fixedReport keeps a node's report as written by a test.
+type fixedReport struct{ operator.LineControl }
 
-func (reported) Report(context.Context) error { return nil }
+func (fixedReport) Report(context.Context) error { return nil }
 
 // saying makes a browser of the operator, to whom the scene's node reports its lines
 // in states of the test's choice.
@@ -67,12 +67,12 @@ func reporting(t *testing.T, s *consoletest.Scene, edit func(*line.Status)) *con
 		_, err := tx.Exec(`UPDATE line_report SET states = $1`, string(raw))
 		return err
 	})
-	b.Handler = s.Console(func(o *console.Options) { o.Lines = reported{o.Lines} })
+	b.Handler = s.Console(func(o *console.Options) { o.Lines = fixedReport{o.Lines} })
 	return b
 }
 
-// TestLinesThatAreOut: a line that is out by itself can be drained as well as resumed,
-// so that no probe brings it back; one that the catalog has disabled can be neither.
+// TestLinesThatAreOut checks that a line out of service can be resumed, and drained so that no
+// probe brings it back. A line disabled in the catalog can be neither.
 func TestLinesThatAreOut(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

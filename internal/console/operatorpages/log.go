@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// logPage is the log of what operators did.
+// logPage is the log of operators' acts.
 type logPage struct {
 	Filters part.Filters
 	Table   part.DataTable
@@ -93,7 +93,7 @@ func logTable(list []operator.LogRow, names map[string]string) part.DataTable {
 	return t
 }
 
-// objectHref is the page of what an act was done to; empty: it has none.
+// objectHref returns the address of an act's object, or an empty string if it has no page.
 func objectHref(e operator.LogRow) string {
 	what, _, _ := strings.Cut(e.Act, ".")
 	switch what {
@@ -113,7 +113,7 @@ func objectHref(e operator.LogRow) string {
 	return ""
 }
 
-// changeWords says what an act changed, a line each.
+// changeWords lists the changes of an act, one a line.
 func changeWords(before, after operator.Details) string {
 	names := slices.Sorted(maps.Keys(before))
 	for _, name := range slices.Sorted(maps.Keys(after)) {

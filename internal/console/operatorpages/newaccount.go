@@ -18,7 +18,7 @@ import (
 // newAccountPage asks for a new account.
 type newAccountPage struct{ Form part.Inputs }
 
-// customer is a new account, with what else is made for it at once.
+// customer is a new account with its first user, key and credit.
 type customer struct {
 	opening account.Opening
 	invite  bool // its contact address, by a link
@@ -26,8 +26,8 @@ type customer struct {
 	credit  operator.Credit // of 0: none
 
 	account account.Account    // once it is made
-	link    *operator.SentLink // nil: nobody was invited
-	secret  string             // of its key; empty: there is none
+	link    *operator.SentLink // nil without an invitation
+	secret  string             // of the key; empty without a key
 }
 
 func newAccountForm(once string) part.Inputs {
@@ -57,8 +57,8 @@ func (c *console) newAccount(*page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "newaccount", Title: "Create an account", Main: newAccountPage{newAccountForm(rand.Text())}}, nil
 }
 
-// createAccount opens an account, and shows what was made with it in this very answer,
-// with the text to send. Sent again, the form leads to the account.
+// createAccount opens an account and shows its link and key once, with the text to send. A repeated
+// form redirects to the account.
 func (c *console) createAccount(v *page.Visit) (page.Outgoing, error) {
 	form := newAccountForm("")
 	if err := v.Read(&form); err != nil {
@@ -77,8 +77,8 @@ func (c *console) createAccount(v *page.Visit) (page.Outgoing, error) {
 	return c.sending("Account created", made.account, made.link, made.secret, made.credit), nil
 }
 
-// create makes what a form asks for, unless it did before: then the account alone is
-// known, by its id.
+// create creates the customer of a form. If the same form was sent before, again is true and only
+// the id of the account is set.
 func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again bool, err error) {
 	if made, err = c.readCustomer(v, form); err != nil {
 		return made, false, err
@@ -89,13 +89,13 @@ func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again
 	}
 	err = v.Update(func(tx *store.Tx) (err error) {
 		var id string
-		tried := made
+		attempt := made
 		id, again, err = page.OnceTx(tx, once, func() (string, error) {
-			err := c.createTx(tx, show.By(v), &tried)
-			return tried.account.ID, err
+			err := c.createTx(tx, show.By(v), &attempt)
+			return attempt.account.ID, err
 		})
 		if err == nil {
-			made = tried
+			made = attempt
 			made.account.ID = id
 		}
 		return err
@@ -103,7 +103,7 @@ func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again
 	return made, again, err
 }
 
-// readCustomer is what the form asks for. What is wrong with it is joined.
+// readCustomer reads the form. It returns all errors joined.
 func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, err error) {
 	n.opening = account.Opening{Name: form.Field("name").Value, Email: form.Field("email").Value,
 		Test: form.Field("test").On}
@@ -133,7 +133,7 @@ func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, er
 	return n, err
 }
 
-// firstCredit is what the form gives the account to begin with.
+// firstCredit reads the first credit of the account.
 func firstCredit(form *part.Inputs) (given operator.Credit, err error) {
 	usd, err := dollars(form, "usd")
 	if err == nil && (usd == nil || *usd == 0) {
@@ -147,7 +147,7 @@ func firstCredit(form *part.Inputs) (given operator.Credit, err error) {
 	default:
 		given.USD = *usd
 	}
-	return given, errors.Join(err, given.Check()) // which says of the amount what err has said better
+	return given, errors.Join(err, given.Check()) // the first error explains an invalid amount better than Check
 }
 
 func (c *console) createTx(tx *store.Tx, by operator.Actor, n *customer) (err error) {

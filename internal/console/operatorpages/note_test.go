@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestNoteOfAnAccount: operators keep it, the log says who did, and its users do not
-// see it.
+// TestNoteOfAnAccount checks that operators can save a note, that the log names the operator, and
+// that the account's users do not see the note.
 func TestNoteOfAnAccount(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -34,8 +34,8 @@ func TestNoteOfAnAccount(t *testing.T) {
 	})
 }
 
-// TestAccountWithUnseenCharacters: the forms of an account that has them from a former
-// version change the rest of it, and bring in no more.
+// TestAccountWithUnseenCharacters checks that the forms of an account with stored invisible
+// characters can change other fields, and that no form accepts new invisible characters.
 func TestAccountWithUnseenCharacters(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -57,8 +57,7 @@ func TestAccountWithUnseenCharacters(t *testing.T) {
 	})
 }
 
-// TestForeignLinkFillsInNothing: the form of a credit is filled in by links of the console
-// alone.
+// TestForeignLinkFillsInNothing checks that only links of the console fill in the form of a credit.
 func TestForeignLinkFillsInNothing(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

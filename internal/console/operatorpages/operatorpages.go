@@ -1,12 +1,10 @@
-// Package operatorpages owns the console's pages of operators: a file of handlers a
-// page, and a template of its name in html/, made of the components of package part.
-// It has no rules of its own: an act is one of package operator, which writes the log
-// of all of them.
+// Package operatorpages owns the console's pages for operators. Each page has a file of handlers
+// and a template of the same name in html/, made of the components of package part. The package has
+// no rules of its own: every act is a function of package operator, which logs all acts.
 //
-// Invariants: GET changes nothing; every act is logged with who did it, by the
-// transaction that did it; money is moved once however often a form is sent, and taken
-// back only with its operator's secret; a key's secret, or a user's link, is shown in the
-// answer that made it and nowhere else.
+// Invariants: GET changes nothing; the transaction of an act also logs the act and its operator; a
+// repeated form moves money only once, and taking money back requires the operator's secret; a
+// key's secret or a user's link is shown only in the response to its creation.
 package operatorpages
 
 import (
@@ -32,16 +30,15 @@ import (
 //go:embed html/*.html
 var embedded embed.FS
 
-// Options are what the pages work with. All are required unless said otherwise.
+// Options configures Section. All fields are required unless their comment says otherwise.
 type Options struct {
 	DB *store.DB
-	// Keys is this node's key cache; it is told of every change.
+	// Keys is this node's key cache. The pages notify Keys of every change.
 	Keys *account.Keys
 	// Passwords hashes those of users, and Entrance confirms an operator's.
 	Passwords *account.Passwords
 	Entrance  *account.Entrance
-	// Catalog is this node's watcher, and Providers are the adapters that a
-	// catalog's lines may use.
+	// Catalog is this node's watcher. Providers are the adapters for a catalog's lines.
 	Catalog   *catalog.Watcher
 	Providers map[string]catalog.Provider
 	// Lines, Jobs, Webhooks and Audits are those of this node.
@@ -49,15 +46,16 @@ type Options struct {
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
 	Audits   *operator.Audits
-	// Writable returns why the database takes no writes of this node; nil: it does.
+	// Writable returns an error if this node cannot write to the database.
 	Writable func() error
-	// AdminToken confirms who has signed in with it; none: nobody has.
+	// AdminToken confirms the identity of an operator signed in with the token. If the token is not
+	// set, no session uses it.
 	AdminToken *httpapi.OperatorToken
-	// PublicURL is the base address that users see, and NoPublicURL tells that nobody has
-	// set it: it is this machine's then.
+	// PublicURL is the base address for users. NoPublicURL reports whether PublicURL is the listen
+	// address because no setting names a public address.
 	PublicURL   string
 	NoPublicURL bool
-	// Log is told what this node could not do at once.
+	// Log gets warnings if this node cannot use a change at once.
 	Log *slog.Logger
 }
 
@@ -65,11 +63,11 @@ type Options struct {
 type console struct {
 	Options
 	month   month
-	archive offer.Archive // what former catalogs had
+	archive offer.Archive // of former catalogs
 	begun   atomic.Bool   // there was a paying customer
 }
 
-// Section is the pages, and the menu that leads to them.
+// Section returns the pages and their menu.
 func Section(o Options) page.Section {
 	c := &console{Options: o}
 	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: c.handlers(), Menu: menu(),
@@ -173,8 +171,8 @@ func menu() []part.NavItem {
 // refreshTime bounds how long an act waits for this node to take it over.
 const refreshTime = time.Second
 
-// soon makes this node use what was committed before the answer says so. Where
-// that fails the node tries on by itself.
+// soon makes this node use a committed change before the response. If refresh fails, soon logs a
+// warning, and the node retries by itself.
 func (c *console) soon(v *page.Visit, what string, refresh func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(v.Context(), refreshTime)
 	defer cancel()

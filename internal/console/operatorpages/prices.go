@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// priceAccount changes what an account pays in place of the catalog's prices.
+// priceAccount changes the price factors of an account.
 func (c *console) priceAccount(v *page.Visit) (page.Outgoing, error) {
 	a, err := accountOf(v)
 	if err != nil {
@@ -51,8 +51,7 @@ func factorOf(form *part.Inputs) (money.Factor, error) {
 	return factor, nil
 }
 
-// pricesOf reads the form: a factor, of which nothing means 1, and a model and its
-// factor a line.
+// pricesOf reads the form: a factor, with 1 as the default, and lines with a model and its factor.
 func pricesOf(form *part.Inputs) (p account.Patch, err error) {
 	factor, wrong := factorOf(form)
 	models := map[string]money.Factor{}

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/console/consoletest"
 )
 
-// TestPricesOfAnAccount: operators set them, the log says who did, and the account's
-// users see what they pay.
+// TestPricesOfAnAccount checks that operators can set factors, that the log names the operator, and
+// that the account's users see their prices.
 func TestPricesOfAnAccount(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -12,8 +12,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// formOf finds the hidden fields and values of a page's form that goes to an
-// address.
+// formOf returns the hidden fields and values of the form for an address.
 func formOf(t *testing.T, page consoletest.Answer, action string) map[string]string {
 	t.Helper()
 	body := page.Body.String()
@@ -38,7 +37,7 @@ func read(s *consoletest.Scene, id string) (a account.Account) {
 
 func balance(s *consoletest.Scene, id string) money.Amount { return read(s, id).Money.Balance }
 
-// logged is what the log has of an act.
+// logged returns the log's rows of an act.
 func logged(s *consoletest.Scene, act string) []operator.LogRow {
 	var list []operator.LogRow
 	s.Update(func(tx *store.Tx) (err error) {

@@ -30,10 +30,10 @@ type requestPage struct {
 	Bill     *part.DataTable
 	Attempts part.DataTable
 	Reply    part.Snippets
-	Refund   *part.Link // to where its charge is given back
+	Refund   *part.Link // link to a credit for its charge
 }
 
-// outcomeWords and sourceWords are how people read what the log has.
+// outcomeWords and sourceWords are the words for values of the log.
 var (
 	outcomeWords = map[ledger.Outcome]string{ledger.Billed: "billed", ledger.Failed: "failed",
 		ledger.Closed: "left by its client before the answer began", ledger.Refused: "refused"}
@@ -42,16 +42,16 @@ var (
 		ledger.SourceNoted: "the gateway, until its node died"}
 )
 
-// foundRequest is a request with what its page names.
+// foundRequest is a request with the names for its page.
 type foundRequest struct {
 	ledger.Receipt
 	kept  *movement.Charge // where the log has forgotten it
 	owner string           // its account's name
 	key   any              // leads to its key
-	model *catalog.Model   // as it was priced; nil: it was not
+	model *catalog.Model   // with its prices at the time, or nil
 }
 
-// requestTx reads a request, or the charge that is kept of it.
+// requestTx reads a request. If the log has no row, it reads the stored charge.
 func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error) {
 	f.Receipt, err = ledger.RequestTx(tx, id)
 	if errors.Is(err, ledger.ErrNoRequest) {
@@ -150,7 +150,7 @@ func (p *requestPage) receipt(f foundRequest) {
 	p.Refund = refundLink(r.Account, r.ID, r.Cost)
 }
 
-// keptCharge shows what is kept of a request that the log has forgotten.
+// keptCharge shows the stored charge of a request without a row in the log.
 func (p *requestPage) keptCharge(k movement.Charge, owner string) {
 	p.State = part.Badge{Tone: part.OK, Word: "billed"}
 	p.Gone = &part.Notice{Tone: part.Info, Title: "Only the charge is kept.",
@@ -165,7 +165,7 @@ func (p *requestPage) keptCharge(k movement.Charge, owner string) {
 	p.Reply, p.Refund = show.ReplyOfCharge(k), refundLink(k.Account, k.Request, k.Amount)
 }
 
-// takenOf says what the providers of a request take of what was charged.
+// takenOf returns the provider cost of a request.
 func takenOf(r ledger.Receipt) part.Text {
 	var attempts []line.AttemptRecord
 	if json.Unmarshal(r.Attempts, &attempts) != nil {
@@ -201,8 +201,8 @@ func lineLink(id string) any {
 	return part.Link{Href: page.Base + "/operator/lines/" + url.PathEscape(id), Text: id}
 }
 
-// refundLink leads to where a charge is given back, with the form filled in; nil: there
-// is none.
+// refundLink returns a link to the credit form, filled in with the charge. It returns nil if
+// nothing was charged.
 func refundLink(of, request string, charged money.Amount) *part.Link {
 	if charged <= 0 {
 		return nil

@@ -56,8 +56,8 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "requests", Title: "Requests", Main: shown}, nil
 }
 
-// outcomeOf reads how requests ended and how long they took; false: something is wrong
-// with it, which stands beside the fields.
+// outcomeOf reads the filters of status and duration. It returns false if one is invalid, after it
+// has put the error at the field.
 func outcomeOf(v *page.Visit, shown *part.Filters, f *requestlog.Selection) bool {
 	var err error
 	fine := true
@@ -74,7 +74,7 @@ func outcomeOf(v *page.Visit, shown *part.Filters, f *requestlog.Selection) bool
 	return fine
 }
 
-// accountNamesTx are the names of the accounts that a list names.
+// accountNamesTx returns the names of the accounts in a list.
 func accountNamesTx[T any](tx *store.Tx, list []T, of func(T) string) (map[string]string, error) {
 	ids := make([]string, 0, len(list))
 	for _, one := range list {
@@ -83,7 +83,7 @@ func accountNamesTx[T any](tx *store.Tx, list []T, of func(T) string) (map[strin
 	return account.NamesTx(tx, ids)
 }
 
-// owner shows whose something is, by name where there is one.
+// owner shows an account by its name, or by its id if the name is unknown.
 func owner(names map[string]string, id string) any {
 	if name := names[id]; name != "" {
 		return part.Text{Text: name, Title: id}
@@ -91,8 +91,8 @@ func owner(names map[string]string, id string) any {
 	return part.Ident{ID: part.Dashed(id), Cut: true}
 }
 
-// requestsTable lists requests with whose they are, unless they are all one account's, and
-// which line answered.
+// requestsTable lists requests with their lines. If names is nil, all requests are of one account,
+// and the table has no account column.
 func requestsTable(list []ledger.Receipt, names map[string]string) part.DataTable {
 	t := part.DataTable{Caption: "Requests", Columns: []part.Column{{Title: "Time"}, {Title: "Account"}, {Title: "Model", Fold: true},
 		{Title: "Line", Fold: true}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
@@ -134,8 +134,8 @@ func attemptsTable(raw json.RawMessage) part.DataTable {
 	return t
 }
 
-// attemptCause says why an attempt failed, or why and by which failure a line was not
-// asked. It names the fields that the line did not get.
+// attemptCause returns the cause of a failed attempt, or the reason and the failure for a skipped
+// line. It names the fields left out of the line's request.
 func attemptCause(a line.AttemptRecord) string {
 	switch {
 	case a.Ignored != "" && a.Cause != "":
@@ -148,7 +148,7 @@ func attemptCause(a line.AttemptRecord) string {
 	return show.StateWords(a.Skipped) + ": " + a.Cause
 }
 
-// firstByte is how long an answer took to begin; one that never did has a dash.
+// firstByte returns the time to the first byte, or a dash if there was none.
 func firstByte(ms int64) any {
 	if ms == 0 {
 		return part.Text{Text: part.Dashed("")}

@@ -49,9 +49,8 @@ func TestRequestsOfAllAccounts(t *testing.T) {
 	})
 }
 
-// TestRequestIsExplained: the page of a request says whose it was, what it was charged
-// for, and has a text to answer its customer with, in which no line and no word of a
-// provider stands. What is charged is given back by a form that is filled in.
+// TestRequestIsExplained checks that a request's page shows its account, its charge, a text for the
+// customer without lines and providers' words, and a link to a filled-in credit form for a refund.
 func TestRequestIsExplained(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -78,7 +77,8 @@ func TestRequestIsExplained(t *testing.T) {
 	})
 }
 
-// TestForgottenRequestHasItsCharge: of what the log has forgotten the charge is shown.
+// TestForgottenRequestHasItsCharge checks that the charge of a request without a row in the log is
+// shown.
 func TestForgottenRequestHasItsCharge(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -11,20 +11,19 @@ import (
 	"tollgate/internal/operator"
 )
 
-// sendingPage shows what an operator made for a customer, this once, and the text to
-// send it with.
+// sendingPage shows a customer's new link or key once, with the text to send.
 type sendingPage struct {
 	Title string
-	What  string         // was made: this key
+	What  string         // the created objects, such as this key
 	Once  []part.Copying // empty: it was shown before, and nothing was made now
-	Given string         // what the account was credited with; empty: nothing
+	Given string         // the first credit; may be empty
 	To    string         // whom the text is for
 	Text  part.Snippets
 	Unset *part.Notice // public_url is not set: the text would lead nowhere
 	Back  string       // the account's page
 }
 
-// sending is the page of what was made for an account, either of it may be missing.
+// sending shows the new link and the new key of an account. Either may be missing.
 func (c *console) sending(title string, a account.Account, link *operator.SentLink, secret string, given operator.Credit) page.Outgoing {
 	shown := sendingPage{Title: title, To: a.Name, Text: c.welcome(a, link, secret), Unset: c.unset(),
 		Back: page.Base + "/operator/accounts/" + a.ID}
@@ -44,8 +43,8 @@ func (c *console) sending(title string, a account.Account, link *operator.SentLi
 	return page.Whole{Name: "sending", Title: title, Main: shown}
 }
 
-// unset says that nobody has set public_url, and what customers would be told; nil: it is
-// set.
+// unset returns a warning with the address in customers' texts if public_url is not set. Otherwise
+// it returns nil.
 func (c *console) unset() *part.Notice {
 	if !c.NoPublicURL {
 		return nil
@@ -55,8 +54,8 @@ func (c *console) unset() *part.Notice {
 			"Set it to the address that they reach, such as https://ai.example.com, before you send them anything."}
 }
 
-// welcome is what an operator sends to a customer: where the API is, how to sign in,
-// with a key's secret or a place for it, and a request to try.
+// welcome returns the text for a customer: the address of the API, the sign-in, the key's secret or
+// a placeholder, and an example request.
 func (c *console) welcome(a account.Account, link *operator.SentLink, secret string) part.Snippets {
 	shown := secret
 	switch {
@@ -82,7 +81,7 @@ func (c *console) welcome(a account.Account, link *operator.SentLink, secret str
 		Prose: true}}}
 }
 
-// offer is what is sold, and how its lines do here.
+// offer returns the catalog and the state of its lines on this node.
 func (c *console) offer() show.Offer {
 	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
 }

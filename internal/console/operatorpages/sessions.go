@@ -8,7 +8,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// sessionsPage is who is signed in to the operator's pages.
+// sessionsPage lists the sessions of the visitor's user or, after a sign-in with the token, of the
+// token.
 type sessionsPage struct {
 	Me       part.Facts
 	Sessions show.SessionList

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// usagePage is what the service earns, with whom and on what.
+// usagePage is the usage and the margin of the service.
 type usagePage struct {
 	show.Usage
 	Figures part.FigureRow
@@ -48,7 +48,7 @@ func (c *console) downloadUsage(v *page.Visit) (page.Outgoing, error) {
 	return c.usageOfAll().Download(v)
 }
 
-// marginOf says of which requests the margin is.
+// marginOf describes the requests included in the margin.
 func marginOf(s spending.Sums) string {
 	if s.LineCosts == s.Requests {
 		return "charges minus provider cost"
@@ -56,8 +56,7 @@ func marginOf(s spending.Sums) string {
 	return "of " + part.Thousands(s.LineCosts) + " of " + part.Requests(s.Requests) + ", whose cost is known"
 }
 
-// earned are the figures of what some requests came to; when says of which days, as
-// " today".
+// earned returns the figures of requests. when is a suffix for the labels, such as " today".
 func earned(when string, s spending.Sums) part.FigureRow {
 	cost, margin := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
 	of := "the catalog has no cost"

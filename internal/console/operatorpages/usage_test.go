@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestUsage: what is earned, over all accounts, with whom, on which line.
+// TestUsage checks the earnings over all accounts, by account and by line.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -40,8 +40,8 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestUsageIsChosenByName: parts of the usage are chosen from what there is; of many
-// accounts one is looked for by its name, and those that have it are proposed.
+// TestUsageIsChosenByName checks the filters of usage: the options are the existing parts. If there
+// are many accounts, a filter searches by name and proposes the matching accounts.
 func TestUsageIsChosenByName(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -91,7 +91,7 @@ func TestUsageIsChosenByName(t *testing.T) {
 			o.Get(page+"?account=nobody").Want(t, http.StatusOK, "No account has this text in its name, email or id.")
 			o.Get(page+"?account=tenant-1").Want(t, http.StatusOK, "Several accounts have this. Choose one.",
 				">tenant-10</option>", ">tenant-19</option>")
-			if path != "deliveries" { // which has one field alone
+			if path != "deliveries" { // deliveries have a single filter
 				o.Get(page+"?account=tenant-1").Want(t, http.StatusOK, `<details class="folder" open>`)
 			}
 			if path == "usage" || path == "requests" {

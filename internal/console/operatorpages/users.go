@@ -16,7 +16,7 @@ func accountUserForm(id string) part.Inputs {
 	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/users", Submit: "Add user", Fields: show.NewUserFields()}
 }
 
-// usersTable lists users, with what can be done.
+// usersTable lists users with buttons.
 func usersTable(v *page.Visit, users []account.User) part.DataTable {
 	t := part.DataTable{Caption: "Users", Columns: []part.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Second factor"}, {Title: "Since"}, {Title: "Change"}}}
@@ -112,14 +112,14 @@ func (c *console) deleteUser(v *page.Visit) (page.Outgoing, error) {
 	return c.onUser(v, "You cannot delete yourself. Another operator can.", "gone", operator.DeleteUserTx)
 }
 
-// endFactor turns the second factor of a user off who has lost it.
+// endFactor turns off the second factor of a user.
 func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
 	return c.onUser(v, "Your own second factor is turned off in your settings, with a code.", "factor",
 		changing(account.UserChange{NoFactor: true}))
 }
 
-// onUser runs an act on the user that the path names. Who is signed in as that user is
-// refused in the words of not, if there are any.
+// onUser runs an act on the user named in the path. If not is set, it is the error message for
+// operators acting on themselves.
 func (c *console) onUser(
 	v *page.Visit, not, done string, act func(*store.Tx, operator.Actor, string) error,
 ) (page.Outgoing, error) {

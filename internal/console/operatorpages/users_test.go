@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/operator"
 )
 
-// linkField is the token of the link that a page shows.
+// linkField matches the token of the link on a page.
 var linkField = regexp.MustCompile(`id="link" value="` + regexp.QuoteMeta(consoletest.PublicURL+operator.LinkPath) + `([\w-]{43})"`)
 
 func tokenOf(t *testing.T, got consoletest.Answer) string {
@@ -33,8 +33,8 @@ func signsIn(t *testing.T, s *consoletest.Scene, token, password string) {
 	s.Browser().Post("/console/link/password", "link", token, "password", password).Want(t, http.StatusSeeOther, "/console")
 }
 
-// TestUserIsInvited: the answer that adds a user without a password shows a link, and
-// another one makes it void.
+// TestUserIsInvited checks that the response to adding a user without a password shows a link, and
+// that a newer link invalidates it.
 func TestUserIsInvited(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -71,7 +71,7 @@ func TestUserIsInvited(t *testing.T) {
 	})
 }
 
-// TestOperatorKeepsHimself: nobody deletes or disables the user by whom he is signed in.
+// TestOperatorKeepsHimself checks that operators cannot delete or disable themselves.
 func TestOperatorKeepsHimself(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -88,7 +88,7 @@ func TestOperatorKeepsHimself(t *testing.T) {
 	})
 }
 
-// formFor is the address of the act of a page that ends so and is about somebody.
+// formFor returns the action of the form with a suffix, in the table row about somebody.
 func formFor(t *testing.T, page consoletest.Answer, end, about string) string {
 	t.Helper()
 	for _, row := range strings.Split(page.Body.String(), "<tr") {
@@ -100,8 +100,8 @@ func formFor(t *testing.T, page consoletest.Answer, end, about string) string {
 	return ""
 }
 
-// TestCustomerGetsOneText: an account that is made with a link and a key has both in the
-// text to send, with a request that works.
+// TestCustomerGetsOneText checks that the text for a new account with a link and a key has both,
+// with a working example request.
 func TestCustomerGetsOneText(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -136,13 +136,13 @@ func TestCustomerGetsOneText(t *testing.T) {
 			}
 		}
 
-		// Whose email signs in already is refused, and nothing is made.
+		// An email with a sign-in elsewhere is rejected, and nothing is created.
 		fields[len(fields)-1] = b.Get("/console/operator/accounts/new").Once(t)
 		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusUnprocessableEntity, "signs in with shop@acme.example already")
 		if rows := logged(s, operator.AccountCreate); len(rows) != 1 {
 			t.Errorf("%d accounts were made", len(rows))
 		}
-		// Without an email nobody is invited; the key is there.
+		// Without an email there is no invitation, but a key.
 		fields = []string{"name", "Nobody", "email", "", "invite", "on", "key", "on", "once", b.Get("/console/operator/accounts/new").Once(t)}
 		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusOK, "Copy this key,")
 	})
