@@ -22,15 +22,14 @@ type Chatting struct {
 	// Call is a request of a form, as the gateway would send it. Its Stream is
 	// the suite's.
 	Call func(form wire.Form) chatcall.Call
-	// Uncounted are the forms in which it cannot count tokens, if it can in
-	// others.
+	// Uncounted are the forms without a token count, if the provider counts tokens in other forms.
 	Uncounted []wire.Form
-	// Plays are the options that make it play a trouble, for a provider that
-	// speaks no HTTP; nil: it is met by a fake provider.
+	// Plays are the options to simulate each trouble, for a provider without HTTP. If nil, a fake
+	// provider simulates the troubles.
 	Plays map[Trouble]map[string]any
 }
 
-// Chat runs the cases of chat for each form that a provider speaks.
+// Chat runs the chat cases for each form of a provider.
 func Chat(t *testing.T, p Chatting) {
 	info := infoOf(t, p.Provider)
 	if len(info.Forms) == 0 {
@@ -62,8 +61,8 @@ func (p Chatting) each(t *testing.T, run func(t *testing.T, c chatcall.Call)) {
 	}
 }
 
-// meeting opens a line whose next call meets a trouble. arrived waits until the
-// call is there; sent counts the calls, -1 where none can be counted.
+// meeting opens a line with a trouble at the next call. arrived waits for the call. sent returns
+// the number of calls, or -1 if calls cannot be counted.
 func (p Chatting) meeting(t *testing.T, trouble Trouble) (a chatcall.Adapter, arrived func(), sent func() int) {
 	t.Helper()
 	if p.Plays != nil {
@@ -100,8 +99,7 @@ func replyTo(trouble Trouble) fakeprovider.Reply {
 	return fakeprovider.Reply{}
 }
 
-// verdicts: what a status means is the same for every provider, and no call is
-// sent twice.
+// verdicts tests that a status has the same meaning for every provider, and no call is sent twice.
 func (p Chatting) verdicts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		trouble Trouble
@@ -135,7 +133,7 @@ func (p Chatting) verdicts(t *testing.T) {
 	}
 }
 
-// ends: an end of the context is an end of the call, and says whose it was.
+// ends tests that the end of the context ends the call, with the cause in the failure.
 func (p Chatting) ends(t *testing.T) {
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		p.each(t, func(t *testing.T, c chatcall.Call) {
@@ -192,7 +190,7 @@ func (p Chatting) endsInBody(t *testing.T, c chatcall.Call, cause error, code fa
 	}
 }
 
-// streams runs a case for the streams alone.
+// streams runs a case for streamed calls only.
 func (p Chatting) streams(t *testing.T, run func(t *testing.T, c chatcall.Call)) {
 	p.each(t, func(t *testing.T, c chatcall.Call) {
 		if c.Stream {
@@ -201,7 +199,7 @@ func (p Chatting) streams(t *testing.T, run func(t *testing.T, c chatcall.Call))
 	})
 }
 
-// breaks: a stream that was cut never ends like a whole one.
+// breaks tests that an interrupted stream never ends like a whole stream.
 func (p Chatting) breaks(t *testing.T) {
 	half := []string{`{"a":1}`, `{"b":2}`}
 	for name, reply := range map[string]fakeprovider.Reply{
@@ -226,7 +224,7 @@ func (p Chatting) breaks(t *testing.T) {
 	})
 }
 
-// broken reads an answer that breaks off.
+// broken reads an interrupted response.
 func (p Chatting) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) {
 	answer, err := a.Chat(t.Context(), c)
 	if err != nil {
@@ -262,7 +260,7 @@ func (p Chatting) unspoken(t *testing.T) {
 	}
 }
 
-// strange: what is not the kind of answer that was asked for is none.
+// strange tests that a response of another type than requested is a failure.
 func (p Chatting) strange(t *testing.T) {
 	gone := want{fault.UpstreamUnavailable, upstream.HealthFail}
 	for name, reply := range map[string]fakeprovider.Reply{
@@ -323,7 +321,7 @@ func (p Chatting) malformed(t *testing.T) {
 	}
 }
 
-// endless: what has no end is left.
+// endless tests that the adapter closes an endless response.
 func (p Chatting) endless(t *testing.T) {
 	p.each(t, func(t *testing.T, c chatcall.Call) {
 		left := make(chan struct{}, 1)
@@ -339,7 +337,7 @@ func (p Chatting) endless(t *testing.T) {
 	})
 }
 
-// nobody: a port that refuses connections.
+// nobody tests a port without a listener.
 func (p Chatting) nobody(t *testing.T) {
 	base := fakeprovider.Refused(t)
 	p.each(t, func(t *testing.T, c chatcall.Call) {

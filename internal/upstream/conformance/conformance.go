@@ -1,13 +1,12 @@
-// Package conformance owns what holds for every provider: the cases that each
-// adapter runs in a test of its own, over its own fake. What is particular to a
-// provider (its fields, its codes, its sizes) stays in the adapter's tests.
+// Package conformance owns the tests common to all providers. Each adapter runs the cases in a test
+// of its own, with its own fake. Details of a provider (its fields, codes and sizes) belong in the
+// adapter's tests.
 //
-// It is for tests alone. Invariants:
-//   - Adapters are opened as the gateway opens them, by package adapters.
-//   - A case holds for every provider: none is left out but for one that speaks
-//     no HTTP, which plays the troubles itself, by its options.
-//   - The credential is in every error that a provider says, and in none that
-//     an adapter returns.
+// It is for tests only. Invariants:
+//   - Adapters are opened like in the gateway, through package adapters.
+//   - A case runs for every provider. The only exception is a provider without HTTP, which
+//     simulates the troubles itself through its options.
+//   - The credential is in every error from a provider, and never in an error from an adapter.
 package conformance
 
 import (
@@ -24,13 +23,13 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// Secret is the credential of every line that the suite opens.
+// Secret is the credential of every line in the suite.
 const Secret = "line-credential-0123456789"
 
-// Trouble is what a provider does to the next call.
+// Trouble is a provider's behaviour at the next call.
 type Trouble int
 
-// The troubles. Those after Page meet jobs alone.
+// The troubles. Those after Page are only for jobs.
 const (
 	Well         Trouble = iota
 	Stalls               // nothing is answered until the caller leaves
@@ -57,7 +56,7 @@ func open(t testing.TB, provider, base string, options map[string]any) chatcall.
 	return openBy(t, transport, provider, base, options)
 }
 
-// openBy opens a line whose calls go one way.
+// openBy opens a line with all calls through transport.
 func openBy(t testing.TB, transport http.RoundTripper, provider, base string, options map[string]any) chatcall.Adapter {
 	t.Helper()
 	a, err := adapters.New(adapters.Options{Transport: transport, Strangers: transport}).Open(
@@ -68,8 +67,7 @@ func openBy(t testing.TB, transport http.RoundTripper, provider, base string, op
 	return a
 }
 
-// saying starts a provider that answers everything in the same way, and counts
-// the calls.
+// saying starts a provider with one response to every call.
 func saying(t testing.TB, answer http.HandlerFunc) (base string) {
 	server := httptest.NewServer(answer)
 	t.Cleanup(func() {
@@ -88,8 +86,7 @@ func document(status int, body string) http.HandlerFunc {
 	}
 }
 
-// endless answers with the beginning of a document that has no end. It stops
-// when the caller leaves, which it tells.
+// endless writes an endless document. It stops and signals left when the caller disconnects.
 func endless(status int, left chan<- struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -102,13 +99,12 @@ func endless(status int, left chan<- struct{}) http.HandlerFunc {
 	}
 }
 
-// nested is a document that is too deep to be read, long one with too many
-// values.
+// nested returns a document with too deep nesting, long a document with too many values.
 func nested() string { return strings.Repeat(`{"error":[`, 20_000) }
 func long() string   { return `{"error":[` + strings.Repeat("1,", 200_000) + `1]}` }
 
-// malformed are bodies that no provider should send. The credential is in some:
-// a provider may repeat it anywhere.
+// malformed returns invalid response bodies. Some contain the credential, because a provider may
+// repeat the credential anywhere.
 func malformed() map[string]string {
 	return map[string]string{
 		"nothing": ``, "an empty object": `{}`, "a list": `[]`, "null": `null`, "a number": `7`, "a page": `<html>` + Secret,
@@ -131,18 +127,18 @@ func malformed() map[string]string {
 	}
 }
 
-// sees fails the test if the credential is in what is told of a failure.
-func sees(t testing.TB, what string, told ...string) {
+// sees fails the test if a text about a failure contains the credential.
+func sees(t testing.TB, what string, texts ...string) {
 	t.Helper()
-	for _, text := range told {
+	for _, text := range texts {
 		if strings.Contains(text, Secret) {
 			t.Errorf("%s: the credential is told: %.300s", what, text)
 		}
 	}
 }
 
-// failed returns the failure that an adapter's error has to be, whose text has
-// to be short and without the credential.
+// failed returns an adapter's error as a failure, and fails the test if the error is not a failure,
+// is too long or contains the credential.
 func failed(t testing.TB, what string, err error) *upstream.Failure {
 	t.Helper()
 	var f *upstream.Failure
@@ -151,7 +147,7 @@ func failed(t testing.TB, what string, err error) *upstream.Failure {
 	}
 	answer := f.Fault()
 	sees(t, what, f.Error(), answer.Error(), string(answer.Body()), string(answer.NativeBody()))
-	if len(f.Error()) > maxTold {
+	if len(f.Error()) > maxFailureText {
 		t.Errorf("%s: the failure says %d bytes", what, len(f.Error()))
 	}
 	if f.Code == "" || f.Cause == nil {
@@ -160,16 +156,16 @@ func failed(t testing.TB, what string, err error) *upstream.Failure {
 	return f
 }
 
-// maxTold is how long the text of a failure may be.
-const maxTold = 1000
+// maxFailureText is the maximum length of a failure's text, in bytes.
+const maxFailureText = 1000
 
-// want is what a failure has to say.
+// want is an expected failure.
 type want struct {
 	code   fault.Code
 	health upstream.Health
 }
 
-// judged fails the test if a failure says something else.
+// judged fails the test if a failure is not the expected failure.
 func judged(t testing.TB, what string, f *upstream.Failure, w want) {
 	t.Helper()
 	if f.Code != w.code || f.Health != w.health {
@@ -177,7 +173,7 @@ func judged(t testing.TB, what string, f *upstream.Failure, w want) {
 	}
 }
 
-// infoOf is what the catalog knows of a provider.
+// infoOf returns the catalog's facts about a provider.
 func infoOf(t testing.TB, provider string) upstream.Info {
 	t.Helper()
 	info, ok := adapters.Providers()[provider]

@@ -25,9 +25,9 @@ type Studio interface {
 	URL() string
 	// Expect adds behaviours for the submissions to come.
 	Expect(how ...fakestudio.Behaviour)
-	// Submissions returns those that arrived so far.
+	// Submissions returns the submissions received so far.
 	Submissions() []fakestudio.Submission
-	// Cancelled returns the tickets that were cancelled.
+	// Cancelled returns the cancelled tickets.
 	Cancelled() []string
 	// Close ends the server.
 	Close()
@@ -37,19 +37,19 @@ type Studio interface {
 type Making struct {
 	// Provider is its name in the catalog.
 	Provider string
-	// Start starts its fake, which accepts the tasks below.
+	// Start starts the provider's fake, which accepts the tasks below.
 	Start func(t testing.TB) Studio
-	// Tasks are tasks as a job would give them, one a kind that it makes, and
-	// more where it has several ways; by a name for people.
+	// Tasks are tasks of a job by a name for people: at least one per kind made by the provider,
+	// and more if a kind has several kinds of calls.
 	Tasks map[string]jobcall.Task
-	// Ticket is one that the provider could have given for a task, but has not.
+	// Ticket returns a valid ticket not issued by the provider.
 	Ticket func(w jobcall.Task) string
 	// Params pass, and have the number 41417 somewhere, or the marker.
 	Params string
-	// Marker is what the provider sees of Params; empty: 41417.
+	// Marker is the part of Params expected at the provider; 41417 by default.
 	Marker string
-	// Plays are the options that make it play a trouble, for a provider that
-	// speaks no HTTP; nil: it is met by the fake.
+	// Plays are the options to simulate each trouble, for a provider without HTTP. If nil, the fake
+	// simulates the troubles.
 	Plays map[Trouble]map[string]any
 }
 
@@ -104,8 +104,8 @@ func (p Making) each(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
 	}
 }
 
-// meeting opens a line on which the next task meets a trouble. Studio is nil
-// where the provider speaks no HTTP.
+// meeting opens a line with a trouble at the next task. Studio is nil if the provider is without
+// HTTP.
 func (p Making) meeting(t *testing.T, trouble Trouble) (jobcall.Generator, Studio) {
 	t.Helper()
 	if p.Plays != nil {
@@ -132,7 +132,7 @@ func (p Making) generator(t testing.TB, base string, options map[string]any) job
 
 // behaviourOf is a trouble as a behaviour of the fake studio.
 func behaviourOf(trouble Trouble) fakestudio.Behaviour {
-	said := func(status int, message string) fakestudio.Behaviour {
+	failing := func(status int, message string) fakestudio.Behaviour {
 		return fakestudio.Behaviour{Status: status, Body: `{"error":{"message":"` + message + `"}}`}
 	}
 	switch trouble {
@@ -141,11 +141,11 @@ func behaviourOf(trouble Trouble) fakestudio.Behaviour {
 	case LosesAnswer:
 		return fakestudio.Behaviour{LoseAnswer: true}
 	case Busy:
-		return said(429, "slow down")
+		return failing(429, "slow down")
 	case Unauthorized:
-		return said(401, "bad key "+Secret)
+		return failing(401, "bad key "+Secret)
 	case Broken:
-		return said(500, "oops")
+		return failing(500, "oops")
 	case Page:
 		return fakestudio.Behaviour{Status: 502, Body: "<html>bad gateway</html>"}
 	case BreaksPolls:
@@ -160,7 +160,8 @@ func behaviourOf(trouble Trouble) fakestudio.Behaviour {
 	return fakestudio.Behaviour{}
 }
 
-// failedJob returns the failure that a generator's error has to be.
+// failedJob returns a generator's error as a failure, and fails the test if the error is not a
+// valid failure.
 func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
 	t.Helper()
 	var f *upstream.JobFailure
@@ -174,13 +175,13 @@ func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
 	if fault.LookupJob(f.Job).Code != f.Job {
 		t.Errorf("%s: a failed job cannot have the code %q", what, f.Job)
 	}
-	if f.Next < upstream.NextPoll || f.Next > upstream.NextNone || f.Cause == nil || len(f.Error()) > maxTold {
+	if f.Next < upstream.NextPoll || f.Next > upstream.NextNone || f.Cause == nil || len(f.Error()) > maxFailureText {
 		t.Errorf("%s: %+v", what, f)
 	}
 	return f
 }
 
-// submitted submits a task that goes well.
+// submitted submits a task and fails the test after an error.
 func submitted(t testing.TB, g jobcall.Generator, w jobcall.Task) *jobcall.TaskStatus {
 	t.Helper()
 	p, err := jobcall.Submit(t.Context(), g, w)
@@ -191,8 +192,7 @@ func submitted(t testing.TB, g jobcall.Generator, w jobcall.Task) *jobcall.TaskS
 	return p
 }
 
-// accepted fails the test if the answer to a submission is not one that the
-// caller could go on with.
+// accepted fails the test if the status of a submission is inconsistent.
 func accepted(t testing.TB, g jobcall.Generator, w jobcall.Task, p *jobcall.TaskStatus) {
 	t.Helper()
 	if blocks := g.Blocks(w); p.Done != blocks || blocks == (p.Ticket != "") || p.Done != (len(p.Results) > 0) ||
@@ -201,8 +201,8 @@ func accepted(t testing.TB, g jobcall.Generator, w jobcall.Task, p *jobcall.Task
 	}
 }
 
-// done: any process goes on with the ticket alone, polls change nothing, and
-// what comes are the results that were asked for, each of which can be had.
+// done tests that any process can continue with only the ticket, polls change nothing, and the
+// results are the requested results, each downloadable.
 func (p Making) done(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		g, studio := p.meeting(t, Well)
@@ -225,7 +225,7 @@ func (p Making) done(t *testing.T) {
 	})
 }
 
-// polled polls a task that was accepted to its good end.
+// polled polls an accepted task until it is done.
 func polled(t testing.TB, g jobcall.Generator, w jobcall.Task, made *jobcall.TaskStatus) *jobcall.TaskStatus {
 	t.Helper()
 	for range 20 {
@@ -263,8 +263,8 @@ func fetched(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result
 	return data, file.Type, err
 }
 
-// refused: what a status means for a submission is the same everywhere; one
-// whose answer was lost says so; and nothing is submitted twice.
+// refused tests that a status of a submission has the same meaning everywhere, a lost response sets
+// Lost, and nothing is submitted twice.
 func (p Making) refused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		trouble Trouble
@@ -297,7 +297,7 @@ func (p Making) refused(t *testing.T) {
 	}
 }
 
-// ticketed runs a case for the tasks that are polled.
+// ticketed runs a case for the polled tasks.
 func (p Making) ticketed(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		if g := p.generator(t, "http://127.0.0.1:9", nil); !g.Blocks(w) {
@@ -306,7 +306,7 @@ func (p Making) ticketed(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
 	})
 }
 
-// vanished is how a task ends that the provider no longer knows.
+// vanished returns the code of a task no longer known to the provider.
 func vanished(kind string) fault.Code {
 	if kind == upstream.KindVideo {
 		return fault.UpstreamUnstable
@@ -314,9 +314,9 @@ func vanished(kind string) fault.Code {
 	return fault.UpstreamError
 }
 
-// polls: a poll that fails says nothing about the task, but that the provider
-// does not know it. One image: of several, each a task at the provider, the
-// others go on.
+// polls tests that a failed poll says nothing about the task, except if the provider does not know
+// the task. Count is 1, because of several images, each a task at the provider, the others would
+// continue.
 func (p Making) polls(t *testing.T) {
 	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
 		w.Count = 1
@@ -345,7 +345,8 @@ func (p Making) polls(t *testing.T) {
 	})
 }
 
-// downloads: a link that fails may be good again, or a poll brings another.
+// downloads tests that after a failed download the same link may work, or another poll returns a
+// new link.
 func (p Making) downloads(t *testing.T) {
 	for name, trouble := range map[string]Trouble{"refused": RefusesLink, "cut": CutsLink} {
 		t.Run(name, func(t *testing.T) {
@@ -370,8 +371,8 @@ func (p Making) downloads(t *testing.T) {
 	}
 }
 
-// cancels: the courtesy may fail, in the usual way, and does no harm twice, nor
-// to a task that nobody knows.
+// cancels tests that a failed cancellation is a failure, and that cancelling twice, or cancelling
+// an unknown task, does no harm.
 func (p Making) cancels(t *testing.T) {
 	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
 		g, studio := p.meeting(t, Well)
@@ -425,7 +426,7 @@ func (p Making) ends(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) { // while the answer is waited for
 		ctx, cancel := context.WithCancelCause(t.Context())
 		base := saying(t, func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the caller leaves
+			_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice the disconnect
 			cancel(context.DeadlineExceeded)
 			<-r.Context().Done()
 		})
@@ -436,8 +437,8 @@ func (p Making) ends(t *testing.T) {
 	})
 }
 
-// params: what the gateway decides about never passes, in whatever kind of
-// task, and what passes arrives.
+// params tests that no param replaces a field of the gateway, in any kind of task, and that allowed
+// params reach the provider.
 func (p Making) params(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		w.Count = 1
@@ -467,7 +468,7 @@ func (p Making) params(t *testing.T) {
 	})
 }
 
-// unsent: what cannot be done is not sent, and is not held against the line.
+// unsent tests that an impossible task is not sent and does not affect the line's health.
 func (p Making) unsent(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		g, studio := p.meeting(t, Well)
@@ -482,8 +483,8 @@ func (p Making) unsent(t *testing.T) {
 	})
 }
 
-// credential: results lie elsewhere, and a host that asks to go elsewhere gets
-// nothing either.
+// credential tests that no other host gets the credential, neither as the host of a result nor
+// after a redirect.
 func (p Making) credential(t *testing.T) {
 	other := saying(t, func(w http.ResponseWriter, r *http.Request) {
 		for name, values := range r.Header {
@@ -503,7 +504,7 @@ func (p Making) credential(t *testing.T) {
 	})
 }
 
-// tickets: what is no ticket of the provider's goes into no address.
+// tickets tests that a ticket not from the provider is not used in an address.
 func (p Making) tickets(t *testing.T) {
 	base := saying(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was asked for", r.Method, r.URL) })
 	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
@@ -520,9 +521,9 @@ func (p Making) tickets(t *testing.T) {
 	})
 }
 
-// malformed: whatever comes, there is a verdict or something to go on with, and
-// the credential is not told. A good answer to a submission that names no task
-// is a lost one, unless it says what is wrong.
+// malformed tests that every response leads to a failure or a valid status, without the credential.
+// After a good response to a submission without a task ID the failure has Lost set, unless the
+// response has an error.
 func (p Making) malformed(t *testing.T) {
 	for name, body := range malformed() {
 		says := strings.Contains(body, "error") || strings.Contains(body, Secret)
@@ -552,7 +553,7 @@ func (p Making) malformed(t *testing.T) {
 	}
 }
 
-// endless: what has no end is left.
+// endless tests that the adapter closes an endless response.
 func (p Making) endless(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		left := make(chan struct{}, 64)
@@ -574,7 +575,7 @@ func (p Making) endless(t *testing.T) {
 	})
 }
 
-// nobody: where nothing was sent nothing is lost.
+// nobody tests that Lost is not set if nothing was sent.
 func (p Making) nobody(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		studio := p.Start(t)

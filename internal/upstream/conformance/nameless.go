@@ -9,22 +9,22 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// nameless: a task that was accepted without a name is lost, and what is several
-// calls ends with those that are under way.
+// nameless tests that a task accepted without an ID is lost, and of several calls only those
+// already running finish.
 func (p Making) nameless(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		var calls atomic.Int64
-		said := document(http.StatusOK, `{"id":"","request":{},"status":null}`)
+		reply := document(http.StatusOK, `{"id":"","request":{},"status":null}`)
 		g := p.generator(t, saying(t, func(rw http.ResponseWriter, r *http.Request) {
 			calls.Add(1)
-			said(rw, r)
+			reply(rw, r)
 		}), nil)
 		if w.Kind == upstream.KindImage {
 			w.Count = 8
 		}
 		if _, err := jobcall.Submit(t.Context(), g, w); g.Blocks(w) || err != nil && calls.Load() == 0 {
 			return // its answer holds the pictures, or it has no such count
-		} else if f := failedJob(t, "nameless", err); !f.Lost || calls.Load() > 4 { // that many at once
+		} else if f := failedJob(t, "nameless", err); !f.Lost || calls.Load() > 4 { // 4 calls at once
 			t.Errorf("%d calls, %+v", calls.Load(), f)
 		}
 	})

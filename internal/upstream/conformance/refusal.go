@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Unsent is a task that an adapter has to refuse before it is sent, with the
-// verdict and a part of what is said of it.
+// Unsent is a task to be rejected by the adapter before a call, with the expected verdict and a
+// part of the message.
 type Unsent struct {
 	Task jobcall.Task
 	Want Verdict
@@ -35,9 +35,8 @@ func SendsNone(t *testing.T, provider string, studio Studio, tasks map[string]Un
 	}
 }
 
-// CancelsWhatWaits holds a provider that cancels no task that runs to that: what
-// waits is cancelled, of what runs it is said that it is not, and tickets that
-// nobody knows are none of anybody's business.
+// CancelsWhatWaits tests a provider unable to cancel running tasks: a waiting task is cancelled,
+// cancelling a running task returns an error, and cancelling an unknown ticket returns nil.
 func CancelsWhatWaits(t *testing.T, provider string, studio Studio, w jobcall.Task, unknown ...string) {
 	t.Helper()
 	g := Line(t, provider, studio.URL(), nil)
@@ -64,9 +63,8 @@ func CancelsWhatWaits(t *testing.T, provider string, studio Studio, w jobcall.Ta
 	}
 }
 
-// RefusesOptions fails the test if a line opens with options that it should not
-// have, or does not say what is wrong with them; each stands under the beginning
-// of that.
+// RefusesOptions fails the test if CheckOptions accepts invalid options. The keys of cases are
+// prefixes of the expected errors.
 func RefusesOptions(t *testing.T, info upstream.Info, cases map[string]map[string]any) {
 	t.Helper()
 	for want, options := range cases {
@@ -76,14 +74,13 @@ func RefusesOptions(t *testing.T, info upstream.Info, cases map[string]map[strin
 	}
 }
 
-// Opening is a line's options, and a part of what is said of them; empty: they
-// are right.
+// Opening is a line's options and a part of the expected error, empty if the options are valid.
 type Opening struct {
 	Options map[string]any
 	Told    string
 }
 
-// Opens opens lines of a provider with options, and one at an address that is none.
+// Opens opens lines of a provider with options, and a line with an invalid address.
 func Opens(t *testing.T, provider string, lines map[string]Opening) {
 	t.Helper()
 	set := adapters.New(adapters.Options{Transport: http.DefaultTransport, Strangers: http.DefaultTransport})

@@ -17,9 +17,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Asks fails the test if a task is not asked of a fake that accepts it in one
-// submission, with a path and a body; without a body it has to be unsuitable. A
-// form is told as JSON, as Form has it.
+// Asks fails the test if a task does not lead to one submission with the given path and body. If
+// body is empty, the task must be unsuitable. A form is compared as JSON, in the format of Form.
+// The fake must accept the task.
 func Asks(t testing.TB, provider string, studio Studio, w jobcall.Task, path, body string) {
 	t.Helper()
 	AsksWith(t, provider, nil, studio, w, path, body)
@@ -32,20 +32,20 @@ func AsksWith(t testing.TB, provider string, options map[string]any, studio Stud
 	switch {
 	case s == nil && body != "":
 		t.Errorf("the task is unsuitable, want %s\n%s", path, body)
-	case s != nil && (body == "" || s.Path != path || said(t, s) != body):
-		t.Errorf("%s\n%s, want %s\n%s", s.Path, said(t, s), path, body)
+	case s != nil && (body == "" || s.Path != path || bodyText(t, s) != body):
+		t.Errorf("%s\n%s, want %s\n%s", s.Path, bodyText(t, s), path, body)
 	}
 }
 
-// Sent submits a task to a fake that accepts it and returns the only submission
-// that came of it, which has the line's credential in a header. nil: the task, or
-// a reference of it, is unsuitable, and nothing was sent.
+// Sent submits a task to a fake, which must accept the task, and returns the only submission, with
+// the line's credential in a header. It returns nil if the task or a reference is unsuitable and
+// nothing was sent.
 func Sent(t testing.TB, provider string, studio Studio, w jobcall.Task) *fakestudio.Submission {
 	t.Helper()
 	return sent(t, "the task", Line(t, provider, studio.URL(), nil), studio, w)
 }
 
-// sent is Sent of a line.
+// sent is Sent for an open line.
 func sent(t testing.TB, what string, g jobcall.Generator, studio Studio, w jobcall.Task) *fakestudio.Submission {
 	t.Helper()
 	_, err := jobcall.Submit(t.Context(), g, w)
@@ -66,7 +66,7 @@ func sent(t testing.TB, what string, g jobcall.Generator, studio Studio, w jobca
 	return &arrived[0]
 }
 
-// keyed tells whether the line's credential is in a header.
+// keyed reports whether a header contains the line's credential.
 func keyed(header http.Header) bool {
 	for _, values := range header {
 		if slices.ContainsFunc(values, func(v string) bool { return strings.HasSuffix(v, Secret) }) {
@@ -76,8 +76,8 @@ func keyed(header http.Header) bool {
 	return false
 }
 
-// said is the body of a submission: its JSON, or its Form as JSON.
-func said(t testing.TB, s *fakestudio.Submission) string {
+// bodyText returns the body of a submission: its JSON, or its Form as JSON.
+func bodyText(t testing.TB, s *fakestudio.Submission) string {
 	t.Helper()
 	if kind, _, _ := mime.ParseMediaType(s.Header.Get("Content-Type")); kind == "application/json" {
 		return string(s.Body)

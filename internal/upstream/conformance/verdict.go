@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Verdict is what the failure of a job decides, for an adapter's own tables.
+// Verdict holds the decisions of a job's failure, for an adapter's own tables.
 type Verdict struct {
 	Job    fault.Code
 	Next   upstream.Next
@@ -21,29 +21,29 @@ type Verdict struct {
 	Lost   bool
 }
 
-// Decides is a verdict that names no param, on what was not lost.
+// Decides returns a verdict without a param and without Lost.
 func Decides(job fault.Code, next upstream.Next, health upstream.Health) Verdict {
 	return Verdict{Job: job, Next: next, Health: health}
 }
 
-// Then is a verdict after which something else is done.
+// Then returns v with another next step.
 func (v Verdict) Then(next upstream.Next) Verdict {
 	v.Next = next
 	return v
 }
 
-// Verdicts are those that most tables share.
+// Verdicts are the verdicts common to most tables.
 type Verdicts struct {
 	Refused       Verdict // a parameter, or a combination of them
-	Flagged       Verdict // what went in
-	FlaggedOutput Verdict // what came out
+	Flagged       Verdict // input
+	FlaggedOutput Verdict // output
 	Material      Verdict // a reference
 	Account       Verdict // ours: key, balance, permission
-	Model         Verdict // ours: the model is none of the account's
+	Model         Verdict // ours: the account does not have the model
 	Busy          Verdict // our rate
 	Broken        Verdict // the provider failed on a submission
 	Lost          Verdict // the answer to a submission was lost
-	Failed        Verdict // a task that was accepted failed
+	Failed        Verdict // an accepted task failed
 	Empty         Verdict // it ended well and brought nothing
 	Gone          Verdict // it is no longer known
 }
@@ -72,15 +72,15 @@ func VerdictsOf(kind string) Verdicts {
 	return v
 }
 
-// VerdictOf is what an error of a generator decides. The test fails for an error
-// that is none.
+// VerdictOf returns the verdict of a generator's error. The test fails if err is not a valid
+// failure.
 func VerdictOf(t testing.TB, err error) Verdict {
 	t.Helper()
 	f := failedJob(t, "a verdict", err)
 	return Verdict{f.Job, f.Next, f.Health, f.Param, f.Lost}
 }
 
-// Judged fails the test if an error of a generator decides something else.
+// Judged fails the test if a generator's error has another verdict.
 func Judged(t testing.TB, what string, err error, want Verdict) {
 	t.Helper()
 	if got := VerdictOf(t, err); got != want {
@@ -88,13 +88,13 @@ func Judged(t testing.TB, what string, err error, want Verdict) {
 	}
 }
 
-// JobFailure is the failure that an error of a generator has to be.
+// JobFailure returns a generator's error as a failure.
 func JobFailure(t testing.TB, err error) *upstream.JobFailure {
 	t.Helper()
 	return failedJob(t, "an error", err)
 }
 
-// ChatFailure returns what the error of a chat call has to be.
+// ChatFailure returns the error of a chat call as a failure.
 func ChatFailure(t testing.TB, err error) *upstream.Failure {
 	t.Helper()
 	return failed(t, "call", err)
@@ -106,14 +106,14 @@ func Line(t testing.TB, provider, base string, options map[string]any) jobcall.G
 	return Making{Provider: provider}.generator(t, base, options)
 }
 
-// Answering opens a line whose provider answers everything in the same way.
+// Answering opens a line to a provider with one response to every call.
 func Answering(t testing.TB, provider string, status int, body string) jobcall.Generator {
 	t.Helper()
 	return Line(t, provider, saying(t, document(status, body)), nil)
 }
 
-// Scripted opens a line whose provider answers with what was last given, without a
-// connection.
+// Scripted opens a line without a connection. The provider responds with the last arguments of
+// answer.
 func Scripted(t testing.TB, provider string) (g jobcall.Generator, answer func(body []byte, status int)) {
 	t.Helper()
 	var last script
@@ -121,7 +121,7 @@ func Scripted(t testing.TB, provider string) (g jobcall.Generator, answer func(b
 	return a.(jobcall.Generator), func(body []byte, status int) { last = script{body, status} }
 }
 
-// script is a provider that always answers the same.
+// script is a provider with one response to every call.
 type script struct {
 	body   []byte
 	status int
@@ -133,7 +133,7 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(bytes.NewReader(s.body)), Request: r}, nil
 }
 
-// Polled submits a task and polls it to its end, which may be a failure.
+// Polled submits a task and polls it to its end, possibly a failure.
 func Polled(t testing.TB, g jobcall.Generator, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	t.Helper()
 	made, err := jobcall.Submit(t.Context(), g, w)
@@ -143,7 +143,7 @@ func Polled(t testing.TB, g jobcall.Generator, w jobcall.Task) (*jobcall.TaskSta
 	return Finished(t, g, w, made.Ticket)
 }
 
-// Finished polls a task to its end, which may be a failure.
+// Finished polls a task to its end, possibly a failure.
 func Finished(t testing.TB, g jobcall.Generator, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	t.Helper()
 	for range 20 {
@@ -159,7 +159,7 @@ func Finished(t testing.TB, g jobcall.Generator, w jobcall.Task, ticket string) 
 	return nil, nil
 }
 
-// Fetched is a result of a task, which can be had.
+// Fetched downloads a result of a task.
 func Fetched(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result) (data []byte, kind string) {
 	t.Helper()
 	data, kind, err := fetched(t, g, w, r)
@@ -169,8 +169,8 @@ func Fetched(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result
 	return data, kind
 }
 
-// Fate is what becomes of a task that meets a behaviour at a fake and comes to a
-// bad end, at its submission or later.
+// Fate returns the verdict of a task after a behaviour of a fake. The task must fail, at its
+// submission or later.
 func Fate(t testing.TB, provider string, studio Studio, how fakestudio.Behaviour, w jobcall.Task) Verdict {
 	t.Helper()
 	studio.Expect(how)
@@ -178,9 +178,8 @@ func Fate(t testing.TB, provider string, studio Studio, how fakestudio.Behaviour
 	return VerdictOf(t, err)
 }
 
-// Answers fuzzes what a provider answers with: whatever it is, there is a
-// verdict, or something to go on with. Each seed is tried as a good answer and as
-// some that are none.
+// Answers fuzzes the responses of a provider: every response must lead to a failure or a valid
+// status. Each seed is tried with a good status and with error statuses.
 func Answers(f *testing.F, provider, ticket string, tasks []jobcall.Task, seeds ...string) {
 	for _, seed := range append(seeds, ``, `{`, `<html>`, `{"error":{"code":5}}`, `{"detail":[{"msg":7}]}`) {
 		for _, status := range []int{200, 400, 403, 422, 503} {

@@ -12,15 +12,15 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// vocabulary: what a submission may say of any model is said to the provider or
-// makes the task unsuitable; it is never dropped, nor taken for something else.
+// vocabulary tests that the fields common to all models are sent to the provider or make the task
+// unsuitable, and are never dropped or confused.
 func (p Making) vocabulary(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		w.Count = 1
 		for name, params := range map[string]string{"seed": `{"seed":41417}`, "negative_prompt": `{"negative_prompt":"no 41417 dogs"}`} {
 			with := w
 			with.Params = json.RawMessage(params)
-			if body := p.told(t, name, with); body != nil && !bytes.Contains(body, []byte("41417")) {
+			if body := p.submission(t, name, with); body != nil && !bytes.Contains(body, []byte("41417")) {
 				t.Errorf("%s was dropped: %s", name, body)
 			}
 		}
@@ -57,14 +57,14 @@ func picture(n int, role string) jobcall.Reference {
 	return r
 }
 
-// tellsApart submits a task with each change: the provider sees no two alike.
+// tellsApart submits a task with each change and fails the test if two submissions are the same.
 func (p Making) tellsApart(t *testing.T, w jobcall.Task, what string, changes map[string]func(*jobcall.Task)) {
 	t.Helper()
 	seen := map[string]string{}
 	for name, change := range changes {
 		with := w
 		change(&with)
-		body := p.told(t, what+" "+name, with)
+		body := p.submission(t, what+" "+name, with)
 		if other, twice := seen[string(body)]; twice && body != nil {
 			t.Errorf("%s: %s and %s are the same to the provider: %.500s", what, name, other, body)
 		}
@@ -72,9 +72,9 @@ func (p Making) tellsApart(t *testing.T, w jobcall.Task, what string, changes ma
 	}
 }
 
-// told submits a task that goes well and returns the body that the provider got;
-// nil: the task was unsuitable, or the provider speaks no HTTP.
-func (p Making) told(t *testing.T, what string, w jobcall.Task) []byte {
+// submission submits a task and returns the path and body at the provider, or nil if the task is
+// unsuitable or the provider is without HTTP.
+func (p Making) submission(t *testing.T, what string, w jobcall.Task) []byte {
 	t.Helper()
 	g, studio := p.meeting(t, Well)
 	if studio == nil {

@@ -1,9 +1,9 @@
-// Package task owns the tasks that the tables of adapters' own tests are made
-// of: a picture and a clip as a job would ask for them, and changes of them.
+// Package task owns the tasks for the tables in adapters' tests: a picture and a clip like those of
+// a job, and changes of both.
 //
-// It is for tests alone. Invariants:
-//   - An image and a video are whole: an adapter misses nothing in them.
-//   - A change changes what it names and what cannot stand beside it.
+// It is for tests only. Invariants:
+//   - The image and the video are complete: no adapter needs another field.
+//   - A change only changes the named field and fields in conflict with the named field.
 package task
 
 import (
@@ -43,31 +43,31 @@ func With(w jobcall.Task, change ...Change) jobcall.Task {
 	return w
 }
 
-// Freely is the Reading of a task whose answers may be read at any time.
+// Freely is the Reading of a task without a bound on reading responses.
 func Freely(context.Context) (done func(), err error) { return func() {}, nil }
 
 // Model asks for another model.
 func Model(id string) Change { return func(w *jobcall.Task) { w.Model = id } }
 
-// Prompt says something else.
+// Prompt sets the prompt.
 func Prompt(text string) Change { return func(w *jobcall.Task) { w.Prompt = text } }
 
 // Count asks for several pictures.
 func Count(n int) Change { return func(w *jobcall.Task) { w.Count = n } }
 
-// Seconds asks for another length; 0: the provider's choice.
+// Seconds sets the length. If 0, the provider chooses.
 func Seconds(n int64) Change { return func(w *jobcall.Task) { w.Seconds = n } }
 
-// Tier asks for a tier that is the model's smallest.
+// Tier sets the tier, as the model's smallest.
 func Tier(name string) Change { return func(w *jobcall.Task) { w.Tier, w.Larger = name, false } }
 
-// Larger asks for a tier that is paid for, since the model has a smaller one.
+// Larger sets the tier. The model also has a smaller tier, so the user pays for the larger.
 func Larger(name string) Change { return func(w *jobcall.Task) { w.Tier, w.Larger = name, true } }
 
 // Ratio names another ratio, and leaves the pixels as they are.
 func Ratio(name string) Change { return func(w *jobcall.Task) { w.Ratio = name } }
 
-// Shape asks for a ratio and the pixels that it amounts to.
+// Shape sets a ratio and its pixels.
 func Shape(ratio string, width, height int) Change {
 	return func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Exact = ratio, width, height, false }
 }
@@ -85,10 +85,10 @@ func Params(object string) Change {
 	return func(w *jobcall.Task) { w.Params = json.RawMessage(object) }
 }
 
-// Mask says what of the first reference may change.
+// Mask sets the mask for the first reference.
 func Mask(r jobcall.Reference) Change { return func(w *jobcall.Task) { w.Mask = &r } }
 
-// Painted is a mask of two pixels, of which the first may change.
+// Painted returns a mask of two pixels. Only the first pixel may change.
 func Painted() jobcall.Reference {
 	mask := image.NewNRGBA(image.Rect(0, 0, 2, 1))
 	mask.Set(1, 0, color.Black)
@@ -112,9 +112,9 @@ func References(list ...jobcall.Reference) Change {
 	return func(w *jobcall.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
 }
 
-// Named is the reference `name` or `role=name`, three bytes long. Its type is
-// that of the name's ending, image/png without one; its address is the name's on
-// media.example. One that is called `inline` has none.
+// Named returns the reference `name` or `role=name`, three bytes long. Its type follows from the
+// extension of name, image/png by default. Its address is name on media.example, empty if name
+// begins with `inline`.
 func Named(text string) jobcall.Reference {
 	role, name, ok := strings.Cut(text, "=")
 	if !ok {
