@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// IsStarting tells whether an error is the word of a PostgreSQL server that is there
-// and takes no connection now, but is going to: it starts, stops, or has as many as
-// it takes. A wrong password and an unknown database are none.
+// IsStarting reports whether err comes from a running PostgreSQL server that will accept
+// connections later: it is starting or stopping, or has reached its limit of connections. A wrong
+// password and an unknown database do not count.
 func IsStarting(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -24,8 +24,8 @@ func IsStarting(err error) bool {
 		slices.Contains([]string{"53300", "57P01", "57P02", "57P03"}, pg.Code) // too many; shut down, twice; starting
 }
 
-// ConnectionLost reports whether err means that a connection to PostgreSQL broke. The
-// server may have done what it was asked for.
+// ConnectionLost reports whether err means that a connection to PostgreSQL broke. The server may
+// still have run the statement.
 func ConnectionLost(err error) bool {
 	var op *net.OpError
 	return IsStarting(err) || pgconn.SafeToRetry(err) || errors.As(err, &op) ||

@@ -25,7 +25,7 @@ type batchItem struct {
 	text string
 	args []any
 	rows *int64              // where the number of changed rows goes; may be nil
-	scan func(row Row) error // for statements that answer rows
+	scan func(row Row) error // for statements that return rows
 }
 
 // Row is one row of an answer. Scan takes *int64 and *string.
@@ -37,21 +37,21 @@ type Row interface {
 // NewBatch returns an empty batch.
 func (db *DB) NewBatch() *Batch { return &Batch{db: db} }
 
-// Exec adds a statement. The number of rows that it changes is stored in rows,
-// unless that is nil, when the batch has run.
+// Exec adds a statement. When the batch has run, the number of changed rows is stored in rows,
+// unless rows is nil.
 func (b *Batch) Exec(rows *int64, text string, args ...any) {
 	b.items = append(b.items, batchItem{text: text, args: b.db.args(args), rows: rows})
 }
 
-// Query adds a statement that answers rows; scan is called for each when the
-// batch runs. Its error ends the batch.
+// Query adds a statement that returns rows; scan is called for each row when the batch runs. An
+// error of scan ends the batch.
 func (b *Batch) Query(scan func(row Row) error, text string, args ...any) {
 	b.items = append(b.items, batchItem{text: text, args: b.db.args(args), scan: scan})
 }
 
-// QueryLocked is Query for a statement that locks the rows it reads until the
-// transaction ends, in the statement's order. It must not join other tables:
-// beside a lock that was waited for, those would be read as they were before.
+// QueryLocked is Query for a statement that locks its rows until the transaction ends, in the
+// statement's order. The statement must not join other tables: after waiting for a lock, it would
+// read their rows as they were before the wait.
 func (b *Batch) QueryLocked(scan func(row Row) error, text string, args ...any) {
 	if b.db.dialect == PostgreSQL {
 		text += ` FOR UPDATE`
@@ -75,8 +75,7 @@ func (b *Batch) Begin(lockTimeout, idleTimeout string) {
 // Commit ends the transaction.
 func (b *Batch) Commit() { b.Exec(nil, `COMMIT`) }
 
-// Now adds Tx.NowMS: it stores the time that decides, as of this place in the
-// batch.
+// Now adds Tx.NowMS: it stores the database's time at this place in the batch.
 func (b *Batch) Now(ms *int64) {
 	if b.db.local {
 		b.items = append(b.items, batchItem{scan: func(Row) error { *ms = b.db.localMS(); return nil }})
@@ -92,8 +91,8 @@ func (b *Batch) Now(ms *int64) {
 	}, clockText)
 }
 
-// Session is one write connection on which the caller runs batches. On SQLite
-// it excludes every other writer of this process while it is open.
+// Session is one write connection for batches. On SQLite an open session excludes every other
+// writer of this process.
 type Session struct {
 	db   *DB
 	conn *sql.Conn
@@ -108,8 +107,8 @@ func (db *DB) Session(ctx context.Context) (*Session, error) {
 	return &Session{db: db, conn: conn}, nil
 }
 
-// Run runs the statements of b in order and stops at the first that fails. An
-// open transaction stays open after an error: call Close with keep false.
+// Run runs the statements of b in order and stops at the first failure. An open transaction stays
+// open after an error: call Close with keep false.
 func (s *Session) Run(ctx context.Context, b *Batch) error {
 	return s.conn.Raw(func(raw any) error {
 		if s.db.dialect == PostgreSQL {
@@ -119,9 +118,9 @@ func (s *Session) Run(ctx context.Context, b *Batch) error {
 	})
 }
 
-// Close gives the connection back. With keep false it may be in the middle of
-// a transaction: that is rolled back on SQLite, and the connection is dropped
-// on PostgreSQL, where the server then rolls back.
+// Close returns the connection to the pool. If keep is false, the connection may be in the middle
+// of a transaction: SQLite rolls it back; the PostgreSQL connection is dropped, and the server
+// rolls back.
 func (s *Session) Close(keep bool) error {
 	if !keep {
 		err := s.conn.Raw(func(raw any) error {
@@ -130,7 +129,7 @@ func (s *Session) Close(keep bool) error {
 			}
 			rollback := s.db.NewBatch()
 			rollback.Exec(nil, `ROLLBACK`)
-			_ = s.db.stmts.run(raw.(driver.Conn), rollback) // fails when no transaction is open: that is the goal
+			_ = s.db.stmts.run(raw.(driver.Conn), rollback) // fails if no transaction is open, and none should be
 			return nil
 		})
 		if err != nil && !errors.Is(err, driver.ErrBadConn) {
@@ -145,7 +144,7 @@ func (s *Session) Close(keep bool) error {
 
 func runPostgreSQL(ctx context.Context, conn *pgx.Conn, b *Batch) error {
 	var pipe pgx.Batch
-	var local []func(Row) error // answers that need no server, in place
+	var local []func(Row) error // local scans that need no server, by their place in the batch
 	for _, item := range b.items {
 		if item.text == "" {
 			local = append(local, item.scan)
@@ -177,11 +176,11 @@ func runPostgreSQL(ctx context.Context, conn *pgx.Conn, b *Batch) error {
 	return nil
 }
 
-// stmtCache keeps the prepared statements of SQLite's one write connection. It
-// is used only while that connection is held, which is its lock.
+// stmtCache keeps the prepared statements of SQLite's one write connection. Its lock is the
+// connection itself: only the connection's holder uses it.
 type stmtCache struct {
 	conn  driver.Conn
-	count int64 // of the connections that there have been
+	count int64 // number of connections opened so far
 	stmts map[string]driver.Stmt
 }
 
@@ -273,9 +272,9 @@ func querySQLite(stmt driver.Stmt, args []driver.NamedValue, scan func(Row) erro
 	return errors.Join(err, rows.Close())
 }
 
-// ErrColumn is a value of another type than its column's, which SQLite keeps. The
-// statements behind it are not run, so it is a refusal (Refused): the row is at
-// fault, and will be again.
+// ErrColumn reports a value of another type than its column's, which SQLite allows. The remaining
+// statements are not run, so it is a refusal (Refused): the row is at fault, and a retry fails
+// again.
 var ErrColumn = errors.New("a row is damaged")
 
 // liteRow is a row of SQLite as the driver answers it.

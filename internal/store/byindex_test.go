@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestByIndexCompilesNothing: a statement beside a list that has to be sorted, and so
-// seems to cost more than anything, is not compiled for it, which takes 40 ms.
+// TestByIndexCompilesNothing checks that a sorted list, whose estimated cost is huge after ByIndex,
+// is not compiled; compiling takes 40 ms.
 func TestByIndexCompilesNothing(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})

@@ -10,19 +10,17 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// errNoCancel is why a cancel request is not sent.
+// errNoCancel is the error of a suppressed cancel request.
 var errNoCancel = errors.New("connections that write never send cancel requests")
 
-// dialing marks the context of a dial that opens a connection.
+// dialing marks the context of a dial for a new connection.
 type dialing struct{}
 
-// neverCancels returns a connector whose connections, when a deadline passes,
-// are dropped without a cancel request to the server. A cancel that meets a
-// COMMIT that waits for its standby makes the server end the wait and answer
-// success: the commit is visible then and no standby has it, and it is lost if
-// the primary is lost. A dropped connection leaves such a COMMIT waiting, with
-// its locks. The driver sends its cancel requests over a dial of their own,
-// which is the one that does not come from Connect.
+// neverCancels returns a connector whose connections are dropped at a deadline without a cancel
+// request to the server. If a cancel request meets a COMMIT waiting for its standby, the server
+// ends the wait and answers success. The commit is then visible but on no standby, and is lost with
+// the primary. A dropped connection leaves such a COMMIT waiting, with its locks. The driver dials
+// separately for a cancel request, so every dial outside Connect is a cancel request.
 func neverCancels(config *pgx.ConnConfig) driver.Connector {
 	own := config.Copy()
 	dial := own.DialFunc

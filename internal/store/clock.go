@@ -5,33 +5,32 @@ import (
 	"time"
 )
 
-// smallStep is how far a clock may be from where the process's monotonic clock
-// expects it without having jumped. On SQLite a clock that is put back by less
-// runs at half its pace until it is right; PostgreSQL's is taken as it is.
+// smallStep is the largest difference between the database's clock and the process's monotonic
+// clock that is not a jump. On SQLite a clock put back by less than smallStep runs at half its pace
+// until it is right again; PostgreSQL's clock is used as it is.
 const smallStep = time.Second
 
-// steadyPace is how many times faster than the process's monotonic clock the
-// steady time may pass, by which things run out. An hour of a wrong clock takes
-// at most four hours of anything's life; a service that was down for a day
-// deletes as it should after eight hours.
+// steadyPace limits the pace of the steady time, by which things expire, to a multiple of the
+// monotonic clock's pace. One hour of a wrong clock shortens a lifetime by at most four hours; a
+// service that was down for a day has caught up with its deletions after eight hours.
 const steadyPace = 4
 
-// clock watches the time that decides with the process's monotonic clock, which
-// runs on whatever is done to the other one. It is safe for concurrent use.
+// clock compares the database's clock with the process's monotonic clock, which no change of the
+// system's time affects. It is safe for concurrent use.
 type clock struct {
 	wall    func() time.Time
-	elapsed func() time.Duration     // monotonic; nil: nothing is watched
+	elapsed func() time.Duration     // monotonic; if nil, jumps are not detected
 	stepped func(jump time.Duration) // may be nil
 
 	mu       sync.Mutex
-	lite     time.Time     // SQLite: the last time that was given out
+	lite     time.Time     // SQLite: the last time returned
 	liteAt   time.Duration // and when
 	read     bool          // there is a last reading
 	last     int64         // it, in Unix milliseconds
 	from, to time.Duration // and between when and when it was made
 	steps    int64
 	steady   int64         // the steady time, in Unix milliseconds
-	steadyAt time.Duration // and when it was that
+	steadyAt time.Duration // monotonic time of steady
 }
 
 func newClock(o Options) *clock {
@@ -64,7 +63,7 @@ func (c *clock) smooth() time.Time {
 	return now
 }
 
-// localMS reads the time that decides where it is no server's, in Unix
+// localMS returns the time of this process's clock, for databases without a server's clock, in Unix
 // milliseconds.
 func (db *DB) localMS() int64 {
 	c := db.clock
@@ -81,8 +80,8 @@ func (db *DB) localMS() int64 {
 	return now.UnixMilli()
 }
 
-// observe takes note of a reading of the time that decides, made between begun
-// and now, and tells of a jump since the one before.
+// observe records a reading of the database's clock made between begun and now. It returns the jump
+// since the previous reading, or 0.
 func (c *clock) observe(ms int64, begun time.Duration) {
 	if c.elapsed == nil {
 		return
@@ -109,16 +108,15 @@ func (c *clock) note(ms int64, begun, ended time.Duration) (jump time.Duration) 
 	return jump
 }
 
-// steadyBy returns the steady time when the time that decides is ms: it follows
-// it at steadyPace and never goes back.
+// steadyBy returns the steady time for the database's time ms: it follows ms at steadyPace and
+// never goes back.
 func (c *clock) steadyBy(ms int64, at time.Duration) int64 {
 	return max(c.steady, min(ms, c.steady+steadyPace*max(0, at-c.steadyAt).Milliseconds()))
 }
 
-// Steady returns the steady time when the time that decides is nowMS, both in
-// Unix milliseconds. It is the same, unless the clock has jumped or the service
-// was down: it follows a clock that is ahead at steadyPace only, and waits for
-// one that went back.
+// Steady returns the steady time for the database's time nowMS, both in Unix milliseconds. They are
+// equal unless the clock has jumped or the service was down: the steady time follows a clock ahead
+// of it only at steadyPace, and waits for a clock behind it.
 func (db *DB) Steady(nowMS int64) int64 {
 	c := db.clock
 	if c.elapsed == nil {
@@ -132,15 +130,13 @@ func (db *DB) Steady(nowMS int64) int64 {
 	return c.steadyBy(nowMS, c.elapsed())
 }
 
-// Expiry returns the time by which things run out when the time that decides
-// is nowMS: the earlier of it and the steady time. So a clock that is wrong for
-// a moment deletes nothing that has time left.
+// Expiry returns the time for expiry at the database's time nowMS: the earlier of nowMS and the
+// steady time. A clock that is wrong for a moment therefore deletes nothing early.
 func (db *DB) Expiry(nowMS int64) int64 { return min(nowMS, db.Steady(nowMS)) }
 
-// Latest returns the latest time that can have been written by a clock that was
-// right, when the time that decides is nowMS: the later of it and the steady
-// time. What is later was written while the clock was ahead, and is to be taken
-// for written now.
+// Latest returns the latest time that a correct clock can have written before the database's time
+// nowMS: the later of nowMS and the steady time. A later time was written by a clock ahead, and
+// counts as written now.
 func (db *DB) Latest(nowMS int64) int64 { return max(nowMS, db.Steady(nowMS)) }
 
 // ResumeSteady lets the steady time go on from ms, where a former process had
@@ -155,15 +151,15 @@ func (db *DB) ResumeSteady(ms int64) {
 	c.steady, c.steadyAt = ms, c.elapsed()
 }
 
-// Steps counts the jumps of the time that decides that this process has seen.
+// Steps counts the jumps of the database's clock seen by this process.
 func (db *DB) Steps() int64 {
 	db.clock.mu.Lock()
 	defer db.clock.mu.Unlock()
 	return db.clock.steps
 }
 
-// ExpiryMS is the Expiry of NowMS: what ended before it less its retention is
-// deleted.
+// ExpiryMS returns the Expiry of NowMS. Things are deleted if they ended earlier than ExpiryMS
+// minus their retention.
 func (tx *Tx) ExpiryMS() (int64, error) {
 	now, err := tx.NowMS()
 	return tx.db.Expiry(now), err

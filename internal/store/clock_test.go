@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// times are the clocks of a test: the one that decides, and the monotonic one.
+// times are the clocks of a test: the database's and the monotonic one.
 type times struct {
 	wall    time.Time
 	elapsed time.Duration
@@ -63,13 +63,13 @@ func TestEachJumpIsToldOnce(t *testing.T) {
 		run(-d)
 	}
 	f.wall = f.wall.Add(-300 * time.Millisecond)
-	run() // what a clock does that is being set right
+	run() // a clock that is being set right
 	if db.Steps() != 8 {
 		t.Errorf("%d jumps were counted; want 8", db.Steps())
 	}
 }
 
-// A reading that took long says no more than that it was made in that time.
+// A slow reading proves only that the time was read during the call.
 func TestASlowReadingIsNoJump(t *testing.T) {
 	t.Parallel()
 	f := newTimes()
@@ -93,8 +93,8 @@ func TestASlowReadingIsNoJump(t *testing.T) {
 	}
 }
 
-// The process's clock on SQLite goes on after a step back, whatever its size,
-// and does not go back by the small steps of a clock that is being set right.
+// The process's clock on SQLite goes on after a step back of any size, and does not go back by the
+// small steps of a clock that is being set right.
 func TestStepBackDoesNotFreezeSQLite(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{2 * time.Second, time.Hour, 24 * time.Hour} {
@@ -155,7 +155,7 @@ func TestExpiryDoesNotJump(t *testing.T) {
 	if l := lag(); l != 0 {
 		t.Errorf("the clock is right again, and expiry %v behind", l)
 	}
-	// A clock that was put ahead for good is caught up with.
+	// The steady time catches up with a clock put ahead for good.
 	f.pass(5 * time.Minute)
 	lag()
 	f.wall = f.wall.Add(3 * time.Hour)
@@ -168,7 +168,7 @@ func TestExpiryDoesNotJump(t *testing.T) {
 	if l := lag(); l != 0 {
 		t.Errorf("an hour after a jump of 3 h: %v behind", l)
 	}
-	// One that goes back takes expiry along, and proves nothing to be of the future.
+	// A clock put back takes the expiry along, and no time is known to be in the future.
 	written := db.localMS()
 	f.wall = f.wall.Add(-40 * 24 * time.Hour)
 	f.pass(time.Hour)

@@ -25,7 +25,7 @@ type Foreign struct {
 	tx     *sql.Tx
 }
 
-// foreignEngine is a kind of database and the SQL that only this kind understands.
+// foreignEngine is a kind of database and its dialect of SQL.
 type foreignEngine struct {
 	quote     string // around the name of a table
 	hasTable  string // counts the tables with a name
@@ -34,12 +34,12 @@ type foreignEngine struct {
 	options   sql.TxOptions
 }
 
-// ErrNoTable means that another program's database has no such table.
+// ErrNoTable means that another program's database lacks a table.
 var ErrNoTable = errors.New("there is no such table")
 
-// OpenForeign opens the database that source names: a postgres:// URL, the address of a
-// MySQL or MariaDB database (USER:PASSWORD@tcp(HOST:PORT)/DATABASE), or the path of an
-// SQLite file. Errors do not contain the password.
+// OpenForeign opens the database named by source: a postgres:// URL, the address of a MySQL or
+// MariaDB database (USER:PASSWORD@tcp(HOST:PORT)/DATABASE), or the path of an SQLite file. Errors
+// do not contain the password.
 func OpenForeign(ctx context.Context, source string) (*Foreign, error) {
 	open := foreignSQLite
 	if strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://") {
@@ -173,7 +173,7 @@ func (f *Foreign) scan(rows *sql.Rows, columns []string) (map[string]string, err
 	return values, nil
 }
 
-// textsOf returns the members of a JSON object as texts, without those that are null.
+// textsOf returns the non-null members of a JSON object as texts.
 func textsOf(object []byte) (map[string]string, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(object, &members); err != nil {

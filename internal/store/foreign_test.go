@@ -70,8 +70,7 @@ func TestForeignDatabases(t *testing.T) {
 	}
 }
 
-// TestForeignDatabasesThatDoNotOpen checks that the error says what to do and never
-// shows a password.
+// TestForeignDatabasesThatDoNotOpen checks that the error gives advice and never shows a password.
 func TestForeignDatabasesThatDoNotOpen(t *testing.T) {
 	t.Parallel()
 	const form = "USER:PASSWORD@tcp(HOST:3306)/DATABASE"
@@ -94,8 +93,7 @@ func TestForeignDatabasesThatDoNotOpen(t *testing.T) {
 	}
 }
 
-// TestForeignMariaDBIsASnapshot checks that rows that another program adds later are not
-// read.
+// TestForeignMariaDBIsASnapshot checks that rows added later by another program are not read.
 func TestForeignMariaDBIsASnapshot(t *testing.T) {
 	t.Parallel()
 	address := storetest.MariaDB(t)

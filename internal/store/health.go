@@ -2,8 +2,7 @@ package store
 
 import "time"
 
-// Size returns how many bytes the database takes where it is stored, without its
-// write-ahead log.
+// Size returns the size of the stored database in bytes, without its write-ahead log.
 func (tx *Tx) Size() (bytes int64, err error) {
 	text := `SELECT c.page_count * s.page_size FROM pragma_page_count() c, pragma_page_size() s`
 	if tx.Dialect() == PostgreSQL {
@@ -13,11 +12,11 @@ func (tx *Tx) Size() (bytes int64, err error) {
 	return bytes, err
 }
 
-// LastCommit returns how long the last COMMIT of an Update took here; 0: there was
-// none yet.
+// LastCommit returns the duration of the last COMMIT of an Update in this process, or 0 before the
+// first.
 func (db *DB) LastCommit() time.Duration { return time.Duration(db.lastCommit.Load()) }
 
-// noteCommit keeps how long a commit took, of which clock.begin has the beginning.
+// noteCommit stores the duration of a commit begun at began.
 func (db *DB) noteCommit(began time.Duration) {
 	db.lastCommit.Store(int64(max(1, db.clock.begin()-began)))
 }

@@ -15,28 +15,27 @@ import (
 var (
 	// ErrServed means that another process serves this SQLite file.
 	ErrServed = errors.New("another tollgate process serves this database file")
-	// ErrOtherName means that an SQLite file is in use under another name, a hard
-	// link. SQLite names the write-ahead log after the file, so two names would be
-	// two logs of one file, which destroys it.
+	// ErrOtherName means that an SQLite file is in use under another name, a hard link. SQLite
+	// names the write-ahead log after the file, so two names would create two logs for one file and
+	// destroy it.
 	ErrOtherName = errors.New("this database file has another name (a hard link) and is in use under that one: use that name here too")
 )
 
-// liteFile is a process's own hold on an SQLite file beside SQLite's: a
-// descriptor that is open for as long as the database is.
+// liteFile is a process's own descriptor of an SQLite file, beside SQLite's. It is open as long as
+// the database is.
 //
-// It is no os.File and is opened once and closed last, since closing any
-// descriptor of a file drops the POSIX locks that SQLite has on it in this
-// process. Its own locks belong to the descriptor and are on bytes far from
-// SQLite's, so neither sees the other's.
+// It is no os.File and is opened once and closed last, because closing any descriptor of a file
+// drops SQLite's POSIX locks on it in this process. Its own locks belong to the descriptor and are
+// on bytes far from SQLite's, so neither sees the other's.
 type liteFile struct {
 	fd      int // -1: closed
 	path    string
 	serving atomic.Bool
 }
 
-// openLiteFile opens or creates the file (mode 0600) and refuses one that is in
-// use under another name. The path of what it returns has no symbolic links: it
-// is what SQLite names its log after.
+// openLiteFile opens or creates the file (mode 0600) and refuses a file in use under another name.
+// The path of the result has no symbolic links, because SQLite names its log after the resolved
+// path.
 func openLiteFile(path string) (*liteFile, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -52,8 +51,8 @@ func openLiteFile(path string) (*liteFile, error) {
 	return f, nil
 }
 
-// claimName makes every process that opens the file under another name fail, or
-// fails itself with ErrOtherName. The claim ends with the descriptor.
+// claimName makes every process fail that opens the file under another name, or fails itself with
+// ErrOtherName. The claim ends with the descriptor.
 func (f *liteFile) claimName() error {
 	var file, folder unix.Stat_t
 	if err := unix.Fstat(f.fd, &file); err != nil {
@@ -74,8 +73,8 @@ func (f *liteFile) claimName() error {
 	return err
 }
 
-// logsAreOurs looks among the other names in the file's folder for a log that a
-// killed process left behind: only under that name SQLite finds it.
+// logsAreOurs reports whether no killed process has left a log under another name of the file in
+// its folder. SQLite finds a log only under the log's own name.
 func (f *liteFile) logsAreOurs() (bool, error) {
 	entries, err := os.ReadDir(filepath.Dir(f.path))
 	if err != nil {
@@ -112,12 +111,11 @@ func (f *liteFile) close() error {
 	return unix.Close(fd)
 }
 
-// LockFile takes the lock that lets one process serve an SQLite file, whatever
-// name it has; it is gone when release is called, the database is closed or the
-// process dies, so whoever gets it knows that the former server is dead. A
-// server keeps it until the database is closed. Subcommands write beside it
-// without it. Errors: ErrServed. On PostgreSQL many nodes serve one database and
-// LockFile does nothing.
+// LockFile takes the lock of the one process that serves an SQLite file, under any name of the
+// file. The lock ends when release is called, the database is closed or the process dies, so a new
+// holder knows that the former server is dead. A server keeps the lock until the database is
+// closed. Subcommands write without it. It returns ErrServed if another process has the lock. On
+// PostgreSQL many nodes serve one database, and LockFile is a no-op.
 func (db *DB) LockFile() (release func() error, err error) {
 	if db.dialect == PostgreSQL {
 		return func() error { return nil }, nil
@@ -140,9 +138,9 @@ func (db *DB) LockFile() (release func() error, err error) {
 	}, nil
 }
 
-// lockBeside locks a file beside the database, which is there too for systems that have
-// no other lock, and for versions that know no other. made tells whether it was not there
-// before. An error may come with the file, which is to be let go then too.
+// lockBeside locks a file beside the database, for systems without open-file-description locks and
+// for versions that only know this lock. made reports whether the file was created. If an error
+// comes with a file, call letGo too.
 func lockBeside(path string) (beside *os.File, made bool, err error) {
 	for {
 		beside, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -155,7 +153,7 @@ func lockBeside(path string) (beside *os.File, made bool, err error) {
 		if err := unix.Flock(int(beside.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			return beside, false, err // whoever has the lock has the file
 		}
-		// Who had the lock before may have taken the file away since it was opened here.
+		// The former holder may have removed the file since it was opened here.
 		opened, err := beside.Stat()
 		if err != nil {
 			return beside, false, err
@@ -169,8 +167,8 @@ func lockBeside(path string) (beside *os.File, made bool, err error) {
 	}
 }
 
-// letGo ends the lock on a file beside the database. One that was made for it is taken
-// away before, so that nobody has a lock on it who is not told.
+// letGo releases the lock on a file beside the database. If made is true, letGo removes the file
+// first, so that no process locks a file that is about to disappear.
 func letGo(beside *os.File, made bool) (err error) {
 	if beside == nil {
 		return nil
@@ -181,9 +179,9 @@ func letGo(beside *os.File, made bool) (err error) {
 	return errors.Join(err, beside.Close())
 }
 
-// Served tells whether a process serves this SQLite file, be it this one. For a
-// moment a subcommand that migrates counts as one. On PostgreSQL it is true: the
-// rows of the nodes say who is alive.
+// Served reports whether a process, this one included, serves this SQLite file. A migrating
+// subcommand counts as one for a moment. On PostgreSQL it is true: the rows of the nodes tell which
+// nodes are alive.
 func (db *DB) Served() (bool, error) {
 	if db.dialect == PostgreSQL || db.file.serving.Load() {
 		return true, nil

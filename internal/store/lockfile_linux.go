@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bytes of a database file that are locked here. SQLite locks those around
-// 1<<30, and its largest file ends at 1<<48.
+// The bytes of a database file that are locked here. SQLite locks bytes around 1<<30, and its
+// largest file ends at 1<<48.
 const (
-	servingByte = 1 << 62 // exclusively, by who serves the file
-	firstName   = 1 << 61 // shared, by all who have it open: a byte for each name
+	servingByte = 1 << 62 // exclusive lock of the process that serves the file
+	firstName   = 1 << 61 // shared locks of all processes that have the file open: a byte for each name
 	names       = 1 << 60
 )
 
-// lockName takes the byte of a name and tells whether no other one is taken.
+// lockName locks the byte of a name and reports whether no other name is in use.
 func lockName(fd int, name string, _ bool) (bool, error) {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, name) // a hash takes everything
@@ -46,8 +46,8 @@ func unlockServing(fd int) error {
 
 func servingLocked(f *liteFile) (bool, error) { return isLocked(f.fd, servingByte, 1) }
 
-// setLock sets an open-file-description lock, which is the descriptor's and not
-// the process's, and does not wait.
+// setLock sets an open-file-description lock without waiting. The lock belongs to the descriptor
+// and not to the process.
 func setLock(fd int, kind int16, start, length int64) error {
 	for {
 		err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: start, Len: length})
@@ -57,7 +57,7 @@ func setLock(fd int, kind int16, start, length int64) error {
 	}
 }
 
-// isLocked tells whether another descriptor has a lock on one of the bytes.
+// isLocked reports whether another descriptor has a lock on one of the bytes.
 func isLocked(fd int, start, length int64) (bool, error) {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: start, Len: length}
 	err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lock)

@@ -45,8 +45,8 @@ func TestOneProcessServesAFile(t *testing.T) {
 	}
 }
 
-// TestLockLeavesNoFile: whoever had to make the file of the lock takes it away again, so
-// that an audit of a backup leaves the backup alone; one that was there stays.
+// TestLockLeavesNoFile checks that the process that created the lock file removes it, so that an
+// audit of a backup leaves the backup unchanged, and that an existing file stays.
 func TestLockLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)
@@ -95,8 +95,8 @@ func otherName(t *testing.T, url string, link func(path, other string) error) st
 	return "sqlite:" + other
 }
 
-// TestSymbolicLinkIsTheFile opens a served file through a link: its lock is
-// there, and what is written through either name is in both.
+// TestSymbolicLinkIsTheFile opens a served file through a link: the lock is seen there, and each
+// name shows the writes through the other.
 func TestSymbolicLinkIsTheFile(t *testing.T) {
 	t.Parallel()
 	ctx, url := context.Background(), storetest.SQLite(t)
@@ -123,9 +123,8 @@ func TestSymbolicLinkIsTheFile(t *testing.T) {
 	}
 }
 
-// TestHardLinkIsRefused opens a file under two names: while one is in use the
-// other is refused before anything is written beside it, served or not; after
-// that it may be used.
+// TestHardLinkIsRefused opens a file under two names. While one name is in use, the other is
+// refused before anything is written beside it, served or not. Afterwards it may be used.
 func TestHardLinkIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx, url := context.Background(), storetest.SQLite(t)
@@ -159,8 +158,7 @@ func TestHardLinkIsRefused(t *testing.T) {
 	refused(url)
 }
 
-// TestLogOfAnotherName refuses a name beside which SQLite would not find the log
-// that a killed process left.
+// TestLogOfAnotherName refuses a name under which SQLite would not find a killed process's log.
 func TestLogOfAnotherName(t *testing.T) {
 	t.Parallel()
 	ctx, url := context.Background(), storetest.SQLite(t)
@@ -182,8 +180,7 @@ func TestLogOfAnotherName(t *testing.T) {
 	storetest.Open(t, url, store.Options{})
 }
 
-// TestLocksOfSQLiteStayFree does beside the lock what SQLite needs the whole
-// file for.
+// TestLocksOfSQLiteStayFree runs the operations of SQLite that lock the whole file beside our lock.
 func TestLocksOfSQLiteStayFree(t *testing.T) {
 	t.Parallel()
 	ctx, url := context.Background(), storetest.SQLite(t)

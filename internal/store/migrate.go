@@ -40,22 +40,21 @@ func (db *DB) migrator() (*goose.Provider, error) {
 	return provider, nil
 }
 
-// migrationLock lets one node at a time migrate. It is a lock of a transaction
-// that is open meanwhile, beside the connection that migrates: one of a session
-// would be taken on one of a pooler's connections, be looked for on another, and
-// let two nodes in that come by the same. Nodes of versions that take the
-// session's lock and those that take this one exclude each other.
+// migrationLock lets one node at a time migrate. It is the lock of an open transaction on another
+// connection than the migration's. A session lock would be taken on one of a pooler's connections
+// and looked for on another, and would admit two nodes on the same connection. Nodes of versions
+// with the session lock and nodes with this one exclude each other.
 type migrationLock struct{ tx *sql.Tx }
 
-// How often a node that waits tries again, and for how long. It keeps no
-// connection meanwhile, of which a pooler may have few.
+// How often a waiting node tries again, and for how long. It holds no connection while it waits,
+// because a pooler may have few.
 const (
 	migrationPause   = 500 * time.Millisecond
 	migrationTimeout = 5 * time.Minute
 )
 
-// tryMigrate takes the lock, if it is free, on a transaction that may sit idle for
-// as long as the migrations take.
+// tryMigrate takes the lock, if it is free, in a transaction that may stay idle during the
+// migrations.
 const tryMigrate = `SELECT pg_try_advisory_xact_lock($1) FROM set_config('idle_in_transaction_session_timeout', '0', true)`
 
 // Lock implements lock.Locker.
@@ -63,7 +62,7 @@ func (l *migrationLock) Lock(ctx context.Context, db *sql.DB) error {
 	ctx, cancel := context.WithTimeout(ctx, migrationTimeout)
 	defer cancel()
 	for {
-		// The transaction outlives ctx, which would roll it back.
+		// The end of ctx must not roll back the transaction.
 		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
 		if err != nil {
 			return fmt.Errorf("lock the migrations: %w", err)

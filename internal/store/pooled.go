@@ -7,10 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pooled adds to an error of prepared statements what to do about it. They come
-// of poolers that give each transaction another of the server's connections and
-// do not know which statements were prepared on which. Another error is returned
-// as it is.
+// pooled adds advice to an error about a missing or mixed-up prepared statement. Poolers cause such
+// errors if they give each transaction another server connection and do not track prepared
+// statements. Other errors are returned unchanged.
 func pooled(err error) error {
 	if !mixedUp(err) {
 		return err
@@ -19,7 +18,7 @@ func pooled(err error) error {
 		"Then add default_query_exec_mode=cache_describe to the database's address", err)
 }
 
-// mixedUp tells whether a prepared statement is not where it should be.
+// mixedUp reports whether err is about a missing or mixed-up prepared statement.
 func mixedUp(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "42P05" || pg.Code == "26000") // duplicate and unknown prepared statement

@@ -18,10 +18,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// pooler stands between a node and PostgreSQL as PgBouncer before 1.21 does in
-// transaction mode: each transaction goes to whichever of its server's
-// connections is free, the one that has waited longest first, and prepared
-// statements stay on the connection that they were made on.
+// pooler stands between a node and PostgreSQL and behaves as PgBouncer before 1.21 in transaction
+// mode: each transaction uses the free server connection that has waited longest, and prepared
+// statements stay on their connection.
 type pooler struct {
 	t       *testing.T
 	url     string
@@ -32,7 +31,7 @@ type pooler struct {
 	clients []net.Conn
 }
 
-// serverConn is a connection to the server that clients take turns on.
+// serverConn is a connection to the server, shared by clients in turn.
 type serverConn struct {
 	net.Conn
 	front *pgproto3.Frontend
@@ -176,9 +175,9 @@ func (p *pooler) close() {
 	}
 }
 
-// TestMigrateThroughPooler lets nodes that start at once migrate through a
-// pooler, whose connections change with each transaction: all of them come
-// through, and no lock stays behind on a connection of the pooler's.
+// TestMigrateThroughPooler lets nodes that start at once migrate through a pooler, whose
+// connections change with each transaction: all nodes finish, and no lock stays on a connection of
+// the pooler.
 func TestMigrateThroughPooler(t *testing.T) {
 	t.Parallel()
 	const nodes, connections = 4, 3
@@ -211,8 +210,8 @@ func TestMigrateThroughPooler(t *testing.T) {
 	}
 }
 
-// TestPreparedStatementsThroughPooler: the error that such a pooler leads to
-// says which setting helps, and the setting does.
+// TestPreparedStatementsThroughPooler checks that the error behind such a pooler names the setting
+// that helps, and that the setting helps.
 func TestPreparedStatementsThroughPooler(t *testing.T) {
 	t.Parallel()
 	database := storetest.PostgreSQL(t)
@@ -223,7 +222,7 @@ func TestPreparedStatementsThroughPooler(t *testing.T) {
 		if err != nil {
 			return []error{err}
 		}
-		defer func() { _ = db.Close() }() // whatever the pooler says
+		defer func() { _ = db.Close() }() // errors of the pooler do not matter
 		for range 6 {
 			errs = append(errs, db.View(t.Context(), func(tx *store.Tx) error {
 				var n int64

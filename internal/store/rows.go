@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Rows is a statement that writes any number of rows of one table: on PostgreSQL,
-// where each statement costs more than its rows, a single one over arrays; on
-// SQLite prepared ones, of an insert for several rows at a time, of an update for
-// one. Make it once, with Insert or Update.
+// Rows is a statement that writes any number of rows of one table. On PostgreSQL, where a statement
+// costs more than its rows, it is a single statement over arrays. On SQLite it is prepared
+// statements: an insert writes several rows at a time, an update one. Create it once, with Insert
+// or Update.
 type Rows struct {
-	columns  []string // those that have values, in their order
+	columns  []string // columns with values, in order
 	texts    []bool   // of each: text, else bigint
 	lite     string   // SQLite's for one row
-	liteMany string   // and for liteRows of them; empty: there is none
+	liteMany string   // lite for liteRows rows; empty if unused
 	array    string   // PostgreSQL's
 }
 
@@ -21,10 +21,10 @@ type Rows struct {
 // of the time of as many statements, and more rows at once take no less.
 const liteRows = 8
 
-// Insert returns a statement that inserts rows. Columns are a list of names,
-// each with its type, text or bigint, or else with the literal that all rows
-// have: `id text, amount_nano bigint, line ”`. What follows, if anything, is the
-// clause ON CONFLICT: no two of the rows may then be in conflict with each other.
+// Insert returns a statement that inserts rows. Columns is a list of names, each with its type,
+// text or bigint, or with a literal for all rows: `id text, amount_nano bigint, line ”`. Conflict
+// is an ON CONFLICT clause or empty. With a clause, no two of the rows may be in conflict with each
+// other.
 func Insert(table, columns, conflict string) *Rows {
 	var r Rows
 	var names, marks, values []string
@@ -39,8 +39,8 @@ func Insert(table, columns, conflict string) *Rows {
 	}
 	into := `INTO ` + table + ` (` + strings.Join(names, ", ") + `) `
 	row := `(` + strings.Join(marks, ", ") + `)`
-	// What fails is rolled back as a whole, so SQLite need not keep what pages were
-	// before each statement.
+	// A failure rolls back the whole transaction, so SQLite need not save the former pages before
+	// each statement.
 	lite := `INSERT OR FAIL ` + into + `VALUES `
 	r.lite = strings.TrimSpace(lite + row + ` ` + conflict)
 	r.liteMany = strings.TrimSpace(lite + strings.Repeat(row+`, `, liteRows-1) + row + ` ` + conflict)
@@ -48,8 +48,8 @@ func Insert(table, columns, conflict string) *Rows {
 	return &r
 }
 
-// Update returns a statement that changes rows, each found by the last column.
-// The columns are as for Insert. Rows that are not there are left out.
+// Update returns a statement that changes rows, each found by the last column. Columns is as for
+// Insert. Missing rows are skipped.
 func Update(table, columns string) *Rows {
 	var r Rows
 	var marks, values []string
@@ -69,7 +69,7 @@ func Update(table, columns string) *Rows {
 	return &r
 }
 
-// add notes a column that has values; false: it has a literal.
+// add adds a column with values and returns true. It returns false if the column has a literal.
 func (r *Rows) add(name, kind string) bool {
 	if kind != "text" && kind != "bigint" {
 		return false
@@ -94,11 +94,11 @@ func (r *Rows) unnest() string {
 	return `unnest(` + arrays.String() + `) AS v (` + strings.Join(r.columns, ", ") + `)`
 }
 
-// Make returns an empty list of values with room for so many rows.
+// Make returns an empty list of values with room for a number of rows.
 func (r *Rows) Make(rows int) []any { return make([]any, 0, rows*len(r.columns)) }
 
-// Rows adds statements for rows, whose values stand one after the other: of each a
-// string or an int64 for each of its columns. Without values it adds nothing.
+// Rows adds statements for rows. Values holds the rows one after the other, with a string or an
+// int64 for each column. Without values it adds nothing.
 func (b *Batch) Rows(r *Rows, values []any) {
 	switch {
 	case len(values) == 0:
@@ -128,7 +128,7 @@ func (r *Rows) arrays(values []any) []any {
 	return out
 }
 
-// column is every value that stands a row behind the one before.
+// column returns the values of one column; row is the number of columns.
 func column[T string | int64](values []any, row int) []T {
 	out := make([]T, 0, len(values)/row+1)
 	for i := 0; i < len(values); i += row {

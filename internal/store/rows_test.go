@@ -11,8 +11,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestRows writes the same rows on both databases: many, one, none, some that
-// are there already, and some that are not.
+// TestRows writes the same rows on both databases: many, one, none, existing ones and missing ones.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	insert := store.Insert("thing", "id text, n bigint, note 'new', mark text", "")

@@ -14,16 +14,15 @@ import (
 	"tollgate/internal/store/migrations"
 )
 
-// ErrOlderSchema and ErrNewerSchema report a database whose schema is not the one of
-// this version.
+// ErrOlderSchema and ErrNewerSchema report that the database's schema is not this version's.
 var (
 	ErrOlderSchema = errors.New("the database is older than this binary: run `tollgate migrate`, or start `tollgate serve` of this version")
 	ErrNewerSchema = errors.New("this binary is older than the database: use the version of tollgate that serves it, or a newer one")
 )
 
-// Schema compares the migrations that a database has with those of this version.
+// Schema compares the migrations of a database with those of this version.
 type Schema struct {
-	// Pending has the file names of the migrations that Migrate would run, in order.
+	// Pending has the file names of the migrations left for Migrate, in order.
 	Pending []string
 	// Version is the number of the newest migration in the database. It is 0 if the
 	// database is empty.
@@ -32,8 +31,8 @@ type Schema struct {
 	Newest int64
 }
 
-// Check returns an error that wraps ErrOlderSchema or ErrNewerSchema, unless the schema
-// is that of this version.
+// Check returns an error that wraps ErrOlderSchema or ErrNewerSchema, unless the schema is this
+// version's.
 func (s Schema) Check() error {
 	switch {
 	case s.Version > s.Newest:
@@ -44,7 +43,7 @@ func (s Schema) Check() error {
 	return nil
 }
 
-// Schema reads the migrations that the database has. It changes nothing.
+// Schema reads the applied migrations. It changes nothing.
 func (db *DB) Schema(ctx context.Context) (s Schema, err error) {
 	files, err := migrationFiles()
 	if err != nil {
@@ -76,7 +75,7 @@ func Migrations() ([]string, error) {
 	return slices.Sorted(maps.Values(files)), nil
 }
 
-// applied returns the numbers of the migrations that the database has.
+// applied returns the numbers of the applied migrations.
 func (db *DB) applied(ctx context.Context) (map[int64]bool, error) {
 	table := `SELECT COUNT(*) > 0 FROM sqlite_master WHERE name = '` + goose.DefaultTablename + `'`
 	if db.dialect == PostgreSQL {

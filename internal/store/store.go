@@ -1,11 +1,10 @@
-// Package store owns the connection to the database: opening either engine,
-// transactions, migrations, the time that decides and the lock on the file
-// of SQLite. The tables belong to the rooms that use them.
+// Package store owns the connection to the database: opening either engine, transactions,
+// migrations, the database's clock (PostgreSQL's; on SQLite the machine's) and the lock on the file
+// of SQLite. The tables belong to the packages that use them.
 //
-// Invariants: one SQL text serves both engines; a commit that was answered is
-// durable (SQLite: WAL with synchronous=FULL; PostgreSQL: synchronous_commit
-// as the server sets it); SQLite has one writer at a time; no transaction
-// spans a network call to anything but the database.
+// Invariants: one SQL text serves both engines. An acknowledged commit is durable (SQLite: WAL with
+// synchronous=FULL; PostgreSQL: synchronous_commit as the server sets it). SQLite has one writer at
+// a time. No transaction spans a network call to anything but the database.
 package store
 
 import (
@@ -45,23 +44,21 @@ func (d Dialect) String() string {
 	return "sqlite"
 }
 
-// ErrURL is the fault of a database setting that names neither engine.
+// ErrURL reports a database setting that names neither engine.
 var ErrURL = errors.New("must be sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME")
 
-// Options are what a caller of Open decides. The zero value is right for
-// production.
+// Options configure Open. The zero value is right for production.
 type Options struct {
-	// Connections bounds the PostgreSQL connections of this node; 0: 16.
+	// Connections bounds the PostgreSQL connections of this node. Zero means 16.
 	Connections int
-	// Now replaces the database's clock on both engines, and on SQLite the
-	// machine's. For tests: in production the time that decides comes from the
-	// database.
+	// Now replaces the database's clock on both engines. It is for tests; in production the time
+	// comes from the database, and on SQLite from the machine.
 	Now func() time.Time
 	// Elapsed replaces the process's monotonic clock beside Now. Where Now
 	// stands alone, no jump is noticed and nothing follows from one.
 	Elapsed func() time.Duration
-	// Stepped is told, once a jump, that the time that decides has jumped, and by
-	// how much; negative: back. It must not wait. nil: nobody is told.
+	// Stepped is called once for each jump of the database's clock, if not nil; a negative jump is
+	// back. It must not block.
 	Stepped func(jump time.Duration)
 }
 
@@ -70,8 +67,8 @@ type DB struct {
 	dialect Dialect
 	file    *liteFile // SQLite alone
 	write   *sql.DB   // SQLite: exactly one connection
-	read    *sql.DB   // a pool of its own, so that readers cannot keep writers waiting
-	local   bool      // the time that decides is this process's: on SQLite, and in tests
+	read    *sql.DB   // a pool of its own, so that readers cannot delay writers
+	local   bool      // the clock is this process's: on SQLite, and in tests
 	clock   *clock
 	stmts   stmtCache // SQLite: prepared statements of the write connection; used under its lock
 
@@ -82,11 +79,10 @@ type DB struct {
 // processor-bound, so more would only cost memory.
 const sqliteReaders = 4
 
-// Open connects to the database that url names and checks that it answers. It
-// creates a missing SQLite file (mode 0600) and its folder (0700), and does
-// not migrate. Errors never show the URL's password; ErrOtherName. A process
-// opens an SQLite file once: closing it a first time would take SQLite's locks
-// from a second one.
+// Open connects to the database named by url and checks that it answers. It creates a missing
+// SQLite file (mode 0600) and its folder (0700), and does not migrate. Errors never show the URL's
+// password. It returns ErrOtherName if an SQLite file is in use under another name. A process must
+// open an SQLite file only once: closing one DB would drop the SQLite locks of another.
 func Open(ctx context.Context, url string, opts Options) (*DB, error) {
 	switch {
 	case strings.HasPrefix(url, "sqlite:") && len(url) > len("sqlite:"):
@@ -122,15 +118,15 @@ func openSQLite(ctx context.Context, path string, opts Options) (*DB, error) {
 	return db, nil
 }
 
-// sqliteDSN names a file with the settings that every connection needs.
+// sqliteDSN returns the data source name of a file with the settings for every connection.
 func sqliteDSN(path, more string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() +
 		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 		"&_pragma=cache_size(-4096)&_pragma=wal_autocheckpoint(4000)&" + more
 }
 
-// checkSQLite refuses engines before 3.51.3, whose reset of the write-ahead
-// log could lose a committed transaction, and files that are not in WAL mode.
+// checkSQLite refuses engines before 3.51.3, whose reset of the write-ahead log could lose a
+// committed transaction, and files outside WAL mode.
 func (db *DB) checkSQLite(ctx context.Context) error {
 	var version, mode string
 	var major, minor, patch int
@@ -173,8 +169,8 @@ func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) 
 	return db, nil
 }
 
-// inOneLine is an error of a connection with what each try has told once: the driver has a
-// line for every address and way, most of which tell the same.
+// inOneLine returns a connection error with repeated reasons merged. The driver returns a line for
+// every address and method, most of them the same.
 func inOneLine(err error) error {
 	var failed *pgconn.ConnectError
 	if !errors.As(err, &failed) {
@@ -221,8 +217,8 @@ func Bool(b bool) int64 {
 // every other node has ended when this one serves.
 func (db *DB) OneProcess() bool { return db.dialect == SQLite }
 
-// ReadsAreDurable reports whether a read returns only commits that cannot be lost. On
-// PostgreSQL it may return commits that a synchronous standby does not have yet.
+// ReadsAreDurable reports whether a read returns only commits that cannot be lost. On PostgreSQL it
+// may return commits before a synchronous standby has them.
 func (db *DB) ReadsAreDurable() bool { return db.dialect == SQLite }
 
 // HasVersion reports whether Batch.Version is available to validate cached rows.
@@ -256,28 +252,27 @@ func (db *DB) Connections() Connections {
 	return all
 }
 
-// Close closes all connections; transactions that still run are rolled back. The
-// lock of LockFile ends with the last of them.
+// Close closes all connections and rolls back running transactions. The lock of LockFile ends with
+// the last connection.
 func (db *DB) Close() error {
 	errs := []error{db.read.Close()}
 	if db.dialect == SQLite {
 		errs = append(errs, db.finalize())
 	}
 	errs = append(errs, db.write.Close())
-	// A connection that is still in use lives until its user is done, or the
-	// process ends, and the locks with it.
+	// A connection in use lives until its user is done or the process ends, and so do the locks.
 	if db.dialect == SQLite && db.read.Stats().OpenConnections+db.write.Stats().OpenConnections == 0 {
 		errs = append(errs, db.file.close())
 	}
 	return errors.Join(errs...)
 }
 
-// closeTimeout bounds how long Close waits for a transaction that still runs.
+// closeTimeout bounds the time Close waits for running transactions.
 const closeTimeout = 5 * time.Second
 
-// finalize ends the statements that SQLite's write connection has prepared.
-// While one lives, SQLite keeps the connection open behind its close, and
-// neither moves the WAL into the database file nor deletes it.
+// finalize closes the prepared statements of SQLite's write connection. While one is open, SQLite
+// keeps the closed connection open, and neither moves the WAL into the database file nor deletes
+// it.
 func (db *DB) finalize() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

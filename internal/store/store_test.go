@@ -26,7 +26,8 @@ func TestOpenRefusesOtherURLs(t *testing.T) {
 	}
 }
 
-// TestServerThatIsNotUp is told in one line, once, without the password.
+// TestServerThatIsNotUp checks that the error is one line, without repetition and without the
+// password.
 func TestServerThatIsNotUp(t *testing.T) {
 	t.Parallel()
 	_, err := store.Open(context.Background(), "postgres://u:sesame@127.0.0.1:1/x?connect_timeout=1", store.Options{})
@@ -171,7 +172,7 @@ func TestReadsSurviveAnEndedConnection(t *testing.T) {
 	if err == nil || runs != 1 {
 		t.Errorf("%v after %d runs; what had read something is not run again", err, runs)
 	}
-	for i := range 10 { // connections that wait in the pool
+	for i := range 10 { // connections waiting in the pool
 		if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(all); return err }); err != nil {
 			t.Fatal(err)
 		}
@@ -302,8 +303,8 @@ func TestBatches(t *testing.T) {
 		if err := run(true, ask); err != nil || fate.Batch != 1 || fate.Dead {
 			t.Errorf("%+v, %v; want batch 1: what was not committed must be gone", fate, err)
 		}
-		// A batch is a heartbeat, so that a busy node is not declared dead for one
-		// that waits behind it.
+		// A batch is a heartbeat, so that a busy node is not declared dead by a fence waiting
+		// behind its batch.
 		if dead, err := node.Fence(ctx, db, "n", 0); err != nil || dead {
 			t.Fatalf("fenced %v, %v although its batches go on", dead, err)
 		}

@@ -14,14 +14,14 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Tx is a running transaction. It is not safe for concurrent use, and it ends
-// with the function that got it.
+// Tx is a running transaction. It is not safe for concurrent use, and it ends when the function
+// that received it returns.
 type Tx struct {
 	db  *DB
 	ctx context.Context
 	tx  *sql.Tx
 
-	statements int // one that failed has read nothing
+	statements int // statements run so far; a failed first statement has read nothing
 }
 
 // Bounds of Update: how long it may take in all, and how often it is run again
@@ -31,13 +31,12 @@ const (
 	updateAttempts = 5
 )
 
-// Update runs fn in a read-write transaction and commits. On SQLite it holds
-// the write lock from its start. fn is run again, up to five times, when the
-// database asked for it (a serialization fault, a deadlock, a busy file) or
-// ended the connection before the commit, so it must have no effect outside
-// the transaction. An error of fn rolls back and is returned as it is. An error
-// of the commit itself may leave open whether it took place: it is ErrUncertain
-// then, and callers that move money repeat with an idempotency key.
+// Update runs fn in a read-write transaction and commits. On SQLite it holds the write lock from
+// its start. It runs fn again, up to five times, if the database asked for it (a serialization
+// fault, a deadlock, a busy file) or ended the connection before the commit, so fn must have no
+// effect outside the transaction. An error of fn rolls back and is returned unchanged. If the
+// result of the commit is unknown, the error is ErrUncertain, and callers that move money repeat
+// with an idempotency key.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
@@ -62,14 +61,13 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 // for a lock ($1) and how long it may sit idle ($2) before the server ends it.
 const sessionLimits = `SELECT set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true)`
 
-// batchLimits are sessionLimits for a transaction whose statements all find
-// rows by their keys: planning them anew for each list of keys is wasted, and
-// so is reading a whole table because it was small when it was last analyzed.
+// batchLimits is sessionLimits for a transaction whose statements all find rows by their keys. It
+// avoids new plans for each list of keys, and full reads of tables that were small when last
+// analyzed.
 const batchLimits = sessionLimits + `, set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
 
-// View runs fn on one consistent snapshot that it can only read. If the database ended
-// the connection before fn had read anything, such as a server that was restarted
-// since, View tries again on another connection.
+// View runs fn on one consistent, read-only snapshot. If the database ended the connection before
+// fn had read anything, for example in a restart, View tries again on another connection.
 func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	opts := &sql.TxOptions{}
 	if db.dialect == PostgreSQL {
@@ -89,8 +87,8 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	return err
 }
 
-// QueryRow runs one statement that only reads and answers at most one row. Outside
-// of a transaction that takes one round trip in place of three.
+// QueryRow runs one read-only statement that returns at most one row. Without a transaction it
+// takes one round trip instead of three.
 func (db *DB) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
 	row := db.read.QueryRowContext(ctx, query, db.args(args)...)
 	for tries := 1; tries < updateAttempts && endedBefore(row.Err()); tries++ {
@@ -113,8 +111,8 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn fun
 	}
 	began := db.clock.begin()
 	if err := tx.Commit(); err != nil {
-		// ErrTxDone: ctx has ended, and COMMIT was not sent. What was only read leaves no
-		// question either.
+		// ErrTxDone means that ctx has ended and COMMIT was not sent. Read-only transactions have
+		// no uncertain result either.
 		if Refused(err) || errors.Is(err, sql.ErrTxDone) || pool == db.read {
 			return fmt.Errorf("commit: %w", err)
 		}
@@ -126,24 +124,24 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn fun
 	return nil
 }
 
-// ErrUncertain means that the answer to a COMMIT was lost: the transaction took
-// place or not.
+// ErrUncertain means that the answer to a COMMIT was lost: the transaction may or may not have
+// taken place.
 var ErrUncertain = errors.New("the database did not answer the commit")
 
-// endedBefore tells whether the server ended the connection before COMMIT was
-// sent, as a restart does: it is certain then that nothing was committed.
+// endedBefore reports whether the server ended the connection before COMMIT was sent, for example
+// in a restart. Nothing was committed then.
 func endedBefore(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "57P01" && !errors.Is(err, ErrUncertain) // admin_shutdown
 }
 
-// Context returns the context that the transaction runs under.
+// Context returns the context of the transaction.
 func (tx *Tx) Context() context.Context { return tx.ctx }
 
 // Dialect returns the engine.
 func (tx *Tx) Dialect() Dialect { return tx.db.dialect }
 
-// Exec runs a statement and returns the number of rows that it changed.
+// Exec runs a statement and returns the number of changed rows.
 func (tx *Tx) Exec(query string, args ...any) (int64, error) {
 	tx.statements++
 	res, err := tx.tx.ExecContext(tx.ctx, query, tx.db.args(args)...)
@@ -153,20 +151,20 @@ func (tx *Tx) Exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// Query runs a statement that answers rows; the caller closes them.
+// Query runs a statement that returns rows; the caller closes them.
 func (tx *Tx) Query(query string, args ...any) (*sql.Rows, error) {
 	tx.statements += 2 // its rows may have been read
 	return tx.tx.QueryContext(tx.ctx, query, tx.db.args(args)...)
 }
 
-// QueryRow runs a statement that answers at most one row.
+// QueryRow runs a statement that returns at most one row.
 func (tx *Tx) QueryRow(query string, args ...any) *sql.Row {
 	tx.statements++
 	return tx.tx.QueryRowContext(tx.ctx, query, tx.db.args(args)...)
 }
 
-// Run runs the statements of b in this transaction, one after the other, and
-// stops at the first that fails. b has neither Begin nor Commit in it.
+// Run runs the statements of b in this transaction, one after the other, and stops at the first
+// failure. b must not contain Begin or Commit.
 func (tx *Tx) Run(b *Batch) error {
 	tx.statements += 2
 	for _, item := range b.items {
@@ -204,10 +202,9 @@ func (tx *Tx) runItem(item batchItem) error {
 // Batch returns an empty batch for Run.
 func (tx *Tx) Batch() *Batch { return tx.db.NewBatch() }
 
-// Lock locks the rows of table whose column holds one of ids, in ascending
-// order, until the transaction ends. Read them in a later statement: on
-// PostgreSQL a statement that waited for a lock sees older rows elsewhere. On
-// SQLite the transaction itself is the lock.
+// Lock locks the rows of table whose column holds one of ids, in ascending order, until the
+// transaction ends. Read the rows in a later statement: on PostgreSQL a statement that waited for a
+// lock sees older rows of other tables. On SQLite the transaction itself is the lock.
 func (tx *Tx) Lock(table, column string, ids ...string) error {
 	if tx.db.dialect == SQLite {
 		return nil
@@ -225,11 +222,10 @@ func (db *DB) lockText(table, column string) string {
 	return `SELECT 1 FROM ` + table + ` WHERE ` + db.In(column, 1) + ` ORDER BY ` + column + ` FOR UPDATE`
 }
 
-// ByIndex makes PostgreSQL read what follows in this transaction by indexes, in
-// their order, wherever there is one that fits: a page of a long list costs the
-// same then whatever its statistics say. SQLite does so where a statement leaves
-// it no choice. What cannot be read so seems to cost more than anything then, and is
-// not compiled for that: it would take longer than all that is read.
+// ByIndex makes PostgreSQL read by fitting indexes, in their order, for the rest of this
+// transaction: a page of a long list then costs the same whatever the statistics are. SQLite does
+// so if a statement leaves no choice. Other reads get a huge estimated cost; ByIndex also turns off
+// compilation, because compiling them would take longer than reading.
 func (tx *Tx) ByIndex() error {
 	if tx.db.dialect == SQLite {
 		return nil
@@ -239,8 +235,8 @@ func (tx *Tx) ByIndex() error {
 	return err
 }
 
-// Serialize makes transactions that name the same thing wait for each other,
-// where there is no row to lock yet. On SQLite all writers wait anyway.
+// Serialize makes transactions with the same name wait for each other, for cases without a row to
+// lock. On SQLite all writers wait anyway.
 func (tx *Tx) Serialize(name string) error {
 	if tx.db.dialect == SQLite {
 		return nil
@@ -249,11 +245,11 @@ func (tx *Tx) Serialize(name string) error {
 	return err
 }
 
-// In returns the condition that column holds one of the values of parameter n,
-// which is passed as a List.
+// In returns the condition that column holds one of the values of parameter n. Pass the parameter
+// as a List.
 func (tx *Tx) In(column string, n int) string { return tx.db.In(column, n) }
 
-// In is Tx.In, for statements that are made outside of a transaction.
+// In is Tx.In for statements built outside a transaction.
 func (db *DB) In(column string, n int) string {
 	if db.dialect == PostgreSQL {
 		return fmt.Sprintf("%s = ANY($%d)", column, n)
@@ -261,10 +257,9 @@ func (db *DB) In(column string, n int) string {
 	return fmt.Sprintf("%s IN (SELECT value FROM json_each($%d))", column, n)
 }
 
-// NowMS returns the time that decides, in Unix milliseconds: the database
-// server's at this very moment on PostgreSQL, the machine's on SQLite. It may
-// jump, ahead and back, as those do: what was written with it may lie in the
-// future. Read it after taking locks.
+// NowMS returns the current time of the database's clock in Unix milliseconds: the server's on
+// PostgreSQL, the machine's on SQLite. The clock may jump ahead and back, so stored times may lie
+// in the future. Read it after taking locks.
 func (tx *Tx) NowMS() (int64, error) {
 	if tx.db.local {
 		return tx.db.localMS(), nil
@@ -286,7 +281,7 @@ type list []string
 // List passes values to an In condition.
 func List(values []string) any { return list(values) }
 
-// args translates the arguments that engines take differently.
+// args converts the arguments with an engine-specific form.
 func (db *DB) args(args []any) []any {
 	for i, arg := range args {
 		values, ok := arg.(list)
@@ -295,7 +290,7 @@ func (db *DB) args(args []any) []any {
 		}
 		args = slices.Clone(args)
 		if values == nil {
-			values = list{} // nil would be a NULL, in which nothing is and nothing is not
+			values = list{} // nil would be NULL, and neither IN nor NOT IN a NULL is true
 		}
 		if db.dialect == PostgreSQL {
 			args[i] = []string(values)
@@ -307,8 +302,8 @@ func (db *DB) args(args []any) []any {
 	return args
 }
 
-// Retryable tells whether err is the database's wish that a whole transaction
-// be run again. It is certain then that nothing was committed.
+// Retryable reports whether the database asked to run the whole transaction again. Nothing was
+// committed then.
 func Retryable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -321,14 +316,14 @@ func Retryable(err error) bool {
 	return busy(err)
 }
 
-// busy tells whether another process held the SQLite file too long.
+// busy reports whether another process held the SQLite file too long.
 func busy(err error) bool {
 	var lite *sqlite.Error
 	return errors.As(err, &lite) && lite.Code()&0xff == 5 // SQLITE_BUSY and its extended codes
 }
 
-// NoRoom reports whether files of the database, or others, could not be written: the disk
-// is full, or fails. Time may mend that.
+// NoRoom reports whether a file could not be written because the disk is full or fails. A later
+// attempt may succeed.
 func NoRoom(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -341,12 +336,10 @@ func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// Refused tells whether the database itself refused a statement, so that it is
-// certain that the transaction was not committed and will fail again as it is.
-// False for a connection that broke, a server that shuts down, a full disk:
-// there the outcome of a COMMIT is open; and false for a pooler that mixes up
-// prepared statements, which another connection may find. Retryable errors are
-// refusals too.
+// Refused reports whether the database itself refused a statement: the transaction was not
+// committed, and a retry fails again. It is false for a broken connection, a server shutdown and a
+// full disk, because these leave the outcome of a COMMIT open, and for a pooler's mixed-up prepared
+// statements, because another connection may have them. Retryable errors are refusals too.
 func Refused(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

@@ -1,20 +1,19 @@
 package store
 
-// Version is one state of a SQLite database: a connection that reads an equal one
-// later knows that nobody has written since, neither on other connections nor on
-// this one, of which SQLite counts the changed rows. The zero Version is of no
-// state.
+// Version is one state of a SQLite database. If a connection reads an equal Version later, neither
+// another connection nor this one has written since; SQLite counts this connection's changed rows.
+// The zero Version equals no state.
 type Version struct {
-	conn    int64 // which of this process's write connections has read it
-	changes int64 // rows changed on that connection, those of other tries among them
+	conn    int64 // number of this process's write connection
+	changes int64 // rows changed on that connection, including rolled-back transactions
 	others  int64 // moves when another connection commits
 }
 
-// Same tells whether v and w are one state.
+// Same reports whether v and w are the same state.
 func (v Version) Same(w Version) bool { return v == w && v != (Version{}) }
 
-// Version adds statements that store the version at this place of the batch. On
-// PostgreSQL, where there may be other nodes, it adds none: v stays as it is.
+// Version adds statements that store the version at this place of the batch. On PostgreSQL there
+// may be other nodes, so it adds no statement and v stays unchanged.
 func (b *Batch) Version(v *Version) {
 	if b.db.dialect == PostgreSQL {
 		return

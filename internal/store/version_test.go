@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestVersion: it stands while nobody writes, and moves with whoever does.
+// TestVersion checks that the version changes with each writer, and only then.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

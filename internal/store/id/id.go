@@ -1,7 +1,6 @@
-// Package id owns the identifiers of everything tollgate stores: a prefix
-// that names the kind and 26 characters that sort by the time they were made
-// (`req_01k9…`). Invariant: two identifiers never repeat, also across nodes,
-// since 64 of their bits are random.
+// Package id owns the identifiers of all stored rows: a prefix for the kind and 26 characters that
+// sort by creation time (`req_01k9…`). Invariant: two identifiers never repeat, even across
+// nodes, because 64 of their bits are random.
 package id
 
 import (
@@ -11,17 +10,15 @@ import (
 	"time"
 )
 
-// alphabet is Crockford's base 32 in lower case: it sorts as it counts and
-// leaves out letters that people misread.
+// alphabet is Crockford's base 32 in lower case: it sorts by value and omits letters often misread.
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// New returns prefix followed by 26 characters: 48 bits of the time in
-// milliseconds, 16 of what it is beyond them, then 64 random bits. Identifiers of
-// one prefix that one process makes sort as they were made, where its clock tells
-// their times apart.
+// New returns prefix followed by 26 characters: 48 bits of the time in milliseconds, 16 bits of its
+// fraction of a millisecond, and 64 random bits. Identifiers with one prefix from one process sort
+// by creation, if its clock distinguishes their times.
 func New(prefix string) string { return At(prefix, time.Now()) }
 
-// At is New for a given time, for callers that own their clock.
+// At is New for a given time, for callers with their own clock.
 func At(prefix string, now time.Time) string {
 	beyond := uint64(now.Nanosecond()%1e6) << 16 / 1e6
 	var raw [16]byte
@@ -30,8 +27,8 @@ func At(prefix string, now time.Time) string {
 	return prefix + spell(raw)
 }
 
-// First returns the first identifier of a time: none that was made at it or later
-// sorts before it, and all that were made earlier do.
+// First returns the first identifier of a time: identifiers created earlier sort before it, and no
+// later ones do.
 func First(prefix string, at time.Time) string {
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], uint64(max(0, at.UnixMilli()))<<16)
@@ -50,8 +47,8 @@ func spell(raw [16]byte) string {
 	return string(out[:])
 }
 
-// packedText begins what Pack cannot make shorter; no identifier of before the
-// year 10889 packs to bytes that begin so.
+// packedText begins the packed form of a text that Pack cannot shorten. No identifier before the
+// year 10889 packs to bytes with this prefix.
 const packedText = 0xff
 
 // Pack returns the 16 bytes of an identifier with this prefix. Any other text is
@@ -80,7 +77,7 @@ func Pack(prefix, text string) []byte {
 	return append([]byte{packedText}, text...)
 }
 
-// Unpack returns the text that Pack has packed.
+// Unpack returns the text packed by Pack.
 func Unpack(prefix string, packed []byte) string {
 	switch {
 	case len(packed) == 0:

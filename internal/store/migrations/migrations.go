@@ -1,13 +1,13 @@
-// Package migrations owns the schema: a numbered file a step, which package store
-// applies.
+// Package migrations owns the schema: one numbered file for each migration. Package store applies
+// them.
 //
 // Invariants:
-//   - A step that was released never changes: what comes after is a step of its own.
+//   - A released migration never changes. Every later change is a new migration.
 package migrations
 
 import "embed"
 
-// Files are the steps, by their names in order.
+// Files holds the migrations; their names sort in the order of application.
 //
 //go:embed *.sql
 var Files embed.FS

@@ -2,8 +2,8 @@ package storetest
 
 import "testing"
 
-// TestAbsentServerSkips checks that tests on PostgreSQL are skipped only if `make test`
-// has set Absent, and that the half on SQLite runs.
+// TestAbsentServerSkips checks that tests on PostgreSQL are skipped only if `make test` has set
+// Absent, and that the SQLite half runs.
 func TestAbsentServerSkips(t *testing.T) {
 	t.Setenv(EnvPostgres, Absent)
 	for name, open := range map[string]func(testing.TB) string{"empty": PostgreSQL, "migrated": migratedPostgreSQL} {

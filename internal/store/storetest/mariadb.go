@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// EnvMariaDB names the variable that `make test` sets to Absent if MariaDB is not
-// installed.
+// EnvMariaDB names the variable set to Absent by `make test` if MariaDB is not installed.
 const EnvMariaDB = "TOLLGATE_TEST_MARIADB"
 
 // MariaDB starts a server that runs until the test ends, creates an empty database and
@@ -28,7 +27,7 @@ func MariaDB(t testing.TB) string {
 	}
 	program, err := exec.LookPath("mariadbd")
 	if err != nil {
-		program = "/usr/sbin/mariadbd" // Debian's, which is not on every user's PATH
+		program = "/usr/sbin/mariadbd" // Debian's path, which is not on every user's PATH
 		if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
 			t.Fatal("mariadbd is not installed: scripts/preflight mariadb installs it, or names the command that does")
 		}
@@ -77,7 +76,7 @@ func MariaDB(t testing.TB) string {
 	t.Cleanup(func() {
 		_ = server.Process.Kill()
 		<-read
-		_ = server.Wait() // reports that it was killed
+		_ = server.Wait() // returns the error of the kill
 	})
 	if !ready {
 		t.Fatalf("mariadbd did not start:\n%s", log)

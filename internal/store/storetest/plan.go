@@ -42,17 +42,16 @@ func Plan(t testing.TB, tx *store.Tx, text string, args ...any) []string {
 	return plan
 }
 
-// ReadsAll tells whether a step of a plan reads a table as a whole. A SCAN by an
-// index, in a list's order, stops at the list's end.
+// ReadsAll reports whether a step of a plan reads a whole table. A SCAN by an index, in a list's
+// order, stops at the list's end.
 func ReadsAll(step string) bool {
 	step = strings.TrimSpace(step)
 	return strings.Contains(step, "Seq Scan on ") || (strings.HasPrefix(step, "SCAN ") && !strings.Contains(step, " USING INDEX ") &&
 		!strings.Contains(step, " USING COVERING INDEX ") && !strings.HasPrefix(step, "SCAN json_each"))
 }
 
-// WalksIndex checks that a statement reads the tables, which have to be filled
-// and analyzed, by an index in the order of its answer: it reads none as a whole
-// and sorts nothing.
+// WalksIndex checks that a statement reads the tables by an index in the order of its result: it
+// reads no whole table and sorts nothing. The tables must be filled and analyzed.
 func WalksIndex(t testing.TB, tx *store.Tx, name, text string, args ...any) {
 	t.Helper()
 	plan := Plan(t, tx, text, args...)

@@ -1,6 +1,5 @@
-// Package storetest owns the databases that tests run on: a fresh one a test,
-// migrated, on either engine. Invariant: a test that asks for both engines
-// never passes on one alone.
+// Package storetest owns the databases for tests: a fresh, migrated one for each test, on either
+// engine. Invariant: a test on both engines never passes on one engine only.
 package storetest
 
 import (
@@ -17,12 +16,12 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// EnvPostgres names the variable with the address of a PostgreSQL server on
-// which tests may create databases. `make test` starts one and sets it. If no server is
-// installed, `make test` sets Absent, runs the tests on SQLite alone, and fails at its end.
+// EnvPostgres names the variable with the address of a PostgreSQL server for test databases. `make
+// test` starts a server and sets it. If no server is installed, `make test` sets Absent, runs the
+// tests on SQLite only, and fails at its end.
 const EnvPostgres = "TOLLGATE_TEST_POSTGRES"
 
-// Absent is the value of EnvPostgres that leaves out the tests on PostgreSQL.
+// Absent is the value of EnvPostgres that skips the tests on PostgreSQL.
 const Absent = "absent"
 
 // Each runs a test on a fresh SQLite file and on a fresh PostgreSQL database.
@@ -33,16 +32,15 @@ func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	})
 }
 
-// EachURL runs a test on the addresses of two fresh databases that are migrated,
-// and are removed when it ends: for those that Open with a clock of their own,
-// which the tests of both databases, running beside each other, must not share.
+// EachURL runs a test on the addresses of two fresh, migrated databases and removes them when the
+// test ends. Use it for tests that call Open with a clock: the tests of both databases run at the
+// same time and must not share a clock.
 func EachURL(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
 	each(t, migratedSQLite, migratedPostgreSQL, test)
 }
 
-// EachEmpty is EachURL for tests of what a start makes of nothing: the databases
-// are not migrated.
+// EachEmpty is EachURL for tests of a first start: the databases are not migrated.
 func EachEmpty(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
 	each(t, SQLite, PostgreSQL, test)
@@ -60,8 +58,8 @@ func each(t *testing.T, sqlite, postgres func(testing.TB) string, test func(t *t
 	})
 }
 
-// Open opens and migrates a database; it is closed when the test ends. A file of
-// SQLite that is not there yet is a copy of one that was migrated.
+// Open opens and migrates a database and closes it when the test ends. A missing SQLite file is
+// created as a copy of a migrated one.
 func Open(t testing.TB, url string, opts store.Options) *store.DB {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -102,7 +100,7 @@ func seed(t testing.TB, path string) {
 	}
 }
 
-// migratedSQLite returns the address of a file that is migrated.
+// migratedSQLite returns the address of a migrated file.
 func migratedSQLite(t testing.TB) string {
 	t.Helper()
 	address := SQLite(t)
@@ -123,11 +121,11 @@ func PostgreSQL(t testing.TB) string {
 	return createPostgreSQL(t, "")
 }
 
-// migratedPostgreSQL creates a database that is migrated.
+// migratedPostgreSQL creates a migrated database.
 func migratedPostgreSQL(t testing.TB) string {
 	t.Helper()
 	if server := os.Getenv(EnvPostgres); server == "" || server == Absent {
-		return PostgreSQL(t) // which says what is missing
+		return PostgreSQL(t) // reports the missing setting
 	}
 	template, err := serverTemplate()
 	if err != nil {
@@ -136,7 +134,7 @@ func migratedPostgreSQL(t testing.TB) string {
 	return createPostgreSQL(t, " TEMPLATE "+template)
 }
 
-// createPostgreSQL creates a database that is dropped when the test ends.
+// createPostgreSQL creates a database and drops it when the test ends.
 func createPostgreSQL(t testing.TB, like string) string {
 	t.Helper()
 	server := os.Getenv(EnvPostgres)

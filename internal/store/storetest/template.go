@@ -26,12 +26,11 @@ import (
 // database: of a file, made once per folder of temporary files, or of a PostgreSQL database,
 // made once per server.
 
-// templateTime bounds the making of a template, or the wait for another
-// process that makes it.
+// templateTime bounds the creation of a template, or the wait for another process that creates it.
 const templateTime = 2 * time.Minute
 
-// templateLock is the advisory lock, in the server's first database, of the
-// process that makes the template.
+// templateLock is the advisory lock, in the server's first database, of the process that creates
+// the template.
 const templateLock = 7_020_312
 
 // liteTemplate returns the content of a migrated SQLite file. The first test process makes

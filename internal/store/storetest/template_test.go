@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestCopiesAreLikeMigratedDatabases compares what tests get with an empty
-// database that the migrations were run on.
+// TestCopiesAreLikeMigratedDatabases compares the databases of tests with a newly migrated
+// database.
 func TestCopiesAreLikeMigratedDatabases(t *testing.T) {
 	t.Parallel()
 	Each(t, func(t *testing.T, db *store.DB) {
@@ -27,7 +27,7 @@ func TestCopiesAreLikeMigratedDatabases(t *testing.T) {
 	})
 }
 
-// schema lists columns and indexes of a database, and the migrations that it has.
+// schema lists the columns, indexes and applied migrations of a database.
 func schema(t *testing.T, db *store.DB) (all []string) {
 	t.Helper()
 	text := `SELECT table_name || '.' || column_name || ' ' || data_type || ' ' || COALESCE(column_default, '')
