@@ -34,8 +34,7 @@ func (p *served) ask(t *testing.T, method, path, key, body string, headers ...st
 	return w.Code, w.Header(), members
 }
 
-// TestQueuedJobsShowTheirPlace looks as the operator at jobs that wait, and that
-// no line has yet.
+// TestQueuedJobsShowTheirPlace reads waiting jobs without a line as the operator.
 func TestQueuedJobsShowTheirPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -76,9 +75,8 @@ lines: [{id: main, provider: sandbox, models: {easel-1: sandbox-image}, enabled:
 	})
 }
 
-// TestRequeueIsDoneOnce repeats a requeue with its Idempotency-Key: the user is
-// charged once, and asked about a job that has succeeded the operator has to
-// insist.
+// TestRequeueIsDoneOnce repeats a requeue with its Idempotency-Key: the user is charged once, and
+// requeuing a succeeded job needs force.
 func TestRequeueIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
@@ -133,8 +131,8 @@ func TestRequeueIsDoneOnce(t *testing.T) {
 	})
 }
 
-// TestAnyUseOfAKeyIsAUse: keys that only ask, or are refused what they ask for,
-// are in use too, and the operator sees it.
+// TestAnyUseOfAKeyIsAUse checks that keys with only read requests or refused requests count as
+// used, and that the operator sees it.
 func TestAnyUseOfAKeyIsAUse(t *testing.T) {
 	t.Parallel()
 	s := testSettings(t, storetest.SQLite(t), "admin_token: "+operatorToken)

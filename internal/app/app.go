@@ -1,10 +1,9 @@
-// Package app owns the life of the process: settings, construction, the
-// background loops and the order in which all of it stops.
+// Package app owns the life of the process: settings, construction, the background loops and the
+// order of the shutdown.
 //
-// Invariants: addresses and locks are taken before anything is changed; what
-// was constructed is undone in reverse order, so servers close first and stores
-// last, each step under a bound; the ready line is printed when the first
-// request would be answered, and not before.
+// Invariants: addresses and locks are taken before anything is changed. Everything constructed is
+// undone in reverse order, so servers close first and stores last, each step under a bound. The
+// ready line is printed when the first request would be answered, and not before.
 package app
 
 import (
@@ -44,18 +43,18 @@ import (
 
 // Options are the surroundings of the process. All but Reread must be set.
 type Options struct {
-	Stdout  io.Writer                        // what a first start shows
+	Stdout  io.Writer                        // receives the output of a first start
 	Stderr  io.Writer                        // the ready line and the log
 	Lookup  func(name string) (string, bool) // the environment, for line credentials
 	Version string
-	Restart string // the command that starts the process again as it was started; if empty, `tollgate serve`
-	// Reread asks at each value to read the secrets of lines again; nil: nobody asks.
+	Restart string // the command that starts the process again in the same way; if empty, `tollgate serve`
+	// Reread triggers a new read of the secrets of lines at each value, if not nil.
 	Reread <-chan os.Signal
 
-	wrongKeys limit.Allowance // of tests, which know no machine's speed; zero: wrongKeys
+	wrongKeys limit.Allowance // for tests, whose machines differ in speed; zero means wrongKeys()
 }
 
-// App is a whole tollgate that is ready to serve. Serve it once.
+// App is a whole tollgate, ready to serve. Serve it once.
 type App struct {
 	settings *Settings
 	options  Options
@@ -70,17 +69,17 @@ type App struct {
 
 	server          *server.Server // the product
 	metricsServer   *server.Server // /metrics alone; nil without metrics_listen
-	operatorServer  *server.Server // everything that needs the operator's token; nil without admin_listen
+	operatorServer  *server.Server // all routes for the operator's token; nil without admin_listen
 	handler         http.Handler   // of server
 	operatorHandler http.Handler   // of operatorServer
-	demo            *demo          // what a first start shows; nil on a later one
+	demo            *demo          // output of a first start; nil on a later one
 	owned           bool           // this start has made the operator's token, and shows it
 }
 
-// New starts every room in the order of rooms.list. It answers no requests yet. An error
-// that the operator can fix in the settings is a SettingError and occurs before the
-// database is changed. The first setup of an empty database comes late, because what it
-// prints is shown only once. After an error nothing is left running.
+// New starts every room in the order of rooms.list. It answers no requests yet. An error that the
+// operator can fix in the settings is a SettingError and occurs before the database is changed. The
+// first setup of an empty database comes late, because its output is shown only once. After an
+// error nothing is left running.
 func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if s, err = withTokenFile(s); err != nil {
 		return nil, err
@@ -106,7 +105,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	return a, nil
 }
 
-// openGuard returns the guard of addresses that users and providers name.
+// openGuard returns the guard for addresses from users and providers.
 func (a *App) openGuard(files *media.Store) *egress.Guard {
 	guard := egress.New(a.settings.PrivateNetworks)
 	guard.Own = files.OpenLink
@@ -143,8 +142,8 @@ func (a *App) openFronts(served surfaces, pages console.Options) (err error) {
 	return nil
 }
 
-// whoEnters tells who can sign in to the console. Where the database does not say,
-// the console shall tell why.
+// whoEnters returns a function that reports which people can sign in to the console. If the
+// database is unavailable, it reports true, so that the console can show the error.
 func (a *App) whoEnters(db *store.DB) func(ctx context.Context) (users, operators bool) {
 	return func(ctx context.Context) (users, operators bool) {
 		ctx, cancel := context.WithTimeout(ctx, readyBound)
@@ -178,8 +177,8 @@ func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
 		}
 		return nil, errors.Join(startError("database", err), db.Close())
 	}
-	// The lock outlives the connections: until they are closed nobody else may
-	// take this process for dead.
+	// The lock outlives the connections: until they are closed, no other process may take this one
+	// for dead.
 	a.life.later("lock file", func(context.Context) error { return release() })
 	a.life.later("database", func(context.Context) error { return db.Close() })
 	return db, nil
@@ -188,8 +187,8 @@ func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
 // migrationAttempts bounds how often a start runs the migrations.
 const migrationAttempts = 5
 
-// migrate runs the migrations. If the connection breaks, it waits until the database is
-// up, at most start_wait, and runs those that are left: each is one transaction.
+// migrate runs the migrations. If the connection breaks, it waits until the database is up, at most
+// start_wait, and runs the remaining migrations; each is one transaction.
 func (a *App) migrate(ctx context.Context, run, ping func(context.Context) error) error {
 	for attempt := 1; ; attempt++ {
 		err := run(ctx)
@@ -203,7 +202,7 @@ func (a *App) migrate(ctx context.Context, run, ping func(context.Context) error
 	}
 }
 
-// clockJumped tells the operator of a jump of the time that decides.
+// clockJumped logs and counts a jump of the database's clock for the operator.
 func (a *App) clockJumped(jump time.Duration) {
 	direction := "ahead"
 	if jump < 0 {
@@ -214,7 +213,8 @@ func (a *App) clockJumped(jump time.Duration) {
 		"direction", direction, "by", jump.Abs().Round(time.Millisecond).String())
 }
 
-// takeAddresses listens, so that a start which cannot has changed nothing.
+// takeAddresses listens on all addresses early, so that a start without its addresses has changed
+// nothing.
 func (a *App) takeAddresses(ctx context.Context) (err error) {
 	bounds := server.Options{
 		MaxConnections: a.settings.MaxConnections, MaxConnectionsPerAddress: a.settings.MaxConnectionsPerAddress,
@@ -243,7 +243,7 @@ func (a *App) takeAddresses(ctx context.Context) (err error) {
 	return nil
 }
 
-// startLedger starts the books and their loops, which lead this node's life.
+// startLedger starts the books and their loops. They also keep this node alive.
 func (a *App) startLedger(ctx context.Context, db *store.DB, self *node.Node, hooks *webhook.Webhooks) (*ledger.Ledger, error) {
 	books := ledger.New(ledger.Options{
 		DB: db, Node: self, OutageGrace: a.settings.OutageGrace,
@@ -262,7 +262,7 @@ func (a *App) startLedger(ctx context.Context, db *store.DB, self *node.Node, ho
 	return books, nil
 }
 
-// disabledAccounts tells which of the accounts are disabled.
+// disabledAccounts reports which accounts are disabled.
 func disabledAccounts(tx *store.Tx, accounts []string) (map[string]bool, error) {
 	states, err := ledger.AccountsTx(tx, accounts)
 	if err != nil {
@@ -325,7 +325,7 @@ func (a *App) warnOfSettings(s *catalog.Snapshot) {
 	}
 }
 
-// Base returns the base address that users see.
+// Base returns the public base address.
 func (a *App) Base() string {
 	if a.settings.PublicURL != "" {
 		return a.settings.PublicURL
@@ -333,9 +333,9 @@ func (a *App) Base() string {
 	return "http://" + a.server.Reachable()
 }
 
-// Serve shows what a first start set up, prints the ready line and answers
-// until ctx ends or a server fails. Then it stops accepting, lets running
-// requests finish within the grace, and undoes everything.
+// Serve shows the output of a first start, prints the ready line and answers until ctx ends or a
+// server fails. Then it stops accepting, lets running requests finish within the grace, and undoes
+// everything.
 func (a *App) Serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, a.life.unwind()) }()
 	if err := a.welcome(a.options.Stdout); err != nil {
@@ -357,7 +357,7 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.server.Reachable()); err != nil {
 		return err
 	}
-	debug.FreeOSMemory() // a start leaves twice as much garbage as what stays, and an idle gateway would never collect it
+	debug.FreeOSMemory() // a start leaves twice as much garbage as live memory, and an idle gateway would never collect it
 	if err := a.untilStopped(ctx, failed); err != nil {
 		return err
 	}
@@ -368,9 +368,8 @@ func (a *App) Serve(ctx context.Context) (err error) {
 	return a.drain()
 }
 
-// untilStopped reads the secrets of lines, the credentials of the media bucket and the
-// operator's token again when it is asked to, until ctx ends or a server fails. It
-// returns that server's error.
+// untilStopped reads the secrets of lines, the credentials of the media bucket and the operator's
+// token again on request, until ctx ends or a server fails. It returns the server's error.
 func (a *App) untilStopped(ctx context.Context, failed <-chan error) error {
 	for {
 		select {
@@ -386,8 +385,8 @@ func (a *App) untilStopped(ctx context.Context, failed <-chan error) error {
 	}
 }
 
-// announceStop lets whoever asks whether this node is ready find that it is not, before
-// it takes no more requests. It returns the error of a server that fails meanwhile.
+// announceStop reports this node as not ready before it stops accepting requests. It returns the
+// error of a server that fails meanwhile.
 func (a *App) announceStop(failed <-chan error) error {
 	a.ready.stopping.Store(true)
 	if a.settings.ShutdownDelay == 0 {
@@ -425,7 +424,7 @@ func (a *App) drain() error {
 	return errors.Join(errs...)
 }
 
-// Providers returns what the catalog must know of the adapters.
+// Providers returns the adapters' properties for the catalog.
 func Providers() map[string]catalog.Provider {
 	out := make(map[string]catalog.Provider)
 	for name, info := range adapters.Providers() {

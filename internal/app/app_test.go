@@ -47,7 +47,7 @@ func testSettings(t *testing.T, url, more string) *Settings {
 	return s
 }
 
-// served is an App that serves until stop.
+// served is an App that serves until stop is called.
 type served struct {
 	*App
 	out, err *scene.Buffer
@@ -110,8 +110,8 @@ func (p *served) stop(t *testing.T) {
 	}
 }
 
-// TestStopIsAnnounced: with shutdown_delay a node says that it is not ready, and still
-// takes requests, before it stops.
+// TestStopIsAnnounced checks that with shutdown_delay a node reports that it is not ready, and
+// still takes requests, before it stops.
 func TestStopIsAnnounced(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testSettings(t, "sqlite:"+filepath.Join(t.TempDir(), "a.db"), "shutdown_delay: 3s\n"))
@@ -165,7 +165,7 @@ func TestFirstStart(t *testing.T) {
 	})
 }
 
-// demoIsAlone checks that there is one account with 10 USD and one key.
+// demoIsAlone checks that there is exactly one account, with 10 USD, and one key.
 func demoIsAlone(t *testing.T, s *Settings) {
 	t.Helper()
 	err := view(t.Context(), s, func(tx *store.Tx) error {
@@ -286,8 +286,8 @@ func TestSetUpLeavesAlone(t *testing.T) {
 	}
 }
 
-// TestStartFaults checks that a start which cannot succeed names the setting,
-// leaves nothing running and has set nothing up.
+// TestStartFaults checks that a failing start names the setting, leaves nothing running and has set
+// nothing up.
 func TestStartFaults(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
@@ -373,8 +373,7 @@ func TestMissingDatabase(t *testing.T) {
 	}
 }
 
-// TestCommandBesideAnOlderService opens a file while the service that runs on it has an
-// older schema.
+// TestCommandBesideAnOlderService opens a file while a service with an older schema runs on it.
 func TestCommandBesideAnOlderService(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)
@@ -430,7 +429,7 @@ func TestMetricsAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := []string{"tollgate_line_cost_usd_total", "tollgate_unknown_usage_total"} // as the document says
+	late := []string{"tollgate_line_cost_usd_total", "tollgate_unknown_usage_total"} // from the document
 	for _, m := range regexp.MustCompile("(?m)^\\| `(tollgate_[a-z_]+)` \\|").FindAllStringSubmatch(string(document), -1) {
 		if !slices.Contains(late, m[1]) {
 			wanted = append(wanted, "# TYPE "+m[1]+" ")

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// SettingError is a failure that the operator mends by changing a setting or
-// what it points to. The command ends with exit code 2 and this one line.
+// SettingError is a failure that the operator fixes by changing a setting or the thing it names.
+// The command ends with exit code 2 and this one line.
 type SettingError struct {
 	Key string // the setting
 	Err error
@@ -27,16 +27,15 @@ func (e *SettingError) Error() string { return e.Key + ": " + e.Err.Error() }
 // Unwrap returns the fault.
 func (e *SettingError) Unwrap() error { return e.Err }
 
-// ErrNoDatabase means that a command that works on an existing database was
-// run before there is one.
+// ErrNoDatabase means that a command for an existing database was run without one.
 var ErrNoDatabase = errors.New(
 	"does not exist yet: run `tollgate serve` or `tollgate apply FILE` first, or name the right one with --database")
 
-// OpenDatabase opens the database for a command that runs beside the service. It
-// migrates nothing: if the schema is not that of this version, the error wraps
-// store.ErrOlderSchema or store.ErrNewerSchema. If the database is empty, OpenDatabase
-// creates the schema if create is true, and returns ErrNoDatabase otherwise. Errors are
-// SettingErrors, except for a server that is not up. The caller closes the database.
+// OpenDatabase opens the database for a command beside the service. It migrates nothing: if the
+// schema is not this version's, the error wraps store.ErrOlderSchema or store.ErrNewerSchema. If
+// the database is empty, OpenDatabase creates the schema if create is true, and returns
+// ErrNoDatabase otherwise. Errors are SettingErrors, except for a server that is not up. The caller
+// closes the database.
 func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, error) {
 	if !create && unmade(s) {
 		return nil, noDatabase(s)
@@ -64,7 +63,7 @@ func checkSchema(ctx context.Context, db *store.DB, s *Settings, create bool) er
 		return noDatabase(s)
 	}
 	err = migrate(ctx, db)
-	if errors.Is(err, store.ErrServed) { // a service that is starting creates it
+	if errors.Is(err, store.ErrServed) { // a starting service creates it
 		if schema, err := db.Schema(ctx); err == nil && schema.Version > 0 {
 			return schemaError(s, schema)
 		}
@@ -75,7 +74,7 @@ func checkSchema(ctx context.Context, db *store.DB, s *Settings, create bool) er
 	return nil
 }
 
-// schemaError returns a SettingError if the schema is not that of this version.
+// schemaError returns a SettingError if the schema is not this version's.
 func schemaError(s *Settings, schema store.Schema) error {
 	if err := schema.Check(); err != nil {
 		return &SettingError{"database", fmt.Errorf("%s: %w", shownDatabase(s), err)}
@@ -92,10 +91,9 @@ func migrate(ctx context.Context, db *store.DB) error {
 	return errors.Join(db.Migrate(ctx), release())
 }
 
-// Migrate runs the migrations that the database lacks and returns their file names. It
-// creates an empty database. If dryRun is true, it changes and creates nothing. On
-// PostgreSQL, nodes may serve the database meanwhile. Errors are SettingErrors, except
-// for a server that is not up.
+// Migrate runs the pending migrations and returns their file names. It creates an empty database.
+// If dryRun is true, it changes and creates nothing. On PostgreSQL, nodes may serve the database
+// meanwhile. Errors are SettingErrors, except for a server that is not up.
 func Migrate(ctx context.Context, s *Settings, dryRun bool) (files []string, err error) {
 	if dryRun && unmade(s) {
 		return store.Migrations()
@@ -124,7 +122,7 @@ func Migrate(ctx context.Context, s *Settings, dryRun bool) (files []string, err
 	return schema.Pending, nil
 }
 
-// unmade tells whether the database is a file that is not there yet.
+// unmade reports whether the database is a missing file.
 func unmade(s *Settings) bool {
 	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
 	if !sqlite {
@@ -158,7 +156,7 @@ func shownDatabase(s *Settings) string {
 	return "PostgreSQL"
 }
 
-// open connects to the database of the settings; stepped is told of its clock.
+// open connects to the database of the settings; stepped is called for jumps of its clock.
 func open(ctx context.Context, s *Settings, stepped func(jump time.Duration)) (*store.DB, error) {
 	if path, sqlite := strings.CutPrefix(s.Database, "sqlite:"); sqlite {
 		if err := checkDatabaseAccess(path); err != nil {
@@ -172,14 +170,14 @@ func open(ctx context.Context, s *Settings, stepped func(jump time.Duration)) (*
 	return db, nil
 }
 
-// lockWait is how long a starting service waits for the lock on the file: commands
-// that run beside it hold it for a moment.
+// lockWait is how long a starting service waits for the lock on the file: other commands hold it
+// for a moment.
 const (
 	lockWait  = time.Second
 	lockPause = 20 * time.Millisecond
 )
 
-// lockFile takes the lock that only one service of an SQLite file may have.
+// lockFile takes the lock of the only service of an SQLite file.
 func lockFile(ctx context.Context, db *store.DB) (func() error, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// TestDeployments: what the files in deploy/ set are settings with good values.
+// TestDeployments checks that the files in deploy/ set existing settings to good values.
 func TestDeployments(t *testing.T) {
 	t.Parallel()
 	for file, variables := range map[string]func(*testing.T, []byte) map[string]string{
@@ -48,8 +48,8 @@ func TestDeployments(t *testing.T) {
 	}
 }
 
-// TestImagesArePinned: the compose file takes no image that changes by itself from
-// version to version, and the store that our tests run.
+// TestImagesArePinned checks that the compose file uses only pinned images, and the object store of
+// our tests.
 func TestImagesArePinned(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/compose/compose.yaml")
@@ -77,7 +77,7 @@ func TestImagesArePinned(t *testing.T) {
 	}
 }
 
-// isSetting tells whether a setting has this variable.
+// isSetting reports whether a setting has this variable.
 func isSetting(name string) bool {
 	for _, s := range AllSettings() {
 		if s.Env() == name {
@@ -98,7 +98,7 @@ func dockerVariables(_ *testing.T, text []byte) map[string]string {
 	return set
 }
 
-// composeVariables are those of a node, with what env.example leaves open filled in.
+// composeVariables returns the variables of a node, with the empty values of env.example filled in.
 func composeVariables(t *testing.T, text []byte) map[string]string {
 	var file struct {
 		Services map[string]struct{ Environment map[string]string }
@@ -129,7 +129,7 @@ func composeVariables(t *testing.T, text []byte) map[string]string {
 	return set
 }
 
-// chartVariables are those that the chart's values come to.
+// chartVariables returns the variables built from the chart's values.
 func chartVariables(t *testing.T, text []byte) map[string]string {
 	var values struct{ Settings map[string]any }
 	if err := yaml.Unmarshal(text, &values); err != nil {

@@ -21,10 +21,10 @@ import (
 // demoEmail signs in to the demo account's console.
 const demoEmail = account.DemoEmail
 
-// demo is what a first start sets up and shows once.
+// demo is the result of a first start, shown once.
 type demo struct {
 	account  string // its id
-	secret   string // the key, which exists nowhere else
+	secret   string // the key's only copy
 	password string // of the console, with demoEmail
 
 	// Models to try: in chat completions, responses and native messages, and
@@ -33,11 +33,10 @@ type demo struct {
 	image, video               string
 }
 
-// setUp gives a database without a catalog its first one: the operator's file
-// if the settings name one, else, on an empty database, the sandbox with a
-// demo account. Everything is one transaction, so that a process which dies
-// here leaves either nothing or all of it; of nodes that start at once, one
-// does it. It returns what to show, nil if nothing was set up for show.
+// setUp gives a database without a catalog its first one: the operator's file if the settings name
+// one, else, on an empty database, the sandbox with a demo account. Everything is one transaction,
+// so a process that dies here leaves either nothing or all of it, and only one of several starting
+// nodes does it. It returns the demo to show, or nil if it opened no demo account.
 func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]catalog.Provider,
 	passwords *account.Passwords) (*demo, error) {
 	switch {
@@ -88,9 +87,9 @@ func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]
 // demoPassword is the length of the demo's password, 5 bits a character.
 const demoPassword = 16
 
-// openDemoTx opens the demo account with its credit, one key and one sign-in. The
-// key is for the sandbox's models alone: what a later catalog adds costs real money,
-// and the key has stood on a terminal.
+// openDemoTx opens the demo account with its credit, one key and one sign-in. The key is only for
+// the sandbox's models: models of a later catalog cost real money, and the key was printed on a
+// terminal.
 func openDemoTx(tx *store.Tx, doc *catalog.Document, passwordHash string) (*demo, error) {
 	owner, err := account.CreateTx(tx, account.Opening{Name: "demo", Email: demoEmail, PasswordHash: passwordHash, Test: true})
 	if err != nil {
@@ -130,7 +129,7 @@ func firstOf(doc *catalog.Document, kind catalog.Kind) string {
 	return ""
 }
 
-// firstModel names the first open model that answers in a form.
+// firstModel names the first open model for a form.
 func firstModel(doc *catalog.Document, form wire.Form) string {
 	for i := range doc.Models {
 		if m := &doc.Models[i]; m.State == catalog.StateOpen && m.Speaks(form) {
@@ -157,8 +156,8 @@ func applyFirst(ctx context.Context, db *store.DB, path string, providers map[st
 	})
 }
 
-// checkFirst is about the file alone, before the database is changed: one that
-// has no catalog, or no tables, is going to get it.
+// checkFirst checks the file before the database is changed, if the database has no catalog or no
+// tables yet.
 func checkFirst(ctx context.Context, db *store.DB, s *Settings, providers map[string]catalog.Provider) error {
 	if s.Catalog == "" {
 		return nil
@@ -201,8 +200,8 @@ func readFirst(path string, providers map[string]catalog.Provider) (*catalog.Doc
 	return doc, nil
 }
 
-// welcome shows what a first start has set up: the demo account, the operator's token, or
-// both. It prints nothing on later starts.
+// welcome prints the results of a first start: the demo account, the operator's token, or both. It
+// prints nothing on later starts.
 func (a *App) welcome(w io.Writer) error {
 	base := a.Base()
 	if a.operatorServer != nil {
@@ -219,8 +218,8 @@ func (a *App) welcome(w io.Writer) error {
 	return nil
 }
 
-// operatorWords tell how to open the operator's pages at base, and which command starts the
-// service again. The token is shown only if the first start has made it.
+// operatorWords explains how to open the operator's pages at base and how to start the service
+// again. It shows the token only if the first start has created it.
 func operatorWords(s *Settings, made bool, base, restart string) string {
 	const to = "To run it (customers, credit, lines, prices), "
 	pages := base + console.Base + "/operator"
@@ -235,8 +234,8 @@ func operatorWords(s *Settings, made bool, base, restart string) string {
 	return to + "open " + pages + "\nwith the admin_token." + again
 }
 
-// show prints the key and commands to try. It goes to standard output,
-// apart from log and ready line, so that the key is easy to find and to copy.
+// show prints the key and commands to try. It writes to standard output, apart from log and ready
+// line, so that the key is easy to find and to copy.
 func (d *demo) show(w io.Writer, base, operator string) error {
 	chat := fmt.Sprintf(`curl %s/v1/chat/completions \
     -H 'Authorization: Bearer %s' \

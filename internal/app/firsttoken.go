@@ -14,12 +14,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// tokenFile is the file beside a SQLite database that holds the operator's token which a
-// first start makes (docs/operator.md, First start).
+// tokenFile is the name of the file beside a SQLite database with the operator's token from a first
+// start (docs/operator.md, First start).
 const tokenFile = "admin-token"
 
-// tokenPath returns the path of the token's file. It returns "" for PostgreSQL: nodes that
-// share a database do not share a folder, and each would make a token of its own.
+// tokenPath returns the path of the token's file. It returns "" for PostgreSQL: nodes that share a
+// database do not share a folder, and each would create its own token.
 func tokenPath(s *Settings) string {
 	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
 	if !sqlite {
@@ -29,8 +29,8 @@ func tokenPath(s *Settings) string {
 }
 
 // withTokenFile returns the settings with the token of the file beside the database, as if
-// admin_token_file named the file. Settings that have a token, or no such file, are
-// returned unchanged.
+// admin_token_file named the file. It returns the settings unchanged if they have a token or if
+// there is no such file.
 func withTokenFile(s *Settings) (*Settings, error) {
 	path := tokenPath(s)
 	if s.AdminToken != "" || path == "" {
@@ -80,7 +80,7 @@ func (a *App) makeToken(ctx context.Context, db *store.DB) error {
 	return nil
 }
 
-// writeToken writes a random token to a new file for its owner alone.
+// writeToken writes a random token to a new file readable only by its owner.
 func writeToken(path string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -21,8 +21,8 @@ func operatorStatus(t *testing.T, p *served, token string) int {
 	return hear(t, p.server, head+"Authorization: Bearer "+token+"\r\n\r\n").status
 }
 
-// TestFirstStartMakesAToken: on SQLite the first start writes a token that opens the
-// operator API at once, after a restart, and for commands that ask the service.
+// TestFirstStartMakesAToken checks that on SQLite the first start writes a token for the operator
+// API, valid at once, after a restart, and for commands to the service.
 func TestFirstStartMakesAToken(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
@@ -76,8 +76,8 @@ func TestFirstStartMakesAToken(t *testing.T) {
 	}
 }
 
-// TestTokenSettingWins: admin_token and admin_token_file come before the file beside the
-// database, and a start that has either makes no file.
+// TestTokenSettingWins checks that admin_token and admin_token_file come before the file beside the
+// database, and that a start with either creates no file.
 func TestTokenSettingWins(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)
@@ -110,8 +110,8 @@ func TestTokenSettingWins(t *testing.T) {
 	}
 }
 
-// TestLaterStartsMakeNoToken: a database with accounts stays as its operator has left it,
-// and so does PostgreSQL, whose nodes would each make a token of their own.
+// TestLaterStartsMakeNoToken checks that a start creates no token for a database with accounts, nor
+// for PostgreSQL, where each node would create its own.
 func TestLaterStartsMakeNoToken(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
@@ -135,7 +135,7 @@ func TestLaterStartsMakeNoToken(t *testing.T) {
 	})
 }
 
-// TestUnusableTokenFile: a start refuses a file that holds no token, and names it.
+// TestUnusableTokenFile checks that a start refuses a file without a token, and names it.
 func TestUnusableTokenFile(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"empty": "", "spaces": "two words", "short": "short", "not ASCII": "ein-schlüssel-für-alle"} {

@@ -15,15 +15,15 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAFloodOfWrongKeys: all of them are answered 401, those beyond what an address may
-// send late, a good key of the same address is served all the while, and few rows and
-// lines are left.
+// TestAFloodOfWrongKeys checks that all wrong keys are answered 401, late beyond the address's
+// allowance, that a good key of the same address is served meanwhile, and that few rows and lines
+// remain.
 func TestAFloodOfWrongKeys(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		allowed := wrongKeys()
 		began := time.Now()
-		allowed.Now = func() time.Time { return began } // a slow machine would be told that it floods too slowly
+		allowed.Now = func() time.Time { return began } // on a slow machine, the flood would be too slow to be limited
 		var slept atomic.Int64
 		allowed.Sleep = func(context.Context, time.Duration) { slept.Add(1) }
 		p := serveWith(t, testSettings(t, url, "{admin_token: "+operatorToken+", media: 'file:"+t.TempDir()+"'}"), Options{wrongKeys: allowed})

@@ -17,26 +17,25 @@ import (
 	"tollgate/internal/store"
 )
 
-// surfaces are what an address serves. Those that are nil are not there.
+// surfaces are the parts served at an address. Nil parts are absent.
 type surfaces struct {
-	api     http.Handler // everything that is none of the others, unknown paths too
+	api     http.Handler // everything else, including unknown paths
 	admin   http.Handler // /admin/v1
-	console http.Handler // /console, to which the root leads
+	console http.Handler // /console, the target of the root
 	media   http.Handler // /media
 	metrics http.Handler // /metrics, behind the operator's token
-	// pages are the contracts of both APIs, and what / tells without a console.
+	// pages are the contracts of both APIs, and the text at / without a console.
 	pages  *contract.Site
-	base   string                                            // the base address that users see
-	enters func(ctx context.Context) (users, operators bool) // who can sign in to the console
+	base   string                                            // the public base address
+	enters func(ctx context.Context) (users, operators bool) // reports which people can sign in to the console
 	ready  *readiness
 	token  *httpapi.OperatorToken                       // none: /metrics is not there
-	wrong  func(w http.ResponseWriter, r *http.Request) // is told of each wrong token
+	wrong  func(w http.ResponseWriter, r *http.Request) // called for each wrong token
 	log    *slog.Logger
 }
 
-// parted gives what the operator's token is for to an address of its own, so that
-// the token can be tried nowhere else. Both tell of the process's health, and have
-// a console of their own.
+// parted moves the routes for the operator's token to a separate address, so that the token can be
+// tried nowhere else. Both addresses report the process's health and have their own console.
 func (s surfaces) parted() (public, private surfaces) {
 	public, private = s, s
 	public.admin, public.token = nil, nil
@@ -51,8 +50,7 @@ type front struct {
 	public bool         // the API is here
 }
 
-// newFront puts before a surface that does not do it by itself what all of them
-// do alike.
+// newFront puts the common behaviour of all surfaces before those that lack it.
 func newFront(s surfaces) *front {
 	o := httpapi.Options{Log: s.log}
 	if s.media != nil {
@@ -91,7 +89,7 @@ func (s surfaces) routes() []httpapi.Route {
 	}
 }
 
-// root leads to the console, or tells what there is where nobody can enter one.
+// root redirects to the console, or describes the address if no one can sign in to a console.
 func (s surfaces) root(x *httpapi.Exchange) error {
 	home, enters := s.home(x.Request.Context())
 	if !enters && s.pages != nil {
@@ -114,7 +112,7 @@ func (s surfaces) home(ctx context.Context) (path string, enters bool) {
 	return console.Base, users || s.token.IsSet()
 }
 
-// hasAdmin tells whether the address has the operator API.
+// hasAdmin reports whether the address has the operator API.
 func (s surfaces) hasAdmin() bool { return s.admin != nil && s.token.IsSet() }
 
 // ServeHTTP chooses by path.
@@ -133,7 +131,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hasOwn tells whether the process itself answers a path at this address.
+// hasOwn reports whether the process itself answers a path at this address.
 func (f *front) hasOwn(path string) bool {
 	switch path {
 	case "/healthz", "/readyz":
@@ -150,8 +148,8 @@ func (f *front) hasOwn(path string) bool {
 	return f.hasPage(path)
 }
 
-// hasPage tells whether a path is a page for people of the process's own at this address:
-// with slashes at its end it leads there.
+// hasPage reports whether the process itself serves a page for people at path on this address. A
+// path with trailing slashes redirects to the page.
 func (f *front) hasPage(path string) bool {
 	switch path {
 	case contract.CallersPage:
@@ -162,7 +160,7 @@ func (f *front) hasPage(path string) bool {
 	return false
 }
 
-// guardMetrics serves /metrics to who knows the operator's token.
+// guardMetrics serves /metrics to requests with the operator's token.
 func (s surfaces) guardMetrics(x *httpapi.Exchange) error {
 	if !s.token.Is(httpapi.Bearer(x.Request.Header)) {
 		s.wrong(x, x.Request)
@@ -172,7 +170,7 @@ func (s surfaces) guardMetrics(x *httpapi.Exchange) error {
 	return nil
 }
 
-// onlyMetrics is what metrics_listen answers: /metrics without a token.
+// onlyMetrics returns the handler of metrics_listen: /metrics without a token.
 func onlyMetrics(log *slog.Logger, metrics http.Handler) http.Handler {
 	return httpapi.New(httpapi.Options{Log: log}, []httpapi.Route{{Pattern: "GET /metrics", Handle: func(x *httpapi.Exchange) error {
 		metrics.ServeHTTP(x, x.Request)
@@ -180,8 +178,8 @@ func onlyMetrics(log *slog.Logger, metrics http.Handler) http.Handler {
 	}}})
 }
 
-// readiness knows whether this process can serve. The operator API works without
-// a catalog, so that the first one can be applied through it.
+// readiness reports whether this process can serve. The operator API works without a catalog, so
+// that the first one can be applied through it.
 type readiness struct {
 	stopping atomic.Bool
 	database func(ctx context.Context) error
@@ -190,7 +188,7 @@ type readiness struct {
 	media    func() (since time.Time, down bool)
 }
 
-// readyBound is the longest that a readiness check waits for the database.
+// readyBound limits how long a readiness check waits for the database.
 const readyBound = 2 * time.Second
 
 // check returns why the process cannot serve, in words for the operator; nil
@@ -215,7 +213,7 @@ func (s *readiness) check(ctx context.Context) map[string]string {
 	return faults
 }
 
-// warnings returns what does not work although the process can serve.
+// warnings returns failures that do not keep the process from serving.
 func (s *readiness) warnings() map[string]string {
 	since, down := s.media()
 	if !down {

@@ -143,8 +143,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestPanicsAreSaidOnce: whichever surface a panic is in, it is answered 503 and
-// logged once, at error, with where it came from.
+// TestPanicsAreSaidOnce checks that a panic in any surface is answered 503 and logged once, at
+// error, with its stack.
 func TestPanicsAreSaidOnce(t *testing.T) {
 	t.Parallel()
 	said := new(scene.Buffer)
@@ -222,8 +222,8 @@ func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 	}
 }
 
-// TestPagesEndWithoutSlash: the address of a page with a slash at its end leads to the page,
-// on the addresses that have it, and nowhere else.
+// TestPagesEndWithoutSlash checks that a page's address with a trailing slash redirects to the
+// page, on the addresses with the page, and nowhere else.
 func TestPagesEndWithoutSlash(t *testing.T) {
 	t.Parallel()
 	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name }, fault.Told)
@@ -238,7 +238,7 @@ func TestPagesEndWithoutSlash(t *testing.T) {
 		of           surfaces
 		method, path string
 		status       int
-		want         string // where it leads, or what is answered
+		want         string // the target of the redirect, or the answer
 	}{
 		{"whole", whole, "GET", "/docs/", 308, "/docs"},
 		{"whole", whole, "HEAD", "/docs/", 308, "/docs"},

@@ -16,8 +16,7 @@ type cleanup struct {
 	run  func(ctx context.Context) error
 }
 
-// lifecycle holds what must be undone, in the order of construction. It is
-// used by one goroutine.
+// lifecycle holds the cleanups in the order of construction. It is used by one goroutine.
 type lifecycle struct {
 	log      *slog.Logger
 	cleanups []cleanup
@@ -48,11 +47,11 @@ func (l *lifecycle) loop(name string, run func(ctx context.Context)) {
 	})
 }
 
-// lastWords is how long a part that tells others may still do so when it has to end.
+// lastWords is how long a part may still send its last messages when it has to end.
 const lastWords = 2 * time.Second
 
-// lingering is loop for a part that has something to send when it ends: its second
-// context ends that much later.
+// lingering is loop for a part with messages to send at its end: its second context ends later, by
+// lastWords.
 func (l *lifecycle) lingering(name string, run func(ctx, work context.Context)) {
 	l.loop(name, func(ctx context.Context) {
 		work, cancel := loop.Linger(ctx, lastWords)
@@ -64,8 +63,8 @@ func (l *lifecycle) lingering(name string, run func(ctx, work context.Context)) 
 // stepBound is the longest one cleanup may take; the next begins then anyway.
 const stepBound = 10 * time.Second
 
-// unwind undoes everything, last first, so servers close before what they lead
-// to. Every cleanup runs, whatever the others answer.
+// unwind runs all cleanups, last first, so servers close before the rooms behind them. Every
+// cleanup runs, whatever the others return.
 func (l *lifecycle) unwind() error {
 	var errs []error
 	for i := len(l.cleanups) - 1; i >= 0; i-- {

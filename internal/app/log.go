@@ -5,8 +5,7 @@ import (
 	"log/slog"
 )
 
-// newLog returns what writes the process's log on w, in the format and from the
-// level that the settings name.
+// newLog returns the process's log on w, in the format and level of the settings.
 func newLog(s *Settings, w io.Writer) *sampling {
 	options := &slog.HandlerOptions{Level: s.LogLevel}
 	if s.LogFormat == "json" {
@@ -15,6 +14,5 @@ func newLog(s *Settings, w io.Writer) *sampling {
 	return newSampling(slog.NewTextHandler(w, options))
 }
 
-// quiet is the log of commands that say on standard error themselves what went
-// wrong.
+// quiet is the log of commands that report their errors on standard error themselves.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

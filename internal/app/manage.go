@@ -17,29 +17,28 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrCatalog means that a catalog file was refused for several faults, which were
-// printed, a line each. One fault alone is a SettingError.
+// ErrCatalog means that a catalog file was refused for several faults, printed one a line. A single
+// fault is a SettingError.
 var ErrCatalog = errors.New("the catalog file was refused")
 
-// Streams are where a command prints: what programs read, and what people read
-// beside it.
+// Streams are the outputs of a command: Out for programs, Err for people.
 type Streams struct{ Out, Err io.Writer }
 
-// ErrDeclined means that whoever was asked did not want the catalog applied.
+// ErrDeclined means that the person asked did not confirm the catalog.
 var ErrDeclined = errors.New("not applied, and nothing was changed: models in use would be gone (--yes applies without a question)")
 
-// Applying says how a catalog is applied.
+// Applying configures how a catalog is applied.
 type Applying struct {
 	DryRun  bool              // only prints
-	Confirm func(string) bool // asks before models in use are dropped; nil: nobody can be asked
+	Confirm func(string) bool // asks before models in use are dropped; nil if nobody can answer
 	Lookup  func(name string) (string, bool)
-	In      io.Reader // what the path "-" stands for
+	In      io.Reader // read for the path "-"
 	Streams
 }
 
-// Apply checks a catalog file, prints warnings and what it changes, and makes it
-// current. A missing database is created; a dry run compares with nothing then, and
-// says so. Errors: ErrCatalog, ErrDeclined and SettingErrors; nothing was changed then.
+// Apply checks a catalog file, prints warnings and changes, and makes it current. It creates a
+// missing database; a dry run without one compares with nothing and says so. On an error,
+// ErrCatalog, ErrDeclined or a SettingError, nothing was changed.
 func Apply(ctx context.Context, s *Settings, path string, how Applying) (err error) {
 	dryRun, out := how.DryRun, how.Streams
 	doc, err := readCatalog(path, how)
@@ -84,7 +83,7 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 	return err
 }
 
-// warnOfLoss warns of models in use that a document drops, and asks whether it shall.
+// warnOfLoss warns of models in use that a document drops, and asks for confirmation.
 func warnOfLoss(ctx context.Context, db *store.DB, doc *catalog.Document, how Applying) error {
 	var loss []string
 	err := db.View(ctx, func(tx *store.Tx) (err error) {
@@ -103,7 +102,7 @@ func warnOfLoss(ctx context.Context, db *store.DB, doc *catalog.Document, how Ap
 	return nil
 }
 
-// describe tells what an apply did, or would do.
+// describe describes the result of an apply, or of a dry run.
 func describe(applied catalog.Applied, dryRun bool) string {
 	lines := applied.Changes
 	switch {
@@ -149,7 +148,7 @@ func readCatalog(path string, how Applying) (*catalog.Document, error) {
 	return doc, nil
 }
 
-// tell prints for people; where they cannot be reached nobody else can be told.
+// tell prints for people; a failure cannot be reported anywhere else.
 func tell(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
 // ErrNoCatalog means that no catalog was applied yet.
@@ -181,7 +180,7 @@ func PrintCatalog(ctx context.Context, s *Settings, revision int64, w io.Writer)
 // historyPage is how many revisions are read at a time.
 const historyPage = 100
 
-// PrintHistory lists all revisions, newest first, with what each changed.
+// PrintHistory lists all revisions, newest first, with their changes.
 func PrintHistory(ctx context.Context, s *Settings, w io.Writer) error {
 	return view(ctx, s, func(tx *store.Tx) error {
 		for before, more := int64(0), true; more; {
@@ -206,8 +205,8 @@ func PrintHistory(ctx context.Context, s *Settings, w io.Writer) error {
 	})
 }
 
-// Audit recomputes the books of the settings' database. If copied is true, the database
-// is a copy that was taken while the service ran.
+// Audit recomputes the books of the settings' database. If copied is true, the database is a copy
+// taken while the service ran.
 func Audit(ctx context.Context, s *Settings, copied bool) (report audit.Findings, err error) {
 	db, err := OpenDatabase(ctx, s, false)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// outOfReach is a provider that nobody reaches: it counts the calls.
+// outOfReach is an unreachable provider that counts the calls.
 type outOfReach struct{ calls atomic.Int64 }
 
 // RoundTrip implements http.RoundTripper.
@@ -28,10 +28,9 @@ func (r *outOfReach) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("out of reach")
 }
 
-// TestMediaExamples: the catalog of images and video that operators copy from is
-// taken without a warning, every provider of them has a line there, each line
-// asks its provider for whatever its models offer, and the document about
-// providers names it.
+// TestMediaExamples checks the example catalog of images and video: it is accepted without a
+// warning, every provider has a line there, each line can ask its provider for every option of its
+// models, and the document about providers names it.
 func TestMediaExamples(t *testing.T) {
 	t.Parallel()
 	_, snapshot, told := example(t, "media.yaml")
@@ -74,8 +73,8 @@ func TestMediaExamples(t *testing.T) {
 	}
 }
 
-// offered are the tasks that a model's entry lets users ask for: each tier, ratio
-// and length, and each further choice with the first of them.
+// offered returns the tasks allowed by a model's entry: each tier, ratio and length, and each
+// further choice with the first of them.
 func offered(t *testing.T, m *catalog.Model) map[string]jobcall.Task {
 	t.Helper()
 	all := map[string]jobcall.Task{}
@@ -132,8 +131,8 @@ func offered(t *testing.T, m *catalog.Model) map[string]jobcall.Task {
 	return all
 }
 
-// needed are the references that a model of the examples does not go without: a
-// clip that is changed, and the first frame where the frame decides about the ratio.
+// needed returns the references required by a model of the examples: a clip to change, and the
+// first frame if the frame decides the ratio.
 func needed(m *catalog.Model) []jobcall.Reference {
 	switch {
 	case m.PerClip:
@@ -152,14 +151,14 @@ func lengths(d catalog.Durations) []int64 {
 	return slices.Compact([]int64{d.Min, d.Max})
 }
 
-// wish is what a user asks for.
+// wish is a user's request.
 type wish struct {
 	tier, ratio, params string
 	count, seconds      int64
 	references          []jobcall.Reference
 }
 
-// plan is the task that comes of it.
+// plan returns the task of the request.
 func (a wish) plan(m *catalog.Model) (jobcall.Task, error) {
 	w := jobcall.Task{Kind: string(m.Kind), Prompt: "a lighthouse", References: a.references}
 	if a.params != "" {

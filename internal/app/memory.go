@@ -11,17 +11,17 @@ import (
 	"tollgate/internal/api"
 )
 
-// memoryLimitEnv is the variable by which an operator sets the limit himself.
+// memoryLimitEnv is the variable for the operator's own limit.
 const memoryLimitEnv = "GOMEMLIMIT"
 
-// maxBallast is the largest ballast, bytes. Twice as much halves what the collector does
-// once more, but no longer fits into a processor's caches: where neighbours take much of
-// those, that costs more than it saves.
+// maxBallast is the largest ballast, bytes. Twice as much would halve the collector's work again,
+// but would not fit into a processor's caches; where neighbours use much of the caches, the cost
+// exceeds the gain.
 const maxBallast = 8 << 20
 
-// boundMemory gives the runtime four fifths of the memory that the process's
-// control group may have, unless the environment sets a limit, and returns
-// what the process may have, by the group or by that limit; 0: it has no bound.
+// boundMemory limits the runtime to four fifths of the memory of the process's control group,
+// unless the environment sets a limit. It returns the process's memory, by the group or by that
+// limit, or 0 if it is unlimited.
 func boundMemory(lookup func(string) (string, bool)) int64 {
 	most := groupMemory(os.ReadFile)
 	if set, _ := lookup(memoryLimitEnv); set != "" {
@@ -34,11 +34,11 @@ func boundMemory(lookup func(string) (string, bool)) int64 {
 	return most
 }
 
-// ballastSize is how much ballast a process takes that may have so much memory,
-// 0 being any. The runtime collects garbage whenever the heap has doubled, and a
-// gateway's heap is so small that it would do little else under load. Memory that
-// is never touched takes none of the machine's, and counts when the runtime
-// decides: so much more garbage may lie about, however large the heap is.
+// ballastSize returns the ballast of a process with this much memory; 0 means unlimited. The
+// runtime collects garbage whenever the heap has doubled, and a gateway's heap is so small that it
+// would do little else under load. Memory that is never touched takes none of the machine's, and
+// counts when the runtime decides, so the ballast allows more garbage, whatever the size of the
+// heap.
 func ballastSize(memory int64) int64 {
 	if memory == 0 {
 		return maxBallast
@@ -46,8 +46,8 @@ func ballastSize(memory int64) int64 {
 	return min(maxBallast, memory/16)
 }
 
-// smallest is the smaller of what a group may have, 0 being any, and the
-// runtime's limit, math.MaxInt64 being none.
+// smallest returns the smaller of a group's limit, where 0 means unlimited, and the runtime's
+// limit, where math.MaxInt64 means unlimited.
 func smallest(group, limit int64) int64 {
 	if limit == math.MaxInt64 || group > 0 && group < limit {
 		return group
@@ -55,8 +55,8 @@ func smallest(group, limit int64) int64 {
 	return limit
 }
 
-// groupMemory is the smallest memory.max of the process's control group and the
-// groups around it; 0: none is set, or there are no such groups.
+// groupMemory returns the smallest memory.max of the process's control group and the groups around
+// it, or 0 without such a limit.
 func groupMemory(read func(string) ([]byte, error)) int64 {
 	const root = "/sys/fs/cgroup"
 	group := "/"
@@ -81,8 +81,8 @@ func groupMemory(read func(string) ([]byte, error)) int64 {
 	}
 }
 
-// answerMemory is the budget for answers on a node that may have so much memory,
-// 0 being any: a sixth of it, and never less than one answer or more than four.
+// answerMemory returns the budget for answers on a node with this much memory, where 0 means
+// unlimited: a sixth of it, and never less than one answer or more than four.
 func answerMemory(s *Settings, memory int64) int64 {
 	if memory == 0 {
 		return 4 * s.MaxAnswer
@@ -90,9 +90,9 @@ func answerMemory(s *Settings, memory int64) int64 {
 	return min(max(memory/6, s.MaxAnswer+1), 4*s.MaxAnswer)
 }
 
-// bodyMemory is the budget for request bodies and reference files on a node that
-// may have so much memory: a fifth of it, and never less than one of the largest
-// files. 0 leaves it to the gateway: memory has no bound.
+// bodyMemory returns the budget for request bodies and reference files on a node with this much
+// memory: a fifth of it, and never less than one of the largest files. It returns 0, the gateway's
+// default, if memory is unlimited.
 func bodyMemory(memory int64) int64 {
 	if memory == 0 {
 		return 0

@@ -33,8 +33,7 @@ func TestGroupMemory(t *testing.T) {
 	}
 }
 
-// TestSmallestMemory: a limit that the operator sets bounds the budgets where no
-// control group does.
+// TestSmallestMemory checks that the operator's limit bounds the budgets without a control group.
 func TestSmallestMemory(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ group, limit, want int64 }{
@@ -46,8 +45,8 @@ func TestSmallestMemory(t *testing.T) {
 	}
 }
 
-// TestBallastSize: a sixteenth of little memory at most, so that budgets and
-// garbage have the rest.
+// TestBallastSize checks that the ballast is at most a sixteenth of a small memory, so that budgets
+// and garbage have the rest.
 func TestBallastSize(t *testing.T) {
 	t.Parallel()
 	for memory, want := range map[int64]int64{0: 8 << 20, 64 << 20: 4 << 20, 512 << 20: 8 << 20, 8 << 30: 8 << 20} {

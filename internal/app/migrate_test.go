@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestFirstStartLosesItsConnection breaks the connection at a COMMIT of a migration. The
-// start goes on with the migrations that are left.
+// TestFirstStartLosesItsConnection breaks the connection at a COMMIT of a migration. The start goes
+// on with the remaining migrations.
 func TestFirstStartLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	strikes := map[string]faultproxy.Strike{"the COMMIT is lost": faultproxy.DropCommit, "the answer is lost": faultproxy.DropAnswer}
@@ -73,7 +73,7 @@ func startWithFault(t *testing.T, fault faultproxy.Fault, down bool) {
 	}
 }
 
-// trigger calls call at each text that is written and contains text.
+// trigger runs call at each write that contains text.
 type trigger struct {
 	*scene.Buffer
 	text string

@@ -20,9 +20,8 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// Operator is the operator API inside this process, for commands that run
-// beside the service: they take the same way as its requests, without a
-// network and without the operator's token.
+// Operator is the operator API inside this process, for commands beside the service. They take the
+// same way as its requests, without a network and without the operator's token.
 type Operator struct {
 	db      *store.DB
 	keys    *account.Keys
@@ -30,7 +29,7 @@ type Operator struct {
 	token   string // lives as long as this value
 }
 
-// OperatorAnswer is what the operator API answered.
+// OperatorAnswer is an answer of the operator API.
 type OperatorAnswer struct {
 	Status int
 	Body   []byte
@@ -41,16 +40,15 @@ type OperatorRequest struct {
 	Method string
 	Path   string // below the API's base, with its query
 	Body   []byte
-	Once   string // the Idempotency-Key; empty: none
+	Once   string // the Idempotency-Key, if not empty
 }
 
-// onceSecret keys the fingerprints of commands that carry an Idempotency-Key. They
-// are the same in every process, and need not be secret: no such command sends a
-// password.
+// onceSecret keys the fingerprints of commands with an Idempotency-Key. They are the same in every
+// process, and need not be secret, because no such command sends a password.
 const onceSecret = "tollgate command"
 
-// OpenOperator opens the database of the settings, as OpenDatabase says, and
-// the operator API on it. It makes no database.
+// OpenOperator opens the database of the settings, as OpenDatabase does, and the operator API on
+// it. It creates no database.
 func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
 	db, err := OpenDatabase(ctx, s, false)
 	if err != nil {
@@ -69,8 +67,7 @@ func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
 	return o, nil
 }
 
-// Do sends one request. The error of a request that was answered, whatever the
-// status, is nil.
+// Do sends one request. The error is nil if the request was answered, whatever the status.
 func (o *Operator) Do(ctx context.Context, ask OperatorRequest) (answer OperatorAnswer, err error) {
 	r, err := ask.to(ctx, "", o.token)
 	if err != nil {
@@ -79,7 +76,7 @@ func (o *Operator) Do(ctx context.Context, ask OperatorRequest) (answer Operator
 	defer func() {
 		switch broken := recover(); broken {
 		case nil:
-		case http.ErrAbortHandler: // an answer that is sent in parts
+		case http.ErrAbortHandler: // an answer sent in parts
 			answer, err = OperatorAnswer{}, cmp.Or(ctx.Err(), errors.New("the database could not be read to the end"))
 		default:
 			panic(broken)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFirstStartSaysHowToRunIt: the first start tells how to open the operator's pages, with
-// a token that nobody guesses, and how to start the service again.
+// TestFirstStartSaysHowToRunIt checks that the first start explains how to open the operator's
+// pages, with an unguessable token, and how to start the service again.
 func TestFirstStartSaysHowToRunIt(t *testing.T) {
 	t.Parallel()
 	const base, restart = "http://127.0.0.1:8081", "./build/tollgate serve --listen=127.0.0.1:8081"

@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestFilesOfOthers: whoever names a file that this user may not read is told whose it
-// is and what to do, whatever the file is for.
+// TestFilesOfOthers checks that the error for an unreadable file names its owner and gives advice,
+// for every kind of file.
 func TestFilesOfOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

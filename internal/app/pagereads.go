@@ -8,16 +8,16 @@ import (
 	"tollgate/internal/limit"
 )
 
-// Limits on console pages that read the database at the same time. SQLite has twice as
-// many readers as maxPageReads, so that a paid request always finds one. No account may
-// use all of them, so that exports do not delay the pages of others.
+// Limits on console pages that read the database at the same time. SQLite has twice as many readers
+// as maxPageReads, so a paid request always finds one. No account may use all of them, so exports
+// do not delay the pages of others.
 const (
 	maxPageReads        = 2
 	maxAccountPageReads = 1
 )
 
-// pageReads limits the console pages that read the database at the same time. It is safe
-// for concurrent use.
+// pageReads limits the console pages that read the database at the same time. It is safe for
+// concurrent use.
 type pageReads struct {
 	total     *limit.Semaphores[struct{}]
 	byAccount *limit.Semaphores[string] // operators are the account ""

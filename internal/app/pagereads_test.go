@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestPageReads: the pages of one account read one after the other, beside those of other
-// accounts. A page that waits too long answers 503.
+// TestPageReads checks that the pages of one account read one after the other, beside those of
+// other accounts, and that a page answers 503 if it waits too long.
 func TestPageReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

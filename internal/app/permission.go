@@ -21,8 +21,8 @@ const (
 // besideDatabase are the suffixes of files beside an SQLite database.
 var besideDatabase = [...]string{"-wal", "-shm", ".lock"}
 
-// checkDatabaseAccess reports the file or folder of an SQLite database that this process
-// may not use, and its owner. SQLite itself reports only a number.
+// checkDatabaseAccess names the file or folder of an SQLite database that this process may not use,
+// and its owner. SQLite itself reports only a number.
 func checkDatabaseAccess(path string) error {
 	folder := filepath.Dir(path)
 	for ; ; folder = filepath.Dir(folder) { // the nearest existing folder
@@ -45,8 +45,8 @@ func checkDatabaseAccess(path string) error {
 	return nil
 }
 
-// ExplainPermission adds the owner of the file and advice to an error of the file system,
-// if it means that this process lacks the permission. It returns other errors unchanged.
+// ExplainPermission adds the owner of the file and advice to an error of the file system, if this
+// process lacks the permission. It returns other errors unchanged.
 func ExplainPermission(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) && errors.Is(err, fs.ErrPermission) {
@@ -55,9 +55,9 @@ func ExplainPermission(err error) error {
 	return err
 }
 
-// permissionError returns an error with the owner of a file or folder and advice, if err
-// means that this process lacks the permission. If the file itself is hidden, the error is
-// about the nearest visible folder.
+// permissionError returns an error with the owner of a file or folder and advice, if err means that
+// this process lacks the permission. If the file itself is hidden, the error is about the nearest
+// visible folder.
 func permissionError(path string, err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%s: %w", path, withoutPath(err))

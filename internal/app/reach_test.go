@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestShortTokens: a token that can be guessed is for this machine alone.
+// TestShortTokens checks that a guessable token is accepted only on loopback addresses.
 func TestShortTokens(t *testing.T) {
 	t.Parallel()
 	for listen, local := range map[string]bool{
@@ -40,8 +40,8 @@ func TestShortTokens(t *testing.T) {
 	}
 }
 
-// TestAdminListenWithoutToken: the operator API is nowhere, and the start says why. Only on
-// PostgreSQL does a first start make no token.
+// TestAdminListenWithoutToken checks that the operator API is absent and the start gives the
+// reason. Only on PostgreSQL does a first start create no token.
 func TestAdminListenWithoutToken(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testSettings(t, storetest.PostgreSQL(t), "admin_listen: 127.0.0.1:0"))
@@ -51,8 +51,8 @@ func TestAdminListenWithoutToken(t *testing.T) {
 	}
 }
 
-// TestAdminListen: what the operator's token is for is on its address alone, and
-// on the other as if it did not exist.
+// TestAdminListen checks that the routes for the operator's token are only on its address, and
+// unknown on the other.
 func TestAdminListen(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
@@ -97,8 +97,8 @@ func TestAdminListen(t *testing.T) {
 	}
 }
 
-// TestUnspecifiedAddress: what a start names can be dialled, wherever it listens,
-// and one warning says that others need public_url.
+// TestUnspecifiedAddress checks that the printed addresses can be dialled, wherever the start
+// listens, and that one warning asks for public_url for other machines.
 func TestUnspecifiedAddress(t *testing.T) {
 	t.Parallel()
 	for _, listen := range []string{":0", "0.0.0.0:0", "[::]:0", "127.0.0.1:0"} {

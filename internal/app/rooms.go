@@ -48,9 +48,8 @@ type rooms struct {
 	audits    *operator.Audits
 }
 
-// list returns the start functions in order. Each one registers how to stop what it has
-// started (lifecycle), so that rooms stop in reverse order. Everything before migrate
-// leaves the database as it is.
+// list returns the start functions in order. Each one registers its own cleanup (lifecycle), so
+// rooms stop in reverse order. Everything before migrate leaves the database as it is.
 func (r *rooms) list() []func(context.Context) error {
 	return []func(context.Context) error{
 		r.startTraces,
@@ -141,7 +140,7 @@ func (r *rooms) joinNodes(ctx context.Context) (err error) {
 	return nil
 }
 
-// startWebhooks starts webhooks and the ledger, which announces low balances.
+// startWebhooks starts webhooks and the ledger, because the ledger announces low balances.
 func (r *rooms) startWebhooks(ctx context.Context) (err error) {
 	s := r.settings
 	r.webhooks = webhook.New(webhook.Options{
@@ -163,8 +162,8 @@ func (r *rooms) startKeys(context.Context) error {
 	return nil
 }
 
-// setUp sets up an empty database and loads the catalog again, so that metrics show its
-// lines and queues from the start.
+// setUp sets up an empty database and loads the catalog again, so that metrics show its lines and
+// queues from the start.
 func (r *rooms) setUp(ctx context.Context) (err error) {
 	if r.demo, err = setUp(ctx, r.db, r.settings, r.providers, r.passwords); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Lines of one kind that are said within a time, and the kinds that a message
-// with a code may have then. All that would be more share one.
+// Limits on the lines of one kind within a time, and on the kinds of a message with a code. Further
+// causes share one kind.
 const (
 	linesOfKind    = 20
 	linesWithin    = 10 * time.Second
@@ -18,9 +18,8 @@ const (
 	longestClass   = 80 // bytes
 )
 
-// alwaysSaid begins the lines that are not sampled: what tells of money or of
-// damage, and what each line tells of a catalog's lines, which no caller brings
-// about. So are lines for debugging.
+// alwaysSaid returns the prefixes of lines without sampling: those about money or damage, and those
+// about a catalog's lines, because no caller causes them. Debug lines are not sampled either.
 func alwaysSaid() []string {
 	return []string{
 		"ledger: ", "request cut off", "chat: an answer could not be settled", "job: a result file was gone", "the clock that limits go by",
@@ -28,17 +27,16 @@ func alwaysSaid() []string {
 	}
 }
 
-// sampling is a log handler that bounds what strangers and callers can have
-// written: of each kind of line some, and then how many more there were. No room
-// needs to know. A kind is a level, a message, a code and the class of a cause,
-// so the first line of each is said whatever else is, up to kindsOfMessage causes
-// of a message and code.
+// sampling is a log handler that bounds the lines caused by strangers and callers: it writes some
+// lines of each kind, and then the number of further ones. No other room needs to know. A kind is a
+// level, a message, a code and the class of a cause. The first line of each kind is always written,
+// up to kindsOfMessage causes of a message and code.
 type sampling struct {
 	slog.Handler
 	samples *samples
 }
 
-// samples counts lines. All handlers that are derived from one share them.
+// samples counts lines. All handlers derived from one share it.
 type samples struct {
 	plain  slog.Handler // writes how many were left out
 	always []string
@@ -54,7 +52,7 @@ type kind struct {
 	message, code, class string
 }
 
-// said is how many lines of a kind there were since a time.
+// said counts the lines of a kind since a time.
 type said struct {
 	since       time.Time
 	lines, more int
@@ -90,7 +88,7 @@ func (s *sampling) WithGroup(name string) slog.Handler {
 	return &sampling{s.Handler.WithGroup(name), s.samples}
 }
 
-// Run says in time how many lines were left out, also of kinds that have ended.
+// Run logs the number of suppressed lines in time, also of kinds that have ended.
 func (s *sampling) Run(ctx context.Context) {
 	tick := time.NewTicker(linesWithin)
 	defer tick.Stop()
@@ -117,8 +115,8 @@ func (s *samples) sampled(r slog.Record) bool {
 	return true
 }
 
-// see counts a line and tells whether it is said, and how many of its kind were
-// left out before it.
+// see counts a line. It reports whether to write the line, and how many lines of its kind were
+// suppressed before it.
 func (s *samples) see(k kind) (say bool, before int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +149,8 @@ func (s *samples) entry(k kind) *said {
 	return e
 }
 
-// flush says how many lines were left out of the kinds that began no later than
-// a time, and forgets them.
+// flush logs the number of suppressed lines of the kinds that began no later than a time, and
+// forgets these kinds.
 func (s *samples) flush(until time.Time) {
 	more := make(map[kind]int)
 	s.mu.Lock()
@@ -178,11 +176,11 @@ func (s *samples) flush(until time.Time) {
 func (s *samples) sayMore(k kind, times int) {
 	r := slog.NewRecord(s.now(), k.level, "more lines of a kind were left out", 0)
 	r.AddAttrs(slog.String("like", k.message), slog.String("code", k.code), slog.String("class", k.class), slog.Int("times", times))
-	_ = s.plain.Handle(context.Background(), r) // who else could be told
+	_ = s.plain.Handle(context.Background(), r) // a failure cannot be reported anywhere else
 }
 
-// kindOf is the kind of a line. What it reads of an error is its root and no
-// numbers, so that those of one cause are one class.
+// kindOf returns the kind of a line. Of an error it uses the root without numbers, so that errors
+// with one cause share a class.
 func kindOf(r slog.Record) kind {
 	k := kind{level: r.Level, message: r.Message}
 	r.Attrs(func(a slog.Attr) bool {

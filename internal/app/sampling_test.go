@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// TestFloodsOfLinesAreSampled: of a kind some lines are said, then how many more
-// there were; the first of another kind is said in the middle of it.
+// TestFloodsOfLinesAreSampled checks that some lines of a kind are written, then the number of
+// further ones, and that the first line of another kind is written in between.
 func TestFloodsOfLinesAreSampled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestKindsOfLinesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhatTellsOfMoneyIsAlwaysSaid, and so is what only debugging wants; the
-// messages are there in the code.
+// TestWhatTellsOfMoneyIsAlwaysSaid checks that lines about money and debug lines are always
+// written, and that the messages exist in the code.
 func TestWhatTellsOfMoneyIsAlwaysSaid(t *testing.T) {
 	t.Parallel()
 	var code strings.Builder

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// A bound of what a command asks a running service for: how long it may take, and how
-// many bytes its answer may have.
+// bound limits a command's request to a running service: its duration, and the bytes of the answer.
 type bound struct {
 	timeout time.Duration
 	bytes   int64
@@ -24,10 +23,10 @@ var (
 	boundOfHealth  = bound{3 * time.Second, 4 << 10}
 )
 
-// errNoAnswer means that no service answers where the settings lead.
+// errNoAnswer means that no service answers at the address of the settings.
 var errNoAnswer = errors.New("no service answers there")
 
-// ask sends a request to the service that runs with these settings.
+// ask sends a request to the running service of these settings.
 func (b bound) ask(r *http.Request) (answer OperatorAnswer, err error) {
 	client := http.Client{Timeout: b.timeout, Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is near
 	got, err := client.Do(r)
@@ -42,10 +41,10 @@ func (b bound) ask(r *http.Request) (answer OperatorAnswer, err error) {
 	return OperatorAnswer{got.StatusCode, body}, nil
 }
 
-// AskService sends one request to the operator API of the service that runs with
-// these settings, for what only a running node can do: at admin_listen, or else
-// listen, with admin_token. The error of a request that was answered, whatever the
-// status, is nil; a SettingError says that the settings lead to no service.
+// AskService sends one request to the operator API of the running service of these settings, for
+// actions of a running node: at admin_listen, or else listen, with admin_token. The error is nil if
+// the request was answered, whatever the status; it is a SettingError if no service runs at the
+// address.
 func AskService(ctx context.Context, s *Settings, ask OperatorRequest) (OperatorAnswer, error) {
 	s, err := withTokenFile(s)
 	if err != nil {
@@ -74,9 +73,8 @@ func AskService(ctx context.Context, s *Settings, ask OperatorRequest) (Operator
 	return answer, err
 }
 
-// AskHealth asks the service that runs with these settings on this machine
-// whether it can serve (/readyz), and tells how it is not: a SettingError where
-// the settings lead to none.
+// AskHealth asks the service of these settings on this machine whether it can serve (/readyz), and
+// returns its faults. The error is a SettingError if there is no service.
 func AskHealth(ctx context.Context, s *Settings) error {
 	base, err := runningBase("listen", s.Listen)
 	if err != nil {
@@ -93,8 +91,8 @@ func AskHealth(ctx context.Context, s *Settings) error {
 	return fmt.Errorf("the service cannot serve: %s", bytes.TrimSpace(answer.Body))
 }
 
-// runningBase is the base address of the running service that listens as the setting
-// key says.
+// runningBase returns the base address of the running service for the listen address of the setting
+// key.
 func runningBase(key, listen string) (string, error) {
 	if _, port, err := net.SplitHostPort(listen); err != nil || port == "0" {
 		return "", &SettingError{key, errors.New("must name the port of the running service, which this asks")}
@@ -102,7 +100,7 @@ func runningBase(key, listen string) (string, error) {
 	return nearBase(listen), nil
 }
 
-// nearBase is the base address at which this machine reaches a listen address.
+// nearBase returns the base address by which this machine reaches a listen address.
 func nearBase(listen string) string {
 	host, port, _ := net.SplitHostPort(listen) // as readListen has let it pass
 	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {

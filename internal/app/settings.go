@@ -12,56 +12,56 @@ import (
 // validated when they are read (ReadSettings); nothing here is checked again.
 type Settings struct {
 	Listen string // HOST:PORT; port 0 picks a free one
-	// base address that users see, without a slash at the end; empty: http:// + the address listened on
+	// public base address, without a slash at the end; if empty, http:// + the address listened on
 	PublicURL                string
 	Database                 string         // sqlite:PATH or postgres://…
 	Media                    string         // file:DIR or s3://BUCKET?…
-	MediaURL                 string         // address of the media host in links; empty: the public address + /media
-	Catalog                  string         // path of the file applied while the database has no catalog; empty: none
+	MediaURL                 string         // address of the media host in links; if empty, the public address + /media
+	Catalog                  string         // path of the file applied while the database has no catalog, if not empty
 	AdminToken               string         // bearer token of the operator API; if empty, the API answers 404
-	AdminTokenFile           string         // where AdminToken was read from; empty: it was given itself
-	AdminListen              string         // host:port that alone serves the operator API; empty: Listen does
-	PrivateNetworks          []netip.Prefix // networks that user-given addresses may reach although they are not public
+	AdminTokenFile           string         // file of AdminToken; empty if the token was set directly
+	AdminListen              string         // host:port of the operator API; if empty, Listen serves it
+	PrivateNetworks          []netip.Prefix // non-public networks that user-given addresses may reach
 	StartLimit               time.Duration  // longest a job waits for its start
-	MediaRetry               time.Duration  // longest a result is kept that the media store does not take
-	JobRetention             time.Duration  // age at which job records go
-	MediaRetention           time.Duration  // age at which result files go
-	DeliveryRetention        time.Duration  // age at which the delivery log goes
+	MediaRetry               time.Duration  // longest time a result is kept if the media store does not take it
+	JobRetention             time.Duration  // age at which job records are deleted
+	MediaRetention           time.Duration  // age at which result files are deleted
+	DeliveryRetention        time.Duration  // age at which the delivery log is deleted
 	WebhookTimeout           time.Duration  // longest a receiver may take to answer
 	WebhookRetries           []time.Duration
 	MaxBody                  int64         // largest request body, bytes
-	StartWait                time.Duration // longest a start waits for a database or bucket that is not up
+	StartWait                time.Duration // longest wait of a start for a database or bucket
 	ShutdownDelay            time.Duration // how long a stopping process goes on as before, but for /readyz
 	ShutdownGrace            time.Duration // longest a stopping process waits for running requests
 	RequestTimeout           time.Duration // longest a chat request may take over all lines
-	CountTokensPerMinute     int           // counts of tokens of an account; 0: no limit
-	OutageGrace              time.Duration // longest running answers wait for a database that is away
+	CountTokensPerMinute     int           // token counts of an account; 0 means no limit
+	OutageGrace              time.Duration // longest wait of running answers for an absent database
 	MaxAnswer                int64         // largest buffered answer of a provider, bytes
 	NodeLease                time.Duration // silence after which a node is dead
-	RequestRetention         time.Duration // age at which rows of the request log go
+	RequestRetention         time.Duration // age at which rows of the request log are deleted
 	DatabaseConnections      int           // PostgreSQL connections of this process
-	KeyCache                 int           // API keys that this process keeps in memory
+	KeyCache                 int           // API keys cached by this process
 	TrustedProxies           []netip.Prefix
 	MaxConnections           int      // of clients; zero derives it from the process's file descriptors
-	MaxConnectionsPerAddress int      // of them, from one address; 0: half of them
-	CORSOrigins              []string // origins of the web pages whose scripts may call the API; "*": all
-	MetricsListen            string   // host:port that serves /metrics without a token; empty: none
+	MaxConnectionsPerAddress int      // of them, from one address; if 0, half of them
+	CORSOrigins              []string // origins of the web pages whose scripts may call the API; "*" means all
+	MetricsListen            string   // host:port that serves /metrics without a token, if not empty
 	ExposeLine               bool     // answers carry x-tollgate-line
-	RefuseUnknownFields      bool     // fields of requests that no line would get are refused
-	AlertURL                 string   // where line alerts are posted; empty: nowhere
-	OTLPEndpoint             string   // base address of the collector of traces; empty: what the environment says
+	RefuseUnknownFields      bool     // refuse fields of requests that no line would get
+	AlertURL                 string   // URL for line alerts, if not empty
+	OTLPEndpoint             string   // base address of the collector of traces; if empty, from OpenTelemetry's variables
 	OTLPHeaders              map[string]string
 	NoDemo                   bool // a first start leaves demo account and sandbox catalog out
 	LogLevel                 slog.Level
 	LogFormat                string   // text or json
-	Unknown                  []string // variables that begin as those of settings do, and may be somebody else's
+	Unknown                  []string // variables with the prefix of settings that may belong to other programs
 }
 
-// Setting describes one key: how it is spelled in each source, its default and
-// what it means. The file uses Key, the command line Flag, the environment Env.
+// Setting describes one setting: its name in each source, its default and its meaning. The file
+// uses Key, the command line Flag, the environment Env.
 type Setting struct {
 	Key     string
-	Default string // as text; empty: none
+	Default string // as text; may be empty
 	Help    string // one clause, for --help and the documents
 	Switch  bool   // true or false; the flag alone means true
 	List    bool   // several values: a YAML list, or separated by commas
@@ -72,14 +72,14 @@ type Setting struct {
 // Flag returns the long flag of the setting, without dashes in front.
 func (s Setting) Flag() string { return strings.ReplaceAll(s.Key, "_", "-") }
 
-// NamesFile reports whether the value is the path of a file that holds a secret.
+// NamesFile reports whether the value is the path of a file with a secret.
 func (s Setting) NamesFile() bool { return s.Secret && strings.HasSuffix(s.Key, fileSuffix) }
 
 // Env returns the environment variable of the setting.
 func (s Setting) Env() string { return envPrefix + strings.ToUpper(s.Key) }
 
-// AllSettings returns every setting, in the order of the documents. Each secret has
-// one beside it that names its file.
+// AllSettings returns every setting, in the order of the documents. Each secret is followed by a
+// setting for its file.
 func AllSettings() []Setting {
 	var all []Setting
 	for _, s := range plainSettings() {
@@ -91,7 +91,7 @@ func AllSettings() []Setting {
 	return all
 }
 
-// plainSettings returns the settings that hold their own value.
+// plainSettings returns the settings with direct values.
 func plainSettings() []Setting {
 	return []Setting{
 		{Key: "listen", Default: "127.0.0.1:8080", Help: "address to listen on; port 0 picks a free one",

@@ -21,25 +21,25 @@ const largestFile = 1 << 20
 
 // Sources is where settings come from, strongest first.
 type Sources struct {
-	Flags  map[string]string                 // by key; only the flags that were given
+	Flags  map[string]string                 // by key; only the given flags
 	Lookup func(name string) (string, bool)  // the environment; an empty variable counts as unset
-	Names  []string                          // of the variables that it has
-	File   string                            // YAML file; empty: the one that ConfigEnv names, if any
-	Read   func(path string) ([]byte, error) // reads the file; nil: the file system
+	Names  []string                          // names of the set variables
+	File   string                            // YAML file; if empty, the file named by ConfigEnv, if any
+	Read   func(path string) ([]byte, error) // reads the file; if nil, from the file system
 }
 
 // given is one value as somebody wrote it.
 type given struct {
 	text   string
-	source string // where it was written, for messages
+	source string // place of the value, for messages
 }
 
-// byDefault is the source of what nobody wrote.
+// byDefault is the source of default values.
 const byDefault = "default"
 
-// ReadSettings reads every setting from the strongest source that has it and
-// its default otherwise. The error is one line that names the setting, where
-// it was written and what is wrong with it; values of secrets are not in it.
+// ReadSettings reads every setting from the strongest source that has it, or uses its default. The
+// error is one line with the setting, its source and the reason; it does not contain values of
+// secrets.
 func ReadSettings(src Sources) (*Settings, error) {
 	file, err := src.file()
 	if err != nil {
@@ -171,8 +171,8 @@ func entriesOf(node ast.Node) ([]*ast.MappingValueNode, error) {
 	return nil, errors.New("not a mapping")
 }
 
-// textOf returns the text of a scalar, or the entries of a list joined with
-// commas; false for null, which leaves the setting unset.
+// textOf returns the text of a scalar, or the entries of a list joined with commas. It returns
+// false for null, and the setting stays unset.
 func textOf(node ast.Node, list bool) (string, bool, error) {
 	if sequence, ok := node.(*ast.SequenceNode); ok {
 		if !list {
@@ -207,7 +207,7 @@ func position(path string, node ast.Node) string {
 	return fmt.Sprintf("%s:%d:%d", path, at.Line, at.Column)
 }
 
-// syntaxFault is one line about a file that is no YAML.
+// syntaxFault returns one line about an invalid YAML file.
 func syntaxFault(path string, err error) error {
 	var fault yaml.Error
 	if errors.As(err, &fault) {
@@ -217,7 +217,7 @@ func syntaxFault(path string, err error) error {
 	return fmt.Errorf("config (%s): is not valid YAML", path)
 }
 
-// oneLine keeps what a file says from breaking a message into lines.
+// oneLine keeps text of a file from breaking a message into lines.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// fileSuffix ends the key of a setting that names the file of a secret.
+// fileSuffix ends the key of a setting for a secret's file.
 const fileSuffix = "_file"
 
-// inFile is the setting that names a file which holds a secret one.
+// inFile returns the setting for the file of a secret setting.
 func (s Setting) inFile() Setting {
 	return Setting{Key: s.Key + fileSuffix, Help: "file that holds " + s.Key + ", in its place", Secret: true,
 		read: func(to *Settings, path string) error {
@@ -28,8 +28,8 @@ func (s Setting) inFile() Setting {
 		}}
 }
 
-// rereadToken takes the operator's token again from the file that the setting names.
-// One that cannot be read, or could not be set, leaves the one that there is.
+// rereadToken reads the operator's token again from the file in the setting. If the file is
+// unreadable or the token invalid, the old token stays.
 func (a *App) rereadToken() {
 	if a.settings.AdminTokenFile == "" {
 		return
@@ -51,7 +51,7 @@ func (a *App) rereadToken() {
 	}
 }
 
-// readSecretFile reads what a file holds, without the white space around it.
+// readSecretFile reads a file and removes the white space around its content.
 func readSecretFile(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

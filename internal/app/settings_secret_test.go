@@ -54,7 +54,7 @@ func TestMisspeltVariables(t *testing.T) {
 	for name, meant := range map[string]string{
 		"TOLLGATE_PUBLC_URL": "TOLLGATE_PUBLIC_URL", "TOLLGATE_LSITEN": "TOLLGATE_LISTEN", "TOLLGATE_DATABSE": "TOLLGATE_DATABASE",
 		"TOLLGATE_PUBLICURL": "TOLLGATE_PUBLIC_URL", "TOLLGATE_ADMIN_TOKENS": "TOLLGATE_ADMIN_TOKEN", "TOLLGATE_CONFG": "TOLLGATE_CONFIG",
-		// Others' variables, a setting's own, and what is no setting's at all.
+		// Variables of other programs, a setting's own, and one without the prefix.
 		"TOLLGATE_TEST_POSTGRES": "", "TOLLGATE_SERVICE_HOST": "", "TOLLGATE_PORT_8080_TCP_ADDR": "", "TOLLGATE_PORT": "", "TOLLGATE_API_KEY": "",
 		"TOLLGATE_OPENAI_KEY": "", "TOLLGATE_SOAK_MINUTES": "", "TOLLGATE_LISTEN": "", "TOLLGATE_MEDIA_KEY": "", "PUBLC_URL": "",
 		"TOLLGATE_TORTURE": "", "TOLLGATE_HOME": "", "TOLLGATE_BIN": "", "TOLLGATE_URL": "", "TOLLGATE_KEY": "",
@@ -78,9 +78,8 @@ func TestMisspeltVariables(t *testing.T) {
 	}
 }
 
-// TestVariablesThatNothingReads: a variable that begins as those of settings do is told
-// of, with the setting that it may be meant for, unless a line refers to it or Kubernetes
-// has set it.
+// TestVariablesThatNothingReads checks that a variable with the prefix of settings is reported,
+// with the most similar setting, unless a line refers to it or Kubernetes has set it.
 func TestVariablesThatNothingReads(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{
@@ -114,7 +113,7 @@ func TestVariablesThatNothingReads(t *testing.T) {
 	}
 }
 
-// TestUnreadVariablesAreTold: the service logs them, and an apply warns of them.
+// TestUnreadVariablesAreTold checks that the service logs them and that an apply warns of them.
 func TestUnreadVariablesAreTold(t *testing.T) {
 	t.Parallel()
 	const words = "TOLLGATE_DATABASE_URL is no setting, and no line of the catalog refers to it; did you mean TOLLGATE_DATABASE?"

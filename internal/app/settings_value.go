@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The readers below turn the text of one setting into its value. Their errors
-// say what the value must be; who calls them adds the setting and the source.
+// The readers below turn the text of one setting into its value. Their errors describe a valid
+// value; their caller adds the setting and the source.
 
 // readListen reads host:port with a number for a port.
 func readListen(to *string, text string) error {
@@ -40,7 +40,7 @@ func readURL(to *string, text string) error {
 	return nil
 }
 
-// readPublicURL reads an address that paths are added to.
+// readPublicURL reads a base address for paths.
 func readPublicURL(to *string, text string) error {
 	if strings.ContainsAny(text, "?#") {
 		return errors.New("must be an http:// or https:// address without a query")
@@ -48,7 +48,7 @@ func readPublicURL(to *string, text string) error {
 	return readURL(to, text)
 }
 
-// readDatabase reads which database to use; store judges the rest of it.
+// readDatabase reads the choice of database; package store checks the rest.
 func readDatabase(to *string, text string) error {
 	path, sqlite := strings.CutPrefix(text, "sqlite:")
 	switch {
@@ -106,8 +106,7 @@ func readHeaders(to *map[string]string, text string) error {
 	return nil
 }
 
-// readToken reads a bearer token: visible ASCII, so that every client can send
-// it in a header.
+// readToken reads a bearer token: visible ASCII, so that every client can send it in a header.
 func readToken(to *string, text string) error {
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("must be visible ASCII characters without spaces")
@@ -116,12 +115,10 @@ func readToken(to *string, text string) error {
 	return nil
 }
 
-// shortestToken is what an operator's token must have where it can be guessed at
-// over a network.
+// shortestToken is the minimum length of an operator's token open to guesses over a network.
 const shortestToken = 16
 
-// checkToken refuses an operator token that can be guessed where others than
-// this machine may try.
+// checkToken refuses a guessable operator token unless only this machine can try it.
 func checkToken(s *Settings) error {
 	key, listen := "listen", s.Listen
 	if s.AdminListen != "" {
@@ -134,15 +131,15 @@ func checkToken(s *Settings) error {
 		shortestToken, key, listen)}
 }
 
-// isLoopback tells whether an address is for this machine alone.
+// isLoopback reports whether an address is only for this machine.
 func isLoopback(listen string) bool {
 	host, _, _ := net.SplitHostPort(listen) // as readListen has let it pass
 	address, err := netip.ParseAddr(host)
 	return err == nil && address.Unmap().IsLoopback() || host == "localhost"
 }
 
-// readNetworks reads CIDRs separated by commas; a bare address is a network of
-// one. IPv4 networks mapped into IPv6 are taken for what they are.
+// readNetworks reads CIDRs separated by commas; a bare address is a network of one. It unmaps IPv4
+// networks in IPv6.
 func readNetworks(to *[]netip.Prefix, text string) error {
 	var out []netip.Prefix
 	for _, part := range splitList(text) {
@@ -189,8 +186,7 @@ func readOrigins(to *[]string, text string) error {
 	return nil
 }
 
-// defaultPort tells whether an address names the port that its scheme has anyway,
-// which browsers leave out.
+// defaultPort reports whether an address names the default port of its scheme, which browsers omit.
 func defaultPort(u *url.URL) bool {
 	return u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443"
 }
@@ -208,8 +204,8 @@ func readDuration(to *time.Duration, text string) error {
 	return nil
 }
 
-// shortestLease leaves a node four heartbeats, each of which may wait for a lock
-// that a batch of its own holds.
+// shortestLease leaves a node four heartbeats; each may wait for a lock held by the node's own
+// batch.
 const shortestLease = time.Second
 
 // readLease reads how long a node may be silent.
@@ -246,7 +242,7 @@ func readDurations(to *[]time.Duration, text string) error {
 	return nil
 }
 
-// largestSize bounds bodies and answers that are held in memory.
+// largestSize bounds bodies and answers in memory.
 const largestSize = 1 << 30
 
 // readSize reads a number of bytes: 32MiB, 512KiB, 10MB, 1048576.
@@ -297,7 +293,7 @@ func readSwitch(to *bool, text string) error {
 	return nil
 }
 
-// readUnknownFields reads what becomes of fields that no reference documents.
+// readUnknownFields reads how to treat undocumented fields.
 func readUnknownFields(refuse *bool, text string) error {
 	switch text {
 	case "ignore":
@@ -310,7 +306,7 @@ func readUnknownFields(refuse *bool, text string) error {
 	return nil
 }
 
-// readLevel reads the lowest level that is logged.
+// readLevel reads the lowest logged level.
 func readLevel(to *slog.Level, text string) error {
 	var name string
 	if err := readChoice(&name, strings.ToLower(text), "debug", "info", "warn", "error"); err != nil {

@@ -12,15 +12,15 @@ import (
 // envPrefix begins the variables of settings.
 const envPrefix = "TOLLGATE_"
 
-// kubernetes matches the variables that it sets for services whose names begin with ours.
+// kubernetes matches the variables set by Kubernetes for services whose names begin with ours.
 var kubernetes = regexp.MustCompile(`^` + envPrefix +
 	`(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// unknownVariables returns the variables of an environment that begin as those of settings do,
-// which are known, and are none. One that is nearly a setting's is an error. One that is
-// far from all of them may be somebody else's, since a catalog refers to it or a tool
-// reads it, so that it is warned of where nobody does: see unreadVariables. What Kubernetes sets
-// for a service of our name is not among them.
+// unknownVariables returns the environment variables that have the prefix of settings but belong to
+// no setting; known lists the settings' variables. A near misspelling of a setting's variable is an
+// error. Other unknown variables may belong to other programs, to a catalog or to a tool, so
+// unreadVariables only warns of those without a reader. Kubernetes' variables for a service of our
+// name are skipped.
 func unknownVariables(names []string, lookup func(name string) (string, bool), known []string) (unknown []string, err error) {
 	for _, name := range names {
 		value, _ := lookup(name)
@@ -40,7 +40,7 @@ func unknownVariables(names []string, lookup func(name string) (string, bool), k
 	return unknown, nil
 }
 
-// unreadVariables says of each unknown variable to which no line refers that nothing reads it.
+// unreadVariables returns a warning for each unknown variable without a reference in a line.
 func unreadVariables(unknown, known []string, lines []catalog.LineSpec) (said []string) {
 	for _, name := range unknown {
 		if slices.ContainsFunc(lines, func(l catalog.LineSpec) bool { return refers(&l, name) }) {
@@ -58,7 +58,7 @@ func unreadVariables(unknown, known []string, lines []catalog.LineSpec) (said []
 	return said
 }
 
-// refers tells whether the keys or headers of a line name a variable.
+// refers reports whether the keys or headers of a line name a variable.
 func refers(l *catalog.LineSpec, name string) bool {
 	in := func(text string) bool { return strings.Contains(text, "${"+name+"}") }
 	for _, text := range l.Headers {
@@ -69,14 +69,14 @@ func refers(l *catalog.LineSpec, name string) bool {
 	return in(l.APIKey) || slices.ContainsFunc(l.APIKeys, in)
 }
 
-// Bounds of what counts as a slip of the pen.
+// Limits of a misspelling.
 const (
 	mostSlips    = 2
 	lettersASlip = 3 // of the name behind the prefix
 )
 
-// isSlip tells whether a variable is another's name with a few letters wrong, missing,
-// too many, or in the place of their neighbours.
+// isSlip reports whether name is meant with a few letters wrong, missing, added, or swapped with
+// their neighbours.
 func isSlip(name, meant string) bool {
 	name, meant = strings.TrimPrefix(name, envPrefix), strings.TrimPrefix(meant, envPrefix)
 	if len(name) > len(meant)+mostSlips { // and perhaps very long

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// startError is what a start, or a command, ends with: a fault of the setting, unless
-// time alone can mend it.
+// startError returns the final error of a start or a command: a fault of the setting, unless
+// waiting alone can fix it.
 func startError(key string, err error) error {
 	if store.NoRoom(err) {
 		return fmt.Errorf("%s: its disk is full, or fails: %w", key, err)
@@ -26,9 +26,9 @@ func startError(key string, err error) error {
 	return &SettingError{key, err}
 }
 
-// isNotUp tells whether a server that could not be used may come up by itself: nothing
-// answers at its address, or it says that it is not ready. A server that has refused a
-// password, or does not know the database or the bucket, has said its last word.
+// isNotUp reports whether a failing server may come up by itself: nothing answers at its address,
+// or it answers that it is not ready. A refused password and an unknown database or bucket are
+// final.
 func isNotUp(err error) bool {
 	var op *net.OpError
 	var name *net.DNSError // in a group of containers names come with the servers
@@ -39,15 +39,15 @@ func isNotUp(err error) bool {
 		store.IsStarting(err) || media.IsStarting(err)
 }
 
-// Pauses of a start that waits.
+// Pauses between tries.
 const (
 	startPause    = 100 * time.Millisecond // after the first try; it doubles
 	longestPause  = 2 * time.Second
 	startReminder = 10 * time.Second // between two lines of the log
 )
 
-// waitUntilUp tries to open what a setting names until it is up, for as long as
-// start_wait allows or ctx lasts. It returns the last error of try.
+// waitUntilUp tries to open the target of a setting until it is up, for as long as start_wait
+// allows or ctx lasts. It returns the last error of try.
 func waitUntilUp(ctx context.Context, key string, within time.Duration, log *slog.Logger, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

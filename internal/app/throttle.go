@@ -8,12 +8,11 @@ import (
 	"tollgate/internal/limit"
 )
 
-// wrongKeys is how many wrong keys an address may send without waiting. A test
-// suite notices nothing; a client that has lost its key and asks without a pause
-// gets ten answers a second.
+// wrongKeys is the allowance of wrong keys from one address without waiting. A test suite notices
+// nothing; a client that has lost its key and retries without a pause gets ten answers a second.
 func wrongKeys() limit.Allowance { return limit.Allowance{Burst: 600, Rate: 50, Waiting: 64} }
 
-// keysAllowed is wrongKeys, or what a test has in its place.
+// keysAllowed returns wrongKeys, or a test's replacement.
 func (o Options) keysAllowed() limit.Allowance {
 	if o.wrongKeys.Burst > 0 {
 		return o.wrongKeys
@@ -21,24 +20,24 @@ func (o Options) keysAllowed() limit.Allowance {
 	return wrongKeys()
 }
 
-// wrongTokens is wrongKeys for operator tokens, which people mistype.
+// wrongTokens is wrongKeys for operator tokens, because people mistype them.
 func wrongTokens() limit.Allowance { return limit.Allowance{Burst: 10, Rate: 10.0 / 60, Waiting: 16} }
 
-// throttle makes the throttle of an allowance, and counts what it delays.
+// throttle returns the throttle of an allowance, and counts delays.
 func (a *App) throttle(secret string, allowed limit.Allowance) *limit.Throttle {
 	allowed.Delayed = a.metrics.Delayed(secret)
 	return limit.NewThrottle(allowed)
 }
 
-// slowGuesses returns what slows wrong operator tokens by address, wherever the
-// token is asked for. No token at all is no guess.
+// slowGuesses returns a function that delays wrong operator tokens by address, on every route with
+// the token. A request without a token is no guess.
 func (a *App) slowGuesses(allowed limit.Allowance) func(w http.ResponseWriter, r *http.Request) {
 	throttle := a.throttle("admin_token", allowed)
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
 			return
 		}
-		// Who hangs up does not wait less.
+		// Hanging up does not shorten the wait.
 		if !throttle.Wait(context.WithoutCancel(r.Context()), httpapi.ClientAddress(r, a.settings.TrustedProxies)) {
 			w.Header().Set("Connection", "close")
 		}

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/httpapi"
 )
 
-// TestGuessesOfTheTokenAreSlowed: the operator API and /metrics count together,
-// by address, and the operator who knows the token never waits.
+// TestGuessesOfTheTokenAreSlowed checks that the operator API and /metrics count together, by
+// address, and that a request with the right token never waits.
 func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 	t.Parallel()
 	a := &App{settings: &Settings{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, metrics: metrics.New("test")}

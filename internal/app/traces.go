@@ -11,7 +11,7 @@ import (
 // tracesPath is where a collector takes traces, below its base address.
 const tracesPath = "/v1/traces"
 
-// startTraces starts the way of traces to a collector; nil where there is none.
+// startTraces starts the export of traces to a collector. It returns nil without a collector.
 func (a *App) startTraces(ctx context.Context) (*trace.Tracer, error) {
 	traces, err := trace.New(ctx, trace.Options{
 		Endpoint: a.collector(), Headers: a.settings.OTLPHeaders, Version: a.options.Version, Log: a.log,
@@ -28,8 +28,8 @@ func (a *App) startTraces(ctx context.Context) (*trace.Tracer, error) {
 	return traces, nil
 }
 
-// collector is where traces go: where the setting says, or else the variables that
-// OpenTelemetry has for it; empty: nowhere.
+// collector returns the address for traces: the setting's, or else the one in OpenTelemetry's
+// variables; it may be empty.
 func (a *App) collector() string {
 	base := a.settings.OTLPEndpoint
 	if base == "" {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// maxUnknownMembers bounds the members that are told apart of one line, so that no
-// provider can make up labels without end.
+// maxUnknownMembers bounds the distinct members of one line, so that no provider can create labels
+// without end.
 const maxUnknownMembers = 16
 
-// unknownMembers remembers which members of usage were reported, and when.
+// unknownMembers remembers the reported members of usage and their days.
 type unknownMembers struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	lines map[string]map[string]string // line, member: the last day on which it was logged
+	lines map[string]map[string]string // line, member: the last day in the log
 }
 
 // note returns the name to count a member by, and whether to log it today.

@@ -30,7 +30,7 @@ func dial(t *testing.T, d *server.Server) net.Conn {
 	return c
 }
 
-// heard is what came back on a connection.
+// heard is the response on a connection.
 type heard struct {
 	status int
 	header http.Header
@@ -58,7 +58,7 @@ func hear(t *testing.T, d *server.Server, request string) heard {
 	return heard{answer.StatusCode, answer.Header, string(body), err == nil || errors.Is(err, os.ErrDeadlineExceeded)}
 }
 
-// ours checks that an answer has the shape of errors of its path.
+// ours checks that an answer has the error shape of its path.
 func (h heard) ours(t *testing.T, name string, native bool) {
 	t.Helper()
 	var said struct {
@@ -80,8 +80,8 @@ func (h heard) ours(t *testing.T, name string, native bool) {
 	}
 }
 
-// TestUnreadableRequests: what net/http refuses before any handler sees it is
-// answered as we answer, too: our shape, an id, and the end of the connection.
+// TestUnreadableRequests checks that requests refused by net/http before any handler also get our
+// shape, an id, and the end of the connection.
 func TestUnreadableRequests(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testSettings(t, storetest.SQLite(t), "admin_token: sixteen-letters-\nmetrics_listen: 127.0.0.1:0"))
@@ -155,8 +155,8 @@ func TestUnreadableRequests(t *testing.T) {
 	}
 }
 
-// TestOddRequests: requests that net/http reads, or would answer by itself, come
-// to our own list of paths.
+// TestOddRequests checks that unusual but readable requests, including those net/http would answer
+// by itself, reach our own list of paths.
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testSettings(t, storetest.SQLite(t), "metrics_listen: 127.0.0.1:0"))
@@ -195,15 +195,15 @@ func TestOddRequests(t *testing.T) {
 	}
 }
 
-// TestRefusalOfALongBodyArrives: a client that reads the answer only when it has sent its
-// whole body, as a proxy may under load, can send it all. A connection that is closed
-// over unread bytes fails its write, and a proxy makes 502 of that.
+// TestRefusalOfALongBodyArrives checks that a client that reads the answer only after sending its
+// whole body, as a proxy may under load, can send it all. Closing a connection with unread bytes
+// fails the client's write, and a proxy answers 502 then.
 func TestRefusalOfALongBodyArrives(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testSettings(t, storetest.SQLite(t), "max_body: 1MiB"))
 	t.Cleanup(func() { p.stop(t) })
 	key := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(p.out.String())
-	const long = 24 << 20 // more than what the kernel keeps for both sides
+	const long = 24 << 20 // more than the kernel's buffers of both sides
 	body := make([]byte, long)
 	for name, c := range map[string]struct {
 		path, head string

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// vendors are the lines of docs/examples/vendors.yaml: where each has to read the
-// limit of a model that thinks ("" for forms that have one field alone).
+// vendors maps the lines of docs/examples/vendors.yaml to the limit field of a thinking model (""
+// for forms with only one field).
 var vendors = map[string]string{
 	"openai": "max_completion_tokens", "azure-key": "max_completion_tokens", "azure-entra": "max_completion_tokens",
 	"bedrock-openai": "max_completion_tokens", "anthropic": "", "foundry-claude": "", "bedrock-claude": "", "vertex-claude": "",
@@ -27,7 +27,7 @@ var vendors = map[string]string{
 	"lmstudio": "max_tokens",
 }
 
-// example reads a catalog that operators copy from, which is taken without a warning,
+// example reads an example catalog, checks that it is accepted without a warning, and returns it
 // with the document about providers.
 func example(t *testing.T, name string) (doc *catalog.Document, snapshot *catalog.Snapshot, told string) {
 	t.Helper()
@@ -47,9 +47,9 @@ func example(t *testing.T, name string) (doc *catalog.Document, snapshot *catalo
 	return doc, snapshot, string(providers)
 }
 
-// TestVendorExamples: the catalog that operators copy from is taken without a
-// warning, can be opened, and sends limits where each vendor obeys them; the
-// document about providers names each line.
+// TestVendorExamples checks the vendors' example catalog: it is accepted without a warning, can be
+// opened, and sends limits in the field that each vendor obeys; the document about providers names
+// each line.
 func TestVendorExamples(t *testing.T) {
 	t.Parallel()
 	doc, snapshot, told := example(t, "vendors.yaml")
@@ -86,9 +86,9 @@ func TestVendorExamples(t *testing.T) {
 	}
 }
 
-// TestThreeProvidersExample: the catalog to begin with is taken without a warning,
-// has three providers whose lines can be opened, and takes nothing of a first start
-// away, whatever the sandbox gets.
+// TestThreeProvidersExample checks the starter catalog: it is accepted without a warning, has three
+// providers whose lines can be opened, and keeps every model of a first start, whatever the sandbox
+// gets.
 func TestThreeProvidersExample(t *testing.T) {
 	t.Parallel()
 	doc, snapshot, _ := example(t, "three-providers.yaml")

@@ -1,9 +1,8 @@
-// Package metrics owns the process's figures in the Prometheus form, and those of
-// rooms that report through plain functions. Lines, jobs and webhooks have their own.
+// Package metrics owns the process's figures in the Prometheus format, including those of rooms
+// with plain report functions. Lines, jobs and webhooks have their own.
 //
-// Invariants: labels have few values that we choose, never a caller's word, an account
-// or a key; what is usual to ask for is there with zero from the start; what is counted
-// on a request's way waits for nobody.
+// Invariants: labels have few values chosen by us, never a caller's word, an account or a key.
+// Usual series exist with zero from the start. Counting on a request's way waits for nothing.
 package metrics
 
 import (
@@ -44,7 +43,7 @@ type Metrics struct {
 	spans        *prometheus.CounterVec
 }
 
-// What holds are of.
+// Kinds of holds.
 const (
 	kindRequest = "request"
 	kindJob     = "job"
@@ -136,7 +135,7 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
-// Endpoints makes the series of endpoints, so that rates see the first count too.
+// Endpoints creates the series of endpoints, so that rates include the first count.
 func (m *Metrics) Endpoints(all []string) {
 	for _, endpoint := range all {
 		m.durations.WithLabelValues(endpoint)
@@ -152,7 +151,7 @@ func (m *Metrics) Request(endpoint string, status int, took time.Duration) {
 	m.durations.WithLabelValues(endpoint).Observe(took.Seconds())
 }
 
-// ClockJumped counts a jump of the clock that decides, ahead or back.
+// ClockJumped counts a jump of the database's clock, ahead or back.
 func (m *Metrics) ClockJumped(direction string) { m.jumps.WithLabelValues(direction).Inc() }
 
 // Database shows the connections to the database.
@@ -186,28 +185,27 @@ func (m *Metrics) Media(down func() (since time.Time, down bool)) {
 		}))
 }
 
-// Spans returns what counts spans of traces with an outcome: sent or dropped.
+// Spans returns a function that counts spans of traces with an outcome: sent or dropped.
 func (m *Metrics) Spans(outcome string) func(spans int) {
 	spans := m.spans.WithLabelValues(outcome)
 	return func(n int) { spans.Add(float64(n)) }
 }
 
-// Delayed returns what counts wrong ones of a kind of secret that are answered late.
+// Delayed returns a function that counts delayed answers to wrong secrets of a kind.
 func (m *Metrics) Delayed(secret string) func() { return m.delayed.WithLabelValues(secret).Inc }
 
-// Follow lets what is told by model follow a catalog.
+// Follow makes the metrics by model follow a catalog.
 func (m *Metrics) Follow(current func() *catalog.Snapshot) { m.models.follow(current) }
 
-// UnknownUsage counts a member of a line's usage that nobody knows.
+// UnknownUsage counts an unknown member of a line's usage.
 func (m *Metrics) UnknownUsage(line, member string) {
 	m.unknownUsage.WithLabelValues(line, member).Inc()
 }
 
-// FirstToken notes how long the answer of a model to a request took to begin, where it
-// is streamed.
+// FirstToken records how long a model's streamed answer took to begin.
 func (m *Metrics) FirstToken(model string, took time.Duration) { m.models.began(model, took) }
 
-// Held shows what is on hold.
+// Held sets the amounts on hold.
 func (m *Metrics) Held(requests, jobs holding.Holding) {
 	for kind, h := range map[string]holding.Holding{kindRequest: requests, kindJob: jobs} {
 		m.held.WithLabelValues(kind).Set(float64(h.Amount) / float64(money.USD))
@@ -215,8 +213,8 @@ func (m *Metrics) Held(requests, jobs holding.Holding) {
 	}
 }
 
-// Ledger reports what the books do. The counter of usage above holds is a
-// float, as Prometheus has no other; the exact figure stands on the receipt.
+// Ledger returns the observer of the books. The counter of usage above holds is a float, because
+// Prometheus has no other type; the exact figure stands on the receipt.
 func (m *Metrics) Ledger() ledger.Observer {
 	known, unknown := m.leftOut.WithLabelValues("known"), m.leftOut.WithLabelValues("unknown")
 	return ledger.Observer{

@@ -35,7 +35,7 @@ func TestEndpointsAreThereFromTheStart(t *testing.T) {
 	}
 }
 
-// shown is what a scrape gets.
+// shown returns the text of a scrape.
 func shown(t *testing.T, m *Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -46,7 +46,7 @@ func shown(t *testing.T, m *Metrics) string {
 	return w.Body.String()
 }
 
-// TestObservesTheLedger checks the exact figure that leaves the books.
+// TestObservesTheLedger checks the exact figure from the books.
 func TestObservesTheLedger(t *testing.T) {
 	t.Parallel()
 	m := New("test")

@@ -14,12 +14,12 @@ import (
 	"tollgate/internal/money"
 )
 
-// codeRejected stands for every code that is a provider's own word.
+// codeRejected stands for every code from a provider.
 const codeRejected = "rejected"
 
-// models are the tollgate_model_* metrics: one set of series for each model of the
-// newest catalog, and one with an empty model for all else that callers ask for. Those
-// of a model that was removed go with the next scrape.
+// models are the tollgate_model_* metrics: one set of series for each model of the newest catalog,
+// and one with an empty model for all other requests. The series of a removed model go with the
+// next scrape.
 type models struct {
 	requests   *prometheus.CounterVec
 	tokens     *prometheus.CounterVec
@@ -29,17 +29,17 @@ type models struct {
 	known atomic.Pointer[modelTable]
 
 	mu      sync.Mutex
-	current func() *catalog.Snapshot // under mu; nil: there are no models yet
+	current func() *catalog.Snapshot // under mu; nil if there are no models yet
 }
 
 // modelTable are the series of one catalog's models. It never changes.
 type modelTable struct {
 	revision int64
 	byID     map[string]*modelSeries
-	other    *modelSeries // of a model that the catalog does not have
+	other    *modelSeries // for models outside the catalog
 }
 
-// modelSeries are what a request counts on, looked up once.
+// modelSeries are the series of a request, looked up once.
 type modelSeries struct {
 	model                      string
 	ended                      prometheus.Counter // without a code
@@ -66,7 +66,7 @@ func newModels() *models {
 	return m
 }
 
-// series makes the series of a model. What is usual to ask for is there with zero.
+// series creates the series of a model, the usual ones with zero.
 func (m *models) series(model string) *modelSeries {
 	for _, code := range []fault.Code{fault.UpstreamError, fault.UpstreamUnavailable} {
 		m.requests.WithLabelValues(model, string(code))
@@ -135,7 +135,7 @@ func (m *models) of(model string) *modelSeries {
 	return t.other
 }
 
-// ended counts a request that has ended. It waits for nobody.
+// ended counts an ended request without waiting.
 func (m *models) ended(e books.EndedRequest) {
 	s := m.of(e.Model)
 	if e.Code == "" {
@@ -157,8 +157,8 @@ func add(to prometheus.Counter, n int64) {
 	}
 }
 
-// codeOf names an error in a bounded set of words: a rejection that is passed on has
-// the provider's own code.
+// codeOf maps an error code to a bounded set of labels, because a rejection carries the provider's
+// own code.
 func codeOf(code string) string {
 	known := code == string(fault.ClientClosed)
 	if !known {
@@ -182,7 +182,7 @@ func (m *models) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector: what is shown is that of the newest catalog.
+// Collect implements prometheus.Collector for the models of the newest catalog.
 func (m *models) Collect(to chan<- prometheus.Metric) {
 	m.refresh()
 	for _, c := range m.all() {

@@ -29,7 +29,7 @@ func snapshot(t testing.TB, revision int64, models ...string) *catalog.Snapshot 
 	return catalog.NewSnapshot(revision, doc, nil, func(string) (string, bool) { return "", false })
 }
 
-// lines are those of a scrape that begin with a metric's name.
+// lines returns the lines of a scrape with a metric's name.
 func lines(t *testing.T, m *Metrics, name string) []string {
 	t.Helper()
 	return regexp.MustCompile("(?m)^"+name+".*$").FindAllString(shown(t, m), -1)
@@ -76,8 +76,8 @@ func TestModelsAreCounted(t *testing.T) {
 	}
 }
 
-// TestModelsFollowTheCatalog: a scrape shows the models of the newest catalog, with zero
-// before anybody asked for them, and none of those that are gone.
+// TestModelsFollowTheCatalog checks that a scrape shows the models of the newest catalog, with zero
+// before the first request, and no removed model.
 func TestModelsFollowTheCatalog(t *testing.T) {
 	t.Parallel()
 	var current atomic.Pointer[catalog.Snapshot]
@@ -105,7 +105,7 @@ func TestModelsFollowTheCatalog(t *testing.T) {
 	}
 }
 
-// TestCountingAllocatesNothing holds what every request pays for.
+// TestCountingAllocatesNothing checks the cost paid by every request.
 func TestCountingAllocatesNothing(t *testing.T) {
 	m := New("test")
 	s := snapshot(t, 1, "swift-1")
