@@ -27,7 +27,7 @@ type run struct {
 	over   bool
 }
 
-// limit gives the call a new limit: what names what has to happen within it.
+// limit sets a new time limit for the call. what describes the missing event in the error.
 func (r *run) limit(within time.Duration, what string) {
 	if r.timer != nil {
 		r.timer.Stop()
@@ -43,8 +43,7 @@ func (r *run) pause() { r.timer.Stop() }
 // again starts the present limit anew.
 func (r *run) again(within time.Duration) { r.timer.Reset(within) }
 
-// close ends the call: what still runs at the provider is cancelled. It may be
-// called on nil and twice.
+// close ends and cancels the call at the provider. It may be called on nil and twice.
 func (r *run) close() {
 	if r == nil || r.over {
 		return
@@ -58,8 +57,8 @@ func (r *run) close() {
 	r.cancel(nil)
 }
 
-// attempt makes one upstream call and judges the beginning of its answer. The
-// answer is left in x; a call that failed is over when attempt returns.
+// attempt makes one upstream call and checks the beginning of its answer. It stores a good answer
+// in x, and closes a failed call before it returns.
 func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	x.tried++
 	translation := x.translation(&on.Candidate)
@@ -68,7 +67,7 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	on.Ignore(len(ignored), x.ignored)
 	translation.Images = x.images(ctx)
 	pair := translate.New(x.Body, on.Form, x.identity(&on.Candidate))
-	body, err := pair.Body(translation) // takes a while where it fetches, which is not the line's
+	body, err := pair.Body(translation) // fetching images takes time; it does not count against the line
 	if err != nil {
 		return line.Untranslatable{Err: err}
 	}
@@ -97,7 +96,7 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 		answer, err = x.askWithout(r.ctx, on, pair, translation, call, err)
 	}
 	if err != nil {
-		return x.judged(on, x.slow(err))
+		return x.clientFailure(on, x.slow(err))
 	}
 	r.body = answer.Body
 	x.on, x.pair, x.run = on, pair, r
@@ -106,10 +105,10 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	} else {
 		x.whole, err = x.readWhole(answer)
 	}
-	return x.judged(on, x.slow(arrived(err)))
+	return x.clientFailure(on, x.slow(arrived(err)))
 }
 
-// translation is what the line needs of the request besides the client's words.
+// translation returns the line's requirements beside the client's body.
 func (x *exchange) translation(on *line.Candidate) wire.Translation {
 	_, limit := x.Model.OutputLimit(x.asked.Limit)
 	var noThinking wire.Member
@@ -125,12 +124,12 @@ func (x *exchange) translation(on *line.Candidate) wire.Translation {
 	}
 }
 
-// longPrompt is the size in bytes from which on a prompt may be what keeps a
-// good line from its first token; images and files may at any size.
+// longPrompt is the size in bytes of a prompt that may delay a good line's first token. Images and
+// files may delay it at any size.
 const longPrompt = 64 << 10
 
-// slow notes on a failure for lack of time that the request may need so much:
-// how long a whole answer gets, and how large a prompt is, is up to its client.
+// slow marks a timeout as unproven if the request may need so much time: the client controls the
+// length of a whole answer and the size of a prompt.
 func (x *exchange) slow(err error) error {
 	var f *upstream.Failure
 	if errors.As(err, &f) && f.Code == fault.UpstreamTimeout && (!x.asked.Stream || x.long()) {
@@ -139,13 +138,13 @@ func (x *exchange) slow(err error) error {
 	return err
 }
 
-// long tells whether the prompt may take a good line long to read.
+// long reports whether a good line may need long to read the prompt.
 func (x *exchange) long() bool {
 	b := x.asked.Bound
 	return b.TextBytes > longPrompt || b.Images > 0 || b.Unbounded
 }
 
-// arrived notes on the failure of an answer whose head had come that it came.
+// arrived sets status 200 on a failure after the head of an answer.
 func arrived(err error) error {
 	var f *upstream.Failure
 	if errors.As(err, &f) && f.Status == 0 {
@@ -154,8 +153,7 @@ func arrived(err error) error {
 	return err
 }
 
-// reported is the verdict on an error that a provider reported inside an
-// answer or a frame.
+// reported returns the failure for an error reported by a provider inside an answer or a frame.
 func reported(on *line.Attempt, e *wire.ProviderError) *upstream.Failure {
 	if e.Body != nil {
 		if f := on.Source().Classify(200, "application/json", e.Body, nil); f != nil {
@@ -165,7 +163,7 @@ func reported(on *line.Attempt, e *wire.ProviderError) *upstream.Failure {
 	return upstream.Fail(fault.UpstreamUnavailable, e)
 }
 
-// malformed is the verdict on what is not JSON.
+// malformed returns the failure for an answer or event of invalid JSON.
 func malformed(contentType string, data []byte, err error) *upstream.Failure {
 	if f := upstream.Classify(200, contentType, data, nil); f != nil {
 		return f

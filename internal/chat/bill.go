@@ -9,14 +9,13 @@ import (
 	"tollgate/internal/wire"
 )
 
-// imageTokens is our own count of an image in a prompt, where the provider
-// gave none: what a large vendor counts for one of ordinary size.
+// imageTokens is our own count of an image in a prompt without a provider's count: the count of a
+// large vendor for an image of ordinary size.
 const imageTokens = 765
 
-// usage completes what a provider reported. Without a report, or before its
-// last word, we count ourselves: a prompt that it has not counted, never above
-// what it can have, and of the completion the larger of the two counts
-// (readings: Charges). It notes whose counts they are.
+// usage completes a provider's report. Without a final report, the gateway counts: it counts the
+// prompt if the provider has not, up to the prompt's bound, and takes the larger of both counts of
+// the completion (readings: Charges). It records the source of the counts.
 func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.Counter) int64) wire.Usage {
 	x.source = ledger.SourceProvider
 	if x.asked.LongCache {
@@ -26,8 +25,8 @@ func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.
 		return reported
 	}
 	ours := 0
-	// A summary is made before the answer, so the provider's count may be that of
-	// the summarized prompt.
+	// A provider summarizes before it answers, so its count may be the count of the summarized
+	// prompt.
 	if reported.Prompt == 0 || slices.ContainsFunc(x.choice.Calls, func(c catalog.CalledModel) bool { return !c.Rereads }) {
 		counted := min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.asked.Bound))
 		if counted > reported.Prompt {
@@ -48,9 +47,8 @@ func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.
 	return x.withUnreported(reported)
 }
 
-// withUnreported adds the calls of other models that a broken stream has shown.
-// The provider reports their tokens only at the end, so each counts as one
-// reading of the prompt.
+// withUnreported adds the calls of other models seen in a broken stream. The provider reports their
+// tokens only at the end, so each call counts as one reading of the prompt.
 func (x *exchange) withUnreported(u wire.Usage) wire.Usage {
 	u.Iterations = nil
 	calls := min(u.ToolCalls[advisor], maxUnreported)
@@ -66,29 +64,28 @@ func (x *exchange) withUnreported(u wire.Usage) wire.Usage {
 	return u
 }
 
-// advisor is the hosted tool that asks another model, and maxUnreported bounds
-// the calls of it that are charged without a report.
+// advisor is the hosted tool for calls of another model. maxUnreported bounds its charged calls
+// without a report.
 const (
 	advisor       = "advisor"
 	maxUnreported = 10
 )
 
-// reported is what the provider has reported of a stream, and whether that is
-// its last word. While the end has not come a zero is none: the rest may hold
-// the counts.
+// reported returns the provider's usage of a stream and whether it is final. Before the end, a
+// completion of zero is not final, because a later event may have the counts.
 func (s *stream) reported() (wire.Usage, bool) {
 	u, known := s.meter.Usage()
 	return u, known && (s.ended || u.Completion > 0)
 }
 
-// produced is the usage of what the stream has brought.
+// produced returns the usage of the stream so far.
 func (x *exchange) produced() wire.Usage {
 	reported, known := x.stream.reported()
 	return x.usage(reported, known, x.stream.meter.Completion)
 }
 
-// estimated is produced without counting, which would cost too much while the
-// stream flows.
+// estimated is produced with estimates in place of counts, because counting during the stream would
+// cost too much.
 func (x *exchange) estimated() wire.Usage {
 	u, known := x.stream.reported()
 	if x.asked.LongCache {
@@ -104,16 +101,16 @@ func (x *exchange) estimated() wire.Usage {
 	return x.withUnreported(u)
 }
 
-// spent is what a stream has used at its provider: what that has reported, and
-// of a stream that has brought tokens what we have counted.
+// spent returns the tokens used by a stream at its provider: the reported tokens and, if the stream
+// had tokens, the gateway's counts.
 func (x *exchange) spent(s *stream) upstream.TokenCounts {
 	u, known := s.reported()
 	return upstream.TokensOf(x.usage(u, known || !s.token, s.meter.Completion))
 }
 
-// billable returns the usage to charge. A refusal before any output, for which
-// the vendor counts no output tokens, is free: the vendor does not bill such an
-// answer (Anthropic). Tokens that were counted beside it stay charged.
+// billable returns the usage to charge. A refusal before any output and without output tokens is
+// free, because the vendor does not bill such an answer (Anthropic). Tool calls and further
+// iterations stay charged.
 func billable(u wire.Usage, filtered, output bool) wire.Usage {
 	if !filtered || output || u.Completion > 0 || len(u.ToolCalls) > 0 || len(u.Iterations) > 1 {
 		return u
@@ -121,8 +118,8 @@ func billable(u wire.Usage, filtered, output bool) wire.Usage {
 	return wire.Usage{CostNano: u.CostNano, HasCost: u.HasCost}
 }
 
-// waste notes what the answer used that has begun and that nobody got. It is
-// not charged, so the request's own tokens do not contain it.
+// waste records the usage of an answer begun but not delivered. It is not charged, and the
+// request's own tokens do not include it.
 func (x *exchange) waste(t upstream.TokenCounts) {
 	if n := len(x.attempts); n > 0 {
 		x.attempts[n-1].Waste(x.on, x.Model, t)

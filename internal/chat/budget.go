@@ -8,8 +8,8 @@ import (
 // errNoMemory is the cause where the budget is used up.
 var errNoMemory = errors.New("the budget of memory for answers is used up")
 
-// budget bounds the bytes of all answers that are held at a time, as far as they
-// are longer than ordinary ones: of whole answers and of what streams hold back.
+// budget bounds the memory for all answers beyond ordinaryOut each: whole answers and the bytes
+// buffered for streams.
 type budget struct {
 	limit int64
 	held  atomic.Int64
@@ -27,6 +27,6 @@ func (b *budget) take(n int64) bool {
 // give returns reserved bytes.
 func (b *budget) give(n int64) { b.held.Add(-n) }
 
-// beyond is how many of n bytes that an answer holds are taken from the budget:
-// long answers keep no ordinary ones out.
+// beyond returns the number of budgeted bytes of an answer with n bytes. Ordinary answers need no
+// budget, so long answers cannot keep them out.
 func beyond(n int64) int64 { return max(0, n-ordinaryOut) }

@@ -49,7 +49,7 @@ func TestCacheTimesHaveAPrice(t *testing.T) {
 	for _, c := range []struct {
 		form  wire.Form
 		body  string
-		param string // of the refusal without a price; empty: accepted
+		param string // of the refusal without a price, or empty if accepted
 		long  bool
 	}{
 		{wire.FormMessages, `"messages":[{"role":"user","content":[{"type":"text","text":"x",` + hour + `}]}]`, "", true},
@@ -118,8 +118,8 @@ func TestPricedCacheTimes(t *testing.T) {
 	}
 }
 
-// TestWritesWithoutTheirTimesCostTheLongest that the request asked for, so that no
-// write is charged below its cost.
+// TestWritesWithoutTheirTimesCostTheLongest checks that cache writes without a reported time cost
+// the longest requested time, so that no write is charged below its cost.
 func TestWritesWithoutTheirTimesCostTheLongest(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -1,18 +1,15 @@
-// Package chat owns the conduct of one chat request: it holds the highest
-// possible cost, lets the lines be tried, judges the beginning of the answer,
-// passes it to the client while its usage is read, and settles.
+// Package chat owns the processing of one chat request: it reserves the maximum cost, routes the
+// request to lines, checks the beginning of the answer, passes the answer to the client while it
+// reads the usage, and settles the charge.
 //
 // Invariants:
-//   - Nothing runs without a hold, and every hold is ended exactly once.
-//   - Until a stream's beginning was judged and holds a token, and until a whole
-//     answer is settled, any failure is an error answer that costs nothing.
-//     After it, what was produced is charged.
-//   - The end of an answer goes out only after its charge is durable: a whole
-//     answer from its status line on, a stream from the last choice's finish
-//     on. An end that could not be settled is cut off, so that no client takes
-//     the answer for complete.
-//   - Events are never split; those that have already arrived go out in one
-//     write.
+//   - No request runs without a hold, and every hold is ended exactly once.
+//   - A failure before a stream has passed its check with a token, or before a whole answer is
+//     settled, is an error answer without a charge. A later failure charges the produced part.
+//   - The end of an answer is sent only after its charge is durable: a whole answer from its status
+//     line, a stream from the last choice's finish. If the charge fails, the connection is cut, so
+//     that no client takes the answer for complete.
+//   - Events are never split; buffered events are sent in one write.
 package chat
 
 import (
@@ -32,7 +29,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// errTimeOver is in the cause of a context that ended with the request timeout.
+// errTimeOver is the cause of a context ended by the request timeout.
 var errTimeOver = errors.New("the request's time is over")
 
 // Options are a conductor's surroundings and bounds. Ledger and Lines are
@@ -42,7 +39,7 @@ type Options struct {
 	Lines  *line.Lines
 	// Counter counts tokens where a provider does not say how many there were.
 	Counter *wire.Counter
-	// Log gets what an operator must know and no answer shows.
+	// Log gets events for the operator that no answer shows.
 	Log *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -55,19 +52,19 @@ type Options struct {
 	// MaxAnswer is the longest whole answer of a provider, in bytes. Default
 	// 64 MiB.
 	MaxAnswer int64
-	// AnswerBudget bounds the bytes of all answers that the node holds at a
-	// time. Default four times MaxAnswer.
+	// AnswerBudget bounds the memory for all answers on the node, in bytes. Default four times
+	// MaxAnswer.
 	AnswerBudget int64
 	// ExposeLine names the line in the answer's header x-tollgate-line.
 	ExposeLine bool
-	// RefuseUnknown refuses requests with fields that every line of the model would
-	// leave out. Otherwise the fields are left out.
+	// RefuseUnknown refuses requests with fields not sent to any line of the model. If false, the
+	// fields are left out.
 	RefuseUnknown bool
-	// FirstToken is told how long after its request a stream of a model began; it
-	// must not wait. nil: nobody is told.
+	// FirstToken is called with the time between a request and the begin of its stream. It must not
+	// block. It may be nil.
 	FirstToken func(model string, took time.Duration)
-	// UnknownUsage is called for each member of a line's usage that nobody knows and
-	// that counts something. It must not wait. It may be nil.
+	// UnknownUsage is called for each unknown member of a line's usage with a count. It must not
+	// block. It may be nil.
 	UnknownUsage func(line, member string)
 }
 
@@ -75,7 +72,7 @@ type Options struct {
 type Conductor struct {
 	opts   Options
 	admit  func(context.Context, ledger.Admission) (hold, error)
-	admits func(context.Context, ledger.Admission) error // what admit would say
+	admits func(context.Context, ledger.Admission) error // checks like admit without a hold
 	refuse func(ledger.Refusal)
 	budget budget
 }
@@ -126,41 +123,39 @@ func New(o Options) *Conductor {
 	return c
 }
 
-// AcceptedRequest is one chat request that passed the front desk: its key may
-// use its model, and its body passed Check.
+// AcceptedRequest is one authenticated chat request: its key may use its model, and its body passed
+// Check.
 type AcceptedRequest struct {
-	// Form is what the client speaks.
+	// Form is the client's form.
 	Form wire.Form
-	// Admission is who asks: its ids, the version of the key's row that the checks were
-	// made on, the account's factor, and when the request arrived, by the conductor's
-	// clock. What it asks for the conductor adds.
+	// Admission identifies the caller: its ids, the version of the checked key row, the account's
+	// factor, and the time of the request by the conductor's clock. The conductor adds the model
+	// and the amount.
 	ledger.Admission
 	// Snapshot prices and routes the request; Model is of it.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
 	Body     wire.Request
-	// Header holds the client's headers that go to lines of its own form.
+	// Header holds the client's headers for lines of the client's form.
 	Header http.Header
-	// DroppedFlags names the flags of the client's headers that Header leaves out.
+	// DroppedFlags names the flags of the client's headers missing in Header.
 	DroppedFlags []string
-	// Image fetches the image at an address of the client's, for lines that take
-	// images inline alone: its media type and its bytes, which may be in memory
-	// until the request has ended. The error is a *fault.Error without a field. It
-	// is called several times at once. Nil: the request has no images, or such
-	// lines cannot take it.
+	// Image fetches the image at an address in the request, for lines with inline images only. It
+	// returns the media type and the bytes; the bytes may stay in memory until the request ends.
+	// The error is a *fault.Error without a field. Image must be safe for concurrent use. If nil,
+	// the request has no images, or such lines cannot serve it.
 	Image func(ctx context.Context, address string) (mime string, data []byte, err error)
-	// Span is the request's in its trace; nil: it is not traced.
+	// Span is the request's span, or nil without a trace.
 	Span *trace.Span
 }
 
-// Complete conducts one chat request and writes its answer. ctx is the client's:
-// it ends when the client leaves.
+// Complete processes one chat request and writes its answer. ctx is the client's context and ends
+// when the client disconnects.
 //
-// An error means that nothing was written: a *fault.Error for the door to
-// render, or ledger.ErrKeyChanged. It panics with http.ErrAbortHandler when the
-// connection has to be cut: the answer's end could not be settled, or the
-// client is gone. Otherwise it returns nil, also for a stream that broke off
-// and said so in its last event.
+// If Complete returns an error, it has written nothing: a *fault.Error for the caller to render, or
+// ledger.ErrKeyChanged. It panics with http.ErrAbortHandler to cut the connection, after a failed
+// settlement of the answer's end or after the client has disconnected. Otherwise it returns nil,
+// also for a broken stream with an error in its last event.
 func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call AcceptedRequest) error {
 	x := &exchange{
 		Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx, w: w, control: http.NewResponseController(w),
@@ -202,8 +197,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 	return x.deliver()
 }
 
-// checkOffered refuses what the client chose and no line may get: what has no
-// price.
+// checkOffered refuses a request without a possible line, and choices without a price.
 func (x *exchange) checkOffered() error {
 	if err := x.Snapshot.CheckRouting(x.Model, x.Form, x.routing); err != nil {
 		return err
@@ -219,8 +213,7 @@ func (x *exchange) checkOffered() error {
 	return err
 }
 
-// checkKnown refuses fields that no line of the model would get, if the operator
-// wants them refused.
+// checkKnown refuses fields not sent to any line of the model, if the operator has configured this.
 func (x *exchange) checkKnown() error {
 	if !x.opts.RefuseUnknown || len(x.asked.Extra) == 0 {
 		return nil
@@ -233,7 +226,7 @@ func (x *exchange) checkKnown() error {
 	return fault.At(fault.InvalidRequest, shown, "`%s` is not a field that this service knows for model %s. Leave it out.", shown, x.Model.ID)
 }
 
-// admission is what the ledger has to decide.
+// admission returns the request's admission for the ledger.
 func (x *exchange) admission() ledger.Admission {
 	a := x.Admission
 	a.Model, a.FreeDaily, a.Revision = x.Model.ID, x.Model.FreeDailyRequests, x.Snapshot.Revision
@@ -252,7 +245,7 @@ func (x *exchange) conversation() uint64 {
 	return wire.Hash(x.Account) ^ x.asked.Conversation
 }
 
-// logRefusal logs a request that ended before it was admitted.
+// logRefusal logs a request refused before its admission.
 func (x *exchange) logRefusal(status int, code fault.Code) {
 	x.refuse(ledger.Refusal{
 		Request: x.Request, Account: x.Account, Key: x.Key, Model: x.Model.ID, Endpoint: x.Endpoint,

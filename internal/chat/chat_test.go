@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// What the replies cost: 100 tokens in and 10 out, and our own count of the
-// same: a prompt of 8 tokens (3 + 4 + 1) and 1 or 2 of "Hello" and " world".
+// The costs of the replies: 100 tokens in and 10 out, and the gateway's own count of a prompt of 8
+// tokens (3 + 4 + 1) and 1 or 2 tokens of "Hello" and " world".
 const (
 	costUsage = "0.0002"
 	costHello = "0.000018"
@@ -120,8 +120,8 @@ func TestWholeAnswerVerdicts(t *testing.T) {
 	}
 }
 
-// TestFieldsThatWeAdded: the rejection of a field that the client has not sent
-// is the line's affair, and that of one it has sent the client's.
+// TestFieldsThatWeAdded checks that the rejection of a field added by the gateway counts against
+// the line, and that the client gets the rejection of its own field.
 func TestFieldsThatWeAdded(t *testing.T) {
 	t.Parallel()
 	const list = `"messages":[{"role":"user","content":"hi"}]`
@@ -287,8 +287,8 @@ func TestWholeAnswerThatCannotBeSettled(t *testing.T) {
 	}
 }
 
-// TestBudgetForWholeAnswers: an answer that the budget has no room for is looked
-// for elsewhere, and ordinary ones do not ask it.
+// TestBudgetForWholeAnswers checks that an answer beyond the budget moves the request to another
+// line, and that ordinary answers need no budget.
 func TestBudgetForWholeAnswers(t *testing.T) {
 	t.Parallel()
 	long := reply{pieces: []string{strings.Replace(whole1, "Hello", strings.Repeat("x", 200_000), 1)}}
@@ -305,15 +305,14 @@ func TestBudgetForWholeAnswers(t *testing.T) {
 	}
 }
 
-// TestEventOfBrackets: an event that nests without end ends its attempt, not
-// the process.
+// TestEventOfBrackets checks that an event of endless nesting ends its attempt, not the process.
 func TestEventOfBrackets(t *testing.T) {
 	t.Parallel()
 	brackets := reply{pieces: []string{"data: " + strings.Repeat("[", maxEvent-100) + "\n\n"}}
 	tr := newTrial(t, brackets, brackets)
 	wantFault(t, tr.run(askStream), fault.UpstreamUnavailable)
 	tr.want(ledger.Failed, "0", 502, fault.UpstreamUnavailable)
-	line := strings.Replace(hello, "Hello", `Hello\n`, 1) // so much that no line takes it for an error sentence
+	line := strings.Replace(hello, "Hello", `Hello\n`, 1) // too long for an error sentence
 	tr = newTrial(t, reply{pieces: []string{role, line, "data: " + strings.Repeat("[", maxEvent-100) + "\n\n"}})
 	if out := tr.run(askStream); out.err != nil || !strings.Contains(tr.client.body(), `"code":"upstream_unavailable"`) {
 		t.Errorf("%v, cut %v, client got %.300s", out.err, out.cut, tr.client.body())
@@ -409,17 +408,16 @@ func TestAPanicGivesTheHoldBack(t *testing.T) {
 	tr.want(ledger.Failed, "0", 503, fault.ServiceUnavailable)
 }
 
-// TestLongAnswersOfSlowClients: a client that goes on reading gets all of what it
-// has paid for, however long that is in one piece; one that hardly does is cut, since
-// it would keep the memory of others.
+// TestLongAnswersOfSlowClients checks that a client gets the whole of a long answer while it keeps
+// reading, and that the connection of a client too slow is cut, because it occupies shared memory.
 func TestLongAnswersOfSlowClients(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 6<<20)
 	whole := `{"id":"c","model":"vendor-model","choices":[{"index":0,"message":{"role":"assistant","content":"` + long +
 		`"},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
 	for name, test := range map[string]struct {
-		ask  string
-		made reply
+		ask   string
+		reply reply
 	}{
 		"whole":    {ask, reply{pieces: []string{whole}}},
 		"streamed": {askStream, reply{pieces: []string{strings.Replace(hello, "Hello", long, 1), stop, usage, doneEvent}}},
@@ -427,7 +425,7 @@ func TestLongAnswersOfSlowClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTrial(t, test.made)
+				tr := newTrial(t, test.reply)
 				tr.client.onWrite = func(size int) { time.Sleep(time.Duration(size) * time.Second / 50_000) }
 				if out := tr.run(test.ask); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
@@ -438,7 +436,7 @@ func TestLongAnswersOfSlowClients(t *testing.T) {
 				}
 			})
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTrial(t, test.made)
+				tr := newTrial(t, test.reply)
 				tr.client.onWrite = func(size int) { time.Sleep(time.Duration(size) * time.Second / 10_000) }
 				began := time.Now()
 				tr.run(test.ask)

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// leaks are messages of a provider that repeat a word of the request below.
+// leaks are provider messages with a word of the request below.
 var leaks = []string{
 	"prompt rejected: biopsy of Keller at noon",
 	"prompt rejected: BIOPSY OF KELLER",
@@ -25,11 +25,11 @@ var leaks = []string{
 
 const leakPrompt = "Kündigung: biopsy of Keller at noon. 工場の場所は秘密です"
 
-// leakWords are pieces of the prompt that no log may have.
+// leakWords are pieces of the prompt forbidden in logs.
 var leakWords = []string{"biopsy", "BIOPSY", "Keller", "工場"}
 
-// TestLogsDoNotRepeatPrompts checks that neither the log nor the request log has what
-// a provider repeats of a prompt, and that the client still reads it.
+// TestLogsDoNotRepeatPrompts checks that neither the log nor the request log repeats a prompt from
+// a provider's message, and that the client still gets the message.
 func TestLogsDoNotRepeatPrompts(t *testing.T) {
 	t.Parallel()
 	for i, leak := range leaks {
@@ -56,16 +56,16 @@ func TestLogsDoNotRepeatPrompts(t *testing.T) {
 					tr.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 					out := tr.run(fmt.Sprintf(`{"model":"swift-1","messages":[{"role":"user","content":%q}],"stream":%t}`, leakPrompt, play.stream))
 					attempts, _ := tr.end().Attempts.([]line.AttemptRecord)
-					told := log.String() + fmt.Sprintf("%+v", attempts)
+					logged := log.String() + fmt.Sprintf("%+v", attempts)
 					if out.err != nil {
-						told += fmt.Sprint(fault.Of(out.err).Cause) // is logged
+						logged += fmt.Sprint(fault.Of(out.err).Cause) // the cause is logged
 					}
 					for _, status := range tr.lines.Statuses() {
-						told += fmt.Sprintf("%+v", status)
+						logged += fmt.Sprintf("%+v", status)
 					}
 					for _, word := range leakWords {
-						if strings.Contains(told, word) {
-							t.Errorf("the logs have %s: %s", word, told)
+						if strings.Contains(logged, word) {
+							t.Errorf("the logs have %s: %s", word, logged)
 						}
 					}
 					if len(attempts) == 0 || !strings.Contains(attempts[0].Cause, "left out") {

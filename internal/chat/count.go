@@ -15,11 +15,10 @@ import (
 // countWait bounds a provider's count of tokens: our own is there at once.
 const countWait = 10 * time.Second
 
-// CountTokens returns how many tokens a request's prompt has: the provider's
-// count where a line has one, else our own. ignored names what the line did not
-// get, for IgnoredHeader. CountTokens moves no money. The error is a
-// *fault.Error: the provider rejected the request, or no line may get it. Images by
-// address are fetched as for the request itself.
+// CountTokens returns the number of tokens in a request's prompt: the provider's count if a line
+// has one, else the gateway's count. ignored names the fields withheld from the line, for
+// IgnoredHeader. CountTokens moves no money. The error is a *fault.Error: the provider rejected the
+// request, or no line may get it. Images by address are fetched as for the request itself.
 func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n int64, ignored string, err error) {
 	x := &exchange{Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx}
 	x.choice, x.routing = call.Model.ChoiceOf(x.asked, call.Factor)
@@ -56,8 +55,8 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n in
 	return x.usage(wire.Usage{}, false, func(*wire.Counter) int64 { return 0 }).Prompt, ignored, nil
 }
 
-// countedImages is images for a count, which costs nothing: they are fetched only
-// for who could have the request itself made now.
+// countedImages is images for a count. Because a count is free, it fetches images only if the
+// account could make the request itself now.
 func (x *exchange) countedImages(ctx context.Context) func(addresses []string) []wire.FetchedImage {
 	fetch := x.images(ctx)
 	if fetch == nil {

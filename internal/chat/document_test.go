@@ -12,8 +12,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestMoneyDocumentStreams plays the streams of docs/money.md and compares what
-// they are charged for.
+// TestMoneyDocumentStreams plays the streams of docs/money.md and checks their charges.
 func TestMoneyDocumentStreams(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "money.md"))
@@ -78,8 +77,8 @@ func documentedStream(t *testing.T, before string, finished bool, after string) 
 		return reply{pieces: []string{role, text}, err: fmt.Errorf("connection reset")}
 	}
 	pieces := []string{role, text, stop}
-	if said := usage(after); said != "" {
-		pieces = append(pieces, `data: {"choices":[]`+said+"}\n\n")
+	if frame := usage(after); frame != "" {
+		pieces = append(pieces, `data: {"choices":[]`+frame+"}\n\n")
 	}
 	return reply{pieces: append(pieces, doneEvent)}
 }

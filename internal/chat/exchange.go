@@ -25,8 +25,8 @@ type exchange struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	choice  catalog.Choice
-	routing []string // fields that only lines may get which pass them
-	ignored string   // fields that the last attempt left out
+	routing []string // fields only for lines with pass-through of these fields
+	ignored string   // fields omitted by the last attempt
 
 	admitted ledger.Admission
 	hold     hold
@@ -34,31 +34,31 @@ type exchange struct {
 	attempts []line.AttemptRecord
 	tried    int
 	traced   *trace.Span                  // of the last attempt
-	named    bool                         // traced knows which model answers
-	finishes []string                     // what traced knows of why choices ended, by their index
+	named    bool                         // the model of the answer is recorded in traced
+	finishes []string                     // the finish reasons recorded in traced, by choice index
 	fetched  map[string]wire.FetchedImage // by address
 
-	// What the good attempt left. One of whole and stream is set.
+	// Set by the good attempt. Either whole or stream is set.
 	on     *line.Attempt
 	pair   wire.Pair
 	run    *run
 	whole  *whole
 	stream *stream
-	room   int64 // bytes that its stream has from the budget
+	room   int64 // bytes reserved from the budget for the stream
 
-	source    ledger.UsageSource // whose counts the usage is of that was asked for last
+	source    ledger.UsageSource // of the last result of usage
 	begun     bool               // the first byte of the answer was handed to the connection
 	firstByte time.Duration
 	deadline  time.Time // of writes
 }
 
-// gone tells whether the client has left.
+// gone reports whether the client has disconnected.
 func (x *exchange) gone() bool { return x.client.Err() != nil }
 
 // since is how long the request has been running.
 func (x *exchange) since() time.Duration { return x.opts.Now().Sub(x.Received) }
 
-// close lets go of everything that is still held, also after a panic.
+// close releases all resources, also after a panic.
 func (x *exchange) close() {
 	x.run.close()
 	if x.whole != nil {
@@ -85,13 +85,13 @@ func (x *exchange) reserve(n int64) bool {
 	return true
 }
 
-// giveBack returns what the stream has from the budget.
+// giveBack returns the stream's bytes to the budget.
 func (x *exchange) giveBack() {
 	x.budget.give(x.room)
 	x.room = 0
 }
 
-// end fills in the receipt's facts that are the same for every end.
+// end returns the receipt's common fields of all ends.
 func (x *exchange) end(outcome ledger.Outcome, status int, code fault.Code) ledger.End {
 	x.ended = true
 	x.Span.Code(string(code))
@@ -106,7 +106,7 @@ func (x *exchange) end(outcome ledger.Outcome, status int, code fault.Code) ledg
 	return e
 }
 
-// lastLine is the line that was asked last; empty: none was.
+// lastLine returns the line of the last attempt, or empty without an attempt.
 func (x *exchange) lastLine() string {
 	if n := len(x.attempts); n > 0 && x.attempts[n-1].Skipped == "" {
 		return x.attempts[n-1].Line
@@ -158,9 +158,8 @@ func (x *exchange) settle(u wire.Usage, code fault.Code) error {
 	return err
 }
 
-// settleFirst settles an answer of which the client has seen nothing. Its
-// error is for the door; when nobody knows what became of the charge, the
-// connection is cut without an answer.
+// settleFirst settles an answer before its first byte is sent. The caller returns its error to the
+// client. If the result of the charge is unknown, it cuts the connection without an answer.
 func (x *exchange) settleFirst(u wire.Usage) error {
 	switch err := x.settle(u, ""); {
 	case err == nil:
@@ -171,8 +170,7 @@ func (x *exchange) settleFirst(u wire.Usage) error {
 	panic(http.ErrAbortHandler)
 }
 
-// fail ends a request of which the client has seen nothing with an error for
-// the door.
+// fail ends a request before the first byte of an answer, with an error for the client.
 func (x *exchange) fail(err error) error {
 	if x.gone() {
 		x.release(ledger.Closed, ledger.StatusClosed, fault.ClientClosed)
@@ -185,8 +183,8 @@ func (x *exchange) fail(err error) error {
 	return f
 }
 
-// expose names the fields that the answer does not heed and, for the operator, the
-// line that was asked last.
+// expose names the ignored fields and, if configured, the line of the last attempt in the answer's
+// headers.
 func (x *exchange) expose() {
 	if x.ignored != "" {
 		x.w.Header().Set(IgnoredHeader, x.ignored)
@@ -211,15 +209,14 @@ func (x *exchange) begin(contentType string) {
 	x.w.WriteHeader(http.StatusOK)
 }
 
-// A client has to take a share of what is written within the time for a write, and all of
-// it at a rate: an answer's memory is the node's, and not its own.
+// A client must accept each share of a write within the write timeout, and the whole write at a
+// minimum rate, because an answer occupies shared memory.
 const (
 	writeShare = 256 << 10
 	writeRate  = 32 << 10 // bytes a second, after the time for one write
 )
 
-// write hands bytes to the connection: what is longer than a share in shares, each with
-// its own time, as it is for other answers.
+// write sends bytes to the client. It splits long writes into shares, each with its own deadline.
 func (x *exchange) write(p []byte) error {
 	began := x.opts.Now()
 	for sent := 0; ; {
@@ -246,7 +243,7 @@ func (x *exchange) extend() {
 	_ = x.control.SetWriteDeadline(x.deadline) // writers without deadlines are tests
 }
 
-// identity is what the client sees as the source of its answer.
+// identity returns the source of the answer for the client.
 func (x *exchange) identity(on *line.Candidate) wire.Identity {
 	return wire.Identity{Request: x.Request, Model: x.Model.ID, Created: x.Received.Unix(), Origin: on.Line.Origin()}
 }

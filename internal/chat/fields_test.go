@@ -16,14 +16,13 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// fieldsDocument lists every known field and what becomes of it. TestEveryField
-// writes it with -update.
+// fieldsDocument lists every known field and its handling. TestEveryField writes it with -update.
 const fieldsDocument = "../../docs/fields.md"
 
-// shapes are values of every shape that a field may have, as JSON.
+// shapes are JSON values of every possible shape of a field.
 var shapes = []string{`true`, `"on"`, `7`, `{"on":true}`, `[{"on":true}]`}
 
-// What becomes of a field on a model without prices of options and tools.
+// The handling of a field on a model without prices of options and tools.
 const (
 	forwarded = "forwarded"
 	owned     = "read by the gateway"
@@ -75,8 +74,7 @@ func otherCases(name string) []string {
 	return slices.DeleteFunc(all, func(spelling string) bool { return spelling == name })
 }
 
-// fateOf returns what becomes of a field, and fails the test if that is not what
-// its class asks for.
+// fateOf returns the handling of a field, and fails the test if its class demands another.
 func fateOf(t *testing.T, x exchange, form string, rule *field.FieldRule) string {
 	t.Helper()
 	accepted := 0

@@ -47,10 +47,10 @@ type flow struct {
 	provider *fakeprovider.Server
 	url      string
 	asked    atomic.Int64  // requests so far; the newest one's id follows from it
-	last     chan struct{} // a value for each request that ended
+	last     chan struct{} // gets a value for each ended request
 }
 
-// request is the id of request n. Ids that follow each other sort.
+// request returns the id of request n. The ids sort in the order of n.
 func request(n int64) string { return fmt.Sprintf("req_%026d", n) }
 
 const flowCatalog = `
@@ -129,8 +129,7 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 			err = request.Check()
 		}
 		if err == nil {
-			// Lines of its own, so that no request suffers from the failures of
-			// another.
+			// Separate lines, so that the failures of one request do not affect others.
 			c := New(Options{Ledger: f.ledger, Lines: line.New(line.Options{Open: open})})
 			model, _ := snapshot.Model("swift-1")
 			err = c.Complete(r.Context(), w, AcceptedRequest{
@@ -158,8 +157,7 @@ func (f *flow) post(body []byte) (*http.Response, error) {
 	return http.DefaultClient.Do(r)
 }
 
-// ask sends a request and returns the status and the whole body, with what
-// went wrong while reading it.
+// ask sends a request and returns the status, the whole body, and the error of reading it.
 func (f *flow) ask(body []byte) (int, string, error) {
 	f.t.Helper()
 	response, err := f.post(body)
@@ -172,8 +170,8 @@ func (f *flow) ask(body []byte) (int, string, error) {
 	return response.StatusCode, string(got), err
 }
 
-// books returns the newest request's receipt, if it was admitted, and the
-// account, after checking that all adds up.
+// books returns the receipt of the newest request, if admitted, and the account, after checking the
+// sums.
 func (f *flow) books() (ledger.Receipt, ledger.AccountState) {
 	f.t.Helper()
 	var receipt ledger.Receipt
@@ -205,8 +203,8 @@ func (f *flow) books() (ledger.Receipt, ledger.AccountState) {
 	return receipt, state
 }
 
-// TestFlows plays the scenarios of testdata: what a client asks, what the
-// provider answers, what the client gets and what it is charged.
+// TestFlows plays the scenarios of testdata: the client's request, the provider's answer, the
+// client's answer and the charge.
 func TestFlows(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
@@ -224,7 +222,7 @@ func TestFlows(t *testing.T) {
 	})
 }
 
-// play plays one scenario and returns what it cost.
+// play plays one scenario and returns its charge.
 func (f *flow) play(t *testing.T, file string, balance money.Amount) money.Amount {
 	archive, err := txtar.ParseFile(file)
 	if err != nil {
@@ -304,8 +302,8 @@ func replyOf(t *testing.T, head, answer string) fakeprovider.Reply {
 	return r
 }
 
-// TestWasteIsInTheLog: what attempts used that brought no answer stands with
-// them in the request log, as the provider has told it. Nobody is charged.
+// TestWasteIsInTheLog checks that the request log has the usage of attempts without an answer, as
+// reported by the provider, without a charge.
 func TestWasteIsInTheLog(t *testing.T) {
 	t.Parallel()
 	const usage = `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7,"total_tokens":77}`
@@ -338,7 +336,7 @@ func TestWasteIsInTheLog(t *testing.T) {
 	})
 }
 
-// TestManyAtOnce: requests of all kinds at once, some of which fail, add up.
+// TestManyAtOnce checks the sums after concurrent requests of all kinds, including failed ones.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -381,8 +379,8 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-// TestClientHangsUp: the client closes the connection in the middle of a
-// stream; the provider's call is cancelled and what was produced is charged.
+// TestClientHangsUp checks that the provider's call is cancelled and the produced part is charged
+// if the client closes the connection in the middle of a stream.
 func TestClientHangsUp(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -407,8 +405,8 @@ func TestClientHangsUp(t *testing.T) {
 	})
 }
 
-// TestDatabaseIsAway: an answer whose charge cannot be committed is not shown,
-// and nobody is charged for it twice, or for nothing.
+// TestDatabaseIsAway checks that an answer is not sent if its charge cannot be committed, and that
+// no request is charged twice or for nothing.
 func TestDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

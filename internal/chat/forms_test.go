@@ -53,7 +53,7 @@ lines:
 // formCall is the call of a client's form for a model on a line of a form.
 func formCall(t testing.TB, client, on wire.Form, stream bool) AcceptedRequest {
 	t.Helper()
-	const said = `"messages":[{"role":"user","content":"hi"}]`
+	const prompt = `"messages":[{"role":"user","content":"hi"}]`
 	c := AcceptedRequest{Form: client, Snapshot: formSnapshot(t, on),
 		Admission: ledger.Admission{Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Received: time.Now()}}
 	var err error
@@ -66,13 +66,13 @@ func formCall(t testing.TB, client, on wire.Form, stream bool) AcceptedRequest {
 		c.Body = r
 	case wire.FormMessages:
 		var r *messages.Request
-		if r, err = messages.Open(fmt.Appendf(nil, `{"model":"swift-1","max_tokens":100,%s,"stream":%v}`, said, stream)); err == nil {
+		if r, err = messages.Open(fmt.Appendf(nil, `{"model":"swift-1","max_tokens":100,%s,"stream":%v}`, prompt, stream)); err == nil {
 			err = r.Check()
 		}
 		c.Body = r
 	default:
 		var r *completions.Request
-		if r, err = completions.Open(fmt.Appendf(nil, `{"model":"swift-1",%s,"stream":%v}`, said, stream)); err == nil {
+		if r, err = completions.Open(fmt.Appendf(nil, `{"model":"swift-1",%s,"stream":%v}`, prompt, stream)); err == nil {
 			err = r.Check()
 		}
 		c.Body = r
@@ -84,8 +84,7 @@ func formCall(t testing.TB, client, on wire.Form, stream bool) AcceptedRequest {
 	return c
 }
 
-// eachPair runs a test for every form of clients on every form of lines that it
-// can be put into.
+// eachPair runs a test for every client form and every line form for its translation.
 func eachPair(t *testing.T, test func(t *testing.T, client, on wire.Form)) {
 	t.Helper()
 	for _, client := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages} {
@@ -100,8 +99,8 @@ func eachPair(t *testing.T, test func(t *testing.T, client, on wire.Form)) {
 	}
 }
 
-// goodStream is a stream of a line's form, event by event: the first begin of
-// them show that it has begun, and the end follows.
+// goodStream returns the events of a stream in a line's form. The stream has begun after the first
+// begin events; its end follows them.
 func goodStream(on wire.Form) (events []string, begin int) {
 	switch on {
 	case wire.FormResponses:
@@ -133,14 +132,14 @@ func goodWhole(on wire.Form) string {
 	return fakeprovider.Answer("Hello", 100, 10).Body
 }
 
-// ends are what shows a client that a stream is complete, or how it ended.
+// ends returns the markers of a complete or ended stream.
 func ends() []string {
 	return []string{"[DONE]", `"finish_reason":"`, "message_delta", "message_stop", "response.completed", "response.incomplete",
 		`"stop_reason":"`}
 }
 
-// TestEndsWaitForTheSettlement: in every form what makes an answer complete
-// goes out behind its charge.
+// TestEndsWaitForTheSettlement checks in every form that the end of an answer is sent after its
+// charge.
 func TestEndsWaitForTheSettlement(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, client, on wire.Form) {
@@ -182,8 +181,8 @@ func TestEndsWaitForTheSettlement(t *testing.T) {
 	})
 }
 
-// TestFormsThatCannotBeSettled: an answer that cannot be charged is not
-// complete for its client, whatever its form is.
+// TestFormsThatCannotBeSettled checks in every form that an answer without a settled charge is not
+// complete for its client.
 func TestFormsThatCannotBeSettled(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, client, on wire.Form) {
@@ -224,7 +223,7 @@ func TestFormsThatCannotBeSettled(t *testing.T) {
 	})
 }
 
-// checkFailed checks the last event of a stream that failed.
+// checkFailed checks the last event of a failed stream.
 func checkFailed(t *testing.T, client wire.Form, got string, code fault.Code) {
 	t.Helper()
 	events := strings.Split(strings.TrimSuffix(got, "\n\n"), "\n\n")
@@ -241,8 +240,8 @@ func checkFailed(t *testing.T, client wire.Form, got string, code fault.Code) {
 	}
 }
 
-// TestFormsBreakOffBehindTheFinish: what was held for the settlement is not
-// shown when the stream fails behind it.
+// TestFormsBreakOffBehindTheFinish checks that the events held for the settlement are not sent if
+// the stream fails after them.
 func TestFormsBreakOffBehindTheFinish(t *testing.T) {
 	t.Parallel()
 	for _, on := range []wire.Form{wire.FormChat, wire.FormMessages} {
@@ -275,8 +274,8 @@ func TestFormsBreakOffBehindTheFinish(t *testing.T) {
 	}
 }
 
-// TestLimitThatMessagesDemand: the form wants a limit, so the gateway adds one
-// where the client named none. That a line refuses it is no client's to mend.
+// TestLimitThatMessagesDemand checks that the gateway adds a limit if the client sent none, because
+// the form demands one, and that a line's rejection of the limit does not reach the client.
 func TestLimitThatMessagesDemand(t *testing.T) {
 	t.Parallel()
 	const much, long = "max_tokens: 100 > 64, which is the maximum allowed", "input length and `max_tokens` exceed context limit"

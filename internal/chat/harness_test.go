@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// document is the catalog of these tests: a dollar a million tokens in, ten
-// out, so that amounts are easily read.
+// document is the catalog of these tests. A million tokens cost a dollar in and ten dollars out, so
+// that amounts are easy to read.
 const document = `
 models:
   - id: swift-1
@@ -69,8 +69,7 @@ func snapshot(t testing.TB) *catalog.Snapshot {
 	return catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "", false })
 }
 
-// reply is what a scripted provider answers: a failure, or a body that is sent
-// piece by piece.
+// reply is the answer of a scripted provider: a failure, or a body sent in pieces.
 type reply struct {
 	failure *upstream.Failure
 	// pieces are read one by one; before piece i the reader waits for a value
@@ -89,8 +88,8 @@ type provider struct {
 	mu      sync.Mutex
 	replies []reply
 	calls   []chatcall.Call
-	open    int // bodies that were not closed
-	left    int // calls and reads that ended with the caller
+	open    int // unclosed bodies
+	left    int // calls and reads ended by the caller
 }
 
 // Chat implements chatcall.Adapter.
@@ -106,8 +105,8 @@ func (p *provider) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Respons
 	r := p.replies[0]
 	p.replies = p.replies[1:]
 	if r.failure != nil {
-		made := *r.failure // what meets it may add to it
-		return nil, &made
+		failure := *r.failure // a copy, because callers may change it
+		return nil, &failure
 	}
 	p.open++
 	contentType := "application/json"
@@ -182,8 +181,7 @@ func (s *scripted) Close() error {
 	return nil
 }
 
-// books is a ledger for tests: it keeps the contract of package ledger and
-// does as it is told.
+// books is a ledger for tests with scripted results and the contract of package ledger.
 type books struct {
 	t testing.TB
 
@@ -257,8 +255,8 @@ func (b *books) settled() bool {
 	return b.isSettled
 }
 
-// client is the connection to a client. It remembers what came, in which
-// writes, and whether it came before the settlement.
+// client is the connection to a client. It records the writes and their order relative to the
+// settlement.
 type client struct {
 	header http.Header
 	books  *books
@@ -266,8 +264,8 @@ type client struct {
 	mu       sync.Mutex
 	status   int
 	pending  []byte   // written, not flushed
-	writes   []string // what each flush sent
-	early    string   // what was sent before the settlement
+	writes   []string // the bytes of each flush
+	early    string   // the bytes sent before the settlement
 	failing  error    // of writes, from the second on
 	onFlush  func(sent string)
 	onWrite  func(size int) // may take its time, up to the deadline
@@ -300,7 +298,7 @@ func (c *client) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FlushError is what http.ResponseController calls.
+// FlushError implements the method used by http.ResponseController.
 func (c *client) FlushError() error {
 	c.mu.Lock()
 	sent := string(c.pending)
@@ -317,13 +315,13 @@ func (c *client) FlushError() error {
 	return nil
 }
 
-// SetWriteDeadline is what http.ResponseController calls.
+// SetWriteDeadline implements the method used by http.ResponseController.
 func (c *client) SetWriteDeadline(t time.Time) error {
 	c.deadline = t
 	return nil
 }
 
-// body is all that the client got.
+// body returns all bytes of the client's answer.
 func (c *client) body() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -354,7 +352,7 @@ func newTrial(t testing.TB, replies ...reply) *trial {
 	}
 }
 
-// outcome is what came of a trial: the error for the door, or a panic.
+// outcome is the result of a trial: the returned error, or a panic.
 type outcome struct {
 	err error
 	cut bool
@@ -497,5 +495,5 @@ func ours(events ...string) string {
 	return b.String()
 }
 
-// errorEvent is the last event of a stream that broke off.
+// errorEvent returns the last event of a broken stream.
 func errorEvent(f *fault.Error) string { return fmt.Sprintf("data: {\"error\":%s}\n\n", f.Object()) }

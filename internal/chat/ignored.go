@@ -7,18 +7,17 @@ import (
 	"tollgate/internal/line"
 )
 
-// IgnoredHeader is the header of an answer that names what the line did not get
-// of the request.
+// IgnoredHeader is the answer's header with the names of request fields withheld from the line.
 const IgnoredHeader = "X-Tollgate-Ignored"
 
-// Bounds of the header that names ignored fields, whose names a client chose.
+// Bounds of the header of ignored fields, because clients choose the names.
 const (
 	maxIgnoredNames = 16
 	maxIgnoredName  = 64 // bytes
 )
 
-// leftOut returns what a line does not get of a request: fields, and flags of the
-// client's headers if the line would get the headers.
+// leftOut returns the parts of a request withheld from a line: fields, and flags of the client's
+// headers if the line gets the headers.
 func (x *exchange) leftOut(on *line.Candidate, fields []string) []string {
 	if on.Form != x.Form || len(x.DroppedFlags) == 0 {
 		return fields
@@ -43,8 +42,8 @@ func namesOfFields(fields []string) string {
 	return out.String()
 }
 
-// nameOfField returns a field's name for a header or a log, cut to maxIgnoredName
-// bytes and with `?` for what cannot stand there.
+// nameOfField returns a field's name for a header or a log, cut to maxIgnoredName bytes and with
+// `?` for forbidden characters.
 func nameOfField(name string) string {
 	return strings.Map(func(c rune) rune {
 		if c > ' ' && c < 0x7f && c != ',' {

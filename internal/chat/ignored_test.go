@@ -55,7 +55,7 @@ func TestIgnoredHeaderIsBounded(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsRefused before admission, if the operator says so.
+// TestUnknownFieldsRefused checks the refusal before admission, if configured.
 func TestUnknownFieldsRefused(t *testing.T) {
 	t.Parallel()
 	tr := newTrial(t)
@@ -71,7 +71,8 @@ func TestUnknownFieldsRefused(t *testing.T) {
 	}
 }
 
-// TestCostlyFieldsAreRefused on a model that prices none, before admission.
+// TestCostlyFieldsAreRefused checks the refusal of costly fields before admission on a model
+// without a price for them.
 func TestCostlyFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

@@ -10,14 +10,14 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Bounds of the images that are fetched for a request.
+// Bounds of the fetched images of a request.
 const (
 	maxFetched    = 16
 	fetchedAtOnce = 4
 )
 
-// images returns how a translation gets the images that its line wants inline,
-// each of them once however many lines are asked; nil: not at all.
+// images returns a function for translations to fetch images for inline use. It fetches each image
+// once over all lines. It returns nil if images cannot be fetched.
 func (x *exchange) images(ctx context.Context) func(addresses []string) []wire.FetchedImage {
 	if x.Image == nil {
 		return nil
@@ -37,7 +37,7 @@ func (x *exchange) images(ctx context.Context) func(addresses []string) []wire.F
 		if room := maxFetched - len(x.fetched); len(missing) > room {
 			got[missing[room]].Err = fault.New(fault.InvalidRequest,
 				"This model takes at most %d images by address. Send the others inline.", maxFetched)
-			return got // nobody gets the others
+			return got // the first error ends the translation
 		}
 		x.fetch(ctx, addresses, missing, got)
 		for _, i := range missing {
@@ -47,7 +47,7 @@ func (x *exchange) images(ctx context.Context) func(addresses []string) []wire.F
 	}
 }
 
-// fetch fetches those of the addresses whose numbers are given, some at once.
+// fetch fetches the addresses with the given indexes, up to fetchedAtOnce concurrently.
 func (x *exchange) fetch(ctx context.Context, addresses []string, numbers []int, to []wire.FetchedImage) {
 	var group sync.WaitGroup
 	places := make(chan struct{}, fetchedAtOnce)

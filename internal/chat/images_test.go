@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// older is a catalog with a model that takes images inline alone.
+// older returns a catalog with a model for inline images only.
 func older(t testing.TB) *catalog.Snapshot {
 	t.Helper()
 	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormGemini}}}
@@ -31,8 +31,7 @@ lines: [{id: only, provider: script, models: {swift-1: gemini-2.5-flash}}]`), pr
 	return catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "", false })
 }
 
-// showing is a request that shows the images at so many addresses, the first one
-// twice.
+// showing returns a request with the images at n addresses, the first one twice.
 func showing(n int) string {
 	parts := []string{`{"type":"image_url","image_url":{"url":"https://example.com/0"}}`}
 	for i := range n {
@@ -46,7 +45,7 @@ type album struct {
 	mu        sync.Mutex
 	fetched   map[string]int
 	now, most int
-	missing   string // the address that holds nothing
+	missing   string // the address without an image
 }
 
 func (a *album) fetch(_ context.Context, address string) (string, []byte, error) {
@@ -130,7 +129,7 @@ func TestImagesThatPanic(t *testing.T) {
 	}
 }
 
-// tallier is a provider that counts tokens.
+// tallier is a provider with a token counter.
 type tallier struct {
 	*provider
 	asked []string
@@ -142,8 +141,8 @@ func (c *tallier) CountTokens(_ context.Context, call chatcall.Call) (int64, err
 	return 777, nil
 }
 
-// TestCountsHaveImages: a count on a line that takes images inline alone has those
-// by address, for who could have the request itself made; others get our own count.
+// TestCountsHaveImages checks that a count on a line for inline images fetches images by address if
+// the account could make the request itself, and otherwise returns the gateway's own count.
 func TestCountsHaveImages(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{"who may": nil, "who may not": fault.New(fault.InsufficientQuota, "No.")} {

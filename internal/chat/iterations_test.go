@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/wire/messages"
 )
 
-// callingCall is a messages request for a model whose provider may call others.
-// The prompt is long, so that the hold covers what the provider reports.
+// callingCall returns a messages request for a model whose provider may call other models. The
+// prompt is long enough for the hold to cover the provider's report.
 func callingCall(t testing.TB, fields string, stream bool) AcceptedRequest {
 	t.Helper()
 	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormMessages}}}
@@ -58,8 +58,8 @@ const (
 	advised    = `"tools":[{"type":"advisor_20260301","name":"advisor","model":"claude-opus-4-7","max_uses":2}]`
 )
 
-// TestIterationsAreCharged: each call of a model costs the prices of that model
-// by the length of its own prompt, and the hold covers it.
+// TestIterationsAreCharged checks that each call of a model costs the prices of the called model by
+// the length of its own prompt, and that the hold covers the charge.
 func TestIterationsAreCharged(t *testing.T) {
 	t.Parallel()
 	advice := func(model string) string {
@@ -115,8 +115,8 @@ func TestIterationsAreCharged(t *testing.T) {
 	}
 }
 
-// TestCalledModelsNeedPrices: a model that the provider is to call has to be an
-// open one of the catalog.
+// TestCalledModelsNeedPrices checks that models called by the provider must be open models of the
+// catalog.
 func TestCalledModelsNeedPrices(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"claude-mythos-5", "claude-old", "retired", "claude-opus-4", "CLAUDE-OPUS-4-7", "claude-opus-4-7 "} {
@@ -152,9 +152,9 @@ func TestHoldsOfModelCalls(t *testing.T) {
 	}
 }
 
-// TestBrokenStreamsWithModelCalls: what a provider would have reported at the end
-// is charged by our own count: the prompt that a summary had read, and one reading
-// of it for each call of an advisor that the stream has shown.
+// TestBrokenStreamsWithModelCalls checks that the gateway's own count replaces the provider's final
+// report: the prompt before a summary, and one reading of the prompt for each call of an advisor
+// seen in the stream.
 func TestBrokenStreamsWithModelCalls(t *testing.T) {
 	t.Parallel()
 	start := fakeprovider.NativeStart(5)

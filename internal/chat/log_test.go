@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/line"
 )
 
-// TestBrokenStreamsAreLogged: a stream that breaks off after its status leaves a
-// line in the log that says whose it was, and its attempt says why.
+// TestBrokenStreamsAreLogged checks that a broken stream leaves a log line with its account, and
+// that the attempt has the cause.
 func TestBrokenStreamsAreLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,8 +37,7 @@ func TestBrokenStreamsAreLogged(t *testing.T) {
 	})
 }
 
-// TestFailuresNameTheirLine: the error for the door knows the line that was asked
-// last.
+// TestFailuresNameTheirLine checks that the returned error has the line of the last attempt.
 func TestFailuresNameTheirLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

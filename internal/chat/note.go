@@ -9,17 +9,16 @@ import (
 	"tollgate/internal/ledger"
 )
 
-// progressEvery is how often the ledger is told what was produced.
+// progressEvery is the interval of progress reports to the ledger.
 const progressEvery = 2 * time.Second
 
-// errHoldLost ends a stream whose hold is a sweep's: nothing that it brings from
-// then on can be charged.
+// errHoldLost ends a stream after the sweep took its hold. The rest of the stream could not be
+// charged.
 var errHoldLost = errors.New("this node was declared dead while it streamed")
 
-// notes tell the ledger what a stream has brought, so that it is charged if this
-// node dies. They are made by the clock, not by events: a client has what came
-// before a pause, however long that is. The lock is held by whoever changes what
-// the stream's meter has read, and while it is noted.
+// notes reports a stream's progress to the ledger, so that the progress is charged if this node
+// dies. A timer makes the reports, not events, because the client keeps the part before a pause of
+// any length. The lock protects the stream's meter while it reads and while a report is made.
 type notes struct {
 	sync.Mutex
 	timer *time.Timer // runs from the stream's first byte on
@@ -46,8 +45,7 @@ func (n *notes) stop() {
 	}
 }
 
-// note tells the ledger what was produced so far, if that is news. A stream whose
-// hold is lost is cut off instead.
+// note reports new progress to the ledger. If the hold is lost, it cancels the stream instead.
 func (x *exchange) note() {
 	n := &x.stream.notes
 	n.Lock()

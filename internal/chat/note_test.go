@@ -46,8 +46,8 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestProgressOfAPause: what came before a pause is noted during it, also where the
-// client takes its time to read.
+// TestProgressOfAPause checks that the part before a pause is reported during the pause, also if
+// the client reads slowly.
 func TestProgressOfAPause(t *testing.T) {
 	t.Parallel()
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
@@ -86,7 +86,7 @@ func TestProgressOfAPause(t *testing.T) {
 				if n := len(tr.books.progress); n != 1 {
 					t.Errorf("%d notes, of which one has news", n)
 				}
-				// The note is an estimate, of all that the client has.
+				// The report estimates the whole part sent to the client.
 				text := int64(len("Hello\n world world"))
 				if got := during[0].Tokens.Completion; got < text/4 {
 					t.Errorf("%d tokens noted of %d bytes", got, text)
@@ -96,8 +96,8 @@ func TestProgressOfAPause(t *testing.T) {
 	}
 }
 
-// TestNodeIsDeclaredDead: what a stream brings after its node was declared dead can
-// be charged no more, so it does not go on for its client and at its provider.
+// TestNodeIsDeclaredDead checks that a stream is cancelled, for its client and at its provider,
+// after its node was declared dead, because its rest cannot be charged.
 func TestNodeIsDeclaredDead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// TestValuesInsideFieldsArePriced: a factor of the catalog applies to the hold and
-// to the charge, and an effort costs more only where the catalog says so.
+// TestValuesInsideFieldsArePriced checks that a factor of the catalog applies to the hold and to
+// the charge, and that an effort costs more only if the catalog sets a factor.
 func TestValuesInsideFieldsArePriced(t *testing.T) {
 	t.Parallel()
 	three := 3 * money.One

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/wire/translate"
 )
 
-// TestRefusalsOnTheWayNameTheClientsFields: what the second of two translators
-// refuses is told in the words of the client's form.
+// TestRefusalsOnTheWayNameTheClientsFields checks that a refusal by the second of two translators
+// names the fields of the client's form.
 func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -48,8 +48,8 @@ func refusedAnswer(on wire.Form, stream bool, output int, text string) []string 
 		fakeprovider.ResponsesEvent("response.incomplete", `"response":`+object)).Raw
 }
 
-// TestRefusalWithoutOutputIsFree: a vendor does not bill a refusal before any
-// output, so nobody is charged. A refusal after some output is.
+// TestRefusalWithoutOutputIsFree checks that a refusal before any output is free, because the
+// vendor does not bill it, and that a refusal after some output is charged.
 func TestRefusalWithoutOutputIsFree(t *testing.T) {
 	t.Parallel()
 	for _, client := range []wire.Form{wire.FormMessages, wire.FormResponses} {
@@ -83,8 +83,8 @@ func TestRefusalWithoutOutputIsFree(t *testing.T) {
 	}
 }
 
-// TestOverloadAsClientError: an overload that a provider reports as an error of
-// the client is answered by the next line, in every form of lines.
+// TestOverloadAsClientError checks in every form of lines that the next line answers if a provider
+// reports an overload as a client error.
 func TestOverloadAsClientError(t *testing.T) {
 	t.Parallel()
 	const words = `"type":"invalid_request_error","message":"Selected model is at capacity. Please try a different model."`

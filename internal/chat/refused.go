@@ -16,16 +16,16 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// Fields that lines of responses get beyond the client's words, by their paths.
+// Fields added by the gateway for lines of the responses form, by their paths.
 const (
 	includeField = "include"           // reasoning comes back encrypted
-	summaryField = "reasoning.summary" // and summed up, which takes a verified organisation
+	summaryField = "reasoning.summary" // asks for a summary, and needs a verified organisation
 )
 
-// askWithout repeats a call that was refused for what the gateway had added to the
-// client's words, without it: once for each such field. What the model refuses is
-// kept once the request without has met an answer, or a refusal of something else.
-// err is the first call's; any other comes back as it is.
+// askWithout repeats a rejected call without the rejected field, if the gateway had added the
+// field, once for each such field. It records the model's rejection after an answer to the repeated
+// call, or after a rejection of something else. err is the error of the first call; askWithout
+// returns any other error unchanged.
 func (x *exchange) askWithout(ctx context.Context, on *line.Attempt, pair wire.Pair, t wire.Translation, call chatcall.Call, err error,
 ) (*chatcall.Response, error) {
 	var refused []string
@@ -56,7 +56,7 @@ func (x *exchange) askWithout(ctx context.Context, on *line.Attempt, pair wire.P
 	}
 }
 
-// learn keeps what the model refuses.
+// learn records the fields refused by the model.
 func learn(on *line.Attempt, refused []string) {
 	for _, field := range refused {
 		if field != sealedField {
@@ -65,13 +65,13 @@ func learn(on *line.Attempt, refused []string) {
 	}
 }
 
-// sealedField stands for encrypted reasoning of the conversation: that a model
-// cannot read this one says nothing about others.
+// sealedField stands for encrypted reasoning in the conversation. Its rejection is not recorded,
+// because it concerns this conversation only.
 const sealedField = "encrypted_content"
 
-// refused returns the field that a call was refused for although the client has
-// not sent it, and takes it out of the translation; empty: it was not that, or
-// the field was out already, or is in place of one that was refused before.
+// refused returns the rejected field of a call and removes it from the translation, if the client
+// has not sent the field. It returns the empty string if err is another error, if the field was
+// removed before, or if it replaces a field rejected before.
 func (x *exchange) refused(on *line.Attempt, t *wire.Translation, before []string, err error) string {
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Passed == nil {
@@ -89,19 +89,19 @@ func (x *exchange) refused(on *line.Attempt, t *wire.Translation, before []strin
 	return ""
 }
 
-// isUnknown tells whether a rejection says that a field is not known.
+// isUnknown reports whether a rejection is about an unknown field.
 func isUnknown(f *upstream.Failure) bool {
 	return f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
 }
 
-// names tells whether a rejection is about a field: by its param, or where it has
-// none by a name in quotes.
+// names reports whether a rejection is about a field: by its param, or without a param by the
+// quoted name in its message.
 func names(f *upstream.Failure, field string) bool {
 	return f.Passed.Param == field || f.Passed.Param == "" && slices.ContainsFunc([]string{"'", "`", `"`},
 		func(quote string) bool { return strings.Contains(f.Passed.Template, quote+field+quote) })
 }
 
-// refusedReasoning is refused of a line of responses.
+// refusedReasoning is refused for the reasoning fields of a line of the responses form.
 func (x *exchange) refusedReasoning(t *wire.Translation, f *upstream.Failure) string {
 	if !t.Reasoning {
 		return ""
@@ -126,8 +126,8 @@ func (x *exchange) refusedReasoning(t *wire.Translation, f *upstream.Failure) st
 	return ""
 }
 
-// refusedNoThinking is refused of what keeps a model of a chat line from thinking:
-// what it says to the forced tool alone is the client's.
+// refusedNoThinking is refused for the field that keeps a model on a chat line from thinking. A
+// rejection of the forced tool itself goes to the client.
 func (x *exchange) refusedNoThinking(t *wire.Translation, f *upstream.Failure) string {
 	own, isChat := x.Body.(*completions.Request)
 	name := t.NoThinking.Name
@@ -138,7 +138,7 @@ func (x *exchange) refusedNoThinking(t *wire.Translation, f *upstream.Failure) s
 	return name
 }
 
-// refusedLimit is refused of a chat line: the limit goes in the other field then.
+// refusedLimit is refused for the limit of a chat line. The repeated call uses the other limit field.
 func (x *exchange) refusedLimit(t *wire.Translation, before []string, f *upstream.Failure) string {
 	if len(before) > 0 { // the other one
 		return ""
@@ -146,9 +146,9 @@ func (x *exchange) refusedLimit(t *wire.Translation, before []string, f *upstrea
 	own, isChat := x.Body.(*completions.Request)
 	for _, field := range catalog.LimitFields() {
 		quoted := "'" + string(field) + "'"
-		told := f.Passed.Param == string(field) && isUnknown(f) ||
+		named := f.Passed.Param == string(field) && isUnknown(f) ||
 			f.Passed.Param == "" && strings.HasPrefix(strings.ToLower(f.Passed.Template), "unsupported parameter: "+quoted)
-		if told && !(isChat && own.Has(string(field))) {
+		if named && !(isChat && own.Has(string(field))) {
 			t.LimitField = string(field.Other())
 			return string(field)
 		}

@@ -16,11 +16,10 @@ import (
 	"tollgate/internal/wire/translate"
 )
 
-// streamOptions is the field by which streams are asked for their usage.
+// streamOptions is the field to request the usage of streams.
 const streamOptions = "stream_options"
 
-// limitField is where a chat line reads the limit; empty: where the client sent
-// it.
+// limitField returns the limit field of a chat line, or empty for the client's own field.
 func (x *exchange) limitField(on *line.Candidate) string {
 	field := on.ReadsLimit(x.Model)
 	if _, isChat := x.Body.(*completions.Request); field == "" && !isChat {
@@ -33,9 +32,9 @@ func (x *exchange) limitField(on *line.Candidate) string {
 // since the form has no code. Coding agents shorten the conversation when they read it.
 const tooLong = "prompt is too long"
 
-// judged is what becomes of an attempt's error where client and line speak
-// different forms: a rejection is told in the words of the client's.
-func (x *exchange) judged(on *line.Attempt, err error) error {
+// clientFailure returns an attempt's error for the client. If client and line use different forms,
+// a rejection names the fields of the client's form.
+func (x *exchange) clientFailure(on *line.Attempt, err error) error {
 	err = x.rejectedDefault(on, err)
 	var f *upstream.Failure
 	if on.Form == x.Form || !errors.As(err, &f) || f.Passed == nil {
@@ -49,14 +48,14 @@ func (x *exchange) judged(on *line.Attempt, err error) error {
 		rejection.Prefix = tooLong + ": "
 		passed.Passed = &rejection
 	}
-	told := *f
-	told.Passed = &passed
-	return &told
+	renamed := *f
+	renamed.Passed = &passed
+	return &renamed
 }
 
-// rejectedDefault turns the rejection of a field that the gateway added into a failure
-// of the line for this model: the client has not sent it and cannot mend it.
-// Any other error is returned as it is.
+// rejectedDefault turns the rejection of a field added by the gateway into a failure of the line
+// for this model, because the client has not sent the field and cannot fix it. It returns any other
+// error unchanged.
 func (x *exchange) rejectedDefault(on *line.Attempt, err error) error {
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Passed == nil || !x.added(on, f) {
@@ -69,15 +68,14 @@ func (x *exchange) rejectedDefault(on *line.Attempt, err error) error {
 	}
 }
 
-// added tells whether a rejection is about a field that the client has not
-// sent.
+// added reports whether a rejection is about a field not sent by the client.
 func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
 	param := f.Passed.Param
 	if i := strings.IndexAny(param, ".["); i >= 0 {
 		param = param[:i]
 	}
-	// Other codes about a limit may mean that limit and prompt together are too
-	// long, which is for the client to mend.
+	// Other codes about a limit may mean that limit and prompt together are too long; the client
+	// must fix this.
 	unknown := isUnknown(f)
 	_, limit := x.Model.OutputLimit(x.asked.Limit)
 	own, isChat := x.Body.(*completions.Request)
@@ -107,8 +105,8 @@ func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
 	return false
 }
 
-// addedToResponses tells whether a field of the responses form is one that no
-// client of another form sends: what is wrong with it is our own defect.
+// addedToResponses reports whether clients of other forms never send a field of the responses form.
+// An error in such a field is the gateway's own defect.
 func addedToResponses(param string) bool {
 	if strings.HasPrefix(param, "input[") {
 		member := param[strings.LastIndexByte(param, '.')+1:]

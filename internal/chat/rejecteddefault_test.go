@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/wire/messages"
 )
 
-// TestAddedFieldsAreTheLines: a provider that rejects what the gateway has
-// added, and the client has not sent, is a line that does not fit.
+// TestAddedFieldsAreTheLines checks that the rejection of a field added by the gateway counts
+// against the line.
 func TestAddedFieldsAreTheLines(t *testing.T) {
 	t.Parallel()
 	rejected := func(param, code string) *upstream.Failure {
@@ -43,7 +43,7 @@ func TestAddedFieldsAreTheLines(t *testing.T) {
 		t.Run(fmt.Sprintf("%s on %s, %s", c.client, c.on, c.param), func(t *testing.T) {
 			t.Parallel()
 			replies := []reply{{failure: rejected(c.param, c.code)}}
-			if c.on == wire.FormChat && c.param == "max_tokens" { // asked again with the other field, which is refused too
+			if c.on == wire.FormChat && c.param == "max_tokens" { // repeated with the other field, also rejected
 				replies = append(replies, reply{failure: rejected("max_completion_tokens", c.code)})
 			}
 			tr := newTrial(t, replies...)
@@ -58,8 +58,8 @@ func TestAddedFieldsAreTheLines(t *testing.T) {
 	}
 }
 
-// TestRejectionsNameTheClientsFields: what a line of another form says about a
-// field reaches the client under its own name.
+// TestRejectionsNameTheClientsFields checks that the rejection of a field by a line of another form
+// reaches the client under the client's name of the field.
 func TestRejectionsNameTheClientsFields(t *testing.T) {
 	t.Parallel()
 	for param, want := range map[string]string{
@@ -84,8 +84,7 @@ func TestRejectionsNameTheClientsFields(t *testing.T) {
 	}
 }
 
-// thinker returns a function that makes calls of a model that thinks, on a line of
-// responses.
+// thinker returns a function that makes calls of a reasoning model on a line of the responses form.
 func thinker(t testing.TB, client wire.Form) func(body string) AcceptedRequest {
 	t.Helper()
 	c := formCall(t, client, wire.FormResponses, false)
@@ -110,16 +109,16 @@ func thinker(t testing.TB, client wire.Form) func(body string) AcceptedRequest {
 	}
 }
 
-// TestWhatAModelRefusesIsKept: a line that refuses to encrypt what a model has
-// thought, or to sum it up, gets the request once more without, for each of the
-// two; the client knows nothing of it, and later requests go without at once.
+// TestWhatAModelRefusesIsKept checks that a request is repeated without encryption or summary of
+// the reasoning after a line refused either, unnoticed by the client, and that later requests omit
+// both at once.
 func TestWhatAModelRefusesIsKept(t *testing.T) {
 	t.Parallel()
 	const shown = `{"model":"swift-1","max_tokens":100,"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"hi"}]}`
 	include, summary := [2]string{"include", "encrypted_content"}, [2]string{"reasoning.summary", `"summary":"auto"`}
 	for name, c := range map[string]struct {
 		client  wire.Form
-		body    string // of messages; empty: one that shows nothing
+		body    string // of the messages form; by default a body without reasoning
 		refused [][2]string
 		again   bool
 	}{
@@ -179,9 +178,8 @@ func TestWhatAModelRefusesIsKept(t *testing.T) {
 	}
 }
 
-// TestForeignReasoningIsLeftOut: a line that cannot read the encrypted reasoning of
-// a conversation gets the request once more without. That says nothing about the
-// next conversation.
+// TestForeignReasoningIsLeftOut checks that a request is repeated without the encrypted reasoning
+// of a conversation if the line cannot read it, and that the next conversation is not affected.
 func TestForeignReasoningIsLeftOut(t *testing.T) {
 	t.Parallel()
 	const encrypted = "gAAAsecret"
@@ -217,9 +215,9 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestForcedToolsOfModelsThatThink: a model that would refuse a forced tool is kept
-// from thinking. One that refuses that is asked without, then and later, and what
-// it says to the tool is the client's.
+// TestForcedToolsOfModelsThatThink checks that thinking is disabled for a model that rejects forced
+// tools. If the model rejects the disabling too, this and later requests omit it, and the client
+// gets the rejection of the tool.
 func TestForcedToolsOfModelsThatThink(t *testing.T) {
 	t.Parallel()
 	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}}
@@ -240,7 +238,7 @@ lines: [{id: only, provider: script, base_url: "https://api.moonshot.ai/v1", mod
 	never, tool := refuses("unsupported parameter `thinking`"), refuses("Thinking mode does not support this tool_choice")
 	for name, c := range map[string]struct {
 		replies []reply
-		calm    []bool // what the calls of two requests say
+		calm    []bool // whether the calls of two requests disable thinking
 		refused string
 	}{
 		"taken":                   {[]reply{good, good}, []bool{true, true}, ""},

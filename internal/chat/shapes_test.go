@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// TestOtherShapesAreNotPassedOn: a value of a shape in which the checks find
-// nothing must not reach a server that could find something in it.
+// TestOtherShapesAreNotPassedOn checks that values of unexpected shape are not sent, because the
+// checks find nothing in them but a provider may.
 func TestOtherShapesAreNotPassedOn(t *testing.T) {
 	t.Parallel()
 	rest := map[wire.Form]string{

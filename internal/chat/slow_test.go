@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestTimeThatARequestTakes: what a request can need by itself proves nothing of
-// the line.
+// TestTimeThatARequestTakes checks that a timeout is unproven if the request may need so much time
+// by itself.
 func TestTimeThatARequestTakes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -19,13 +19,11 @@ import (
 const (
 	// maxEvent is the longest event of a stream.
 	maxEvent = 8 << 20
-	// maxHeld bounds what is held back before the first token and after the
-	// finish.
+	// maxHeld bounds the bytes held before the first token and after the finish.
 	maxHeld = 16 << 20
-	// packet is how much of what has already arrived goes out in one write: with
-	// the frame around it, it fits the server's buffer for a connection, so that
-	// it leaves in one system call and no event is split. The first write shares
-	// that buffer with the header.
+	// packet is the size of one write of buffered events. With its framing it fits the server's
+	// buffer for a connection, so that it is sent in one system call and no event is split. The
+	// first write shares the buffer with the header.
 	packet      = 4<<10 - 64
 	firstPacket = 3 << 10
 	// ordinaryOut is how much an answer may hold without asking the budget.
@@ -36,11 +34,11 @@ const (
 	finishWait = 10 * time.Second
 )
 
-// errNotFinished is the cause where a stream ends, or says [DONE], before all
-// of its choices have finished.
+// errNotFinished is the cause if a stream ends, or sends [DONE], before all of its choices have
+// finished.
 var errNotFinished = errors.New("stream ended before it was finished")
 
-// stream is an answer that passes event by event.
+// stream is a streamed answer.
 type stream struct {
 	contentType string
 	idle        time.Duration
@@ -48,12 +46,12 @@ type stream struct {
 	meter       wire.Meter
 	writer      wire.Writer
 
-	out    []byte    // edited events that were not sent yet
+	out    []byte    // edited events not yet sent
 	room   int       // how much of out's capacity is taken from the budget
-	held   int       // where the bytes begin in out that wait for the settlement; -1: none do
+	held   int       // offset in out of the bytes held for the settlement; -1 before the finish
 	token  bool      // a token came
 	ended  bool      // the provider has ended it
-	restBy time.Time // until when what follows the finish is waited for
+	restBy time.Time // deadline of the events after the finish
 	notes  notes
 }
 
@@ -74,8 +72,8 @@ func (x *exchange) openStream(answer *chatcall.Response, idle time.Duration) (*s
 	return nil, f
 }
 
-// noMemory is the end of an attempt whose answer the budget has no room for. No
-// line is to blame; another one may say less.
+// noMemory returns the failure of an attempt without budget for its answer. The failure does not
+// count against the line; another line may answer shorter.
 func noMemory() *upstream.Failure {
 	f := upstream.Fail(fault.UpstreamUnavailable, errNoMemory)
 	f.Health = upstream.HealthNone
@@ -101,8 +99,8 @@ func (x *exchange) beginning(s *stream) *upstream.Failure {
 	}
 }
 
-// judgeEnded judges a stream that has ended, or finished its last choice,
-// before anything of it was sent.
+// judgeEnded checks a stream that has ended, or finished its last choice, before any event was
+// sent.
 func (x *exchange) judgeEnded(s *stream) *upstream.Failure {
 	switch {
 	case !s.meter.Complete():
@@ -126,8 +124,8 @@ func (x *exchange) judgeSentence(s *stream) *upstream.Failure {
 	return nil
 }
 
-// next reads one event and adds to out what the client gets of it. It returns
-// false at the end of the stream.
+// next reads one event and adds the client's version to out. It returns false at the end of the
+// stream.
 func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	e, err := s.reader.Next()
 	s.notes.Lock()
@@ -164,7 +162,7 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	}
 	switch {
 	case e.Data == nil && !s.token: // a comment before the answer
-	case e.Data != nil && len(e.Data) == 0: // a keep-alive that clients would take for broken JSON
+	case e.Data != nil && len(e.Data) == 0: // a keep-alive; clients would parse it as broken JSON
 	default:
 		s.out = s.writer.Append(s.out, e, f)
 		if n := cap(s.out); n > ordinaryOut && n > s.room {
@@ -196,7 +194,7 @@ func (x *exchange) flow() (end func() error) {
 		if wait {
 			x.run.pause() // a slow client is not the provider's fault
 			if err := x.send(before); err != nil {
-				return x.left
+				return x.abandon
 			}
 			before = len(s.out)
 			x.run.again(x.patience())
@@ -213,25 +211,25 @@ func (x *exchange) flow() (end func() error) {
 		case !wait && len(s.out) > x.packet():
 			x.run.pause()
 			if err := x.send(before); err != nil {
-				return x.left
+				return x.abandon
 			}
 		}
 	}
 }
 
-// finish ends a stream that its provider has ended.
+// finish ends a stream after the end of the provider's stream.
 func (x *exchange) finish() error {
 	switch {
 	case x.gone():
-		return x.left()
+		return x.abandon()
 	case !x.stream.meter.Complete():
 		return x.broken(upstream.Fail(fault.UpstreamConnectionError, errNotFinished))
 	}
 	return x.complete()
 }
 
-// interrupted ends a stream that failed. If only the rest behind the whole
-// answer is missing, it is complete.
+// interrupted ends a stream after a failure. If only events after the finish are missing, the
+// answer is complete.
 func (x *exchange) interrupted(f *upstream.Failure) error {
 	switch cause := context.Cause(x.run.ctx); {
 	case errors.Is(cause, errTimeOver):
@@ -243,15 +241,15 @@ func (x *exchange) interrupted(f *upstream.Failure) error {
 	restLost := f.Passed == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError)
 	switch {
 	case x.gone():
-		return x.left()
+		return x.abandon()
 	case restLost && x.stream.held >= 0:
 		return x.complete()
 	}
 	return x.broken(f)
 }
 
-// patience is how long the next event is waited for: behind the finish all that
-// is left has one time together, however often its provider says that it is there.
+// patience returns the time limit for the next event. All events after the finish share one limit,
+// however many keep-alives the provider sends.
 func (x *exchange) patience() time.Duration {
 	s := x.stream
 	if s.held < 0 {
@@ -272,8 +270,8 @@ func (x *exchange) packet() int {
 	return firstPacket
 }
 
-// send writes the first bytes of out, as far as they need not wait for the
-// settlement, in one piece. They end with an event.
+// send writes the first ready bytes of out in one write, except for bytes held for the settlement.
+// ready must be the end of an event.
 func (x *exchange) send(ready int) error {
 	s := x.stream
 	if s.held >= 0 {
@@ -302,11 +300,11 @@ func (x *exchange) send(ready int) error {
 	return x.control.Flush()
 }
 
-// complete settles a stream that is whole, and sends its end.
+// complete settles a complete stream and sends its end.
 func (x *exchange) complete() error {
 	s := x.stream
 	if x.gone() {
-		return x.left()
+		return x.abandon()
 	}
 	x.run.close()
 	u := billable(x.produced(), s.meter.Filtered(), s.token)
@@ -316,7 +314,7 @@ func (x *exchange) complete() error {
 			return err
 		}
 	} else if err := x.settle(u, ""); err != nil {
-		x.say(fault.New(fault.ServiceUnavailable,
+		x.sendError(fault.New(fault.ServiceUnavailable,
 			"The end of the answer was lost to a temporary problem of the service. What was produced may be charged; please try again.").WithCause(
 			err))
 		panic(http.ErrAbortHandler)
@@ -326,16 +324,15 @@ func (x *exchange) complete() error {
 	return nil
 }
 
-// broken ends a stream that broke off. If no token of it came, that is an error
-// answer like another; else what was produced is charged and the last event
-// says what happened. Tokens that came in one piece with the failure go out
-// first: no other line is asked any more, and what a client gets and pays must
-// not hang on how the network cut the stream.
+// broken ends a broken stream. Without a token it is an error answer; otherwise the produced part
+// is charged and the last event describes the error. Tokens received in one piece with the failure
+// are sent first: no other line is tried any more, and the client's answer and charge must not
+// depend on the network's segmentation.
 func (x *exchange) broken(f *upstream.Failure) error {
 	x.on.Broke(f)
 	if !x.begun && x.stream.token {
 		if err := x.send(len(x.stream.out)); err != nil {
-			return x.left()
+			return x.abandon()
 		}
 	}
 	x.run.close()
@@ -345,26 +342,26 @@ func (x *exchange) broken(f *upstream.Failure) error {
 		x.waste(x.spent(x.stream))
 		return x.fail(f.Fault())
 	}
-	_ = x.settle(x.produced(), f.Code) // logged; what was streamed is charged later
+	_ = x.settle(x.produced(), f.Code) // logged; the ledger charges it later
 	x.opts.Log.Info("request failed", "request", x.Request, "endpoint", x.Endpoint, "account", x.Account, "key", x.Key,
 		"model", x.Model.ID, "line", x.lastLine(), "code", string(f.Code), "cause", f.Cause, "streamed", true, x.Span.Log())
-	x.say(f.FaultInStream())
+	x.sendError(f.FaultInStream())
 	return nil
 }
 
-// say sends what is ready and an error event behind it.
-func (x *exchange) say(f *fault.Error) {
+// sendError sends the ready events and then an error event.
+func (x *exchange) sendError(f *fault.Error) {
 	s := x.stream
 	if s.held >= 0 {
 		s.out, s.held = s.out[:s.held], -1
 	}
 	s.out = s.writer.Fail(s.out, f)
-	_ = x.send(len(s.out)) // the client may be gone; there is nobody else to tell
+	_ = x.send(len(s.out)) // the client may be gone; no other reader needs the error
 }
 
-// left ends a stream whose client is gone: the upstream call is cancelled, and
-// what was produced is charged if a byte of it was handed to the connection.
-func (x *exchange) left() error {
+// abandon ends a stream after its client disconnected. It cancels the upstream call and charges the
+// produced part if any byte was written to the connection.
+func (x *exchange) abandon() error {
 	x.run.close()
 	if !x.begun {
 		x.waste(x.spent(x.stream))

@@ -114,7 +114,7 @@ func TestStreamGoesOutAsItComes(t *testing.T) {
 	}
 	go func() {
 		gate <- struct{}{}
-		gate <- struct{}{} // the first token and all that came with it
+		gate <- struct{}{} // the first token and the events sent with it
 		<-seen
 		gate <- struct{}{}
 		<-seen
@@ -135,13 +135,14 @@ func TestStreamGoesOutAsItComes(t *testing.T) {
 	}
 }
 
-// TestFirstTokenIsTold: once a stream, however it ends, and never of a whole answer.
+// TestFirstTokenIsTold checks that FirstToken is called once for a stream, however it ends, and
+// never for a whole answer.
 func TestFirstTokenIsTold(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		body   string
 		pieces []string
-		told   []string
+		calls  []string
 	}{
 		"a stream":                    {askStream, []string{role, hello, stop, usage, doneEvent}, []string{"swift-1 5s"}},
 		"a stream that breaks off":    {askStream, []string{strings.Replace(hello, "Hello", `Hello\n`, 1), world}, []string{"swift-1 5s"}},
@@ -152,21 +153,21 @@ func TestFirstTokenIsTold(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				tr := newTrial(t, reply{pieces: test.pieces}, reply{failure: upstream.Fail(fault.UpstreamError, errors.New("no"))})
-				var told []string
-				tr.opts.FirstToken = func(model string, took time.Duration) { told = append(told, model+" "+took.String()) }
+				var calls []string
+				tr.opts.FirstToken = func(model string, took time.Duration) { calls = append(calls, model+" "+took.String()) }
 				c := call(t, snapshot(t), test.body)
 				time.Sleep(5 * time.Second) // on the bubble's clock
 				tr.conduct(c)
-				if !slices.Equal(told, test.told) {
-					t.Errorf("told %q, want %q", told, test.told)
+				if !slices.Equal(calls, test.calls) {
+					t.Errorf("calls %q, want %q", calls, test.calls)
 				}
 			})
 		})
 	}
 }
 
-// TestBursts: what has arrived together goes out in few writes, each small
-// enough for the server to send it in one piece, and none splits an event.
+// TestBursts checks that buffered events are sent in few writes, each small enough for one system
+// call, and that no write splits an event.
 func TestBursts(t *testing.T) {
 	t.Parallel()
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
@@ -189,7 +190,8 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// TestSlowClientIsNoIdleProvider: time that a client takes is not the line's.
+// TestSlowClientIsNoIdleProvider checks that the client's time does not count as idle time of the
+// line.
 func TestSlowClientIsNoIdleProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -238,7 +240,7 @@ func TestStreamFailsBeforeItBegins(t *testing.T) {
 
 func TestStreamBreaksOff(t *testing.T) {
 	t.Parallel()
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1) // shows that it is no error sentence
+	begin := strings.Replace(hello, "Hello", `Hello\n`, 1) // too long for an error sentence
 	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
 	withheld := "data: {\"error\":{\"message\":\"Output blocked by content filtering policy\"}}\n\n"
 	early := strings.Replace(begin, `}]}`, `}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`, 1)
@@ -288,12 +290,12 @@ func TestStreamBreaksOff(t *testing.T) {
 	}
 }
 
-// TestStreamBreaksOffAtOnce: a stream has started with its first token. How much
-// of it arrives in one piece with the failure changes neither what the client
-// gets nor what is charged.
+// TestStreamBreaksOffAtOnce checks that a stream has started with its first token, and that the
+// number of events received in one piece with the failure changes neither the client's answer nor
+// the charge.
 func TestStreamBreaksOffAtOnce(t *testing.T) {
 	t.Parallel()
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1) // shows that it is no error sentence
+	begin := strings.Replace(hello, "Hello", `Hello\n`, 1) // too long for an error sentence
 	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
 	atLimit := strings.Replace(stop, `"stop"`, `"length"`, 1)
 	for name, test := range map[string]struct {
@@ -366,8 +368,8 @@ func TestARestThatNeverComes(t *testing.T) {
 	}
 }
 
-// TestARestOfComments: whoever has finished its answer and goes on saying that it
-// is there, without an end, keeps nobody waiting.
+// TestARestOfComments checks that keep-alives without an end after the finish do not delay the
+// client.
 func TestARestOfComments(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -442,8 +444,7 @@ func TestStreamTimeouts(t *testing.T) {
 				if got := tr.client.body(); !strings.HasSuffix(got, errorEvent((&upstream.Failure{Code: fault.UpstreamTimeout}).FaultInStream())) {
 					t.Errorf("got %s", got)
 				}
-				// A line that falls silent is to blame, not one whose request
-				// ran out of time.
+				// A silent line is at fault, but not a line whose request ran out of time.
 				good := 0.0
 				if test.request > 0 {
 					good = 1

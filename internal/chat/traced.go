@@ -24,12 +24,12 @@ func (x *exchange) traceAttempt(on *line.Attempt) *trace.Span {
 	return x.traced
 }
 
-// maxTracedName bounds what is told of an answer's model and id, in bytes: they are a
-// provider's words.
+// maxTracedName bounds the traced model and id of an answer, in bytes, because providers choose
+// them.
 const maxTracedName = 256
 
-// traceNames notes which model an answer is of and its id, by a whole answer or an event
-// of a stream's beginning. It costs nothing where there is no span.
+// traceNames records the model and id of an answer in its span, from a whole answer or an event at
+// a stream's beginning. It is a no-op without a span.
 func (x *exchange) traceNames(data []byte) {
 	if x.traced == nil || x.named {
 		return
@@ -39,8 +39,7 @@ func (x *exchange) traceNames(data []byte) {
 	x.traced.Named(model, id)
 }
 
-// namesOf returns the model and the id that an answer, or an event of a stream, shows in
-// any form.
+// namesOf returns the model and the id in an answer or event of any form.
 func namesOf(data []byte) (model, id string) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || data[0] != '{' {
@@ -61,7 +60,7 @@ func namesOf(data []byte) (model, id string) {
 	return model, id
 }
 
-// tracedName is a JSON string, or empty for what is none or is too long.
+// tracedName returns the value of a JSON string, or empty if value is not a string or too long.
 func tracedName(value []byte) string {
 	if !rawjson.IsText(value) || len(value) > maxTracedName+len(`""`) {
 		return ""
@@ -69,12 +68,11 @@ func tracedName(value []byte) string {
 	return strings.ToValidUTF8(rawjson.Unquote(value), "")
 }
 
-// maxTracedChoices bounds of how many choices it is told why they ended: as many as can be
-// asked for.
+// maxTracedChoices bounds the traced finish reasons: the maximum number of choices in a request.
 const maxTracedChoices = 128
 
-// traceFinishes notes why choices ended, by a whole answer or an event of a stream that
-// says so. It costs nothing where there is no span.
+// traceFinishes records the finish reasons in a whole answer or an event. It is a no-op without a
+// span.
 func (x *exchange) traceFinishes(data []byte) {
 	if x.traced == nil {
 		return
@@ -91,8 +89,8 @@ func (x *exchange) traceFinishes(data []byte) {
 	x.traced.Finished(x.finishes)
 }
 
-// finishesOf yields the choices of an answer, or of an event of a stream, with why they
-// ended in the words of their form; empty: they do not say so.
+// finishesOf yields the choices of an answer or event with their finish reasons in the words of
+// their form, or empty reasons.
 func finishesOf(form wire.Form, data []byte) iter.Seq2[int, string] {
 	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '{' {
 		return onlyFinish(nil)
@@ -118,8 +116,8 @@ func finishesOf(form wire.Form, data []byte) iter.Seq2[int, string] {
 	}
 	return func(yield func(int, string) bool) {
 		for position, choice := range rawjson.Elements(rawjson.Field(data, choices)) {
-			index, said := rawjson.Count(rawjson.Field(choice, "index"))
-			if !said {
+			index, ok := rawjson.Count(rawjson.Field(choice, "index"))
+			if !ok {
 				index = int64(position)
 			}
 			if !yield(int(index), tracedName(rawjson.Field(choice, reason))) {
@@ -134,8 +132,8 @@ func onlyFinish(reason []byte) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) { yield(0, tracedName(reason)) }
 }
 
-// traceBeginning notes how an attempt began. The span of one that failed has ended; that
-// of an answer goes on until the request has ended.
+// traceBeginning records the beginning of an attempt. It ends the span of a failed attempt; the
+// span of an answer continues until the request ends.
 func (x *exchange) traceBeginning(r *run, err error) {
 	if r.span == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestNamesOfAnAnswer: each form says in its own place which model answered and what the
-// answer's id is, whole and in a stream's beginning; what says neither has none.
+// TestNamesOfAnAnswer checks the model and id of an answer in each form, whole and at a stream's
+// beginning, and answers without either.
 func TestNamesOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string][2]string{
@@ -34,8 +34,8 @@ func TestNamesOfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestFinishesOfAnAnswer: each form says in its own place and words why its choices ended,
-// whole and in a stream; what does not say so has none.
+// TestFinishesOfAnAnswer checks the finish reasons in each form, whole and in a stream, and answers
+// without a reason.
 func TestFinishesOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -16,8 +16,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// reportedUsage is a usage object of a form with a prompt, a part of it that
-// was cached, and a completion.
+// reportedUsage returns a usage object of a form with a prompt, its cached part, and a completion.
 func reportedUsage(on wire.Form, prompt, cached, completion int) string {
 	switch on {
 	case wire.FormResponses:
@@ -33,10 +32,9 @@ func reportedUsage(on wire.Form, prompt, cached, completion int) string {
 		cached, completion, prompt+completion)
 }
 
-// reportingStream is a stream that says "Hello\n world". Its events before the
-// finish carry the usage early, those from the finish on late, as far as the
-// form has a place for it; empty ones carry none. begun of the events stand
-// before the finish.
+// reportingStream returns a stream with the text "Hello\n world". Its events before the finish
+// carry the usage early, and the events from the finish carry late, if the form has a place for
+// usage; an empty usage is omitted. begun is the number of events before the finish.
 func reportingStream(on wire.Form, early, late string) (events []string, begun int) {
 	with := func(name, usage string) string {
 		if usage == "" {
@@ -94,10 +92,9 @@ const (
 	isLeft    = "left by its client"
 )
 
-// TestUsageOfStreams: in a stream usage is the last word only from the finish
-// on, a later zero takes back no count, and a stream that breaks off or is left
-// is charged by the larger of what was reported and what was counted here: 8
-// tokens of prompt, 3 of the answer.
+// TestUsageOfStreams checks that the usage of a stream is final only from the finish, that a later
+// zero does not reset a count, and that a broken or abandoned stream is charged by the larger of
+// the reported and the own counts: 8 tokens of prompt, 3 of the answer.
 func TestUsageOfStreams(t *testing.T) {
 	t.Parallel()
 	type counts struct{ prompt, cached, completion int }
@@ -132,13 +129,13 @@ func TestUsageOfStreams(t *testing.T) {
 		t.Run(test.name+", "+test.end, func(t *testing.T) {
 			t.Parallel()
 			eachPair(t, func(t *testing.T, client, on wire.Form) {
-				said := func(c *counts) string {
+				usage := func(c *counts) string {
 					if c == nil {
 						return ""
 					}
 					return reportedUsage(on, c.prompt, c.cached, c.completion)
 				}
-				tr := playReporting(t, client, on, said(test.early), said(test.late), test.end)
+				tr := playReporting(t, client, on, usage(test.early), usage(test.late), test.end)
 				e := tr.end()
 				want := ledger.Tokens{Prompt: int64(test.want.prompt), Cached: int64(test.want.cached), Completion: int64(test.want.completion)}
 				if cost := int64(e.Cost); e.Outcome != ledger.Billed || e.Tokens != want || cost != want.Prompt*1000+want.Completion*10_000 {
@@ -184,8 +181,8 @@ func playReporting(t *testing.T, client, on wire.Form, early, late, end string) 
 	return tr
 }
 
-// TestZerosBesideTheFinish: zeros that come with the finish are no last word
-// while the rest of the stream, where the usage may stand, did not come.
+// TestZerosBesideTheFinish checks that zeros with the finish are not final before the end of the
+// stream, because the usage may follow.
 func TestZerosBesideTheFinish(t *testing.T) {
 	t.Parallel()
 	zero := reportedUsage(wire.FormChat, 0, 0, 0)
@@ -211,8 +208,8 @@ func TestZerosBesideTheFinish(t *testing.T) {
 	}
 }
 
-// TestClientsSeeWhatTheyPay: a client that asked for the usage frame gets ours
-// where the provider's frames showed placeholders alone.
+// TestClientsSeeWhatTheyPay checks that a client with a request for the usage frame gets the
+// gateway's usage if the provider's frames had only placeholders.
 func TestClientsSeeWhatTheyPay(t *testing.T) {
 	t.Parallel()
 	zero, real := reportedUsage(wire.FormChat, 0, 0, 0), reportedUsage(wire.FormChat, 100, 40, 10)
@@ -241,8 +238,8 @@ func TestClientsSeeWhatTheyPay(t *testing.T) {
 	}
 }
 
-// TestUsageOfWholeAnswers: the same of answers that are not streamed; an
-// explicit zero is the provider's word there.
+// TestUsageOfWholeAnswers checks the usage of whole answers; an explicit zero of the provider is
+// final there.
 func TestUsageOfWholeAnswers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -260,11 +257,11 @@ func TestUsageOfWholeAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eachPair(t, func(t *testing.T, client, on wire.Form) {
-				said := reportedUsage(on, test.prompt, test.cached, test.completion)
+				usage := reportedUsage(on, test.prompt, test.cached, test.completion)
 				if on == wire.FormMessages && test.cached > test.prompt { // it has no such thing: both are parts
-					said = reportedUsage(on, test.prompt, test.prompt, test.completion)
+					usage = reportedUsage(on, test.prompt, test.prompt, test.completion)
 				}
-				tr := newTrial(t, reply{pieces: []string{withUsage(on, said)}})
+				tr := newTrial(t, reply{pieces: []string{withUsage(on, usage)}})
 				if out := tr.conduct(formCall(t, client, on, false)); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
 				}
@@ -297,8 +294,7 @@ func withUsage(on wire.Form, usage string) string {
 	return before + name + usage + after[end:]
 }
 
-// TestProgressOfPlaceholders: what is charged when the node dies does not
-// believe in placeholders either.
+// TestProgressOfPlaceholders checks that the charge after a node's death ignores placeholders too.
 func TestProgressOfPlaceholders(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, client, on wire.Form) {

@@ -25,8 +25,8 @@ func spentOn(e ledger.End) []upstream.TokenCounts {
 	return out
 }
 
-// TestFailedAttemptsAreCounted: what an attempt used at its provider and nobody
-// was charged for stands beside it. The request's own tokens are not repeated.
+// TestFailedAttemptsAreCounted checks that an attempt's record has its uncharged usage at the
+// provider, without the request's own tokens.
 func TestFailedAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
 	const counted = `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`
@@ -34,7 +34,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	answer := func(content, usage string) string {
 		return `{"choices":[{"index":0,"message":{"role":"assistant","content":` + content + `},"finish_reason":"stop"}]` + usage + `}`
 	}
-	said := func(words string) string { return strings.Replace(hello, "Hello", words, 1) }
+	withText := func(words string) string { return strings.Replace(hello, "Hello", words, 1) }
 	report := `data: {"choices":[],` + counted + "}\n\n"
 	rejected := upstream.Fail(fault.UpstreamBusy, errors.New("busy"))
 	rejected.Used = used
@@ -54,7 +54,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 		"stream, empty":          {first: reply{pieces: []string{role, stop, report, doneEvent}}, stream: true},
 		"stream, empty with usage": {
 			first: reply{pieces: []string{role, strings.Replace(stop, `"choices"`, counted+`,"choices"`, 1), doneEvent}}, stream: true, want: used},
-		"stream, error sentence": {first: reply{pieces: []string{role, said("service overloaded"), stop}}, stream: true,
+		"stream, error sentence": {first: reply{pieces: []string{role, withText("service overloaded"), stop}}, stream: true,
 			want: upstream.TokenCounts{Prompt: 8, Completion: 2}},
 		"stream, error behind a token": {first: reply{pieces: []string{role + hello + failure}}, stream: true,
 			want: upstream.TokenCounts{Prompt: 8, Completion: 1}},
@@ -99,14 +99,14 @@ func TestFailedAttemptsOfAllForms(t *testing.T) {
 	})
 }
 
-// left is a client that has left, of which nobody is told who does not ask.
+// left is the context of a disconnected client without notification: only Err reports it.
 type left struct{ context.Context }
 
 // Err implements context.Context.
 func (left) Err() error { return context.Canceled }
 
-// TestAnswersThatNobodyGot: an answer that had begun, or was whole, when its
-// client was found gone costs the client nothing and us what it used.
+// TestAnswersThatNobodyGot checks that an answer to a disconnected client costs the client nothing,
+// and that the provider's cost is recorded.
 func TestAnswersThatNobodyGot(t *testing.T) {
 	t.Parallel()
 	used := upstream.TokenCounts{Prompt: 100, Completion: 10}
@@ -136,8 +136,8 @@ func TestAnswersThatNobodyGot(t *testing.T) {
 	}
 }
 
-// TestLeftWhileJudged: so does a stream that its client leaves while its
-// beginning is held back.
+// TestLeftWhileJudged checks the same for a stream whose client disconnects while its beginning is
+// held.
 func TestLeftWhileJudged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

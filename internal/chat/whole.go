@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// whole is an answer that is not streamed, judged to be good.
+// whole is a good answer without streaming.
 type whole struct {
 	wire.Answer
 	raw         []byte // as it came
@@ -40,8 +40,8 @@ func (x *exchange) readWhole(answer *chatcall.Response) (*whole, error) {
 	return nil, err
 }
 
-// readAll reads a body up to the longest answer. What it holds beyond the
-// ordinary, also with an error, is taken from the budget.
+// readAll reads a body up to MaxAnswer. It reserves the bytes beyond ordinaryOut from the budget,
+// also if it returns an error.
 func (x *exchange) readAll(w *whole, answer *chatcall.Response) error {
 	longest, announced := x.opts.MaxAnswer, answer.Length
 	if announced == 0 {
@@ -74,7 +74,7 @@ func (x *exchange) readAll(w *whole, answer *chatcall.Response) error {
 	return nil
 }
 
-// misshapen is the verdict on JSON that must not be read; nil: it may be.
+// misshapen returns the failure for JSON of a forbidden shape, or nil.
 func misshapen(err error) error {
 	if err == nil {
 		return nil
@@ -82,8 +82,7 @@ func misshapen(err error) error {
 	return upstream.Fail(fault.UpstreamUnavailable, err)
 }
 
-// judge reads an answer of status 200 and finds the failures that look like
-// one.
+// judge reads an answer of status 200 and finds disguised failures.
 func (x *exchange) judge(contentType string, raw []byte) (wire.Answer, error) {
 	a, err := x.pair.Read(raw)
 	if err != nil {
@@ -98,8 +97,7 @@ func (x *exchange) judge(contentType string, raw []byte) (wire.Answer, error) {
 	return nil, f
 }
 
-// misjudged is the verdict on an answer that only looks like a good one; nil: it
-// is one.
+// misjudged returns the failure of an answer that only looks good, or nil.
 func (x *exchange) misjudged(a wire.Answer) *upstream.Failure {
 	switch o := a.Judged(); {
 	case o.Err != nil:
@@ -120,10 +118,10 @@ func (x *exchange) misjudged(a wire.Answer) *upstream.Failure {
 	return upstream.Fail(fault.EmptyCompletion, errors.New("answer without content"))
 }
 
-// passesEmpty tells whether an answer without content that has come to its end
-// passes as it is. Native messages and responses say how they ended, so theirs
-// do (readings: Failures); from a line of another form those that were filtered
-// or limited do, which the client's form can say too. Chat completions never do.
+// passesEmpty reports whether a complete answer without content is passed to the client. Native
+// messages and responses always pass, because they have an end reason (readings: Failures). From a
+// line of another form only filtered or limited answers pass, because the client's form has these
+// reasons too. Chat completions never pass.
 func (x *exchange) passesEmpty(filtered, limited bool) bool {
 	if x.Form == wire.FormChat {
 		return false
