@@ -1,7 +1,6 @@
 package completions
 
 import (
-	"fmt"
 	"strings"
 
 	"tollgate/internal/wire/internal/form"
@@ -22,18 +21,18 @@ func isBareFunction(tool []byte) bool {
 // checkTools reports the hosted tools that the request asks for.
 func (r *Request) checkTools() error {
 	r.Tools = nil
-	tools := r.Doc.Raw("tools")
-	if err := form.CheckToolList(tools, "tools"); err != nil {
+	const list = "tools"
+	tools := r.Doc.Raw(list)
+	if err := form.CheckToolList(tools, list); err != nil {
 		return err
 	}
 	for i, tool := range rawjson.Elements(tools) {
-		path := fmt.Sprintf("tools[%d]", i)
-		kind, err := form.ToolType(tool, path)
+		kind, err := form.ToolType(tool, list, i)
 		if err != nil {
 			return err
 		}
 		if kind == "" && isBareFunction(tool) || form.IsClientTool(fields, kind, tool) {
-			if err := form.CheckClientTool(fields, tool, path); err != nil {
+			if err := form.CheckClientTool(fields, tool, list, i); err != nil {
 				return err
 			}
 			continue
@@ -41,7 +40,7 @@ func (r *Request) checkTools() error {
 		if kind == "builtin_function" { // Moonshot: a hosted tool that is named like a function
 			kind = strings.TrimPrefix(rawjson.Unquote(rawjson.Field(rawjson.Field(tool, "function"), "name")), "$")
 		}
-		if err := r.HostTool(tool, path, kind); err != nil {
+		if err := r.HostTool(tool, form.ToolPath(list, i), kind); err != nil {
 			return err
 		}
 	}

@@ -154,24 +154,24 @@ func (r *Request) checkOptions() error {
 // checkTools reports the hosted tools that the request asks for.
 func (r *Request) checkTools() error {
 	r.Tools = nil
-	tools := r.Doc.Raw("tools")
-	if err := form.CheckToolList(tools, "tools"); err != nil {
+	const list = "tools"
+	tools := r.Doc.Raw(list)
+	if err := form.CheckToolList(tools, list); err != nil {
 		return err
 	}
 	for i, tool := range rawjson.Elements(tools) {
-		path := fmt.Sprintf("tools[%d]", i)
-		kind, err := form.ToolType(tool, path)
+		kind, err := form.ToolType(tool, list, i)
 		if err != nil {
 			return err
 		}
 		named := rawjson.Field(tool, "name") != nil || rawjson.Field(tool, "input_schema") != nil
 		if kind == "" && named || form.IsClientTool(fields, kind, tool) {
-			if err := form.CheckClientTool(fields, tool, path); err != nil {
+			if err := form.CheckClientTool(fields, tool, list, i); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := r.HostTool(tool, path, kind); err != nil {
+		if err := r.HostTool(tool, form.ToolPath(list, i), kind); err != nil {
 			return err
 		}
 	}

@@ -25,13 +25,19 @@ func Unquote(raw []byte) string {
 
 // unquoteKey returns the string that begins at from in src without its
 // escapes. It has passed the scanner.
-func unquoteKey(src []byte, from int) []byte {
-	end := SkipText(src, from)
-	raw := src[from:end]
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1]
+func unquoteKey(src []byte, from int) []byte { return keyText(src[from:SkipText(src, from)]) }
+
+// keyText returns a string, given with its quotes, without its escapes.
+func keyText(raw []byte) []byte {
+	for _, c := range raw[:min(len(raw), shortText)] {
+		if c == '\\' {
+			return []byte(Unquote(raw))
+		}
 	}
-	return []byte(Unquote(raw))
+	if len(raw) > shortText && bytes.IndexByte(raw, '\\') >= 0 {
+		return []byte(Unquote(raw))
+	}
+	return raw[1 : len(raw)-1]
 }
 
 // NameOf returns a JSON string's text; nil when it is no string.

@@ -8,10 +8,23 @@ import (
 // The walkers below read JSON that is known to be valid. On other bytes they
 // stop early; they never panic and never read past the end.
 
+// shortText is how far SkipText looks byte by byte. Most keys and many values are
+// shorter, and a call of IndexByte costs more than a few bytes.
+const shortText = 24
+
 // SkipText returns the index after the string whose opening quote stands at i.
 func SkipText(src []byte, i int) int {
-	from := i + 1
-	for i = from; i < len(src); {
+	i++
+	for near := min(i+shortText, len(src)); i < near; i++ {
+		switch src[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	from := i
+	for i < len(src) {
 		n := bytes.IndexByte(src[i:], '"')
 		if n < 0 {
 			break
@@ -95,14 +108,14 @@ func Spans(object []byte) iter.Seq[Member] {
 			return
 		}
 		for i := SkipSpace(object, 1); i < len(object) && object[i] == '"'; {
-			name := i
-			i = SkipSpace(object, SkipText(object, i))
+			name, end := i, SkipText(object, i)
+			i = SkipSpace(object, end)
 			if i >= len(object) || object[i] != ':' {
 				return
 			}
 			from := SkipSpace(object, i+1)
 			to := skipValue(object, from)
-			if to <= from || !yield(Member{unquoteKey(object, name), from, to}) {
+			if to <= from || !yield(Member{keyText(object[name:end]), from, to}) {
 				return
 			}
 			if i = SkipSpace(object, to); i >= len(object) || object[i] != ',' {

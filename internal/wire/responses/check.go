@@ -255,7 +255,7 @@ func (r *Request) checkTools(tools []byte, path string, depth int) error {
 		return err
 	}
 	for i, tool := range rawjson.Elements(tools) {
-		kind, err := form.ToolType(tool, at(path, i))
+		kind, err := form.ToolType(tool, path, i)
 		if err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (r *Request) checkTools(tools []byte, path string, depth int) error {
 			}
 		}
 		if form.IsClientTool(fields, kind, tool) { // a namespace has its tools checked
-			if err := form.CheckClientTool(fields, tool, at(path, i)); err != nil {
+			if err := form.CheckClientTool(fields, tool, path, i); err != nil {
 				return err
 			}
 			continue

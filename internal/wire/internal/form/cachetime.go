@@ -16,23 +16,23 @@ type cacheMark struct {
 	long   string // a ttl that cache_write_1h pays without an option, or ""
 }
 
-// cacheMarkOf returns the mark of a name: Anthropic's, which other vendors know
+// cacheMarkOf returns the mark of a name, or nil: Anthropic's, which other vendors know
 // too, or OpenAI's (platform.claude.com and developers.openai.com, Prompt
 // caching). Anthropic writes for 5 minutes at 1.25 times and for an hour at twice
 // the price of the input.
-func cacheMarkOf(name []byte) (mark cacheMark, ok bool) {
+func cacheMarkOf(name []byte) *cacheMark {
 	switch string(name) {
 	case "cache_control":
-		return cacheMark{option: "cache_control.ttl", short: "5m", long: "1h"}, true
+		return &cacheMark{option: "cache_control.ttl", short: "5m", long: "1h"}
 	case "prompt_cache_breakpoint":
-		return cacheMark{option: cacheOption, short: "30m"}, true
+		return &cacheMark{option: cacheOption, short: "30m"}
 	}
-	return cacheMark{}, false
+	return nil
 }
 
 // readCacheMark notes the ttl of a mark that stands at a place of the body. A ttl
 // that no rate pays is an option, which needs a price; each value is noted once.
-func (r *Request) readCacheMark(mark cacheMark, at int, value []byte) {
+func (r *Request) readCacheMark(mark *cacheMark, at int, value []byte) {
 	ttl := rawjson.Field(value, "ttl")
 	if ttl == nil {
 		return

@@ -15,10 +15,16 @@ const maxCost = 1e6
 // or ticks of which a dollar has 10^10 (xAI). Where a key of the operator's own
 // was used there, its vendor's bill comes on top.
 func ReadCost(usage []byte) (nano int64, ok bool) {
-	if ticks, ok := rawjson.Integer(rawjson.Field(usage, "cost_in_usd_ticks")); ok && ticks >= 0 {
+	var report rawjson.Index
+	report.Read(usage)
+	return readCost(&report)
+}
+
+func readCost(usage *rawjson.Index) (nano int64, ok bool) {
+	if ticks, ok := rawjson.Integer(usage.Field("cost_in_usd_ticks")); ok && ticks >= 0 {
 		return min(ticks/10, maxCost*1e9), true
 	}
-	cost := rawjson.Field(usage, "cost")
+	cost := usage.Field("cost")
 	if len(cost) > 0 && cost[0] == '{' {
 		cost = rawjson.Field(cost, "total_cost")
 	}
@@ -26,8 +32,8 @@ func ReadCost(usage []byte) (nano int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	if own, _ := rawjson.Boolean(rawjson.Field(usage, "is_byok")); own {
-		more, _ := readDollars(rawjson.Field(rawjson.Field(usage, "cost_details"), "upstream_inference_cost"))
+	if own, _ := rawjson.Boolean(usage.Field("is_byok")); own {
+		more, _ := readDollars(rawjson.Field(usage.Field("cost_details"), "upstream_inference_cost"))
 		dollars += more
 	}
 	return int64(math.Round(dollars * 1e9)), true

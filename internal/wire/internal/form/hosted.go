@@ -53,16 +53,22 @@ func CheckToolList(tools []byte, path string) error {
 	return nil
 }
 
+// ToolPath returns the path of a tool of a list.
+func ToolPath(list string, index int) string { return fmt.Sprintf("%s[%d]", list, index) }
+
 // ToolType returns the type of a tool, or an empty string if it has none. A tool
 // that is no object, or whose type is no string, is an error, since nobody can
 // say who executes it.
-func ToolType(tool []byte, path string) (string, error) {
+func ToolType(tool []byte, list string, index int) (string, error) {
 	if tool[0] != '{' {
-		return "", fault.At(fault.InvalidRequest, path, "`{param}` must be an object with a `type`.")
+		return "", fault.At(fault.InvalidRequest, ToolPath(list, index), "`{param}` must be an object with a `type`.")
 	}
 	kind := rawjson.Field(tool, "type")
-	if kind != nil && !rawjson.IsText(kind) {
-		return "", fault.At(fault.InvalidRequest, path+".type", "`{param}` must be a string.")
+	switch {
+	case string(kind) == `"function"`: // without a copy of the text
+		return "function", nil
+	case kind != nil && !rawjson.IsText(kind):
+		return "", fault.At(fault.InvalidRequest, ToolPath(list, index)+".type", "`{param}` must be a string.")
 	}
 	return rawjson.Unquote(kind), nil
 }
@@ -70,14 +76,14 @@ func ToolType(tool []byte, path string) (string, error) {
 // CheckClientTool refuses members of a client's tool that could make a lenient server
 // run a hosted tool: names of hosted tools, and objects and arrays that the form does
 // not document.
-func CheckClientTool(t *field.Table, tool []byte, path string) error {
+func CheckClientTool(t *field.Table, tool []byte, list string, index int) error {
 	for name, value := range rawjson.Members(tool) {
 		if t.ToolMember(name) || rawjson.Present(value) == nil || string(value) == "false" {
 			continue
 		}
 		_, hosted := field.HostedWord(HostedTool(string(name)))
 		if hosted || value[0] == '{' || value[0] == '[' {
-			return foreignMember(path, name)
+			return foreignMember(ToolPath(list, index), name)
 		}
 	}
 	return nil
@@ -212,21 +218,21 @@ func IsClientTool(t *field.Table, kind string, tool []byte) bool {
 
 // readCalls adds the calls of hosted tools that a usage counts, in every
 // vendor's words.
-func (u *UsageReport) readCalls(raw []byte) {
+func (u *UsageReport) readCalls(report *rawjson.Index) {
 	add := func(tool string, calls []byte) {
 		if n, ok := rawjson.Count(calls); ok && n > 0 && tool != "" {
 			u.AddCalls(tool, n)
 		}
 	}
 	for _, name := range []string{"server_tool_use", "server_tool_use_details", "server_side_tool_usage_details"} {
-		for tool, calls := range rawjson.Members(rawjson.Field(raw, name)) {
+		for tool, calls := range rawjson.Members(report.Field(name)) {
 			kind := strings.TrimSuffix(strings.TrimSuffix(string(tool), "_requests"), "_calls")
 			add(HostedTool(kind), calls)
 		}
 	}
-	for tool, details := range rawjson.Members(rawjson.Field(raw, "tool_calls_details")) {
+	for tool, details := range rawjson.Members(report.Field("tool_calls_details")) {
 		add(HostedTool(string(tool)), rawjson.Field(details, "invocation"))
 	}
-	add("web_search", rawjson.Field(raw, "num_search_queries"))
-	add("web_search", rawjson.Field(rawjson.Field(rawjson.Field(raw, "plugins"), "search"), "count"))
+	add("web_search", report.Field("num_search_queries"))
+	add("web_search", rawjson.Field(rawjson.Field(report.Field("plugins"), "search"), "count"))
 }

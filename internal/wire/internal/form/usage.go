@@ -20,31 +20,33 @@ func ReadUsage(raw []byte) (u UsageReport) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return u
 	}
-	total, hasTotal := firstCount(raw, "total_tokens")
-	prompt, ok := firstCount(raw, "prompt_tokens", "input_tokens")
+	var report, in, out rawjson.Index
+	report.Read(raw)
+	total, hasTotal := firstCount(&report, "total_tokens")
+	prompt, ok := firstCount(&report, "prompt_tokens", "input_tokens")
 	u.CountedPrompt = ok
-	completion, ok := firstCount(raw, "completion_tokens", "output_tokens")
+	completion, ok := firstCount(&report, "completion_tokens", "output_tokens")
 	u.CountedCompletion = ok
 	if !ok && u.CountedPrompt && hasTotal && total >= prompt {
 		completion, u.CountedCompletion = total-prompt, true
 	}
-	details := firstField(raw, "prompt_tokens_details", "input_tokens_details", "prompt_token_details")
+	in.Read(firstField(&report, "prompt_tokens_details", "input_tokens_details", "prompt_token_details"))
 	u.Prompt, u.Completion = prompt, completion
-	u.Cached, ok = firstCount(details, "cached_tokens")
+	u.Cached, ok = firstCount(&in, "cached_tokens")
 	if !ok {
-		u.Cached, _ = firstCount(raw, "prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
+		u.Cached, _ = firstCount(&report, "prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
 	}
-	u.CacheWrite, ok = firstCount(details, "cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")
+	u.CacheWrite, ok = firstCount(&in, "cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")
 	if !ok {
-		u.CacheWrite, _ = firstCount(raw, "cache_write_tokens", "cache_creation_input_tokens")
+		u.CacheWrite, _ = firstCount(&report, "cache_write_tokens", "cache_creation_input_tokens")
 	}
-	u.PromptImage, _ = firstCount(details, "image_tokens")
-	u.PromptAudio, _ = firstCount(details, "audio_tokens")
+	u.PromptImage, _ = firstCount(&in, "image_tokens")
+	u.PromptAudio, _ = firstCount(&in, "audio_tokens")
 
-	outDetails := firstField(raw, "completion_tokens_details", "output_tokens_details")
-	u.Reasoning, ok = firstCount(outDetails, "reasoning_tokens")
+	out.Read(firstField(&report, "completion_tokens_details", "output_tokens_details"))
+	u.Reasoning, ok = firstCount(&out, "reasoning_tokens")
 	if !ok {
-		u.Reasoning, _ = firstCount(raw, "reasoning_tokens")
+		u.Reasoning, _ = firstCount(&report, "reasoning_tokens")
 	}
 	// One family counts reasoning beside the completion, and cached tokens beside
 	// the prompt; the total tells.
@@ -62,15 +64,15 @@ func ReadUsage(raw []byte) (u UsageReport) {
 	u.Cached = min(u.Cached, u.Prompt)
 	u.CacheWrite = min(u.CacheWrite, u.Prompt-u.Cached)
 	if u.CacheWrite > 0 {
-		u.splitWrites(raw, details)
+		u.splitWrites(&report, &in)
 	}
 	u.Reasoning = min(u.Reasoning, u.Completion)
-	u.CompletionImage, _ = firstCount(outDetails, "image_tokens")
-	u.CompletionAudio, _ = firstCount(outDetails, "audio_tokens")
-	u.ServiceTier = rawjson.Unquote(rawjson.Field(raw, "service_tier"))
-	u.CostNano, u.HasCost = ReadCost(raw)
+	u.CompletionImage, _ = firstCount(&out, "image_tokens")
+	u.CompletionAudio, _ = firstCount(&out, "audio_tokens")
+	u.ServiceTier = rawjson.Unquote(report.Field("service_tier"))
+	u.CostNano, u.HasCost = readCost(&report)
 
-	u.readCalls(raw)
+	u.readCalls(&report)
 	for name, value := range rawjson.Members(raw) {
 		if !IsKnownUsage(name) {
 			u.Unknown = NoteUnknown(u.Unknown, name, value)
@@ -81,14 +83,17 @@ func ReadUsage(raw []byte) (u UsageReport) {
 
 // splitWrites reads how much of the cache writes lives longer than the shortest
 // time: OpenAI's counts, or Anthropic's behind a host of another form.
-func (u *UsageReport) splitWrites(raw, details []byte) {
-	split := rawjson.Field(details, "cache_write_tokens_details")
-	long, _ := firstCount(split, "ttl_12h_tokens")
-	short, _ := firstCount(split, "ttl_30m_tokens")
-	if split == nil {
-		split = firstField(raw, "cache_creation")
-		long, _ = firstCount(split, "ephemeral_1h_input_tokens")
-		short, _ = firstCount(split, "ephemeral_5m_input_tokens")
+func (u *UsageReport) splitWrites(report, in *rawjson.Index) {
+	var split rawjson.Index
+	var long, short int64
+	if details := in.Field("cache_write_tokens_details"); details != nil {
+		split.Read(details)
+		long, _ = firstCount(&split, "ttl_12h_tokens")
+		short, _ = firstCount(&split, "ttl_30m_tokens")
+	} else {
+		split.Read(report.Field("cache_creation"))
+		long, _ = firstCount(&split, "ephemeral_1h_input_tokens")
+		short, _ = firstCount(&split, "ephemeral_5m_input_tokens")
 	}
 	u.CacheSplit = long+short > 0
 	u.CacheWrite1h = min(long, u.CacheWrite)
@@ -170,9 +175,9 @@ func (r *Reports) With(tier string, shown map[string]int64) wire.Usage {
 }
 
 // firstField returns the first of the named members that is there.
-func firstField(object []byte, names ...string) []byte {
+func firstField(object *rawjson.Index, names ...string) []byte {
 	for _, name := range names {
-		if value := rawjson.Field(object, name); value != nil {
+		if value := object.Field(name); value != nil {
 			return value
 		}
 	}
@@ -180,9 +185,9 @@ func firstField(object []byte, names ...string) []byte {
 }
 
 // firstCount returns the first of the named members that is a count.
-func firstCount(object []byte, names ...string) (int64, bool) {
+func firstCount(object *rawjson.Index, names ...string) (int64, bool) {
 	for _, name := range names {
-		if n, ok := rawjson.Count(rawjson.Field(object, name)); ok {
+		if n, ok := rawjson.Count(object.Field(name)); ok {
 			return n, true
 		}
 	}

@@ -50,15 +50,14 @@ func isFree(name []byte, depth int) bool {
 // notedName reports whether a member refers to something stored at a provider,
 // holds an address, or marks a place of the prompt for the provider's cache.
 func notedName(name []byte) bool {
-	_, cached := cacheMarkOf(name)
-	return cached || isAddressName(name) || IsStoredName(name)
+	return isAddressName(name) || IsStoredName(name) || cacheMarkOf(name) != nil
 }
 
 // IsStoredName reports whether a member of that name refers to something stored
 // at a provider, wherever it stands. Case and separators do not count, since
 // vendors spell names in several ways.
 func IsStoredName(name []byte) bool {
-	if len(name) < len("fileid") || len(name) > 32 {
+	if len(name) < len("fileid") || len(name) > 32 || !endsAsStored(name) {
 		return false
 	}
 	var buffer [32]byte
@@ -81,6 +80,26 @@ func IsStoredName(name []byte) bool {
 		"collectionid", "collectionids", // xAI
 		"contextid", "fileworkspaceid", "previousinteractionid", // Ark, DashScope, Gemini
 		"agentid", "datasetid":
+		return true
+	}
+	return false
+}
+
+// endsAsStored reports whether a name may be one of IsStoredName by its last two
+// bytes. Nearly every key of a body fails here.
+func endsAsStored(name []byte) bool {
+	before := name[len(name)-2]
+	if before == '_' || before == '-' {
+		return true
+	}
+	switch before |= 0x20; name[len(name)-1] | 0x20 {
+	case 'd': // id
+		return before == 'i'
+	case 's': // ids, attachments, tool_resources
+		return before == 'd' || before == 't' || before == 'e'
+	case 't': // cached_content
+		return before == 'n' && len(name) >= len("cachedcontent")
+	case '_' | 0x20, '-':
 		return true
 	}
 	return false
@@ -113,7 +132,7 @@ func (r *Request) CheckReferences() error {
 	r.LongCache, r.cacheTimes = false, nil
 	for at, value := range r.Doc.Noted {
 		name := r.Doc.NameAt(at)
-		if mark, ok := cacheMarkOf(name); ok {
+		if mark := cacheMarkOf(name); mark != nil {
 			r.readCacheMark(mark, at, value)
 			continue
 		}
