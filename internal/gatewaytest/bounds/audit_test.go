@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAuditFindsForgedMoney plants credits that the operators' log does not have and receipts
-// whose charge is not what their tokens cost. Redeemed codes and requests of each kind of
-// price are no differences.
+// TestAuditFindsForgedMoney plants credits missing from the operators' log and receipts with a
+// wrong charge for their tokens. Redeemed codes and requests of each kind of price are not
+// differences.
 func TestAuditFindsForgedMoney(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)

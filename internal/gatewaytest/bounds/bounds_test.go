@@ -1,5 +1,5 @@
-// Package bounds owns the tests of figures that leave every range: a provider may report
-// any number, and no settlement and no read may fail for it.
+// Package bounds owns the tests of figures out of range: a provider may report any number, and no
+// settlement or read may fail because of it.
 package bounds
 
 import (
@@ -76,7 +76,7 @@ func TestReadsAndSettlementsAtTheEndOfCounters(t *testing.T) {
 	})
 }
 
-// read asks for everything that there is to read.
+// read performs every read of the interface, the operator API and the commands.
 func read(t *testing.T, p *scene.Node, account, key, request string) {
 	t.Helper()
 	get := func(path, token string) {

@@ -1,6 +1,6 @@
-// Package contract owns the visit of every operation that the contracts name.
-// Invariant: each is asked on both databases until it has succeeded, and in the usual
-// ways in which it is refused; every answer is held against its schema.
+// Package contract owns the visit of every operation in the contracts. Invariant: each operation is
+// called on both databases until it succeeds, and refused in the usual ways; every answer matches
+// its schema.
 package contract
 
 import (
@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestContractsShowTheRoutes compares the operations of the contracts with the routes
-// that are served, both ways.
+// TestContractsShowTheRoutes compares the operations of the contracts with the served routes in
+// both directions.
 func TestContractsShowTheRoutes(t *testing.T) {
 	t.Parallel()
 	served := slices.Concat(api.Routes(), admin.Routes(), []string{"GET /healthz", "GET /readyz", "GET /metrics", "GET /media/{id}"})
@@ -83,7 +83,7 @@ func (v *visitor) chat() {
 	v.ask(200, "POST", "/native/v1/messages/count_tokens", counted, v.poor()...)
 }
 
-// refusals are what callers are told most often.
+// refusals provokes the most frequent errors.
 func (v *visitor) refusals() {
 	chat := func(want int, body string, headers ...string) {
 		v.ask(want, "POST", "/v1/chat/completions", body, headers...)
@@ -142,7 +142,7 @@ func (v *visitor) limited(limits map[string]any) []string {
 	return []string{"Authorization", "Bearer " + key}
 }
 
-// media makes an image and a video, and reads what came of them.
+// media makes an image and a video and reads the results.
 func (v *visitor) media() {
 	const image = `{"model":"sandbox-image","prompt":"a lake","n":1}`
 	once := []string{"Idempotency-Key", "one"}
@@ -196,7 +196,7 @@ func (v *visitor) wait(path string) (job map[string]any) {
 	return job
 }
 
-// reads are what a key may ask for nothing.
+// reads calls the free operations of a key.
 func (v *visitor) reads() {
 	for _, path := range []string{"/v1/models", "/v1/models/sandbox-video", "/v1/usage", "/v1/usage?group_by=day,model,key,endpoint",
 		"/v1/usage?format=csv&group_by=day", "/v1/dashboard/billing/credit_grants", "/native/v1/models?limit=1",

@@ -35,7 +35,7 @@ func (v *visitor) accounts(account string) {
 	v.ask(200, "DELETE", "/admin/v1/keys/"+text(key, "id"), "")
 }
 
-// webhooks visits an account's address and its deliveries. Nobody listens there.
+// webhooks visits an account's webhook and its deliveries. Nothing listens at its address.
 func (v *visitor) webhooks(account string) {
 	at := "/admin/v1/accounts/" + account
 	v.ask(200, "GET", at+"/webhook", "")

@@ -30,7 +30,7 @@ func newVisitor(t *testing.T, p *scene.Process) *visitor {
 	return v
 }
 
-// ask sends a request, wants a status, and returns the answer where it is an object.
+// ask sends a request, checks the status, and returns the answer if it is an object.
 func (v *visitor) ask(want int, method, path, body string, headers ...string) map[string]any {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), method, v.process.URL+path, strings.NewReader(body))
@@ -62,7 +62,7 @@ func (v *visitor) ask(want int, method, path, body string, headers ...string) ma
 		v.t.Errorf("%s %s breaks the contract: %v", method, path, err)
 	}
 	var object map[string]any
-	_ = json.Unmarshal(raw, &object) // a stream, a table or a file is none
+	_ = json.Unmarshal(raw, &object) // a stream, a table or a file is not an object
 	return object
 }
 

@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestBurstLetsExactlyWhatFitsThrough sends a burst to the real process whose
-// holds fit only so many times, down to the overdraft floor. The provider
-// keeps all that were let through waiting until everything is decided.
+// TestBurstLetsExactlyWhatFitsThrough sends a burst to the real process with holds for a part of
+// it, down to the overdraft floor. The provider keeps admitted requests waiting until everything is
+// decided.
 func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -30,8 +30,8 @@ func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 		process := scene.Start(t, binary, map[string]string{
 			"database": database, "catalog": catalogFor(t, provider.URL()), "CRASH_TEST_KEY": "vendor-secret",
 		})
-		// What is held: the body's bytes and 1000 at 1 USD a million tokens,
-		// and the limit of 500 tokens at 2.
+		// The hold: the body's bytes plus 1000 at 1 USD per million tokens, and the limit of 500
+		// tokens at 2.
 		hold := money.Amount(len(question(false))+1000)*1000 + 500*2000
 		account, key := process.Account(0, nil)
 		process.Admin("PATCH", "/accounts/"+account, map[string]any{"overdraft_floor_usd": -2 * hold}, nil)

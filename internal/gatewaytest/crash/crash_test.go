@@ -1,5 +1,5 @@
-// Package crash owns the tests of the process under load that is killed, refuses
-// what does not fit, or has no room left on its disk.
+// Package crash owns the tests of the process under load while it is killed, refuses requests, or
+// has a full disk.
 package crash
 
 import (
@@ -39,7 +39,7 @@ lines:
 	return path
 }
 
-// seen is what a client saw of one request.
+// seen is the client's view of one request.
 type seen struct {
 	id       string // x-request-id; empty when no answer began
 	status   int
@@ -79,10 +79,9 @@ func ask(client *http.Client, url, key string, stream bool) seen {
 	return s
 }
 
-// TestKillUnderLoad kills the real process at random moments under load and
-// checks the promise about money after each restart: every complete answer
-// that a client saw is charged once, no error answer is charged, at most one
-// charge a request, no hold is left, and the audit finds nothing.
+// TestKillUnderLoad kills the real process at random moments under load and checks after each
+// restart: every complete answer is charged once, no error is charged, a request has at most one
+// charge, no hold is left, and the audit finds nothing.
 func TestKillUnderLoad(t *testing.T) {
 	binary := scene.Binary(t)
 	rounds := 4
@@ -178,7 +177,7 @@ func waitForSweep(t *testing.T, process *scene.Process, account string) {
 	}
 }
 
-// check compares what clients saw with the request log.
+// check compares the clients' views with the request log.
 func check(t *testing.T, process *scene.Process, account string, all []seen) {
 	t.Helper()
 	type receipt struct {

@@ -15,9 +15,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestFullDisk lets the files of the running service grow no more: it says that
-// it is not ready while it lives on, lets nobody in, and heals by itself when
-// there is room again; nothing of it was charged.
+// TestFullDisk stops the growth of the running service's files: it reports not ready while it is
+// alive, admits nothing, and recovers by itself when there is room again; nothing is charged.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	provider := fakeprovider.New(t)
@@ -72,8 +71,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// failedForDisk reports whether a line of the log says that a request failed for a full
-// disk.
+// failedForDisk reports whether a log line names a full disk as the cause of a failed request.
 func failedForDisk(log string) bool {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, `"request failed"`) && strings.Contains(line, "the disk of the database is full") {

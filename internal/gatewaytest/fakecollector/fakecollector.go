@@ -1,8 +1,8 @@
-// Package fakecollector owns a fake collector of traces: a receiver of OTLP over HTTP, as
-// strict as the protocol.
+// Package fakecollector owns a fake collector of traces: a receiver of OTLP over HTTP, as strict as
+// the protocol.
 //
-// Invariants: a call that is no OTLP fails the test; spans are kept as they came, and
-// those of a call that was refused are not.
+// Invariants: a call without valid OTLP fails the test; spans are kept unchanged, except those of a
+// refused call.
 package fakecollector
 
 import (
@@ -41,10 +41,10 @@ type Collector struct {
 	resource map[string]any
 	header   http.Header // of the last call
 	calls    int
-	refuse   int // the status of answers; 0: spans are taken
+	refuse   int // status of answers; 0 accepts spans
 }
 
-// New starts a collector, which ends with the test.
+// New starts a collector until the end of the test.
 func New(t testing.TB) *Collector {
 	t.Helper()
 	c := &Collector{t: t}
@@ -56,7 +56,7 @@ func New(t testing.TB) *Collector {
 // URL is the collector's base address.
 func (c *Collector) URL() string { return c.server.URL }
 
-// Refuse lets it answer with a status from now on; 0: it takes spans.
+// Refuse makes the collector answer with status from now on; 0 accepts spans.
 func (c *Collector) Refuse(status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,21 +70,21 @@ func (c *Collector) Calls() int {
 	return c.calls
 }
 
-// Header is that of the last call.
+// Header returns the header of the last call.
 func (c *Collector) Header() http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.header.Clone()
 }
 
-// Resource says who sent the spans.
+// Resource returns the resource attributes of the spans.
 func (c *Collector) Resource() map[string]any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.resource
 }
 
-// Spans are those that it took, in the order in which they began.
+// Spans returns the accepted spans by start time.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()

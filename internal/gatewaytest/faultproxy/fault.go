@@ -7,12 +7,12 @@ import (
 
 // Commit is a COMMIT on its way to the server.
 type Commit struct {
-	// Statements are the texts that were run since the transaction's BEGIN.
+	// Statements are the texts executed since the transaction's BEGIN.
 	Statements []string
 }
 
-// Has tells whether one of the statements begins with words, whatever space is
-// between them: `INSERT INTO ledger_hold`.
+// Has reports whether one of the statements begins with words, ignoring white space: `INSERT INTO
+// ledger_hold`.
 func (c Commit) Has(words string) bool {
 	want := strings.Fields(words)
 	for _, s := range c.Statements {
@@ -24,13 +24,12 @@ func (c Commit) Has(words string) bool {
 	return false
 }
 
-// Having is the condition that a transaction has a statement that begins with
-// words.
+// Having matches transactions with a statement beginning with words.
 func Having(words string) func(Commit) bool {
 	return func(c Commit) bool { return c.Has(words) }
 }
 
-// Strike is what happens to a COMMIT.
+// Strike is the fate of a COMMIT.
 type Strike int
 
 // The strikes.
@@ -44,7 +43,7 @@ const (
 	HoldAnswer
 )
 
-// Cut is how the connection of a COMMIT ends that was struck.
+// Cut is the way in which the connection of a struck COMMIT ends.
 type Cut int
 
 // The cuts.
@@ -57,11 +56,11 @@ const (
 	Silence
 )
 
-// Fault is what is done to one COMMIT.
+// Fault is the fault for one COMMIT.
 type Fault struct {
-	// Match tells which; nil: any.
+	// Match selects the COMMIT; if nil, any matches.
 	Match func(Commit) bool
-	// Nth lets the n-1 before pass that match; 0 is 1.
+	// Nth selects the n-th match; 0 means 1.
 	Nth     int
 	Strike  Strike
 	Cut     Cut
@@ -71,10 +70,10 @@ type Fault struct {
 	Then State
 }
 
-// Hit is a fault that waits for its COMMIT, or has met it.
+// Hit is a fault before or after its COMMIT.
 type Hit struct {
 	fault     Fault
-	left      int // matches that still pass
+	left      int // matches left to pass
 	done      chan struct{}
 	committed bool // written before done is closed
 }
@@ -90,7 +89,7 @@ func (h *Hit) Committed() bool {
 	return h.committed
 }
 
-// Happened tells whether the fault has happened.
+// Happened reports whether the fault has happened.
 func (h *Hit) Happened() bool {
 	select {
 	case <-h.done:
@@ -100,8 +99,8 @@ func (h *Hit) Happened() bool {
 	}
 }
 
-// Arm makes a fault happen to the COMMIT that it asks for. Of several that are
-// armed, the oldest that matches strikes, each once.
+// Arm arms a fault for the COMMIT that it selects. Of several armed faults, the oldest match
+// strikes, each once.
 func (p *Proxy) Arm(f Fault) *Hit {
 	h := &Hit{fault: f, left: max(f.Nth, 1) - 1, done: make(chan struct{})}
 	p.mu.Lock()
@@ -110,14 +109,14 @@ func (p *Proxy) Arm(f Fault) *Hit {
 	return h
 }
 
-// Disarm forgets the faults that have met no COMMIT.
+// Disarm removes the faults without a COMMIT.
 func (p *Proxy) Disarm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed = nil
 }
 
-// strike returns the fault that a COMMIT meets, or nil.
+// strike returns the fault for a COMMIT, or nil.
 func (p *Proxy) strike(c Commit) *Hit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,8 +149,8 @@ func (p *Proxy) struck(h *Hit, committed bool) {
 	close(h.done)
 }
 
-// Draw draws a fault that loses the COMMIT or its answer on one of the first
-// few transactions that have a statement beginning with one of the words.
+// Draw returns a random fault that loses the COMMIT or its answer in one of the first few
+// transactions with a statement beginning with one of the words.
 func Draw(r *rand.Rand, words []string) Fault {
 	return Fault{
 		Match:  Having(words[r.IntN(len(words))]),

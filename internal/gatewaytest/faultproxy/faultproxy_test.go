@@ -53,7 +53,7 @@ func insertBatch(ctx context.Context, db *store.DB, name string) error {
 	return errors.Join(err, s.Close(err == nil))
 }
 
-// there tells whether the row is there.
+// there reports whether the row exists.
 func (s scene) there(t *testing.T, name string) bool {
 	t.Helper()
 	var found string
@@ -66,7 +66,7 @@ func (s scene) there(t *testing.T, name string) bool {
 	return err == nil
 }
 
-// patience bounds what a broken connection may take to be noticed.
+// patience bounds the time to notice a broken connection.
 const patience = 10 * time.Second
 
 func TestStruckCommits(t *testing.T) {
@@ -155,7 +155,7 @@ func TestCancelsAreCounted(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}
-	// leaves runs a text, whose context ends once begun returns.
+	// leaves runs a text whose context ends when begun returns.
 	leaves := func(text string, begun func()) {
 		conn, err := pgx.Connect(t.Context(), proxy.URL())
 		if err != nil {

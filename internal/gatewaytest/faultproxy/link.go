@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// link is a node's connection and the one to the server that belongs to it.
+// link is a node's connection with its connection to the server.
 type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
@@ -18,23 +18,23 @@ type link struct {
 
 	silent atomic.Bool // nothing passes any more
 
-	// Of the goroutine that reads the node's messages: the texts of prepared
-	// statements and bound portals, and of what was run since BEGIN.
+	// Owned by the goroutine that reads the node's messages: the texts of prepared statements and
+	// bound portals, and of statements since BEGIN.
 	statements, portals map[string]string
 	since               []string
 	reading             bool    // BEGIN … READ ONLY
-	commit              *Commit // that the messages at hand end with
+	commit              *Commit // the COMMIT at the end of the current messages
 
 	mu      sync.Mutex
 	server  *net.TCPConn
 	pid     uint32
-	waiting []turn // what the server has still to say that it is ready after, in order
+	waiting []turn // requests without a ReadyForQuery yet, in order
 }
 
-// turn is one Sync or simple query that was passed on.
+// turn is a forwarded Sync or simple query.
 type turn struct {
-	commit bool // of a transaction that may write
-	hit    *Hit // what becomes of its answer; nil: it passes
+	commit bool // in a transaction that may write
+	hit    *Hit // fate of its answer; nil forwards it
 }
 
 // end ends both connections. reset: the node sees a reset connection.
@@ -89,7 +89,7 @@ func (l *link) run() {
 	group.Go(func() {
 		l.answers(bufio.NewReaderSize(l.server, 32<<10))
 		if l.silent.Load() {
-			<-l.done // the node does not hear that the server has left, either
+			<-l.done // the node does not notice that the server is gone
 		}
 		l.finish()
 	})
@@ -121,8 +121,7 @@ func (p *Proxy) cancelled(pid uint32) {
 	}
 }
 
-// requests passes on what the node says, up to each point at which the server
-// is to answer.
+// requests forwards the node's messages up to each point where the server answers.
 func (l *link) requests(in *bufio.Reader) {
 	var out []byte
 	for {
@@ -150,7 +149,7 @@ func (l *link) requests(in *bufio.Reader) {
 	}
 }
 
-// pass decides whether messages that end with m go to the server.
+// pass reports whether the messages up to m go to the server.
 func (l *link) pass(m message) bool {
 	if !m.asks() {
 		return true
@@ -171,7 +170,7 @@ func (l *link) pass(m message) bool {
 	return true
 }
 
-// note learns from a message what is run.
+// note records the statement of a message.
 func (l *link) note(m message) {
 	switch m.kind {
 	case 'P': // Parse: statement, text
@@ -190,7 +189,7 @@ func (l *link) note(m message) {
 	}
 }
 
-// ran notes a statement that is run.
+// ran records an executed statement.
 func (l *link) ran(text string) {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	switch strings.ToUpper(strings.TrimSuffix(first, ";")) {
@@ -204,7 +203,7 @@ func (l *link) ran(text string) {
 	}
 }
 
-// struck carries out what a fault does to the link, and reports it.
+// struck applies a fault to the link and reports it.
 func (l *link) struck(h *Hit, committed bool) {
 	switch h.fault.Cut {
 	case Reset:
@@ -217,15 +216,15 @@ func (l *link) struck(h *Hit, committed bool) {
 	l.proxy.struck(h, committed)
 }
 
-// answers passes on what the server says.
+// answers forwards the server's messages.
 func (l *link) answers(in *bufio.Reader) {
-	var held []byte // of an answer that is struck
+	var held []byte // of a struck answer
 	committed := false
 	for {
 		m, err := readMessage(in)
 		hit := l.hit()
 		if err != nil {
-			if hit != nil { // the connection broke: nobody knows
+			if hit != nil { // the connection broke: the outcome is unknown
 				l.struck(hit, false)
 			}
 			return
@@ -262,9 +261,8 @@ func (l *link) answers(in *bufio.Reader) {
 	}
 }
 
-// release ends the turn of a struck COMMIT that the server has answered. One
-// whose answer is lost stays open: the node still waits. False: the link has
-// ended.
+// release ends the turn of a struck COMMIT after the server's answer. If the answer is lost, the
+// turn stays open and the node waits. It returns false if the link has ended.
 func (l *link) release(h *Hit, committed bool, answer []byte) bool {
 	if h.fault.Strike != HoldAnswer {
 		l.struck(h, committed)
@@ -286,7 +284,7 @@ func (l *link) tell(raw []byte) bool {
 	return err == nil
 }
 
-// hit returns the fault that the answer at hand meets.
+// hit returns the fault for the current answer.
 func (l *link) hit() *Hit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -296,7 +294,7 @@ func (l *link) hit() *Hit {
 	return l.waiting[0].hit
 }
 
-// ready ends a turn; there is none when the connection begins.
+// ready ends a turn; a new connection has none.
 func (l *link) ready() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // longest bounds one message.
 const longest = 256 << 20
 
-// What a connection may begin with in place of a version.
+// Values in place of the version at the start of a connection.
 const (
 	codeCancel = 80877102
 	codeTLS    = 80877103
@@ -26,10 +26,10 @@ type message struct {
 
 func (m message) body() []byte { return m.raw[5:] }
 
-// asks tells whether the server says that it is ready once it has answered.
+// asks reports whether the server answers m with ReadyForQuery.
 func (m message) asks() bool { return m.kind == 'S' || m.kind == 'Q' || m.kind == 'F' }
 
-// flushes tells whether a node may wait for an answer after m: all but the
+// flushes reports whether a node may wait for an answer after m: after all messages except the
 // steps of the extended protocol.
 func (m message) flushes() bool { return !bytes.ContainsRune([]byte("PBDEC"), rune(m.kind)) }
 
@@ -42,7 +42,7 @@ func readMessage(in *bufio.Reader) (message, error) {
 	return message{head[0], raw}, err
 }
 
-// readRest reads what the length in head, after skip bytes, announces.
+// readRest reads a message's body by the length in head after skip bytes.
 func readRest(in *bufio.Reader, head []byte, skip int) ([]byte, error) {
 	size := int64(binary.BigEndian.Uint32(head[skip:]))
 	if size < 4 || size > longest {
@@ -81,7 +81,7 @@ func startupCode(raw []byte) uint32 {
 	return binary.BigEndian.Uint32(raw[4:])
 }
 
-// cancelKey returns the process that a request to cancel is aimed at.
+// cancelKey returns the process id of a cancel request.
 func cancelKey(raw []byte) (pid uint32, ok bool) {
 	if startupCode(raw) != codeCancel || len(raw) < 12 {
 		return 0, false
@@ -89,7 +89,7 @@ func cancelKey(raw []byte) (pid uint32, ok bool) {
 	return binary.BigEndian.Uint32(raw[8:]), true
 }
 
-// cString splits off a text that a zero byte ends.
+// cString splits off a zero-terminated text.
 func cString(b []byte) (text string, rest []byte) {
 	i := bytes.IndexByte(b, 0)
 	if i < 0 {

@@ -1,13 +1,12 @@
-// Package faultproxy owns a proxy between a node and PostgreSQL for tests. It
-// reads enough of the protocol to know a COMMIT and the statements that it
-// ends, and does to it and to the connections what networks do: it loses the
-// COMMIT or its answer, cuts connections, freezes them, refuses new ones.
+// Package faultproxy owns a proxy between a node and PostgreSQL for tests. It parses enough of the
+// protocol to recognize a COMMIT and its statements, and acts like a network: it loses the COMMIT
+// or its answer, cuts connections, freezes them, refuses new ones.
 //
 // Invariants:
-//   - A fault happens at a place in the protocol, never at a time: when a hit is
-//     reported, the server has answered the COMMIT or will never see it.
-//   - What is not struck passes unchanged and in order, in both directions.
-//   - When the test ends, nothing of the proxy runs any more.
+//   - A fault happens at a point of the protocol, never at a time: when a hit is reported, the
+//     server has answered the COMMIT or will never see it.
+//   - Everything else passes unchanged and in order, in both directions.
+//   - Nothing of the proxy runs after the end of the test.
 package faultproxy
 
 import (
@@ -18,7 +17,7 @@ import (
 	"testing"
 )
 
-// State is what a proxy does with what wants to pass.
+// State is a proxy's treatment of traffic.
 type State int
 
 // The states of a proxy.
@@ -50,18 +49,17 @@ type Proxy struct {
 	cancels Cancels
 }
 
-// Cancels counts the requests to cancel that have passed.
+// Cancels counts forwarded cancel requests.
 type Cancels struct {
 	All int
-	// Commits are those that were aimed at a connection whose COMMIT had no
-	// answer: on a server with synchronous standbys such a request makes the
-	// COMMIT succeed without them. That of a transaction which only reads waits
-	// for nobody, and does not count.
+	// Commits counts those for a connection with an unanswered COMMIT: on a server with synchronous
+	// standbys such a request makes the COMMIT succeed without them. COMMITs of read-only
+	// transactions wait for nothing and do not count.
 	Commits int
 }
 
-// New starts a proxy in front of the database that address names
-// (postgres://…, without TLS). It is closed when the test ends.
+// New starts a proxy for the database at address (postgres://…, without TLS) until the end of the
+// test.
 func New(t testing.TB, address string) *Proxy {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -83,8 +81,8 @@ func New(t testing.TB, address string) *Proxy {
 // URL is the address of the database through the proxy.
 func (p *Proxy) URL() string { return p.url }
 
-// Target leads the connections that come from now on to another server of the
-// same database, as what stands in front of a cluster does after a failover.
+// Target directs new connections to another server of the same database, like a cluster's proxy
+// after a failover.
 func (p *Proxy) Target(t testing.TB, address string) {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -109,11 +107,11 @@ func (p *Proxy) Freeze() { p.set(Frozen) }
 // Down resets all connections and refuses new ones until Open or Reopen.
 func (p *Proxy) Down() { p.set(Down) }
 
-// Open lets everything pass again; what was held back arrives late.
+// Open lets everything pass again; delayed messages arrive late.
 func (p *Proxy) Open() { p.set(Open) }
 
-// Reopen is Open, but the connections that were there are reset and what they
-// held back is lost: that is how a long cut ends.
+// Reopen is Open with a reset of the existing connections, whose delayed messages are lost, like
+// the end of a long cut.
 func (p *Proxy) Reopen() {
 	p.Reset()
 	p.set(Open)
@@ -185,7 +183,7 @@ func (p *Proxy) accept() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			continue // one connection that broke while it was accepted
+			continue // a connection broke while it was accepted
 		}
 		l := &link{proxy: p, client: conn.(*net.TCPConn), done: make(chan struct{}),
 			statements: map[string]string{}, portals: map[string]string{}}

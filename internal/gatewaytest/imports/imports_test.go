@@ -1,5 +1,5 @@
-// Package imports owns the tests of the way in: what another gateway holds is imported
-// from a database that it made itself, and its users go on with their keys.
+// Package imports owns the tests of migration: another gateway's own database is imported, and its
+// users continue with their keys.
 package imports
 
 import (
@@ -17,8 +17,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// fixture returns a dump that another gateway's database was written to, with the
-// address of a provider in place of the one that it had.
+// fixture returns the dump of another gateway's database with the address of a test provider.
 func fixture(t *testing.T, name, provider string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "importer", "testdata", name))
@@ -74,7 +73,7 @@ func tokenOf(t *testing.T, dump, name string) string {
 	return "sk-" + found[1]
 }
 
-// report is what an import prints.
+// report is the output of an import.
 type report struct {
 	Counts []struct {
 		What  string `json:"what"`
@@ -86,7 +85,7 @@ type report struct {
 	Credit money.Amount `json:"credit_usd"`
 }
 
-// made returns how many entries of a kind were made, and how many were there.
+// made returns the number of created and of existing entries of a kind.
 func (r report) made(what string) (made, there int) {
 	for _, c := range r.Counts {
 		if c.What == what {
@@ -96,7 +95,7 @@ func (r report) made(what string) (made, there int) {
 	return -1, -1
 }
 
-// run runs a command that succeeds.
+// run runs a command and requires success.
 func run(t *testing.T, binary string, settings map[string]string, args ...string) string {
 	t.Helper()
 	out, errs, code := scene.Run(t, binary, settings, args...)
@@ -145,7 +144,7 @@ func imported(t *testing.T, binary string, settings map[string]string, args ...s
 	return first
 }
 
-// balance is that of an account by its name.
+// balance returns an account's balance by its name.
 func balance(t *testing.T, g *scene.Gateway, name string) money.Amount {
 	t.Helper()
 	var list struct {
@@ -164,7 +163,7 @@ func balance(t *testing.T, g *scene.Gateway, name string) money.Amount {
 	return 0
 }
 
-// provider answers what costs a known sum, to the credential of a line alone.
+// provider answers with a known cost, only to a line's credential.
 func provider(t *testing.T, credential string) *fakeprovider.Server {
 	t.Helper()
 	p := fakeprovider.New(t)
@@ -177,7 +176,7 @@ func provider(t *testing.T, credential string) *fakeprovider.Server {
 	return p
 }
 
-// question is what users of the other gateway go on asking.
+// question is the request of the other gateway's users.
 const question = `{"model":"gpt-4o","max_tokens":500,"messages":[{"role":"user","content":"Hello!"}]}`
 
 // caller asks with the keys of another gateway.
@@ -186,8 +185,7 @@ type caller struct {
 	*scene.Gateway
 }
 
-// asks sends a question with a key and checks its answer's status and what the account
-// was charged.
+// asks sends a question with a key and checks the answer's status and the account's charge.
 func (c caller) asks(account, key string, status int, charged money.Amount) {
 	c.Helper()
 	before := balance(c.T, c.Gateway, account)
@@ -199,12 +197,11 @@ func (c caller) asks(account, key string, status int, charged money.Amount) {
 	}
 }
 
-// price is what the question costs: 1000 tokens at 2.5 and 500 at 10 US dollars a
-// million.
+// price is the cost of the question: 1000 tokens at 2.5 and 500 at 10 US dollars per million.
 const price = money.USD * 75 / 10_000
 
-// TestUsersOfOneAPIGoOn: databases that one-api and new-api made, on either database of
-// ours. A user's key works as before, costs what it cost, and stops at its limit.
+// TestUsersOfOneAPIGoOn imports databases of one-api and new-api into both of our databases. A
+// user's key works and costs as before, and stops at its limit.
 func TestUsersOfOneAPIGoOn(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -226,7 +223,7 @@ func TestUsersOfOneAPIGoOn(t *testing.T) {
 				c.asks("Bob (bob)", tokenOf(t, dump, "spent"), 402, 0)
 				c.asks("Bob (bob)", tokenOf(t, dump, "paused"), 401, 0)
 				c.asks("Carol (carol)", tokenOf(t, dump, "carols"), 401, 0)
-				if name == "new-api.mysql.sql" { // which has another token of the group
+				if name == "new-api.mysql.sql" { // it has another token of the group
 					c.asks("Bob (bob)", tokenOf(t, dump, "cheap"), 200, price*8/10)
 				}
 				c.Audit(t)
@@ -235,7 +232,7 @@ func TestUsersOfOneAPIGoOn(t *testing.T) {
 	}
 }
 
-// TestUsersOfLiteLLMGoOn is the same for LiteLLM, whose database holds hashes alone.
+// TestUsersOfLiteLLMGoOn does the same for LiteLLM, whose database only has hashes.
 func TestUsersOfLiteLLMGoOn(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)

@@ -1,5 +1,4 @@
-// Package prices owns the tests of what accounts pay in place of the catalog's
-// prices, which operators change while requests and jobs run.
+// Package prices owns the tests of account prices changed by operators while requests and jobs run.
 package prices
 
 import (
@@ -15,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// factors are what the test's accounts pay, in millionths.
+// factors of the test's accounts, in millionths.
 const (
 	dear  = 1_300_000
 	cheap = 900_000
@@ -31,7 +30,7 @@ func times(a money.Amount, factor int64) money.Amount {
 	return money.Amount((int64(a)*factor + 500_000) / 1_000_000)
 }
 
-// billing is a request of the log by what it was billed.
+// billing holds the billing fields of a logged request.
 type billing struct {
 	ID         string
 	Prompt     int64        `json:"prompt_tokens"`
@@ -41,8 +40,8 @@ type billing struct {
 	Factor     json.Number  `json:"price_factor"`
 }
 
-// stage is a service whose provider of chat sends a piece of a stream a time, and
-// whose provider of images and videos does not end before it may.
+// stage is a service with a chat provider that streams step by step and a media provider that
+// finishes on command.
 type stage struct {
 	node     *scene.Node
 	other    *scene.Node // another node, where there can be one, or the same
@@ -79,7 +78,7 @@ func open(t *testing.T, binary, database string) *stage {
 	return s
 }
 
-// isAlone tells whether the database has one node at a time.
+// isAlone reports whether the database has one node at a time.
 func (s *stage) isAlone() bool { return strings.HasPrefix(s.database, "sqlite:") }
 
 // replace kills all nodes and starts another.
@@ -92,13 +91,13 @@ func (s *stage) replace() {
 	s.other = s.node
 }
 
-// price changes what an account pays, at the other node.
+// price changes an account's prices at the other node.
 func (s *stage) price(account string, factor int64, models map[string]any) {
 	s.other.Admin("PATCH", "/accounts/"+account,
 		map[string]any{"price_factor": json.Number(money.Factor(factor).String()), "prices": models}, nil)
 }
 
-// billed checks what a request was charged, and by which factor.
+// billed checks a request's charge and factor.
 func (s *stage) billed(t *testing.T, request string, cost money.Amount, factor string) billing {
 	t.Helper()
 	var b billing
@@ -109,9 +108,9 @@ func (s *stage) billed(t *testing.T, request string, cost money.Amount, factor s
 	return b
 }
 
-// TestPricesOfAccounts changes what accounts pay while requests and jobs run and
-// nodes are killed: each is charged by what held at its admission, to the
-// nano-dollar, and the next one by the change, on whichever node.
+// TestPricesOfAccounts changes account prices while requests and jobs run and nodes are killed:
+// each is charged by the prices at its admission, to the nano-dollar, and the next one by the new
+// prices, on every node.
 func TestPricesOfAccounts(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -126,7 +125,7 @@ func TestPricesOfAccounts(t *testing.T) {
 	})
 }
 
-// shown looks at the lists of models that two accounts get.
+// shown checks the model lists of two accounts.
 func shown(t *testing.T, s *stage) {
 	plain, own := s.node.Customer(), s.node.Customer()
 	s.price(own.ID, dear, map[string]any{"clip": json.Number("0.5")})
@@ -151,8 +150,7 @@ func shown(t *testing.T, s *stage) {
 	}
 }
 
-// changedAtOnce changes the prices between requests, at another node than theirs:
-// no node goes on with what it remembers of the key.
+// changedAtOnce changes the prices between requests at another node: no node uses its cached key.
 func changedAtOnce(t *testing.T, s *stage) {
 	c := s.node.Customer()
 	ask := func() string {
@@ -293,7 +291,7 @@ func takenOverJobs(t *testing.T, s *stage) {
 		}
 	}
 	c.Owns(t, spent, 0)
-	// One that is done anew, and a new one, are billed by what holds now.
+	// A requeued job and a new one use the current prices.
 	var again scene.Operated
 	s.node.Admin("POST", "/jobs/"+jobs[0].id+"/requeue", map[string]any{"force": true}, &again)
 	c.Becomes(t, "image", again.ID, "succeeded")

@@ -1,8 +1,6 @@
-// Package s3server owns the S3-compatible server that tests keep media in: a
-// real one, which scripts/s3server has built before, run as its own process on a
-// folder. Invariants: what a test starts is gone when the test ends; a server that
-// is not there or cannot be started fails its test, which says why and is never
-// skipped.
+// Package s3server owns the S3-compatible server for media in tests: a real one, built by
+// scripts/s3server, run as its own process on a folder. Invariants: a server ends with its test; a
+// missing server, or one that cannot start, fails the test with the reason and never skips it.
 package s3server
 
 import (
@@ -33,7 +31,7 @@ const (
 // Limits of a start.
 const (
 	startTime     = 30 * time.Second
-	startAttempts = 5 // another process may take the port that was free
+	startAttempts = 5 // another process may have taken the free port
 	pollEvery     = 20 * time.Millisecond
 )
 
@@ -92,7 +90,7 @@ func start(t testing.TB, path string) (*Server, error) {
 		return nil, err
 	}
 	go func() {
-		_ = s.cmd.Wait() // killed, or it says why in said
+		_ = s.cmd.Wait() // killed, or the log has the reason
 		close(s.done)
 	}()
 	if err := s.wait(); err != nil {
@@ -139,13 +137,13 @@ func (s *Server) Kill() {
 	<-s.done
 }
 
-// Location returns the setting `media` for this server's bucket, reached at the
-// given address (its URL, or that of a proxy before it).
+// Location returns the setting `media` for this server's bucket at the given address: the server's
+// URL or a proxy's.
 func (s *Server) Location(address string) string {
 	return "s3://" + Bucket + "?endpoint=" + address + "&region=us-east-1&path_style=true"
 }
 
-// Lookup is an environment that has the server's credentials.
+// Lookup is an environment with the server's credentials.
 func Lookup(name string) (string, bool) {
 	switch name {
 	case "AWS_ACCESS_KEY_ID":

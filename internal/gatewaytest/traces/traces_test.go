@@ -20,7 +20,7 @@ const (
 	prompt       = "tell nobody of hunter2"
 )
 
-// gateway is one with two lines of a model, a line that answers no more, and a studio.
+// gateway has two lines of a model, a dead line, and a studio.
 type gateway struct {
 	*scene.Gateway
 	account, key string
@@ -53,8 +53,8 @@ func (g *gateway) call(t *testing.T, method, path, body string) scene.Heard {
 		"Traceparent", "00-"+callersTrace+"-"+callersSpan+"-01", "Tracestate", "caller=state")
 }
 
-// play sends a request that the second line answers, one that none does, and a job. It
-// returns their ids and the job's.
+// play sends a request answered by the second line, a failing request, and a job, and returns their
+// ids.
 func (g *gateway) play(t *testing.T) (good, bad, submission, job string) {
 	t.Helper()
 	a := g.call(t, "POST", "/v1/chat/completions", `{"model":"duo","stream":true,"messages":[{"role":"user","content":"`+prompt+`"}]}`)
@@ -144,7 +144,7 @@ func TestTraces(t *testing.T) {
 	})
 }
 
-// checkAttempts checks what is told of those on lines.
+// checkAttempts checks the spans of attempts.
 func checkAttempts(t *testing.T, spans []fakecollector.Span, job string) {
 	t.Helper()
 	var lines []string
