@@ -38,8 +38,8 @@ type Side int
 // The sides.
 const (
 	Whole     Side = iota // the pages of users and of the operator
-	Users                 // those of users: the operator's have an address of their own
-	Operators             // those of the operator
+	Users                 // only the users' pages, because the operators' pages have an address of their own
+	Operators             // only the operators' pages
 )
 
 // Options configures New. All fields are required unless their comment says otherwise.
@@ -49,13 +49,13 @@ type Options struct {
 	Reading func(ctx context.Context, known bool, account string) (leave func(), err error)
 	// Keys is this node's key cache. The console notifies Keys of every change.
 	Keys *account.Keys
-	// Passwords hashes those of users, and Entrance judges sign-ins by them.
+	// Passwords hashes users' passwords. Entrance checks sign-ins.
 	Passwords *account.Passwords
 	Entrance  *account.Entrance
 	// Catalog is this node's watcher. Providers are the adapters for a catalog's lines.
 	Catalog   *catalog.Watcher
 	Providers map[string]catalog.Provider
-	// Lines, Jobs, Webhooks and Audits are those of this node.
+	// Lines, Jobs, Webhooks and Audits belong to this node.
 	Lines    operator.LineControl
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
@@ -75,7 +75,7 @@ type Options struct {
 	NoPublicURL bool
 	// MediaURL is the base address of result files.
 	MediaURL string
-	// TrustedProxies are believed where they say whom they forward for.
+	// TrustedProxies may name the client's address in their forwarding headers.
 	TrustedProxies []netip.Prefix
 	// Log gets the causes of 503 answers. If nil, the causes are discarded.
 	Log *slog.Logger
@@ -95,7 +95,7 @@ func New(o Options) (http.Handler, error) {
 		Observe: o.Observe}, o.sections()...)
 }
 
-// sections are those of the options' side.
+// sections returns the sections of the options' side.
 func (o Options) sections() (all []page.Section) {
 	if o.Side != Operators {
 		all = append(all, userpages.Section(userpages.Options{Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance, Catalog: o.Catalog,

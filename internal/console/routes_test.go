@@ -293,7 +293,7 @@ func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Side]htt
 
 func sameCookie(a, b *http.Cookie) bool { return a.Value == b.Value }
 
-// thing is a path with something of ada's account in it.
+// thing returns a path with the id of an object of ada's account.
 func thing(s *consoletest.Scene, path, visitor string) string {
 	id := "sess_none"
 	switch {
@@ -398,8 +398,8 @@ func checkAnswer(t *testing.T, what string, got consoletest.Answer) {
 	}
 }
 
-// TestSlashAtTheEnd: an address with a slash at its end leads to the page without, and
-// nowhere else.
+// TestSlashAtTheEnd checks that an address with a slash at its end redirects to the page without
+// the slash, and to no other host.
 func TestSlashAtTheEnd(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

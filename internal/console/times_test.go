@@ -122,8 +122,8 @@ func checkTimes(t *testing.T, path string, got consoletest.Answer) {
 	}
 }
 
-// TestTimesAndAmountsAreFormattedInOneFile: no file of the console formats a time or an
-// amount but format.go; the names of months in addresses are no text.
+// TestTimesAndAmountsAreFormattedInOneFile checks that only format.go formats times and amounts.
+// Months in addresses are not text and may be formatted elsewhere.
 func TestTimesAndAmountsAreFormattedInOneFile(t *testing.T) {
 	t.Parallel()
 	formats := regexp.MustCompile(`\.Format\([^M)][^)]*\)|"[^"\n]*\$" \+|\\?\$%s`)

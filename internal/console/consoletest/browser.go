@@ -16,7 +16,7 @@ type Browser struct {
 	Handler http.Handler
 	// Cookies are the browser's cookies, by name.
 	Cookies map[string]*http.Cookie
-	// Headers are sent beside those of any browser, or in their place.
+	// Headers are added to the usual headers of a browser or replace them.
 	Headers map[string]string
 }
 
@@ -84,7 +84,7 @@ func (a Answer) Want(t *testing.T, status int, parts ...string) {
 	}
 }
 
-// Once is the once-value of the form of a page.
+// Once returns the once-value of a page's form.
 func (a Answer) Once(t *testing.T) string {
 	t.Helper()
 	found := regexp.MustCompile(`name="once" value="([^"]+)"`).FindStringSubmatch(a.Body.String())

@@ -62,7 +62,7 @@ type Scene struct {
 	Options console.Options
 	// Books are the ledger; see CloseBooks.
 	Books *ledger.Ledger
-	// Accounts are those of the scene by name, Users theirs by email.
+	// Accounts has the scene's accounts by name. Users has their users by email.
 	Accounts map[string]account.Account
 	Users    map[string]account.User
 
@@ -261,7 +261,7 @@ func (s *Scene) Key(name, label string) (k account.Key) {
 	return k
 }
 
-// SignedIn is a browser of a user.
+// SignedIn returns a browser after the sign-in of a user.
 func (s *Scene) SignedIn(email string) *Browser {
 	s.t.Helper()
 	b := s.Browser()
@@ -288,7 +288,7 @@ func (s *Scene) Session(kind account.SessionKind, email string) *Browser {
 	return b
 }
 
-// Operator is a browser with the operator's token.
+// Operator returns a browser after a sign-in with the operator's token.
 func (s *Scene) Operator() *Browser {
 	s.t.Helper()
 	b := s.Browser()

@@ -40,7 +40,7 @@ type accountPage struct {
 	None    string // where the list is empty
 	Pager   part.Pager
 	Welcome *part.Snippets
-	Unset   *part.Notice // public_url is not set: the text would lead nowhere
+	Unset   *part.Notice // warns that public_url is not set, so the text would have an unreachable address
 }
 
 // accountForms are rejected forms of the page.
@@ -269,8 +269,8 @@ func (c *console) resendDelivery(v *page.Visit) (page.Outgoing, error) {
 	return page.Redirect(page.Base + "/operator/accounts/" + d.Account + "?view=webhook"), nil
 }
 
-// createKey makes a key for a customer and shows its secret in the text to
-// send, in this very answer.
+// createKey creates a key for a customer and shows its secret in the same response, in the text to
+// send.
 func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 	a, err := accountOf(v)
 	if err != nil {

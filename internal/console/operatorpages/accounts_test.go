@@ -115,7 +115,7 @@ func TestFirstCustomer(t *testing.T) {
 	})
 }
 
-// TestTakingBackAsksAgain: money goes back only with the operator's secret.
+// TestTakingBackAsksAgain checks that taking back money requires the operator's secret.
 func TestTakingBackAsksAgain(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -158,7 +158,7 @@ func TestContactAddressChanges(t *testing.T) {
 			t.Error("the text names an address that nobody signs in with")
 		}
 		b.Get("/console/operator/accounts?q=books@").Want(t, http.StatusOK, path)
-		b.Post(path, "name", "Bob", "overdraft_floor_usd", "0").Want(t, http.StatusSeeOther) // a form without the field leaves it
+		b.Post(path, "name", "Bob", "overdraft_floor_usd", "0").Want(t, http.StatusSeeOther) // a form without the field does not change it
 		b.Get(path).Want(t, http.StatusOK, `value="books@bob.example"`)
 		s.User("bob", account.SignIn{Email: "books@bob.example"})
 		b.Get(path).Want(t, http.StatusOK, "sign in as books@bob.example")

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// beginnings are how far a service has come on its way to the first paying customer. The
-// sandbox and the demo account of a first start count as nothing.
+// beginnings are the completed steps to the first paying customer. The sandbox and the demo account
+// of a first start do not count.
 type beginnings struct {
 	over      bool // the first steps are complete, or there are more than firstAccounts accounts
 	line      bool
@@ -67,7 +67,7 @@ func (c *console) lookAtBeginningsTx(tx *store.Tx) (b beginnings, err error) {
 	return b, nil
 }
 
-// steps lead to the first paying customer; none: there is one.
+// steps returns the steps to the first paying customer, or nil if all are complete.
 func (b beginnings) steps() part.FirstSteps {
 	if b.over || b.line && b.credited && b.key && b.requested {
 		return nil

@@ -73,7 +73,7 @@ func (c *console) books(v *page.Visit) (page.Outgoing, error) {
 	}), nil
 }
 
-// liveBooks is the page as it is asked for again.
+// liveBooks returns the live part of the page.
 func (c *console) liveBooks(v *page.Visit) (page.Outgoing, error) {
 	now, err := c.booksNow(v)
 	if err != nil {

@@ -108,7 +108,7 @@ func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
 	}), nil
 }
 
-// numbered is a revision as addresses and the log name it.
+// numbered formats the number of a revision for addresses and the log.
 func numbered(revision int64) string { return strconv.FormatInt(revision, 10) }
 
 // appliedByTx returns the operators of the listed revisions and of the current one.

@@ -112,7 +112,7 @@ func TestCatalogIsEdited(t *testing.T) {
 	})
 }
 
-// TestLongCatalogs: a catalog may be longer than other forms.
+// TestLongCatalogs checks that a catalog may be longer than other forms.
 func TestLongCatalogs(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -124,8 +124,8 @@ func TestLongCatalogs(t *testing.T) {
 	})
 }
 
-// TestModelStatesAreFolded: of each model the usual change is a button, and the others
-// stand behind a word.
+// TestModelStatesAreFolded checks that the usual change of a model's state is a button, and that
+// the other changes are in a menu.
 func TestModelStatesAreFolded(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

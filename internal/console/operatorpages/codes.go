@@ -33,7 +33,7 @@ type createdCodesPage struct {
 	Codes *part.Snippets // nil: they were shown before
 }
 
-// codeTones are how the states of codes look.
+// codeTones are the tones of the states of codes.
 var codeTones = map[string]part.Tone{account.CodeUnused: part.Info, account.CodeUsed: part.OK, account.CodeExpired: part.Warn}
 
 func (c *console) listCodes(v *page.Visit) (page.Outgoing, error) {
@@ -151,7 +151,7 @@ func readCodesForm(form *part.Inputs) (account.NewCodes, error) {
 	return n, errors.Join(wrongValue, wrongCount, wrongDay)
 }
 
-// createCodes makes codes and shows their texts in this very answer.
+// createCodes creates codes and shows their texts in the same response.
 func (c *console) createCodes(v *page.Visit) (page.Outgoing, error) {
 	form := newCodesForm(v, "")
 	if err := v.Read(&form); err != nil {
@@ -205,7 +205,7 @@ func (c *console) createCodes(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "createdcodes", Title: shown.Title, Main: shown}, nil
 }
 
-// textsTable are new codes with their texts.
+// textsTable lists new codes with their texts.
 func textsTable(codes []account.RedeemCode, texts []string) part.DataTable {
 	t := part.DataTable{Columns: []part.Column{{Title: "code"}, {Title: "usd"}, {Title: "expires"}, {Title: "id"}, {Title: "batch"}}}
 	for i, code := range codes {

@@ -9,7 +9,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestDeliveries: those to all accounts, by state and account, and sent again.
+// TestDeliveries checks the list of all accounts' deliveries, its filters of state and account, and
+// resending.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -22,11 +22,11 @@ type findPage struct {
 	Codes    part.DataTable
 }
 
-// foundMost is how many of a kind are listed.
+// foundMost is the maximum number of results of each kind.
 const foundMost = 20
 
 var (
-	// named is an identifier of ours in whatever a customer has sent.
+	// named matches an identifier in a customer's message.
 	named = regexp.MustCompile(`\b(?:req|job|acct|key|user|evt|code)_[0-9a-z]{26}\b`)
 	// whole matches the secret of a key, but not its hint.
 	whole = regexp.MustCompile(`\bsk-[0-9A-Za-z_-]{17,}\b`)

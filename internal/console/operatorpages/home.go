@@ -86,7 +86,7 @@ type topAccount struct {
 	spending.Spent
 }
 
-// shownTop is how many of them are shown, maxSpenders how many are looked at.
+// shownTop is the number of shown accounts. maxSpenders bounds the accounts read.
 const (
 	shownTop    = 9
 	maxSpenders = 10_000
@@ -121,7 +121,7 @@ func (w *wellbeing) todayTx(tx *store.Tx) error {
 	return nil
 }
 
-// monthCharts are those of the last 30 days, as they were at a time.
+// monthCharts are the charts of the last 30 days, read at readMS.
 type monthCharts struct {
 	readMS          int64
 	sandbox         []string // lines left out of the charts
@@ -233,7 +233,7 @@ func (c *console) home(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "home", Title: "Overview", Main: homePage{Now: now}}, nil
 }
 
-// liveHome is the page as it is asked for again.
+// liveHome returns the live part of the page.
 func (c *console) liveHome(v *page.Visit) (page.Outgoing, error) {
 	now, err := c.now(v)
 	if err != nil {

@@ -146,7 +146,7 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "jobs", Title: "Jobs", Main: shown}, nil
 }
 
-// noJob is the 404 of a job.
+// noJob turns row.ErrNoJob into a 404 and returns any other error unchanged.
 func noJob(err error) error {
 	if errors.Is(err, row.ErrNoJob) {
 		return fault.New(fault.NotFound, "There is no such job. Records are kept for job_retention after a job has ended.")

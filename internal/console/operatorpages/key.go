@@ -26,10 +26,10 @@ type keyPage struct {
 	Form   part.Inputs
 }
 
-// keyPath is the address of a key's page, below page.Base.
+// keyPath returns the path of a key's page below page.Base.
 func keyPath(id string) string { return "/operator/keys/" + id }
 
-// keyLinkTx leads to a key by its name, if it has not been deleted.
+// keyLinkTx returns a link to a key, or the name of a deleted key.
 func keyLinkTx(tx *store.Tx, id string) (any, error) {
 	k, err := account.GetKeyTx(tx, id)
 	if err == nil {

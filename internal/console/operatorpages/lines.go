@@ -101,8 +101,7 @@ func linesTable(lines []line.Joined, act func(line.Joined) any) part.DataTable {
 	return t
 }
 
-// lineFigures are the calls in flight, the success rate and the time of the first
-// byte.
+// lineFigures returns the calls in flight, the success rate and the time to the first byte.
 func lineFigures(s line.Status) []any {
 	flight := part.Thousands(s.InFlight)
 	if s.MaxConcurrent > 0 {
@@ -155,7 +154,7 @@ func (c *console) listLines(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "lines", Title: "Lines", Main: linesPage{Now: now}}.Done(v, lineWords()), nil
 }
 
-// liveLines is the list as it is asked for again.
+// liveLines returns the live part of the page.
 func (c *console) liveLines(v *page.Visit) (page.Outgoing, error) {
 	now, err := c.linesNow(v)
 	if err != nil {
@@ -317,7 +316,7 @@ func lineKeysTable(l line.Joined) part.DataTable {
 	return t
 }
 
-// momentOr is a time in Unix seconds, or a dash.
+// momentOr returns a time in Unix seconds, or a dash for zero.
 func momentOr(at int64) any {
 	if at == 0 {
 		return part.Text{Text: "–", Muted: true}

@@ -95,7 +95,7 @@ func TestLinesThatAreOut(t *testing.T) {
 	})
 }
 
-// TestModelsOfALine: the page of a line shows the state of each model, with its cause and
+// TestModelsOfALine checks that a line's page shows the state of each model, with its cause and
 // times.
 func TestModelsOfALine(t *testing.T) {
 	t.Parallel()

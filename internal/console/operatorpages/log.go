@@ -64,13 +64,14 @@ func (c *console) showLog(v *page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "log", Title: "Log", Main: shown}, nil
 }
 
-// actWords are those of an act: account.credit is "credit account".
+// actWords returns the words of an act: account.credit is "credit account".
 func actWords(act string) string {
 	what, does, _ := strings.Cut(act, ".")
 	return does + " " + what
 }
 
-// logTable lists acts with whom they were about, unless they are all about one account.
+// logTable lists acts. If names is nil, all acts are about one account, and the table has no
+// account column.
 func logTable(list []operator.LogRow, names map[string]string) part.DataTable {
 	t := part.DataTable{Caption: "What operators did",
 		Columns: []part.Column{{Title: "When"}, {Title: "Who"}, {Title: "Act"}, {Title: "Account"}, {Title: "Object"},

@@ -35,13 +35,13 @@ type Options struct {
 	DB *store.DB
 	// Keys is this node's key cache. The pages notify Keys of every change.
 	Keys *account.Keys
-	// Passwords hashes those of users, and Entrance confirms an operator's.
+	// Passwords hashes users' passwords. Entrance confirms an operator's password.
 	Passwords *account.Passwords
 	Entrance  *account.Entrance
 	// Catalog is this node's watcher. Providers are the adapters for a catalog's lines.
 	Catalog   *catalog.Watcher
 	Providers map[string]catalog.Provider
-	// Lines, Jobs, Webhooks and Audits are those of this node.
+	// Lines, Jobs, Webhooks and Audits belong to this node.
 	Lines    operator.LineControl
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks

@@ -29,7 +29,7 @@ func formOf(t *testing.T, page consoletest.Answer, action string) map[string]str
 	return fields
 }
 
-// read is an account as it is now.
+// read returns the current state of an account.
 func read(s *consoletest.Scene, id string) (a account.Account) {
 	s.Update(func(tx *store.Tx) (err error) { a, err = account.GetTx(tx, id); return err })
 	return a

@@ -47,7 +47,7 @@ type foundRequest struct {
 	ledger.Receipt
 	kept  *movement.Charge // where the log has forgotten it
 	owner string           // its account's name
-	key   any              // leads to its key
+	key   any              // link to its key
 	model *catalog.Model   // with its prices at the time, or nil
 }
 
@@ -181,7 +181,7 @@ func takenOf(r ledger.Receipt) part.Text {
 	return part.Text{Text: "provider cost " + part.USD(*taken)}
 }
 
-// accountLink leads to an account by its name, to one of its lists.
+// accountLink returns a link to an account by its name, or to the list view of the account.
 func accountLink(id, name, view string) part.Link {
 	l := part.Link{Href: page.Base + "/operator/accounts/" + id, Text: name}
 	if view != "" {
@@ -193,7 +193,7 @@ func accountLink(id, name, view string) part.Link {
 	return l
 }
 
-// lineLink leads to a line.
+// lineLink returns a link to a line, or a dash.
 func lineLink(id string) any {
 	if id == "" {
 		return part.Dashed("")

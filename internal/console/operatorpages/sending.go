@@ -19,7 +19,7 @@ type sendingPage struct {
 	Given string         // the first credit; may be empty
 	To    string         // whom the text is for
 	Text  part.Snippets
-	Unset *part.Notice // public_url is not set: the text would lead nowhere
+	Unset *part.Notice // warns that public_url is not set, so the text would have an unreachable address
 	Back  string       // the account's page
 }
 

@@ -14,13 +14,13 @@ type usagePage struct {
 	Figures part.FigureRow
 }
 
-// usageOfAll is the usage of all accounts.
+// usageOfAll returns the usage page of all accounts.
 func (c *console) usageOfAll() show.UsageSide {
 	return show.UsageSide{Path: "/operator/usage", Field: c.usageFieldTx, Parts: []spending.By{spending.ByAccount, spending.ByModel,
 		spending.ByLine, spending.ByKey, spending.ByEndpoint, spending.ByDay}}
 }
 
-// usageFieldTx is how one of a part of the usage of all accounts is chosen.
+// usageFieldTx returns the filter of a part in the usage of all accounts.
 func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f part.FormField, id string, err error) {
 	switch by {
 	case spending.ByAccount:

@@ -104,8 +104,9 @@ func TestUsageIsChosenByName(t *testing.T) {
 	})
 }
 
-// TestSandboxStaysOutOfTotals: as soon as a real line is enabled, the operator's figures leave
-// out the requests to sandbox lines and say so; the line's own usage has them.
+// TestSandboxStaysOutOfTotals checks that the operator's figures leave out the requests to sandbox
+// lines, with a note, as soon as a real line is enabled. The usage of the sandbox line must include
+// them.
 func TestSandboxStaysOutOfTotals(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

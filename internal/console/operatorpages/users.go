@@ -87,8 +87,8 @@ func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
 	return page.Redirect(page.Base + "/operator/accounts/" + a.ID + "?view=users&done=user"), nil
 }
 
-// linkUser makes a link for a user and shows it in this very answer. Sent again, it
-// makes another, and the one before is void.
+// linkUser creates a link for a user and shows it in the same response. A repeated form creates
+// another link and invalidates the one before.
 func (c *console) linkUser(v *page.Visit) (page.Outgoing, error) {
 	var link operator.SentLink
 	if err := v.Update(func(tx *store.Tx) (err error) {
@@ -138,7 +138,7 @@ func (c *console) onUser(
 	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=" + done), nil
 }
 
-// changing is the act of a change.
+// changing returns the act for a change.
 func changing(c account.UserChange) func(*store.Tx, operator.Actor, string) error {
 	return func(tx *store.Tx, by operator.Actor, user string) error {
 		_, err := operator.ChangeUserTx(tx, by, user, c)

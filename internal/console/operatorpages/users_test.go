@@ -148,7 +148,7 @@ func TestCustomerGetsOneText(t *testing.T) {
 	})
 }
 
-// signedIn is a browser of a user with a password of his own.
+// signedIn returns a browser after the sign-in of a user with a password.
 func signedIn(t *testing.T, s *consoletest.Scene, email, password string) *consoletest.Browser {
 	t.Helper()
 	b := s.Browser()

@@ -32,7 +32,7 @@ func (d *server) halfway(v *Visit, u account.User, next string) (Outgoing, error
 	return v.toSignIn("/sign-in/code", next), nil
 }
 
-// toSignIn leads to one of the pages of the side's sign-in, and on to next.
+// toSignIn redirects to a page of the section's sign-in. next is the address after the sign-in.
 func (v *Visit) toSignIn(path, next string) Redirect {
 	address := Base + v.side.Path + path
 	if next != "" {

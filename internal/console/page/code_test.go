@@ -9,7 +9,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestSignInWithCode: the password alone opens nothing, and a code is good once.
+// TestSignInWithCode checks that the password alone gives no session, and that a code is valid only
+// once.
 func TestSignInWithCode(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -32,7 +33,7 @@ func TestSignInWithCode(t *testing.T) {
 		}
 		b.Get("/console/sign-in/code?next=%2Fconsole%2Fkeys").Want(t, http.StatusOK, `autocomplete="one-time-code"`, `value="/console/keys"`)
 		b.Get("/console").Want(t, http.StatusSeeOther)
-		for _, name := range []string{"tollgate", "tollgate-op", "tollgate-op-code"} { // the value is good for nothing else
+		for _, name := range []string{"tollgate", "tollgate-op", "tollgate-op-code"} { // the value is no session under any other name
 			b.Cookies[name] = &http.Cookie{Name: name, Value: half.Value}
 			b.Get("/console").Want(t, http.StatusSeeOther)
 			b.Get("/console/operator").Want(t, http.StatusSeeOther)

@@ -59,5 +59,5 @@ func (d *server) refuse(x *httpapi.Exchange, f *fault.Error) {
 	}
 	x.Header().Set("Content-Type", contentType)
 	x.WriteHeader(f.Status())
-	_, _ = x.Write(whole.Bytes()) // the reader may be gone
+	_, _ = x.Write(whole.Bytes()) // the reader may have disconnected
 }

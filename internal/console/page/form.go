@@ -131,7 +131,7 @@ func plain(s string) bool {
 // onceWindow is the time in which the same form has no second effect.
 const onceWindow = 24 * time.Hour
 
-// Bounds of a once-value, bytes: those of the forms are rand.Text.
+// Bounds of a once-value, in bytes. The forms use rand.Text.
 const (
 	minOnce = 16
 	maxOnce = 64

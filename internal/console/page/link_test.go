@@ -65,7 +65,7 @@ func TestReset(t *testing.T) {
 	})
 }
 
-// TestResetWithASecondFactor: nothing changes without its code.
+// TestResetWithASecondFactor checks that a reset requires the code of the second factor.
 func TestResetWithASecondFactor(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -112,7 +112,8 @@ func TestLinksAreThrottled(t *testing.T) {
 	})
 }
 
-// TestLinksOfDisabledUsers: neither they nor those of disabled accounts get in.
+// TestLinksOfDisabledUsers checks that links of disabled users, and of users of disabled accounts,
+// are rejected.
 func TestLinksOfDisabledUsers(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/console/part"
 )
 
-// Rows is how many rows a page of a list has.
+// Rows is the number of rows on a page of a list.
 const Rows = 50
 
 // Pager returns the links between the pages of a list and keeps the filters. last is the id of the
@@ -48,8 +48,8 @@ func Last[T any](list []T, id func(T) string) string {
 	return id(list[len(list)-1])
 }
 
-// NoneMatch stands where filters leave nothing; word leads to where nothing is
-// chosen.
+// NoneMatch is the content of a list if no row matches the filters. word is the text of the link to
+// the list without filters.
 func NoneMatch(path, word string) *part.Empty {
 	return &part.Empty{Title: "Nothing matches these filters", Link: &part.Link{Href: Base + path, Text: word, Button: true}}
 }

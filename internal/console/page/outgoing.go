@@ -43,7 +43,7 @@ func (p Whole) send(v *Visit) error {
 	if p.Status != 0 {
 		v.WriteHeader(p.Status)
 	}
-	_, _ = v.Write(whole.Bytes()) // the reader may be gone
+	_, _ = v.Write(whole.Bytes()) // the reader may have disconnected
 	return nil
 }
 

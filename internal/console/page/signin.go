@@ -191,7 +191,7 @@ func (d *server) operatorSignInPage(v *Visit) (Outgoing, error) {
 	return Whole{Name: "signin", Title: shown.Title, Main: shown}, nil
 }
 
-// operatorPage is the operator's sign-in without the form for email and password.
+// operatorPage returns the operators' sign-in without the form for email and password.
 func (d *server) operatorPage(v *Visit, next string) (signInPage, error) {
 	shown := signInPage{Title: "Operator's sign-in", Token: d.operatorTokenForm(next)}
 	err := v.View(func(tx *store.Tx) error {
@@ -202,7 +202,7 @@ func (d *server) operatorPage(v *Visit, next string) (signInPage, error) {
 	return shown, err
 }
 
-// operatorSignIn judges either of the page's forms.
+// operatorSignIn checks either of the page's forms.
 func (d *server) operatorSignIn(v *Visit) (Outgoing, error) {
 	form := signInForm(Base+"/operator/sign-in", "")
 	form.Fields = append(form.Fields, part.FormField{Name: "admin_token", Label: "Operator's token", Kind: "password"})

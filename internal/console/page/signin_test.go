@@ -162,7 +162,8 @@ func TestSessionsOpenTheirSideAlone(t *testing.T) {
 	})
 }
 
-// TestCookiesOfHTTPS: where users come by https, nothing else gets their cookies.
+// TestCookiesOfHTTPS checks that cookies are Secure and have the prefix if the public URL is https,
+// and that the value of such a cookie is no session under the name without the prefix.
 func TestCookiesOfHTTPS(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -254,7 +255,7 @@ func TestKnownBrowsersSignIn(t *testing.T) {
 	})
 }
 
-// TestSignInHidesWhatCannotWork: a form is shown only if somebody can get in with it.
+// TestSignInHidesWhatCannotWork checks that a form is shown only if somebody can sign in with it.
 func TestSignInHidesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	const password, token, or = `name="password"`, `name="admin_token"`, "<h2>Or</h2>"

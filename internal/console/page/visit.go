@@ -37,7 +37,7 @@ func (v *Visit) Context() context.Context { return v.ctx }
 // Account returns the visitor's account.
 func (v *Visit) Account() string { return v.Session.User.Account }
 
-// Address is where the visitor comes from.
+// Address returns the visitor's address.
 func (v *Visit) Address() netip.Addr {
 	return httpapi.ClientAddress(v.Request, v.server.TrustedProxies)
 }

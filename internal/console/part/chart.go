@@ -38,14 +38,14 @@ type ChartSeries struct {
 	Values []int64
 }
 
-// The drawing's own units.
+// Units of the drawing.
 const (
 	chartWidth, chartHeight = 1000, 200
 	maxLabels               = 10
 	wideColumns             = 7 // the most columns that are as wide as their labels on a phone
 )
 
-// Shown is a value as it is read.
+// Shown formats a value for people.
 func (c Chart) Shown(v int64) string {
 	switch c.Unit {
 	case InUSD:
@@ -59,7 +59,7 @@ func (c Chart) Shown(v int64) string {
 // Empty reports whether all values are zero.
 func (c Chart) Empty() bool { return c.most() == 0 }
 
-// most is the sum of the highest column.
+// most returns the sum of the highest column.
 func (c Chart) most() int64 {
 	var most int64
 	for i := range c.Buckets {
@@ -75,7 +75,7 @@ func (c Chart) sum(bucket int) (sum int64) {
 	return sum
 }
 
-// top is the end of the scale: 1, 2 or 5 times a power of ten, at least most.
+// top returns the end of the scale: 1, 2 or 5 times a power of ten, at least most.
 func (c Chart) top() int64 {
 	most := c.most()
 	for unit := int64(1); ; unit *= 10 {
@@ -87,7 +87,7 @@ func (c Chart) top() int64 {
 	}
 }
 
-// Scale are the labels of the scale, from its end down.
+// Scale returns the labels of the scale, from the end of the scale down to zero.
 func (c Chart) Scale() []string {
 	top := c.top()
 	half := c.Shown(top / 2)
@@ -104,9 +104,9 @@ type AxisLabel struct {
 	Class     string // width class with room for the label; if empty, all widths
 }
 
-// Labels are those of the axis: all columns where there are few, else some, the first and
-// the last of them always. The outermost of many begin and end with the drawing, since
-// their columns are narrower than they are.
+// Labels returns the labels of the axis. If there are few columns, each has a label; otherwise the
+// first, the last and some others have one. With many columns, the first label begins and the last
+// label ends with the drawing, because the labels are wider than the columns.
 func (c Chart) Labels() []AxisLabel {
 	n := len(c.Buckets)
 	columns := labelled(n)
@@ -155,7 +155,7 @@ type Drawn struct {
 	Class, Name, Path, Total string
 }
 
-// Drawing are the series as paths, one each, the first at the bottom.
+// Drawing returns a path for each series, the bottom one first.
 func (c Chart) Drawing() []Drawn {
 	top := float64(c.top())
 	below := make([]int64, len(c.Buckets))
@@ -205,7 +205,7 @@ func (c Chart) Spots() []Spot {
 	return spots
 }
 
-// Table are the chart's figures.
+// Table returns the figures of the chart.
 func (c Chart) Table() DataTable {
 	t := DataTable{Caption: c.Title, Columns: []Column{{Title: ""}}}
 	for _, s := range c.Series {

@@ -48,38 +48,38 @@ func (m Money) Shown() string {
 	return inDecimals(m.Amount, m.decimals)
 }
 
-// Exact is the amount to the last digit.
+// Exact returns the amount with all digits.
 func (m Money) Exact() string { return m.Amount.String() + " USD" }
 
-// InCredits is the amount in credits, rounded.
+// InCredits returns the amount in credits, rounded.
 func (m Money) InCredits() string { return Credits(m.Amount) }
 
 // Count is a whole number.
 type Count struct{ N int64 }
 
-// Shown is the number as it is read.
+// Shown formats the number for people.
 func (c Count) Shown() string { return Thousands(c.N) }
 
 // Moment is a time in Unix milliseconds. Zero is shown as never. The page has the time in
 // UTC; console.js shows it in the reader's zone.
 type Moment struct{ MS int64 }
 
-// ISO is the time as machines read it.
+// ISO returns the time in ISO 8601.
 func (m Moment) ISO() string { return ISO(m.MS) }
 
-// Shown is the time in UTC.
+// Shown returns the time in UTC.
 func (m Moment) Shown() string { return UTC(m.MS) }
 
 // Took is a span of time in milliseconds.
 type Took struct{ MS int64 }
 
-// Shown is the span as it is read.
+// Shown formats the span for people.
 func (t Took) Shown() string { return Span(t.MS) }
 
 // Elapsed is the time since a start in Unix milliseconds. Without the module it shows the start.
 type Elapsed struct{ SinceMS int64 }
 
-// Began is when it began, in UTC.
+// Began returns the start in UTC.
 func (e Elapsed) Began() string { return UTC(e.SinceMS) }
 
 // Ident is an identifier with an optional link, Href. With Cut, a long identifier is shortened and
@@ -89,7 +89,7 @@ type Ident struct {
 	Cut      bool
 }
 
-// Shown is the identifier as it is read.
+// Shown returns the identifier, shortened if Cut is set.
 func (i Ident) Shown() string {
 	if i.Cut && len(i.ID) > 14 {
 		return i.ID[:5] + "…" + i.ID[len(i.ID)-6:]
@@ -119,7 +119,7 @@ type Figure struct {
 	Note  any // a component, or nil
 }
 
-// longFigure is how many characters of a figure stand beside another on a phone.
+// longFigure is the number of characters of a figure that fit beside another on a phone.
 const longFigure = 9
 
 // Long reports whether the figure needs smaller letters.
@@ -162,7 +162,7 @@ type Notice struct {
 	Focus bool // it gets the focus when the page opens
 }
 
-// Symbol is the icon of the notice's tone.
+// Symbol returns the icon of the notice's tone.
 func (n Notice) Symbol() Icon {
 	switch n.Tone {
 	case OK:
@@ -175,7 +175,7 @@ func (n Notice) Symbol() Icon {
 	return "info"
 }
 
-// Empty stands where there is nothing yet.
+// Empty replaces an empty list.
 type Empty struct {
 	Title, Text string
 	Link        *Link
@@ -193,7 +193,7 @@ type Tabs struct {
 	Items []Tab
 }
 
-// Pager leads to the next page of a list, and back to its beginning.
+// Pager has the addresses of the first and the next page of a list.
 type Pager struct{ First, Next string }
 
 // Copying is a text in a field with a copy button. ID is unique on the page.
@@ -306,7 +306,7 @@ type Confirm struct {
 	Wrong  string // why it was refused
 }
 
-// TypeLabel is the label of the field for Type.
+// TypeLabel returns the label of the field for Type.
 func (c Confirm) TypeLabel() string { return "Type " + c.Type + " to confirm" }
 
 // Words joins words as a sentence does.

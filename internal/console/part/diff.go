@@ -12,7 +12,7 @@ type DiffRow struct {
 	Text     string
 }
 
-// Class is `add`, `del`, or nothing.
+// Class returns `add`, `del`, or an empty string.
 func (r DiffRow) Class() string {
 	switch {
 	case r.Old == 0 && r.New > 0:
@@ -26,8 +26,8 @@ func (r DiffRow) Class() string {
 // Gap reports whether the row stands for omitted lines.
 func (r DiffRow) Gap() bool { return r.Old == 0 && r.New == 0 }
 
-// around is how many lines stand around a change, maxDiff how many of either text
-// are compared: beyond, all of one is replaced by all of the other.
+// around is the number of lines shown around a change. maxDiff bounds the compared lines of either
+// text: if there are more, all lines of one text are replaced by all of the other.
 const (
 	around  = 3
 	maxDiff = 4000

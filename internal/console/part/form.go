@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Kinds of fields, beside those of HTML's input: text, password, email, number.
+// Kinds of fields, in addition to the types of HTML's input: text, password, email, number.
 const (
 	Area    = "area"   // several lines
 	Choice  = "choice" // one of Options
@@ -41,7 +41,7 @@ type Option struct {
 	Off          bool // not selectable; the label explains the other options
 }
 
-// ID is the field's on the page.
+// ID returns the id of the field on the page.
 func (f FormField) ID() string { return f.Prefix + "f-" + f.Name }
 
 // Type returns the type of the input.
@@ -64,7 +64,7 @@ func (f FormField) Described() string {
 	return strings.Join(by, " ")
 }
 
-// Autocomplete is the attribute of the name.
+// Autocomplete returns the value of the attribute autocomplete.
 func (f FormField) Autocomplete() string {
 	if f.Complete == "" {
 		return "off"
@@ -122,7 +122,7 @@ func (f *Inputs) Forget() {
 	}
 }
 
-// Faulty are the fields with something wrong.
+// Faulty returns the fields with an error.
 func (f Inputs) Faulty() []FormField {
 	var faulty []FormField
 	for _, field := range f.Fields {

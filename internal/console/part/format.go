@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// significant is how many significant digits an amount below one dollar is shown with.
+// significant is the number of significant digits of an amount below one dollar.
 const significant = 4
 
 // USD formats an amount for people: with two decimals from one dollar up, and with up to
@@ -140,7 +140,7 @@ func UTC(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 1
 // ISO formats a time in Unix milliseconds for programs.
 func ISO(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
-// Day formats a day, as people read it and as queries and files have it.
+// Day formats a day for people, queries and files.
 func Day(t time.Time) string { return t.Format(time.DateOnly) }
 
 // Month formats a month for people.
@@ -208,7 +208,7 @@ func Requests(n int64) string {
 	return Thousands(n) + " requests"
 }
 
-// Title is a word at a beginning.
+// Title returns a word with a capital first letter.
 func Title(word string) string {
 	if word == "" {
 		return ""
@@ -224,7 +224,7 @@ func Dashed(text string) string {
 	return text
 }
 
-// Share is how many hundredths of most an amount is.
+// Share returns a in percent of most.
 func Share(a, most money.Amount) int {
 	if most <= 0 {
 		return 0

@@ -50,7 +50,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestCSVIsForMachines: exact values, and no formula of a stranger's.
+// TestCSVIsForMachines checks that values are exact, and that a text is never a formula.
 func TestCSVIsForMachines(t *testing.T) {
 	t.Parallel()
 	table := DataTable{Columns: []Column{{Title: "a"}, {Title: "b"}, {Title: "c"}, {Title: "d"}},

@@ -90,7 +90,7 @@ func parsed(page string) *Pages {
 // inline matches scripts, and style and event attributes in tags.
 var inline = regexp.MustCompile(`(?i)<[a-z][a-z0-9]*(?:\s+[a-z-]+(?:="[^"]*")?)*\s+(?:style|on[a-z]+)\s*=|<script[^>]*>[^<]|<script>`)
 
-// TestKit draws every component with ordinary, no, and hostile words.
+// TestKit renders every component with ordinary, empty and hostile words.
 func TestKit(t *testing.T) {
 	t.Parallel()
 	p := parsed(`<h1>Kit</h1>{{range .}}{{part .}}{{end}}`)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// rendered draws a page with one component.
+// rendered returns a page with one component.
 func rendered(t *testing.T, around Surround, component any) string {
 	t.Helper()
 	var whole bytes.Buffer
@@ -48,8 +48,8 @@ func TestWhoIsAloneSeesWhereHeIs(t *testing.T) {
 	want(t, rendered(t, Surround{Home: "/console"}, nil), `<header class="plate"><a class="brand" href="/console">`)
 }
 
-// TestTablesOnPhones: a narrow table stays a table, and an empty cell takes no line of
-// a card.
+// TestTablesOnPhones checks that a narrow table stays a table, and that an empty cell takes no line
+// of a card.
 func TestTablesOnPhones(t *testing.T) {
 	t.Parallel()
 	table := DataTable{Columns: []Column{{Title: "What"}, {Title: "For"}, {Title: "Much", Right: true}},
@@ -78,7 +78,8 @@ func TestFiltersFold(t *testing.T) {
 	want(t, rendered(t, Surround{}, f), `<details class="folder" open><summary>Filters (in use)</summary>`)
 }
 
-// TestLongFiguresAreSmaller: a figure is never broken in two lines.
+// TestLongFiguresAreSmaller checks that long figures get smaller letters, so that no figure is
+// broken into two lines.
 func TestLongFiguresAreSmaller(t *testing.T) {
 	t.Parallel()
 	page := rendered(t, Surround{}, FigureRow{{Label: "a", Value: Money{Amount: -81750}}, {Label: "b", Value: Money{Amount: 5_000_000_000}},

@@ -144,7 +144,7 @@ func (f Surround) Menu() []entry {
 	return menu
 }
 
-// Render draws a page.
+// Render renders a page.
 func (p *Pages) Render(w io.Writer, page string, f Surround) error {
 	var main bytes.Buffer
 	if err := p.RenderAlone(&main, page, f.Main); err != nil {
@@ -181,7 +181,7 @@ func (p *Pages) execute(w io.Writer, name string, data any) error {
 // errNoComponent reports a template's value of a type other than a component.
 var errNoComponent = errors.New("not a component")
 
-// part draws a component; nil draws nothing, and a text is itself.
+// part renders a component. It renders nothing for nil, and a string as Text.
 func (p *Pages) part(component any) (template.HTML, error) {
 	v := reflect.ValueOf(component)
 	if v.Kind() == reflect.Pointer {

@@ -13,7 +13,7 @@ type QR struct {
 	Text  string
 }
 
-// qrQuiet is how many modules around a code stay white.
+// qrQuiet is the width of the white border around a code, in modules.
 const qrQuiet = 4
 
 // QRDrawing is the code as one path in a square.
@@ -22,7 +22,7 @@ type QRDrawing struct {
 	Path string // around each run of black modules
 }
 
-// Drawing draws the code. A text of more than 2000 bytes is an error.
+// Drawing returns the code as a drawing. It returns an error if the text has more than 2000 bytes.
 func (q QR) Drawing() (QRDrawing, error) {
 	code, err := qr.Encode(q.Text, qr.M)
 	if err != nil {

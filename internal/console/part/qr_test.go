@@ -8,8 +8,8 @@ import (
 	"rsc.io/qr"
 )
 
-// TestQRDrawing reads the path again: every black module is drawn, no other, with
-// the quiet zone around them.
+// TestQRDrawing parses the path: it must contain every black module, no other module, and the white
+// border.
 func TestQRDrawing(t *testing.T) {
 	t.Parallel()
 	text := "otpauth://totp/x:a@example.com?secret=ABCDEFGH&issuer=x"

@@ -28,7 +28,7 @@ type Column struct {
 	Sort  string // ascending or descending; empty if the table is not sorted by this column
 }
 
-// DataRow is one of a table. The first cell leads to Href.
+// DataRow is a row of a table. The first cell links to Href.
 type DataRow struct {
 	Href  string
 	Cells []any // components, one a column
@@ -44,7 +44,7 @@ type placed struct {
 	Blank bool // there is nothing in it
 }
 
-// Class is how the cell looks.
+// Class returns the CSS classes of the cell.
 func (p placed) Class() string {
 	var classes []string
 	for class, is := range map[string]bool{"right": p.Right, "folded": p.Folds, "blank": p.Blank} {
@@ -56,7 +56,7 @@ func (p placed) Class() string {
 	return strings.Join(classes, " ")
 }
 
-// narrowColumns is how many columns a phone has room for.
+// narrowColumns is the number of columns that fit on a phone.
 const narrowColumns = 3
 
 // Narrow reports whether the table fits on a phone.
@@ -107,7 +107,7 @@ func aligned(cells []any, columns []int) []any {
 	return cells
 }
 
-// Placed are the cells of a row in their columns.
+// Placed returns the cells of a row with their columns.
 func (t DataTable) Placed(r DataRow) []placed {
 	cells := make([]placed, len(r.Cells))
 	for i, c := range r.Cells {
@@ -119,10 +119,10 @@ func (t DataTable) Placed(r DataRow) []placed {
 	return cells
 }
 
-// Footing are the cells of the foot in their columns.
+// Footing returns the cells of the foot with their columns.
 func (t DataTable) Footing() []placed { return t.Placed(DataRow{Cells: t.Foot}) }
 
-// Without is the table without one of its columns.
+// Without returns the table without one of its columns.
 func (t DataTable) Without(column int) DataTable {
 	t.Columns = slices.Delete(slices.Clone(t.Columns), column, column+1)
 	rows := make([]DataRow, len(t.Rows))
@@ -163,7 +163,7 @@ func (t DataTable) CSV(w io.Writer, titled bool) error {
 	return out.Error()
 }
 
-// plain is a component as CSV has it.
+// plain returns the CSV value of a component.
 func plain(component any) string {
 	switch c := component.(type) {
 	case string:

@@ -35,7 +35,7 @@ func Bill(r ledger.Receipt, m *catalog.Model) part.DataTable {
 	return t
 }
 
-// billed are the lines of a bill.
+// billed returns the lines of a bill.
 func billed(r ledger.Receipt, m *catalog.Model) []billLine {
 	if m == nil {
 		return counted(r.Tokens)
@@ -62,7 +62,7 @@ func billed(r ledger.Receipt, m *catalog.Model) []billLine {
 	return counted(r.Tokens)
 }
 
-// counted are lines without prices.
+// counted returns lines without prices.
 func counted(n ledger.Tokens) (lines []billLine) {
 	add := func(what string, n int64, unit string) {
 		if n > 0 {
@@ -85,7 +85,7 @@ func pieces(n int64, unit string) string {
 	return part.Thousands(n) + " " + unit
 }
 
-// tokensBilled are the tokens of a chat request at its prices.
+// tokensBilled returns the tokens of a chat request at their prices.
 func tokensBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Tokens
 	rates := m.RatesFor(n.Prompt)

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// Deliveries lists deliveries in short.
+// Deliveries lists deliveries.
 func Deliveries(list []webhook.Delivery) part.DataTable {
 	t := part.DataTable{Caption: "Deliveries of 30 days", Columns: []part.Column{
 		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true},

@@ -16,10 +16,10 @@ import (
 // maxUsageRows bounds the rows read for a page, in days and parts.
 const maxUsageRows = 10_000
 
-// chartSeries is how many parts of a chart have a colour of their own.
+// chartSeries is the number of parts with a color of their own in a chart.
 const chartSeries = 6
 
-// monthDays is how many days the charts of first pages have.
+// monthDays is the number of days in the charts of the first pages.
 const monthDays = 30
 
 // grid is usage by day and part.

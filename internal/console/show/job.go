@@ -8,7 +8,7 @@ type JobState struct {
 	Badge  part.Badge
 }
 
-// JobStates are all states of jobs, in their order.
+// JobStates returns all states of jobs in order.
 func JobStates() []JobState {
 	return []JobState{
 		{"queued", part.Badge{Tone: part.Info, Word: "waiting"}},

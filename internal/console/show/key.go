@@ -31,7 +31,7 @@ func KeyName(k account.Key) string {
 	return k.Name
 }
 
-// KeyState is whether a key works.
+// KeyState returns the badge of a key's state.
 func KeyState(k account.Key) part.Badge {
 	switch {
 	case k.Ledger.AccountDisabled:

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// KeyForm asks for the settings of a key. Its names are those of the API.
+// KeyForm asks for the settings of a key. The fields have the names of the API.
 func KeyForm(now *catalog.Snapshot, action, submit string) part.Inputs {
 	f := part.Inputs{Action: action, Submit: submit, Fields: []part.FormField{
 		{Name: "name", Label: "Name", Hint: "What uses the key, for example backend."},

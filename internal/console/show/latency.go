@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/ledger"
 )
 
-// latencyColumns are how many columns the chart of latency has at most.
+// latencyColumns is the maximum number of columns in the chart of latency.
 const latencyColumns = 30
 
 // Latency returns the chart of the duration of answers. newest has receipts, the newest first. A

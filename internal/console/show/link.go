@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/operator"
 )
 
-// LinkToCopy is a link for a user in a field to copy, this once.
+// LinkToCopy returns a user's link in a field to copy. It is shown only once.
 func LinkToCopy(l operator.SentLink) part.Copying {
 	return part.Copying{ID: "link", Label: "Link, works once until " + part.UTC(l.ExpiresMS), Value: l.Address}
 }
@@ -36,7 +36,7 @@ func LinkText(base string, l operator.SentLink) string {
 		does, part.UTC(l.ExpiresMS), l.Address, base, page.Base, l.User.Email)
 }
 
-// LinkLetter is LinkText as a whole text to send.
+// LinkLetter returns LinkText as a complete text to send.
 func LinkLetter(base string, l operator.SentLink) part.Snippets {
 	return part.Snippets{ID: "letter", Tabs: []part.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n", Prose: true}}}
 }

@@ -10,14 +10,14 @@ import (
 	"tollgate/internal/money"
 )
 
-// Price is a price as an account with a factor pays it, in US dollars and exact, with
-// two decimals at least.
+// Price returns a price times an account's factor, in US dollars, exact, with at least two
+// decimals.
 func Price(price money.Price, by money.Factor) string {
 	whole, decimals, _ := strings.Cut(offer.Paid(price, by), ".")
 	return "$" + whole + "." + decimals + strings.Repeat("0", max(0, 2-len(decimals)))
 }
 
-// ModelState is whether a model is open.
+// ModelState returns the badge of a model's state.
 func ModelState(s catalog.ModelState) part.Badge {
 	switch s {
 	case catalog.StateOpen:

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/ledger/movement"
 )
 
-// movementWords are the kinds of movements as people read them.
+// movementWords are the badges of the kinds of movements.
 var movementWords = map[string]part.Badge{
 	books.EntryCredit:   {Tone: part.OK, Word: "credit"},
 	books.EntryTakeBack: {Tone: part.Warn, Word: "taken back"},

@@ -88,7 +88,7 @@ func ModelLabel(s *catalog.Snapshot, id string) string {
 	return id
 }
 
-// ModelStanding is whether a model is open, and whether it only plays.
+// ModelStanding returns the badge of a model's state, and a badge for a sandbox model.
 func ModelStanding(s *catalog.Snapshot, m *catalog.Model) part.Group {
 	standing := part.Group{ModelState(m.State)}
 	if s.IsSandbox(m.ID) {

@@ -20,5 +20,5 @@ func Who(a operator.Actor) string {
 	return map[operator.Way]string{operator.Console: "operator's token", operator.Token: "operator API", operator.Shell: "shell"}[a.Way]
 }
 
-// StateWords are those of a state, as machines call it: circuit_open is "circuit open".
+// StateWords returns the words of a state: circuit_open is "circuit open".
 func StateWords(state string) string { return strings.ReplaceAll(state, "_", " ") }

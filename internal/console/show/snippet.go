@@ -13,7 +13,7 @@ import (
 type call struct{ base, secret, model, prompt string }
 
 const (
-	// place is where the secret of a key belongs.
+	// place is the placeholder for the secret of a key.
 	place = "sk-…"
 	hello = "Hello!"
 	scene = "A lighthouse in the fog"
@@ -47,7 +47,7 @@ func KeySnippets(base string, of Offer, allowed []string, secret string) []part.
 	return codes
 }
 
-// ModelSnippets are the ways to use a model at a base address.
+// ModelSnippets returns examples for a model at a base address.
 func ModelSnippets(base string, m *catalog.Model) []part.Snippet {
 	return modelSnippets(base, place, m)
 }
@@ -79,8 +79,8 @@ func modelSnippets(base, secret string, m *catalog.Model) []part.Snippet {
 	return codes
 }
 
-// CallSnippets are a call of an endpoint as it may have been written, with a prompt;
-// none: the endpoint asks no model.
+// CallSnippets returns a request with a prompt to an endpoint as code. It returns nil if the
+// endpoint runs no model.
 func CallSnippets(base, endpoint, model, prompt string) []part.Snippet {
 	c := call{base, place, model, prompt}
 	switch endpoint {

@@ -91,7 +91,7 @@ func Meaning(code string) string {
 	return strings.ToUpper(when[:1]) + when[1:] + ". " + strings.ReplaceAll(row.Do, "`", "")
 }
 
-// Tokens are those of prompt and answer in short.
+// Tokens formats the numbers of prompt and answer tokens.
 func Tokens(t ledger.Tokens) part.Text {
 	if t.Prompt == 0 && t.Completion == 0 {
 		return part.Text{Text: "–", Muted: true}

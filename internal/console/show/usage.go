@@ -46,17 +46,17 @@ type Usage struct {
 	Empty    *part.Empty
 }
 
-// MonthForm is how addresses name a month.
+// MonthForm is the format of a month in addresses.
 const MonthForm = "2006-01"
 
 const (
-	// usageMonths is how many months back can be chosen.
+	// usageMonths is the number of past months in the choice of a span.
 	usageMonths = 12
-	// shownParts is how many rows the table has.
+	// shownParts is the maximum number of rows in the table.
 	shownParts = 50
 )
 
-// usageWords are the parts as people read them: one, and several.
+// usageWords are the singular and the plural of the parts.
 var usageWords = map[spending.By][2]string{
 	spending.ByModel: {"Model", "Models"}, spending.ByKey: {"Key", "Keys"}, spending.ByEndpoint: {"Endpoint", "Endpoints"},
 	spending.ByAccount: {"Account", "Accounts"}, spending.ByLine: {"Line", "Lines"}, spending.ByDay: {"Day (UTC)", "Days"},
@@ -156,8 +156,7 @@ func spanOf(span string, nowMS int64) (name, since, until string) {
 	return span, part.Day(today.AddDate(0, 0, 1-days)), part.Day(today)
 }
 
-// link is the address of the page with something else chosen: names and values in
-// turn.
+// link returns the address of the page with another selection. change has names and values in turn.
 func (a selection) link(below string, change ...string) string {
 	values := url.Values{}
 	for name, value := range a.values {
@@ -216,7 +215,7 @@ func LeftOut(s spending.Sums, lines []string) part.Group {
 	return left
 }
 
-// usage is the page of a grid.
+// usage returns the page of a grid.
 func (a selection) usage(g grid, names map[string]string) Usage {
 	u := Usage{Total: g.total, Spans: a.spans(), Groups: a.groups(), CSV: a.link("/table"),
 		DailyCSV: a.link("/table", "daily", "yes")}
@@ -248,7 +247,7 @@ func (a selection) spanChoices() []part.Option {
 	return Chosen(append(choices, Months(a.nowMS)...), a.span)
 }
 
-// Months are the newest UTC months as choices, such as 2026-05.
+// Months returns the newest UTC months as options, such as 2026-05.
 func Months(nowMS int64) (choices []part.Option) {
 	now := time.UnixMilli(nowMS).UTC()
 	for back := range usageMonths + 1 {
@@ -296,7 +295,7 @@ type usageColumn struct {
 	cell  func(s spending.Sums) any
 }
 
-// columns are those of the table: money before counts, and pictures and clips where there
+// columns returns the columns of the table: money before tokens, and images and clips only if there
 // are any.
 func (a selection) columns(total spending.Sums) []usageColumn {
 	count := func(title string, n func(s spending.Sums) int64) usageColumn {

@@ -118,7 +118,7 @@ func luminance(t *testing.T, hex string) (sum float64) {
 	return sum
 }
 
-// TestLicenceIsThere: the icons' licence goes where they go.
+// TestLicenceIsThere checks that the icons are served with their licence.
 func TestLicenceIsThere(t *testing.T) {
 	t.Parallel()
 	raw, err := embedded.ReadFile("lucide-LICENSE.txt")

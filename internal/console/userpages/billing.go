@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// billingPage is where an account's money came from and went.
+// billingPage is the balance and the movements of an account.
 type billingPage struct {
 	Figures part.FigureRow
 	Redeem  part.Inputs

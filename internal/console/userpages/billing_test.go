@@ -50,7 +50,7 @@ func TestBilling(t *testing.T) {
 	})
 }
 
-// TestMovementsAreChosen: by kind and month, on the page and as CSV.
+// TestMovementsAreChosen checks the filters of kind and month, on the page and as CSV.
 func TestMovementsAreChosen(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -117,7 +117,7 @@ func (f *factorPage) offer() {
 	}
 }
 
-// beginFactor makes a secret and shows it, in this very answer.
+// beginFactor creates a secret and shows it in the same response.
 func (c *console) beginFactor(v *page.Visit) (page.Outgoing, error) {
 	form := beginFactorForm()
 	if err := v.Read(&form); err != nil {
@@ -151,7 +151,7 @@ func authenticatorAddress(issuer, email, secret string) string {
 		"?secret=" + secret + "&issuer=" + url.QueryEscape(issuer)
 }
 
-// confirmFactor turns it on, and shows the recovery codes in this very answer.
+// confirmFactor turns the second factor on and shows the recovery codes in the same response.
 func (c *console) confirmFactor(v *page.Visit) (page.Outgoing, error) {
 	form := confirmFactorForm()
 	if err := v.Read(&form); err != nil {
@@ -226,8 +226,8 @@ func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/settings", "factor"), nil
 }
 
-// confirmBoth refuses a form without the visitor's password and a code. The code is
-// used up only where the password is right.
+// confirmBoth returns an error unless the form has the visitor's password and a valid code. A code
+// is used up only if the password is right.
 func (c *console) confirmBoth(v *page.Visit, form *part.Inputs) error {
 	if err := c.confirmPassword(v, "password", form.Field("password").Value); err != nil {
 		return err

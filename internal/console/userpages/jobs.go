@@ -82,7 +82,8 @@ const (
 	maxTally = 1000
 	// shownBytes bounds the total size of a page's pictures. The reader opens further pictures.
 	shownBytes = 150 << 10
-	// altLength is how much of a prompt describes its result, in characters.
+	// altLength is the length of a picture's description, the beginning of its prompt, in
+	// characters.
 	altLength = 120
 )
 
@@ -100,7 +101,7 @@ func shelfOf(v *page.Visit) gallery.Shelf {
 	return s
 }
 
-// shelfPath is the address of a shelf.
+// shelfPath returns the address of a shelf.
 func shelfPath(below string, s gallery.Shelf) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"status": s.Status, "kind": s.Kind, "after": s.After} {
@@ -158,7 +159,7 @@ func days(d interface{ Hours() float64 }) string {
 	return part.Plural(int(d.Hours())/24, "day")
 }
 
-// liveJobs is the gallery as it is asked for again.
+// liveJobs returns the live part of the gallery.
 func (c *console) liveJobs(v *page.Visit) (page.Outgoing, error) {
 	g, _, err := c.gallery(v, shelfOf(v))
 	if err != nil {
@@ -223,8 +224,7 @@ func jobTabs(s gallery.Shelf, t gallery.Tally) part.Tabs {
 	return tabs
 }
 
-// tileOf is a job in the gallery. Pictures are shown as long as there is room for
-// their bytes.
+// tileOf returns the tile of a job. A picture is shown if its size fits in room.
 func tileOf(e *gallery.Exhibit, keptFor time.Duration, sizes map[string]int64, room *int64) part.Tile {
 	t := part.Tile{Href: page.Base + "/jobs/" + e.ID, Title: titleOf(e), Alt: altOf(e), State: show.JobBadge(e.Status)}
 	switch e.Status {
@@ -379,7 +379,7 @@ func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart 
 		p.Said = "The job has failed"
 	}
 	request := part.Ident{ID: e.Request}
-	if e.Final() { // the log has it from then on
+	if e.Final() { // only ended requests are in the log
 		request.Href = page.Base + "/requests/" + e.Request
 	}
 	p.Receipt = append(p.Receipt, part.Fact{Name: "Request", Value: request}, part.Fact{Name: "Held", Value: part.Money{Amount: e.Held}})
@@ -389,7 +389,7 @@ func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart 
 	return p
 }
 
-// valueWords is a JSON value as people write it: a text without quotes, yes and no.
+// valueWords formats a JSON value for people: strings without quotes, booleans as yes or no.
 func valueWords(raw json.RawMessage) string {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {

@@ -78,7 +78,7 @@ func (c *console) listKeys(v *page.Visit) (page.Outgoing, error) {
 	}), nil
 }
 
-// keyPath is the address of a key's page.
+// keyPath returns the address of a key's page.
 func keyPath(k account.Key) string { return page.Base + "/keys/" + k.ID }
 
 // keysTable lists keys, each leading to its page.
@@ -113,8 +113,8 @@ func (c *console) newKey(*page.Visit) (page.Outgoing, error) {
 	return page.Whole{Name: "newkey", Title: "Create a key", Main: newKeyPage{c.newKeyForm(rand.Text())}}, nil
 }
 
-// createKey makes a key and shows its secret in the very answer. A reload sends
-// the form again: its once-value tells, and nothing is made or shown again.
+// createKey creates a key and shows its secret in the same response. A reload sends the form with
+// the same once-value, so no second key is created and the secret is not shown again.
 func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 	form := c.newKeyForm("")
 	if err := v.Read(&form); err != nil {

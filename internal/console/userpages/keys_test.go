@@ -103,8 +103,8 @@ func TestKeyWithUnseenCharacters(t *testing.T) {
 	})
 }
 
-// TestAnothersKeyIsNotThere: an unknown id and another account's are the same
-// answer.
+// TestAnothersKeyIsNotThere checks that the id of another account's key gets the same answer as an
+// unknown id.
 func TestAnothersKeyIsNotThere(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -164,7 +164,7 @@ func TestKeysAreUsedWithWhatTheyAllow(t *testing.T) {
 	})
 }
 
-// TestNamelessKeysAreNamedOnce: a key without a name stands in the list by its hint, once.
+// TestNamelessKeysAreNamedOnce checks that a list shows the hint of a key without a name only once.
 func TestNamelessKeysAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

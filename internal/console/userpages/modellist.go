@@ -100,7 +100,7 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 // slash.
 func modelPath(m *catalog.Model) string { return page.Base + "/models?id=" + url.QueryEscape(m.ID) }
 
-// shortLimits is how much a model takes and gives, in a line.
+// shortLimits returns the limits of a model in one line.
 func shortLimits(m *catalog.Model) string {
 	switch m.Kind {
 	case catalog.KindChat:
@@ -212,5 +212,5 @@ func pricesOf(m *catalog.Model, by money.Factor) part.DataTable {
 	return t
 }
 
-// sortedKeys are the keys of a map in their order.
+// sortedKeys returns the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -104,7 +104,7 @@ func failures(list []ledger.Receipt) (failed []ledger.Receipt) {
 	return failed
 }
 
-// moreUsage leads to usage by other days and parts.
+// moreUsage returns links to usage by other days and parts.
 func moreUsage() part.Tabs {
 	tabs := part.Tabs{Label: "Usage"}
 	for _, to := range [][2]string{{"span=7", "7 days"}, {"span=90", "90 days"}, {"by=key", "By key"}, {"by=endpoint", "By endpoint"},
@@ -114,7 +114,7 @@ func moreUsage() part.Tabs {
 	return tabs
 }
 
-// statsOf are the four figures of an account.
+// statsOf returns the four figures of an account.
 func statsOf(a account.Account, u ledger.Usage) part.FigureRow {
 	available := part.Text{Text: "no new requests until you top up", Muted: true}
 	if a.Money.Balance-a.Money.Held > a.Money.Floor {

@@ -121,7 +121,7 @@ var samples = map[catalog.Kind][]string{
 	catalog.KindVideo: {"A paper boat drifts down a gutter in the rain", "Clouds move over a mountain, seen from above"},
 }
 
-// samplePrompts lead to the playground with a prompt to begin with.
+// samplePrompts returns links to the playground with a prompt.
 func samplePrompts(kinds ...catalog.Kind) part.Tabs {
 	tabs := part.Tabs{Label: "Prompts to begin with"}
 	for _, kind := range kinds {
@@ -270,7 +270,7 @@ type costPart struct {
 	Parts   part.Group
 }
 
-// cost is the receipt of a request in short.
+// cost returns the summary of a request's receipt.
 func (c *console) cost(v *page.Visit) (page.Outgoing, error) {
 	shown := costPart{Address: page.Base + "/playground/" + v.PathID() + "/cost"}
 	err := v.View(func(tx *store.Tx) error {

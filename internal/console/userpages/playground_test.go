@@ -24,8 +24,8 @@ func call(b *consoletest.Browser, key, path, body string) (status int, header ht
 	return got.Code, got.Header(), got.Body.String()
 }
 
-// TestPlaygroundCalls: a call from the playground is one of the key: it is judged,
-// held, charged and logged as any other.
+// TestPlaygroundCalls checks that a call from the playground is checked, held, charged and logged
+// like any other call with the key.
 func TestPlaygroundCalls(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

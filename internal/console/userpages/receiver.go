@@ -11,7 +11,7 @@ import (
 //go:embed receiver/receiver.*
 var receivers embed.FS
 
-// receiverCodes are receivers to begin with. An error is a fault of the build.
+// receiverCodes returns example receivers. An error means a missing embedded file.
 func receiverCodes() (part.Snippets, error) {
 	codes := part.Snippets{ID: "receiver"}
 	for _, one := range []struct{ name, file string }{{"Python", "py"}, {"Node", "mjs"}, {"Go", "go.txt"}, {"PHP", "php"}} {

@@ -34,7 +34,7 @@ var statusChoices = []int{200, 202, 400, 401, 402, 403, 404, 429, 499, 502, 503}
 var slowChoices = []int64{1_000, 10_000, 60_000}
 
 const (
-	// spanDays is how many single days can be chosen.
+	// spanDays is the number of single days in the filter.
 	spanDays      = 7
 	requestsAPart = 500     // of a download
 	maxRequests   = 200_000 // of a download
@@ -258,7 +258,7 @@ func (c *console) downloadRequests(v *page.Visit) (page.Outgoing, error) {
 	}}, nil
 }
 
-// requestsFile is the log as programs read it: the names are the API's.
+// requestsFile returns the log for programs, with the names of the API.
 func requestsFile(list []ledger.Receipt) part.DataTable {
 	var t part.DataTable
 	for _, name := range []string{"id", "created", "endpoint", "model", "key", "job_id", "status", "code", "prompt_tokens", "cached_tokens",

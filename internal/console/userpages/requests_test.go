@@ -44,7 +44,7 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// TestRequestsAreChosen: by time, key, code and how long they took, on the page and as a
+// TestRequestsAreChosen checks the filters of time, key, code and duration, on the page and as a
 // file.
 func TestRequestsAreChosen(t *testing.T) {
 	t.Parallel()
@@ -174,8 +174,8 @@ func TestReceiptsOfJobs(t *testing.T) {
 	})
 }
 
-// TestFind: the box leads from any id, name or hint to its page, and knows nothing of
-// others' things.
+// TestFind checks that the search box leads from an id, a name or a hint to its page, and finds
+// nothing of other accounts.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -225,8 +225,8 @@ func TestOverview(t *testing.T) {
 	})
 }
 
-// TestArrival: the page of a new key follows its first request to its end, and leads to
-// it.
+// TestArrival checks that the page of a new key follows its first request to its end and links to
+// the request.
 func TestArrival(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -91,8 +91,8 @@ func TestUsersOfAnAccount(t *testing.T) {
 	})
 }
 
-// TestUserWhomTheOperatorDisabled: no colleague lets such a user in again, by no way; the
-// operator does, and deletes it.
+// TestUserWhomTheOperatorDisabled checks that colleagues cannot enable, delete or replace a user
+// disabled by an operator, and that the operator can.
 func TestUserWhomTheOperatorDisabled(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -142,7 +142,8 @@ func TestUserWhomTheOperatorDisabled(t *testing.T) {
 	})
 }
 
-// TestColleagueIsInvited: without a password the answer shows a link, once.
+// TestColleagueIsInvited checks that the response to adding a user without a password shows a link
+// once.
 func TestColleagueIsInvited(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -161,8 +162,8 @@ func TestColleagueIsInvited(t *testing.T) {
 	})
 }
 
-// TestAccountIsFull: its users make no more keys and users than an account may have; the
-// operator does.
+// TestAccountIsFull checks that users cannot create more keys and users than an account may have,
+// and that operators can.
 func TestAccountIsFull(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -46,9 +46,9 @@ type statement struct {
 }
 
 const (
-	// shownStatements is how many months are listed.
+	// shownStatements is the number of listed months.
 	shownStatements = 36
-	// shownCredits is how many credits of a month are listed one by one.
+	// shownCredits is the number of a month's credits listed one by one.
 	shownCredits = 100
 	// maxModels bounds the models of a statement.
 	maxModels = 10_000
@@ -90,7 +90,7 @@ func statements(balance money.Amount, given []movement.Given, charged map[int64]
 	return list
 }
 
-// firstOf is the first day of a time's month.
+// firstOf returns the first day of a time's month.
 func firstOf(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC) }
 
 // statementsTx reads the statements of an account.
@@ -174,7 +174,7 @@ func statementOf(v *page.Visit) (shown statementPage, err error) {
 	return shown, err
 }
 
-// ofMonth is the statement of a month, such as 2026-05.
+// ofMonth returns the statement of a month, such as 2026-05.
 func ofMonth(list []statement, month string) (statement, error) {
 	i := slices.IndexFunc(list, func(s statement) bool { return s.first.Format(show.MonthForm) == month })
 	if i < 0 {

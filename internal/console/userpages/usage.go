@@ -14,13 +14,13 @@ type usagePage struct {
 	Figures part.FigureRow
 }
 
-// usageOf is the usage of a visitor's account.
+// usageOf returns the usage page of the visitor's account.
 func (c *console) usageOf(v *page.Visit) show.UsageSide {
 	return show.UsageSide{Path: "/usage", Account: v.Account(), Days: "/requests?span=", Field: c.usageField(v.Account()),
 		Parts: []spending.By{spending.ByModel, spending.ByKey, spending.ByEndpoint, spending.ByDay}}
 }
 
-// usageField is how one of a part of an account's usage is chosen.
+// usageField returns the function for the filters of an account's usage.
 func (c *console) usageField(of string) func(*store.Tx, spending.By, string) (part.FormField, string, error) {
 	return func(tx *store.Tx, by spending.By, value string) (f part.FormField, id string, err error) {
 		f = part.FormField{Name: string(by), Label: show.PartWord(by), Kind: part.Choice}

@@ -62,7 +62,8 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestUsageOfManyParts: the first of many are listed, the others as one.
+// TestUsageOfManyParts checks that the first of many parts are listed, and that the others are one
+// row.
 func TestUsageOfManyParts(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -30,14 +30,14 @@ var embedded embed.FS
 type Options struct {
 	// Keys is this node's key cache. The pages notify Keys of every change.
 	Keys *account.Keys
-	// Passwords hashes those of users, and Entrance confirms them.
+	// Passwords hashes users' passwords. Entrance confirms a user's password.
 	Passwords *account.Passwords
 	Entrance  *account.Entrance
 	// Catalog is this node's watcher.
 	Catalog *catalog.Watcher
-	// Lines are those of this node.
+	// Lines belongs to this node.
 	Lines operator.LineControl
-	// Jobs, Webhooks and Media are those of this node.
+	// Jobs, Webhooks and Media belong to this node.
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
 	Media    *media.Store
@@ -57,7 +57,7 @@ func Section(o Options) page.Section {
 	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Find: "/find", Templates: []fs.FS{embedded}}
 }
 
-// handlers is the table of contents.
+// handlers returns the handlers of all pages.
 func (c *console) handlers() []page.Handler {
 	return []page.Handler{
 		page.Get("", c.overview),

@@ -22,7 +22,7 @@ import (
 // webhooksPage has the receiver of an account's events and the log of deliveries.
 type webhooksPage struct {
 	Form      part.Inputs
-	Secret    *part.Copying // nil: not asked for
+	Secret    *part.Copying // nil unless requested
 	Has       bool          // an address
 	Roll      part.Confirm
 	Receivers part.Snippets // example programs for receiving events
@@ -144,7 +144,7 @@ func (c *console) webhooksWith(
 	return p.Done(v, map[string]string{"saved": "Saved. Events go there from now on."}), nil
 }
 
-// deliveryTabs lead to the deliveries of a state.
+// deliveryTabs returns the tabs of the deliveries' states.
 func deliveryTabs(state string) part.Tabs {
 	tabs := part.Tabs{Label: "State"}
 	for _, one := range []struct{ state, word string }{{"", "All"}, {"failed", "Failed"}, {"pending", "Waiting"}, {"delivered",
@@ -312,7 +312,7 @@ func (c *console) showDelivery(v *page.Visit) (page.Outgoing, error) {
 	}), nil
 }
 
-// bodyCodes are the bytes of an event, and the same laid out.
+// bodyCodes returns the body of an event indented and as sent.
 func bodyCodes(body string) part.Snippets {
 	codes := part.Snippets{ID: "body", Tabs: []part.Snippet{{Name: "As it was sent", Text: body}}}
 	var laidOut bytes.Buffer

@@ -83,7 +83,7 @@ var models = []model{
 	{"sandbox-old", "/v1/chat/completions", 100, 3},
 }
 
-// ending is how a request of the past ended.
+// ending is the outcome of a request.
 type ending struct {
 	status   int
 	outcome  int // 1 billed, 2 failed, 3 client left, 4 refused
@@ -91,7 +91,7 @@ type ending struct {
 	attempts string
 }
 
-// endings are how requests of the past ended, one after the other.
+// endings are the outcomes of successive requests.
 var endings = []ending{
 	{200, 1, "", `[{"line":"x","status":200,"duration_ms":1400}]`},
 	{200, 1, "", `[{"line":"x","status":200,"duration_ms":640}]`},
@@ -130,7 +130,7 @@ func (w *writer) write() error {
 	return nil
 }
 
-// ago is a time in Unix milliseconds.
+// ago returns a past time in Unix milliseconds.
 func (w *writer) ago(d time.Duration) int64 { return w.nowMS - d.Milliseconds() }
 
 // at returns an identifier for a time. n distinguishes identifiers of the same kind and time.
@@ -312,7 +312,7 @@ func (w *writer) move() error {
 	return nil
 }
 
-// deliver writes deliveries of each state, one with all of its attempts in vain.
+// deliver writes deliveries in each state. In one of them all attempts have failed.
 func (w *writer) deliver() error {
 	for n, d := range []struct {
 		kind, data string
