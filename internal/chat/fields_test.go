@@ -155,24 +155,26 @@ func offer(x exchange, form, name, value string) error {
 	return x.checkOffered()
 }
 
-// fieldsIntroduction begins the document.
+// fieldsIntroduction is the beginning of the document.
 const fieldsIntroduction = `# Fields of chat requests
 
-Every top-level field that a reference documents, and what becomes of it on a model
-without prices of options and hosted tools. A test sends each field, as it is and in
-wrong case, and writes these tables. [operator.md](operator.md#catalog) says which
+These tables list every top-level field that a reference documents, and what the gateway does
+with it on a model without prices for options and hosted tools. A test sends each field, as it
+is and in wrong case, and writes the tables. [operator.md](operator.md#catalog) says which
 fields a line gets.
 
-- **forwarded**: free of cost. A field of vendors goes to their lines, and to hosts of
-  no known vendor.
-- **read by the gateway**: the gateway checks, bounds or replaces it, or a part of it.
-- **refused**: 400 invalid_request. Class option: the model can price the value under
-  "options". Class costs: the model can do so, or a line can "pass" the field. Class
-  tool: the model can price the hosted tool. Classes later and stored: no line gets the
-  field. Class effort is forwarded, and a model can price its values.
+- **forwarded**: the field is sent to the provider and costs nothing. A vendor's field is sent
+  to lines of that vendor and to hosts of unknown vendors.
+- **read by the gateway**: the gateway checks, limits or replaces the field or a part of it.
+- **refused**: the request gets 400 invalid_request. The class says what allows the field:
+  - option: a price under the model's "options"
+  - costs: a price under "options", or "pass" on the line
+  - tool: a price for the hosted tool on the model
+  - later, stored: nothing; no line gets the field
 
-A field in another case is refused. A field in no table is left out, and the header
-x-tollgate-ignored of the answer names it.
+A field of class effort is forwarded, and a model may have prices for its values. A field in
+another case is refused. A field in no table is left out, and the answer's header
+x-tollgate-ignored names it.
 `
 
 // describeFields writes the document.
