@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	// ErrNoAccount means that the ledger has no such account.
+	// ErrNoAccount means that the account does not exist in the ledger.
 	ErrNoAccount = errors.New("no such account")
-	// ErrNoKey means that the ledger has no such key.
+	// ErrNoKey means that the key does not exist in the ledger.
 	ErrNoKey = errors.New("no such key")
-	// ErrRange means that a balance would leave the range that is kept exact.
+	// ErrRange means that a balance would leave the exact range.
 	ErrRange = errors.New("the balance would leave the range of plus or minus 1000000000 USD")
 )
 
@@ -27,7 +27,7 @@ type AccountState struct {
 	Disabled bool
 }
 
-// AccountChange changes what is not nil.
+// AccountChange changes the fields that are not nil.
 type AccountChange struct {
 	Floor    *money.Amount
 	Disabled *bool
@@ -40,8 +40,8 @@ func OpenAccountTx(tx *store.Tx, account string, floor money.Amount) error {
 	return err
 }
 
-// ChangeAccountTx changes an account's floor or disables it. Requests that
-// already run go on; the next admission sees the change.
+// ChangeAccountTx changes an account's floor or disables it. Running requests go on; the next
+// admission sees the change.
 func ChangeAccountTx(tx *store.Tx, account string, c AccountChange) error {
 	state, _, err := lockAccountTx(tx, account)
 	if err != nil {
@@ -58,8 +58,7 @@ func ChangeAccountTx(tx *store.Tx, account string, c AccountChange) error {
 	return err
 }
 
-// lockAccountTx locks an account's row and reads it: the lock covers all that
-// is the account's.
+// lockAccountTx locks an account's row and reads it. The lock covers all rows of the account.
 func lockAccountTx(tx *store.Tx, account string) (state AccountState, seq int64, err error) {
 	if err := tx.Lock("ledger_account", "id", account); err != nil {
 		return state, 0, err
@@ -75,7 +74,7 @@ func lockAccountTx(tx *store.Tx, account string) (state AccountState, seq int64,
 	return row.state, row.seq, nil
 }
 
-// AccountsTx returns the states of those of the accounts that exist.
+// AccountsTx returns the states of the existing accounts.
 func AccountsTx(tx *store.Tx, accounts []string) (map[string]AccountState, error) {
 	rows, err := accountsTx(tx, accounts)
 	if err != nil {
@@ -123,8 +122,8 @@ func CreditTx(tx *store.Tx, account string, amount money.Amount, note string) (m
 	return balance, err
 }
 
-// MoveTx is CreditTx for callers that tell of low balances: the drop that a
-// take-back made is theirs to tell, in the same transaction. nil: there was none.
+// MoveTx is CreditTx for callers that announce low balances: they must announce the returned drop
+// of a take-back, if not nil, in the same transaction.
 func MoveTx(tx *store.Tx, account string, amount money.Amount, note string) (money.Amount, *Low, error) {
 	state, seq, err := lockAccountTx(tx, account)
 	if err != nil {

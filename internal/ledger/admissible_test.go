@@ -36,7 +36,7 @@ func (f *fixture) foreseen(a Admission) error {
 	return foreseen
 }
 
-// dump writes down what the ledger has, but for log rows, which follow later.
+// dump returns the ledger's rows as text, without log rows, which follow later.
 func (f *fixture) dump() string {
 	f.t.Helper()
 	var out strings.Builder
@@ -77,7 +77,7 @@ func (f *fixture) dump() string {
 	return out.String()
 }
 
-// TestAdmissible asks before every kind of refusal, and before what passes.
+// TestAdmissible asks before every kind of refusal and before an admission.
 func TestAdmissible(t *testing.T) {
 	t.Parallel()
 	two, budget, day := int64(2), money.USD/2, 24*time.Hour
@@ -120,7 +120,7 @@ func TestAdmissible(t *testing.T) {
 			{0, "poor", 0, func(a *Admission) { a.Key = "limit_key" }, fault.InvalidAPIKey},
 			{day, "budget", budget, nil, ""}, // the next day
 			{0, "free", 0, func(a *Admission) { a.FreeDaily = 1 }, ""},
-			{-day, "budget", 1, nil, fault.InsufficientQuota}, // figures that were put aside
+			{-day, "budget", 1, nil, fault.InsufficientQuota}, // figures of another day
 			{0, "free", 0, func(a *Admission) { a.FreeDaily = 1 }, fault.RateLimitExceeded},
 		} {
 			c.add(step.later)
@@ -143,8 +143,8 @@ func TestAdmissible(t *testing.T) {
 	})
 }
 
-// TestAdmissibleDoesNotWait: an account that another transaction has locked is
-// read as it is.
+// TestAdmissibleDoesNotWait checks that an account locked by another transaction is read without
+// waiting.
 func TestAdmissibleDoesNotWait(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -162,8 +162,7 @@ func TestAdmissibleDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestAdmissibleIsNoReceipt: a refusal that was foreseen stands in no log, its
-// caller's does.
+// TestAdmissibleIsNoReceipt checks that Admissible logs no refusal and that Admit does.
 func TestAdmissibleIsNoReceipt(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

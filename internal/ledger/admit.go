@@ -13,16 +13,15 @@ import (
 	"tollgate/internal/money"
 )
 
-// Admission is a request that asks to run.
+// Admission is a request for admission.
 type Admission = books.Admission
 
-// Hold is the money that an admitted request keeps until it ends. End it once,
-// with Settle or Release; a hold that is never ended is swept when its node
-// dies.
+// Hold is the money reserved for an admitted request until it ends. End it once, with Settle or
+// Release; if it is never ended, the sweep ends it after its node dies.
 type Hold struct {
-	// Amount is what is held.
+	// Amount is the held amount.
 	Amount money.Amount
-	// Account and Key are whose money it is.
+	// Account and Key own the money.
 	Account, Key string
 
 	ledger   *Ledger
@@ -32,28 +31,27 @@ type Hold struct {
 	ended    atomic.Bool
 }
 
-// takenWait bounds how long an admission to chat waits for a batch that has
-// taken it: then the client is told to come back, and what was held is given
-// back as soon as the database has answered. No such request is ever charged.
+// takenWait bounds how long a chat admission waits for a batch that has taken it. Afterwards the
+// client is told to come back, and the hold is released as soon as the database has answered. No
+// such request is ever charged.
 const takenWait = 5 * time.Second
 
 // jobWait is how long the admission of a job waits to be taken: submissions are
 // not refused for load (interface.md, Endpoints).
 const jobWait = 20 * time.Second
 
-// Admit holds the request's amount in one durable transaction, or refuses it:
-// 401 invalid_api_key, 429 rate_limit_exceeded, 402 insufficient_quota as
-// interface.md, Codes by category says, 503 service_unavailable with
-// Retry-After under overload or while the database is away, and ErrKeyChanged.
-// Refusals are logged here. When ctx ends first, whatever was held is given
-// back, the request is logged as client_closed, and the error wraps ctx's.
+// Admit holds the request's amount in one durable transaction, or refuses it: 401 invalid_api_key,
+// 429 rate_limit_exceeded, 402 insufficient_quota (interface.md, Codes by category), 503
+// service_unavailable with Retry-After under overload or while the database is away, and
+// ErrKeyChanged. Refusals are logged here. If ctx ends first, the hold is released, the request is
+// logged as client_closed, and the error wraps ctx's.
 func (l *Ledger) Admit(ctx context.Context, a Admission) (*Hold, error) {
 	o := &op{kind: opAdmit, account: a.Account, key: a.Key, admission: a, done: make(chan struct{})}
 	return l.admit(ctx, o)
 }
 
-// admit lets an admission be decided, and sees to it that the request has
-// exactly one receipt if it was refused.
+// admit queues an admission, waits for its decision, and makes sure that a refused request has
+// exactly one receipt.
 func (l *Ledger) admit(ctx context.Context, o *op) (*Hold, error) {
 	start := l.now()
 	hold, answered, err := l.await(ctx, o)
@@ -67,7 +65,7 @@ func (l *Ledger) admit(ctx context.Context, o *op) (*Hold, error) {
 	return hold, err
 }
 
-// refusal is the log row of an admission that is refused at a time.
+// refusal returns the log row of an admission refused at a time.
 func refusal(a *Admission, status int, code fault.Code, at time.Time) Refusal {
 	return Refusal{
 		Request: a.Request, Account: a.Account, Key: a.Key, Model: a.Model, Endpoint: a.Endpoint,
@@ -83,8 +81,8 @@ func (l *Ledger) await(ctx context.Context, o *op) (hold *Hold, answered bool, e
 	}
 	wait, patience := l.opts.QueueWait, takenWait
 	if o.admitting != nil {
-		// What was taken may be committed, and another node may run it: until that
-		// is known, nobody is told that it was not.
+		// A taken admission may be committed, and another node may run it. Until the outcome is
+		// known, its caller must not get a refusal.
 		wait, patience = max(wait, jobWait), l.opts.OutageGrace
 	}
 	timer := time.NewTimer(wait)
@@ -114,8 +112,7 @@ func (l *Ledger) await(ctx context.Context, o *op) (hold *Hold, answered bool, e
 	}
 }
 
-// open is the answer to a caller that has left: of a job that a batch has taken it
-// is not known whether it was made.
+// open returns the answer to a departed caller. If a batch has taken a job, its outcome is unknown.
 func (o *op) open(err error) error {
 	if o.admitting != nil && o.state.Load() == opAbandoned {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
@@ -123,13 +120,13 @@ func (o *op) open(err error) error {
 	return err
 }
 
-// StatusClosed is the status in the log of a request whose client left before
-// the first byte of its answer.
+// StatusClosed is the status in the log of a request whose client left before the first byte of its
+// answer.
 const StatusClosed = 499
 
-// leave makes an admission's caller leave, who is told this status and code.
-// False: it has been answered. One that no batch has taken is logged now; one
-// that a batch has taken is undone and logged by the committer.
+// leave ends the wait of an admission's caller with a status and code. It returns false if the
+// admission was already answered. If no batch has taken the admission, leave logs it now; otherwise
+// the committer undoes and logs it.
 func (l *Ledger) leave(o *op, status int, code fault.Code) bool {
 	o.told = refusal(&o.admission, status, code, l.now())
 	if o.state.CompareAndSwap(opWaiting, opLeft) {

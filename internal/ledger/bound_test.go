@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// absurd is the end of a request whose provider reports what nobody can use.
+// absurd returns the end of a request whose provider reports impossible figures.
 func absurd() End {
 	cost := money.Amount(math.MaxInt64)
 	return End{Outcome: Billed, Cost: math.MaxInt64, Status: 200, Line: "line", LineCost: &cost,
@@ -157,7 +157,7 @@ func creditOf(db *store.DB, account string, amount money.Amount) (balance money.
 }
 
 // TestAuditOfFullSums lets a line report its highest cost until the sum of its day is full:
-// settlements go on, and the audit says that the sum cannot be proved, and nothing else.
+// settlements go on, and the audit only reports that the sum cannot be proved.
 func TestAuditOfFullSums(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -196,7 +196,7 @@ func TestAuditOfFullSums(t *testing.T) {
 	})
 }
 
-// TestHoldsTakeAnyProgress lets a node die whose stream had noted what nobody can use: the
+// TestHoldsTakeAnyProgress lets a node die with a stream whose progress has impossible figures: the
 // sweep charges it like another.
 func TestHoldsTakeAnyProgress(t *testing.T) {
 	t.Parallel()

@@ -10,15 +10,14 @@ import (
 	"tollgate/internal/store"
 )
 
-// keepTimeEvery is how soon a jump is noticed at the latest, on a node that does
-// nothing.
+// keepTimeEvery bounds the time until an idle node notices a jump.
 const keepTimeEvery = 10 * time.Second
 
-// resumeTime lets the steady time go on where the service had brought it, so
-// that a start while the clock is ahead deletes nothing.
+// resumeTime continues the service's stored steady time, so that a start while the clock is ahead
+// deletes nothing.
 func (l *Ledger) resumeTime(ctx context.Context) error {
 	return l.db.View(ctx, func(tx *store.Tx) error {
-		if _, err := tx.NowMS(); err != nil { // the first reading, from which it would begin
+		if _, err := tx.NowMS(); err != nil { // the first reading, the default start of the steady time
 			return err
 		}
 		var ms int64
@@ -33,9 +32,9 @@ func (l *Ledger) resumeTime(ctx context.Context) error {
 	})
 }
 
-// KeepTime looks at the clock, notes the steady time for the next start and,
-// if the clock has jumped, takes what was written with a time of the future for
-// written now: then it runs out as if it had been. It is one step of Run.
+// KeepTime reads the clock and stores the steady time for the next start. If the clock has jumped,
+// it changes future times of rows to now, so that the rows expire as if written now. It is one step
+// of Run.
 func (l *Ledger) KeepTime(ctx context.Context) error {
 	var steps int64
 	err := l.db.Update(ctx, func(tx *store.Tx) error {

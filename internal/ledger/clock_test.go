@@ -19,7 +19,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// jumpy are a database's clock that jumps, and the monotonic one beside it.
+// jumpy is a database's clock that jumps, with a monotonic one beside it.
 type jumpy struct {
 	clock
 	elapsed atomic.Int64 // of the monotonic clock
@@ -38,7 +38,7 @@ func eachJumpy(t *testing.T, test func(t *testing.T, db *store.DB, c *jumpy)) {
 	})
 }
 
-// request is what an admission of these tests asks for.
+// request returns the admission of these tests.
 func (c *jumpy) request(account, model string, amount money.Amount, free int64) Admission {
 	a := admission(account, amount)
 	a.Request, a.Model, a.FreeDaily, a.Received = id.At("req_", c.now()), model, free, c.now()
@@ -52,10 +52,9 @@ const (
 
 var jumps = []time.Duration{time.Hour, day, 40 * day, 400 * day, -time.Hour, -day, -40 * day}
 
-// TestLimitsHealAfterAJump lets the clock be wrong for a moment, with requests
-// that are admitted before, while and after it is, and settled while and after.
-// Back at the right time every limit is as if the clock had been right, but for
-// what was admitted on the wrong day, which is that day's.
+// TestLimitsHealAfterAJump sets the clock wrong for a moment, with requests admitted before, during
+// and after it, and settled during and after. Once the time is right again, every limit is as if
+// the clock had always been right, except that admissions on the wrong day count for that day.
 func TestLimitsHealAfterAJump(t *testing.T) {
 	t.Parallel()
 	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
@@ -160,7 +159,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Du
 	refused("a free quota that a jump began anew", "gift", 0, 2, fault.RateLimitExceeded)
 	today(spent, count)
 
-	// The day that the clock was on for a moment knows of it when it comes.
+	// The figures of the clock's wrong day are there when that day comes.
 	c.pass(day)
 	if jump == day {
 		spent, count = budget/2+budget/16, 1+1+3
@@ -202,8 +201,8 @@ func TestRateHealsByItself(t *testing.T) {
 	})
 }
 
-// TestRateForgetsAHitOfTheFuture: requests that came after a hit of the future
-// prove that it is as old as they are.
+// TestRateForgetsAHitOfTheFuture checks that requests after a hit of the future prove that the hit
+// is as old as they are.
 func TestRateForgetsAHitOfTheFuture(t *testing.T) {
 	t.Parallel()
 	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
@@ -222,8 +221,8 @@ func TestRateForgetsAHitOfTheFuture(t *testing.T) {
 	})
 }
 
-// TestAJumpDeletesNothing lets the clock be far off for a minute while all that
-// deletes runs, and a node starts.
+// TestAJumpDeletesNothing sets the clock far off for a minute while every deletion runs and a node
+// starts.
 func TestAJumpDeletesNothing(t *testing.T) {
 	t.Parallel()
 	for _, jump := range []time.Duration{400 * day, -40 * day} {
@@ -280,7 +279,7 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 			t.Error("while the clock was wrong, a request with its Idempotency-Key would have been done again")
 		}
 		save("meanwhile")
-		// A node that starts in this moment knows no better time; the books do.
+		// A node that starts now has no better time of its own; the books have it.
 		f.close()
 		g := New(Options{DB: db, Node: join(t, db), OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second})
 		db.ResumeSteady(c.ms.Load())
@@ -300,7 +299,7 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 		if save("early") == nil || (jump > 0 && save("meanwhile") == nil) {
 			t.Error("an Idempotency-Key was forgotten")
 		}
-		for range 25 { // in which an hour passes at a time
+		for range 25 { // an hour at a time
 			c.pass(time.Hour)
 			tidy()
 		}
@@ -319,8 +318,8 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 	})
 }
 
-// daysAdd checks that the figures of every day that is kept, current or not,
-// are the sums of that day's receipts and holds.
+// daysAdd checks that the stored figures of every day, current or not, are the sums of that day's
+// receipts and holds.
 func (f *fixture) daysAdd() {
 	f.t.Helper()
 	check := func(what, text string) {
@@ -369,9 +368,9 @@ func (f *fixture) daysAdd() {
 			`u.model AND d.day = u.day GROUP BY u.model, u.day`)
 }
 
-// TestLimitsAgreeWithAModel walks the clock at random, forward, back and over
-// midnights, and compares every decision and figure with a plain model of the
-// limits that knows of no clock but the one that was.
+// TestLimitsAgreeWithAModel moves the clock at random, forward, back and over midnights, and
+// compares every decision and figure with a plain model of the limits. The model knows only the
+// clock's readings.
 func TestLimitsAgreeWithAModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -396,7 +395,7 @@ func TestLimitsAgreeWithAModel(t *testing.T) {
 	}
 }
 
-// limits are the model: what each day saw, and when the window's requests were.
+// limits are the model: the figures of each day, and the times of the window's requests.
 type limits struct {
 	spent, held map[books.KeyDay]money.Amount
 	ended       map[books.UsageKey]int64
@@ -455,8 +454,8 @@ func (w *walk) step() {
 	}
 }
 
-// forgetHits forgets what Fold does: hits that are out of every window, as long
-// as the clock does not go back to them.
+// forgetHits forgets the same hits as Fold: those outside every window, as long as the clock does
+// not go back to them.
 func (w *walk) forgetHits() {
 	oldest := w.db.Expiry(w.c.ms.Load()) - hitsLinger.Milliseconds()
 	for account, hits := range w.model.hits {

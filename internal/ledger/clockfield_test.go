@@ -14,9 +14,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestLedgerReadsItsOwnClock: since when something is so and how long something
-// took is what the ledger's clock says, which only the test moves here, by whole
-// milliseconds.
+// TestLedgerReadsItsOwnClock checks that durations and start times come from the ledger's clock,
+// moved only by the test, by whole milliseconds.
 func TestLedgerReadsItsOwnClock(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -65,7 +64,7 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 			t.Errorf("%d refusals have no row after the second", n)
 		}
 
-		// A database that was written to lately takes writes.
+		// A recently written database takes writes.
 		if err := f.mustAdmit("a", 1).Settle(t.Context(), billed(1)); err != nil {
 			t.Fatal(err)
 		}

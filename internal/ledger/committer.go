@@ -10,15 +10,13 @@ import (
 	"tollgate/internal/store"
 )
 
-// committer turns what waits in the queue into transactions, one after the
-// other. There are no timers: the next batch is what queued during the last
-// commit. It is used by one goroutine.
+// committer turns the queue into transactions, one after the other. There are no timers: the next
+// batch holds the operations queued during the last commit. It is used by one goroutine.
 //
-// A batch begins by moving the node's batch number from n-1 to n, so a lost
-// answer to a COMMIT is resolved by trying the same batch again on a new
-// connection: the update waits for the old transaction, and if the number has
-// moved, the old one was committed. The row of a node that was declared dead
-// tells it as well (ADR 3).
+// A batch begins by moving the node's batch number from n-1 to n. If the answer to a COMMIT is
+// lost, the committer tries the same batch again on a new connection: the update waits for the old
+// transaction, and if the number has moved, the old one was committed. The row of a dead node holds
+// the same evidence (ADR 3).
 type committer struct {
 	l     *Ledger
 	epoch string
@@ -38,7 +36,7 @@ type phase int
 const (
 	phaseRead phase = iota
 	phaseWrite
-	phaseProve // asks for the fate of a batch whose answer was lost
+	phaseProve // asks for the fate of a batch after a lost answer
 )
 
 // Bounds of one batch on the database, and of the pauses between tries while
@@ -71,7 +69,7 @@ func (c *committer) run() {
 	}
 }
 
-// verdict is what is known after one try of a batch.
+// verdict is the known outcome of one try of a batch.
 type verdict int
 
 const (
@@ -81,15 +79,14 @@ const (
 	unknown  // the COMMIT was sent and its answer lost
 	fenced   // this node was declared dead, and no try was committed before
 	outlived // an earlier try was committed, and then this node was declared dead
-	vanished // this node was declared dead so long ago that nobody can tell any more
+	vanished // this node was declared dead too long ago to find out
 )
 
-// commit brings a batch to an end, whatever the database does: it tries again
-// while the database is away, splits a batch that fails by itself until the
-// poisoned operation stands alone, and begins a new life when this node was
-// declared dead.
+// commit completes a batch, whatever the database does. It tries again while the database is away,
+// splits a failing batch until the poisoned operation stands alone, and begins a new life if this
+// node was declared dead.
 func (c *committer) commit(ops []*op) {
-	var lost *batch // decisions of the try whose COMMIT has no answer
+	var lost *batch // decisions of the try without an answer to its COMMIT
 	var cause error
 	alone := false // it has been refused alone
 	pause := minPause
@@ -112,8 +109,8 @@ func (c *committer) commit(ops []*op) {
 		case unknown:
 			lost = b
 		case notCommitted:
-			// The fence held: no earlier try is pending any more. A failed
-			// connection before the fence says nothing about that.
+			// The fence held, so no earlier try is pending any more. A connection that failed
+			// before the fence proves nothing about that.
 			if !away(err) {
 				lost = nil
 				if !store.Retryable(err) {
@@ -194,9 +191,8 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 	return committed, b, nil
 }
 
-// begin opens the transaction and returns what is to be run next in it. On SQLite
-// it is open by then, and the rows that are known to stand in the books as they
-// were are the batch's.
+// begin opens the transaction and returns the batch of statements to run next in it. On SQLite the
+// transaction is already open then, and b gets the cached rows that are still valid.
 func (c *committer) begin(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
 	begin := c.l.db.NewBatch()
 	begin.Begin(lockTimeout, idleTimeout)
@@ -212,8 +208,8 @@ func (c *committer) begin(ctx context.Context, session *store.Session, b *batch)
 	return c.l.db.NewBatch(), nil
 }
 
-// resolve finds out why the fence did not move, in the transaction that is open.
-// Its commit is what proves what it has read (node.Prove).
+// resolve finds out why the fence did not move, in the open transaction. The commit of this
+// transaction proves its reads (node.Prove).
 func (c *committer) resolve(ctx context.Context, session *store.Session) (verdict, *batch, error) {
 	var fate node.Fate
 	prove := c.l.db.NewBatch()
@@ -225,9 +221,8 @@ func (c *committer) resolve(ctx context.Context, session *store.Session) (verdic
 	return v, nil, err
 }
 
-// judgeFate tells what became of batch last+1, whose fence did not move, from
-// what the epoch's row says. While a row stands its number only grows, and none
-// grows once the epoch is dead.
+// judgeFate returns the fate of batch last+1, whose fence did not move, according to the epoch's
+// row. The number in a row only grows, and never after the epoch is dead.
 func judgeFate(fate node.Fate, last int64) (verdict, error) {
 	switch {
 	case !fate.Found:
@@ -246,14 +241,13 @@ func judgeFate(fate node.Fate, last int64) (verdict, error) {
 	return vanished, fmt.Errorf("this node's batch number is %d, beyond %d: somebody else writes under its epoch", fate.Batch, last+1)
 }
 
-// awayError marks a failure that says nothing about the statements: the
-// database could not be asked.
+// awayError marks a failure to reach the database, which proves nothing about the statements.
 type awayError struct{ error }
 
 func (e awayError) Unwrap() error { return e.error }
 
-// away tells whether err is the database's absence and not a fault of the
-// statements.
+// away reports whether err means that the database is away and not that the statements are at
+// fault.
 func away(err error) bool {
 	var mark awayError
 	if errors.As(err, &mark) {
@@ -262,8 +256,7 @@ func away(err error) bool {
 	return !store.Refused(err)
 }
 
-// split halves a batch that the database refused, until the operation at fault
-// stands alone and is refused by itself.
+// split halves a refused batch until the operation at fault stands alone and is refused by itself.
 func (c *committer) split(ops []*op, err error) {
 	if len(ops) > 1 {
 		half := len(ops) / 2
@@ -276,7 +269,7 @@ func (c *committer) split(ops []*op, err error) {
 	c.refuse(ops, err)
 }
 
-// answer tells the callers what the committed books decided.
+// answer sends the committed decisions to the callers.
 func (c *committer) answer(ops []*op, b *batch) {
 	for _, o := range ops {
 		d := b.decisions[o]

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestRowsOfAnotherType: SQLite keeps whatever is written into a column, and an
-// account or a hold that cannot be read concerns nobody but whose it is.
+// TestRowsOfAnotherType checks that an unreadable account or hold affects only its own account,
+// because SQLite stores any value in a column.
 func TestRowsOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

@@ -5,8 +5,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// readDays adds the statements that read what was put aside of today, for the
-// rows that are on another day. False: there are none.
+// readDays adds the statements that read today's stored figures for rows on another day. It returns
+// false if there are no such rows.
 func (b *batch) readDays(q *store.Batch, db *store.DB) bool {
 	today := books.DayOf(b.NowMS)
 	var keys, accounts []string
@@ -47,7 +47,7 @@ func (b *batch) scanFreeDay(row store.Row) error {
 	return err
 }
 
-// writeDays adds the statements that put figures books.Aside and take them back.
+// writeDays adds the statements that store figures of other days (books.Aside) and take them back.
 func (b *batch) writeDays(q *store.Batch, db *store.DB) {
 	for k := range b.Days.KeysTaken {
 		q.Exec(nil, `DELETE FROM ledger_key_day WHERE key = $1 AND day = $2`, k.Key, k.Day)
@@ -83,8 +83,8 @@ func (b *batch) writeDays(q *store.Batch, db *store.DB) {
 	}
 }
 
-// turnUsage adds the statements that turn the usage of accounts to a day: three,
-// however many there are, since at midnight all do.
+// turnUsage adds the statements that move the usage of accounts to a day: three for any number of
+// accounts, because at midnight all accounts change day.
 func turnUsage(q *store.Batch, db *store.DB, accounts []string, day int64) {
 	list := store.List(accounts)
 	q.Exec(nil, `INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed)
@@ -103,8 +103,8 @@ func turnUsage(q *store.Batch, db *store.DB, accounts []string, day int64) {
 	q.Exec(nil, `DELETE FROM ledger_usage_day WHERE `+db.In("account", 1)+` AND day = $2`, list, day)
 }
 
-// closeDaysTx drops the figures of an account's days up to last: their receipts
-// go, and nobody is shown those days any more.
+// closeDaysTx deletes the figures of an account's days up to last. Their receipts go, and these
+// days are not shown any more.
 func closeDaysTx(tx *store.Tx, account string, last int64) error {
 	for _, text := range []string{
 		`UPDATE ledger_usage SET day = 0, day_cost_nano = 0, day_requests = 0, day_billed = 0, day_failed = 0 WHERE account = $1 AND day <= $2`,

@@ -19,19 +19,18 @@ type decision struct {
 	over    money.Amount
 }
 
-// batch is one try of a batch: the books that it works on, and what it writes
-// beside them.
+// batch is one try of a batch: its books and its other writes.
 type batch struct {
 	books.Books
 	progress  []*Hold
 	riders    []Rider
 	decisions map[*op]decision
-	series    knownSeries   // those that the database is known to have
-	newSeries []int64       // and those that this batch writes
-	parts     knownParts    // those that the database is known to have noted
-	newParts  knownParts    // and those that this batch notes
-	known     knownRows     // rows that need not be read
-	version   store.Version // of the database that this batch leaves
+	series    knownSeries   // series known to be in the database
+	newSeries []int64       // series written by this batch
+	parts     knownParts    // parts known to be in the database
+	newParts  knownParts    // parts written by this batch
+	known     knownRows     // cached rows, which need not be read
+	version   store.Version // of the database after this batch
 }
 
 func newBatch(series knownSeries, parts knownParts) *batch {
@@ -63,13 +62,13 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 		}
 		end := o.end
 		if end.Outcome == Billed && !end.Streamed && o.state.Load() == opAbandoned {
-			// Its caller was told that it is unknown, and cut the answer; now
-			// it is known that nothing was committed: no answer, no charge.
+			// Its caller was told that the outcome is unknown, and cut the answer. Now nothing is
+			// known to be committed: no answer, no charge.
 			end.Outcome, end.Cost, end.Status, end.Code = Failed, 0, 503, string(fault.ServiceUnavailable)
 		}
-		// The hold's row is known from its admission and need not be read: while
-		// this epoch lives nobody else ends it, and this node ends it once. If
-		// that were ever wrong, the receipt's primary key would refuse the batch.
+		// The hold's row is known from its admission and need not be read: while this epoch lives
+		// only this node ends it, once. If that were ever wrong, the receipt's primary key would
+		// refuse the batch.
 		b.Holds[o.holdID] = o.hold.row
 		receipt, ended := b.End(o.holdID, end, o.attempts)
 		if !ended {
@@ -92,8 +91,8 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 	return decision{}
 }
 
-// refused writes the receipt of a request that was refused. It belongs to no
-// total; the account's row need not exist.
+// refused writes the receipt of a refused request. It belongs to no total; the account's row need
+// not exist.
 func (b *batch) refused(r Refusal) {
 	receipt := books.ReceiptRow{
 		Hold: books.HoldRow{

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestObserverIsToldOfEnds: each request is told of once, those that get no row of their
-// own in the log too.
+// TestObserverIsToldOfEnds checks that each request is observed once, even without a row of its own
+// in the log.
 func TestObserverIsToldOfEnds(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

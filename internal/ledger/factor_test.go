@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestReceiptsKeepTheFactor ends requests that were admitted by a factor, one of
-// them by the sweep: their receipts say by which.
+// TestReceiptsKeepTheFactor ends requests admitted with a factor, one of them by the sweep, and
+// checks the factor in their receipts.
 func TestReceiptsKeepTheFactor(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -55,8 +55,8 @@ func TestReceiptsKeepTheFactor(t *testing.T) {
 	})
 }
 
-// TestRecheckKeys raises the versions of an account's keys: nothing is admitted on
-// what was known of them.
+// TestRecheckKeys raises the versions of an account's keys and checks that no admission uses the
+// old versions.
 func TestRecheckKeys(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -9,20 +9,20 @@ import (
 	"tollgate/internal/fault"
 )
 
-// errPoisoned marks the refusal of an operation that stood alone in its batch:
-// it is the operation, or the rows it meets, that cannot be committed.
+// errPoisoned marks the refusal of an operation alone in its batch: the operation, or a row it
+// needs, cannot be committed.
 var errPoisoned = errors.New("the operation cannot be committed")
 
-// ended answers a batch whose fence did not move. lost are the decisions of the
-// try whose COMMIT has no answer; nil: no COMMIT of this batch is open. Where
-// that try was committed its decisions stand, where it was not nothing of it
-// does, and where nobody can tell no caller is told that it was not charged.
+// ended answers a batch whose fence did not move. lost holds the decisions of the try without an
+// answer to its COMMIT, or is nil if there is no such try. If that try was committed, its decisions
+// stand; if it was not, nothing is committed; if the outcome cannot be known, no caller is told
+// that it was not charged.
 func (c *committer) ended(ops []*op, v verdict, lost *batch, cause error) {
 	switch {
 	case v == wasCommitted && lost != nil:
 		c.batch++
 		c.answer(ops, lost)
-	case v == wasCommitted: // by nobody here: another process has this epoch
+	case v == wasCommitted: // by another process with this epoch
 		c.rejoin(fmt.Errorf("batch %d of this node was committed by somebody else", c.batch+1))
 		c.again(ops, cause)
 	case v == outlived && lost != nil:
@@ -38,7 +38,7 @@ func (c *committer) ended(ops []*op, v verdict, lost *batch, cause error) {
 	}
 }
 
-// rejoin begins a new life of this node. What the former one held is taken over.
+// rejoin begins a new life of this node and takes over the holds of the former one.
 func (c *committer) rejoin(cause error) {
 	c.l.log.Error("ledger: this node goes on under a new epoch, and what it held under the former one is taken over", "epoch", c.epoch,
 		"cause", cause)
@@ -57,9 +57,9 @@ func (c *committer) rejoin(cause error) {
 	}
 }
 
-// again commits, in a new life, operations of which nothing was committed in the
-// former one. Endings of the former life are refused: it settles nothing any
-// more, and the sweep gives their holds back.
+// again commits, in a new life, operations of which nothing was committed in the former one.
+// Endings of the former life are refused: it settles nothing any more, and the sweep releases their
+// holds.
 func (c *committer) again(ops []*op, cause error) {
 	var rest, gone []*op
 	for _, o := range ops {
@@ -75,9 +75,9 @@ func (c *committer) again(ops []*op, cause error) {
 	}
 }
 
-// answerOutlived answers a batch that was committed before its epoch was
-// declared dead. Its decisions stand, but the holds of its chat requests are the
-// sweep's now, which gives them back: those requests must not run.
+// answerOutlived answers a batch that was committed before its epoch was declared dead. Its
+// decisions stand, but the sweep now owns the holds of its chat requests and releases them, so
+// these requests must not run.
 func (c *committer) answerOutlived(ops []*op, b *batch, epoch string) {
 	for _, o := range ops {
 		if d := b.decisions[o]; o.kind == opAdmit && d.hold != nil && d.hold.Epoch == epoch {
@@ -89,9 +89,9 @@ func (c *committer) answerOutlived(ops []*op, b *batch, epoch string) {
 	c.answer(ops, b)
 }
 
-// unknown answers a batch of which nobody can tell whether it was committed. An
-// admission to chat is refused either way: no sweep charges a request that did
-// not begin. Log rows are written again, and have no effect if they are there.
+// unknown answers a batch with an unknowable outcome. A chat admission is refused either way,
+// because no sweep charges a request that did not begin. Log rows are written again, and have no
+// effect if they exist.
 func (c *committer) unknown(ops []*op, cause error) {
 	c.l.log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops),
 		"cause", cause)
@@ -104,7 +104,7 @@ func (c *committer) unknown(ops []*op, cause error) {
 		case o.kind == opAdmit && o.admitting == nil:
 			o.receipted, o.err = true, unavailable(cause)
 		case o.kind == opAdmit, o.kind == opEnd:
-			c.l.undo(o) // a job whose client is cut off without a way to it
+			c.l.undo(o) // a job whose client was cut off and cannot find it
 			o.receipted, o.err = true, fmt.Errorf("%w: %w", ErrUnknown, cause)
 		default:
 			o.err = cause
@@ -134,9 +134,8 @@ func (c *committer) refuse(ops []*op, cause error) {
 	}
 }
 
-// finish closes an operation. What an admission whose caller has left has
-// committed is undone; what it was told is logged here, so that one request
-// never has two receipts.
+// finish closes an operation. If an admission's caller has left, finish undoes the committed
+// admission and logs the caller's answer, so that one request never has two receipts.
 func (c *committer) finish(o *op, admitted bool) {
 	left := !o.state.CompareAndSwap(opTaken, opAnswered)
 	if o.done != nil {
@@ -160,8 +159,8 @@ func (c *committer) finish(o *op, admitted bool) {
 	}
 }
 
-// undo ends the job of an admission whose client was cut off, unless it has a way
-// to find it. It does nothing for other operations, nor where no job was made.
+// undo ends the job of an admission whose client was cut off, unless the client has a way to find
+// it. It is a no-op for other operations and without a job.
 func (l *Ledger) undo(o *op) {
 	if o.admitting == nil {
 		return

@@ -43,7 +43,7 @@ func (s *script) install(l *Ledger) {
 	}
 }
 
-var errLost = io.ErrUnexpectedEOF // what a connection that broke answers
+var errLost = io.ErrUnexpectedEOF // the error of a broken connection
 
 // times breaks the first n calls of one phase.
 func times(n int64, p phase, broken func(run func() error) error) func(phase, func() error) error {
@@ -110,7 +110,7 @@ func TestRandomFaultsUnderLoad(t *testing.T) {
 		f.open("a", 1000*money.USD, 0, KeyLimits{})
 		var n atomic.Int64
 		s.set(func(p phase, run func() error) error {
-			switch n.Add(1) % 9 { // of which four in a row are a whole batch
+			switch n.Add(1) % 9 { // four in a row are a whole batch
 			case 2:
 				return errLost
 			case 5:
@@ -213,8 +213,8 @@ func TestPoisonedOperationStandsAlone(t *testing.T) {
 		if _, err := f.Admit(context.Background(), twin); err != nil {
 			t.Fatal(err)
 		}
-		// The first batch waits until all others have queued, so that the
-		// poison sits in a large batch.
+		// The first batch waits until all others have queued, so that the poison sits in a large
+		// batch.
 		var waiting sync.WaitGroup
 		waiting.Add(1)
 		var once sync.Once
@@ -371,7 +371,7 @@ func TestOutage(t *testing.T) {
 		}
 		s.set(nil)
 		f.close()
-		// Only the stream, which the client has seen, is charged.
+		// Only the stream, already seen by the client, is charged.
 		if st := f.state("a"); st.Held != 0 || st.Balance != 99*money.USD {
 			t.Errorf("%+v; want one charge of 1", st)
 		}
@@ -379,8 +379,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestRefusalOfAConnection: a pooler that has lost a prepared statement refuses
-// what another connection takes. That is no reason to give a good answer away.
+// TestRefusalOfAConnection checks that a pooler's lost prepared statement does not make the ledger
+// give up a good answer, because another connection takes it.
 func TestRefusalOfAConnection(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -37,7 +37,7 @@ func (s *script) cutOff(committed bool, between func()) {
 	})
 }
 
-// sweeper is a second node on the same database, which sweeps after the first.
+// sweeper returns a second node on the same database for sweeping after the first.
 func (f *fixture) sweeper(db *store.DB) *Ledger {
 	other := New(Options{DB: db, Node: join(f.t, db)})
 	go newCommitter(other).run()
@@ -45,10 +45,9 @@ func (f *fixture) sweeper(db *store.DB) *Ledger {
 	return other
 }
 
-// TestLostCommitMeetsFence: the answer to a COMMIT is lost, and another node
-// declares this one dead and sweeps before it asks again. Whoever is told of an
-// error is not charged, whoever is charged is told of success, and nothing stays
-// held. (On SQLite there is no other node.)
+// TestLostCommitMeetsFence loses the answer to a COMMIT, and another node declares this one dead
+// and sweeps before this one asks again. A caller with an error is not charged, a charged caller
+// gets a success, and nothing stays held. (On SQLite there is no other node.)
 func TestLostCommitMeetsFence(t *testing.T) {
 	t.Parallel()
 	for name, committed := range map[string]bool{"committed": true, "not committed": false} {
@@ -85,8 +84,8 @@ func TestLostCommitMeetsFence(t *testing.T) {
 				t.Error("a hold of the former life is not lost")
 			}
 
-			// An admission: it runs in the new life, or was admitted in the old one
-			// and is refused, with the one receipt that the sweep has written.
+			// An admission: it runs in the new life, or was admitted in the old one and is refused,
+			// with the one receipt written by the sweep.
 			s.cutOff(committed, dies)
 			a := admission("a", money.USD)
 			h, err = f.Admit(ctx, a)
@@ -138,8 +137,8 @@ func TestLostCommitMeetsFence(t *testing.T) {
 	}
 }
 
-// TestLifeThatNobodyRemembers: the row of the dead epoch is gone when the node
-// asks what became of its batch. No caller is told that it was not charged.
+// TestLifeThatNobodyRemembers deletes the row of the dead epoch before the node asks for the fate
+// of its batch. No caller is told that it was not charged.
 func TestLifeThatNobodyRemembers(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
@@ -174,7 +173,7 @@ func TestLifeThatNobodyRemembers(t *testing.T) {
 	if err := f.sweepDead(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := f.Confirm(ctx); err != nil { // the job, whose client was cut off, has been ended
+	if err := f.Confirm(ctx); err != nil { // the job of the disconnected client has been ended
 		t.Error(err)
 	}
 	if st := f.state("a"); st.Held != 0 || st.Balance != 99*money.USD {
@@ -186,8 +185,8 @@ func TestLifeThatNobodyRemembers(t *testing.T) {
 	f.audited()
 }
 
-// TestIdleNodeBeginsANewLife: a node that was declared dead while nothing ran on
-// it goes on without waiting for a request to meet the fence.
+// TestIdleNodeBeginsANewLife checks that a node declared dead while idle goes on without waiting
+// for a request to meet the fence.
 func TestIdleNodeBeginsANewLife(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -208,8 +207,8 @@ func TestIdleNodeBeginsANewLife(t *testing.T) {
 	})
 }
 
-// TestBatchNumberWentBack: the database was restored or failed over to a standby
-// that was behind. The node says so and begins a new life.
+// TestBatchNumberWentBack restores the database, or fails over to a standby that was behind. The
+// node logs it and begins a new life.
 func TestBatchNumberWentBack(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

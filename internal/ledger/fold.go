@@ -16,22 +16,21 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Bounds of one folding transaction, and the life of saved answers and of
-// rate-window rows that no request has cleaned up.
+// Bounds of one folding transaction, and the lifetimes of saved answers and of rate-window rows not
+// cleaned up by a request.
 const (
 	foldChunk  = 500
 	onceLife   = 24 * time.Hour
 	hitsChunk  = 5000
 	hitsLinger = 10 * time.Minute
-	// strangersLife is how long refusals of callers that nobody knows are kept.
+	// strangersLife is the retention of refusals of unknown callers.
 	strangersLife = 24 * time.Hour
 )
 
-// Fold deletes receipts that are older than the retention, account by account,
-// and keeps their sums, totals in ledger_folded, and of each charge a row in a
-// compact form (Charge), whose sum is an entry a month. Money stays provable
-// without them. It also deletes refusals of strangers,
-// saved answers and rate hits that have run out. It is one step of Run.
+// Fold deletes receipts older than the retention, account by account. It keeps their sums, totals
+// in ledger_folded, and of each charge a compact row (Charge), summed by a monthly entry, so that
+// money stays provable. It also deletes expired refusals of strangers, saved answers and rate hits.
+// It is one step of Run.
 func (l *Ledger) Fold(ctx context.Context) error {
 	for {
 		more, err := l.foldSome(ctx)
@@ -111,8 +110,8 @@ func (l *Ledger) forgetHits(ctx context.Context, after hitPlace) (last hitPlace,
 const oldStrangers = `SELECT id FROM ledger_receipt WHERE (account, seq, id) < ('', 0, $1) AND outcome = $2
 	ORDER BY account, seq, id LIMIT $3`
 
-// forgetStrangers deletes some refusals of callers that nobody knows; false: no
-// more are old enough. They belong to no account, so no figure misses them.
+// forgetStrangers deletes some refusals of unknown callers. It returns false if no more are old
+// enough. They belong to no account, so no figure misses them.
 func (l *Ledger) forgetStrangers(ctx context.Context) (more bool, err error) {
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
@@ -130,7 +129,7 @@ func (l *Ledger) forgetStrangers(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// foldSome folds one chunk of the account with the oldest receipt; false: none
+// foldSome folds one chunk of the account with the oldest receipt. It returns false if no receipt
 // is old enough.
 func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 	more := false
@@ -140,7 +139,7 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 		if err != nil {
 			return err
 		}
-		// A day that is to come, since the clock was ahead, keeps its receipts.
+		// A future day, from a clock ahead, keeps its receipts.
 		below, today := books.FoldBelow(now, l.opts.Retention), books.DayOf(now)
 		var account string
 		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM ledger_receipt WHERE id < $1 AND day < $2 ORDER BY id LIMIT 1), '-')`,
@@ -163,7 +162,7 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 	return more, err
 }
 
-// foldKey is what sums of deleted receipts are kept by.
+// foldKey is the key of the sums of deleted receipts.
 type foldKey struct{ key, model string }
 
 // foldMonth is a month's charges.
@@ -179,9 +178,9 @@ type foldChunkRows struct {
 	keys   []string
 	last   int64       // the newest day among them
 	newest int64       // the newest number in the account's log
-	chain  audit.Chain // of the deleted, so that the running balance can be proved without them
+	chain  audit.Chain // of the deleted rows, so that the running balance can be proved without them
 	kept   []audit.Kept
-	days   days             // what a former version has left out of them
+	days   days             // figures omitted from days by a former version
 	marks  map[int64]uint64 // of the series
 }
 
@@ -269,7 +268,7 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 	}
 	for month, m := range c.months {
 		entry := fmt.Sprintf("ent_%s_%04d%02d", account, month/12, month%12+1)
-		// The place of charges that a former version has not kept one by one stays.
+		// The row of charges summed by a former version keeps its place.
 		_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms, kept_nano)
 			VALUES ($1, $2, $3, 'charges', $4, $5, $6, '', $7, $8)
 			ON CONFLICT (id) DO UPDATE SET amount_nano = ledger_entry.amount_nano + excluded.amount_nano,

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestFoldDeletesOldHits deletes all hits that are out of every rate window, however many
-// there are and however high the limit of their key is, and no other hits.
+// TestFoldDeletesOldHits deletes all hits outside every rate window, whatever their number and the
+// limit of their key, and no other hits.
 func TestFoldDeletesOldHits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ old, young []int64 }{ // hits by key

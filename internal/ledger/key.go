@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// KeyLimits are what a key may do. Nil is no limit.
+// KeyLimits are the limits of a key. Nil means no limit.
 type KeyLimits struct {
 	RPM         *int64        // admitted requests in 60 seconds
 	DailyBudget *money.Amount // charges and open holds of a UTC day
@@ -18,8 +18,8 @@ type KeyLimits struct {
 type KeyState struct {
 	Account string
 	Limits  KeyLimits
-	// Version grows with every change of the key. Admission compares it with
-	// the version that the caller's checks were made on.
+	// Version grows with every change of the key. Admission compares it with the version used by
+	// the caller's checks.
 	Version         int64
 	Spent, Held     money.Amount
 	SpentToday      money.Amount // charges of this UTC day
@@ -27,7 +27,7 @@ type KeyState struct {
 	AccountDisabled bool
 }
 
-// noLimit is how a limit that is not set is stored.
+// noLimit is the stored value of an unset limit.
 const noLimit = -1
 
 func orNone[T ~int64](limit *T) int64 {
@@ -58,9 +58,9 @@ func OpenKeyTx(tx *store.Tx, key, account string, limits KeyLimits) error {
 	return err
 }
 
-// ChangeKeyTx sets all limits of a key and raises its version, so that every
-// node repeats its checks. Call it for every change of a key, also of what
-// the ledger does not know. ErrNoKey: unknown or closed.
+// ChangeKeyTx sets all limits of a key and raises its version, so that every node repeats its
+// checks. Call it for every change of a key, including changes outside the ledger. It returns
+// ErrNoKey if the key is unknown or closed.
 func ChangeKeyTx(tx *store.Tx, key string, limits KeyLimits) error {
 	return changeKeyTx(tx, key, func() (int64, error) {
 		return tx.Exec(`UPDATE ledger_key SET disabled = $1, rpm = $2, daily_budget_nano = $3, total_limit_nano = $4, version = version + 1
@@ -69,9 +69,9 @@ func ChangeKeyTx(tx *store.Tx, key string, limits KeyLimits) error {
 	})
 }
 
-// RecheckKeysTx raises the version of all keys of an account, so that every node
-// repeats its checks: call it for every change of what an account's requests are
-// checked or priced by. No request is admitted on what was known before.
+// RecheckKeysTx raises the version of all keys of an account, so that every node repeats its
+// checks. Call it for every change that affects the checks or prices of an account's requests. No
+// later request is admitted with the old data.
 func RecheckKeysTx(tx *store.Tx, account string) error {
 	if err := tx.Lock("ledger_account", "id", account); err != nil {
 		return err
@@ -106,8 +106,7 @@ func changeKeyTx(tx *store.Tx, key string, change func() (int64, error)) error {
 	return err
 }
 
-// KeysTx returns the states of those of the keys that exist; closed keys are
-// shown as disabled.
+// KeysTx returns the states of the existing keys; closed keys appear as disabled.
 func KeysTx(tx *store.Tx, keys []string) (map[string]KeyState, error) {
 	now, err := tx.NowMS()
 	if err != nil {

@@ -7,21 +7,19 @@ import (
 	"tollgate/internal/store"
 )
 
-// knownRows are rows of accounts and keys as the committer's last batch on SQLite
-// has left them. They stand in the books unchanged while the database is at that
-// batch's version, and need not be read again then: reading them would take a
-// fifth of a batch's time. Whoever else writes, be it one row of another table,
-// has the next batch read all of its rows again.
+// knownRows caches rows of accounts and keys as left by the committer's last batch on SQLite. They
+// are valid while the database is at that batch's version, and save the reads, a fifth of a batch's
+// time. Any other write, even to another table, makes the next batch read all of its rows again.
 type knownRows struct {
 	version  store.Version
 	accounts map[string]books.AccountRow
 	keys     map[string]books.KeyRow
 }
 
-// maxKnownRows bounds the rows of a kind that are known: some 5 MB.
+// maxKnownRows bounds the cached rows of a kind: some 5 MB.
 const maxKnownRows = 10_000
 
-// at returns what is known of a database at a version: everything or nothing.
+// at returns the cached rows if they are valid at version, or an empty cache.
 func (k knownRows) at(version store.Version) knownRows {
 	if !k.version.Same(version) {
 		return knownRows{}
@@ -29,8 +27,8 @@ func (k knownRows) at(version store.Version) knownRows {
 	return k
 }
 
-// keep takes what a committed batch has written. What it has read and left as it
-// was is not worth keeping: that is rows of refused requests.
+// keep caches the rows written by a committed batch. Rows only read are not worth caching: they
+// belong to refused requests.
 func (k *knownRows) keep(b *batch) {
 	if b.version == (store.Version{}) {
 		return // PostgreSQL
@@ -56,8 +54,7 @@ func (k *knownRows) keep(b *batch) {
 	}
 }
 
-// unknownAccounts takes the rows of those accounts that are known into the batch
-// and returns the others.
+// unknownAccounts copies the cached accounts into the batch and returns the ids of the others.
 func (b *batch) unknownAccounts(ids []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool {
 		row, known := b.known.accounts[id]

@@ -14,14 +14,14 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// rowReader holds, at the beginning of each batch, the rows that its committer
-// knows against those that stand in the books.
+// rowReader compares, at the beginning of each batch, the committer's cached rows with the rows in
+// the database.
 type rowReader struct {
 	t               *testing.T
 	c               *committer
 	begun           bool // the batch has been looked at
-	looks, rows     int  // with rows that are known, and how many of these
-	changedByOthers int  // looks that found that others had written
+	looks, rows     int  // looks with cached rows, and the number of these rows
+	changedByOthers int  // looks that found writes of others
 }
 
 func (r *rowReader) exec(ctx context.Context, s *store.Session, b *store.Batch, p phase) error {
@@ -65,9 +65,8 @@ func (r *rowReader) exec(ctx context.Context, s *store.Session, b *store.Batch, 
 	return nil
 }
 
-// TestKnownRowsStandInTheBooks has requests of every outcome run beside changes of
-// their accounts and keys, over midnight and back, with batches that are refused:
-// whatever row the committer knows instead of reading it stands so in the books.
+// TestKnownRowsStandInTheBooks runs requests of every outcome beside changes of their accounts and
+// keys, over midnight and back, with refused batches: every cached row equals the stored one.
 func TestKnownRowsStandInTheBooks(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -107,7 +106,7 @@ func TestKnownRowsStandInTheBooks(t *testing.T) {
 	}
 }
 
-// anything does one thing that changes the books of an account.
+// anything makes one random change to the books of an account.
 func (f *fixture) anything(ctx context.Context, rnd *rand.Rand, account string, c *clock) {
 	if rnd.IntN(12) > 0 {
 		f.request(ctx, rnd, account)
@@ -136,7 +135,7 @@ func (f *fixture) anything(ctx context.Context, rnd *rand.Rand, account string, 
 	}
 }
 
-// request is one that is refused, charged, or given back.
+// request makes a request that is refused, charged or released.
 func (f *fixture) request(ctx context.Context, rnd *rand.Rand, account string) {
 	a := admission(account, money.Amount(rnd.Int64N(int64(2*money.USD))))
 	if rnd.IntN(10) == 0 {

@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// lockedBuffer is a log that several goroutines write.
+// lockedBuffer is a log for concurrent writers.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -36,15 +36,15 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestLeavingDuringAdmission: clients that leave at any moment of their
-// admission have one receipt each, and slow nobody down: no batch is refused.
+// TestLeavingDuringAdmission checks that clients leaving at any moment of their admission have one
+// receipt each and do not slow others: no batch is refused.
 func TestLeavingDuringAdmission(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var log lockedBuffer
 		f := start(t, db, func(l *Ledger) { l.log = slog.New(slog.NewTextHandler(&log, nil)) })
 		const callers = 300
-		accounts := []string{"a", "b", "c", "d", "e", "f"} // so many that no log row is sampled
+		accounts := []string{"a", "b", "c", "d", "e", "f"} // enough accounts to avoid sampling of log rows
 		for _, account := range accounts {
 			f.open(account, 1000*money.USD, 0, KeyLimits{})
 		}
@@ -67,7 +67,7 @@ func TestLeavingDuringAdmission(t *testing.T) {
 			})
 		}
 		group.Wait()
-		f.close() // all that waits is committed
+		f.close() // commits the queue
 		list := f.requests(requestlog.Selection{Status: StatusClosed})
 		if len(list) != callers {
 			t.Errorf("%d receipts of %d requests", len(list), callers)

@@ -31,15 +31,15 @@ import (
 )
 
 var (
-	// ErrKeyChanged means that the key's row is not the one that the caller's
-	// checks were made on: authenticate afresh, repeat them, and call again.
+	// ErrKeyChanged means that the key has changed since the caller's checks: authenticate afresh,
+	// repeat them, and call again.
 	ErrKeyChanged = books.ErrKeyChanged
-	// ErrNotSettled means that a settlement is known not to have been
-	// committed, and never will be: answer an error, the client is not charged.
+	// ErrNotSettled means that a settlement was not committed and never will be: answer an error;
+	// the client is not charged.
 	ErrNotSettled = errors.New("the request could not be settled")
-	// ErrUnknown means that the database did not say within outage_grace
-	// whether the settlement was committed: cut the connection without an
-	// answer. It is resolved later, exactly once.
+	// ErrUnknown means that the database did not report within outage_grace whether the settlement
+	// was committed: cut the connection without an answer. The settlement is resolved later,
+	// exactly once.
 	ErrUnknown = errors.New("it is not known yet whether the request was settled")
 )
 
@@ -47,34 +47,32 @@ var (
 // are required.
 type Options struct {
 	DB *store.DB
-	// Node is this node, whose life the ledger leads: it tells the others that it
-	// lives, sweeps after those that do not, and ends it with Close.
+	// Node is this node. The ledger renews its lease, sweeps after dead nodes, and ends its life in
+	// Close.
 	Node *node.Node
-	// OutageGrace is how long a settlement waits for a database that is away.
+	// OutageGrace is how long a settlement waits for an absent database.
 	OutageGrace time.Duration
 	// QueueWait is how long an admission waits to be taken before it is
 	// refused under overload.
 	QueueWait time.Duration
 	// Retention is how long receipts are kept; their sums are kept for ever.
 	Retention time.Duration
-	// TellLow adds the statements that tell of a low balance to the transaction
-	// of the charge that made it low; nil: nobody is told.
+	// TellLow, if not nil, adds the statements that announce a low balance to the transaction of
+	// the charge.
 	TellLow func(q *store.Batch, nowMS int64, low Low)
-	// ToldLow is called after the commit of such a transaction, with nothing
-	// locked, and must not wait; nil: nobody is. A node that dies in between
-	// does not come to it.
+	// ToldLow, if not nil, is called without locks after the commit of such a transaction, and must
+	// not block. It is not called if the node dies in between.
 	ToldLow func()
-	// Now is this process's clock: since when something is so, and how long
-	// something took. What is admitted when, and what runs out, goes by the
-	// database's clock. nil: time.Now.
+	// Now is this process's clock, for durations and start times. Admission times and expiry use
+	// the database's clock. If nil, time.Now is used.
 	Now      func() time.Time
 	Log      *slog.Logger
 	Observer Observer
 }
 
-// Observer is told what happens, for metrics. Every func may be nil.
+// Observer receives events for metrics. Every func may be nil.
 type Observer struct {
-	// Batch: a transaction of that many operations was committed.
+	// Batch reports a committed transaction and its number of operations.
 	Batch func(operations int, took time.Duration)
 	// Admitted: an admission was decided, after waiting for its commit.
 	Admitted func(waited time.Duration, admitted bool)
@@ -84,12 +82,12 @@ type Observer struct {
 	OverHold func(money.Amount)
 	// Swept: a dead node's hold was ended; charged tells how.
 	Swept func(charged bool)
-	// Unswept: so many holds of dead nodes could not be ended by a sweep.
+	// Unswept reports the number of dead nodes' holds that a sweep could not end.
 	Unswept func(holds int)
 	// Quarantined: a damaged hold was moved to the quarantine.
 	Quarantined func()
-	// LeftOut: a refused request got no row of its own; known tells whether its
-	// caller is.
+	// LeftOut reports a refused request without a row of its own; known is true if its caller is
+	// known.
 	LeftOut func(known bool)
 }
 
@@ -106,7 +104,7 @@ type Ledger struct {
 	damages damages
 	writing writing
 
-	stepsSeen int64 // jumps of the clock; used by KeepTime alone. -1: whatever was before the start
+	stepsSeen int64 // jumps of the clock, only for KeepTime; -1 before the first look
 
 	// exec stands between the committer and its connection; tests put faults
 	// there before Start.
@@ -139,8 +137,8 @@ func New(opts Options) *Ledger {
 	}
 }
 
-// Start starts the committer and, on SQLite, ends what a former process left
-// running, which node.Join has declared dead. Close ends what Start began.
+// Start starts the committer and, on SQLite, ends the open holds of a former process, which
+// node.Join has declared dead. Close undoes Start.
 func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.resumeTime(ctx); err != nil {
 		return err
@@ -159,8 +157,8 @@ func (l *Ledger) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run keeps the node alive, sweeps after dead ones, folds old receipts and adds
-// to the days what a former version has left out of them, until ctx ends.
+// Run keeps the node alive, sweeps after dead nodes, folds old receipts and adds receipts of a
+// former version to their days, until ctx ends.
 func (l *Ledger) Run(ctx context.Context) {
 	every := func(period time.Duration, what string, step func(context.Context) error) loop.Loop {
 		return loop.Loop{Room: "ledger", Does: what, Log: l.log, Period: period, Later: true, Step: step}
@@ -176,12 +174,12 @@ func (l *Ledger) Run(ctx context.Context) {
 	)
 }
 
-// Close takes no more admissions, commits what waits, and ends the node's life
-// when nothing runs under it any more. Requests that still run after it are
-// settled by the sweep of another node or of the next start.
+// Close refuses further admissions, commits the queue, and ends the node's life once nothing runs
+// under it. Requests still running afterwards are settled by the sweep of another node or of the
+// next start.
 func (l *Ledger) Close(ctx context.Context) error {
 	l.stop.Do(func() {
-		l.logCounted(l.now().Add(time.Hour)) // what has had no row gets one now
+		l.logCounted(l.now().Add(time.Hour)) // logs the refusals without a row
 		l.queue.close()
 	})
 	select {

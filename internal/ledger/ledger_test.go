@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// clock is a time that a test owns.
+// clock is a test's clock.
 type clock struct{ ms atomic.Int64 }
 
 func newClock() *clock {
@@ -204,7 +204,7 @@ func (f *fixture) requests(filter requestlog.Selection) []Receipt {
 	return page.Receipts
 }
 
-// audited checks the books, which every test leaves in order.
+// audited audits the books; every test leaves them consistent.
 func (f *fixture) audited() {
 	f.t.Helper()
 	report, err := audit.Run(context.Background(), f.db)

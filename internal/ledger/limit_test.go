@@ -186,7 +186,7 @@ func TestDailyBudgetBelongsToTheDayOfAdmission(t *testing.T) {
 		}
 		_, err := f.admit("a", 1)
 		wantCode(t, err, fault.InsufficientQuota)
-		c.add(-24 * time.Hour) // a clock that goes back opens no budget again
+		c.add(-24 * time.Hour) // a clock that goes back does not refill a budget
 		_, err = f.admit("a", 1)
 		wantCode(t, err, fault.InsufficientQuota)
 		young.Release(failed())

@@ -8,11 +8,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// Low is a drop of a balance below the level that its account has set.
+// Low is a drop of a balance below its account's level.
 type Low = books.Low
 
-// LowTx returns the level below which an account wants to hear of its balance;
-// false: it has set none. ErrNoAccount.
+// LowTx returns an account's level for announcements of a low balance. set is false if the account
+// has none. It returns ErrNoAccount for an unknown account.
 func LowTx(tx *store.Tx, account string) (level money.Amount, set bool, err error) {
 	row, err := lowTx(tx, account)
 	return row.Amount, row.Set, err
@@ -56,8 +56,8 @@ func SetLowTx(tx *store.Tx, account string, level *money.Amount) error {
 	return err
 }
 
-// moveTx arms or disarms an account's level after a credit or a take-back, and
-// returns the drop that is to be told; nil: none.
+// moveTx arms or disarms an account's level after a credit or a take-back, and returns the drop to
+// announce, or nil.
 func moveTx(tx *store.Tx, account string, before, after money.Amount) (*Low, error) {
 	row, err := lowTx(tx, account)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestToldLowComesAfterTheCommit checks when the ledger says that a low balance
-// was told: once what TellLow wrote is committed, also when the answer to that
-// commit was lost, and not for batches in which nothing was low.
+// TestToldLowComesAfterTheCommit checks that ToldLow is called once the writes of TellLow are
+// committed, even if the answer to the commit was lost, and not for batches without a low balance.
 func TestToldLowComesAfterTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(run func() error) error{
@@ -27,7 +26,7 @@ func TestToldLowComesAfterTheCommit(t *testing.T) {
 				var s script
 				var f *fixture
 				var tells atomic.Int64
-				told := make(chan money.Amount, 10) // balances that could be read then
+				told := make(chan money.Amount, 10) // balances readable at that time
 				f = start(t, db, s.install, func(l *Ledger) {
 					l.opts.TellLow = func(*store.Batch, int64, Low) { tells.Add(1) }
 					l.opts.ToldLow = func() { told <- f.state("a").Balance }

@@ -8,9 +8,9 @@ import (
 var addOver = `INSERT INTO ledger_over (account, key, line, over_nano) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (account, key, line) DO UPDATE SET ` + store.Add("ledger_over", "over_nano")
 
-// writeOver adds what usage exceeded holds by to its sums. It is rare: a hold is
-// the highest possible cost, so usage above the hold means that a line ignores its
-// limit or that the catalog is wrong. Nobody is charged for it.
+// writeOver adds usage above holds to its sums. It is rare: a hold is the highest possible cost, so
+// usage above the hold means that a line ignores its limit or that the catalog is wrong. The excess
+// is not charged.
 func (b *batch) writeOver(q *store.Batch) {
 	for _, r := range b.Receipts {
 		if r.Over > 0 {
@@ -19,13 +19,13 @@ func (b *batch) writeOver(q *store.Batch) {
 	}
 }
 
-// OverOfAccountsTx returns what the usage of accounts has exceeded its holds by,
-// over all time; those whose has not are missing.
+// OverOfAccountsTx returns the accounts' usage above holds, over all time. Accounts without any are
+// missing.
 func OverOfAccountsTx(tx *store.Tx, accounts []string) (map[string]money.Amount, error) {
 	return overTx(tx, overOfAccounts(tx), store.List(accounts))
 }
 
-// OverOfKeysTx is OverOfAccountsTx of keys, which belong to the accounts.
+// OverOfKeysTx is OverOfAccountsTx for keys of the accounts.
 func OverOfKeysTx(tx *store.Tx, accounts, keys []string) (map[string]money.Amount, error) {
 	return overTx(tx, overOfKeys(tx), store.List(accounts), store.List(keys))
 }

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestUsageAboveHoldsIsKept exceeds a hold, folds its receipt away and exceeds
-// another: the sums stay, of the request the receipt alone told.
+// TestUsageAboveHoldsIsKept exceeds a hold, folds its receipt away and exceeds another: the sums
+// stay, while the receipt was the only record of the request.
 func TestUsageAboveHoldsIsKept(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -71,8 +71,8 @@ func TestUsageAboveHoldsIsKept(t *testing.T) {
 	})
 }
 
-// TestUsageAboveHoldsWithoutEnd: a provider that always tells the largest counts
-// keeps nobody from being charged.
+// TestUsageAboveHoldsWithoutEnd checks that a provider reporting the largest counts all the time
+// does not stop charges.
 func TestUsageAboveHoldsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -99,8 +99,8 @@ func TestUsageAboveHoldsWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestSumsOfOverAreFound asks both databases how they would read each of the sums: what
-// they read is summed, in whatever order, but no table is read as a whole.
+// TestSumsOfOverAreFound checks the query plans of each sum on both databases: no table is read as
+// a whole.
 func TestSumsOfOverAreFound(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -9,9 +9,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// knownParts are the newest parts of their accounts' logs that the database is known
-// to have of keys: what is committed. One is deleted only when all of its receipts, and
-// those of all parts before it, are.
+// knownParts caches the newest committed part of the log for each key. A part is deleted only with
+// all of its receipts and those of all earlier parts.
 type knownParts map[string]int64
 
 func (k *knownParts) add(parts knownParts) {
@@ -21,7 +20,7 @@ func (k *knownParts) add(parts knownParts) {
 	maps.Copy(*k, parts)
 }
 
-// writeParts notes the parts of the log that the batch's receipts are in.
+// writeParts records the parts of the log with the batch's receipts.
 func (b *batch) writeParts(q *store.Batch) {
 	b.newParts = knownParts{}
 	var rows []any
@@ -43,9 +42,8 @@ func (b *batch) writeParts(q *store.Batch) {
 	q.Rows(requestlog.Parts(), rows)
 }
 
-// Part notes the parts of keys that a former version has left out, which knows of none:
-// of before the upgrade, and of nodes that have not been upgraded yet. It is one step of
-// Run.
+// Part records the parts of keys omitted by a former version without parts: from before the
+// upgrade, and from nodes not upgraded yet. It is one step of Run.
 func (l *Ledger) Part(ctx context.Context) error {
 	for account := ""; ; {
 		var next string

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// partsOf are the parts that are noted of a key, and up to which number of its account's
-// log; seq is the newest.
+// partsOf returns the number of recorded parts of a key, the log number up to which parts are
+// recorded, and the newest number.
 func partsOf(t *testing.T, db *store.DB, account string) (parts, parted, seq int64) {
 	t.Helper()
 	view(t, db, func(tx *store.Tx) error {
@@ -25,8 +25,8 @@ func partsOf(t *testing.T, db *store.DB, account string) (parts, parted, seq int
 	return parts, parted, seq
 }
 
-// serve admits and ends so many requests of an account, one of which fails and another is
-// refused, and credits it in between.
+// serve admits and ends n requests of an account, one of them failed and another refused, and
+// credits the account in between.
 func (f *fixture) serve(account string, n int) {
 	f.t.Helper()
 	for i := range n {
@@ -51,8 +51,8 @@ func (f *fixture) serve(account string, n int) {
 	}
 }
 
-// TestPartsAreNoted: each part of a log that a key has receipts in is noted with them, so
-// that a list of the key's finds all, and the parts are known to be whole.
+// TestPartsAreNoted checks that each part of a log with receipts of a key is recorded with them, so
+// that a list by key finds all, and the parts are known to be complete.
 func TestPartsAreNoted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -71,8 +71,8 @@ func TestPartsAreNoted(t *testing.T) {
 	})
 }
 
-// TestPartsOfAFormerVersion: what a version that knows of no parts has written is found
-// before a step has noted it and after, and from then on the parts are whole again.
+// TestPartsOfAFormerVersion checks that receipts of a version without parts are found before and
+// after the step that records them, and that the parts are complete then.
 func TestPartsOfAFormerVersion(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

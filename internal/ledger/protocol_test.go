@@ -7,28 +7,26 @@ import (
 	"tollgate/internal/node"
 )
 
-// This file is a model of how a node, its database with a synchronous standby,
-// the node that sweeps after it and one client meet, and an explorer that visits
-// every state they can reach. It stands behind the argument of ADR 3: under the
-// rules of the code no client is told something untrue about its charge, and no
-// hold outlives its request; under rules that were tried before, the explorer
-// finds how.
+// This file models the interaction of a node, its database with a synchronous standby, the node
+// that sweeps after it and one client, and explores every reachable state. It supports the argument
+// of ADR 3: under the rules of the code no client gets an untrue answer about its charge, and no
+// hold outlives its request. Under rules tried earlier, the explorer finds the failures.
 
-// rules are what the model can vary; the zero value is what the code does.
+// rules are the variants of the model; the zero value is the code's.
 type rules struct {
 	// deadSettleNothing: the row of a dead node is not asked. Its endings are
 	// refused and its admissions are made again under their ids.
 	deadSettleNothing bool
-	// readResolves: an unknown outcome is resolved by reading alone.
+	// readResolves: a read alone resolves an unknown outcome.
 	readResolves bool
-	// cancelsCommit: a deadline that passes during a COMMIT is sent to the server.
+	// cancelsCommit: a deadline during a COMMIT sends a cancel to the server.
 	cancelsCommit bool
-	// doubtIsRefusal: the submission of a job whose commit is in doubt is answered
-	// with an error, and the job is undone once the node knows of it.
+	// doubtIsRefusal: a job's submission with a doubtful commit is answered with an error, and the
+	// job is undone once the node learns of it.
 	doubtIsRefusal bool
 }
 
-// open names the life of the node that a hold belongs to.
+// openHold names the life of the node of a hold.
 type openHold int8
 
 const (
@@ -46,7 +44,7 @@ const (
 	chargedOnce
 )
 
-// shelf is what the database keeps.
+// shelf is the database's state.
 type shelf struct {
 	batch     [2]int8 // of each life of the node
 	dead      bool    // the first life was declared dead
@@ -74,15 +72,15 @@ const (
 
 // model is one state of everything.
 type model struct {
-	job          bool // the request submits a job, which another node may run
+	job          bool // the request submits a job, and another node may run it
 	seen, safe   shelf
 	tx           transaction
-	life, batch  int8 // of the node: which life, and its last batch known to be committed
+	life, batch  int8 // the node's life, and its last batch known to be committed
 	settling     bool // it wants to settle; else to admit
 	sent         bool // a try waits for its answer
 	lost         bool // a try's COMMIT has no answer
 	idle         bool // nothing is left to do
-	undo         bool // a job whose caller was refused is to be ended
+	undo         bool // the job of a refused caller must be ended
 	answer       answerState
 	failovers    int8
 	terminations int8
@@ -94,10 +92,10 @@ type step struct {
 	to   model
 }
 
-// proved is what an answered synchronous commit does: all before it is safe.
+// proved returns the state after an answered synchronous commit: everything before it is safe.
 func (m model) proved() model { m.safe = m.seen; return m }
 
-// next returns every step that is possible in m.
+// next returns every possible step in m.
 func (m model) next(r rules) []step {
 	var steps []step
 	add := func(name string, to model) { steps = append(steps, step{name, to}) }
@@ -107,7 +105,7 @@ func (m model) next(r rules) []step {
 	return steps
 }
 
-// nodeSteps are what the committer and the waiting client do.
+// nodeSteps adds the steps of the committer and the waiting client.
 func (m model) nodeSteps(r rules, add func(string, model)) {
 	if !m.idle && !m.sent && m.tx.stage == 0 { // else the row's lock is not to be had
 		alive := m.life == 1 || (!m.seen.dead && !m.seen.forgotten)
@@ -167,7 +165,7 @@ func (m model) committed() model {
 	return m
 }
 
-// answered is the node learning that its batch was committed.
+// answered returns the state after the node learned that its batch was committed.
 func (m model) answered() model {
 	m.batch++
 	m.sent, m.lost = false, false
@@ -225,7 +223,7 @@ func (m model) end(answer answerState) model {
 	return m
 }
 
-// serverSteps are what becomes of a transaction at the server.
+// serverSteps adds the steps of a transaction at the server.
 func (m model) serverSteps(r rules, add func(string, model)) {
 	unanswered := m
 	unanswered.sent, unanswered.lost = false, m.lost || m.sent
@@ -254,7 +252,7 @@ func (m model) serverSteps(r rules, add func(string, model)) {
 	}
 }
 
-// otherSteps are what other nodes and operators do.
+// otherSteps adds the steps of other nodes and operators.
 func (m model) otherSteps(r rules, add func(string, model)) {
 	if m.failovers == 0 {
 		to := m
@@ -290,7 +288,7 @@ func (m model) otherSteps(r rules, add func(string, model)) {
 	}
 }
 
-// wrong tells what promise m breaks; empty: none.
+// wrong returns the broken promise in m, or "".
 func (m model) wrong() string {
 	switch {
 	case m.answer == refused && m.seen.receipt == chargedOnce:
@@ -305,7 +303,7 @@ func (m model) wrong() string {
 	return ""
 }
 
-// explore visits every state and returns what goes wrong, with the way there.
+// explore visits every state and returns the failures, each with its path.
 func explore(r rules, first model) (wrongs map[string]string, states int) {
 	type origin struct {
 		from model
@@ -366,9 +364,8 @@ func explore(r rules, first model) (wrongs map[string]string, states int) {
 	return wrongs, len(came)
 }
 
-// TestProtocol explores the model under the rules of the code, where nothing may
-// go wrong, and under rules that are known to fail, where the explorer must find
-// just that: it would be no proof otherwise.
+// TestProtocol explores the model under the rules of the code, without failures, and under rules
+// known to fail, with exactly the known failures: otherwise it would prove nothing.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
 	const chat, job = false, true

@@ -12,21 +12,20 @@ import (
 	"tollgate/internal/store"
 )
 
-// damaged tells whether err is about the rows that an ending meets, so that it
-// will fail again whenever it is tried.
+// damaged reports whether err is about rows needed by an ending, so that every retry fails again.
 func damaged(err error) bool {
 	return errors.Is(err, books.ErrDamaged) || errors.Is(err, books.ErrImplausible) || errors.Is(err, store.ErrColumn)
 }
 
-// damages are the holds whose ending was refused although it stood alone in its
-// batch. The committer adds to them, the sweep looks at them.
+// damages are the holds whose ending was refused although it stood alone in its batch. The
+// committer adds to them, and the sweep handles them.
 type damages struct {
 	mu    sync.Mutex
 	holds map[string]refusedEnd // by id
 }
 
-// refusedEnd is why an ending was refused, and the hold if it is a request's of
-// this node: nobody else tries again for it.
+// refusedEnd is the reason for a refused ending, and the hold if it is a request's of this node,
+// because only this node tries again.
 type refusedEnd struct {
 	cause error
 	hold  *Hold
@@ -49,10 +48,9 @@ func (d *damages) take() map[string]refusedEnd {
 	return holds
 }
 
-// lookAtDamage looks at the holds whose ending was refused. Damaged ones are
-// moved to the quarantine; the others were refused for a reason that may pass, so
-// their requests, which were answered with an error, are given back once more. It
-// returns how many it could not look at: the next sweep does.
+// lookAtDamage handles the holds whose ending was refused. It moves damaged ones to the quarantine.
+// The others were refused for a reason that may pass; their requests were answered with an error,
+// so it releases them once more. It returns how many holds are left for the next sweep.
 func (l *Ledger) lookAtDamage(ctx context.Context) (left int, err error) {
 	for id, r := range l.damages.take() {
 		found, failed := l.quarantine(ctx, id, r.cause)
@@ -67,7 +65,7 @@ func (l *Ledger) lookAtDamage(ctx context.Context) (left int, err error) {
 	return left, err
 }
 
-// condition is what the quarantine finds a hold to be.
+// condition is the quarantine's finding about a hold.
 type condition int
 
 const (
@@ -76,10 +74,9 @@ const (
 	holdDamaged                  // it was, and is in the quarantine
 )
 
-// quarantine moves a hold away if the rows around it are damaged: it has its
-// receipt already, its account or key is gone, its figures are out of range, or
-// one of the rows cannot be read. Nothing is held for it any more, nobody is
-// charged for it, and the audit shows it.
+// quarantine moves a hold away if the rows around it are damaged: it already has its receipt, its
+// account or key is gone, its figures are out of range, or one of the rows is unreadable. Nothing
+// is held or charged for it any more, and the audit shows it.
 func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (found condition, err error) {
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		found = holdGone
@@ -137,8 +134,8 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 	return found, nil
 }
 
-// freePlaceTx gives the place of a hold in a free quota back, unless a receipt
-// says what became of it. The account is locked, and the hold still there.
+// freePlaceTx returns the place of a hold in a free quota, unless a receipt records the place. The
+// account is locked, and the hold still exists.
 func freePlaceTx(tx *store.Tx, hold, account string) error {
 	for _, table := range []string{"ledger_free", "ledger_free_day"} {
 		_, err := tx.Exec(`UPDATE `+table+` SET used = used - 1 WHERE account = $1 AND used > 0
@@ -153,8 +150,8 @@ func freePlaceTx(tx *store.Tx, hold, account string) error {
 
 var sumHeld = store.Sum("h.amount_nano")
 
-// sumHeldTx sets what an account and a key show as held to the sum of their open
-// holds. The account is locked.
+// sumHeldTx sets the held sums of an account and a key to the sums of their open holds. The account
+// is locked.
 func sumHeldTx(tx *store.Tx, account, key string) error {
 	if _, err := tx.Exec(
 		`UPDATE ledger_account SET held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.account = $1)

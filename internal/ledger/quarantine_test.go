@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// damage runs statements that leave damage in the books.
+// damage runs statements that damage the books.
 func damage(t *testing.T, db *store.DB, texts ...string) {
 	t.Helper()
 	err := db.Update(context.Background(), func(tx *store.Tx) error {
@@ -54,8 +54,8 @@ func (f *fixture) quarantined() map[string]string {
 	return causes
 }
 
-// TestDamagedHoldsAreQuarantined: a hold that cannot be ended stops neither the
-// start nor a sweep: it is quarantined, and the good ones beside it are ended.
+// TestDamagedHoldsAreQuarantined checks that an unendable hold stops neither the start nor a sweep:
+// it is quarantined, and the good holds beside it are ended.
 func TestDamagedHoldsAreQuarantined(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -68,7 +68,7 @@ func TestDamagedHoldsAreQuarantined(t *testing.T) {
 			f.mustAdmit(account, money.USD)
 		}
 		damage(t, db,
-			// A hold that has its receipt, one without its key, one without its account.
+			// Holds that have a receipt, lack their key, or lack their account.
 			`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
 				prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
 				first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
@@ -100,9 +100,8 @@ func TestDamagedHoldsAreQuarantined(t *testing.T) {
 	})
 }
 
-// TestRefusalThatPasses: a database that refuses endings for a while, though the
-// rows are sound, loses no hold to the quarantine: what could not be ended is
-// given back once it can, and the jobs end as they would have.
+// TestRefusalThatPasses refuses endings for a while although the rows are sound: no hold is
+// quarantined, the endings succeed later, and the jobs end as usual.
 func TestRefusalThatPasses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -129,7 +128,7 @@ func TestRefusalThatPasses(t *testing.T) {
 		if _, err := f.EndJob(ctx, hold, end); err == nil {
 			t.Error("the job has ended")
 		}
-		for range 2 { // the second finds what the first has tried once more
+		for range 2 { // the second sweep sees the result of the first one's retry
 			if err := f.sweepDead(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +196,7 @@ func TestJobWhoseHoldIsDamaged(t *testing.T) {
 		if err := f.sweepDead(ctx); err != nil {
 			t.Fatal(err)
 		}
-		// Several at once, which may share a batch: it ends once.
+		// Several at once may share a batch; the job ends once.
 		var group sync.WaitGroup
 		var ends atomic.Int64
 		for range 4 {
@@ -221,9 +220,9 @@ func TestJobWhoseHoldIsDamaged(t *testing.T) {
 	})
 }
 
-// TestQuarantineLeavesNothingBehind: once somebody has looked at a hold that was
-// moved away, the books are as if it had never been, also in the figures of the
-// day and of the day before.
+// TestQuarantineLeavesNothingBehind checks that after the row of a quarantined hold is deleted the
+// books, including the figures of the day and of the day before, are as if the hold had never
+// existed.
 func TestQuarantineLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for name, turned := range map[string]time.Duration{"same day": 0, "the day after": 24 * time.Hour} {
@@ -261,8 +260,8 @@ func TestQuarantineLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestImplausibleHoldsAreQuarantined: a figure that is out of range gets into no
-// receipt and no total.
+// TestImplausibleHoldsAreQuarantined checks that a figure out of range enters no receipt and no
+// total.
 func TestImplausibleHoldsAreQuarantined(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// op is one operation that waits for a batch.
+// op is an operation in the queue.
 type op struct {
 	kind         opKind
 	account, key string
@@ -14,7 +14,7 @@ type op struct {
 	admission Admission      // opAdmit
 	hold      *Hold          // opAdmit: the answer; opEnd: the hold
 	holdID    string         // opEnd, opSweep
-	epoch     string         // opEnd: the life that the hold belongs to
+	epoch     string         // opEnd: the life of the hold
 	end       End            // opEnd
 	attempts  string         // opEnd: JSON
 	note      *Hold          // opProgress
@@ -23,11 +23,11 @@ type op struct {
 	ending    EndRider       // opJob
 
 	state     atomic.Int32
-	told      Refusal       // opAdmit: what its caller was told when it left; read once it has
+	told      Refusal       // opAdmit: the answer given to the caller when it left; read once it has
 	err       error         // the answer; read after done
 	ridden    bool          // the rider has written, or err is its own; read after done
 	receipted bool          // opAdmit: refused, and the log has its row or may get one; read after done
-	done      chan struct{} // closed when answered; nil when nobody waits
+	done      chan struct{} // closed when answered; nil if there is no caller
 }
 
 type opKind int
@@ -39,7 +39,7 @@ const (
 	opProgress
 	opRefused
 	opJob
-	opConfirm // changes nothing: its commit proves all that was visible before it
+	opConfirm // changes nothing: its commit proves everything visible before it
 )
 
 // States of an operation. Its caller moves it from waiting to left, or from
@@ -48,7 +48,7 @@ const (
 	opWaiting int32 = iota
 	opTaken
 	opLeft      // its caller left before it was taken: it never ran
-	opAbandoned // its caller left after: what it did is undone
+	opAbandoned // its caller left afterwards: its effect is undone
 	opAnswered
 )
 
@@ -57,14 +57,13 @@ const (
 const (
 	batchSize    = 256
 	maxRefusals  = 10_000
-	maxStrangers = 100 // refusals of callers that nobody knows
+	maxStrangers = 100 // refusals of unknown callers
 )
 
-// queue holds the operations that wait for the committer. Endings go first and
-// are never refused; admissions go round robin by account, so that one
-// account's burst cannot starve another's request; log rows fill what is left,
-// those of strangers last.
-// What only asks for a commit takes no place: all of it goes with the next batch.
+// queue holds the operations waiting for the committer. Endings go first and are never refused.
+// Admissions go round robin by account, so that one account's burst cannot starve another's
+// request. Log rows fill the rest of a batch, those of strangers last. Operations that only need a
+// commit take no place: all of them go with the next batch.
 type queue struct {
 	mu        sync.Mutex
 	closed    bool
@@ -198,8 +197,7 @@ func (q *queue) taken(into []*op, o *op) []*op {
 	return into
 }
 
-// close refuses further admissions; the committer ends once it has committed
-// all that waits.
+// close refuses further admissions; the committer ends once it has committed the queue.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

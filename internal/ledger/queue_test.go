@@ -2,9 +2,8 @@ package ledger
 
 import "testing"
 
-// TestConfirmsKeepNobodyWaiting: anybody can ask for any number of them, by
-// repeating a submission, and they cost a batch nothing: so they take nobody's
-// place.
+// TestConfirmsKeepNobodyWaiting checks that confirms take no place of other operations. Any client
+// can cause many of them by repeating a submission, and they cost a batch nothing.
 func TestConfirmsKeepNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	q := newQueue()

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/ledger/books"
 )
 
-// Refusal is a model call that was refused before or at admission: it counts
-// against no limit and stands in the request log only.
+// Refusal is a model call refused before or at admission. It counts against no limit and appears
+// only in the request log.
 type Refusal struct {
 	Request, Account, Key, Model, Endpoint string
 	Status                                 int
@@ -20,16 +20,15 @@ type Refusal struct {
 	standsFor int64
 }
 
-// Refusals that get a log row of their own: of a key in a second, of callers
-// that nobody knows in a minute, on this node and for each code. Further ones
-// are counted, and the next row says how many it stands for.
+// Refusals with a log row of their own: of a key in a second, of unknown callers in a minute, on
+// this node and for each code. Further ones are counted, and the next row carries their number.
 const (
 	refusalsPerSecond  = 100
 	strangersPerMinute = 10
 )
 
-// strange tells whether nobody knows who was refused: no account's request log
-// lacks the row, and anybody can make any number of them.
+// strange reports whether the caller is unknown: no account's request log lacks the row, and
+// strangers can cause any number of refusals.
 func (r *Refusal) strange() bool { return r.Account == "" }
 
 // Refused logs a refusal. It never waits: the row follows with the next batch.
@@ -48,7 +47,7 @@ func (l *Ledger) refused(r Refusal, now time.Time) {
 	}
 }
 
-// flushRefusals logs what was counted and has had no row since.
+// flushRefusals logs the counted refusals without a row.
 func (l *Ledger) flushRefusals(context.Context) error {
 	l.logCounted(l.now())
 	return nil
@@ -66,31 +65,31 @@ func (l *Ledger) logRefusal(r Refusal) {
 	}
 }
 
-// maxSampled bounds the keys that the sampler remembers; all others share one
-// entry.
+// maxSampled bounds the keys known to the sampler; all others share one entry.
 const maxSampled = 10_000
 
 // sampler decides which refusals get a row. The zero value is ready.
 type sampler struct {
 	mu      sync.Mutex
-	since   time.Time // the first reading, from which windows are numbered: a jump of the machine's clock moves none
+	since   time.Time // the first reading, the start of all window numbers: a jump of the machine's clock moves none
 	sources map[source]*sampled
 }
 
-// source is what is sampled by itself: a key's refusals, or a code of strangers.
+// source is one separately sampled origin: a key's refusals, or a code of strangers.
 type source struct {
 	strange bool
 	name    string
 }
 
 type sampled struct {
-	window int64 // the second or minute that rows counts
+	window int64 // the current second or minute of rows
 	rows   int
-	extra  int64   // refusals since the last row that got none
+	extra  int64   // refusals without a row since the last row
 	last   Refusal // the newest of them
 }
 
-// see counts a refusal and returns how many its row stands for; 0: no row.
+// see counts a refusal and returns the number of refusals represented by its row, or 0 if it gets
+// no row.
 func (s *sampler) see(r Refusal, now time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +112,7 @@ func (s *sampler) see(r Refusal, now time.Time) int64 {
 	return n
 }
 
-// window numbers the second, or of strangers the minute, that a time is in.
+// window returns the number of the second of a time, or of the minute for strangers.
 func (s *sampler) window(strange bool, now time.Time) int64 {
 	if s.since.IsZero() {
 		s.since = now
@@ -143,8 +142,7 @@ func (s *sampler) entry(r Refusal) *sampled {
 	return e
 }
 
-// flush returns a row for every source with uncounted refusals, and forgets
-// sources that have been quiet.
+// flush returns a row for every source with unlogged refusals, and forgets quiet sources.
 func (s *sampler) flush(now time.Time) []Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +160,7 @@ func (s *sampler) flush(now time.Time) []Refusal {
 	return rows
 }
 
-// putBack counts a refusal again whose row found no room.
+// putBack counts a refusal again after its row found no room.
 func (s *sampler) putBack(r Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

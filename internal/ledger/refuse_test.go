@@ -25,7 +25,7 @@ func TestRefusedRequestsAreInTheLogAlone(t *testing.T) {
 			t.Fatal("admitted without a balance")
 		}
 		f.Refused(Refusal{Request: "req_x", Status: 401, Code: "invalid_api_key", Received: time.Now()})
-		f.close() // commits what waits
+		f.close() // commits the queue
 		list := f.requests(requestlog.Selection{})
 		if len(list) != 2 {
 			t.Fatalf("%d receipts; want 2", len(list))
@@ -93,8 +93,8 @@ func TestFloodsOfRefusalsAreSampledAndCounted(t *testing.T) {
 	})
 }
 
-// TestStrangersHaveFewRows: refused requests of nobody's key get a few rows a
-// minute and code; nothing of them is lost but their rows.
+// TestStrangersHaveFewRows checks that refused requests without a known key get a few rows a minute
+// and code, and that their number is kept.
 func TestStrangersHaveFewRows(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -137,8 +137,8 @@ func TestStrangersHaveFewRows(t *testing.T) {
 	})
 }
 
-// TestStrangersTakeNobodysPlace: while nothing is committed for ten minutes, a
-// flood of strangers leaves the queue to the rows of known keys.
+// TestStrangersTakeNobodysPlace checks that a flood of strangers leaves room in the queue for the
+// rows of known keys while nothing is committed for ten minutes.
 func TestStrangersTakeNobodysPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,8 +167,8 @@ func TestStrangersTakeNobodysPlace(t *testing.T) {
 	})
 }
 
-// TestStrangersSampleNobody: keys beyond those that the sampler remembers share
-// their rows with each other, and not with strangers.
+// TestStrangersSampleNobody checks that keys beyond the sampler's memory share their rows with each
+// other, and not with strangers.
 func TestStrangersSampleNobody(t *testing.T) {
 	t.Parallel()
 	var s sampler
@@ -197,7 +197,7 @@ func TestRowsOfStrangersAreKeptForADay(t *testing.T) {
 		log("a")
 		c.add(23 * time.Hour)
 		log("")
-		f.close() // commits what waits
+		f.close() // commits the queue
 		if err := f.Fold(context.Background()); err != nil {
 			t.Fatal(err)
 		}

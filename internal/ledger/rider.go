@@ -10,16 +10,14 @@ import (
 	"tollgate/internal/store"
 )
 
-// Rider is what another room reads and writes in the transaction that moves
-// money, so that both happen or neither. A batch that was not committed is
-// tried again: each time it begins with Read, which must forget what was read
-// before. Its methods run on the committer's goroutine and must not wait.
+// Rider is another room's reads and writes in the transaction that moves money, so that both happen
+// or neither. A batch that was not committed is tried again: each try begins with Read, which must
+// discard earlier reads. The methods run on the committer's goroutine and must not block.
 type Rider interface {
-	// Read adds the statements that read what Decide needs. The account's row
-	// is locked before them; rows that others change without that lock are to be
-	// read with QueryLocked.
+	// Read adds the statements that read the input of Decide. The account's row is locked before
+	// them; use QueryLocked for rows that others change without that lock.
 	Read(q *store.Batch)
-	// Write adds the statements of what was decided.
+	// Write adds the statements of the decision.
 	Write(q *store.Batch, nowMS int64)
 }
 
@@ -29,8 +27,8 @@ type AdmissionRider interface {
 	// Decide is asked before the admission is decided. An error ends it: nothing
 	// is written, and the error is Admit's.
 	Decide(nowMS int64) error
-	// Undo ends the job again if its admission was committed after its caller
-	// was cut off without an answer; nil: the job stays, for a repetition to find.
+	// Undo returns a rider that ends the job again if its admission was committed after its caller
+	// was cut off without an answer, or nil if the job stays for a repetition.
 	Undo() EndRider
 }
 
@@ -40,16 +38,15 @@ type EndRider interface {
 	// Decide returns how the job ends, or false if it is not to end now: then
 	// nothing is written.
 	Decide(nowMS int64) (End, bool)
-	// Orphaned is asked instead of Decide where the hold is gone. True: the job is
-	// there and is to end, which only damage can have brought about (its hold was
-	// quarantined). Then it ends as a failure: no money moves, and Write is called.
+	// Orphaned is called instead of Decide if the hold is gone. It reports whether the job is still
+	// there and must end, which only damage can cause (its hold was quarantined). The job then ends
+	// as a failure: no money moves, and Write is called.
 	Orphaned() bool
 }
 
-// AdmitJob is Admit for a job: its hold stays until EndJob ends it, whatever
-// becomes of this node. The rider writes the job in the same transaction. An
-// error of the rider's is returned as it is and logged by nobody. ErrUnknown: it
-// is not known whether the job was made, so its client must be told nothing.
+// AdmitJob is Admit for a job: its hold stays until EndJob, whatever happens to this node. The
+// rider writes the job in the same transaction. An error of the rider is returned unchanged and not
+// logged. ErrUnknown means that the outcome is unknown, so the client must not get an answer.
 func (l *Ledger) AdmitJob(ctx context.Context, a Admission, with AdmissionRider) error {
 	if a.Job == "" {
 		return errors.New("ledger: a job without an id")
@@ -60,16 +57,15 @@ func (l *Ledger) AdmitJob(ctx context.Context, a Admission, with AdmissionRider)
 
 // JobHold names the hold of a job.
 type JobHold struct {
-	Request      string // the submission's id, which is the hold's
+	Request      string // the submission's id, equal to the hold's
 	Account, Key string
 	Free         bool // it took a place of a free quota
 }
 
-// EndJob ends a job as its rider decides: the hold is given back, a billed end
-// is charged and the receipt written, and with them what the rider writes. It
-// returns whether that happened; false without an error if the rider decided
-// against it or the job had ended before. An error tells nothing: the job has
-// ended or not, and asking again is safe.
+// EndJob ends a job by its rider's decision: it releases the hold, charges a billed end, and writes
+// the receipt and the rider's rows. It reports whether this happened; it returns false without an
+// error if the rider declined or the job had already ended. After an error the job may have ended
+// or not, and a retry is safe.
 func (l *Ledger) EndJob(ctx context.Context, h JobHold, with EndRider) (bool, error) {
 	o := &op{kind: opJob, account: h.Account, key: h.Key, free: h.Free, holdID: h.Request, ending: with, done: make(chan struct{})}
 	l.queue.push(o)
@@ -90,7 +86,7 @@ func (b *batch) endJob(o *op) decision {
 	}
 	if b.Holds[o.holdID] == nil {
 		if slices.Contains(b.GoneHolds, o.holdID) || !o.ending.Orphaned() {
-			return decision{} // ended before, be it by this batch
+			return decision{} // ended before, perhaps by this batch
 		}
 		b.GoneHolds = append(b.GoneHolds, o.holdID)
 		b.riders = append(b.riders, o.ending)

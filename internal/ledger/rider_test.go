@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// passenger is a rider that writes nothing of its own.
+// passenger is a rider without writes.
 type passenger struct {
 	refuse error // Decide's, of an admission
 	reads  atomic.Int64
@@ -147,8 +147,8 @@ func TestLateAdmission(t *testing.T) {
 	})
 }
 
-// TestRiderAfterALostCommit breaks the connection around a commit: the rider
-// writes once in the end, and its caller learns what was committed.
+// TestRiderAfterALostCommit breaks the connection around a commit: the rider writes once in the
+// end, and its caller learns the outcome.
 func TestRiderAfterALostCommit(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(run func() error) error{
@@ -183,8 +183,8 @@ func TestRiderAfterALostCommit(t *testing.T) {
 	}
 }
 
-// TestOneEndABatch: of several ends of one job in one batch one takes place, also
-// where its hold is damaged away, and where the others find it gone.
+// TestOneEndABatch checks that only one of several ends of one job in one batch takes effect, even
+// if its hold is lost to damage or already gone.
 func TestOneEndABatch(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]bool{"with its hold": true, "without": false} {

@@ -10,8 +10,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// knownSeries are the series that the database is known to have: what is
-// committed, and never deleted.
+// knownSeries are series known to be in the database: committed and never deleted.
 type knownSeries map[int64]struct{}
 
 // maxKnown bounds them; beyond it they are written, to no effect, once more.
@@ -29,7 +28,7 @@ func (k *knownSeries) add(ids []int64) {
 // dayKey names the figures of a series on a day.
 type dayKey struct{ day, series int64 }
 
-// days are figures to be added to ledger_day, and the series that they are of.
+// days are figures for ledger_day, with their series.
 type days struct {
 	names   map[int64]books.UsageSeries
 	figures map[dayKey]*books.DayFigures
@@ -60,9 +59,8 @@ var (
 			"completion_tokens", "images", "clips", "video_ms", "cost_nano", "line_cost_nano", "line_costs", "known_cost_nano"))
 )
 
-// write adds the statements that add the figures to their rows, and the series
-// that are not known to be there. A series is its account's, whose lock the caller
-// has. It returns the series that it writes.
+// write adds the statements that add the figures to their rows and insert the unknown series. A
+// series belongs to its account, whose lock the caller has. It returns the inserted series.
 func (d days) write(q *store.Batch, known knownSeries) []int64 {
 	var written []int64
 	var names []any
@@ -103,9 +101,8 @@ func (b *batch) writeSeries(q *store.Batch) {
 // dateChunk bounds one transaction of Date.
 const dateChunk = 1000
 
-// Date adds to the days what a former version has settled, which knows of none:
-// receipts of before the upgrade, and of nodes that have not been upgraded yet.
-// It is one step of Run.
+// Date adds receipts settled by a former version without days to their days: receipts from before
+// the upgrade, and from nodes not upgraded yet. It is one step of Run.
 func (l *Ledger) Date(ctx context.Context) error {
 	for {
 		more := false
@@ -129,7 +126,7 @@ const (
 		completion_tokens, images, clips, video_ms`
 )
 
-// datedRow is what days need of a receipt.
+// datedRow holds the columns of a receipt for days.
 type datedRow struct {
 	id       string
 	series   books.UsageSeries
@@ -151,8 +148,8 @@ func (r *datedRow) figures() books.DayFigures {
 	return books.Ended(r.outcome, r.cost, r.lineCost, r.tokens)
 }
 
-// dateSomeTx adds some receipts of an account to their days; false: there were
-// none.
+// dateSomeTx adds some receipts of an account to their days. It returns false if there were none
+// left.
 func dateSomeTx(tx *store.Tx) (more bool, err error) {
 	var account string
 	if err := tx.ByIndex(); err != nil {
@@ -200,8 +197,8 @@ func (d days) writeTx(tx *store.Tx) error {
 	return tx.Run(q)
 }
 
-// foldSeriesTx notes the marks of receipts that are being deleted with their
-// series, so that the days can be proved without them.
+// foldSeriesTx records the marks of deleted receipts with their series, so that the days can be
+// proved without them.
 func foldSeriesTx(tx *store.Tx, marks map[int64]uint64) error {
 	for series, mark := range marks {
 		var folded int64
@@ -215,5 +212,5 @@ func foldSeriesTx(tx *store.Tx, marks map[int64]uint64) error {
 	return nil
 }
 
-// markOf is what a receipt adds to the mark of its series.
+// markOf returns a receipt's contribution to the mark of its series.
 func (r *datedRow) markOf() uint64 { return audit.DayMark(r.day, r.figures()) }

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// forget makes receipts what a former version writes: in no day.
+// forget removes receipts from all days, as if a former version had written them.
 func forget(t *testing.T, db *store.DB, where string) {
 	t.Helper()
 	update(t, db, func(tx *store.Tx) error {
@@ -108,7 +108,7 @@ func TestDaysOfAFormerVersion(t *testing.T) {
 	})
 }
 
-// TestUsageByParts groups and filters what two accounts used.
+// TestUsageByParts groups and filters the usage of two accounts.
 func TestUsageByParts(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -147,7 +147,7 @@ func TestUsageByParts(t *testing.T) {
 			return spending.Sums{Requests: requests, Billed: billed, Failed: failed, Prompt: 10 * billed, Completion: 5 * billed,
 				Charged: money.Amount(charge), LineCost: money.Amount(taken), LineCosts: costed}
 		}
-		// The one request whose cost is known and that was charged has cached tokens too.
+		// The only charged request with a known cost has cached tokens too.
 		cached := func(u spending.Sums) spending.Sums { u.Cached, u.KnownCost = 4, 100; return u }
 		for name, test := range map[string]struct {
 			q    spending.Query
@@ -193,9 +193,9 @@ func TestUsageByParts(t *testing.T) {
 
 func dayOf(at time.Time) int64 { return at.UnixMilli() / (24 * time.Hour).Milliseconds() }
 
-// TestUsageWalksIndexes asks both databases how they would read usage: by the
-// days of an account's or a key's series, or by the days of the span; never by
-// requests, and never all that there is.
+// TestUsageWalksIndexes checks the query plans of usage on both databases: by the days of an
+// account's or a key's series, or by the days of the span, never by requests, and never a whole
+// table.
 func TestUsageWalksIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// Tokens are the counts of one answer that receipts and totals show.
+// Tokens are the token counts of one answer for receipts and totals.
 type Tokens = books.Tokens
 
 // Outcome is how a request ended.
@@ -24,7 +24,7 @@ const (
 	Refused = books.Refused // before or at admission
 )
 
-// UsageSource is whose counts a request was charged by.
+// UsageSource is the source of the charged counts.
 type UsageSource = books.UsageSource
 
 // The sources, as receipts keep them.
@@ -32,21 +32,21 @@ const (
 	SourceProvider = books.SourceProvider // the provider's
 	SourceGateway  = books.SourceGateway  // our own: the provider gave none
 	SourceBoth     = books.SourceBoth     // the prompt as one counts it, the answer as the other
-	SourceNoted    = books.SourceNoted    // what a stream had noted when its node died
+	SourceNoted    = books.SourceNoted    // the progress of a stream when its node died
 )
 
-// End is what the receipt of a request says.
+// End is the content of a request's receipt.
 type End = books.End
 
-// Progress is what a stream has produced so far.
+// Progress is a stream's output so far.
 type Progress struct {
 	Cost   money.Amount
 	Tokens Tokens
 	Line   string
 }
 
-// Progress notes what the stream has produced, to be charged if this node
-// dies. It never waits; the newest note replaces the ones before.
+// Progress records the stream's output, charged if this node dies. It never blocks; the newest
+// value replaces earlier ones.
 func (h *Hold) Progress(p Progress) {
 	h.progress.Store(&p)
 	if h.ended.Load() || h.queued.Swap(true) {
@@ -55,17 +55,15 @@ func (h *Hold) Progress(p Progress) {
 	h.ledger.queue.push(&op{kind: opProgress, note: h})
 }
 
-// Lost tells whether the request can be settled no more: this node was declared
-// dead since it was admitted, so that a sweep ends it.
+// Lost reports whether the request cannot be settled any more: this node was declared dead after
+// the admission, so a sweep ends the request.
 func (h *Hold) Lost() bool { return h.row.Epoch != h.ledger.node.Epoch() }
 
-// Settle ends the request durably: when it returns nil, the charge and the
-// receipt are committed, and only then may the answer's last byte go out. A
-// second call does nothing and returns nil. Errors, when the database is away
-// for longer than OutageGrace or ctx ends (pass one that outlives the client):
-// ErrNotSettled, after which the hold is given back without a charge; and
-// ErrUnknown, after which a streamed end is still charged, and another one
-// only if its commit was already under way.
+// Settle ends the request durably: when it returns nil, the charge and the receipt are committed,
+// and only then may the answer's last byte go out. A second call is a no-op and returns nil. It
+// fails if the database is away for longer than OutageGrace or ctx ends (pass a context that
+// outlives the client). After ErrNotSettled the hold is released without a charge. After ErrUnknown
+// a streamed end is still charged, and another end only if its commit was already under way.
 func (h *Hold) Settle(ctx context.Context, e End) error {
 	if h.ended.Swap(true) {
 		return nil
@@ -80,9 +78,8 @@ func (h *Hold) Settle(ctx context.Context, e End) error {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	// The caller gives up. What was streamed is charged later. Otherwise: not
-	// taken, it is known that nothing was committed, and the hold is given
-	// back; taken, nobody knows yet.
+	// The caller gives up. A streamed answer is charged later. If no batch has taken another
+	// operation, nothing was committed, and the hold is released; otherwise the outcome is unknown.
 	if e.Streamed {
 		return ErrUnknown
 	}
@@ -98,12 +95,12 @@ func (h *Hold) Settle(ctx context.Context, e End) error {
 	return op.err
 }
 
-// releaseWait bounds how long Release waits for its commit, so that usually
-// nothing is held any more when the client sees the error.
+// releaseWait bounds how long Release waits for its commit, so that usually nothing is held any
+// more when the client sees the error.
 const releaseWait = time.Second
 
-// Release ends the request without a charge. It waits for the commit for a
-// short time; after that it goes on by itself. A second call does nothing.
+// Release ends the request without a charge. It waits a short time for the commit and then goes on
+// in the background. A second call is a no-op.
 func (h *Hold) Release(e End) {
 	if h.ended.Swap(true) {
 		return
@@ -129,8 +126,8 @@ func (h *Hold) endOp(e End) *op {
 	}
 }
 
-// attemptsJSON encodes the trace of the attempts. What cannot be encoded
-// leaves an empty trace: a receipt never fails for its trace.
+// attemptsJSON encodes the trace of the attempts. If the encoding fails, the trace is empty: a
+// receipt never fails for its trace.
 func attemptsJSON(v any) string {
 	if v == nil {
 		return "[]"

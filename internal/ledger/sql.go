@@ -9,13 +9,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// query adds a statement that answers rows: Query or QueryLocked of a batch.
+// query adds a statement that returns rows: Query or QueryLocked of a batch.
 type query func(scan func(row store.Row) error, text string, args ...any)
 
-// read adds the statements that read what ops need: the accounts' rows are read
-// first, by locked where the books are to be written, since the account's lock
-// covers all that is the account's; everything else is read after that, and the
-// time last. Rows that are known are not read.
+// read adds the statements that read the rows for ops. The accounts' rows come first, with locked
+// if the books are to be written, because the account's lock covers all rows of the account; then
+// everything else, and the time last. Cached rows are not read.
 func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 	var accounts, keys, holds, admitting, frees []string
 	perKey := map[string]int64{}
@@ -142,7 +141,7 @@ func (b *batch) scanHold(row store.Row) error {
 	return nil
 }
 
-// What a batch writes of each table.
+// The batch's writes, by table.
 var (
 	updateAccounts = store.Update("ledger_account",
 		"balance_nano bigint, held_nano bigint, seq bigint, parted_seq bigint, day bigint, id text")
@@ -159,7 +158,7 @@ var (
 		line text, id text`)
 )
 
-// write adds the statements that write what was decided: one a table.
+// write adds the statements that write the decisions: one for each table.
 func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, nowMS int64, low Low)) {
 	rows := updateAccounts.Make(len(b.Accounts))
 	for _, a := range b.Accounts {
@@ -212,8 +211,7 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	}
 }
 
-// writeHits numbers the hits of rate windows, and forgets those that are out of
-// every window.
+// writeHits numbers the hits of rate windows, and deletes hits outside every window.
 func (b *batch) writeHits(q *store.Batch) {
 	for key, n := range b.OldHits {
 		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
@@ -227,12 +225,12 @@ func (b *batch) writeHits(q *store.Batch) {
 	q.Rows(insertHits, rows)
 }
 
-// writeProgress writes the newest progress of streams. A hold that has ended
-// has no row any more, and is left out.
+// writeProgress writes the newest progress of streams. An ended hold has no row any more and is
+// skipped.
 func (b *batch) writeProgress(q *store.Batch) {
 	rows := updateProgress.Make(len(b.progress))
 	for _, h := range b.progress {
-		h.queued.Store(false) // what is noted from here on is written by a later batch
+		h.queued.Store(false) // later progress is written by a later batch
 		p := h.progress.Load()
 		t := p.Tokens.Bounded()
 		rows = append(rows, int64(min(max(p.Cost, 0), money.Max)), t.Prompt, t.Cached, t.Completion, p.Line, h.row.ID)
@@ -240,12 +238,11 @@ func (b *batch) writeProgress(q *store.Batch) {
 	q.Rows(updateProgress, rows)
 }
 
-// longestWord bounds what strangers can write into a receipt: the model that a
-// client asked for, the code that a provider gave.
+// longestWord bounds texts of strangers in a receipt: the client's model, the provider's code.
 const longestWord = 256
 
-// word makes a stranger's text fit to be stored: bounded, valid UTF-8, and
-// without the zero byte, which PostgreSQL refuses.
+// word makes a stranger's text storable: bounded, valid UTF-8, and without the zero byte, which
+// PostgreSQL refuses.
 func word(text string) string {
 	text = strings.ReplaceAll(text[:min(len(text), longestWord)], "\x00", "")
 	return strings.ToValidUTF8(text, "")
@@ -259,12 +256,12 @@ const receiptColumns = `id text, account text, seq bigint, key text, model text,
 
 var (
 	insertReceipts = store.Insert("ledger_receipt", receiptColumns, "")
-	// A row that only logs a refusal gives way to one that is there: it may be
-	// written twice where nobody knows whether its batch was committed.
+	// A row for a refusal gives way to an existing row: it may be written twice if the outcome of
+	// its batch is unknown.
 	insertRefusals = store.Insert("ledger_receipt", receiptColumns, "ON CONFLICT (id) DO NOTHING")
 )
 
-// writeReceipts writes the receipts and the log's rows of what was refused.
+// writeReceipts writes the receipts and the log rows of refusals.
 func (b *batch) writeReceipts(q *store.Batch) {
 	var refusals []any
 	receipts := insertReceipts.Make(len(b.Receipts))
@@ -291,11 +288,11 @@ func appendReceipt(rows []any, r *books.ReceiptRow) []any {
 		r.End.Tokens.Clips, r.End.Tokens.VideoMS, int64(r.End.TakenByLines()), int64(r.End.Source), int64(r.Hold.Factor))
 }
 
-// sumUsageDay adds figures of a day to those that were put aside of it.
+// sumUsageDay adds figures of a day to the stored figures of that day.
 var sumUsageDay = `ON CONFLICT (account, model, day) DO UPDATE SET ` +
 	store.Add("ledger_usage_day", "cost_nano", "requests", "billed", "failed")
 
-// sumToday adds a figure of the new row's day to the stored one, if that is of the same day.
+// sumToday adds a figure of the new row's day to the stored one, if both are of the same day.
 func sumToday(column string) string {
 	return column + ` = CASE WHEN ledger_usage.day <> excluded.day THEN excluded.` + column + ` ELSE ` +
 		store.Plus("ledger_usage."+column, "excluded."+column) + ` END`
@@ -313,8 +310,8 @@ var (
 			sumToday("day_failed"))
 )
 
-// writeUsage adds the ended requests to the stored totals, beside which stand the
-// figures of today; those of another day are put aside.
+// writeUsage adds the ended requests to the stored totals and to the figures of today beside them;
+// figures of another day are moved to that day's row.
 func (b *batch) writeUsage(q *store.Batch) {
 	today := books.DayOf(b.NowMS)
 	totals, todays := map[books.ModelKey]Totals{}, map[books.ModelKey]Totals{}

@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Beat renews this node's lease. A node that was declared dead begins a new life.
+// Beat renews this node's lease. If the node was declared dead, it begins a new life.
 func (l *Ledger) Beat(ctx context.Context) error {
 	epoch := l.node.Epoch()
 	err := l.node.Beat(ctx)
@@ -21,10 +21,9 @@ func (l *Ledger) Beat(ctx context.Context) error {
 	return err
 }
 
-// Confirm returns nil once all that was visible to this node before it was called
-// is certain: committed, and on a synchronous standby where there is one. What
-// was only read may still be lost (node.Prove); an answer that rests
-// on a read alone, of money or of what a key has led to, waits for this.
+// Confirm returns nil once everything visible to this node before the call is certain: committed,
+// and on a synchronous standby if there is one. A plain read may still be lost (node.Prove), so an
+// answer based only on a read, about money or the result of a key, waits for Confirm.
 func (l *Ledger) Confirm(ctx context.Context) error {
 	if l.db.ReadsAreDurable() {
 		return nil
@@ -41,10 +40,9 @@ func (l *Ledger) Confirm(ctx context.Context) error {
 	}
 }
 
-// Sweep declares dead the nodes that have not renewed for a lease, and ends
-// what dead nodes left running: what a stream had produced is charged, all
-// else is given back. It is one step of Run; doing it twice, or on several
-// nodes at once, ends each hold once.
+// Sweep declares nodes dead that have not renewed for a lease, and ends dead nodes' open holds: the
+// progress of a stream is charged, every other hold is released. It is one step of Run; doing it
+// twice, or on several nodes at once, ends each hold once.
 func (l *Ledger) Sweep(ctx context.Context) error {
 	if err := l.node.Judge(ctx); err != nil {
 		return err
@@ -55,9 +53,9 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 // sweepChunk bounds how many holds are ended at a time.
 const sweepChunk = 200
 
-// sweepDead ends the open holds of all epochs that are dead or not known, and
-// forgets dead nodes. What cannot be ended is quarantined if it is damaged, and
-// passed over otherwise: the next sweep tries it again, and the rest goes on.
+// sweepDead ends the open holds of all dead or unknown epochs, and forgets dead nodes. If an ending
+// fails, the hold is quarantined if it is damaged, and left for the next sweep otherwise; the other
+// holds are ended.
 func (l *Ledger) sweepDead(ctx context.Context) error {
 	nodes, err := node.List(ctx, l.db)
 	if err != nil {
@@ -124,8 +122,8 @@ func (l *Ledger) sweepHolds(ctx context.Context) (failed map[string]error, left 
 	}
 }
 
-// deadHolds reads a chunk of the holds that nobody will end but a sweep: an epoch
-// whose row is dead or gone commits nothing any more.
+// deadHolds reads a chunk of the holds left for a sweep: an epoch without a row or with a dead one
+// commits nothing any more.
 func (l *Ledger) deadHolds(ctx context.Context, after string) ([]*op, error) {
 	var ops []*op
 	err := l.db.View(ctx, func(tx *store.Tx) error {
@@ -155,7 +153,7 @@ func (l *Ledger) deadHolds(ctx context.Context, after string) ([]*op, error) {
 	return ops, err
 }
 
-// holdsUnder tells whether requests still run under an epoch.
+// holdsUnder reports whether requests still run under an epoch.
 func (l *Ledger) holdsUnder(ctx context.Context, epoch string) (bool, error) {
 	var open int64
 	err := l.db.View(ctx, func(tx *store.Tx) error {

@@ -17,7 +17,7 @@ type ModelTotals struct {
 	Totals
 }
 
-// Usage is what GET /v1/usage shows.
+// Usage is the content of GET /v1/usage.
 type Usage struct {
 	Balance money.Amount
 	Total   Totals
@@ -26,9 +26,9 @@ type Usage struct {
 	ByModel []ModelTotals
 }
 
-// UsageTx reads an account's totals. It reads a row a model, however long the
-// history is, and counts the jobs that run: they were admitted, though their
-// receipts come when they end. ErrNoAccount.
+// UsageTx reads an account's totals. It reads a row for each model, whatever the length of the
+// history, and counts running jobs: they are admitted, although their receipts come when they end.
+// It returns ErrNoAccount for an unknown account.
 func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	states, err := AccountsTx(tx, []string{account})
 	if err != nil {
@@ -75,7 +75,7 @@ func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	return u, u.addRunningTx(tx, account, current)
 }
 
-// addRunningTx counts the jobs of an account that have not ended.
+// addRunningTx counts the unfinished jobs of an account.
 func (u *Usage) addRunningTx(tx *store.Tx, account string, today int64) error {
 	rows, err := tx.Query(`SELECT model, day, COUNT(*) FROM ledger_hold WHERE account = $1 AND job <> '' GROUP BY model, day`, account)
 	if err != nil {

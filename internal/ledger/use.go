@@ -8,9 +8,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// UsedTx notes how long ago keys were last used. A later use that is known is
-// kept, and keys that do not exist are left out. Admissions note themselves as
-// uses; this is for everything else that a key is good for.
+// UsedTx records how long ago keys were last used. It keeps a later recorded use and skips missing
+// keys. Admissions record themselves as uses; UsedTx is for every other use of a key.
 func UsedTx(tx *store.Tx, ago map[string]time.Duration) error {
 	keys := slices.Sorted(maps.Keys(ago))
 	states, err := KeysTx(tx, keys)

@@ -10,8 +10,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// writing is what this node's writes came to lately. The zero value knows of
-// none.
+// writing is the outcome of this node's latest writes. The zero value has none.
 type writing struct {
 	mu     sync.Mutex
 	stuck  error     // why a batch is being tried again
@@ -19,8 +18,8 @@ type writing struct {
 	lastAt time.Time // when a write was last committed
 }
 
-// batch notes what a try of a batch came to: nil, it was committed; else it is
-// tried again.
+// batch records the outcome of a try of a batch: nil if it was committed; otherwise it is tried
+// again.
 func (w *writing) batch(err error, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -30,15 +29,15 @@ func (w *writing) batch(err error, now time.Time) {
 	}
 }
 
-// over notes that no batch is being tried any more, whatever became of it.
+// over records that no batch is being tried any more, whatever its outcome.
 func (w *writing) over() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stuck = nil
 }
 
-// beats notes what a heartbeat came to. One that says that this node was
-// declared dead was committed: its next batch begins a new life.
+// beats records the outcome of a heartbeat. A heartbeat that finds this node declared dead was
+// committed: the next batch begins a new life.
 func (w *writing) beats(err error, now time.Time) {
 	if errors.Is(err, node.ErrFenced) {
 		err = nil
@@ -51,8 +50,8 @@ func (w *writing) beats(err error, now time.Time) {
 	}
 }
 
-// fault returns why the database does not take writes, as far as it is known at
-// a time; nil: it does. Heartbeats are tried four times a lease.
+// fault returns the known reason why the database takes no writes at now, or nil if it takes them.
+// Heartbeats are tried four times a lease.
 func (w *writing) fault(now time.Time, lease time.Duration) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,13 +66,13 @@ func (w *writing) fault(now time.Time, lease time.Duration) error {
 	return nil
 }
 
-// Writable returns why the database takes no writes of this node: a batch is
-// being tried again, the last heartbeat failed, or nothing was committed for a
-// lease. nil: it does. It asks nobody: a full disk shows within a quarter of a
-// lease, and at once where there are requests; so does its end.
+// Writable returns the reason why the database takes no writes of this node: a batch is being tried
+// again, the last heartbeat failed, or nothing was committed for a lease. It returns nil if the
+// database takes writes. It sends no query: a full disk shows within a quarter of a lease, and at
+// once if there are requests, and so does its end.
 func (l *Ledger) Writable() error { return nameFullDisk(l.writing.fault(l.now(), l.node.Lease())) }
 
-// withFault adds to err why the database takes no writes, if that is known.
+// withFault adds to err the reason why the database takes no writes, if it is known.
 func (l *Ledger) withFault(err error) error {
 	if fault := l.Writable(); fault != nil {
 		return fmt.Errorf("%w: %w", err, fault)
@@ -81,7 +80,7 @@ func (l *Ledger) withFault(err error) error {
 	return err
 }
 
-// nameFullDisk says in words if err means a full disk; drivers show a number.
+// nameFullDisk adds words to err if it means a full disk; drivers only show a number.
 func nameFullDisk(err error) error {
 	if store.NoRoom(err) {
 		return fmt.Errorf("the disk of the database is full, or fails: %w", err)

@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/node"
 )
 
-// TestFullDiskIsNamed says in words what the drivers say in numbers, in the error that
-// the request's line of the log has.
+// TestFullDiskIsNamed checks that a driver's numeric error appears in words in the request's log
+// line.
 func TestFullDiskIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -35,8 +35,7 @@ func TestFullDiskIsNamed(t *testing.T) {
 	}
 }
 
-// TestWritable tells a story of writes; each step says whether the database
-// takes them then.
+// TestWritable runs a sequence of writes; each step states whether the database takes writes then.
 func TestWritable(t *testing.T) {
 	t.Parallel()
 	full := errors.New("database or disk is full")
