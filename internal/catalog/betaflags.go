@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// limitFlags are the beta flags of the messages form that raise a limit of the
-// model, and with it what a request can cost (AnthropicBeta in @anthropic-ai/sdk
-// 1.11.0). A flag names the new limit: context-1m-2025-08-07 (prompts above
-// 200,000 tokens cost more on the models that know it), output-128k-2025-02-19,
-// output-300k-2026-03-24. Flags that only make a field or a tool known
-// (fast-mode, compact, advisor-tool, server-side-fallback, extended-cache-ttl and
-// others) are not listed: the field or the tool needs its price.
+// limitFlags are the beta flags of the messages form with a higher limit of the model, and so a
+// higher cost of a request (AnthropicBeta in @anthropic-ai/sdk 1.11.0). A flag names the new limit:
+// context-1m-2025-08-07 (prompts above 200,000 tokens cost more on the models with this flag),
+// output-128k-2025-02-19, output-300k-2026-03-24. Flags for just a field or a tool (fast-mode,
+// compact, advisor-tool, server-side-fallback, extended-cache-ttl and others) are not listed: the
+// field or the tool needs its price.
 var limitFlags = []struct {
 	flag  *regexp.Regexp // with the number and its unit
 	limit func(*Model) int64
@@ -21,9 +20,9 @@ var limitFlags = []struct {
 	{regexp.MustCompile(`^output-(\d{1,6})([km])(-|$)`), func(m *Model) int64 { return m.MaxOutputTokens }},
 }
 
-// KeepsFlag reports whether a line may get a beta flag with a request for the
-// model: a flag that raises a limit needs a catalog whose limit, and so whose
-// prices, go as far.
+// KeepsFlag reports whether a line may get a beta flag with a request for the model. A flag for a
+// higher limit is only allowed if the model's limit in the catalog, and so its prices, reach the
+// flag's limit.
 func (m *Model) KeepsFlag(flag string) bool {
 	flag = strings.ToLower(strings.TrimSpace(flag))
 	for _, known := range limitFlags {

@@ -9,19 +9,18 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Choice is what changes the price of a request: what it chose, and whose it is.
+// Choice holds the parts of a request with an effect on its price, and the account's factor.
 type Choice struct {
 	Options []wire.Priced // values of fields, the service tier among them
 	Tools   []wire.Priced // hosted tools
 	Calls   []CalledModel // calls of models beside the answer
-	// Factor is what its account pays in place of each price here: so many times
-	// it; 0: the price itself.
+	// Factor multiplies every price for the account. Zero means 1.
 	Factor money.Factor
 }
 
 const (
-	// promptSlack is added to the bytes of a body for what a provider puts
-	// around the messages (readings: Holds).
+	// promptSlack is added to the bytes of a body, for the provider's text around the messages
+	// (readings: Holds).
 	promptSlack = 1000
 	// assumedCalls is how often a priced tool is held for when the request
 	// sets no limit.
@@ -32,9 +31,9 @@ const (
 	serviceTier = "service_tier"
 )
 
-// OutputLimit returns how many tokens one answer of a request can have, for
-// its hold, and the limit that the gateway adds for the line: 0 unless the
-// request names none (limit 0) and the model sets a default.
+// OutputLimit returns the maximum number of tokens in one answer of a request, for its hold, and
+// the limit added by the gateway for the line. The added limit is 0 unless the request has no limit
+// (limit 0) and the model has a default.
 func (m *Model) OutputLimit(limit int64) (held, sent int64) {
 	switch {
 	case limit > 0:
@@ -45,9 +44,9 @@ func (m *Model) OutputLimit(limit int64) (held, sent int64) {
 	return m.MaxOutputTokens, 0
 }
 
-// PromptTokens is the largest number of tokens that a prompt can count as: its
-// bytes and a thousand, an image max_image_tokens, all of the context window
-// where the body does not show the whole prompt, and never more than that.
+// PromptTokens returns the maximum number of tokens of a prompt: its bytes plus a thousand, plus
+// max_image_tokens per image, and at most the context window. If the body does not show the whole
+// prompt, it is the context window.
 func (m *Model) PromptTokens(b wire.PromptBound) int64 {
 	if b.Unbounded {
 		return m.ContextWindow
@@ -56,15 +55,14 @@ func (m *Model) PromptTokens(b wire.PromptBound) int64 {
 	return min(text+promptSlack+images*m.MaxImageTokens, m.ContextWindow)
 }
 
-// HighestCost is the highest possible cost of a request: what is held before
-// it runs. limit is the request's own output limit (0: none), n the number of
-// answers it asks for, each of which can be as long as the limit; the prompt
-// is paid once. Of prices that depend on the prompt's length it takes the
-// dearest whole bill that the bound allows; of options the dearest value that
-// the request allows, which is never cheaper than no option at all, since a
-// provider may serve a request at its ordinary tier.
+// HighestCost returns the highest possible cost of a request, held before the request runs. limit
+// is the request's own output limit (0 without one), and n is the number of answers, each up to the
+// limit; the prompt is paid once. With prices by prompt length HighestCost uses the most expensive
+// whole bill within the bound. With options it uses the most expensive value allowed by the
+// request, and at least the price without options, because a provider may serve a request at its
+// ordinary tier.
 //
-// The bill of an answer whose usage stays within these bounds is never higher.
+// The bill of an answer with usage within these bounds is never higher.
 func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.Amount {
 	prompt := m.PromptTokens(b)
 	output, _ := m.OutputLimit(limit)
@@ -93,13 +91,12 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 	return highest
 }
 
-// Cost is what an answer costs by the usage that its provider reports: the
-// rates of the answer's own prompt length, cached and cache-written parts and
-// images and sound at their rates, the factor of the tier that the provider answered with if it
-// says so and that tier is priced, else of the one requested, and the hosted
-// tool calls that the answer shows; all of it times the account's factor. It is
-// rounded once. Usage that contradicts itself (parts larger than their whole, negative counts) is read as what is
-// possible; the cost is never negative.
+// Cost returns the cost of an answer by the usage from its provider: the rates of the answer's own
+// prompt length; the rates of cached and cache-written parts, images and sound; the factor of the
+// tier in the provider's answer, or of the requested tier if the answer's tier is missing or has no
+// price; and the hosted tool calls in the answer; all of this times the account's factor. It is
+// rounded once. Contradictory usage (parts larger than their whole, negative counts) is limited to
+// possible values, and the cost is never negative.
 func (m *Model) Cost(u wire.Usage, c Choice) money.Amount {
 	var s money.Sum
 	m.addTokens(&s, u, c)
@@ -113,9 +110,9 @@ func (m *Model) addTokens(s *money.Sum, u wire.Usage, c Choice) {
 	p := partsOf(u)
 	s.Tokens(p.images, m.promptRate(modalityImage, rates), factor)
 	s.Tokens(p.sound, m.promptRate(modalityAudio, rates), factor)
-	s.Tokens(p.drawn, m.answerRate(modalityImage, rates, c), factor)
-	s.Tokens(p.sung, m.answerRate(modalityAudio, rates, c), factor)
-	p.images, p.sound, p.drawn, p.sung = 0, 0, 0, 0
+	s.Tokens(p.outputImage, m.answerRate(modalityImage, rates, c), factor)
+	s.Tokens(p.outputAudio, m.answerRate(modalityAudio, rates, c), factor)
+	p.images, p.sound, p.outputImage, p.outputAudio = 0, 0, 0, 0
 	rates.charge(s, p, factor)
 }
 
@@ -129,20 +126,20 @@ func (m *Model) addToolCalls(s *money.Sum, u wire.Usage, c Choice) {
 // parts are the tokens of a usage, each in one part of its prompt or its answer.
 type parts struct {
 	write1h, write, cached, images, sound, prompt int64
-	drawn, sung, answer                           int64
+	outputImage, outputAudio, outputText          int64
 }
 
-// partsOf reads usage that contradicts itself as what is possible.
+// partsOf splits usage into parts. Contradictory usage is limited to possible values.
 func partsOf(u wire.Usage) (p parts) {
 	part := func(of *int64, tokens int64) int64 {
 		tokens = clamp(tokens, *of)
 		*of -= tokens
 		return tokens
 	}
-	p.prompt, p.answer = clamp(u.Prompt, maxUnits), clamp(u.Completion, maxUnits)
+	p.prompt, p.outputText = clamp(u.Prompt, maxUnits), clamp(u.Completion, maxUnits)
 	p.write1h, p.write, p.cached = part(&p.prompt, u.CacheWrite1h), part(&p.prompt, u.CacheWrite), part(&p.prompt, u.Cached)
 	p.images, p.sound = part(&p.prompt, u.PromptImage), part(&p.prompt, u.PromptAudio)
-	p.drawn, p.sung = part(&p.answer, u.CompletionImage), part(&p.answer, u.CompletionAudio)
+	p.outputImage, p.outputAudio = part(&p.outputText, u.CompletionImage), part(&p.outputText, u.CompletionAudio)
 	return p
 }
 
@@ -152,12 +149,11 @@ func (v *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
 	s.Tokens(p.cached, v.CachedInput, factor)
 	s.Tokens(p.write, v.CacheWrite, factor)
 	s.Tokens(p.write1h, v.CacheWrite1h, factor)
-	s.Tokens(p.answer+p.drawn+p.sung, v.Output, factor)
+	s.Tokens(p.outputText+p.outputImage+p.outputAudio, v.Output, factor)
 }
 
-// CheckPriced refuses a request that chose an option or a hosted tool without
-// a price: nothing runs that cannot be billed. The error is a 400
-// invalid_request with the field at fault.
+// CheckPriced returns an error for an option or a hosted tool without a price: nothing runs without
+// a price. The error is a 400 invalid_request with the field as param.
 func (m *Model) CheckPriced(c Choice) error {
 	for _, o := range c.Options {
 		if _, ok := m.Price.Options[o.PriceKey()][o.Name]; !ok && !m.base(o.Param, o.Name) {
@@ -184,8 +180,8 @@ func (m *Model) CheckPriced(c Choice) error {
 	return nil
 }
 
-// toolOption returns the name under which the catalog prices an option inside a
-// hosted tool: `image_generation.quality`.
+// toolOption returns the catalog's name for the price of an option inside a hosted tool:
+// `image_generation.quality`.
 func toolOption(tool, option wire.Priced) string { return tool.Name + "." + option.Option }
 
 // toolFactor returns the factor on the price of a hosted tool's call: the
@@ -198,8 +194,8 @@ func (m *Model) toolFactor(tool wire.Priced) money.Factor {
 	return factor
 }
 
-// toolsFactor returns the highest factor of the tools of a name in a request:
-// an answer does not say which of them was called.
+// toolsFactor returns the highest factor of a request's tools called name, because an answer does
+// not name the called tool.
 func (m *Model) toolsFactor(c Choice, name string) money.Factor {
 	factor := money.Factor(0)
 	for _, tool := range c.Tools {
@@ -213,8 +209,8 @@ func (m *Model) toolsFactor(c Choice, name string) money.Factor {
 	return factor
 }
 
-// ChoiceOf returns what a request chose, and those of its routing fields whose
-// value has no price here, so that only lines may get them which pass them.
+// ChoiceOf returns the choice of a request, and its routing fields with a value without a price
+// here. Only lines with these fields in `pass` may get the routing fields.
 func (m *Model) ChoiceOf(a *wire.Asked, factor money.Factor) (c Choice, routing []string) {
 	c = Choice{Options: a.Options, Tools: a.Tools, Factor: factor}
 	priced := func(o wire.Priced) bool {
@@ -242,8 +238,8 @@ func (m *Model) base(option, value string) bool {
 		option == modalities && m.Price.Modalities[value].Output != nil
 }
 
-// band returns the rates of price band i, -1 being the first, and the longest
-// prompt that they apply to.
+// band returns the rates of price band i, -1 being the first, and the band's longest prompt in
+// tokens.
 func (m *Model) band(i int) (rates *Rates, longest int64) {
 	rates, longest = &m.Price.Rates, math.MaxInt64
 	if i >= 0 {
@@ -255,7 +251,7 @@ func (m *Model) band(i int) (rates *Rates, longest int64) {
 	return rates, longest
 }
 
-// RatesFor returns the rates of a prompt of so many tokens.
+// RatesFor returns the rates for the number of tokens in a prompt.
 func (m *Model) RatesFor(prompt int64) *Rates {
 	rates := &m.Price.Rates
 	for i := range m.Price.Above {
@@ -279,7 +275,7 @@ func (m *Model) optionFactor(option, value string) (money.Factor, bool) {
 	return money.One, m.base(option, value)
 }
 
-// highestFactor is the product of the dearest values that a request allows.
+// highestFactor returns the product of the highest factors allowed by a request.
 func (m *Model) highestFactor(c Choice) money.Factor {
 	factor, tier := money.One, money.One
 	for _, o := range c.Options {
@@ -293,8 +289,8 @@ func (m *Model) highestFactor(c Choice) money.Factor {
 	return multiply(factor, tier)
 }
 
-// factor is what an answer's rates are multiplied by. A tier that the provider
-// chose by itself never costs more than the request allowed.
+// factor returns the factor on an answer's rates. A tier chosen by the provider alone never costs
+// more than the request allowed.
 func (m *Model) factor(c Choice, answered string) money.Factor {
 	factor, tier := money.One, money.One
 	for _, o := range c.Options {

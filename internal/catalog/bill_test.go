@@ -156,7 +156,7 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 		n := rapid.Int64Range(1, 8).Draw(t, "n")
 		each, _ := m.OutputLimit(limit)
 		prompt := rapid.Int64Range(0, m.PromptTokens(bound)).Draw(t, "prompt")
-		// Parts may contradict their whole: that must not cost more either.
+		// Parts may contradict their whole. The cost must not exceed the hold even then.
 		usage := wire.Usage{
 			Prompt:       prompt,
 			Cached:       rapid.Int64Range(-10, prompt+10).Draw(t, "cached"),
@@ -182,13 +182,13 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 	})
 }
 
-// drawFactor makes none, or one that an account can have.
+// drawFactor returns no factor, or a factor valid for an account.
 func drawFactor(t *rapid.T) money.Factor {
 	return rapid.OneOf(rapid.SampledFrom([]money.Factor{0, money.One, 1, 900_000, 1_300_000, 333_333, money.MaxFactor}),
 		rapid.Map(rapid.Int64Range(1, int64(money.MaxFactor)), func(v int64) money.Factor { return money.Factor(v) })).Draw(t, "factor")
 }
 
-// drawModel makes a chat model with any prices that a catalog accepts.
+// drawModel returns a chat model with any prices valid in a catalog.
 func drawModel(t *rapid.T) *Model {
 	price := rapid.Map(rapid.Int64Range(0, 100*int64(money.USD)), func(v int64) money.Price { return money.Price(v) })
 	rates := func(label string) Rates {
@@ -255,8 +255,8 @@ func TestUnpricedChoicesAreRefused(t *testing.T) {
 	}
 }
 
-// TestToolOptionsHaveAPrice: a value inside a hosted tool multiplies the price of
-// the tool's calls, in the hold and in the charge, and runs with a price alone.
+// TestToolOptionsHaveAPrice tests that an option inside a hosted tool multiplies the price of the
+// tool's calls, in the hold and in the charge, and is rejected without a price.
 func TestToolOptionsHaveAPrice(t *testing.T) {
 	t.Parallel()
 	m := lark(t)
@@ -301,8 +301,8 @@ func TestOutputLimit(t *testing.T) {
 	}
 }
 
-// TestCachedTokensOfLongPrompts: what a band leaves out costs what the base
-// price asks for it, in proportion to the input.
+// TestCachedTokensOfLongPrompts tests the rates missing in a band: they are the base price's, in
+// proportion to the input.
 func TestCachedTokensOfLongPrompts(t *testing.T) {
 	t.Parallel()
 	const base = "{input: 1.25, output: 10, cached_input: 0.125, cache_write: 1.5625, cache_write_1h: 2.5, " +
@@ -317,7 +317,7 @@ func TestCachedTokensOfLongPrompts(t *testing.T) {
 		band("input: 0.000000005"):                             {5, 1, 6, 10}, // half up
 		// Without rates of their own in the base either, all cost as input does.
 		"{input: 1, output: 1, above: [{prompt_tokens: 9, input: 2, output: 1}]}": {2e9, 2e9, 2e9, 2e9},
-		// To a base that costs nothing there is no proportion.
+		// A base price of 0 has no proportion.
 		"{input: 0, output: 1, cached_input: 1, above: [{prompt_tokens: 9, input: 2, output: 1}]}": {2e9, 2e9, 2e9, 2e9},
 	} {
 		doc := mustParse(t, "models: [{id: a, kind: chat, context_window: 9, max_output_tokens: 9, price: "+price+"}]\nlines: []")

@@ -6,9 +6,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// ChargeBounds returns the lowest and the highest charge that Cost can come to for the counts
-// of a receipt, whatever the request chose. Both are the same unless the price depends on
-// something that a receipt does not have: options, written cache, modalities, hosted tools.
+// ChargeBounds returns the lowest and the highest possible result of Cost for the counts of a
+// receipt, for any choice of the request. Both are the same unless the price depends on something
+// missing in a receipt: options, written cache, modalities, hosted tools.
 func (m *Model) ChargeBounds(prompt, cached, completion int64, by money.Factor) (low, high money.Amount) {
 	if len(m.Price.Modalities) > 0 {
 		return 0, math.MaxInt64

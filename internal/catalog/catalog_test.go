@@ -105,21 +105,21 @@ func TestTheExampleReadsAsItSays(t *testing.T) {
 		main.MaxConcurrent != 200 {
 		t.Errorf("line main: %+v", main)
 	}
-	var said []string
+	var got []string
 	for _, w := range warnings {
-		said = append(said, w.String())
+		got = append(got, w.String())
 	}
 	want := []string{
 		"models[1]: model brush-1 is open but no enabled line serves it",
 		"models[2]: model clip-1 is open but no enabled line serves it",
 	}
-	if strings.Join(said, "\n") != strings.Join(want, "\n") {
-		t.Errorf("warnings:\n%s", strings.Join(said, "\n"))
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("warnings:\n%s", strings.Join(got, "\n"))
 	}
 }
 
-// TestEveryFormIsAnswered: there is no pair of forms that cannot meet, so no
-// catalog has a form that its lines cannot answer.
+// TestEveryFormIsAnswered tests that every pair of forms can be translated, so no catalog has a
+// form its lines cannot answer.
 func TestEveryFormIsAnswered(t *testing.T) {
 	t.Parallel()
 	for _, client := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages} {
@@ -142,7 +142,7 @@ func TestEveryFormIsAnswered(t *testing.T) {
 	}
 }
 
-// TestWhatMediaModelsAreWarnedOf is what applies and was probably not meant.
+// TestWhatMediaModelsAreWarnedOf tests the warnings about valid but probably unintended settings.
 func TestWhatMediaModelsAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -156,12 +156,12 @@ func TestWhatMediaModelsAreWarnedOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := ""
+		got := ""
 		for _, w := range warnings {
-			said += w.String()
+			got += w.String()
 		}
-		if said != want {
-			t.Errorf("%s: warned %q", text, said)
+		if got != want {
+			t.Errorf("%s: warned %q", text, got)
 		}
 	}
 }
@@ -179,8 +179,8 @@ func TestPrintedDocumentsReadBack(t *testing.T) {
 	}
 }
 
-// TestStoredFormsAreKept: a stored line speaks the forms that it was given, of any
-// that a provider has.
+// TestStoredFormsAreKept tests that a stored line keeps its forms, of all the forms of its
+// provider.
 func TestStoredFormsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, info := range adapters.Providers() {

@@ -9,9 +9,9 @@ import (
 // Equal reports whether two documents say the same.
 func Equal(a, b *Document) bool { return bytes.Equal(a.canonical(), b.canonical()) }
 
-// Changes lists what leads from one document to another as lines for people:
-// `model swift-1: price.input 0.25 -> 0.3`, `line main: added`. A nil before
-// is the empty catalog. No changes: an empty list, never nil.
+// Changes lists the changes from one document to another as lines for people: `model swift-1:
+// price.input 0.25 -> 0.3`, `line main: added`. A nil before is the empty catalog. Without changes
+// the list is empty, never nil.
 func Changes(before, after *Document) []string {
 	if before == nil {
 		before = &Document{}

@@ -11,24 +11,24 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Costs are what a line's provider takes, as the operator knows it. They show
-// what a line earns and decide nothing.
+// Costs are the prices of a line's provider, as entered by the operator. They show a line's profit
+// and have no other effect.
 type Costs struct {
-	All    Cost            // of models that are not named
+	All    Cost            // of models without an entry
 	Models map[string]Cost // by our id
 }
 
-// Cost is what a provider takes for a model, or for all of a kind.
+// Cost is a provider's price for a model, or for all models of a kind.
 type Cost struct {
-	Rates *Rates                 // chat; nil: not known
+	Rates *Rates                 // chat; nil if unknown
 	Tiers map[string]money.Price // images and video, in the unit of the model's price
-	Each  *money.Price           // the same for tiers that are not named; nil: not known
+	Each  *money.Price           // the same for tiers without an entry; nil if unknown
 }
 
-// none tells whether nothing is known.
+// none reports whether c has no price.
 func (c Cost) none() bool { return c.Rates == nil && len(c.Tiers) == 0 && c.Each == nil }
 
-// costs reads what a line's provider takes.
+// costs reads the prices of a line's provider.
 func (r *reader) costs(t *table, l *LineSpec, known map[string]*Model) Costs {
 	out := Costs{Models: map[string]Cost{}}
 	n := t.get("cost")
@@ -42,13 +42,13 @@ func (r *reader) costs(t *table, l *LineSpec, known map[string]*Model) Costs {
 	all := tree.Table()
 	all.At = n.At
 	in.each(MaxModels, func(name, path string, value *tree.Value) {
-		_, ours := l.Models[name]
+		_, served := l.Models[name]
 		switch isPart := slices.Contains(ratesNames, name) || tierName.MatchString(name); {
 		case isPart && value.Kind != tree.TableKind:
 			all.Fields = append(all.Fields, tree.Field{Name: name, Value: value, At: value.At})
-		case !ours && r.lenient:
+		case !served && r.lenient:
 			r.leaveOut(path, "is not known to this version and was left out")
-		case !ours:
+		case !served:
 			r.fault(path, value, "is neither a rate, nor a resolution tier, nor a model of this line")
 		case value.Kind != tree.TableKind && known[name] != nil && known[name].Kind != KindChat:
 			if p, ok := r.price(path, value); ok {
@@ -66,7 +66,7 @@ func (r *reader) costs(t *table, l *LineSpec, known map[string]*Model) Costs {
 	return out
 }
 
-// cost reads rates or tiers; those of a model must be what it has.
+// cost reads rates or tiers. For a model they must match the model.
 func (r *reader) cost(path string, n *tree.Value, m *Model) Cost {
 	var out Cost
 	t := r.table(path, n)
@@ -139,7 +139,7 @@ func (c *Cost) put(n *tree.Value) {
 	}
 }
 
-// of returns what the provider takes for a model.
+// of returns the provider's price for a model.
 func (c *Costs) of(model string) Cost {
 	if one, ok := c.Models[model]; ok {
 		return one
@@ -147,14 +147,14 @@ func (c *Costs) of(model string) Cost {
 	return c.All
 }
 
-// KnowsCost tells whether the catalog says what the line's provider takes for a model.
+// KnowsCost reports whether the catalog has the provider's price for a model.
 func (l *Line) KnowsCost(model string) bool {
 	c := l.Costs.of(model)
 	return !c.none()
 }
 
-// Cost returns what the line's provider takes for a usage: what it said itself,
-// or else what the catalog knows. False: nobody knows.
+// Cost returns the provider's price for a usage: from the provider's answer or, without such a
+// price, from the catalog. It returns false if the price is unknown.
 func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 	if u.HasCost {
 		return money.Amount(u.CostNano), true
@@ -168,7 +168,7 @@ func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 	return s.Round(), true
 }
 
-// PlanCost is Cost for what was delivered of an image or video job.
+// PlanCost is Cost for the delivered part of an image or video job.
 func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) {
 	c := l.Costs.of(m.ID)
 	each, ok := c.Tiers[p.Tier]
@@ -183,9 +183,8 @@ func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) 
 	return s.Round(), true
 }
 
-// BelowCost warns of each price that is lower than what the provider of an
-// enabled line takes for the same. Models with a free daily quota are meant to be
-// given away and are left out.
+// BelowCost returns a warning for each price below the price of an enabled line's provider. It
+// leaves out models with a free daily quota, which are given away on purpose.
 func (d *Document) BelowCost() []Warning {
 	models := make(map[string]*Model, len(d.Models))
 	for i := range d.Models {
@@ -211,7 +210,7 @@ func (d *Document) BelowCost() []Warning {
 	return all
 }
 
-// below names the prices of a model that are lower than a cost.
+// below returns the names of a model's prices below a cost.
 func (m *Model) below(c Cost) (names []string) {
 	lower := func(name string, price, cost money.Price) {
 		if price < cost {
@@ -223,7 +222,7 @@ func (m *Model) below(c Cost) (names []string) {
 			lower("input", m.Price.Input, c.Rates.Input)
 			lower("output", m.Price.Output, c.Rates.Output)
 			lower("cached_input", m.Price.CachedInput, c.Rates.CachedInput)
-			if m.Price.Input >= c.Rates.Input { // else it says so already
+			if m.Price.Input >= c.Rates.Input { // the default would repeat input's warning
 				lower("cache_write", m.Price.CacheWrite, c.Rates.CacheWrite)
 				lower("cache_write_1h", m.Price.CacheWrite1h, c.Rates.CacheWrite1h)
 			}

@@ -30,8 +30,8 @@ lines:
 	}
 	s := NewSnapshot(1, again, testProviders(), environment(nil))
 	used := wire.Usage{Prompt: 1000, Cached: 400, Completion: 100}
-	said := used
-	said.CostNano, said.HasCost = 77, true
+	reported := used
+	reported.CostNano, reported.HasCost = 77, true
 	image, clip := Plan{Tier: "1K", Count: 3}, Plan{Tier: "1080p", Count: 1, Seconds: 5}
 	for i, test := range []struct {
 		line      int
@@ -43,10 +43,10 @@ lines:
 	}{
 		{model: "a", usage: used, want: 1_200_000},
 		{model: "b", usage: used, want: 2_200_000},
-		{model: "a", usage: said, want: 77},
+		{model: "a", usage: reported, want: 77},
 		{model: "a", want: -1},
 		{line: 1, model: "a", usage: used, want: -1},
-		{line: 1, model: "a", usage: said, want: 77},
+		{line: 1, model: "a", usage: reported, want: 77},
 		{line: 2, model: "a", usage: used, want: -1},
 		{model: "c", plan: image, delivered: 2, want: money.USD},
 		{model: "c", plan: Plan{Tier: "2K", Count: 1}, delivered: 1, want: -1},

@@ -1,17 +1,14 @@
-// Package catalog owns what the gateway offers and where it comes from: models
-// and lines as one validated, versioned document, their prices, and the
-// snapshot that a node serves from.
+// Package catalog owns the gateway's offer and its origin: models and lines as one validated,
+// versioned document, their prices, and the snapshot used by a node.
 //
-// Invariants: a document that does not validate is refused whole, with every
-// fault at its path; whatever validates prints and parses again to the same
-// document; a stored revision never changes; credentials are stored and
-// printed as `${NAME}` references and resolved only in the memory of a node; a
-// snapshot never changes once it is made; and a bill of usage that stays
-// within the bound of its request never exceeds HighestCost.
+// Invariants: an invalid document is rejected as a whole, with every fault at its path; a valid
+// document prints and parses again to the same document; a stored revision never changes;
+// credentials are stored and printed as `${NAME}` references and resolved only in the memory of a
+// node; a snapshot is immutable; and a bill of usage within the bound of its request never exceeds
+// HighestCost.
 //
-// The document is operator.md's Catalog. Reading goes text -> tree -> document
-// (yaml.go, json.go, read.go, model.go, lines.go), printing goes the same way
-// back (encode.go, print.go).
+// The document is operator.md's Catalog. Reading goes text -> tree -> document (yaml.go, json.go,
+// read.go, model.go, lines.go), printing goes the same way back (encode.go, print.go).
 package catalog
 
 import (
@@ -24,11 +21,11 @@ import (
 // Document is a whole catalog as an operator writes it, defaults filled in. It
 // is not changed after Parse returned it.
 type Document struct {
-	Models []Model    // in the order of the file, which is the order of GET /v1/models
+	Models []Model    // in the order of the file, also used by GET /v1/models
 	Lines  []LineSpec // in the order of the file
 }
 
-// Kind is what a model makes.
+// Kind is the kind of a model's output.
 type Kind string
 
 // The kinds of models.
@@ -38,8 +35,7 @@ const (
 	KindVideo Kind = "video"
 )
 
-// ModelState says whether a model can be called (interface.md, Model availability
-// states).
+// ModelState is the availability of a model (interface.md, Model availability states).
 type ModelState string
 
 // The states of models.
@@ -50,8 +46,7 @@ const (
 	StateRetired     ModelState = "retired"
 )
 
-// Model is one model that users may name. Which fields mean something depends
-// on the kind: the others are zero.
+// Model is one model offered to users. Fields not used by the kind are zero.
 type Model struct {
 	ID                string
 	Kind              Kind
@@ -60,13 +55,13 @@ type Model struct {
 	FreeDailyRequests int64 // > 0: this many requests per account and UTC day
 
 	// Chat models.
-	Forms               []wire.Form // endpoints that the model answers at, at least one
+	Forms               []wire.Form // endpoints of the model, at least one
 	Reasoning           bool        // thinks before it answers
-	Efforts             []string    // how much it can be told to think (wire.Efforts); none: nobody knows
+	Efforts             []string    // levels of thinking (wire.Efforts); empty if unknown
 	ContextWindow       int64       // tokens
 	MaxOutputTokens     int64       // tokens
-	DefaultOutputTokens int64       // tokens; 0: none
-	MaxImageTokens      int64       // tokens that one image in the prompt is held for, never 0
+	DefaultOutputTokens int64       // tokens; 0 without a default
+	MaxImageTokens      int64       // tokens held for one image in the prompt, never 0
 	Price               ChatPrice
 
 	// Image and video models.
@@ -74,19 +69,19 @@ type Model struct {
 	PerClip       bool   // video: tiers are priced by the clip, not by the second
 	Ratios        []string
 	MaxReferences int64
-	Roles         []string  // video: what references may be for (jobrequest.Roles); none: submissions name none
+	Roles         []string  // video: roles of references (jobrequest.Roles); if empty, submissions have no roles
 	Audio         Sound     // video
-	Params        []string  // further fields that submissions may send to the line
+	Params        []string  // further fields allowed in submissions, sent to the line
 	MaxImages     int64     // image: never 0
 	Durations     Durations // video
 }
 
-// Sound says whether a video model's clips have sound.
+// Sound is a video model's setting for sound.
 type Sound string
 
 // The values of Sound.
 const (
-	SoundUnsaid   Sound = ""         // the line's choice; submissions may not name it
+	SoundUnsaid   Sound = ""         // the line's choice; not allowed in submissions
 	SoundOn       Sound = "true"     // always
 	SoundOff      Sound = "false"    // never
 	SoundOptional Sound = "optional" // the submission's choice
@@ -110,28 +105,27 @@ func (m *Model) Speaks(form wire.Form) bool {
 	return false
 }
 
-// ChatPrice is what a chat model costs.
+// ChatPrice is the price list of a chat model.
 type ChatPrice struct {
 	Rates                                         // for a prompt of any length ...
 	Above      []Above                            // ... unless it is longer than one of these, ascending
-	Modalities map[string]ModalityRates           // image, audio -> what their tokens cost at any length
+	Modalities map[string]ModalityRates           // image, audio -> rates at any length
 	Options    map[string]map[string]money.Factor // field -> value -> factor on all rates
 	Tools      map[string]money.Price             // hosted tool -> price of one call
 }
 
-// Rates are prices per million tokens. All are set: a rate that the document
-// leaves out has its default (usual).
+// Rates are prices per million tokens. All are set: rates missing in the document have their
+// default (usual).
 type Rates struct {
 	Input        money.Price
 	Output       money.Price
 	CachedInput  money.Price
-	CacheWrite   money.Price // cache writes that live five minutes
-	CacheWrite1h money.Price // cache writes that live an hour
+	CacheWrite   money.Price // cache writes with a lifetime of five minutes
+	CacheWrite1h money.Price // cache writes with a lifetime of an hour
 }
 
-// usual returns what rates are that a document leaves out: input for cached_input
-// and cache_write, cache_write for cache_write_1h, and for longer prompts those
-// of the base price in proportion to the input.
+// usual returns the defaults of missing rates: input for cached_input and cache_write, cache_write
+// for cache_write_1h, and for longer prompts the base price's rates in proportion to the input.
 func (v *Rates) usual(base *Rates) Rates {
 	if base == nil {
 		return Rates{Input: v.Input, Output: v.Output, CachedInput: v.Input, CacheWrite: v.Input, CacheWrite1h: v.CacheWrite}
@@ -141,8 +135,7 @@ func (v *Rates) usual(base *Rates) Rates {
 		CacheWrite1h: of(base.CacheWrite1h)}
 }
 
-// Above is the complete price list of a request whose prompt has more than
-// PromptTokens tokens.
+// Above is the complete price list of a request with a prompt of more than PromptTokens tokens.
 type Above struct {
 	PromptTokens int64
 	Rates
@@ -155,16 +148,15 @@ type Tier struct {
 	Price money.Price
 }
 
-// Durations are the lengths of video in whole seconds that a model offers:
-// either a list, or a range from Min to Max. Both empty: the length is the
-// line's choice.
+// Durations are the lengths of a model's videos in whole seconds: either a list, or a range from
+// Min to Max. If both are empty, the line chooses the length.
 type Durations struct {
 	List     []int64
 	Min, Max int64
 }
 
-// Default is the length of a video whose submission names none; 0 when the
-// model lists no durations.
+// Default returns the length of a video without a length in its submission, or 0 if the model lists
+// no durations.
 func (d Durations) Default() int64 {
 	if len(d.List) > 0 {
 		return d.List[0]
@@ -178,10 +170,10 @@ type LineSpec struct {
 	ID            string
 	Provider      string            // a key of the providers given to Parse
 	BaseURL       string            // empty: the provider's own
-	APIKey        string            // a reference `${NAME}` or `${file:PATH}`; empty: none
-	APIKeys       []string          // references in place of APIKey; the first that its provider does not refuse is used
+	APIKey        string            // a reference `${NAME}` or `${file:PATH}`, or empty
+	APIKeys       []string          // references in place of APIKey; the first not rejected by the provider is used
 	Models        map[string]string // our model id -> the provider's, at least one
-	Forms         []wire.Form       // nil: all that the provider has
+	Forms         []wire.Form       // nil for all forms of the provider
 	Priority      int               // lower is tried first
 	Weight        int               // share among lines of equal priority, at least 1
 	MaxConcurrent int               // 0: no cap
@@ -191,20 +183,19 @@ type LineSpec struct {
 	// Headers are sent with every call, by canonical name; references in their
 	// values (`${NAME}`, `${file:PATH}`) are resolved on each node.
 	Headers map[string]string
-	// Set are top-level fields with fixed values, which are like those of Options;
-	// they win over the client's. Omit are fields that are never sent; nil: the
-	// default of its host, empty: none.
+	// Set holds top-level fields with fixed values, of the same types as the values in Options;
+	// they replace the client's. Omit names fields never sent. If Omit is nil, the default of the
+	// host applies; if empty, no field is omitted.
 	Set            map[string]any
 	Omit           []string
-	Pass           []string       // fields that it gets although they may cost more or nobody knows them; PassAll: all
-	Costs          Costs          // what the provider takes
+	Pass           []string       // fields sent although they may cost more or are undocumented; PassAll for all
+	Costs          Costs          // prices of the provider
 	Options        map[string]any // for the adapter: values are string, bool, int64, float64, []any, map[string]any
 	ErrorSentences []string       // regular expressions in RE2 syntax
 	Enabled        bool
 }
 
-// LimitField is a field of chat completions in which a vendor reads the limit on
-// output tokens.
+// LimitField is a field of chat completions for the limit on output tokens.
 type LimitField string
 
 // The fields of limits.
@@ -216,7 +207,7 @@ const (
 // LimitFields are the values of LimitField.
 func LimitFields() []LimitField { return []LimitField{LimitMaxTokens, LimitMaxCompletionTokens} }
 
-// Other returns the one of LimitFields that f is not.
+// Other returns the other of the two LimitFields.
 func (f LimitField) Other() LimitField {
 	if f == LimitMaxTokens {
 		return LimitMaxCompletionTokens
@@ -250,23 +241,22 @@ func (t Timeouts) Defaults(reasoning bool) Timeouts {
 	return t
 }
 
-// Provider is what the catalog must know of an adapter to validate lines. The
-// adapters themselves are injected, since the catalog sits below them.
+// Provider holds the facts about an adapter for the validation of lines. The adapters themselves
+// are injected, because the catalog's layer is below the adapters' layer.
 type Provider struct {
-	Kinds          []Kind      // kinds of models that it can serve
-	Forms          []wire.Form // forms that it speaks natively
+	Kinds          []Kind      // supported kinds of models
+	Forms          []wire.Form // natively supported forms
 	DefaultBaseURL string      // used by lines without base_url
 	NeedsBaseURL   bool        // a line must say base_url
 	NeedsKey       bool        // a line must say api_key
-	// Keyless tells of options with which a line gets its credential in another
-	// way than by api_key, although NeedsKey; nil: there are none.
+	// Keyless reports whether a line with these options gets its credential without api_key,
+	// despite NeedsKey. If nil, no options do.
 	Keyless func(options map[string]any) bool
-	// NeedsForms says that a line with chat models must say forms.
+	// NeedsForms is true if a line with chat models must have forms.
 	NeedsForms bool
 	// CheckOptions judges a line's options; nil accepts none.
 	CheckOptions func(map[string]any) error
-	// KeyHeaders are the headers that credentials go in, by canonical name, beside
-	// Authorization.
+	// KeyHeaders are the headers for credentials, by canonical name, beside Authorization.
 	KeyHeaders []string
 	// CheckField tells why no line with these options can have a fixed value for a
 	// field of an image or video model, by the provider's id, or omit it; nil
@@ -274,16 +264,16 @@ type Provider struct {
 	CheckField func(l *LineSpec, m *Model, field string, omit bool) error
 }
 
-// keyed tells whether a line with some options must say api_key.
+// keyed reports whether a line with these options must have api_key.
 func (p *Provider) keyed(options map[string]any) bool {
 	return p.NeedsKey && (p.Keyless == nil || !p.Keyless(options))
 }
 
-// Values that stand for what a document leaves out.
+// Defaults of missing values.
 const (
-	// DefaultMaxImageTokens bounds one image in a prompt when the model names
-	// no max_image_tokens: well above what the large vendors count for one
-	// image in full detail (about 1,100 to 5,000 tokens).
+	// DefaultMaxImageTokens bounds one image in a prompt for models without max_image_tokens. It is
+	// well above the counts of the large vendors for one image in full detail (about 1,100 to 5,000
+	// tokens).
 	DefaultMaxImageTokens = 8192
 
 	defaultPriority  = 1

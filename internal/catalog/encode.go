@@ -21,7 +21,7 @@ func (d *Document) YAML() []byte { return tree.YAML(d.tree()) }
 // back to the same document.
 func (d *Document) JSON() []byte { return tree.JSON(d.tree(), "  ") }
 
-// canonical is the form in which revisions are stored and compared.
+// canonical returns the format for storing and comparing revisions.
 func (d *Document) canonical() []byte { return tree.JSON(d.tree(), "") }
 
 // tree is the document as text would hold it.
@@ -145,7 +145,7 @@ func (p *ChatPrice) tree() *tree.Value {
 	return n
 }
 
-// put writes the rates that are not what their defaults would make them.
+// put writes the rates different from their defaults.
 func (v *Rates) put(n *tree.Value, base *Rates) {
 	usual := v.usual(base)
 	set := func(key string, price, fallback money.Price) {
@@ -237,7 +237,7 @@ func (l *LineSpec) tree() *tree.Value {
 	return n
 }
 
-// setCount writes a number that is not its default.
+// setCount writes a number different from its default.
 func setCount(n *tree.Value, key string, v, fallback int64) {
 	if v != fallback {
 		n.Set(key, tree.Number(v))
@@ -253,7 +253,7 @@ func words[T ~string](in []T) *tree.Value {
 	return out.Inline()
 }
 
-// free writes a value that reader.free has read.
+// free writes a value read by reader.free.
 func free(v any) *tree.Value {
 	switch v := v.(type) {
 	case string:
@@ -284,8 +284,7 @@ func free(v any) *tree.Value {
 	return tree.Quoted(fmt.Sprint(v)) // reader.free makes nothing else
 }
 
-// spell writes a duration without the zero parts that time.Duration shows:
-// 2m, not 2m0s.
+// spell writes a duration without the zero parts of time.Duration.String: 2m, not 2m0s.
 func spell(d time.Duration) string {
 	s := d.String()
 	if len(s) > 3 && s[len(s)-3:] == "m0s" {

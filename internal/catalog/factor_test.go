@@ -44,7 +44,7 @@ func TestFactorOfAnAccount(t *testing.T) {
 	}
 }
 
-// product is an amount times a factor that comes to whole nano-dollars.
+// product returns an amount times a factor. The result must be whole nano-dollars.
 func product(a money.Amount, by money.Factor) string {
 	return (a * money.Amount(by) / money.Amount(money.One)).String()
 }
@@ -75,7 +75,7 @@ func TestFactorIsAppliedBeforeTheOneRounding(t *testing.T) {
 	for _, tt := range []struct {
 		tokens     int64
 		by         money.Factor
-		held, cost money.Amount // of a prompt of so many tokens
+		held, cost money.Amount // of a prompt with this number of tokens
 	}{
 		{4, 0, 0, 0}, {4, 1_300_000, 1, 1}, {5, 0, 1, 1}, {5, 900_000, 1, 0}, {1, money.MaxFactor, 100, 100}, {9, 1, 1, 0},
 	} {

@@ -12,7 +12,7 @@ type Fault struct {
 	// Path names the place: `models[3].price.input`, `document` for the whole,
 	// or `line 3, column 5` where the text could not be read at all.
 	Path string `json:"path"`
-	// Message says what is wrong there and what would be right.
+	// Message describes the fault and a valid value.
 	Message string `json:"message"`
 	// Line and Column point into the text, from 1; 0 when unknown.
 	Line   int `json:"line,omitempty"`
@@ -23,8 +23,8 @@ type Fault struct {
 // negative`.
 func (f Fault) String() string { return f.Path + ": " + f.Message }
 
-// Faults is the error of a document that was refused: everything that is wrong
-// with it, in the order of the text; after a hundred only their number.
+// Faults is the error of a rejected document: all its faults in the order of the text. After a
+// hundred faults only their number is given.
 type Faults []Fault
 
 // Error lists all faults, one a line.
@@ -36,8 +36,8 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// shown orders faults by their place in the text and cuts a list that nobody
-// would read to its end; its last entry then says so.
+// shown orders faults by their place in the text and cuts a long list, with the number of further
+// faults as the last entry.
 func (fs Faults) shown() Faults {
 	slices.SortStableFunc(fs, func(a, b Fault) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
@@ -48,7 +48,7 @@ func (fs Faults) shown() Faults {
 	return fs
 }
 
-// Warning is something that applies but is probably not what was meant.
+// Warning describes a valid but probably unintended setting.
 type Warning struct {
 	Path    string `json:"path"`
 	Message string `json:"message"`

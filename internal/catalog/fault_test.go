@@ -290,7 +290,7 @@ func TestEveryFaultHasItsPath(t *testing.T) {
 	}
 }
 
-// TestFaultsAreToldOnce: what is wrong with a model is no fault of the lines that serve it.
+// TestFaultsAreToldOnce tests that a fault of a model is not reported for the model's lines too.
 func TestFaultsAreToldOnce(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[string]string{
@@ -336,7 +336,7 @@ func TestLimitsOfADocument(t *testing.T) {
 	}
 }
 
-// sharing is a small text whose lines share long lists through an alias.
+// sharing returns a small text with long lists shared by lines through an alias.
 func sharing(lines int) string {
 	var out strings.Builder
 	out.WriteString("models: [" + chatModel + "]\nlines:\n- {id: l, provider: sandbox, models: {a: b}, error_sentences: &s [" +

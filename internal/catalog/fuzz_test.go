@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzParse: no text makes the reader panic, every fault has a path and a
-// message, and what is accepted prints and reads back to the same document in
-// every form.
+// FuzzParse tests that no text makes the reader panic, every fault has a path and a message, and a
+// valid document prints and reads back to the same document in every form.
 func FuzzParse(f *testing.F) {
 	f.Add(example(f))
 	f.Add(Sandbox())

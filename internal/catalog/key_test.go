@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// keysOf are the credentials that a node has of a line, apart by spaces.
+// keysOf returns a line's credentials on a node, joined by spaces.
 func keysOf(l *Line) string {
 	var all []string
 	for _, k := range l.Keys() {
@@ -21,8 +21,8 @@ func cloudLine(more string) string {
 	return "models: [" + chatModel + "]\nlines: [{id: l, provider: cloud, forms: [chat], models: {a: b}, " + more + "}]"
 }
 
-// TestKeysOfFiles: a credential may stand in a file of the node, of several
-// lines too, and what cannot be read is named and never shown.
+// TestKeysOfFiles tests credentials in files of the node, also with several lines, and that an
+// unreadable file is named and never shown.
 func TestKeysOfFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "account.json")
@@ -50,7 +50,7 @@ func TestKeysOfFiles(t *testing.T) {
 	}
 }
 
-// TestKeylessLines: options that stand for a credential spare the key.
+// TestKeylessLines tests lines with options in place of a key.
 func TestKeylessLines(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, cloudLine("options: {auth: host}"))
@@ -66,8 +66,8 @@ func TestFormsAreForChat(t *testing.T) {
 lines: [{id: l, provider: cloud, models: {a: b}, api_key: "${KEY}"}]`)
 }
 
-// TestSeveralKeys: a line has the keys that the node has, in their order, and is out
-// of service only without any; what is missing is warned of.
+// TestSeveralKeys tests that a line has the keys present on the node, in order, is out of service
+// only without any key, and has a warning for each missing key.
 func TestSeveralKeys(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, cloudLine(`api_keys: ["${NEW}", "${OLD}"]`))
@@ -94,18 +94,17 @@ func TestSeveralKeys(t *testing.T) {
 		if tt.firstIsMissing && (l.Keys()[0].Why == "" || l.Keys()[0].Mark() != "" || l.Keys()[1].Mark() == "") {
 			t.Errorf("%v: %+v", tt.vars, l.Keys())
 		}
-		var said []string
+		var got []string
 		for _, w := range Unusable(doc, testProviders(), environment(tt.vars)) {
-			said = append(said, w.String())
+			got = append(got, w.String())
 		}
-		if strings.Join(said, "\n") != tt.warnings {
-			t.Errorf("%v: warned %q", tt.vars, said)
+		if strings.Join(got, "\n") != tt.warnings {
+			t.Errorf("%v: warned %q", tt.vars, got)
 		}
 	}
 }
 
-// TestSeveralKeysAreReread: a key that cannot be read again stays, and the others
-// change beside it.
+// TestSeveralKeysAreReread tests that an unreadable key keeps its value while other keys change.
 func TestSeveralKeysAreReread(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, cloudLine(`api_keys: ["${NEW}", "${OLD}"]`))
@@ -116,8 +115,8 @@ func TestSeveralKeysAreReread(t *testing.T) {
 	}
 }
 
-// TestOriginOfRotatedKeys: while a new key stands before the old one, the line's
-// account at the provider is the one that it was.
+// TestOriginOfRotatedKeys tests that the line's account at the provider stays the same while a new
+// key precedes the old one.
 func TestOriginOfRotatedKeys(t *testing.T) {
 	t.Parallel()
 	origin := func(keys string) string {
@@ -128,7 +127,8 @@ func TestOriginOfRotatedKeys(t *testing.T) {
 	}
 }
 
-// TestFaultsOfKeys: what is no list of references is refused, and no value shown.
+// TestFaultsOfKeys tests that an invalid list of references is rejected, without its values in the
+// message.
 func TestFaultsOfKeys(t *testing.T) {
 	t.Parallel()
 	for keys, want := range map[string]string{

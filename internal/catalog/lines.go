@@ -16,11 +16,11 @@ import (
 	"tollgate/internal/wire/field"
 )
 
-// jsonNumber is a plain scalar that stands for a number.
+// jsonNumber matches a plain scalar with a number.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// lines reads all lines into doc and returns the models that an enabled line
-// serves. known holds the readable models by id, named every id of the file.
+// lines reads all lines into doc and returns the models with an enabled line. known holds the
+// readable models by ID, named holds every ID of the file.
 func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named map[string]string) map[string]bool {
 	served := map[string]bool{}
 	firstAt := map[string]string{}
@@ -103,7 +103,7 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	return l
 }
 
-// chats tells whether a line has chat models.
+// chats reports whether a line has chat models.
 func chats(l *LineSpec, known map[string]*Model) bool {
 	for id := range l.Models {
 		if m := known[id]; m != nil && m.Kind == KindChat {
@@ -113,11 +113,11 @@ func chats(l *LineSpec, known map[string]*Model) bool {
 	return false
 }
 
-// noReference is what is said of a key that is none: not the value, which is
-// probably a secret.
+// noReference is the message for a key in place of a reference. It does not repeat the value, which
+// is probably a secret.
 const noReference = "must name a variable of the environment as ${NAME}, or a file as ${file:PATH}: a key itself is never stored"
 
-// keys reads the references of a line's keys, which are used in their order.
+// keys reads the references of a line's keys, in the order of use.
 func (r *reader) keys(t *table) []string {
 	var out []string
 	items := t.list("api_keys", secret.MaxKeys)
@@ -143,7 +143,7 @@ func (r *reader) keys(t *table) []string {
 	return out
 }
 
-// checkKey reports a line whose credential is missing, or of no use.
+// checkKey reports a missing or unused credential of a line.
 func (r *reader) checkKey(t *table, l *LineSpec, provider Provider, supported bool) {
 	name := "api_key"
 	if t.get("api_keys") != nil {
@@ -173,8 +173,7 @@ func (r *reader) limitField(t *table) LimitField {
 	return choice(t, "limit_field", "", known...)
 }
 
-// passed reads the fields that a line gets although they may cost more, or
-// although no reference documents them.
+// passed reads the fields sent to a line although they may cost more or are undocumented.
 func (r *reader) passed(t *table) []string {
 	var out []string
 	for i, n := range t.list("pass", maxList) {
@@ -220,7 +219,7 @@ func isRefused(name string) bool {
 	return true
 }
 
-// checkBaseURL reports a base address that no request could be built on.
+// checkBaseURL reports an invalid base address.
 func (r *reader) checkBaseURL(t *table, raw string, needed bool) {
 	if t.get("base_url") == nil {
 		if needed {
@@ -265,7 +264,7 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 		switch _, named := named[id]; {
 		case m != nil:
 			if supported && !slices.Contains(provider.Kinds, m.Kind) {
-				if r.lenient || m.Kind == "" { // no kind is a fault of the model, told there
+				if r.lenient || m.Kind == "" { // a missing kind is reported at the model
 					return
 				}
 				r.fault(path, value, "is a model of kind %s, which provider %s does not serve", m.Kind, name)
@@ -281,7 +280,7 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 	return out
 }
 
-// sentences reads the regular expressions that turn an answer into a failure.
+// sentences reads the regular expressions for answers counted as failures.
 func (r *reader) sentences(t *table) []string {
 	var out []string
 	for i, n := range t.list("error_sentences", maxSentences) {
@@ -329,8 +328,8 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 	return out
 }
 
-// optionFault reports what an adapter says of its options, at the option that
-// the message begins with if it names one (`delay: must be a duration`).
+// optionFault reports an adapter's error about its options. If the message begins with an option's
+// name (`delay: must be a duration`), the fault is at the option.
 func (r *reader) optionFault(t *table, options *tree.Value, message string) {
 	if name, rest, ok := strings.Cut(message, ": "); ok && options.Get(name) != nil {
 		r.fault(t.at("options")+"."+tree.PathKey(name), options.Get(name), "%s", rest)
@@ -383,8 +382,8 @@ func (r *reader) free(path string, n *tree.Value) any {
 	return nil
 }
 
-// freeNumber reads a number. Whole numbers are int64 however they are written,
-// so that a document reads the same after it was printed.
+// freeNumber reads a number. Whole numbers are int64 in any spelling, so a printed document reads
+// back the same.
 func (r *reader) freeNumber(path string, n *tree.Value) any {
 	if v, err := strconv.ParseInt(n.Text, 10, 64); err == nil {
 		return v

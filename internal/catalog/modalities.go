@@ -8,23 +8,22 @@ import (
 	"tollgate/internal/wire"
 )
 
-// The modalities that may have prices of their own. All else is text, at the
-// rates of the model.
+// The modalities with possible prices of their own. All other content is text, at the rates of the
+// model.
 const (
 	modalityImage = "image"
 	modalityAudio = "audio"
 
-	modalities = "modalities" // the option by which a request asks for them
+	modalities = "modalities" // the option to request modalities
 )
 
-// ModalityRates are the prices per million tokens of one modality: of those in
-// a prompt, and of those that an answer holds. Nil: what text costs there.
+// ModalityRates are the prices per million tokens of one modality, for tokens in a prompt and in an
+// answer. If nil, the price is the price of text.
 type ModalityRates struct {
 	Input, Output *money.Price
 }
 
-// modalities reads the prices by modality: a number is that of what answers
-// hold.
+// modalities reads the prices by modality. A single number is the price for answers.
 func (r *reader) modalities(t *table) map[string]ModalityRates {
 	n := t.get(modalities)
 	if n == nil {
@@ -93,13 +92,13 @@ func putModalities(n *tree.Value, prices map[string]ModalityRates) {
 	}
 }
 
-// asks tells whether a request asked for answers of a modality.
+// asks reports whether a request asks for answers in a modality.
 func (c Choice) asks(modality string) bool {
 	return slices.ContainsFunc(c.Options, func(o wire.Priced) bool { return o.Param == modalities && o.Name == modality })
 }
 
-// promptRate is the price of what a prompt holds of a modality, at the rates of
-// its band.
+// promptRate returns the price of a modality's tokens in a prompt, at the rates of the prompt's
+// band.
 func (m *Model) promptRate(modality string, rates *Rates) money.Price {
 	if price := m.Price.Modalities[modality].Input; price != nil {
 		return *price
@@ -107,9 +106,9 @@ func (m *Model) promptRate(modality string, rates *Rates) money.Price {
 	return rates.Input
 }
 
-// answerRate is the price of what an answer holds of a modality, at the rates of
-// the prompt's band. What nobody asked for never costs more than text, for which
-// alone there is a hold.
+// answerRate returns the price of a modality's tokens in an answer, at the rates of the prompt's
+// band. Output not requested by the client never costs more than text, because the hold only covers
+// text.
 func (m *Model) answerRate(modality string, rates *Rates, c Choice) money.Price {
 	price := m.Price.Modalities[modality].Output
 	switch {
@@ -121,8 +120,8 @@ func (m *Model) answerRate(modality string, rates *Rates, c Choice) money.Price 
 	return min(*price, rates.Output)
 }
 
-// dearestPrompt is the highest price of a token that a prompt within the bound
-// can have. Sound comes in files and video alone.
+// dearestPrompt returns the highest possible price of a token in a prompt within the bound. Sound
+// only occurs in files and video.
 func (m *Model) dearestPrompt(rates *Rates, b wire.PromptBound) money.Price {
 	price := rates.dearestInput()
 	if b.Images > 0 || b.Unbounded {
@@ -134,8 +133,7 @@ func (m *Model) dearestPrompt(rates *Rates, b wire.PromptBound) money.Price {
 	return price
 }
 
-// dearestAnswer is the highest price of a token that the answer to a request
-// can have.
+// dearestAnswer returns the highest possible price of a token in the answer to a request.
 func (m *Model) dearestAnswer(rates *Rates, c Choice) money.Price {
 	return max(rates.Output, m.answerRate(modalityImage, rates, c), m.answerRate(modalityAudio, rates, c))
 }

@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// painter is a model whose images cost more than its words.
+// painter returns a model with a higher price for images than for words.
 func painter(t testing.TB, modalities string) (*Model, error) {
 	t.Helper()
 	doc, _, err := Parse([]byte(`{"models":[{"id":"m","kind":"chat","context_window":100000,"max_output_tokens":1000,"max_image_tokens":500,`+

@@ -23,7 +23,7 @@ var (
 	ratesNames = []string{"input", "output", "cached_input", "cache_write", "cache_write_1h"}
 )
 
-// Keys of models that only some kinds have.
+// Keys only valid for some kinds of models.
 var (
 	chatKeys = []string{"forms", "reasoning", "efforts", "context_window", "max_output_tokens", "default_output_tokens",
 		"max_image_tokens"}
@@ -112,7 +112,7 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 		r.chatModel(t, &m)
 	case KindImage, KindVideo:
 		r.mediaModel(t, &m)
-	default: // the kind is at fault: what is known depends on it
+	default: // the fault is the kind's: the valid keys depend on the kind
 		t.known["price"] = true
 		for _, keys := range [][]string{chatKeys, mediaKeys, imageKeys, videoKeys} {
 			for _, key := range keys {
@@ -124,7 +124,7 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 	return m, true
 }
 
-// chatModel reads the fields that chat models have.
+// chatModel reads the fields of chat models.
 func (r *reader) chatModel(t *table, m *Model) {
 	t.misplaced("is for image and video models only", mediaKeys...)
 	t.misplaced("is for image models only", imageKeys...)
@@ -171,7 +171,7 @@ func (r *reader) warnPricedQuota(t *table, m *Model) {
 	r.warn(t.at("free_daily_requests"), "model %s has a daily quota of free models and a price: its requests are counted and charged", m.ID)
 }
 
-// forms reads a list of forms out of those allowed; nil when absent.
+// forms reads a list of forms, each one of allowed. It returns nil if the key is absent.
 func (r *reader) forms(t *table, allowed []wire.Form, what string) []wire.Form {
 	var out []wire.Form
 	for i, n := range t.list("forms", maxList) {
@@ -300,7 +300,7 @@ func (r *reader) factors(t *table) map[string]map[string]money.Factor {
 	return out
 }
 
-// mediaModel reads the fields that image and video models have.
+// mediaModel reads the fields of image and video models.
 func (r *reader) mediaModel(t *table, m *Model) {
 	t.misplaced("is for chat models only", chatKeys...)
 	price, clips := t.get("price"), t.get("per_clip")
@@ -363,8 +363,8 @@ func (r *reader) chosen(t *table, key string, known []string) (words []string) {
 	return words
 }
 
-// vocabulary reads what a video model offers of roles and sound. `audio` among
-// the params, which had it before it was a key of its own, is optional sound.
+// vocabulary reads a video model's roles and sound. `audio` among the params, its place before it
+// became a key, means optional sound.
 func (r *reader) vocabulary(t *table, m *Model) {
 	m.Roles = r.chosen(t, "roles", jobrequest.Roles())
 	if len(m.Roles) > 0 && m.MaxReferences == 0 {

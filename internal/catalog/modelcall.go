@@ -10,17 +10,15 @@ import (
 	"tollgate/internal/wire"
 )
 
-// CalledModel is a call of a model beside the answer, with the model whose
-// prices its tokens cost.
+// CalledModel is a call of a model beside the answer, with the model for the price of its tokens.
 type CalledModel struct {
 	wire.ModelCall
 	Model *Model
 }
 
-// CalledModels finds the models that a request for m lets the provider call. A
-// model is named by our id or by the id that a provider of m has for it. The
-// error is a 400 invalid_request if the catalog has no open model of that name,
-// since nothing runs that has no price.
+// CalledModels finds the models a provider may call for a request for m. A model is named by the
+// gateway's ID or by the ID at a provider of m. The error is a 400 invalid_request if the catalog
+// has no open model with the name, because nothing runs without a price.
 func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (called []CalledModel, err error) {
 	for _, call := range calls {
 		other := m
@@ -37,8 +35,8 @@ func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (called []Call
 	return called, nil
 }
 
-// modelNamed returns the chat model of a name, or nil. The ids that the given lines
-// of m have for their models come first, then those of other lines and ours.
+// modelNamed returns the chat model called name, or nil. The IDs of models on the given lines of m
+// come first, then those on other lines, then the gateway's.
 func (s *Snapshot) modelNamed(m *Model, lines []*Line, name string) *Model {
 	for _, same := range []func(id string) bool{
 		func(id string) bool { return id == name },
@@ -63,8 +61,7 @@ func (s *Snapshot) modelNamed(m *Model, lines []*Line, name string) *Model {
 	return nil
 }
 
-// idSuffix is what providers append to a model's name: a date, a version of
-// Amazon's.
+// idSuffix matches the provider's suffix of a model's name: a date, or an Amazon version.
 var idSuffix = regexp.MustCompile(`([-@]\d{8})?(-v\d+(:\d+)?)?$`)
 
 // bareID returns a provider's id of a model without the vendor or region before
@@ -78,8 +75,8 @@ func bareID(id string) string {
 	return idSuffix.ReplaceAllString(id, "")
 }
 
-// pricedModel returns the model whose prices an iteration costs. If nobody knows
-// the name of a called model, that is the dearest model that the request named.
+// pricedModel returns the model for the price of an iteration. If the name of a called model is
+// unknown, pricedModel returns the most expensive model named by the request.
 func (s *Snapshot) pricedModel(l *Line, m *Model, i wire.Iteration, c Choice) *Model {
 	if !i.Called && (i.Model == "" || bareID(i.Model) == bareID(l.Models[m.ID])) {
 		return m
@@ -98,8 +95,8 @@ func (s *Snapshot) pricedModel(l *Line, m *Model, i wire.Iteration, c Choice) *M
 	return priced
 }
 
-// Cost is what an answer of a line costs (Model.Cost). Iterations cost the prices
-// of the models that made them, each by the length of its own prompt.
+// Cost returns the cost of an answer of a line (Model.Cost). An iteration costs the prices of its
+// own model, by the length of its own prompt.
 func (s *Snapshot) Cost(l *Line, m *Model, u wire.Usage, c Choice) money.Amount {
 	if len(u.Iterations) == 0 {
 		return m.Cost(u, c)
@@ -130,9 +127,9 @@ func (s *Snapshot) LineCost(l *Line, m *Model, u wire.Usage, c Choice) (money.Am
 	return sum.Round(), true
 }
 
-// holdCalls adds the highest possible cost of the calls of models beside an
-// answer. prompt and output are the bounds of the answer itself. A called model
-// reads the prompt, what was written so far and what earlier calls wrote.
+// holdCalls adds the highest possible cost of the calls of models beside an answer. prompt and
+// output are the bounds of the answer itself. A called model reads the prompt, the output so far
+// and the output of earlier calls.
 func (m *Model) holdCalls(s *money.Sum, b wire.PromptBound, prompt, output int64, c Choice) {
 	for _, call := range c.Calls {
 		calls := clamp(call.Calls, maxUnits/maxTokens)

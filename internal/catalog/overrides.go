@@ -18,12 +18,12 @@ import (
 // Shapes of headers. They are compiled once and never changed.
 var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
-	// reference is what of a header's value each node resolves for itself.
+	// reference matches the parts of a header's value resolved by each node.
 	reference = regexp.MustCompile(`\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000})\}`)
 )
 
-// Headers that lines cannot have: those of one connection, and those that the
-// gateway writes.
+// ownHeaders returns the headers not allowed on lines: headers of one connection, and headers
+// written by the gateway.
 func ownHeaders() []string {
 	return []string{
 		"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect",
@@ -32,14 +32,13 @@ func ownHeaders() []string {
 	}
 }
 
-// secretHeaders are headers in which vendors take credentials: their values are
-// never literal.
+// secretHeaders returns vendors' headers for credentials. Their values are never literal.
 func secretHeaders() []string {
 	return []string{"Api-Key", "X-Api-Key", "X-Goog-Api-Key", "X-Auth-Token", "Cookie", "Ocp-Apim-Subscription-Key"}
 }
 
-// headers reads what a line sends with every call. No message repeats a value,
-// which may be a secret.
+// headers reads the headers sent with every call of a line. No message repeats a value, which may
+// be a secret.
 func (r *reader) headers(t *table, provider Provider) map[string]string {
 	n := t.get("headers")
 	if n == nil {
@@ -75,8 +74,8 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 	return out
 }
 
-// resolveHeaders makes a line's headers on this node. secrets are the values
-// that stood elsewhere. A value that is not there is named in out, never shown.
+// resolveHeaders returns a line's headers on this node. secrets are the resolved values of
+// references. out names a missing value, and never shows a value.
 func resolveHeaders(headers map[string]string, lookup func(string) (string, bool)) (made http.Header, secrets []string, out string) {
 	made = http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -96,8 +95,8 @@ func resolveHeaders(headers map[string]string, lookup func(string) (string, bool
 	return made, secrets, out
 }
 
-// headerPart is what a reference in a header's value stands for on this node, or
-// why it cannot stand there.
+// headerPart returns the value of a reference in a header on this node, or the reason for an
+// unusable value.
 func headerPart(name string, lookup func(string) (string, bool)) (value, why string) {
 	value, why = secret.Resolve(name, lookup)
 	if why == "" && (len(value) > maxHeaderValue ||
@@ -111,7 +110,7 @@ func headerPart(name string, lookup func(string) (string, bool)) (value, why str
 	return value, why
 }
 
-// fixed reads the fields that have the same values in every request of a line.
+// fixed reads the fields with the same values in every request of a line.
 func (r *reader) fixed(t *table, l *LineSpec, provider Provider, known map[string]*Model, responses bool) map[string]any {
 	n := t.get("set")
 	if n == nil {
@@ -138,9 +137,9 @@ func (r *reader) fixed(t *table, l *LineSpec, provider Provider, known map[strin
 	return out
 }
 
-// overridable tells whether a line can decide about a field, in place of the
-// gateway or the client, and reports if it cannot. The others are the gateway's
-// here alone.
+// overridable reports whether a line may decide about a field, in place of the gateway or the
+// client. If not, it reports a fault. others are further fields reserved for the gateway in this
+// place.
 func (r *reader) overridable(name, path string, at *tree.Value, others ...string) bool {
 	isOwn := func(own string) bool { return strings.EqualFold(own, name) }
 	switch {
@@ -156,8 +155,8 @@ func (r *reader) overridable(name, path string, at *tree.Value, others ...string
 	return false
 }
 
-// fits asks the provider whether each image and video model of the line can be
-// told a field, or not be told it, and reports if not.
+// fits reports whether the provider can send a field, or omit it if omit is true, for each image
+// and video model of the line. If not, it reports a fault.
 func (r *reader) fits(name, path string, at *tree.Value, l *LineSpec, provider Provider, known map[string]*Model, omit bool) bool {
 	if provider.CheckField == nil || r.lenient {
 		return true
@@ -173,8 +172,8 @@ func (r *reader) fits(name, path string, at *tree.Value, l *LineSpec, provider P
 	return true
 }
 
-// omitted reads the fields that a line never gets. An empty list stands for
-// itself: nothing, whatever the default of the host is.
+// omitted reads the fields never sent to a line. An empty list replaces the default of the host: no
+// field is omitted.
 func (r *reader) omitted(t *table, l *LineSpec, provider Provider, known map[string]*Model, responses bool) []string {
 	if t.get("omit") == nil {
 		return nil
@@ -199,8 +198,8 @@ func (r *reader) omitted(t *table, l *LineSpec, provider Provider, known map[str
 	return out
 }
 
-// asResponses tells whether a line speaks responses with some of its models, where
-// providers keep answers unless they are told not to.
+// asResponses reports whether a line uses the responses form with some of its models. Providers
+// keep responses unless `store` is false.
 func asResponses(l *LineSpec, provided []wire.Form, known map[string]*Model) bool {
 	forms := l.Forms
 	if forms == nil {
@@ -214,8 +213,8 @@ func asResponses(l *LineSpec, provided []wire.Form, known map[string]*Model) boo
 	return false
 }
 
-// omits are the fields that a line never gets, the default of its host where
-// the operator has not said it: Mistral refuses what it does not know.
+// omits returns the fields never sent to a line, by default those of its host: Mistral rejects
+// unknown fields.
 func omits(spec *LineSpec, host vendor.Host) []string {
 	if spec.Omit == nil && host.TakesNoStreamOptions() {
 		return []string{"stream_options"}
@@ -227,7 +226,7 @@ func omits(spec *LineSpec, host vendor.Host) []string {
 func values(set map[string]any) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage, len(set))
 	for name, value := range set {
-		out[name], _ = json.Marshal(value) // what reader.free makes: cannot fail
+		out[name], _ = json.Marshal(value) // cannot fail: values come from reader.free
 	}
 	return out
 }

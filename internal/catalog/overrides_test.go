@@ -72,7 +72,8 @@ func TestWhatALineOmitsByItself(t *testing.T) {
 	}
 }
 
-// TestOverridesOfALaterVersion: a node of this version serves what it knows.
+// TestOverridesOfALaterVersion tests that a node of this version uses the overrides it knows from a
+// later version's catalog.
 func TestOverridesOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	doc, _, err := load([]byte(`{"models":[` +

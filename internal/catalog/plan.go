@@ -13,73 +13,69 @@ import (
 	"tollgate/internal/money"
 )
 
-// Plan is what an image or video submission comes to by its model's entry: what
-// is made, and what it is billed by. It is stored with the job.
+// Plan is the result of an image or video submission with its model's entry: the requested output
+// and the basis of its bill. It is stored with the job.
 type Plan struct {
 	// Tier is the resolution tier (`1K`, `720p`) as the catalog spells it, never
 	// empty.
 	Tier string `json:"tier"`
-	// Larger says that the model has a smaller tier too, so that this one has to
-	// be asked for.
+	// Larger is true if the model also has a smaller tier, so the tier must be requested from the
+	// provider.
 	Larger bool `json:"larger,omitempty"`
-	// Ratio is the aspect ratio as the catalog spells it; empty: the provider's
-	// choice.
+	// Ratio is the aspect ratio in the catalog's spelling. If empty, the provider chooses.
 	Ratio string `json:"ratio,omitempty"`
-	// Width and Height are the pixels: as the user gave them if Exact, else what
-	// tier and ratio amount to; 0 without a ratio.
+	// Width and Height are in pixels: the user's values if Exact, otherwise the values of tier and
+	// ratio, or 0 without a ratio.
 	Width  int  `json:"width,omitempty"`
 	Height int  `json:"height,omitempty"`
 	Exact  bool `json:"exact,omitempty"`
-	// Seconds is the length of a clip; 0: the provider's choice.
+	// Seconds is the length of a clip. If 0, the provider chooses.
 	Seconds int64 `json:"seconds,omitempty"`
 	// Count is how many images are wanted, 1 for a video.
 	Count int64 `json:"count"`
-	// Factor is what the account paid in place of each price when the job was
-	// submitted: so many times it; 0: the price itself.
+	// Factor multiplied every price for the account when the job was submitted. Zero means 1.
 	Factor money.Factor `json:"factor,omitempty"`
 }
 
-// ImageAsk is what an image submission asks for, as far as the catalog decides
-// about it.
+// ImageAsk holds the fields of an image submission relevant for the catalog.
 type ImageAsk struct {
 	Size       string // a ratio, pixels or a tier; empty or `auto`: the default
 	Resolution string // a tier; empty or `auto`: the default
-	Ratio      string // empty or `auto`: that of Size, or the default
-	RatioParam string // the field that holds the ratio, for refusals; empty: ratio
-	N          int64  // how many images; 0: one
+	Ratio      string // if empty or `auto`, the ratio of Size or the default
+	RatioParam string // the field of the ratio, for errors; ratio by default
+	N          int64  // number of images; 0 means 1
 	References int    // how many references came with it
-	// ReferencesParam is the field that holds them, for refusals; empty: image.
+	// ReferencesParam is the field of the references, for errors; image by default.
 	ReferencesParam string
 	Choices
 }
 
-// VideoAsk is what a video submission asks for, as far as the catalog decides
-// about it.
+// VideoAsk holds the fields of a video submission relevant for the catalog.
 type VideoAsk struct {
 	Resolution string // a tier; empty or `auto`: the default
 	Ratio      string // empty or `auto`: the default
-	RatioParam string // the field that holds the ratio, for refusals; empty: ratio
-	Duration   string // seconds, a JSON number as it was written; empty: the default
+	RatioParam string // the field of the ratio, for errors; ratio by default
+	Duration   string // seconds, a JSON number in its original spelling; if empty, the default
 	References int    // how many references came with it
-	// ReferencesParam is the field that holds them, for refusals; empty: image.
+	// ReferencesParam is the field of the references, for errors; image by default.
 	ReferencesParam string
 	Choices
 }
 
-// Choices are what a submission says that only some models offer.
+// Choices are the fields of a submission only offered by some models.
 type Choices struct {
-	// Audio says whether the clip is to have sound; nil: not said.
+	// Audio reports whether the clip shall have sound; nil if the submission does not say.
 	Audio *bool
-	// Params are those of jobrequest.ChoiceNames that it has.
+	// Params are the submission's fields among jobrequest.ChoiceNames.
 	Params []string
-	// Roles are those of its references by the field that says them.
+	// Roles are the roles of the references, with the field of each.
 	Roles []Role
 }
 
-// Role is what a reference is for, and the field that says it.
+// Role is the role of a reference and the field with the role.
 type Role struct{ Name, Param string }
 
-// checkChoices refuses what the model does not offer, with the field as param.
+// checkChoices returns an error for a choice not offered by the model, with the field as param.
 func (m *Model) checkChoices(c Choices) error {
 	for _, name := range c.Params {
 		if !slices.Contains(m.Params, name) {
@@ -108,19 +104,18 @@ func (m *Model) checkChoices(c Choices) error {
 	return nil
 }
 
-// Sounds is whether the model's line is told to make sound: as the submission
-// says it, or as the model always has it; nil: it is not told.
-func (m *Model) Sounds(said *bool) *bool {
+// Sounds returns the sound setting for the model's line: fixed by the model, or from the
+// submission. If nil, the line gets no setting.
+func (m *Model) Sounds(requested *bool) *bool {
 	if m.Audio == SoundOn || m.Audio == SoundOff {
 		on := m.Audio == SoundOn
 		return &on
 	}
-	return said
+	return requested
 }
 
-// PlanImage decides what an image submission comes to. The error is a 400:
-// invalid_request, or unsupported_resolution for a tier that the model does not
-// have, with the field at fault as param.
+// PlanImage returns the plan of an image submission. The error is a 400 with the field as param:
+// unsupported_resolution for a tier not offered by the model, otherwise invalid_request.
 func (m *Model) PlanImage(a ImageAsk) (Plan, error) {
 	p := Plan{Tier: m.Tiers[0].Name, Count: max(a.N, 1)}
 	if a.N < 0 || a.N > m.MaxImages {
@@ -154,7 +149,7 @@ func (m *Model) PlanImage(a ImageAsk) (Plan, error) {
 	return p, nil
 }
 
-// planSize reads `size`. named says that `resolution` has named p's tier.
+// planSize reads `size`. named reports whether `resolution` has set p's tier.
 func (m *Model) planSize(p *Plan, size string, named bool) error {
 	if isDefault(size) {
 		return nil
@@ -198,7 +193,7 @@ func (m *Model) planSize(p *Plan, size string, named bool) error {
 	return nil
 }
 
-// planRatio reads `ratio`. One that `size` has named may be named once more.
+// planRatio reads `ratio`. It may repeat the ratio in `size`.
 func (m *Model) planRatio(p *Plan, ratio, param string) error {
 	if isDefault(ratio) {
 		return nil
@@ -220,8 +215,8 @@ func (m *Model) planRatio(p *Plan, ratio, param string) error {
 	return nil
 }
 
-// PlanVideo decides what a video submission comes to. The error is a 400
-// invalid_request with the field at fault as param.
+// PlanVideo returns the plan of a video submission. The error is a 400 invalid_request with the
+// field as param.
 func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
 	p := Plan{Tier: m.Tiers[0].Name, Count: 1}
 	if !isDefault(a.Resolution) {
@@ -252,8 +247,8 @@ func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
 	return p, nil
 }
 
-// Replan judges a plan that was made for an earlier version of the model, without
-// references, as a submission of the same fields would be judged now.
+// Replan returns the plan for a submission of p's fields, without references, with the current
+// version of the model. p comes from an earlier version.
 func (m *Model) Replan(p Plan) (Plan, error) {
 	var next Plan
 	var err error
@@ -269,23 +264,23 @@ func (m *Model) Replan(p Plan) (Plan, error) {
 	return next, err
 }
 
-// PlanHold is what is held for a plan: what it costs when all of it is delivered,
-// which with a factor is rounded up.
+// PlanHold returns the hold for a plan: the cost of its complete delivery, rounded up if there is a
+// factor.
 func (m *Model) PlanHold(p Plan) money.Amount {
 	s := m.planBill(p, p.Count)
 	return s.Held(p.Factor)
 }
 
-// PlanCost is what a plan costs when so many images, or the clip (1), were
-// delivered. It is exact to half a nano-dollar, never negative, and never more than
-// the hold, whatever was delivered. A plan whose tier the model does not have cannot
-// be billed: it costs more than any hold passes.
+// PlanCost returns the cost of a plan after delivery of a number of images, or of the clip (1). It
+// is exact to half a nano-dollar, never negative, and never more than the hold, for any number
+// delivered. A plan with a tier unknown to the model cannot be billed: its cost is above every
+// possible hold.
 func (m *Model) PlanCost(p Plan, delivered int64) money.Amount {
 	s := m.planBill(p, delivered)
 	return s.Charged(p.Factor)
 }
 
-// planBill adds up what was delivered at the model's prices.
+// planBill adds up the delivered units at the model's prices.
 func (m *Model) planBill(p Plan, delivered int64) (s money.Sum) {
 	tier, ok := m.tier(p.Tier)
 	if !ok {
@@ -295,8 +290,7 @@ func (m *Model) planBill(p Plan, delivered int64) (s money.Sum) {
 	return s
 }
 
-// units is what is priced of a plan of which so much was delivered: images,
-// clips, or seconds.
+// units returns the number of priced units of a plan after a delivery: images, clips or seconds.
 func (m *Model) units(p Plan, delivered int64) int64 {
 	units := clamp(delivered, clamp(p.Count, maxUnits))
 	if m.Kind == KindVideo && !m.PerClip {
@@ -305,7 +299,7 @@ func (m *Model) units(p Plan, delivered int64) int64 {
 	return units
 }
 
-// isDefault tells whether a field was left to its default.
+// isDefault reports whether a field has its default.
 func isDefault(text string) bool { return text == "" || strings.EqualFold(text, "auto") }
 
 // tier finds a tier by its name, in capitals or not.
@@ -318,7 +312,7 @@ func (m *Model) tier(name string) (Tier, bool) {
 	return Tier{}, false
 }
 
-// noTier refuses a tier that the model does not have.
+// noTier returns the error for a tier not offered by the model.
 func (m *Model) noTier(code fault.Code, param, name string) error {
 	return fault.At(code, param, "Model %s does not offer the resolution %s. Its tiers are %s.", m.ID, quote(name), m.tierNames())
 }
@@ -331,7 +325,7 @@ func (m *Model) tierNames() string {
 	return strings.Join(names, ", ")
 }
 
-// tierShape tells whether a text is written like a tier.
+// tierShape reports whether a text has the format of a tier.
 func tierShape(text string) bool {
 	if len(text) < 2 || !strings.ContainsAny(text[len(text)-1:], "kKpP") {
 		return false
@@ -345,8 +339,8 @@ func tierScale(name string) (n int64, lines bool) {
 	return n, strings.HasSuffix(name, "p")
 }
 
-// holding returns the smallest tier that holds w x h pixels: `NK` up to one and
-// a half times (1024 N)^2 of them, `Np` a shorter side of up to N.
+// holding returns the smallest tier for w x h pixels: `NK` for up to one and a half times (1024
+// N)^2 pixels, `Np` for a shorter side of up to N.
 func (m *Model) holding(w, h int64) (string, bool) {
 	best, smallest := "", int64(math.MaxInt64)
 	for _, t := range m.Tiers {
@@ -371,7 +365,7 @@ func tierArea(name string) int64 {
 	return (1024 * n) * (1024 * n)
 }
 
-// isLarger tells whether the model has a tier that is smaller than this one.
+// isLarger reports whether the model has a smaller tier than tier.
 func (m *Model) isLarger(tier string) bool {
 	return slices.ContainsFunc(m.Tiers, func(t Tier) bool { return tierArea(t.Name) < tierArea(tier) })
 }
@@ -402,11 +396,11 @@ func pair(text, sign string) (a, b int64, ok bool) {
 	return a, b, a > 0 && b > 0
 }
 
-// longestRatio bounds ratios of models that list none.
+// longestRatio bounds the ratios of models without a list of ratios.
 const longestRatio = 20
 
-// ratio finds the ratio of the model that w:h is within two percent of, the
-// nearest if several are. A model without ratios takes any that is not extreme.
+// ratio returns the model's ratio within two percent of w:h, the nearest if there are several. A
+// model without a list of ratios accepts ratios up to longestRatio.
 func (m *Model) ratio(w, h int64, given, param string) (string, error) {
 	if len(m.Ratios) == 0 {
 		if max(w, h) > longestRatio*min(w, h) {
@@ -480,13 +474,12 @@ func (m *Model) seconds(given string) (int64, error) {
 	return n, nil
 }
 
-// wholeSeconds reads a JSON number that is a whole one, however it is written
-// (5, 5.0, 0.5e1).
+// wholeSeconds parses a JSON number with a whole value, in any spelling (5, 5.0, 0.5e1).
 func wholeSeconds(text string) (int64, bool) {
 	if len(text) > 64 {
 		return 0, false
 	}
-	if i := strings.IndexAny(text, "eE"); i >= 0 { // bound what big.Rat expands
+	if i := strings.IndexAny(text, "eE"); i >= 0 { // bounds the expansion by big.Rat
 		if exp, err := strconv.Atoi(text[i+1:]); err != nil || exp > 30 || exp < -30 {
 			return 0, false
 		}
@@ -498,8 +491,7 @@ func wholeSeconds(text string) (int64, bool) {
 	return r.Num().Int64(), true
 }
 
-// The sides of a picture that a tier and a ratio amount to are multiples of
-// these.
+// The sides of a picture in pixels, from tier and ratio, are multiples of these.
 const (
 	imageGrain = 16
 	videoGrain = 2

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// easel is an image model, reel a video model by the second, clip one by the
-// clip that lists nothing else.
+// easel is an image model, reel is a video model with a price per second, and clip is a video model
+// with a price per clip and no other lists.
 func easel(t testing.TB) *Model {
 	return &mustParse(t,
 		`models: [{id: easel, kind: image, price: {1K: 0.03, 2K: 0.05},`+
@@ -30,7 +30,7 @@ func clip(t testing.TB) *Model {
 	return &mustParse(t, `models: [{id: clip, kind: video, per_clip: {720p: 0.40}}]`).Models[0]
 }
 
-// refused checks a refusal and returns false if there is none.
+// refused checks the code and the param of an error.
 func refused(t *testing.T, err error, code fault.Code, param string) {
 	t.Helper()
 	var e *fault.Error
@@ -234,8 +234,8 @@ func TestPlanCost(t *testing.T) {
 	}
 }
 
-// What a plan costs is what exact arithmetic says, is never negative, grows with
-// what was delivered, and is never more than what was held.
+// TestPlanCostIsExactAndWithinTheHold tests the cost of a plan: it equals the cost in exact
+// arithmetic, is never negative, grows with the delivery, and is never above the hold.
 func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -265,7 +265,7 @@ func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
 				want.Mul(want, big.NewInt(int64(p.Factor))).Add(want, big.NewInt(500_000)).Quo(want, big.NewInt(1_000_000))
 			}
 			if !want.IsInt64() {
-				want.SetInt64(math.MaxInt64) // which no balance covers
+				want.SetInt64(math.MaxInt64) // not covered by any balance
 			}
 			got := m.PlanCost(p, delivered)
 			if want.Cmp(big.NewInt(int64(got))) != 0 {
@@ -279,8 +279,8 @@ func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
 	})
 }
 
-// Whatever is asked for comes out as a plan that the model offers, or as a 400
-// with a field; and a picture's pixels are of its tier and ratio.
+// TestPlansAreOffered tests that any submission becomes a plan offered by the model, or a 400 with
+// a field, and that a picture's pixels match its tier and ratio.
 func TestPlansAreOffered(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -321,8 +321,7 @@ func TestPlansAreOffered(t *testing.T) {
 	})
 }
 
-// drawMedia makes an image or video model with any prices that a catalog
-// accepts.
+// drawMedia returns an image or video model with any prices valid in a catalog.
 func drawMedia(t *rapid.T) *Model {
 	m := &Model{ID: "m", Kind: rapid.SampledFrom([]Kind{KindImage, KindVideo}).Draw(t, "kind"),
 		MaxImages: rapid.Int64Range(1, 8).Draw(t, "max images"), MaxReferences: rapid.Int64Range(0, 5).Draw(t, "max references")}

@@ -14,10 +14,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// Parse reads a catalog written by an operator, YAML or JSON, and validates
-// all of it. The error is Faults with everything that is wrong; the warnings
-// of a document that applies name what was probably not meant. providers are
-// the adapters that lines may use.
+// Parse reads and validates a catalog from an operator, YAML or JSON. The error is Faults with all
+// faults. The warnings name probably unintended settings of a valid document. providers are the
+// adapters available to lines.
 func Parse(raw []byte, providers map[string]Provider) (*Document, []Warning, error) {
 	root, err := readTree(raw)
 	if err != nil {
@@ -34,12 +33,11 @@ func Parse(raw []byte, providers map[string]Provider) (*Document, []Warning, err
 	return doc, r.warnings, nil
 }
 
-// load reads a stored revision. It may come from a newer version of the
-// program (a deploy that rolls over several nodes), so what this version does
-// not know is left out instead of refused: keys, forms, models of an unknown
-// kind. A model in an unknown state is under maintenance here, a line whose
-// provider is unknown is out of service (see NewSnapshot). The warnings name
-// what was left out.
+// load reads a stored revision. It may come from a newer version of the program (during a deploy
+// across several nodes), so load leaves out everything unknown to this version instead of rejecting
+// the document: keys, forms, models of an unknown kind. A model in an unknown state is under
+// maintenance here, and a line with an unknown provider is out of service (see NewSnapshot). The
+// warnings name everything left out.
 func load(raw []byte) (*Document, []Warning, error) {
 	root, err := readTree(raw)
 	if err != nil {
@@ -70,7 +68,7 @@ func tooLarge() Faults {
 	return Faults{{Path: "document", Message: fmt.Sprintf("must not be larger than %d MiB", maxDocument>>20)}}
 }
 
-// reader turns a tree into a document and collects what is wrong with it.
+// reader converts a tree to a document and collects the faults.
 type reader struct {
 	providers map[string]Provider
 	lenient   bool
@@ -86,21 +84,20 @@ func (r *reader) fault(path string, n *tree.Value, format string, args ...any) {
 	r.faults = append(r.faults, f)
 }
 
-// warn notes what applies but was probably not meant. Who loads a stored
-// revision is not told again.
+// warn records a warning about a probably unintended setting. There are no such warnings for a
+// stored revision.
 func (r *reader) warn(path, format string, args ...any) {
 	if !r.lenient {
 		r.warnings = append(r.warnings, Warning{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
-// leaveOut notes what this version does not know of a stored revision.
+// leaveOut records a warning about a part of a stored revision unknown to this version.
 func (r *reader) leaveOut(path, format string, args ...any) {
 	r.warnings = append(r.warnings, Warning{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// table is a mapping that is being read: each key is asked for once, close
-// reports the keys that nobody asked for.
+// table reads a mapping. Each known key is read with get, and close reports all other keys.
 type table struct {
 	*reader
 	path  string
@@ -108,7 +105,7 @@ type table struct {
 	known map[string]bool
 }
 
-// table opens a mapping. What is no mapping is a fault and opens as nil.
+// table opens a mapping. If n is not a mapping, table reports a fault and returns nil.
 func (r *reader) table(path string, n *tree.Value) *table {
 	if n == nil || n.Kind != tree.TableKind {
 		if n == nil {
@@ -143,7 +140,7 @@ func (t *table) fault(key, format string, args ...any) {
 	t.reader.fault(t.at(key), n, format, args...)
 }
 
-// misplaced reports keys that exist, but not here.
+// misplaced reports existing keys not allowed in this mapping.
 func (t *table) misplaced(why string, keys ...string) {
 	for _, key := range keys {
 		if t.get(key) != nil && !t.lenient {
@@ -237,7 +234,7 @@ func (r *reader) textAt(path string, n *tree.Value, limit int) string {
 	return s
 }
 
-// required is text that must be there.
+// required returns the text of a required key.
 func (t *table) required(key string, limit int, why string) string {
 	if t.get(key) == nil {
 		t.fault(key, "is required%s", why)
@@ -379,12 +376,12 @@ func choice[T ~string](t *table, key string, fallback T, words ...T) T {
 	return fallback
 }
 
-// names reads a list of different words that match a pattern.
+// names reads a list of different words matching a pattern.
 func (t *table) names(key string, pattern *regexp.Regexp, what string) []string {
 	var out []string
 	for i, n := range t.list(key, maxList) {
 		path := fmt.Sprintf("%s[%d]", t.at(key), i)
-		s := n.Text // none of a list or mapping, which no pattern matches
+		s := n.Text // empty for a list or mapping, and then no pattern matches
 		switch {
 		case !pattern.MatchString(s):
 			t.reader.fault(path, n, "must be %s", what)

@@ -10,11 +10,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrNoRevision is the answer for a revision that does not exist; for the
-// current one when no catalog was ever applied.
+// ErrNoRevision is returned for a revision not in the database, and for the current revision if no
+// catalog was ever applied.
 var ErrNoRevision = errors.New("no such catalog revision")
 
-// Applied is what an apply did, or would do.
+// Applied is the result of an apply or of a preview.
 type Applied struct {
 	Revision int64    `json:"revision"` // the current revision afterwards
 	Changes  []string `json:"changes"`  // never nil; see Changes
@@ -36,10 +36,9 @@ const (
 	insertRevision = `INSERT INTO catalog_revision (revision, document, changes, applied_ms) VALUES ($1, $2, $3, $4)`
 )
 
-// ApplyTx makes a document the current catalog. Each apply makes one revision,
-// also when several run at once; a document that says what the current one
-// says makes none and changes nothing. Documents come from Parse: they are not
-// validated again here.
+// ApplyTx makes a document the current catalog. Each apply creates one revision, also with several
+// at once. A document equal to the current document creates no revision and changes nothing.
+// Documents come from Parse; ApplyTx does not validate them again.
 func ApplyTx(tx *store.Tx, doc *Document) (Applied, error) {
 	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
 		return Applied{}, fmt.Errorf("lock the catalog: %w", err)
@@ -61,7 +60,7 @@ func ApplyTx(tx *store.Tx, doc *Document) (Applied, error) {
 		return Applied{}, fmt.Errorf("store revision %d: %w", a.Revision, err)
 	}
 	before, _, err := CurrentTx(tx)
-	if err != nil { // none, or one that this version cannot read
+	if err != nil { // none, or unreadable for this version
 		before = nil
 	}
 	if err := noteLinesTx(tx, before, doc); err != nil {
@@ -80,8 +79,8 @@ func ApplyTx(tx *store.Tx, doc *Document) (Applied, error) {
 	return a, nil
 }
 
-// ApplyFirstTx is ApplyTx for a database without a catalog; with one it
-// changes nothing and reports false. Of nodes that start at once, one applies.
+// ApplyFirstTx is ApplyTx for a database without a catalog. If there is a catalog, it changes
+// nothing and returns false. If several nodes start at once, only one applies.
 func ApplyFirstTx(tx *store.Tx, doc *Document) (Applied, bool, error) {
 	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
 		return Applied{}, false, fmt.Errorf("lock the catalog: %w", err)
@@ -94,8 +93,7 @@ func ApplyFirstTx(tx *store.Tx, doc *Document) (Applied, bool, error) {
 	return a, err == nil, err
 }
 
-// PreviewTx returns what ApplyTx would change, and writes nothing: Revision is
-// the one that is current now.
+// PreviewTx returns the changes of ApplyTx without writing them. Revision is the current revision.
 func PreviewTx(tx *store.Tx, doc *Document) (Applied, error) {
 	a, _, err := compareTx(tx, doc)
 	return a, err
@@ -118,7 +116,7 @@ func compareTx(tx *store.Tx, doc *Document) (Applied, bool, error) {
 		return Applied{Revision: head, Changes: []string{}}, true, nil
 	}
 	before, _, err := load([]byte(raw))
-	if err != nil { // a document that cannot be read must not stand in the way of a good one
+	if err != nil { // an unreadable document must not block a good one
 		return Applied{Revision: head, Changes: []string{fmt.Sprintf("replaces revision %d, which this version cannot read", head)}}, false, nil
 	}
 	return Applied{Revision: head, Changes: Changes(before, doc)}, false, nil
@@ -143,8 +141,8 @@ func CurrentTx(tx *store.Tx) (*Document, int64, error) {
 	return doc, head, err
 }
 
-// RevisionTx returns the document of a revision, or ErrNoRevision. What a
-// newer version stored and this one does not know is left out.
+// RevisionTx returns the document of a revision, or ErrNoRevision. Parts stored by a newer version
+// and unknown to this version are left out.
 func RevisionTx(tx *store.Tx, revision int64) (*Document, error) {
 	raw, err := documentTx(tx, revision)
 	if err != nil {

@@ -147,7 +147,7 @@ func TestTheFirstCatalogIsAppliedOnce(t *testing.T) {
 	})
 }
 
-// journal is a log that a test can read and wait on.
+// journal is a log for tests to read and wait on.
 type journal struct{ lines chan string }
 
 func newJournal() journal { return journal{make(chan string, 1000)} }
@@ -159,7 +159,7 @@ func (j journal) Write(p []byte) (int, error) {
 
 func (j journal) log() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-// all returns what was logged so far.
+// all returns the log so far.
 func (j journal) all() string {
 	var out strings.Builder
 	for {
@@ -193,15 +193,15 @@ func TestNodesPickUpRevisions(t *testing.T) {
 		if one.Revision != 1 || len(one.Models()) != 3 {
 			t.Errorf("after the first: %+v", one)
 		}
-		if said := j.all(); !strings.Contains(said, "revision=1") || !strings.Contains(said, "the variable EXAMPLE_API_KEY is not set") {
-			t.Errorf("the log does not tell what is served and what is out: %s", said)
+		if line := j.all(); !strings.Contains(line, "revision=1") || !strings.Contains(line, "the variable EXAMPLE_API_KEY is not set") {
+			t.Errorf("the log does not tell what is served and what is out: %s", line)
 		}
 		if again := look(); again != one || j.all() != "" {
 			t.Error("the same revision was taken twice")
 		}
 
-		// A newer version stores what this one cannot read: the node keeps what
-		// it has, says so once, and goes on with the next revision.
+		// A newer version stores a revision unreadable for this version: the node keeps its
+		// snapshot, logs the error once, and continues with the next revision.
 		err := db.Update(t.Context(), func(tx *store.Tx) error {
 			if _, err := tx.Exec(insertRevision, 2, `{"models": 5}`, `[]`, 0); err != nil {
 				return err
@@ -217,8 +217,8 @@ func TestNodesPickUpRevisions(t *testing.T) {
 				t.Error("a revision that cannot be loaded replaced the former")
 			}
 		}
-		if said := j.all(); strings.Count(said, "cannot be loaded") != 1 {
-			t.Errorf("logged: %s", said)
+		if line := j.all(); strings.Count(line, "cannot be loaded") != 1 {
+			t.Errorf("logged: %s", line)
 		}
 		if a := apply(t, db, mustParse(t, served)); a.Revision != 3 || len(a.Changes) != 1 {
 			t.Errorf("apply over an unreadable revision: %+v", a)
@@ -245,9 +245,9 @@ func TestRunPicksUpUntilItIsStopped(t *testing.T) {
 		}()
 		apply(t, db, mustParse(t, string(Sandbox())))
 		select {
-		case said := <-j.lines:
-			if !strings.Contains(said, "revision=1") || w.Current().Revision != 1 {
-				t.Errorf("logged: %s", said)
+		case line := <-j.lines:
+			if !strings.Contains(line, "revision=1") || w.Current().Revision != 1 {
+				t.Errorf("logged: %s", line)
 			}
 		case <-time.After(30 * time.Second):
 			t.Error("the revision was not picked up")

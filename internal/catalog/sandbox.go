@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// sandboxProvider makes its answers up and asks nobody.
+// sandboxProvider invents its answers and makes no calls.
 const sandboxProvider = "sandbox"
 
 //go:embed sandbox.yaml
 var sandbox string // never changed
 
-// Sandbox returns the catalog of a first start, as YAML with comments: chat
-// models of every form and in every state, an image and a video model, all on
-// the provider `sandbox`, which needs no network. It is the documented example of a catalog too.
+// Sandbox returns the catalog of a first start, as YAML with comments: chat models of every form
+// and in every state, an image and a video model, all on the provider `sandbox`, which needs no
+// network. It is also the documented example of a catalog.
 func Sandbox() []byte { return []byte(sandbox) }
 
 // IsSandbox reports whether the line's answers are made up.
@@ -26,13 +26,13 @@ func (s *Snapshot) IsSandbox(model string) bool {
 	return len(lines) > 0 && !slices.ContainsFunc(lines, func(l *Line) bool { return !l.IsSandbox() })
 }
 
-// ClosedSandbox reports whether a model is a sandbox model beside lines of real
-// providers: then only test accounts and keys that name the model may use it. While
-// the catalog has sandbox lines alone, it is a trial and everybody may use them.
+// ClosedSandbox reports whether a model is a sandbox model in a catalog with lines of real
+// providers. Only test accounts and keys naming the model may use such a model. A catalog with only
+// sandbox lines is a trial, and everybody may use its models.
 func (s *Snapshot) ClosedSandbox(model string) bool { return s.real && s.IsSandbox(model) }
 
-// OpenSandbox returns the sandbox models beside lines of real providers that are not
-// retired, in the order of the document.
+// OpenSandbox returns the sandbox models not retired, in the order of the document, if the catalog
+// has lines of real providers.
 func (s *Snapshot) OpenSandbox() (ids []string) {
 	for _, m := range s.models {
 		if m.State != StateRetired && s.ClosedSandbox(m.ID) {

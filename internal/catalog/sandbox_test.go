@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestClosedSandbox closes sandbox models as soon as the catalog has an enabled line of
-// another provider, and no model that has such a line itself.
+// TestClosedSandbox tests that sandbox models close as soon as the catalog has an enabled line of
+// another provider, except models with such a line themselves.
 func TestClosedSandbox(t *testing.T) {
 	t.Parallel()
 	const models = `

@@ -15,8 +15,7 @@ const (
 		ON CONFLICT (id) DO UPDATE SET sandbox = catalog_line.sandbox * excluded.sandbox`
 )
 
-// lineKinds maps the ids of lines that were ever enabled to whether they have always been
-// sandbox lines.
+// lineKinds maps the IDs of all lines ever enabled to whether they have always been sandbox lines.
 type lineKinds map[string]bool
 
 // add adds the enabled lines of a document; nil adds nothing.
@@ -32,10 +31,9 @@ func (k lineKinds) add(doc *Document) {
 	}
 }
 
-// SandboxLinesTx returns the ids of the lines whose requests stay out of the operator's
-// totals, sorted: lines that were sandbox lines in every catalog that enabled them. It
-// returns nil as long as no line of another provider was ever enabled, because then the
-// catalog is a trial.
+// SandboxLinesTx returns the IDs of the lines left out of the operator's totals, sorted: lines on
+// the sandbox in every catalog in which they were enabled. It returns nil if no line of another
+// provider was ever enabled, because then the catalog is a trial.
 func SandboxLinesTx(tx *store.Tx) ([]string, error) {
 	kinds, err := lineKindsTx(tx)
 	if err != nil {
@@ -56,8 +54,8 @@ func SandboxLinesTx(tx *store.Tx) ([]string, error) {
 	return sandbox, nil
 }
 
-// noteLinesTx records the enabled lines of a document that is being applied, and of the
-// document before it, which a former version may have applied.
+// noteLinesTx records the enabled lines of a new document, and of the document before, possibly
+// applied by a former version.
 func noteLinesTx(tx *store.Tx, before, doc *Document) error {
 	noted, err := lineKindsTx(tx)
 	if err != nil {
@@ -81,7 +79,7 @@ func noteLinesTx(tx *store.Tx, before, doc *Document) error {
 	return nil
 }
 
-// lineKindsTx reads the lines that applies have recorded.
+// lineKindsTx reads the recorded lines.
 func lineKindsTx(tx *store.Tx) (lineKinds, error) {
 	rows, err := tx.Query(selectLines)
 	if err != nil {

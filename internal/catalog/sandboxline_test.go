@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestSandboxLines applies catalogs one after the other and checks which lines stay out of
-// the operator's totals after each.
+// TestSandboxLines applies catalogs one after the other and checks the lines left out of the
+// operator's totals after each.
 func TestSandboxLines(t *testing.T) {
 	t.Parallel()
 	const models = `models:
@@ -55,8 +55,8 @@ lines:
 	})
 }
 
-// TestSandboxLinesOfAFormerVersion checks the lines of a catalog that was applied before
-// lines were recorded.
+// TestSandboxLinesOfAFormerVersion checks the lines of a catalog applied before lines were
+// recorded.
 func TestSandboxLinesOfAFormerVersion(t *testing.T) {
 	t.Parallel()
 	const text = `models:

@@ -16,8 +16,8 @@ import (
 	"tollgate/internal/wire/translate"
 )
 
-// Snapshot is one revision as a node serves from it: indexed, with the node's
-// credentials. It is immutable; requests keep the one that they began with.
+// Snapshot is one revision in use on a node: indexed, with the node's credentials. It is immutable.
+// A request keeps its snapshot to the end.
 type Snapshot struct {
 	Revision int64 // 0: no catalog yet
 	Reading  int64 // how often its secrets have changed on this node since then
@@ -30,41 +30,39 @@ type Snapshot struct {
 	real   bool               // an enabled line has another provider than the sandbox
 }
 
-// Line is a line as a node can use it. BaseURL and Forms are never empty where
-// the provider has a default; Models holds only models that the provider can
-// serve.
+// Line is a line on a node. BaseURL and Forms are never empty if the provider has a default. Models
+// only holds models supported by the provider.
 type Line struct {
 	LineSpec
-	// Out says why the line cannot be used on this node at all; empty when it
-	// can. It names variables, never values.
+	// Out is the reason if the line is out of service on this node, otherwise empty. It names
+	// variables, never values.
 	Out string
 
 	origin    string // see Origin
 	host      vendor.Host
 	vendor    *field.Vendor  // of the host; nil if none is known
-	secret    func() secrets // a function, so that printing a line cannot show it
+	secret    func() secrets // a function, to keep secrets out of a printed line
 	fixed     map[string]json.RawMessage
 	omits     []string
 	sentences []*regexp.Regexp
 }
 
-// secrets are what a node knows of a line and shows to nobody but its provider.
+// secrets are a line's values on a node shown only to the line's provider.
 type secrets struct {
 	keys    []secret.LineKey
 	header  http.Header
-	resolve []string // what of the header stood elsewhere
+	resolve []string // resolved values of references in the header
 }
 
-// Keys returns the line's credentials in the order in which they are used, also
-// those that this node does not have; none of a line that needs none. Callers must
-// not change the slice.
+// Keys returns the line's credentials in the order of use, including those missing on this node. It
+// is empty for a line without credentials. Callers must not change the slice.
 func (l *Line) Keys() []secret.LineKey { return l.secret().keys }
 
-// Header returns what goes with every call, references resolved. Callers must
-// not change it.
+// Header returns the headers of every call, with references resolved. Callers must not change the
+// header.
 func (l *Line) Header() http.Header { return l.secret().header }
 
-// Secrets returns what must be shown to nobody but the line's provider.
+// Secrets returns the values to be shown only to the line's provider.
 func (l *Line) Secrets() []string {
 	s := l.secret()
 	all := make([]string, 0, len(s.keys)+len(s.resolve))
@@ -74,19 +72,18 @@ func (l *Line) Secrets() []string {
 	return append(all, s.resolve...)
 }
 
-// Fixed returns the top-level fields that the line gets with the same values in
-// every request, as JSON. Callers must not change the map.
+// Fixed returns the top-level fields with the same values in every request to the line, as JSON.
+// Callers must not change the map.
 func (l *Line) Fixed() map[string]json.RawMessage { return l.fixed }
 
-// Omits returns the top-level fields that the line never gets. Callers must not
-// change the slice.
+// Omits returns the top-level fields never sent to the line. Callers must not change the slice.
 func (l *Line) Omits() []string { return l.omits }
 
 // Speaks reports whether the line takes a form natively.
 func (l *Line) Speaks(form wire.Form) bool { return slices.Contains(l.Forms, form) }
 
-// FormsFor are the forms in which the line can be asked what a client asks in
-// its: that one first if the line has it, then those that it can be put into.
+// FormsFor returns the line's forms for a client's form: first the client's own form, if the line
+// has it, then the forms with a translation.
 func (l *Line) FormsFor(client wire.Form) iter.Seq[wire.Form] {
 	return func(yield func(wire.Form) bool) {
 		if l.Speaks(client) && !yield(client) {
@@ -100,7 +97,7 @@ func (l *Line) FormsFor(client wire.Form) iter.Seq[wire.Form] {
 	}
 }
 
-// formFor is the first of FormsFor; empty: there is none.
+// formFor returns the first of FormsFor, or "" if FormsFor is empty.
 func (l *Line) formFor(client wire.Form) (first wire.Form) {
 	l.FormsFor(client)(func(form wire.Form) bool {
 		first = form
@@ -112,10 +109,9 @@ func (l *Line) formFor(client wire.Form) (first wire.Form) {
 // Times returns the line's timeouts for a model, defaults filled in.
 func (l *Line) Times(m *Model) Timeouts { return l.Timeouts.Defaults(m.Reasoning) }
 
-// ReadsLimit returns the field of chat completions in which the line reads the
-// limit on output tokens of a model; empty: the one that the client sent. Only
-// OpenAI and Azure are known to obey both, and to take the newer alone for
-// models that think; most others ignore what they do not know.
+// ReadsLimit returns the line's field of chat completions for the limit on a model's output tokens.
+// If empty, the client's field is used. Only OpenAI and Azure are known to accept both fields, and
+// only the newer for models with reasoning. Most others ignore unknown fields.
 func (l *Line) ReadsLimit(m *Model) LimitField {
 	switch {
 	case l.LimitField != "":
@@ -128,9 +124,9 @@ func (l *Line) ReadsLimit(m *Model) LimitField {
 	return ""
 }
 
-// Takes reports whether the line may get a request of a client's form with the
-// given routing fields: none, or those that it passes. Only requests of its own
-// forms have them: no translation keeps them.
+// Takes reports whether the line may get a request in a client's form with the given routing
+// fields: there are none, or the line passes them all. Only requests in the line's own forms have
+// routing fields, because translations drop them.
 func (l *Line) Takes(form wire.Form, routing []string) bool {
 	if len(routing) == 0 {
 		return true
@@ -146,9 +142,8 @@ func (l *Line) passes(name string) bool {
 	return slices.Contains(l.Pass, name) || slices.Contains(l.Pass, PassAll)
 }
 
-// LeavesOut returns those of the fields that the line does not get: its vendor
-// does not document them, and the line does not pass them. extra are fields that
-// the form of the request does not document.
+// LeavesOut returns the fields not sent to the line: neither documented by its vendor nor passed by
+// the line. extra are the fields not documented for the form of the request.
 func (l *Line) LeavesOut(extra []string) (out []string) {
 	for _, name := range extra {
 		if !l.vendor.Documents(name) && !l.passes(name) {
@@ -169,9 +164,8 @@ func (l *Line) IsErrorSentence(text string) bool {
 	return false
 }
 
-// NewSnapshot makes the snapshot of a document. lookup reads the environment
-// of this node. Nothing fails: a line that cannot be used here says why in
-// Out.
+// NewSnapshot returns the snapshot of a document. lookup reads the environment of this node.
+// NewSnapshot never fails: a line unusable on this node has the reason in Out.
 func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) *Snapshot {
 	s := &Snapshot{Revision: revision, doc: doc, byID: map[string]*Model{}, serve: map[string][]*Line{}}
 	for i := range doc.Models {
@@ -199,10 +193,9 @@ func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, l
 	return s
 }
 
-// reread makes the snapshot anew, with what its references stand for now. A line that
-// has its secrets, and could not be given them again, keeps them: lost are those.
-// changed are the lines that others were found for; without any, the snapshot need not
-// be replaced.
+// reread returns a new snapshot with the current values of its references. lost are the lines with
+// an unreadable value; these keep their former secrets. changed are the lines with other secrets.
+// If changed is empty, the snapshot need not be replaced.
 func (s *Snapshot) reread(providers map[string]Provider, lookup func(string) (string, bool)) (anew *Snapshot, changed, lost []Warning) {
 	anew = NewSnapshot(s.Revision, s.doc, providers, lookup)
 	anew.Reading = s.Reading + 1
@@ -224,7 +217,7 @@ func (s *Snapshot) reread(providers map[string]Provider, lookup func(string) (st
 	return anew, changed, lost
 }
 
-// servable keeps the models that a provider of this version can serve.
+// servable returns the models supported by this version's provider.
 func (s *Snapshot) servable(models map[string]string, p Provider) map[string]string {
 	out := make(map[string]string, len(models))
 	for id, vendor := range models {
@@ -235,7 +228,7 @@ func (s *Snapshot) servable(models map[string]string, p Provider) map[string]str
 	return out
 }
 
-// newLine resolves what a line leaves to its provider and its node.
+// newLine fills in the values from a line's provider and node.
 func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (string, bool)) *Line {
 	l := &Line{LineSpec: spec, secret: func() secrets { return secrets{} }}
 	provider, ok := providers[spec.Provider]
@@ -280,7 +273,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	return l
 }
 
-// references are what stands for the line's keys, in the order of their use.
+// references returns the references of the line's keys, in the order of use.
 func (l *LineSpec) references() []string {
 	if l.APIKey != "" {
 		return []string{l.APIKey}
@@ -288,8 +281,7 @@ func (l *LineSpec) references() []string {
 	return l.APIKeys
 }
 
-// oldestKey is the reference of the key that was there before others; empty: the line
-// has none.
+// oldestKey returns the reference of the line's oldest key, or "" for a line without keys.
 func (l *LineSpec) oldestKey() string {
 	all := l.references()
 	if len(all) == 0 {
@@ -298,9 +290,9 @@ func (l *LineSpec) oldestKey() string {
 	return all[len(all)-1]
 }
 
-// Unusable warns of the enabled lines of a document that could not be used on this
-// node, or would lack one of their keys, since a variable is not set or a file cannot
-// be read. It also warns of sandbox models beside real lines.
+// Unusable returns a warning for each enabled line out of service on this node, or with a missing
+// key, because a variable is not set or a file is unreadable. It also warns of sandbox models
+// beside real lines.
 func Unusable(doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) (warnings []Warning) {
 	for i, spec := range doc.Lines {
 		l := newLine(spec, providers, lookup)
@@ -334,15 +326,14 @@ func (s *Snapshot) Model(id string) (*Model, bool) {
 // included. Callers must not change the slice.
 func (s *Snapshot) Models() []*Model { return s.models }
 
-// Lines returns the enabled lines of a model, lowest priority first and in the
-// order of the document among equals; those that are out of service on this
-// node are included and say so. Callers must not change the slice.
+// Lines returns the enabled lines of a model, by priority, lowest first, and then by the order of
+// the document. It includes lines out of service on this node (see Line.Out). Callers must not
+// change the slice.
 func (s *Snapshot) Lines(model string) []*Line { return s.serve[model] }
 
-// HeldLimit returns the limit on output tokens that a hold for the model may go
-// by: the client's (0: none), raised to the smallest that a line which may be
-// asked gets, but max_output_tokens where such a line obeys no limit. form is the
-// client's.
+// HeldLimit returns the limit on output tokens for a hold: the client's (0 without one), raised to
+// the largest minimum of the model's lines. If any of the lines ignores limits, it is
+// max_output_tokens. form is the client's.
 func (s *Snapshot) HeldLimit(m *Model, form wire.Form, limit int64) int64 {
 	for _, l := range s.serve[m.ID] {
 		if l.IgnoresLimit {
@@ -358,13 +349,11 @@ func (s *Snapshot) HeldLimit(m *Model, form wire.Form, limit int64) int64 {
 // Host is the host of the line's base address.
 func (l *Line) Host() vendor.Host { return l.host }
 
-// Origin tells the account that the line has at its provider from others, without
-// its credential.
+// Origin identifies the line's account at its provider, without the credential.
 func (l *Line) Origin() string { return l.origin }
 
-// CheckRouting refuses routing fields that no line of the model passes together:
-// what the client chooses by them has no price here. The error is a 400
-// invalid_request with the field at fault.
+// CheckRouting returns an error if no line of the model passes all the routing fields, because the
+// client's choice has no price here. The error is a 400 invalid_request with the field as param.
 func (s *Snapshot) CheckRouting(m *Model, form wire.Form, routing []string) error {
 	lines := s.serve[m.ID]
 	if len(routing) == 0 || slices.ContainsFunc(lines, func(l *Line) bool { return l.Takes(form, routing) }) {
@@ -381,9 +370,8 @@ func (s *Snapshot) CheckRouting(m *Model, form wire.Form, routing []string) erro
 		"Model %s is not offered with `%s`, which chooses what has no price here. Leave it out.", m.ID, at)
 }
 
-// NobodyTakes returns the first of the fields that every line of the model would
-// leave out, or "". extra are fields that the form of the request does not
-// document.
+// NobodyTakes returns the first field left out by every line of the model, or "". extra are the
+// fields not documented for the form of the request.
 func (s *Snapshot) NobodyTakes(m *Model, extra []string) string {
 	for _, name := range extra {
 		one := []string{name}

@@ -35,7 +35,7 @@ lines:
 
 func TestLinesReadTheLimitInOneField(t *testing.T) {
 	t.Parallel()
-	for base, want := range map[string][2]LimitField{ // of an ordinary model, of one that thinks
+	for base, want := range map[string][2]LimitField{ // of a model without and with reasoning
 		"https://api.openai.com/v1":                             {"", LimitMaxCompletionTokens},
 		"https://eu.api.openai.com/v1":                          {"", LimitMaxCompletionTokens},
 		"https://mine.openai.azure.com/openai/v1":               {"", LimitMaxCompletionTokens},
@@ -64,7 +64,8 @@ lines: [{id: l, provider: openai, api_key: "${KEY}", models: {a: x, b: y}, base_
 	}
 }
 
-// TestALineWithoutLimitsIsHeldForAll: the hold cannot know which line is asked.
+// TestALineWithoutLimitsIsHeldForAll tests the hold with a line without limits: the line of a
+// request is unknown at the time of its hold.
 func TestALineWithoutLimitsIsHeldForAll(t *testing.T) {
 	t.Parallel()
 	doc := strings.Replace(served, "priority: 2}", "priority: 2, ignores_limit: true}", 1)
@@ -87,7 +88,7 @@ func TestALineWithoutLimitsIsHeldForAll(t *testing.T) {
 	}
 }
 
-// TestARaisedLimitIsHeld: what a line of responses gets at least is what is held.
+// TestARaisedLimitIsHeld tests that the minimum limit of a responses line is held.
 func TestARaisedLimitIsHeld(t *testing.T) {
 	t.Parallel()
 	doc := `
@@ -120,7 +121,7 @@ func TestRoutingFieldsNeedALineThatPassesThem(t *testing.T) {
 	for _, c := range []struct {
 		form    wire.Form
 		routing string
-		at      string // the field at fault; empty: offered
+		at      string // the field of the error; empty if offered
 	}{
 		{wire.FormChat, "", ""}, {wire.FormChat, "provider", ""}, {wire.FormChat, "route provider", ""}, {wire.FormChat, "models", ""},
 		{wire.FormChat, "provider models", "provider"}, {wire.FormChat, "plugins", "plugins"}, {wire.FormChat, "provider plugins", "plugins"},
@@ -272,8 +273,8 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 	}
 }
 
-// TestLinesMayHaveAFormOfTheirOwn: a form that models cannot have is one of
-// lines whose provider has it, and their default.
+// TestLinesMayHaveAFormOfTheirOwn tests a form not allowed on models: it is allowed on lines of
+// providers with the form, and their default.
 func TestLinesMayHaveAFormOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	providers := map[string]Provider{"gemini": {Kinds: []Kind{KindChat}, Forms: []wire.Form{wire.FormGemini}}}

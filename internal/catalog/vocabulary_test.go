@@ -54,9 +54,9 @@ func TestSounds(t *testing.T) {
 		``: {"unsaid", "on"}, `, audio: true`: {"on", "on"}, `, audio: false`: {"off", "off"}, `, audio: optional`: {"unsaid", "on"},
 	} {
 		m := film(t, keys)
-		for i, said := range []*bool{nil, &on} {
+		for i, requested := range []*bool{nil, &on} {
 			got := "unsaid"
-			if sound := m.Sounds(said); sound != nil {
+			if sound := m.Sounds(requested); sound != nil {
 				got = map[bool]string{true: "on", false: "off"}[*sound]
 			}
 			if got != want[i] {
@@ -66,8 +66,8 @@ func TestSounds(t *testing.T) {
 	}
 }
 
-// TestVocabularyIsWritten: what a model offers survives being stored, and a change
-// of it is told.
+// TestVocabularyIsWritten tests that a model's vocabulary is stored, and a change of the vocabulary
+// is listed.
 func TestVocabularyIsWritten(t *testing.T) {
 	t.Parallel()
 	const head = `models: [{id: film, kind: video, per_clip: {720p: 0.4}, max_references: 2`

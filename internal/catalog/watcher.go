@@ -13,17 +13,17 @@ import (
 	"tollgate/internal/store"
 )
 
-// WatcherOptions are what a Watcher works with. Interval may be left out.
+// WatcherOptions configures a Watcher. Interval is optional.
 type WatcherOptions struct {
 	DB        *store.DB
 	Providers map[string]Provider
 	Lookup    func(name string) (string, bool) // the environment of this node
 	Log       *slog.Logger
-	Interval  time.Duration // between two looks at the database; 0: a second
+	Interval  time.Duration // between two polls of the database; a second if 0
 }
 
-// lookTimeout bounds one look at the database, so that one that hangs does not
-// keep the node from the next look.
+// lookTimeout bounds one poll of the database, so a hanging poll does not keep the node from the
+// next.
 const lookTimeout = 5 * time.Second
 
 // Watcher holds the newest snapshot of a node.
@@ -31,7 +31,7 @@ type Watcher struct {
 	opts    WatcherOptions
 	current atomic.Pointer[Snapshot]
 
-	mu      sync.Mutex // held while looking, so that an older revision never replaces a newer
+	mu      sync.Mutex // held during a poll; an older revision never replaces a newer one
 	refused int64      // under mu: the newest revision when it could not be loaded
 
 	older sync.Mutex // guards kept
@@ -52,11 +52,11 @@ func NewWatcher(o WatcherOptions) *Watcher {
 // Current returns the newest snapshot, never nil. It never waits.
 func (w *Watcher) Current() *Snapshot { return w.current.Load() }
 
-// keptRevisions bounds the older snapshots that a watcher keeps for jobs.
+// keptRevisions bounds the older snapshots kept by a watcher for jobs.
 const keptRevisions = 8
 
-// At returns the snapshot of a revision, for jobs that were submitted under it.
-// ErrNoRevision: there never was one.
+// At returns the snapshot of a revision, for jobs submitted under the revision. It returns
+// ErrNoRevision if there never was such a revision.
 func (w *Watcher) At(ctx context.Context, revision int64) (*Snapshot, error) {
 	if s := w.Current(); s.Revision == revision {
 		return s, nil
@@ -99,18 +99,16 @@ func (w *Watcher) Unusable(doc *Document) []Warning {
 	return Unusable(doc, w.opts.Providers, w.opts.Lookup)
 }
 
-// Run looks for new revisions until ctx ends, once an interval. It says when
-// the database stops answering and when it answers again; meanwhile the node
-// serves from the snapshot that it has.
+// Run polls for new revisions once per interval until ctx ends. It logs when the database stops
+// responding and when the database responds again. Meanwhile the node keeps its snapshot.
 func (w *Watcher) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{Room: "catalog", Does: "look for a new revision", Log: w.opts.Log,
 		Period: w.opts.Interval, Later: true, Step: w.Refresh})
 }
 
-// Reread reads what the references of lines stand for again, without a new revision,
-// and says which lines have other secrets now. Requests that run go on with the ones
-// that they began with. A file that cannot be read any more leaves a line the secret
-// that it had.
+// Reread reads the values of the lines' references again, without a new revision, and logs the
+// lines with changed secrets. Running requests keep their secrets. If a file is no longer readable,
+// the line keeps its former secret.
 func (w *Watcher) Reread() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,10 +130,9 @@ func (w *Watcher) Reread() {
 	w.opts.Log.Info("catalog: the secrets of lines were read again", "lines", len(s.lines), "changed", len(changed), "kept", len(lost))
 }
 
-// Refresh takes the current revision of the database if the node does not have
-// it yet: one cheap query when it does. A revision that cannot be loaded is
-// logged once and leaves the former snapshot in place; the error is that of
-// the database alone.
+// Refresh loads the current revision of the database if it is not the node's: one cheap query if it
+// is. A revision the node cannot load is logged once and leaves the former snapshot in place.
+// Refresh only returns errors of the database.
 func (w *Watcher) Refresh(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,15 +10,16 @@ import (
 // archived bounds how many revisions an Archive keeps in memory.
 const archived = 16
 
-// Archive reads models of former revisions, of which it keeps the newest that it
-// was asked for. The zero value is ready, and safe for concurrent use.
+// Archive reads models of former revisions and keeps the last revisions read. The zero value is
+// ready for use. It is safe for concurrent use.
 type Archive struct {
 	mu   sync.Mutex
 	docs map[int64]*catalog.Document
 	keep []int64 // their order
 }
 
-// ModelTx returns a model as a revision has it; nil: it does not. catalog.ErrNoRevision.
+// ModelTx returns a model of a revision, or nil if the revision does not have the model. It returns
+// catalog.ErrNoRevision if there is no such revision.
 func (a *Archive) ModelTx(tx *store.Tx, revision int64, model string) (*catalog.Model, error) {
 	doc := a.get(revision)
 	if doc == nil {

@@ -1,7 +1,7 @@
-// Package offer owns what users and operators are told of a model: what it is, where
-// it can be called and what it costs, now and in former catalogs.
+// Package offer owns the description of a model for users and operators: its properties, its
+// endpoints and its price, now and in former catalogs.
 //
-// Invariants: it tells nothing of lines; a price is that by which a revision bills.
+// Invariants: no description mentions lines; a price is the price billed by a revision.
 package offer
 
 import (
@@ -14,9 +14,9 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Listing is the model as users see it (interface.md, Model list): what the catalog
-// says of it, the endpoints that it answers at, and the unit of its price, which is
-// that of an account with a factor; 0: none. created is in Unix seconds.
+// Listing returns the model in the format for users (interface.md, Model list): the catalog's
+// properties, the endpoints, and the unit of its price. by multiplies the prices for an account; 0
+// means 1. created is in Unix seconds.
 func Listing(m *catalog.Model, created int64, by money.Factor) json.RawMessage {
 	n := tree.Table()
 	n.Set("id", tree.Quoted(m.ID))
@@ -26,7 +26,7 @@ func Listing(m *catalog.Model, created int64, by money.Factor) json.RawMessage {
 	for _, f := range m.Tree().Fields {
 		switch f.Name {
 		case "id", "owned_by":
-		case "price", "per_clip": // what it costs has one name
+		case "price", "per_clip": // one name for both
 			n.Set("price", times(f.Value, by))
 		default:
 			n.Set(f.Name, f.Value)
@@ -41,8 +41,7 @@ func Listing(m *catalog.Model, created int64, by money.Factor) json.RawMessage {
 	return tree.JSON(n, "")
 }
 
-// Paid is a price as an account with a factor pays it, in US dollars and exact; a
-// factor of 0 is none.
+// Paid returns a price times an account's factor, in US dollars and exact. A factor of 0 means 1.
 func Paid(price money.Price, by money.Factor) string {
 	if by == 0 {
 		return price.String()
@@ -50,8 +49,8 @@ func Paid(price money.Price, by money.Factor) string {
 	return price.Times(by)
 }
 
-// times is what a model costs with each price times a factor. Thresholds are no
-// prices, and neither is what options multiply by.
+// times returns a model's price list with each price multiplied by a factor. Thresholds and the
+// factors of options stay.
 func times(n *tree.Value, by money.Factor) *tree.Value {
 	if by == 0 {
 		return n
@@ -72,7 +71,7 @@ func times(n *tree.Value, by money.Factor) *tree.Value {
 	return &scaled
 }
 
-// Price is what the model costs, in the catalog's words.
+// Price returns the price list of the model in the catalog's format.
 func Price(m *catalog.Model) json.RawMessage {
 	of := m.Tree()
 	price := of.Get("price")
@@ -82,7 +81,7 @@ func Price(m *catalog.Model) json.RawMessage {
 	return tree.JSON(price, "")
 }
 
-// PriceUnit says what the model's prices are US dollars for.
+// PriceUnit returns the unit of the model's prices in US dollars.
 func PriceUnit(m *catalog.Model) string {
 	switch {
 	case m.Kind == catalog.KindImage:
@@ -95,7 +94,7 @@ func PriceUnit(m *catalog.Model) string {
 	return "million_tokens"
 }
 
-// Endpoints are the paths at which the model can be called.
+// Endpoints returns the paths for calls of the model.
 func Endpoints(m *catalog.Model) []string {
 	switch m.Kind {
 	case catalog.KindImage:

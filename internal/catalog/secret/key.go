@@ -11,15 +11,15 @@ const MaxKeys = 8
 
 // LineKey is one of a line's credentials as a node has it.
 type LineKey struct {
-	// Reference is what stands for it in the document; empty: the line needs none.
+	// Reference is the key's reference in the document; empty if the line needs none.
 	Reference string
-	// Why says why this node does not have it; empty when it does.
+	// Why is the reason if the key is missing on this node, otherwise empty.
 	Why string
 
-	value func() string // a function, so that printing a key cannot show it
+	value func() string // a function, to keep the value out of a printed key
 }
 
-// newKey is what a reference stands for on this node.
+// newKey resolves a reference on this node.
 func newKey(reference string, lookup func(string) (string, bool)) LineKey {
 	k := LineKey{Reference: reference}
 	value, why := Resolve(strings.TrimSuffix(strings.TrimPrefix(reference, "${"), "}"), lookup)
@@ -27,8 +27,7 @@ func newKey(reference string, lookup func(string) (string, bool)) LineKey {
 	return k
 }
 
-// Keys are what references stand for on this node, which must have one of them: else
-// why says why it has none.
+// Keys resolves references on this node. If the node has none of the keys, why is the reason.
 func Keys(references []string, lookup func(string) (string, bool)) (all []LineKey, why string) {
 	var reasons []string
 	for _, reference := range references {
@@ -52,11 +51,11 @@ func (k LineKey) Value() string {
 	return k.value()
 }
 
-// Bounds of what is told of a key.
+// Bounds of the parts of a key that may be shown.
 const (
 	markBytes = 8
 	hintChars = 4
-	minHinted = 20 // characters of a key whose last ones are told
+	minHinted = 20 // minimum length in characters of a key with a hint
 )
 
 // Mark tells a key from others and does not lead back to it: the beginning of its
@@ -70,8 +69,8 @@ func (k LineKey) Mark() string {
 	return hex.EncodeToString(digest[:markBytes])
 }
 
-// Hint is by which a person knows a key: its last four characters, as providers show
-// them. It is empty for one that is short, or no single word.
+// Hint returns the last four characters of a key, as shown by providers, for people to recognise
+// the key. It is empty for a key with fewer than minHinted characters or not a single word.
 func (k LineKey) Hint() string {
 	value := k.Value()
 	if len(value) < minHinted || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
@@ -80,8 +79,7 @@ func (k LineKey) Hint() string {
 	return "…" + value[len(value)-hintChars:]
 }
 
-// Keep gives keys that could not be read again the values that they had, and says
-// why they could not.
+// Keep gives unreadable keys their former values and returns the reasons.
 func Keep(had, now []LineKey) (why []string) {
 	for i := range now {
 		if i < len(had) && now[i].Why != "" && had[i].Why == "" && had[i].Reference == now[i].Reference {

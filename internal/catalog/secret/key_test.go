@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsToldOfAKey: printing shows no value, the mark does not lead back to it,
-// and the hint is of long single words alone.
+// TestWhatIsToldOfAKey tests that printing shows no value, the mark does not reveal the value, and
+// only long single words have a hint.
 func TestWhatIsToldOfAKey(t *testing.T) {
 	t.Parallel()
 	for value, hint := range map[string]string{

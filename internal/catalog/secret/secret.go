@@ -1,5 +1,5 @@
-// Package secret owns what the references of a catalog stand for on a node: variables
-// and files. Invariant: a value is never in what it says.
+// Package secret owns the values of a catalog's references on a node: variables and files.
+// Invariant: no error or message contains a value.
 package secret
 
 import (
@@ -12,22 +12,21 @@ import (
 	"strings"
 )
 
-// Bounds of references and of the files that they name, in bytes.
+// Bounds of references and of their files, in bytes.
 const (
 	MaxReference = 1100
 	maxFile      = 64 << 10
 )
 
-// reference is what api_key may be: the name of a variable or a file, never a
-// value.
+// reference matches a valid api_key: the name of a variable or a file, never a value.
 var reference = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000})\}$`)
 
-// IsReference tells whether a text names a variable or a file, and holds no value.
+// IsReference reports whether a text names a variable or a file, and holds no value.
 func IsReference(text string) bool { return reference.MatchString(text) }
 
-// Resolve returns what a reference's name stands for on this node, without the
-// white space around it, or why it stands for nothing. Files are read anew with
-// each revision of the catalog, and when the operator asks for it.
+// Resolve returns the value of a reference's name on this node, without surrounding white space, or
+// the reason for a missing value. Files are read again with each revision of the catalog, and at
+// the operator's request.
 func Resolve(name string, lookup func(string) (string, bool)) (value, why string) {
 	path, isFile := strings.CutPrefix(name, "file:")
 	if !isFile {

@@ -1,7 +1,7 @@
-// Package since owns when a model was first in a catalog.
+// Package since owns the time of a model's first appearance in a catalog.
 //
-// Invariants: what is noted of a model never changes, also when it leaves the
-// catalog and comes again.
+// Invariants: the recorded time of a model never changes, even if the model leaves the catalog and
+// returns.
 package since
 
 import (
@@ -72,8 +72,8 @@ func ReadTx(tx *store.Tx, models []string) (map[string]int64, error) {
 	return noted, nil
 }
 
-// NoteTx notes the models of a catalog that is being applied, and before the first
-// those of the history.
+// NoteTx records the models of a new catalog. Before the first record, it records the models of the
+// history.
 func NoteTx(tx *store.Tx, models []string, nowMS int64) error {
 	noted, err := notedTx(tx)
 	if err != nil {
@@ -101,7 +101,7 @@ func NoteTx(tx *store.Tx, models []string, nowMS int64) error {
 	return nil
 }
 
-// notedTx reads what applies have noted.
+// notedTx reads the recorded times.
 func notedTx(tx *store.Tx) (map[string]int64, error) {
 	rows, err := tx.Query(selectNoted)
 	if err != nil {
@@ -132,7 +132,7 @@ func searchTx(tx *store.Tx) (map[string]int64, error) {
 		}
 		var doc struct{ Models []struct{ ID string } }
 		if err := json.Unmarshal([]byte(raw), &doc); err != nil {
-			continue // a revision that nobody can read shows nothing
+			continue // skip an unreadable revision
 		}
 		for _, m := range doc.Models {
 			if _, ok := first[m.ID]; !ok {
@@ -142,7 +142,7 @@ func searchTx(tx *store.Tx) (map[string]int64, error) {
 	}
 }
 
-// nextTx reads the revision behind the last one; false: there is none.
+// nextTx reads the revision after the last one. It returns false at the end.
 func nextTx(tx *store.Tx, last *int64, raw *string, ms *int64) (bool, error) {
 	rows, err := tx.Query(selectNext, *last)
 	if err != nil {

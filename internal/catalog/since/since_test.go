@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestSince applies catalogs in which models come, go and come again.
+// TestSince applies catalogs with models appearing, leaving and returning.
 func TestSince(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {

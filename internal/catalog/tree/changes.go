@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Changes lists what leads from one list of entries to another, told by their ids,
-// as lines for people; what is the word for an entry.
+// Changes lists the changes from one list of entries to another, by the entries' IDs, as lines for
+// people. what is the word for an entry.
 func Changes(what string, before, after []*Value) []string {
 	var out []string
 	old, oldIDs := byID(before)

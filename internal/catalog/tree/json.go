@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// readJSON builds the tree of a JSON text that is already known to be valid.
-// Repeated keys are kept; the reader reports them.
+// readJSON builds the tree of a valid JSON text. Repeated keys are kept; the reader reports them.
 func readJSON(raw []byte) (*Value, error) {
 	r := jsonReader{raw: raw, dec: json.NewDecoder(bytes.NewReader(raw))}
 	r.dec.UseNumber()

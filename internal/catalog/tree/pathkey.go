@@ -6,8 +6,7 @@ import (
 	"unicode"
 )
 
-// PathKey writes a key as a path shows it: shortened, and quoted where it
-// would not read as one word.
+// PathKey returns a key in the format of paths: shortened, and quoted if not a single word.
 func PathKey(key string) string {
 	if len(key) > 40 {
 		key = strings.ToValidUTF8(key[:40], "") + "…"

@@ -53,7 +53,7 @@ func writeJSON(out *bytes.Buffer, n *Value) {
 	}
 }
 
-// jsonText writes a text in double quotes, which YAML reads alike.
+// jsonText returns a text in double quotes, valid in JSON and YAML.
 func jsonText(s string) string {
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
@@ -101,7 +101,7 @@ func writeTable(out *bytes.Buffer, n *Value, indent string, inline bool) {
 	}
 }
 
-// writeValue writes what follows a key or a dash, with the line's end.
+// writeValue writes the value after a key or a dash, with the end of the line.
 func writeValue(out *bytes.Buffer, n *Value, indent string) {
 	switch {
 	case n.Kind == TableKind && !n.Flow && len(n.Fields) > 0:
@@ -160,8 +160,8 @@ func writeFlow(out *bytes.Buffer, n *Value, inside bool) {
 	}
 }
 
-// Texts that every YAML reader takes for text without quotes. Outside of
-// brackets also addresses and references to variables.
+// bareText matches texts safe without quotes in every YAML reader, blockText further texts safe
+// outside of brackets: addresses and references to variables.
 var (
 	bareText  = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_./-]*|[1-9][0-9]*[Kpsmh]([0-9]+[smh])*)$`)
 	blockText = regexp.MustCompile(`^(https?://[A-Za-z0-9_./:-]*[A-Za-z0-9_/-]|\$\{[A-Za-z0-9_]+\})$`)

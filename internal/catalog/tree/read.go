@@ -21,8 +21,7 @@ func Read(raw []byte) (*Value, error) {
 	return readYAML(raw)
 }
 
-// invalidUTF8 returns the offset of the first byte that is no UTF-8, -1 when
-// all is.
+// invalidUTF8 returns the offset of the first byte of invalid UTF-8, or -1.
 func invalidUTF8(raw []byte) int {
 	for i := 0; i < len(raw); {
 		r, size := utf8.DecodeRune(raw[i:])

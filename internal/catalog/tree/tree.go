@@ -1,12 +1,11 @@
-// Package tree owns the text of catalogs: documents in YAML or JSON as a tree of
-// nodes, which is read and printed here. What the keys mean is for package
-// catalog.
+// Package tree owns the text of catalogs: parsing and printing documents in YAML or JSON as a tree
+// of nodes. Package catalog owns the meaning of the keys.
 //
 // Invariants:
-//   - What anybody may upload is bounded in depth and number before it costs
-//     anything, and no defect of a parser takes the node down.
-//   - What is printed reads back as the same tree.
-//   - Every node knows its place in the text it was read from.
+//   - Uploads are bounded in depth and number of values before any costly work, and no defect of a
+//     parser crashes the node.
+//   - A printed tree reads back as the same tree.
+//   - Every node knows its place in its text.
 package tree
 
 import (
@@ -14,9 +13,8 @@ import (
 	"strconv"
 )
 
-// Value is a piece of a document's text, the same whether it was YAML or JSON.
-// Scalars keep their text, so that prices are read exactly. A tree is not
-// changed once it is built: aliases share nodes.
+// Value is a part of a document's text, the same for YAML and JSON. Scalars keep their text, so
+// prices are read exactly. A tree is immutable once built, because aliases share nodes.
 type Value struct {
 	Kind   Kind
 	Text   string   // of a plain or quoted scalar
@@ -59,19 +57,19 @@ func unreadable(at Position, format string, args ...any) error {
 	return &SyntaxError{At: at, Message: fmt.Sprintf(format, args...)}
 }
 
-// Kind is what a node is.
+// Kind is the kind of a node.
 type Kind uint8
 
 // The kinds of nodes.
 const (
 	NullKind   Kind = iota
 	PlainKind       // a scalar without quotes: number, boolean or text
-	QuotedKind      // a scalar that can only be text
+	QuotedKind      // a scalar, always text
 	ListKind
 	TableKind
 )
 
-// String names the kind for people who wrote something else.
+// String names the kind for messages about a wrong kind.
 func (k Kind) String() string {
 	switch k {
 	case NullKind:
@@ -84,7 +82,7 @@ func (k Kind) String() string {
 	return "a single value"
 }
 
-// Get returns the value of a key, nil when there is none or it is null.
+// Get returns the value of a key, or nil if it is absent or null.
 func (n *Value) Get(name string) *Value {
 	for _, f := range n.Fields {
 		if f.Name == name && f.Value.Kind != NullKind {
@@ -94,7 +92,7 @@ func (n *Value) Get(name string) *Value {
 	return nil
 }
 
-// Plain is a scalar that is printed without quotes.
+// Plain returns a scalar printed without quotes.
 func Plain(text string) *Value { return &Value{Kind: PlainKind, Text: text} }
 
 // Quoted is a text.

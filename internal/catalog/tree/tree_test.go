@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTextsAreOneTree: YAML and JSON that say the same are the same tree, and
-// what is printed of it reads back.
+// TestTextsAreOneTree tests that equal YAML and JSON are the same tree, and a printed tree reads
+// back.
 func TestTextsAreOneTree(t *testing.T) {
 	t.Parallel()
 	yaml := "\ufeffmodels:\n  - &x {b: 1.50, c: \"no\"}\n  - {<<: *x, c: \"yes\", l: [true, null, \"text\"]}\nlines:\n  - {id: \"a\"}\n"

@@ -23,8 +23,8 @@ const (
 // nothing in a catalog needs them.
 func readYAML(raw []byte) (n *Value, err error) {
 	defer func() {
-		// The parser reads what anybody may upload; a defect in it refuses the
-		// document and must not take the Node down.
+		// Anybody may upload text; a defect in the parser must reject the document and not crash
+		// the node.
 		if p := recover(); p != nil {
 			n, err = nil, unreadable(Position{1, 1}, "cannot be read as YAML: %v", p)
 		}
@@ -55,7 +55,7 @@ func readYAML(raw []byte) (n *Value, err error) {
 	return n, nil
 }
 
-// checkShape bounds the nesting before the parser, which recurses, sees it.
+// checkShape bounds the nesting before the recursive parser runs.
 func checkShape(tokens token.Tokens) error {
 	flow, openings := 0, 0
 	for _, tk := range tokens {
@@ -158,8 +158,7 @@ func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
 	return n, nil
 }
 
-// alias returns the Node of an anchor that stands before it, and counts it in
-// full.
+// alias returns the node of an earlier anchor, and counts it in full.
 func (r *yamlReader) alias(v *ast.AliasNode) (*Value, error) {
 	name := v.Value.GetToken().Value
 	target, ok := r.anchors[name]
@@ -172,9 +171,9 @@ func (r *yamlReader) alias(v *ast.AliasNode) (*Value, error) {
 	return target, nil
 }
 
-// table reads a mapping. What is written in it beats what `<<` merges into it,
-// an earlier merge beats a later; merged keys stand where their `<<` stands,
-// since the order of resolution tiers has a meaning.
+// table reads a mapping. Its own keys replace keys merged with `<<`, and an earlier merge replaces
+// a later one. Merged keys stand at the place of their `<<`, because the order of resolution tiers
+// has a meaning.
 func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) (*Value, error) {
 	n.Kind = TableKind
 	written := map[string]bool{}
@@ -221,8 +220,7 @@ func (n *Value) add(f Field) {
 	n.size += 1 + f.Value.size
 }
 
-// mergeable returns the fields that `<<` brings in: of a mapping or of a list
-// of mappings.
+// mergeable returns the fields merged with `<<`, from a mapping or a list of mappings.
 func mergeable(value *Value) ([]Field, error) {
 	switch value.Kind {
 	case TableKind:
@@ -240,7 +238,7 @@ func mergeable(value *Value) ([]Field, error) {
 	return nil, unreadable(value.At, "<< takes a mapping or a list of mappings")
 }
 
-// key returns the text of a mapping's key, which must be a scalar.
+// key returns the text of a mapping's key. The key must be a scalar.
 func (r *yamlReader) key(k ast.MapKeyNode) (string, error) {
 	switch v := ast.Node(k).(type) {
 	case *ast.StringNode:

@@ -1,6 +1,6 @@
-// Package vendor owns what is known of the vendors of lines beforehand, by the host
-// of a line's base address. Invariants: of hosts that nobody knows nothing is
-// assumed; all of it follows from the address and the host's id of a model alone.
+// Package vendor owns the facts about the vendors of lines known in advance, by the host of a
+// line's base address. Invariants: there are no assumptions about unknown hosts, and all facts
+// follow from only the address and the host's ID of a model.
 package vendor
 
 import (
@@ -12,10 +12,10 @@ import (
 	"tollgate/internal/wire/field"
 )
 
-// Host is the host of a line's base address. The zero value is one that nobody knows.
+// Host is the host of a line's base address. The zero value is an unknown host.
 type Host string
 
-// HostOf returns the host of a base address; the zero value for what is no address.
+// HostOf returns the host of a base address, or the zero value for an invalid address.
 func HostOf(base string) Host {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -24,8 +24,8 @@ func HostOf(base string) Host {
 	return Host("." + strings.TrimSuffix(strings.ToLower(u.Hostname()), "."))
 }
 
-// ObeysBothLimits reports whether the host is OpenAI's or Azure's, which obey a
-// limit on output tokens in either of its fields.
+// ObeysBothLimits reports whether the host is OpenAI's or Azure's. Both obey a limit on output
+// tokens in either of its fields.
 func (h Host) ObeysBothLimits() bool {
 	return h.within("openai.com", "azure.com", "azure.us", "azure.cn")
 }
@@ -33,8 +33,8 @@ func (h Host) ObeysBothLimits() bool {
 // TakesNoStreamOptions reports whether the host refuses `stream_options`.
 func (h Host) TakesNoStreamOptions() bool { return h.within("api.mistral.ai") }
 
-// KnowsSystemOnly reports whether the host is one of those that know no role
-// developer in chat completions, for a model by the host's own id.
+// KnowsSystemOnly reports whether the host does not know the role developer in chat completions,
+// for a model by the host's own ID.
 func (h Host) KnowsSystemOnly(model string) bool {
 	switch {
 	case h.within("openrouter.ai"): // it hands the role on
@@ -46,9 +46,9 @@ func (h Host) KnowsSystemOnly(model string) bool {
 		"sambanova.ai", "nebius.com", "huggingface.co", "volces.com", "bytepluses.com")
 }
 
-// NoThinking returns the member of a body of chat completions by which the
-// host keeps a model that thinks from it; none where nobody knows one. Those hosts
-// refuse a forced tool to a model that thinks. Zhipu refuses it to any model.
+// NoThinking returns the member of a chat completions body to turn off a model's thinking on the
+// host, or the zero value if unknown. These hosts reject a forced tool for a model with thinking.
+// Zhipu rejects a forced tool for any model.
 func (h Host) NoThinking() wire.Member {
 	switch {
 	case h.within("deepseek.com", "moonshot.ai", "moonshot.cn"):
@@ -59,13 +59,13 @@ func (h Host) NoThinking() wire.Member {
 	return wire.Member{}
 }
 
-// Vendor returns what the vendor of the host documents beyond the forms; nil if
-// no known vendor has the host.
+// Vendor returns the fields documented by the host's vendor beyond the forms, or nil for an unknown
+// vendor.
 func (h Host) Vendor() *field.Vendor {
 	return field.VendorOf(func(domain string) bool { return h.within(domain) })
 }
 
-// within tells whether the host is in one of the domains.
+// within reports whether the host is in one of the domains.
 func (h Host) within(domains ...string) bool {
 	return slices.ContainsFunc(domains, func(domain string) bool {
 		rest, ok := strings.CutSuffix(string(h), domain)
