@@ -13,17 +13,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// look is a theme and a width that a page is seen in.
+// look is a theme and a screen width for a page.
 type look struct {
 	theme string
 	width int64
 }
 
-// looks are those that every page is seen in: each theme and each width.
-// TestLivelyAccount sees its pages in the others.
+// looks has both themes and both widths. TestLivelyAccount uses other combinations.
 var looks = []look{{"light", 1280}, {"dark", 390}}
 
-// inLooks runs a test in each look, before a gateway of its own.
+// inLooks runs a test in each look, each with its own gateway.
 func inLooks(t *testing.T, test func(t *testing.T, g *gateway, look look)) {
 	t.Helper()
 	for _, l := range looks {
@@ -50,7 +49,7 @@ func (g *gateway) ask(t *testing.T, key string) {
 	}
 }
 
-// agents are what programs call themselves that are signed in beside the browser.
+// agents are the user agents of other programs that are signed in beside the browser.
 var agents = []string{
 	"Mozilla/5.0 (iPhone; CPU iPhone OS 18_3_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) " +
 		"Version/18.3 Mobile/15E148 Safari/604.1",
@@ -58,7 +57,7 @@ var agents = []string{
 	"curl/8.5.0",
 }
 
-// signInWith signs the demo account's user in with another program.
+// signInWith signs in the demo account's user with another user agent.
 func (g *gateway) signInWith(t *testing.T, agent string) {
 	t.Helper()
 	form := url.Values{"email": {g.email}, "password": {g.password}}.Encode()
@@ -77,7 +76,7 @@ func (g *gateway) signInWith(t *testing.T, agent string) {
 	}
 }
 
-// TestPages looks at every page in both themes, on a laptop and on a phone.
+// TestPages checks every page in both looks.
 func TestPages(t *testing.T) {
 	if missing(t) {
 		return
@@ -91,7 +90,7 @@ func TestPages(t *testing.T) {
 		b.lookOver("sign-in")
 		b.open("/docs")
 		b.lookOver("reference")
-		if look.width < 1280 { // it is drawn as the other is, and takes as long as ten pages of the console
+		if look.width < 1280 { // The narrow page looks the same, and takes as long as ten other pages.
 			b.open("/admin/docs")
 			b.lookOver("operator-reference")
 		}
@@ -169,7 +168,7 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// codes makes redeem codes and voids one.
+// codes creates redeem codes and voids one.
 func (b *tab) codes() {
 	b.t.Helper()
 	b.open("/console/operator/codes")
@@ -193,8 +192,7 @@ func (b *tab) codes() {
 	b.lookOver("operator-codes")
 }
 
-// TestKeyStory: a key is made, shown once, copied, used, seen to arrive, and
-// deleted.
+// TestKeyStory creates a key, which is shown once, then copies, uses and deletes it.
 func TestKeyStory(t *testing.T) {
 	if missing(t) {
 		return
@@ -233,7 +231,7 @@ func TestKeyStory(t *testing.T) {
 	b.sees("60/min")
 }
 
-// TestKeyboardAlone: signing in and creating a key need no mouse.
+// TestKeyboardAlone signs in and creates a key without a mouse.
 func TestKeyboardAlone(t *testing.T) {
 	if missing(t) {
 		return
@@ -271,7 +269,7 @@ func tabTo(b *tab, selector string) {
 	b.fail(fmt.Errorf("Tab does not lead to %s", selector))
 }
 
-// TestWithoutScripts: a key is made, and deleted by its dialog.
+// TestWithoutScripts creates a key and deletes it with its dialog.
 func TestWithoutScripts(t *testing.T) {
 	if missing(t) {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// codeOf is what an authenticator app with a secret shows, some steps from now
-// (RFC 6238).
+// codeOf returns the code of an authenticator app for a secret, ahead time steps from now (RFC
+// 6238).
 func codeOf(t *testing.T, secret string, ahead int64) string {
 	t.Helper()
 	key, err := base32.StdEncoding.DecodeString(secret)
@@ -30,8 +30,8 @@ func codeOf(t *testing.T, secret string, ahead int64) string {
 	return fmt.Sprintf("%06d", endian.BigEndian.Uint32(sum[at:at+4])&0x7fff_ffff%1_000_000)
 }
 
-// TestSecondFactor: it is set up with what the page shows, asked for at the next
-// sign-in, and turned off by an operator; its pages look right on a laptop and a phone.
+// TestSecondFactor sets up a second factor with the data of the page, enters it at the next
+// sign-in, and lets an operator turn it off. The pages look right on a laptop and a phone.
 func TestSecondFactor(t *testing.T) {
 	if missing(t) {
 		return

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// adminToken opens the operator's pages of the gateways that these tests start.
+// adminToken is the operator token of the test gateways.
 const adminToken = "browser-test-operator"
 
 // past builds the program that writes two months of usage for the demo account.
@@ -33,7 +33,7 @@ func binary() (string, error) {
 
 var buildGateway = built("tollgate", "./cmd/tollgate")
 
-// built builds a command of the repository when it is first asked for.
+// built returns a function that builds a command of the repository on its first call.
 func built(name, folder string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		path, err := filepath.Abs("../build/browser/" + name)
@@ -50,7 +50,7 @@ func built(name, folder string) func() (string, error) {
 	})
 }
 
-// past gives the demo account a past of two months.
+// past writes two months of usage for the demo account.
 func (g *gateway) past(t *testing.T) {
 	t.Helper()
 	program, err := past()
@@ -62,17 +62,17 @@ func (g *gateway) past(t *testing.T) {
 	}
 }
 
-// gateway is a running `tollgate serve` as a first start leaves it.
+// gateway is a running `tollgate serve` after its first start.
 type gateway struct {
 	url             string // http://HOST:PORT
 	email, password string // of the demo account's user
 	key             string // of the demo account
-	folder          string // in which it runs
+	folder          string // working directory
 }
 
 var printed = regexp.MustCompile(`(?s)Email: +(\S+)\s+Password: +(\S+).*?\n  (sk-\S+)`)
 
-// start runs the binary on an empty folder until the test ends.
+// start runs the binary in an empty folder until the test ends.
 func start(t *testing.T) *gateway {
 	t.Helper()
 	program, err := binary()
@@ -120,7 +120,7 @@ func start(t *testing.T) *gateway {
 	})
 	select {
 	case url := <-ready:
-		shown := make([]byte, 4096) // it was printed before, at once
+		shown := make([]byte, 4096) // printed earlier, in one write
 		n, err := first.Read(shown)
 		m := printed.FindStringSubmatch(string(shown[:n]))
 		if m == nil {

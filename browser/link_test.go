@@ -19,7 +19,7 @@ func (b *tab) operator() {
 	b.press(`form:has(#f-admin_token) button`)
 }
 
-// link is the link that the page shows, as a path of the gateway.
+// link returns the link on the page as a path of the gateway.
 func (b *tab) link() string {
 	b.t.Helper()
 	shown, err := url.Parse(b.value("#link"))
@@ -29,9 +29,8 @@ func (b *tab) link() string {
 	return shown.Path + "#" + shown.Fragment
 }
 
-// TestInvitation: an operator makes an account with a link and a key, whoever gets the
-// link sets a password by keyboard alone and is signed in, and the link is good for
-// nothing any more.
+// TestInvitation creates an account with a link and a key as an operator. The recipient sets a
+// password with the keyboard alone and is signed in. The link then no longer works.
 func TestInvitation(t *testing.T) {
 	if missing(t) {
 		return
@@ -95,16 +94,16 @@ func (b *tab) setPassword(link string) {
 	b.sees("Overview")
 }
 
-// follow opens a link, whose page sends its form by itself, and waits for a text on the
-// next one.
+// follow opens a link and waits for a text on the next page. The page of the link submits its form
+// by itself.
 func (b *tab) follow(link, text string) {
 	b.t.Helper()
 	b.open(link)
 	b.sees(text)
 }
 
-// TestColleague: a user adds another one of the account and gets the link to send, by
-// which that one sets a password and is signed in.
+// TestColleague adds a user to the account as another user. The new user opens the link, sets a
+// password and is signed in.
 func TestColleague(t *testing.T) {
 	if missing(t) {
 		return
@@ -129,7 +128,7 @@ func TestColleague(t *testing.T) {
 	})
 }
 
-// TestLinkWithoutScripts: the link is pasted.
+// TestLinkWithoutScripts pastes the link into the form.
 func TestLinkWithoutScripts(t *testing.T) {
 	if missing(t) {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// call sends a body to the API with the demo account's key and returns what was
-// answered, with the status that a test expects.
+// call sends a body to the API with the demo account's key, expects a status, and returns the
+// answer.
 func (g *gateway) call(t *testing.T, path string, status int, body map[string]any) map[string]any {
 	t.Helper()
 	return g.send(t, g.key, path, status, body)
@@ -52,8 +52,8 @@ func (g *gateway) send(t *testing.T, token, path string, status int, body map[st
 	return out
 }
 
-// life gives the account a past, and a present: jobs that went well and wrong, and
-// requests of every kind.
+// life gives the account usage of two months, succeeded and failed jobs, and requests of every
+// kind.
 func (g *gateway) life(t *testing.T) {
 	t.Helper()
 	g.past(t)
@@ -84,7 +84,7 @@ func (g *gateway) life(t *testing.T) {
 	}
 }
 
-// ended tells whether a job has.
+// ended reports whether a job has ended.
 func (g *gateway) ended(t *testing.T, job string) bool {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, g.url+job, nil)
@@ -104,7 +104,7 @@ func (g *gateway) ended(t *testing.T, job string) bool {
 	return body.Status == "succeeded" || body.Status == "failed"
 }
 
-// livelyPages are the pages of an account that is in use, by the name of their picture.
+// livelyPages are the pages of an account in use, with the names of their pictures.
 var livelyPages = []struct{ name, path string }{
 	{"overview", "/console"}, {"keys", "/console/keys"}, {"requests", "/console/requests"},
 	{"requests-failed", "/console/requests?status=502"}, {"usage", "/console/usage"}, {"usage-keys", "/console/usage?by=key&span=7"},
@@ -113,12 +113,12 @@ var livelyPages = []struct{ name, path string }{
 	{"model-vision", "/console/models?id=sandbox-vision"}, {"model-video", "/console/models?id=sandbox-video"},
 }
 
-// firsts are pages of which the first row leads to one that is looked at too.
+// firsts maps a page to the name of the page behind its first row, which is tested too.
 var firsts = map[string]string{"keys": "key", "requests-failed": "request-failed", "requests": "request", "statements": "statement",
 	"webhooks": "delivery"}
 
-// TestLivelyAccount looks at the pages of an account that is in use, also on the smallest
-// of phones and as a laptop shows them at twice the size.
+// TestLivelyAccount checks the pages of an account in use, also on the smallest phone and on a
+// laptop at a zoom of 200 %.
 func TestLivelyAccount(t *testing.T) {
 	if missing(t) {
 		return
@@ -148,8 +148,7 @@ func TestLivelyAccount(t *testing.T) {
 	}
 }
 
-// fits sees that no table has to be pushed sideways, and that the tiles of a gallery are of
-// a size.
+// fits checks that no table scrolls sideways, and that the tiles of a gallery have equal sizes.
 func (b *tab) fits(name string) {
 	b.t.Helper()
 	if wide := run(b, chromedp.Evaluate[string](`[...document.querySelectorAll(".tablewrap")].filter((one) => one.checkVisibility() &&

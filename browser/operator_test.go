@@ -12,13 +12,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// provider answers chat as a vendor does, and can be made to fail.
+// provider answers chat requests like a vendor, and can be made to fail.
 type provider struct {
 	url  string
 	down atomic.Bool
 }
 
-// answering starts a provider of OpenAI's interface on this machine.
+// answering starts a local provider with OpenAI's interface.
 func answering(t *testing.T) *provider {
 	t.Helper()
 	p := &provider{}
@@ -38,7 +38,7 @@ func answering(t *testing.T) *provider {
 	return p
 }
 
-// sold is what a shop adds to the sandbox's catalog: a model, and a line to a provider.
+// sold returns the catalog entries of a model and its line to the provider.
 func (p *provider) sold(model, line string) (models, lines string) {
 	return fmt.Sprintf("  - {id: %s, kind: chat, context_window: 128000, max_output_tokens: 16384, "+
 			"price: {input: 0.25, output: 2.00}}\n", model),
@@ -46,7 +46,7 @@ func (p *provider) sold(model, line string) (models, lines string) {
 			"cost: {input: 0.1, output: 1}}\n", line, p.url+"/v1", model)
 }
 
-// askModel sends a question, and returns the answer's status and the request's id.
+// askModel sends a question and returns the status and the request's id.
 func (g *gateway) askModel(t *testing.T, key, model string) (status int, request string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"model": %q, "messages": [{"role": "user", "content": "Hello!"}]}`, model)
@@ -68,20 +68,20 @@ func (g *gateway) askModel(t *testing.T, key, model string) (status int, request
 	return answer.StatusCode, answer.Header.Get("x-request-id")
 }
 
-// clicks counts what its operator presses.
+// clicks counts the operator's clicks.
 type clicks struct {
 	*tab
 	n int
 }
 
-// click presses what leads to another page.
+// click clicks an element that leads to another page.
 func (c *clicks) click(selector string) {
 	c.t.Helper()
 	c.n++
 	c.press(selector)
 }
 
-// took checks how many clicks something took, and begins to count anew.
+// took checks the number of clicks for a task, and resets the counter.
 func (c *clicks) took(what string, most int) {
 	c.t.Helper()
 	if c.n > most {
@@ -91,16 +91,16 @@ func (c *clicks) took(what string, most int) {
 	c.n = 0
 }
 
-// put puts a text into a field at once.
+// put sets the text of a field at once.
 func (b *tab) put(selector, text string) {
 	b.t.Helper()
 	b.do(chromedp.SetValue(chromedp.CSS(selector), text))
 }
 
-// menu is an entry of the menu.
+// menu returns the selector of a menu entry.
 func menu(path string) string { return `aside a[href="/console/operator` + path + `"]` }
 
-// sell edits the catalog: the models and lines of a provider come to what there is.
+// sell adds models and lines of a provider to the catalog in the editor.
 func (c *clicks) sell(models, lines string) {
 	c.t.Helper()
 	text := c.value("#f-yaml")
@@ -108,9 +108,9 @@ func (c *clicks) sell(models, lines string) {
 	c.click("main form button.main")
 }
 
-// TestFirstPayingCustomer goes from an empty machine to a customer whose request is
-// charged, by what the pages say, and from there through a shop's days: a complaint, a
-// change of prices, a customer who pays less, and the end of a month.
+// TestFirstPayingCustomer goes from an empty machine to a charged request of a customer, following
+// the pages' own instructions. Then come a complaint, a change of prices, a customer with a
+// discount, and the end of a month.
 func TestFirstPayingCustomer(t *testing.T) {
 	if missing(t) {
 		return
@@ -177,7 +177,7 @@ func TestFirstPayingCustomer(t *testing.T) {
 	b.monthEnd()
 }
 
-// complaint: a customer writes about a request; three clicks answer him.
+// complaint answers a customer's complaint about a request in three clicks.
 func (c *clicks) complaint(p *provider, key string) {
 	c.t.Helper()
 	p.down.Store(true)
@@ -211,7 +211,7 @@ func (c *clicks) complaint(p *provider, key string) {
 	c.took("giving a charge back", 3)
 }
 
-// prices: a model gets another price, which is taken back, and a customer pays less.
+// prices changes a model's price, takes the change back, and gives a customer a discount.
 func (c *clicks) prices(key string) {
 	c.t.Helper()
 	c.click(menu("/catalog"))
@@ -248,7 +248,7 @@ func (c *clicks) prices(key string) {
 	c.sees("× 0.8")
 }
 
-// monthEnd: what each customer came to, with the margin, as a page and as a file.
+// monthEnd reads the charges and margin of each customer, as a page and as a file.
 func (c *clicks) monthEnd() {
 	c.t.Helper()
 	c.n = 0
@@ -272,8 +272,8 @@ func (c *clicks) monthEnd() {
 	c.took("the month by customer", 2)
 }
 
-// TestProviderGoesDown: a provider fails; the first page says so, its line is kept out and
-// brought back.
+// TestProviderGoesDown lets a provider fail. The first page reports it, and the operator drains the
+// line and brings it back.
 func TestProviderGoesDown(t *testing.T) {
 	if missing(t) {
 		return
@@ -328,7 +328,7 @@ func TestProviderGoesDown(t *testing.T) {
 	})
 }
 
-// operatorPages are those that TestOperatorPages opens beside what a shop's days lead to.
+// operatorPages are the pages that TestOperatorPages opens directly.
 var operatorPages = map[string]string{
 	"accounts": "accounts", "accounts-none": "accounts?q=nobody", "account-new": "accounts/new", "find": "find", "found": "find?q=example",
 	"lines": "lines", "line": "lines/sandbox", "requests": "requests", "requests-none": "requests?code=upstream_timeout&min_duration_ms=10000",
@@ -336,8 +336,8 @@ var operatorPages = map[string]string{
 	"catalog-edit": "catalog/edit", "revision": "catalog/revisions/1", "log": "log", "books-none": "books",
 }
 
-// TestOperatorPages looks at every operator's page in both themes, on a laptop and on a
-// phone, with what a small shop has.
+// TestOperatorPages checks every operator page in both themes, on a laptop and on a phone, with the
+// data of a small shop.
 func TestOperatorPages(t *testing.T) {
 	if missing(t) {
 		return
@@ -363,7 +363,7 @@ func TestOperatorPages(t *testing.T) {
 		op.open("/console/operator/books")
 		op.press(`form[action$="/books/run"] button`)
 		op.sees("Its result appears here.")
-		op.sees("agree") // without a word from its reader
+		op.sees("agree") // without a reload
 		op.lookOver("books")
 		op.open("/console/operator/requests")
 		op.press("tbody a.rowlink")
@@ -384,7 +384,7 @@ func TestOperatorPages(t *testing.T) {
 	})
 }
 
-// job submits a picture.
+// job submits an image job.
 func (g *gateway) job(t *testing.T, key, prompt string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/images/generations",

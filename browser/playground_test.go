@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// choose gives a field a value: an option of a choice, or the text of an area.
+// choose sets the value of a select or a text area.
 func (b *tab) choose(selector, value string) {
 	b.t.Helper()
 	run(b, chromedp.Evaluate[any](fmt.Sprintf(`(() => { const one = document.querySelector(%q); one.value = %q;
@@ -17,8 +17,8 @@ func (b *tab) choose(selector, value string) {
 		selector, value)))
 }
 
-// TestPlayground: a chat streams, thinks apart and is stopped; what it cost is
-// there after it; a picture and a clip are made and play; the gallery shows them.
+// TestPlayground streams a chat with thoughts and stops it, sees its cost, generates a picture and
+// a clip, plays the clip, and finds both in the gallery.
 func TestPlayground(t *testing.T) {
 	if missing(t) {
 		return
@@ -52,7 +52,7 @@ func (b *tab) chat() {
 	b.choose("#f-model", "sandbox-reasoner")
 	b.choose("#f-prompt", "Which of these is older? <b>&")
 	b.do(chromedp.Click(chromedp.CSS("#send")))
-	b.holds(`document.querySelectorAll(".turn.model .said").length > 1`) // thoughts, and what it says
+	b.holds(`document.querySelectorAll(".turn.model .said").length > 1`) // the thoughts and the answer
 	b.sees("Which of these is older? <b>&")
 	b.sees("req_")
 	b.holds(`document.querySelector(".turn.model .money, .turn.model .num, .turn.model [title$=USD]") !== null`)
@@ -76,7 +76,8 @@ func (b *tab) make(kind, prompt string) {
 	b.sees("Works until")
 }
 
-// plays sees that a clip plays. It is asked from outside: a clip's own page runs no scripts.
+// plays checks that a clip plays. The check runs from outside, because a clip's own page runs no
+// scripts.
 func (b *tab) plays(clip string) {
 	b.t.Helper()
 	run(b, chromedp.Evaluate[any](`(`+clip+`.muted = true, `+clip+`.play().catch(() => 0), 0)`))
@@ -88,7 +89,7 @@ func (b *tab) plays(clip string) {
 	}
 }
 
-// gallery looks at the jobs.
+// gallery checks the gallery's jobs.
 func (b *tab) gallery() {
 	b.t.Helper()
 	b.open("/console/jobs")
@@ -104,8 +105,8 @@ func (b *tab) gallery() {
 	}
 }
 
-// opened sees that a clip's link plays when it is opened by itself: its page has an
-// origin of nobody's, and Chromium's player asks across origins.
+// opened checks that a clip plays when its link is opened directly. That page has an opaque origin,
+// so Chromium's player sends a cross-origin request.
 func (b *tab) opened(link string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(link))

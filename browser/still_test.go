@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestPicturesAreStill: two gateways that had the same done to them give the same
-// pictures, so that what differs between two runs is what was changed.
+// TestPicturesAreStill checks that two gateways with the same history give equal pictures, so that
+// a difference between two runs shows a change of the code.
 func TestPicturesAreStill(t *testing.T) {
 	if missing(t) {
 		return
@@ -25,7 +25,7 @@ func TestPicturesAreStill(t *testing.T) {
 		b.signIn()
 		for _, path := range append(pages, "second request", "first delivery") {
 			switch path {
-			case "second request": // of the past: what was asked now may have taken no millisecond, which has no bar
+			case "second request": // An older request: a new one may have taken less than a millisecond, and then it has no bar.
 				b.open("/console/requests")
 				b.press("tbody tr:nth-child(2) a.rowlink")
 			case "first delivery":
@@ -54,14 +54,14 @@ func TestPicturesAreStill(t *testing.T) {
 	}
 }
 
-// text is what an element says.
+// text returns the text of an element.
 func (b *tab) text(selector string) string {
 	b.t.Helper()
 	return run(b, chromedp.Text(chromedp.CSS(selector)))
 }
 
-// still makes what differs from run to run the same: times, identifiers, secrets, ports
-// and how long things took. What it changes is put back by moving.
+// still replaces everything on a page that differs between runs: times, ids, secrets, ports and
+// durations. moving restores it.
 const still = `(() => {
   const changed = window.stilled = [];
   const zeros = (text) => text.replace(/[0-9A-Za-z+/=]/g, "0");
@@ -99,7 +99,7 @@ const still = `(() => {
   for (const clip of document.querySelectorAll("video")) set(clip, "controls", false);
 })(), 0`
 
-// moving puts back what still has changed.
+// moving restores the page after still.
 const moving = `(() => {
   for (const [node, name, value] of window.stilled.reverse()) { if (name === "d") node.setAttribute(name, value); else node[name] = value; }
 })(), 0`

@@ -19,8 +19,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// stepTimeout bounds everything that is waited for in a tab; a machine that has much else
-// to do takes several times what is usual.
+// stepTimeout bounds each wait in a tab. A busy machine takes several times longer than an idle
+// one.
 const stepTimeout = time.Minute
 
 // axe is the accessibility checker, installed once from its lock file.
@@ -34,7 +34,7 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(raw), err
 })
 
-// process is the browser that all tests share.
+// process is the browser shared by all tests.
 type process struct {
 	ctx context.Context
 	end func()
@@ -43,7 +43,7 @@ type process struct {
 // chromium starts the browser once; TestMain ends it.
 var chromium = sync.OnceValues(func() (process, error) {
 	options := chromedp.DefaultExecAllocatorOptions[:]
-	// Debian's Chromium without windows draws a page for half the processor time.
+	// Debian's headless shell renders a page in half the processor time.
 	if shell, err := exec.LookPath("chromium-headless-shell"); err == nil {
 		options = append(options, chromedp.ExecPath(shell))
 	}
@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// missing tells whether there is no Chromium; `make test` says so loudly.
+// missing reports whether Chromium is not installed. `make test` then lists what did not run.
 func missing(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv("TOLLGATE_TEST_BROWSER") == "absent" {
@@ -80,21 +80,20 @@ func missing(t *testing.T) bool {
 	return false
 }
 
-// tab is a browser's tab with a profile of its own. It notes what pages must not
-// do.
+// tab is a browser tab with its own profile. It records forbidden actions of pages.
 type tab struct {
 	t      *testing.T
 	ctx    context.Context
 	g      *gateway
-	called string // what tells its pictures from those of the test's other tabs; may be empty
+	called string // optional prefix of picture names, unique among the test's tabs
 
 	mu     sync.Mutex
 	bad    []string
-	size   float64                    // bytes that came since the last open, headers too, without those of clips
+	size   float64                    // bytes received since the last open, including headers, without clips
 	played map[network.RequestID]bool // requests for clips
 }
 
-// open opens a tab. theme is light or dark, width that of the screen.
+// open opens a tab. theme is light or dark; width is the width of the screen.
 func open(t *testing.T, g *gateway, theme string, width int64) *tab {
 	t.Helper()
 	whole, err := chromium()
@@ -118,7 +117,7 @@ func open(t *testing.T, g *gateway, theme string, width int64) *tab {
 	return b
 }
 
-// see notes what a page must not do.
+// see records a forbidden action of a page.
 func (b *tab) see(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +129,7 @@ func (b *tab) see(event any) {
 	case *runtime.EventExceptionThrown:
 		b.bad = append(b.bad, "exception: "+e.ExceptionDetails.Text)
 	case *network.EventRequestWillBeSent:
-		// Chromium's player draws its buttons from data.
+		// Chromium's player loads its buttons from data: addresses.
 		if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "blob" && u.Scheme != "data" &&
 			!strings.HasPrefix(e.Request.URL, b.g.url+"/") {
 			b.bad = append(b.bad, "asks "+e.Request.URL)
@@ -145,7 +144,7 @@ func (b *tab) see(event any) {
 	}
 }
 
-// expect drops what was noted of one text that a test brings about itself.
+// expect drops a recorded fault that the test caused on purpose.
 func (b *tab) expect(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,7 +157,6 @@ func (b *tab) expect(text string) {
 	b.bad = rest
 }
 
-// do runs steps.
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
@@ -168,14 +166,14 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// fail ends the test with a picture of what there was.
+// fail ends the test and keeps a picture of the page.
 func (b *tab) fail(err error) {
 	b.t.Helper()
 	b.shoot("failed")
 	b.t.Fatalf("%v; see build/browser/%s", err, b.file("failed"))
 }
 
-// run runs one action and returns what it gives.
+// run runs one action and returns its result.
 func run[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
@@ -196,13 +194,13 @@ func (b *tab) open(path string) {
 	b.do(chromedp.Navigate(b.g.url + path))
 }
 
-// press clicks what leads to another page, and waits for it.
+// press clicks an element that leads to another page, and waits for that page.
 func (b *tab) press(selector string) {
 	b.t.Helper()
 	b.leads(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// leads runs steps that lead to another page, and waits for it.
+// leads runs steps that lead to another page, and waits for that page.
 func (b *tab) leads(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
@@ -224,14 +222,14 @@ func (b *tab) sees(text string) {
 	b.until(fmt.Sprintf("no %q", text), `(text) => document.body?.innerText.includes(text)`, text)
 }
 
-// holds waits until a script says true.
+// holds waits until a script returns true.
 func (b *tab) holds(script string) {
 	b.t.Helper()
 	b.until("never true: "+script, `() => `+script)
 }
 
-// until asks the page until a function of it says true. A page that another one has just
-// taken the place of is asked in vain: its successor is asked.
+// until calls a function in the page until it returns true. If the page was just replaced, until
+// continues with the new page.
 func (b *tab) until(otherwise, function string, args ...any) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 3*stepTimeout)
@@ -254,7 +252,7 @@ func (b *tab) value(selector string) string {
 	return run(b, chromedp.Value(chromedp.CSS(selector)))
 }
 
-// signIn signs the demo account's user in.
+// signIn signs in the demo account's user.
 func (b *tab) signIn() {
 	b.t.Helper()
 	b.open("/")
@@ -272,7 +270,7 @@ func (b *tab) file(name string) string {
 	return strings.ReplaceAll(strings.Join(append(parts, name), "-"), "/", "-") + ".png"
 }
 
-// picture is one of the whole page, without what differs from run to run.
+// picture returns a picture of the whole page after still has run.
 func (b *tab) picture() ([]byte, error) {
 	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](still)); err != nil {
 		return nil, err
@@ -285,7 +283,7 @@ func (b *tab) picture() ([]byte, error) {
 	return picture, err
 }
 
-// shoot keeps a picture of the whole page in build/browser.
+// shoot saves a picture of the whole page in build/browser.
 func (b *tab) shoot(name string) {
 	picture, err := b.picture()
 	if err != nil {
@@ -307,13 +305,13 @@ func keep(t *testing.T, name string, picture []byte) {
 	}
 }
 
-// violation is what axe finds.
+// violation is a finding of axe.
 type violation struct {
 	ID, Impact, Help string
 	Nodes            []struct{ HTML string }
 }
 
-// lookOver checks the page that is open, and keeps a picture of it.
+// lookOver checks the open page, and saves a picture.
 func (b *tab) lookOver(name string) {
 	b.t.Helper()
 	b.shoot(name)
@@ -344,7 +342,7 @@ func (b *tab) lookOver(name string) {
 	}
 }
 
-// layoutFaults finds what is wider than the page, and texts on each other.
+// layoutFaults finds elements wider than the page, and overlapping texts.
 const layoutFaults = `(() => {
   const faults = [], texts = [];
   const wide = document.documentElement.scrollWidth - innerWidth;

@@ -14,13 +14,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// focused tells whether an element has the focus.
+// focused reports whether an element has the focus.
 func (b *tab) focused(selector string) bool {
 	b.t.Helper()
 	return run(b, chromedp.Evaluate[bool](fmt.Sprintf(`document.activeElement.matches(%q)`, selector)))
 }
 
-// slash types a / as a keyboard does: what a page keeps of the key down is not typed.
+// slash types a / like a keyboard. If the page prevents the key's default action, no text is typed.
 func (b *tab) slash() {
 	b.t.Helper()
 	for _, kind := range []input.DispatchKeyEventType{kb.KeyDown, kb.KeyUp} {
@@ -42,9 +42,9 @@ func (b *tab) keys(keys ...string) {
 	}
 }
 
-// TestShortcuts: `/` finds, `?` helps, g and a letter goes, j and k choose a row that
-// Enter opens, Escape closes what is open; none of it while typing, or when its reader has
-// turned it off.
+// TestShortcuts checks the shortcuts: `/` searches, `?` shows help, g and a letter open a page, j
+// and k select a row, Enter opens it, Escape closes. They do nothing while the user types or after
+// the user has turned them off.
 func TestShortcuts(t *testing.T) {
 	if missing(t) {
 		return
@@ -121,8 +121,8 @@ func TestShortcuts(t *testing.T) {
 	}
 }
 
-// TestFocusAfterForms: after a form the focus is on what is said of it, and a dialog that
-// the server opened is closed by Escape.
+// TestFocusAfterForms checks that the focus is on the message after a form, and that Escape closes
+// a dialog opened by the server.
 func TestFocusAfterForms(t *testing.T) {
 	if missing(t) {
 		return
@@ -175,7 +175,7 @@ func (b *tab) without() {
 	}
 }
 
-// shows waits for nothing: the page that is open says a text.
+// shows checks without waiting that the open page has a text.
 func (b *tab) shows(want string) {
 	b.t.Helper()
 	if got := b.text("main"); !strings.Contains(got, want) {
@@ -183,8 +183,8 @@ func (b *tab) shows(want string) {
 	}
 }
 
-// TestActsWithoutScripts: a code is redeemed, a receiver is saved and tested, a delivery is
-// resent, filters choose, the theme is chosen, and what only scripts do is not offered.
+// TestActsWithoutScripts redeems a code, saves and tests a receiver, resends a delivery, filters,
+// and chooses a theme, all without scripts. Actions that need scripts are not offered.
 func TestActsWithoutScripts(t *testing.T) {
 	if missing(t) {
 		return
@@ -237,7 +237,7 @@ func TestActsWithoutScripts(t *testing.T) {
 	b.shows("The playground needs scripts.")
 }
 
-// TestJobsMove: who looks at the gallery sees a job end, without a new page, and is told.
+// TestJobsMove checks that the gallery shows the end of a job without a reload, and announces it.
 func TestJobsMove(t *testing.T) {
 	if missing(t) {
 		return
@@ -257,7 +257,7 @@ func TestJobsMove(t *testing.T) {
 	b.sees("Made")
 }
 
-// TestForcedColours: where the system sets all colours, what is chosen still shows.
+// TestForcedColours checks that a selection is visible if the system forces all colours.
 func TestForcedColours(t *testing.T) {
 	if missing(t) {
 		return
