@@ -235,7 +235,7 @@ func TestKnownBrowsersSignIn(t *testing.T) {
 			if strings.HasPrefix(name, "tollgate-browser-") {
 				marks++
 				if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.MaxAge != int(account.MarkLasts.Seconds()) ||
-					strings.Contains(name+c.Value, "ada") {
+					strings.Contains(name+c.Value, "example") {
 					t.Errorf("the mark is %+v", c)
 				}
 			}
