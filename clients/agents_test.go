@@ -14,14 +14,13 @@ import (
 	"time"
 )
 
-// colour and size stand in files that an agent has to read; the model cannot
-// know them.
+// colour and size are the contents of two files. The model cannot know them, so an agent has to
+// read the files.
 const colour, size = "cerulean", "seven-litre"
 
-// TestAgents lets unmodified coding agents do a task through the gateway, on a
-// model that thinks: it asks for two files to be read at once and for a third
-// to be written, the agent does so, and the model tells what it was shown. The
-// agents are large, so `make agents` alone runs it, once it has downloaded them.
+// TestAgents runs unmodified coding agents through the gateway on a thinking model. The model reads
+// two files at once, writes a third, and reports the tools' results. The agents are large
+// downloads, so only `make agents` runs this test.
 func TestAgents(t *testing.T) {
 	if os.Getenv("TOLLGATE_TEST_AGENTS") != "yes" {
 		t.Log("coding agents are tried by `make agents`")
@@ -41,7 +40,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// packages is the folder with what scripts/packages has downloaded of a set.
+// packages returns the folder of a set that scripts/packages has downloaded.
 func packages(t *testing.T, set string) string {
 	t.Helper()
 	path, err := filepath.Abs("../build/packages/" + set)
@@ -57,19 +56,19 @@ func packages(t *testing.T, set string) string {
 // agent is a coding agent on the command line.
 type agent struct {
 	name   string
-	model  string                          // its id; empty: worker
-	reads  func(file string) call          // the tool by which it reads a file
-	writes func(file, content string) call // and writes one
-	// says is what its model says in place of calls: it takes what files hold, and
-	// what to write into one, out of the text.
+	model  string                          // model id; "worker" if empty
+	reads  func(file string) call          // call of the tool that reads a file
+	writes func(file, content string) call // call of the tool that writes a file
+	// says returns the model's answer for agents without tool calls: the agent takes the files'
+	// contents and changes from its text.
 	says func(file, content, then string) string
-	// command starts it in a folder, with the task, on a model of a gateway.
+	// command starts the agent in a folder, with the task and a model of a gateway.
 	command func(ctx context.Context, folder, gateway, key, model, task string) *exec.Cmd
-	// keeps names the forms of lines whose model gets back what it has thought.
+	// keeps names the forms of lines where the agent returns the model's thoughts.
 	keeps []string
 }
 
-// claude speaks messages.
+// claude uses messages.
 func claude(programs string) agent {
 	return agent{
 		name: "claude-code", keeps: []string{"messages", "responses", "gemini"},
@@ -89,8 +88,7 @@ func claude(programs string) agent {
 	}
 }
 
-// codex speaks responses. On models that it knows it brings tools of types that
-// other forms have not.
+// codex uses responses. For models that it knows, it sends tool types that other forms lack.
 func codex(programs, model string) agent {
 	shell := func(command string) call { return call{"exec_command", `{"cmd":` + quote(command) + `}`} }
 	return agent{
@@ -99,7 +97,7 @@ func codex(programs, model string) agent {
 		writes: func(file, content string) call { return shell("printf %s '" + content + "' > " + file) },
 		command: func(ctx context.Context, folder, gateway, key, model, task string) *exec.Cmd {
 			cmd := exec.CommandContext(ctx, filepath.Join(programs, ".bin/codex"), "exec", "--skip-git-repo-check",
-				"--sandbox", "danger-full-access", // it may be in a container already; the commands are ours
+				"--sandbox", "danger-full-access", // The machine may be a container already, and the test chooses the commands.
 				"--cd", folder,
 				"--config", `model_provider="tollgate"`,
 				"--config", `model_providers.tollgate={name="tollgate",base_url="`+gateway+`/v1",env_key="TOLLGATE_API_KEY",wire_api="responses"}`,
@@ -112,7 +110,7 @@ func codex(programs, model string) agent {
 	}
 }
 
-// opencode speaks all three forms, each by a package of its own.
+// opencode uses all three forms, each through its own package.
 func opencode(programs, form string) agent {
 	speaks := map[string]struct {
 		by, path string
@@ -141,8 +139,8 @@ func opencode(programs, form string) agent {
 	}
 }
 
-// cline speaks chat completions. It keeps what it is told about a provider, and
-// would leave a process of its own behind for further sessions.
+// cline uses chat completions. It stores provider settings, and would leave a background process
+// for later sessions.
 func cline(programs string) agent {
 	return agent{
 		name:  "cline",
@@ -160,8 +158,8 @@ func cline(programs string) agent {
 	}
 }
 
-// aider speaks chat completions, without tools: it sends the files that it is
-// given, and writes those that the answer shows.
+// aider uses chat completions without tools: it sends files with the prompt, and writes the files
+// of the answer.
 func aider(t *testing.T) agent {
 	t.Helper()
 	environment, err := filepath.Abs("../build/aider")
@@ -192,8 +190,7 @@ func aider(t *testing.T) agent {
 	}
 }
 
-// play lets the agent do its task on a line of the given form: two files to be
-// read at once, a third to be written, and a word on it.
+// play runs the agent's task on a line of a form: read two files at once, write a third, report it.
 func (a agent) play(t *testing.T, line string) {
 	folder, home := t.TempDir(), t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }
@@ -204,7 +201,7 @@ func (a agent) play(t *testing.T, line string) {
 		case a.says != nil && has(colour) && has(size):
 			return turn{text: a.says(in("kettle.txt"), colour+" "+size, told), thought: "Both are known."}
 		case !has(`"tools":[`):
-			return turn{text: "A kettle"} // a title, or the like
+			return turn{text: "A kettle"} // a small task, such as a title
 		case has(colour + " " + size):
 			return turn{text: told, thought: "It is written."}
 		case has(colour) && has(size):
@@ -223,7 +220,7 @@ func (a agent) play(t *testing.T, line string) {
 	defer cancel()
 	const task = "Read colour.txt and size.txt, write what they say into kettle.txt, and tell me."
 	cmd := a.command(ctx, folder, g.url, g.key(t, g.account(t, "10"), nil), model, task)
-	const nowhere = "http://127.0.0.1:9" // nothing may leave this machine
+	const nowhere = "http://127.0.0.1:9" // no request may leave this machine
 	cmd.Dir = folder
 	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"), "HOME="+home, "SHELL=/bin/sh",
 		"HTTP_PROXY="+nowhere, "HTTPS_PROXY="+nowhere, "http_proxy="+nowhere, "https_proxy="+nowhere,

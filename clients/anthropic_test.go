@@ -16,8 +16,8 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 )
 
-// TestAnthropicForGo drives one gateway with the official Go client of the
-// messages form, on a line of that form and on one of the chat form.
+// TestAnthropicForGo tests the official Go client of the messages form on a messages line and on a
+// chat line.
 func TestAnthropicForGo(t *testing.T) {
 	g := start(t)
 	account := g.account(t, "10")
@@ -61,7 +61,7 @@ func TestAnthropicForGo(t *testing.T) {
 	t.Run("refuses", func(t *testing.T) { testNativeRefusals(t, g, client, account) })
 }
 
-// redDot is a PNG of one pixel, base64.
+// redDot is a PNG of one pixel, as base64.
 const redDot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 
 // testMessage asks for a whole answer.
@@ -91,7 +91,7 @@ func testMessage(t *testing.T, client anthropic.Client, model string) {
 	}
 }
 
-// testMessageStream lets the client put a stream together.
+// testMessageStream accumulates a stream with the client's own code.
 func testMessageStream(t *testing.T, client anthropic.Client, model string) {
 	message, err := accumulate(client.Messages.NewStreaming(context.Background(), say(model, "Tell me more")))
 	if err != nil {
@@ -110,8 +110,7 @@ func testMessageStream(t *testing.T, client anthropic.Client, model string) {
 	}
 }
 
-// testMessageTools plays one tool call through, streamed, and gives the answer
-// back with the call.
+// testMessageTools streams a tool call, and sends the result back with the call.
 func testMessageTools(t *testing.T, client anthropic.Client, model string) {
 	params := say(model, "Please get weather for Oslo")
 	params.Tools = []anthropic.ToolUnionParam{anthropic.ToolUnionParamOfTool(anthropic.ToolInputSchemaParam{
@@ -150,7 +149,7 @@ func testMessageTools(t *testing.T, client anthropic.Client, model string) {
 	}
 }
 
-// testThinking wants the thinking in blocks of its own, before the text.
+// testThinking expects thinking blocks before the text.
 func testThinking(t *testing.T, client anthropic.Client, model string) {
 	params := say(model, "Why?")
 	params.MaxTokens = 4096
@@ -202,7 +201,7 @@ func testNativeModels(t *testing.T, client anthropic.Client) {
 	}
 }
 
-// testNativeRefusals meets every class of error.
+// testNativeRefusals provokes every class of error.
 func testNativeRefusals(t *testing.T, g *gateway, client anthropic.Client, account string) {
 	poor := g.native(g.key(t, g.account(t, "0"), nil))
 	hasty := g.native(g.key(t, account, map[string]any{"rpm": 1}))
@@ -246,7 +245,7 @@ func testNativeRefusals(t *testing.T, g *gateway, client anthropic.Client, accou
 			_, err := tt.client.Messages.New(context.Background(), tt.params)
 			checkNativeFault(t, err, tt.status, tt.kind)
 			if tt.status >= 500 {
-				return // the line is given a rest after a failure
+				return // The line is cooling after the failure.
 			}
 			_, err = accumulate(tt.client.Messages.NewStreaming(context.Background(), tt.params))
 			checkNativeFault(t, err, tt.status, tt.kind)
@@ -261,7 +260,7 @@ func testNativeRefusals(t *testing.T, g *gateway, client anthropic.Client, accou
 	})
 }
 
-// checkNativeFault looks at an error as the client shows it.
+// checkNativeFault checks an error as the client reports it.
 func checkNativeFault(t *testing.T, err error, status int, kind anthropic.ErrorType) {
 	t.Helper()
 	var fault *anthropic.Error
@@ -287,8 +286,7 @@ func checkNativeFault(t *testing.T, err error, status int, kind anthropic.ErrorT
 	checkRequestIDs(t, fault.Response)
 }
 
-// TestOnGemini plays a call of a tool through on a line that speaks neither of
-// the clients' forms.
+// TestOnGemini runs a tool call on a Gemini line for clients of other forms.
 func TestOnGemini(t *testing.T) {
 	p := newProvider(t, func(r received) turn {
 		if bytes.Contains(r.body, []byte("functionResponse")) && bytes.Contains(r.body, []byte("Rain, 4 degrees")) {
@@ -303,8 +301,7 @@ func TestOnGemini(t *testing.T) {
 	t.Run("chat", func(t *testing.T) { testTools(t, g.client(key), "worker") })
 }
 
-// TestAnthropicBetas sends beta flags, which reach a line of the same form and
-// no other.
+// TestAnthropicBetas checks that beta flags reach lines of the messages form only.
 func TestAnthropicBetas(t *testing.T) {
 	p := newProvider(t, func(received) turn { return turn{text: "Hello."} })
 	g := startOn(t, fmt.Sprintf(`
@@ -347,13 +344,13 @@ lines:
 	}
 }
 
-// native returns the official client of the messages form, without its own
-// retries so that each answer is seen.
+// native returns the official client of the messages form. Its retries are off, so that tests see
+// each answer.
 func (g *gateway) native(key string) anthropic.Client {
 	return anthropic.NewClient(option.WithBaseURL(g.url+"/native"), option.WithAPIKey(key), option.WithMaxRetries(0))
 }
 
-// say is a request with one user message.
+// say returns a request with one user message.
 func say(model, text string) anthropic.MessageNewParams {
 	return anthropic.MessageNewParams{
 		Model: anthropic.Model(model), MaxTokens: 1000,
@@ -370,7 +367,7 @@ func textOf(m anthropic.Message) string {
 	return text.String()
 }
 
-// messageStream is what the client gives for a streamed message.
+// messageStream is the client's stream of a message.
 type messageStream interface {
 	Next() bool
 	Current() anthropic.MessageStreamEventUnion
@@ -378,9 +375,9 @@ type messageStream interface {
 	Close() error
 }
 
-// accumulate streams a message to its end and puts it together.
+// accumulate reads a stream to its end and returns the whole message.
 func accumulate(stream messageStream) (anthropic.Message, error) {
-	defer func() { _ = stream.Close() }() // its error is stream.Err's
+	defer func() { _ = stream.Close() }() // same error as stream.Err
 	var message anthropic.Message
 	for stream.Next() {
 		if err := message.Accumulate(stream.Current()); err != nil {

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// adminToken opens the operator API of the gateways that these tests start.
+// adminToken is the operator token of the test gateways.
 const adminToken = "clients-test-operator"
 
 // binary returns the path of the gateway. It builds the gateway once, unless
@@ -41,7 +41,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// gateway is a running `tollgate serve` on a database of its own.
+// gateway is a running `tollgate serve` with its own database.
 type gateway struct {
 	url string // http://HOST:PORT
 }
@@ -56,8 +56,8 @@ func start(t *testing.T) *gateway {
 	return startOn(t, string(catalog))
 }
 
-// startOn runs the binary with a catalog on SQLite until the test ends. Then
-// the gateway must stop by itself when told to, and its books must agree.
+// startOn runs the binary with a catalog on SQLite until the test ends. At the end, the gateway
+// must stop on a signal, and its audit must pass.
 func startOn(t *testing.T, document string) *gateway {
 	t.Helper()
 	program, err := binary()
@@ -70,7 +70,7 @@ func startOn(t *testing.T, document string) *gateway {
 		t.Fatal(err)
 	}
 	env := append(os.Environ(),
-		"FAKE_KEY=line-key", // of the lines that lead to a provider of the test's own
+		"FAKE_KEY=line-key", // key of lines to the test's own provider
 		"TOLLGATE_DATABASE=sqlite:"+filepath.Join(folder, "tollgate.db"),
 		"TOLLGATE_MEDIA=file:"+filepath.Join(folder, "media"),
 		"TOLLGATE_LISTEN=127.0.0.1:0",
@@ -136,7 +136,7 @@ func startOn(t *testing.T, document string) *gateway {
 	return nil
 }
 
-// admin calls the operator API and returns its answer's members.
+// admin calls the operator API and returns the answer's members.
 func (g *gateway) admin(t *testing.T, method, path string, body map[string]any) map[string]any {
 	t.Helper()
 	raw, err := json.Marshal(body)
@@ -165,7 +165,7 @@ func (g *gateway) admin(t *testing.T, method, path string, body map[string]any) 
 	return answer
 }
 
-// account opens an account with a balance in USD and returns its id.
+// account creates an account with a balance in USD and returns its id.
 func (g *gateway) account(t *testing.T, usd string) string {
 	t.Helper()
 	id, _ := g.admin(t, "POST", "/accounts", map[string]any{"name": t.Name(), "test": true})["id"].(string)
@@ -178,7 +178,7 @@ func (g *gateway) account(t *testing.T, usd string) string {
 	return id
 }
 
-// key makes a key of an account with the given settings and returns its value.
+// key creates a key of an account with the given settings and returns its value.
 func (g *gateway) key(t *testing.T, account string, settings map[string]any) string {
 	t.Helper()
 	if settings == nil {

@@ -41,7 +41,7 @@ func startMedia(t *testing.T) *gateway {
 	return startOn(t, string(catalog))
 }
 
-// finished polls a job until it has ended, as the documents advise but faster.
+// finished polls a job until it has ended, more often than the documents advise.
 func finished(t *testing.T, client openai.Client, path string) mediaJob {
 	t.Helper()
 	for limit := time.After(time.Minute); ; {
@@ -64,7 +64,7 @@ func finished(t *testing.T, client openai.Client, path string) mediaJob {
 	}
 }
 
-// download gets a result by its link.
+// download gets a result from its link.
 func download(t *testing.T, url string) (contentType string, body []byte) {
 	t.Helper()
 	answer, err := http.Get(url)
@@ -79,7 +79,7 @@ func download(t *testing.T, url string) (contentType string, body []byte) {
 	return answer.Header.Get("Content-Type"), body
 }
 
-// hatPicture is a small PNG.
+// hatPicture returns a small PNG.
 func hatPicture(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -107,7 +107,7 @@ func pictures(t *testing.T, job mediaJob, count int) {
 	}
 }
 
-// jobOf returns the id that an answer of the images methods holds.
+// jobOf returns the job's id in an answer of the images methods.
 func jobOf(t *testing.T, answer *openai.ImagesResponse) string {
 	t.Helper()
 	var job mediaJob
@@ -121,7 +121,7 @@ func jobOf(t *testing.T, answer *openai.ImagesResponse) string {
 	return job.ID
 }
 
-// TestMediaForGo drives jobs with the official Go client.
+// TestMediaForGo tests jobs with the official Go client.
 func TestMediaForGo(t *testing.T) {
 	g := startMedia(t)
 	account := g.account(t, "10")
@@ -219,7 +219,7 @@ func TestMediaForGo(t *testing.T) {
 	})
 }
 
-// mediaFault checks the error that a client raises.
+// mediaFault checks a client's error.
 func mediaFault(t *testing.T, err error, status int, code, param string) {
 	t.Helper()
 	var e *openai.Error

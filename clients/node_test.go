@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// TestNode drives two gateways, one for chat and one for images and videos, with
-// the official Node clients: it starts them, makes the keys and hands over to the
-// tests in node. Where Node is missing, `make test` says so and sets
-// TOLLGATE_TEST_NODE=absent.
+// TestNode starts two gateways, one for chat and one for images and videos, creates keys, and runs
+// the tests in node with the official Node clients. If Node is missing, `make test` reports it and
+// sets TOLLGATE_TEST_NODE=absent.
 func TestNode(t *testing.T) {
 	if os.Getenv("TOLLGATE_TEST_NODE") == "absent" {
 		t.Log("Node is not installed: the official Node clients were NOT tried")

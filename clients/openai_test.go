@@ -12,7 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 )
 
-// TestOpenAIForGo drives one gateway with the official Go client.
+// TestOpenAIForGo tests one gateway with the official Go client.
 func TestOpenAIForGo(t *testing.T) {
 	g := start(t)
 	account := g.account(t, "10")
@@ -144,7 +144,7 @@ func TestOpenAIForGo(t *testing.T) {
 	}
 	t.Run("tells a stream that fails midway", func(t *testing.T) {
 		stream := client.Chat.Completions.NewStreaming(context.Background(), ask("cut-1", "Hello"))
-		defer func() { _ = stream.Close() }() // its error is stream.Err's
+		defer func() { _ = stream.Close() }() // same error as stream.Err
 		text, finished := "", false
 		for stream.Next() {
 			for _, c := range stream.Current().Choices {
@@ -159,8 +159,8 @@ func TestOpenAIForGo(t *testing.T) {
 	t.Run("refuses", func(t *testing.T) { testRefusals(t, g, client, account) })
 }
 
-// testTools plays one tool call through: the model calls, the caller answers,
-// the model uses the answer; then the same call streamed.
+// testTools runs a tool call: the model calls, the caller returns the result, the model uses it.
+// Then it repeats the call as a stream.
 func testTools(t *testing.T, client openai.Client, model string) {
 	params := ask(model, "Please get weather for Oslo")
 	params.Tools = []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
@@ -201,8 +201,8 @@ func testTools(t *testing.T, client openai.Client, model string) {
 	}
 }
 
-// testRefusals meets every class of error and looks at all that the client
-// shows of it: status, code, type, param, message, headers.
+// testRefusals provokes every class of error and checks the client's error: status, code, type,
+// param, message, headers.
 func testRefusals(t *testing.T, g *gateway, client openai.Client, account string) {
 	poor := g.client(g.key(t, g.account(t, "0"), nil))
 	hasty := g.client(g.key(t, account, map[string]any{"rpm": 1}))
@@ -226,7 +226,7 @@ func testRefusals(t *testing.T, g *gateway, client openai.Client, account string
 		options           []option.RequestOption
 		status            int
 		code, kind, param string
-		headers           map[string]string // "": must be absent
+		headers           map[string]string // an empty value means that the header must be absent
 	}{
 		{name: "no messages", client: client, params: noMessages, status: 400, code: "invalid_messages", kind: "invalid_request_error",
 			param: "messages"},
@@ -306,8 +306,8 @@ func testRefusals(t *testing.T, g *gateway, client openai.Client, account string
 	})
 }
 
-// checkFault looks at an error as the client shows it and returns the headers
-// it came with. All four members and both request ids are always there.
+// checkFault checks an error as the client reports it, and returns the answer's headers. The error
+// has all four members and both request ids.
 func checkFault(t *testing.T, err error, status int, code, kind, param string) http.Header {
 	t.Helper()
 	var fault *openai.Error
@@ -334,7 +334,7 @@ func checkFault(t *testing.T, err error, status int, code, kind, param string) h
 	return fault.Response.Header
 }
 
-// checkRequestIDs wants the one id in both headers.
+// checkRequestIDs checks that both headers have the same id.
 func checkRequestIDs(t *testing.T, res *http.Response) {
 	t.Helper()
 	if id := res.Header.Get("x-request-id"); !strings.HasPrefix(id, "req_") || res.Header.Get("request-id") != id {
@@ -342,13 +342,12 @@ func checkRequestIDs(t *testing.T, res *http.Response) {
 	}
 }
 
-// client returns the official client, without its own retries so that each
-// answer is seen.
+// client returns the official client. Its retries are off, so that tests see each answer.
 func (g *gateway) client(key string) openai.Client {
 	return openai.NewClient(option.WithBaseURL(g.url+"/v1/"), option.WithAPIKey(key), option.WithMaxRetries(0))
 }
 
-// ask is a request with one user message.
+// ask returns a request with one user message.
 func ask(model, text string) openai.ChatCompletionNewParams {
 	return openai.ChatCompletionNewParams{
 		Model:    model,
@@ -361,7 +360,7 @@ func ask(model, text string) openai.ChatCompletionNewParams {
 func collect(t *testing.T, client openai.Client, params openai.ChatCompletionNewParams) ([]openai.ChatCompletionChunk, string) {
 	t.Helper()
 	stream := client.Chat.Completions.NewStreaming(context.Background(), params)
-	defer func() { _ = stream.Close() }() // its error is stream.Err's
+	defer func() { _ = stream.Close() }() // same error as stream.Err
 	var chunks []openai.ChatCompletionChunk
 	var text strings.Builder
 	for stream.Next() {
@@ -383,7 +382,7 @@ func collect(t *testing.T, client openai.Client, params openai.ChatCompletionNew
 	return chunks, text.String()
 }
 
-// usage is the answer of /v1/usage, numbers as they stand.
+// usage is the answer of /v1/usage, with numbers as sent.
 type usage struct {
 	Balance struct {
 		USD     json.Number `json:"usd"`
@@ -393,7 +392,7 @@ type usage struct {
 	Today totals `json:"today"`
 }
 
-// totals is one of its sums.
+// totals is one sum of usage.
 type totals struct {
 	CostUSD  json.Number `json:"cost_usd"`
 	Requests int         `json:"requests"`
@@ -415,7 +414,7 @@ func (g *gateway) usage(t *testing.T, client openai.Client) usage {
 	return u
 }
 
-// nano reads a decimal number of dollars as nano-dollars, exactly.
+// nano converts a decimal number of dollars to nano-dollars, exactly.
 func nano(t *testing.T, n json.Number) int64 {
 	t.Helper()
 	whole, part, _ := strings.Cut(n.String(), ".")

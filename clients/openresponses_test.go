@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// TestOpenResponses holds answers against the Open Responses document, whose
-// public compliance cases these are: what it demands of a response and of each
-// event, on a line of the form and on a line that has to be translated.
+// TestOpenResponses runs the public compliance cases of Open Responses on a responses line and on a
+// translated line. It checks each response and each event.
 func TestOpenResponses(t *testing.T) {
 	g := start(t)
 	key := g.key(t, g.account(t, "10"), nil)
@@ -33,8 +32,8 @@ func TestOpenResponses(t *testing.T) {
 		name  string
 		input []any
 		tools []any
-		kind  string // of the item that the answer must have
-		says  string // what the text must contain
+		kind  string // type of the expected item
+		says  string // expected part of the text
 	}{
 		{name: "text", input: []any{says("user", "Greet me in three words.")}, kind: "message", says: "Greet me"},
 		{name: "system prompt", input: []any{says("system", "Talk like a sailor."), says("user", "Greet me.")}, kind: "message",
@@ -80,8 +79,7 @@ func TestOpenResponses(t *testing.T) {
 	}
 }
 
-// post sends a request of the responses form and returns the whole body of a
-// good answer.
+// post sends a request of the responses form, expects success, and returns the body.
 func (g *gateway) post(t *testing.T, key string, body any, kind string) *bytes.Buffer {
 	t.Helper()
 	raw, err := json.Marshal(body)
@@ -109,8 +107,8 @@ func (g *gateway) post(t *testing.T, key string, body any, kind string) *bytes.B
 	return &answer
 }
 
-// readEvents checks a stream event by event and returns the response of its
-// last one. kind is the item that it must build up.
+// readEvents checks each event of a stream and returns the response of the last event. The stream
+// must build an item of type kind.
 func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any {
 	t.Helper()
 	var seen []string
@@ -163,8 +161,8 @@ func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any 
 	return last
 }
 
-// shape is what an object must have: each key with the JSON type of its value;
-// a type that ends in ? may be null.
+// shape maps each required key of an object to the JSON type of its value. A type with a ? at its
+// end may be null.
 type shape map[string]string
 
 // responseShape is a response.
@@ -209,7 +207,7 @@ var eventShapes = map[string]shape{
 	"response.function_call_arguments.done":  {"item_id": "string", "output_index": "integer", "arguments": "string"},
 }
 
-// check returns what an object lacks.
+// check returns the faults of an object.
 func (s shape) check(where string, object map[string]any) (complaints []string) {
 	for key, want := range s {
 		value, there := object[key]
@@ -238,7 +236,7 @@ func (s shape) check(where string, object map[string]any) (complaints []string) 
 	return complaints
 }
 
-// checkResponse returns what is wrong with a response.
+// checkResponse returns the faults of a response.
 func checkResponse(r map[string]any) []string {
 	complaints := responseShape.check("response", r)
 	if r["object"] != "response" {
@@ -275,7 +273,7 @@ func checkResponse(r map[string]any) []string {
 	return append(complaints, shape{"reasoning_tokens": "integer"}.check("output_tokens_details", out)...)
 }
 
-// checkItem returns what is wrong with an item.
+// checkItem returns the faults of an item.
 func checkItem(item map[string]any) []string {
 	kind := fmt.Sprint(item["type"])
 	of, known := itemShapes[kind]
@@ -289,7 +287,7 @@ func checkItem(item map[string]any) []string {
 	return complaints
 }
 
-// checkPart returns what is wrong with a part.
+// checkPart returns the faults of a part.
 func checkPart(part map[string]any) []string {
 	kind := fmt.Sprint(part["type"])
 	of, known := partShapes[kind]
@@ -299,7 +297,7 @@ func checkPart(part map[string]any) []string {
 	return of.check(kind, part)
 }
 
-// checkEvent returns what is wrong with an event.
+// checkEvent returns the faults of an event.
 func checkEvent(name string, event map[string]any) []string {
 	of, known := eventShapes[name]
 	if !known {

@@ -11,16 +11,15 @@ import (
 	"testing"
 )
 
-// received is a request as it reached the provider.
+// received is a request received by the provider.
 type received struct {
 	path   string
 	header http.Header
 	body   []byte
 }
 
-// provider is a provider of the test's own, for the lines of a catalog: its
-// model decides by rule what to say, and it says so in the form that it was
-// asked in, whole or streamed.
+// provider is the test's own provider for the lines of a catalog. A function decides each answer of
+// its model. The provider answers in the form of the request, whole or streamed.
 type provider struct {
 	url   string // of the server, without a path
 	model func(received) turn
@@ -49,7 +48,7 @@ func (p *provider) seen() []received {
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
 	if err != nil {
-		return // the caller left
+		return // the client disconnected
 	}
 	request := received{path: r.URL.Path, header: r.Header.Clone(), body: body}
 	p.mu.Lock()
@@ -82,7 +81,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !asked.Stream {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, whole) // the caller may be gone
+		_, _ = io.WriteString(w, whole) // the client may have disconnected
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -94,8 +93,8 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// onlyLine is a catalog with one model, which answers in all forms and may think
-// first, on a line of one form.
+// onlyLine returns a catalog with one model on a line of one form. The model has all forms and may
+// think first.
 func (p *provider) onlyLine(form, model string, thinks bool) string {
 	adapter, path := "openai", "/v1"
 	switch form {
@@ -113,8 +112,8 @@ lines:
 `, model, thinks, adapter, p.url, path, form, model)
 }
 
-// quote writes a JSON string.
+// quote encodes a JSON string.
 func quote(s string) string {
-	out, _ := json.Marshal(s) // strings only: cannot fail
+	out, _ := json.Marshal(s) // a string always encodes
 	return string(out)
 }

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestPython drives two gateways, one for chat and one for images and videos,
-// with the official Python clients and LangChain: it starts them and hands over
-// to the tests in python. `make test` runs it if Python 3.11 is installed and the clients
-// could be downloaded (scripts/packages), and otherwise fails at its end.
+// TestPython starts two gateways, one for chat and one for images and videos, and runs the tests in
+// python with the official Python clients and LangChain. `make test` runs it if Python 3.11 is
+// installed and scripts/packages could download the clients; otherwise `make test` fails at its
+// end.
 func TestPython(t *testing.T) {
 	if os.Getenv("TOLLGATE_TEST_PYTHON") != "yes" {
 		t.Log("the official Python clients were NOT tried; `make python` tries them")
@@ -44,8 +44,8 @@ func TestPython(t *testing.T) {
 	run(python, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5", "--quiet")
 }
 
-// pythonClients installs the official Python clients in build/python, once, and returns the
-// Python that has them.
+// pythonClients installs the official Python clients in build/python once, and returns the path of
+// that Python.
 var pythonClients = sync.OnceValues(func() (string, error) {
 	environment, err := filepath.Abs("../build/python")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 )
 
-// TestResponsesForGo drives one gateway with the responses half of the official
-// Go client, on a line of that form and on lines of the others.
+// TestResponsesForGo tests the official Go client's responses methods on a responses line and on
+// lines of other forms.
 func TestResponsesForGo(t *testing.T) {
 	g := start(t)
 	account := g.account(t, "10")
@@ -62,8 +62,8 @@ func testResponse(t *testing.T, client openai.Client, model string) {
 	}
 }
 
-// testResponseStream reads a stream: numbered events, text that adds up, the
-// whole response at its end.
+// testResponseStream reads a stream: numbered events, the parts of the text, and the whole response
+// at the end.
 func testResponseStream(t *testing.T, client openai.Client, model string) {
 	events := stream(t, client, input(model, "Tell me more"))
 	text, done := "", ""
@@ -88,8 +88,7 @@ func testResponseStream(t *testing.T, client openai.Client, model string) {
 	}
 }
 
-// testFunctions plays one call through, streamed, and gives the answer back
-// with the items of the response.
+// testFunctions streams a call, and sends the result back with the items of the response.
 func testFunctions(t *testing.T, client openai.Client, model string) {
 	params := input(model, "Please get weather for Oslo")
 	params.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction("get_weather", map[string]any{
@@ -131,14 +130,14 @@ func testFunctions(t *testing.T, client openai.Client, model string) {
 	}
 }
 
-// output is what a function gave back.
+// output returns the item with a function's result.
 func output(callID, text string) responses.ResponseInputItemUnionParam {
 	item := responses.ResponseInputItemParamOfFunctionCallOutput(text)
 	item.OfFunctionCallOutput.CallID = openai.String(callID)
 	return item
 }
 
-// testShape asks for JSON of a schema.
+// testShape requests JSON with a schema.
 func testShape(t *testing.T, client openai.Client, model string) {
 	params := input(model, "Who are you?")
 	params.Text = responses.ResponseTextConfigParam{Format: responses.ResponseFormatTextConfigParamOfJSONSchema("person", map[string]any{
@@ -163,8 +162,7 @@ func testShape(t *testing.T, client openai.Client, model string) {
 	}
 }
 
-// testReasoning wants a reasoning item before the message, and that it may be
-// given back.
+// testReasoning expects a reasoning item before the message, and sends it back.
 func testReasoning(t *testing.T, client openai.Client, model string) {
 	params := input(model, "Why?")
 	params.Reasoning = shared.ReasoningParam{Effort: shared.ReasoningEffortLow, Summary: shared.ReasoningSummaryAuto}
@@ -191,10 +189,10 @@ func testReasoning(t *testing.T, client openai.Client, model string) {
 	}
 }
 
-// testFailed wants the event that says so where a stream breaks off.
+// testFailed expects response.failed if a stream breaks off.
 func testFailed(t *testing.T, client openai.Client, model string) {
 	s := client.Responses.NewStreaming(context.Background(), input(model, "Hello"))
-	defer func() { _ = s.Close() }() // its error is s.Err's
+	defer func() { _ = s.Close() }() // same error as s.Err
 	text, failed := "", false
 	for s.Next() {
 		switch e := s.Current(); e.Type {
@@ -214,7 +212,7 @@ func testFailed(t *testing.T, client openai.Client, model string) {
 	}
 }
 
-// testResponseRefusals meets every class of error.
+// testResponseRefusals provokes every class of error.
 func testResponseRefusals(t *testing.T, g *gateway, client openai.Client, account string) {
 	poor := g.client(g.key(t, g.account(t, "0"), nil))
 	hasty := g.client(g.key(t, account, map[string]any{"rpm": 1}))
@@ -260,7 +258,7 @@ func testResponseRefusals(t *testing.T, g *gateway, client openai.Client, accoun
 		})
 	}
 	t.Run("no line for a moment", func(t *testing.T) {
-		_, err := client.Responses.New(context.Background(), input("busy-1", "x")) // its line rests now
+		_, err := client.Responses.New(context.Background(), input("busy-1", "x")) // The line is cooling now.
 		header := checkFault(t, err, 503, "service_unavailable", "service_unavailable", "")
 		if header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
@@ -268,16 +266,16 @@ func testResponseRefusals(t *testing.T, g *gateway, client openai.Client, accoun
 	})
 }
 
-// input is a request with a text.
+// input returns a request with a text.
 func input(model, text string) responses.ResponseNewParams {
 	return responses.ResponseNewParams{Model: model, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}}
 }
 
-// stream reads a stream to its end. Its events are numbered from 0.
+// stream reads a stream to its end. Event numbers begin at 0.
 func stream(t *testing.T, client openai.Client, params responses.ResponseNewParams) []responses.ResponseStreamEventUnion {
 	t.Helper()
 	s := client.Responses.NewStreaming(context.Background(), params)
-	defer func() { _ = s.Close() }() // its error is s.Err's
+	defer func() { _ = s.Close() }() // same error as s.Err
 	var events []responses.ResponseStreamEventUnion
 	for s.Next() {
 		e := s.Current()

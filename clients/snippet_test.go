@@ -34,8 +34,8 @@ var (
 	snippetText = regexp.MustCompile(`(?s)<code id="use-(\d+)-text">(.*?)</code>`)
 )
 
-// TestConsoleSnippets runs the snippets that the console shows of each model, as its reader
-// does who puts his key in: each prints the answer.
+// TestConsoleSnippets runs the console's snippets of each model with a key filled in. Each prints
+// the answer.
 func TestConsoleSnippets(t *testing.T) {
 	g := startOn(t, snippetCatalog)
 	account := g.account(t, "10")
@@ -79,7 +79,7 @@ func TestConsoleSnippets(t *testing.T) {
 			out, err := run.CombinedOutput()
 			want := prints
 			if names[m[1]] == "curl" && want != said {
-				want = `"status":"` // of the submission: the job is asked for by hand
+				want = `"status":"` // The snippet prints the submission; it does not poll the job.
 			}
 			if err != nil || !strings.Contains(string(out), want) {
 				t.Errorf("%s in %s: %v: %s\n%s", model, names[m[1]], err, out, text)
@@ -91,7 +91,8 @@ func TestConsoleSnippets(t *testing.T) {
 	}
 }
 
-// snippetRun runs a snippet; nil: it is none of a program, or its language is not here.
+// snippetRun returns the command that runs a snippet, or nil if the snippet is no program or its
+// language is not installed.
 func snippetRun(t *testing.T, language, text string) *exec.Cmd {
 	t.Helper()
 	file := func(name string) string {
@@ -133,7 +134,7 @@ func snippetRun(t *testing.T, language, text string) *exec.Cmd {
 	return nil
 }
 
-// installed runs commands that install clients, once.
+// installed runs commands that install clients, once per folder.
 func installed(folder string, commands ...[]string) error {
 	for _, c := range commands {
 		run := exec.Command(c[0], c[1:]...)

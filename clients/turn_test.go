@@ -5,38 +5,36 @@ import (
 	"strings"
 )
 
-// turn is what a provider's model says: a text, or calls of tools.
+// turn is the answer of a provider's model: a text or tool calls.
 type turn struct {
 	text    string
 	calls   []call
-	thought string // before either; empty: none
+	thought string // precedes the text or calls; may be empty
 }
 
-// call is the call of a tool.
+// call is a tool call.
 type call struct {
 	tool  string
-	input string // its arguments, a JSON object
+	input string // arguments, a JSON object
 }
 
-// said is a turn on the wire. Its ids hold the number of its request, so that
-// they are no other turn's.
+// said encodes a turn. Its ids contain the number of the request, so they are unique among turns.
 type said struct {
 	turn
 	number int
 }
 
-// sealed begins what a model has thought in the provider's own cipher, which
-// clients give back with the calls that it led to.
+// sealed is the prefix of encrypted thoughts. Clients return the encrypted thoughts with the calls.
 const sealed = "c2VhbA"
 
 func (s said) seal() string { return fmt.Sprintf("%s%d", sealed, s.number) }
 
 func (s said) callID(i int) string { return fmt.Sprintf("call_%d_%d", s.number, i) }
 
-// halves cuts a text in two, as streams do.
+// halves splits a text in two, for streams.
 func halves(s string) []string { return []string{s[:len(s)/2], s[len(s)/2:]} }
 
-// chat words the turn in the chat form.
+// chat encodes the turn in the chat form.
 func (s said) chat() (whole string, events []string) {
 	head := fmt.Sprintf(`"id":"chatcmpl-%d","created":1700000000,"model":"vendor","object":"chat.completion`, s.number)
 	const usage = `"usage":{"prompt_tokens":20,"completion_tokens":10,"total_tokens":30}`
@@ -74,7 +72,7 @@ func (s said) chat() (whole string, events []string) {
 	return whole, append(events, "data: [DONE]")
 }
 
-// messages words the turn in the messages form.
+// messages encodes the turn in the messages form.
 func (s said) messages() (whole string, events []string) {
 	event := func(name, rest string) {
 		events = append(events, "event: "+name+"\ndata: "+`{"type":"`+name+`"`+rest+"}")
@@ -119,13 +117,13 @@ func (s said) messages() (whole string, events []string) {
 	return message(strings.Join(blocks, ","), quote(stop), 10), events
 }
 
-// gemini words the turn as Google's API does.
+// gemini encodes the turn in the form of Google's API.
 func (s said) gemini() (whole string, events []string) {
 	var parts []string
 	if s.thought != "" {
 		parts = append(parts, `{"text":`+quote(s.thought)+`,"thought":true}`)
 	}
-	signature := `,"thoughtSignature":` + quote(s.seal()) // on the first call alone
+	signature := `,"thoughtSignature":` + quote(s.seal()) // only on the first call
 	for _, c := range s.calls {
 		parts = append(parts, `{"functionCall":{"name":`+quote(c.tool)+`,"args":`+c.input+`}`+signature+`}`)
 		signature = ""
@@ -138,7 +136,7 @@ func (s said) gemini() (whole string, events []string) {
 	return whole, []string{"data: " + whole}
 }
 
-// responses words the turn in the responses form.
+// responses encodes the turn in the responses form.
 func (s said) responses() (whole string, events []string) {
 	event := func(name, rest string) {
 		events = append(events, fmt.Sprintf("event: %s\ndata: {\"type\":\"%s\",\"sequence_number\":%d,%s}", name, name, len(events), rest))
