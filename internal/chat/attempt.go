@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/wire/translate"
 )
 
-// run is one upstream call with the time it has.
+// run is one upstream call with its time limit.
 type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc

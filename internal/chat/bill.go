@@ -126,7 +126,7 @@ func (x *exchange) waste(t upstream.TokenCounts) {
 	}
 }
 
-// tokens are a usage's counts on the receipt.
+// tokens returns a usage's counts for the receipt.
 func tokens(u wire.Usage) ledger.Tokens {
 	return ledger.Tokens{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion}
 }

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// errNoMemory is the cause where the budget is used up.
+// errNoMemory is the cause if the budget is used up.
 var errNoMemory = errors.New("the budget of memory for answers is used up")
 
 // budget bounds the memory for all answers beyond ordinaryOut each: whole answers and the bytes

@@ -37,7 +37,7 @@ var errTimeOver = errors.New("the request's time is over")
 type Options struct {
 	Ledger *ledger.Ledger
 	Lines  *line.Lines
-	// Counter counts tokens where a provider does not say how many there were.
+	// Counter counts tokens if the provider does not report them.
 	Counter *wire.Counter
 	// Log gets events for the operator that no answer shows.
 	Log *slog.Logger

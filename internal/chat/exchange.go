@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// exchange is one request on its way. One goroutine owns it.
+// exchange is the state of one request. One goroutine owns it.
 type exchange struct {
 	*Conductor
 	AcceptedRequest
@@ -55,7 +55,7 @@ type exchange struct {
 // gone reports whether the client has disconnected.
 func (x *exchange) gone() bool { return x.client.Err() != nil }
 
-// since is how long the request has been running.
+// since returns the time since the request arrived.
 func (x *exchange) since() time.Duration { return x.opts.Now().Sub(x.Received) }
 
 // close releases all resources, also after a panic.
@@ -114,7 +114,7 @@ func (x *exchange) lastLine() string {
 	return ""
 }
 
-// blame notes why the answer of the last attempt broke off.
+// blame records the failure of the last attempt's answer.
 func (x *exchange) blame(f *upstream.Failure) {
 	if n := len(x.attempts); n > 0 {
 		last := &x.attempts[n-1]

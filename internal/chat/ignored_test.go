@@ -13,7 +13,7 @@ import (
 // asking is a request with more members.
 func asking(members string) string { return strings.Replace(ask, "{", "{"+members+",", 1) }
 
-// TestUnknownFieldsGoToNoLine: the answer names them, and so does the attempt.
+// TestUnknownFieldsGoToNoLine checks that answer and attempt name the unknown fields.
 func TestUnknownFieldsGoToNoLine(t *testing.T) {
 	t.Parallel()
 	for members, want := range map[string]string{

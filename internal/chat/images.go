@@ -56,7 +56,7 @@ func (x *exchange) fetch(ctx context.Context, addresses []string, numbers []int,
 		group.Go(func() {
 			defer func() { <-places }()
 			defer func() {
-				if trouble := recover(); trouble != nil { // a stranger's file must not end the process
+				if trouble := recover(); trouble != nil { // an untrusted file must not end the process
 					to[i].Err = fault.Unavailable(fmt.Errorf("fetching an image panicked: %v\n%s", trouble, debug.Stack()))
 				}
 			}()

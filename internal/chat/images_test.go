@@ -118,7 +118,7 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 	}
 }
 
-// TestImagesThatPanic: a stranger's file must not end the process.
+// TestImagesThatPanic checks that a panic over an untrusted file does not end the process.
 func TestImagesThatPanic(t *testing.T) {
 	t.Parallel()
 	tr := newTrial(t)

@@ -26,11 +26,11 @@ const (
 	// first write shares the buffer with the header.
 	packet      = 4<<10 - 64
 	firstPacket = 3 << 10
-	// ordinaryOut is how much an answer may hold without asking the budget.
+	// ordinaryOut is the memory of an answer outside the budget.
 	ordinaryOut = 64 << 10
-	// sentence is how much text shows whether it is an error sentence.
+	// sentence is the length of text needed to detect an error sentence.
 	sentence = 300
-	// finishWait is how long the rest of a finished stream is waited for.
+	// finishWait bounds the wait for the rest of a finished stream.
 	finishWait = 10 * time.Second
 )
 
@@ -50,7 +50,7 @@ type stream struct {
 	room   int       // how much of out's capacity is taken from the budget
 	held   int       // offset in out of the bytes held for the settlement; -1 before the finish
 	token  bool      // a token came
-	ended  bool      // the provider has ended it
+	ended  bool      // the provider's stream has ended
 	restBy time.Time // deadline of the events after the finish
 	notes  notes
 }
@@ -80,7 +80,7 @@ func noMemory() *upstream.Failure {
 	return f
 }
 
-// beginning reads a stream until it shows whether it is good: nil then.
+// beginning reads the beginning of a stream. It returns nil if the stream is good.
 func (x *exchange) beginning(s *stream) *upstream.Failure {
 	for {
 		more, f := x.next(s)
@@ -176,7 +176,7 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	return !f.Done, nil
 }
 
-// pass sends a stream as it comes, and settles it before its end.
+// pass sends a stream as it arrives, and settles it before its end.
 func (x *exchange) pass() error {
 	x.run.limit(x.stream.idle, "no more of the stream came")
 	defer x.stream.notes.stop() // of a panic
@@ -185,7 +185,7 @@ func (x *exchange) pass() error {
 	return end()
 }
 
-// flow sends a stream as it comes, and returns how it is to end.
+// flow sends a stream as it arrives, and returns the function to end it.
 func (x *exchange) flow() (end func() error) {
 	s := x.stream
 	for {
@@ -262,7 +262,7 @@ func (x *exchange) patience() time.Duration {
 	return max(0, s.restBy.Sub(now))
 }
 
-// packet is how much goes out in one write.
+// packet returns the size of one write.
 func (x *exchange) packet() int {
 	if x.begun {
 		return packet

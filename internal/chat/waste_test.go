@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// spentOn are the tokens of a request's attempts.
+// spentOn returns the tokens of a request's attempts.
 func spentOn(e ledger.End) []upstream.TokenCounts {
 	attempts, _ := e.Attempts.([]line.AttemptRecord)
 	out := make([]upstream.TokenCounts, len(attempts))
@@ -83,7 +83,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	}
 }
 
-// TestFailedAttemptsOfAllForms: the counts are those of the line's form.
+// TestFailedAttemptsOfAllForms checks the counts in each form of lines.
 func TestFailedAttemptsOfAllForms(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, client, on wire.Form) {

@@ -67,7 +67,7 @@ func (b *attemptBody) Close() error {
 	return err
 }
 
-// begin makes the line busy.
+// begin counts the attempt as in flight.
 func (a *Attempt) begin() {
 	s := a.entry.stats
 	s.inFlight.Add(1)
@@ -89,7 +89,7 @@ func (a *Attempt) End() {
 	}
 }
 
-// decide gives the place on a half-open line to another attempt.
+// decide releases the place on a half-open line.
 func (a *Attempt) decide() {
 	if a.HalfOpen && !a.decided.Swap(true) {
 		a.entry.stats.EndHalfOpen()

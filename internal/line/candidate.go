@@ -128,7 +128,7 @@ func (l *Lines) candidate(entry *routingEntry, model, account string) (_ *Candid
 		return nil, why
 	}
 	if isHalfOpen {
-		s.EndHalfOpen() // its place is taken again by Begin
+		s.EndHalfOpen() // Begin takes the place again
 	}
 	c := newCandidate(l, entry, generator, model, generation)
 	c.HalfOpen = isHalfOpen

@@ -147,7 +147,7 @@ func wordsOf(state string, untrusted bool) (what, advice string) {
 	}
 }
 
-// why returns why a line was passed over.
+// why returns the reason for skipping a line.
 func (w *walk) why(c *ranked) health.Outage {
 	switch c.skipped {
 	case "", skippedBusy, skippedForm:

@@ -47,7 +47,7 @@ func (l *Lines) Count(
 	return 0, false, nil
 }
 
-// count asks with one key after the other, until one is not refused.
+// count tries the keys in turn until one is accepted.
 func (t *keyTurn) count(ctx context.Context, ask chatcall.Call) (int64, *upstream.Failure) {
 	for {
 		counter, ok := t.key.adapter.(chatcall.TokenCounter)

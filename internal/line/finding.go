@@ -82,7 +82,7 @@ type row struct {
 	version        int64
 }
 
-// edit is a change of the table.
+// edit is a change of a row of the table.
 type edit struct {
 	entry   *routingEntry
 	part    heldPart
@@ -270,7 +270,7 @@ func (l *Lines) found(entry *routingEntry, changes []health.Change) {
 	}
 }
 
-// wake lets the step begin.
+// wake starts the next step.
 func (s *findings) wake() {
 	select {
 	case s.changed <- struct{}{}:

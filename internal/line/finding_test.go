@@ -48,7 +48,7 @@ type member struct {
 	p     *prober
 	epoch string
 	now   time.Time
-	cut   bool          // its way to the provider is broken
+	cut   bool          // its calls to the provider fail
 	hold  chan struct{} // if not nil, its calls wait for it
 	began chan struct{}
 }
@@ -269,7 +269,7 @@ func TestADeadProviderCostsOneNode(t *testing.T) {
 	})
 }
 
-// TestEachFindingReachesTheNodes: pauses, credentials, models and forms.
+// TestEachFindingReachesTheNodes checks pauses, credentials, models and forms.
 func TestEachFindingReachesTheNodes(t *testing.T) {
 	t.Parallel()
 	says := func(status int, body string, header http.Header) func(wire.Form) *upstream.Failure {

@@ -238,7 +238,7 @@ func TestNoOtherForm(t *testing.T) {
 	}, oneForm("a"))
 }
 
-// TestRoutingFieldsKeepTheirForm: no translation keeps them.
+// TestRoutingFieldsKeepTheirForm checks that requests with routing fields are not translated.
 func TestRoutingFieldsKeepTheirForm(t *testing.T) {
 	t.Parallel()
 	ln := spec("a")
@@ -271,7 +271,7 @@ func oneForm(id string) catalog.LineSpec {
 	return ln
 }
 
-// TestOneModelIsLimited: the others of its line are asked as before.
+// TestOneModelIsLimited checks that the other models of the line stay in service.
 func TestOneModelIsLimited(t *testing.T) {
 	t.Parallel()
 	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {

@@ -36,7 +36,7 @@ func (l *Lines) generatorOf(entry *routingEntry) jobcall.Generator {
 	return keyed
 }
 
-// each makes a call with one key after the other, until one is not refused.
+// each makes a call with the keys in turn until one is accepted.
 func (g keyedGenerator) each(w jobcall.Task, call func(with jobcall.Generator, mark string) error) error {
 	turn := g.lines.turn(g.entry, w.KeyMark)
 	turn.request = true

@@ -164,7 +164,7 @@ func TestUnusableLinesAreNotAsked(t *testing.T) {
 	}
 }
 
-// TestEndOfTime: when the request's time is over no further line is asked.
+// TestEndOfTime checks that no further line is tried after the request's deadline.
 func TestEndOfTime(t *testing.T) {
 	t.Parallel()
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
@@ -242,7 +242,7 @@ func TestAttemptsAreTraced(t *testing.T) {
 	})
 }
 
-// TestAdaptersAreKept: one adapter a line and revision, for the two newest.
+// TestAdaptersAreKept checks that adapters are shared by line and revision, for the two newest.
 func TestAdaptersAreKept(t *testing.T) {
 	t.Parallel()
 	p := &provider{}

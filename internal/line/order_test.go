@@ -47,7 +47,7 @@ func TestPriorityComesFirst(t *testing.T) {
 	}
 }
 
-// TestWeightsAreShares: each line comes first with the chance of its weight.
+// TestWeightsAreShares checks that each line comes first in proportion to its weight.
 func TestWeightsAreShares(t *testing.T) {
 	t.Parallel()
 	const n = 20_000

@@ -274,7 +274,7 @@ func (p *prober) askOnce(ctx context.Context, entry *routingEntry, k *lineKey, p
 	}
 	f := upstream.Interrupted(ctx, err)
 	if (f.Passed != nil || f.Final()) && !f.MissesForm() {
-		return nil // it has an opinion about the request, so it works
+		return nil // a rejected request proves the line working
 	}
 	return f
 }

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Report is how a node saw its lines last.
+// Report is a node's last report of its lines.
 type Report struct {
 	Epoch    string // of the node
 	Host     string // its machine; empty if unknown
@@ -107,14 +107,14 @@ func forgetReportsTx(tx *store.Tx) error {
 	return nil
 }
 
-// Joined is how a line is doing on all nodes together.
+// Joined is the state of a line over all nodes.
 type Joined struct {
 	Status
 	// Nodes are the nodes' own words, in the order of their reports.
 	Nodes []OnNode `json:"nodes"`
 }
 
-// OnNode is how a line is doing on one node.
+// OnNode is the state of a line on one node.
 type OnNode struct {
 	Node string `json:"node"`           // its epoch
 	Host string `json:"host,omitempty"` // its machine

@@ -57,7 +57,7 @@ func (e *routingEntry) secrets() []string {
 	return all
 }
 
-// redact takes a line's secrets out of a failure.
+// redact removes a line's secrets from a failure.
 func (e *routingEntry) redact(f *upstream.Failure) {
 	f.Redact(e.secrets()...)
 }

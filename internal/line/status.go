@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/line/health"
 )
 
-// Status is how a line is doing on this node.
+// Status is the state of a line on this node.
 type Status struct {
 	Line     string `json:"id"`
 	Provider string `json:"provider"`

@@ -19,7 +19,7 @@ const (
 	skippedForm = "other_form" // the line has neither the request's form nor a form for its translation
 )
 
-// walk is one Try on its way.
+// walk is the state of one call of Try.
 type walk struct {
 	lines          *Lines
 	request        RoutingRequest

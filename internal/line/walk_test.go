@@ -81,7 +81,7 @@ func ask(l *line.Lines, r line.RoutingRequest) ([]line.AttemptRecord, error) {
 	})
 }
 
-// skipped lists why lines were passed over.
+// skipped lists the reasons for skipping lines.
 func skipped(attempts []line.AttemptRecord) string {
 	var words []string
 	for _, a := range attempts {
@@ -493,7 +493,7 @@ func TestNewAddressNewHealth(t *testing.T) {
 	}
 }
 
-// TestTraceIsBounded: a request over very many lines is still one row.
+// TestTraceIsBounded checks that the attempts of a request over very many lines are bounded.
 func TestTraceIsBounded(t *testing.T) {
 	t.Parallel()
 	var specs []catalog.LineSpec

@@ -70,7 +70,7 @@ func (s *Slots) ask(ctx context.Context, line string, p *pool, limit int) {
 	s.away = true
 	if warn {
 		s.warnedAt = now
-		s.mu.Unlock() // whoever reads the log may be slow
+		s.mu.Unlock() // the log may block
 		s.log.Warn("slot: the database grants no slots; capped lines are busy beyond what this node has", "line", line, "error", err)
 		s.mu.Lock()
 	}

@@ -60,5 +60,5 @@ func concession(limit, granted int, r lineRows) int {
 	return max(min(r.wants-free, granted-share(limit, r)), 0)
 }
 
-// share is a node's equal share of a line, rounded up.
+// share returns a node's equal share of a line, rounded up.
 func share(limit int, r lineRows) int { return (limit + r.nodes) / (r.nodes + 1) }

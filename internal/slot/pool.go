@@ -17,9 +17,9 @@ type pool struct {
 		at    time.Time
 		limit int
 	}
-	refusedAt      time.Time // when a taker was last sent away and none was free since; zero: never
+	refusedAt      time.Time // the last refusal without a free slot since; zero for never
 	wanted         int       // as in the row
-	shed           int       // how much of the grant goes back as calls end
+	shed           int       // slots to give back as calls end
 	due            bool      // the row may differ from this, or the limit was lowered
 	shared         bool      // another node lived at the last transaction
 	spared         bool      // the line is in spare
@@ -28,7 +28,7 @@ type pool struct {
 	usedAt         time.Time // the end of the last such period with a call
 }
 
-// void drops the grant; the calls in flight still count.
+// void clears the grant; the calls in flight still count.
 func (p *pool) void() {
 	p.granted, p.wanted, p.shed, p.due = 0, 0, 0, false
 	p.denied.limit = 0

@@ -51,7 +51,7 @@ const maxConnections = 2
 // line's max_concurrent. The node spends its grant in memory and asks for more when the grant is
 // used up. It is safe for concurrent use.
 type Slots struct {
-	db          *store.DB // nil: this node is alone and grants itself everything
+	db          *store.DB // nil if this node is the only one and grants itself all slots
 	readEpoch   func() string
 	log         *slog.Logger
 	now         func() time.Time

@@ -76,7 +76,7 @@ func (s *Slots) dues(wants map[string]bool) []string {
 	now := s.now()
 	for line, p := range s.pools {
 		switch {
-		case p.asking != nil || p.waiters > 0: // its turn is the next time
+		case p.asking != nil || p.waiters > 0: // tidied at the next call
 		case s.db == nil:
 			if p.inUse == 0 {
 				delete(s.pools, line)
@@ -90,7 +90,7 @@ func (s *Slots) dues(wants map[string]bool) []string {
 	return due
 }
 
-// settle brings a line's row in step with this node.
+// settle updates a line's row from this node's pool.
 func (s *Slots) settle(ctx context.Context, line string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,11 +23,11 @@ const (
 
 // failureSum adds up failures by account.
 type failureSum struct {
-	proven   map[string]float64 // no request has brought them about
-	unproven map[string]float64 // a request of this account may have
+	proven   map[string]float64 // not caused by a request
+	unproven map[string]float64 // a request of this account may have caused them
 }
 
-// add counts a failure, by how much of one it is.
+// add adds a failure with its weight.
 func (b *failureSum) add(account string, weight float64, unproven bool) {
 	of := &b.proven
 	if unproven {
@@ -80,7 +80,7 @@ func (b *failureSum) counted() float64 {
 // doubt is an open question whether a part of a line works. A probe answers it.
 type doubt struct {
 	open    bool // the question is put
-	circuit bool // failures put it: if the probe fails too, the circuit opens
+	circuit bool // asked after failures: the circuit opens if the probe fails too
 	urgent  bool // a hold waits for the answer
 	probing bool
 	last    time.Time // when it was answered last; zero if never
@@ -109,7 +109,7 @@ func (h *health) urge(part LinePart, circuit bool) {
 	}
 }
 
-// wait is the shortest time between two probes of the doubt.
+// wait returns the shortest time between two probes of the doubt.
 func (d *doubt) wait() time.Duration {
 	if d.urgent {
 		return confirmAgain
@@ -148,7 +148,7 @@ func (d *doubt) ready(now time.Time) bool {
 	return !d.probing && (d.last.IsZero() || now.Sub(d.last) >= d.wait())
 }
 
-// dueDoubt reports whether a question is to be put to the line now.
+// dueDoubt reports whether to probe a doubtful part now.
 func (h *health) dueDoubt(now time.Time, part LinePart, d *doubt) bool {
 	model := h.parts[LinePart{Model: part.Model}]
 	return d.ready(now) && (h.state != cooling || !h.who.confirmed) && (model == nil || !model.holds() || !model.who.confirmed)
@@ -174,7 +174,7 @@ func (h *health) resolved(now time.Time, generation uint64, part LinePart, form 
 	return changes
 }
 
-// resolve judges the result of the probe.
+// resolve applies the result of the probe.
 func (h *health) resolve(now time.Time, q Origin, part LinePart, circuit bool, f *upstream.Failure) []Change {
 	switch {
 	case f == nil || f.Health == upstream.HealthNone && f.Code != fault.ClientClosed:

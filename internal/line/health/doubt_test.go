@@ -94,7 +94,7 @@ func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestAccountsThatDifferOpenByShare: also with answers between.
+// TestAccountsThatDifferOpenByShare checks the same with answers between the failures.
 func TestAccountsThatDifferOpenByShare(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)

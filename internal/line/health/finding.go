@@ -8,7 +8,7 @@ import (
 
 // Finding is a hold on a line or a part of it, for other nodes to adopt.
 type Finding struct {
-	LinePart            // zero: the line as a whole
+	LinePart            // the line as a whole if zero
 	State        string // StateCooling to StateFormOut
 	Cause        string
 	Since, Until time.Time
@@ -102,7 +102,7 @@ func (h *health) adopt(now time.Time, f Finding, who reporters) {
 		}
 	}
 	if to == healthy {
-		return // a word of a newer node
+		return // an unknown state, from a newer node
 	}
 	h.after = healthy
 	h.enter(to, now, 0, f.Cause)

@@ -90,14 +90,14 @@ type Serving struct {
 type health struct {
 	serving  Serving
 	state    state
-	until    time.Time // when a cooling line is asked again, and the others probed
+	until    time.Time // the end of a pause, or the next probe
 	since    time.Time // when the state began
 	cause    string
 	wait     time.Duration // between probes
 	returned time.Time     // when the line last came back into service
 	streak   failureSum    // failures since the last answer
 	limits   limits
-	good     int   // answers since it is half-open
+	good     int   // answers in the half-open state
 	after    state // the state after cooling: healthy, or half-open
 	probing  bool
 	turn     int // probes of the whole line so far
@@ -153,7 +153,7 @@ func (w *worked) note(q Origin) {
 // Change is a message to the operator that a line, or a part of it, is out or has returned.
 type Change struct {
 	Model string    // empty: the whole line
-	Form  wire.Form // empty: the model in all forms
+	Form  wire.Form // all forms if empty
 	Tools bool      // requests with tools alone
 	State string
 	Cause string
@@ -168,7 +168,7 @@ func (h *health) transition(to state, now time.Time, wait time.Duration, cause s
 	h.began = h.generation
 }
 
-// enter begins a state, and a new streak.
+// enter begins a state and a new streak of failures.
 func (h *health) enter(to state, now time.Time, wait time.Duration, cause string) {
 	h.transition(to, now, wait, cause)
 	h.streak = failureSum{}
@@ -204,7 +204,7 @@ func (h *health) answered(now time.Time, q Origin) (changes []Change) {
 		if h.good++; h.good >= halfOpenAnswers {
 			changes = append(changes, h.restore(now)...)
 		}
-	case cooling: // asked while it was: the account had not met the limit
+	case cooling: // the account was exempt from the pause
 		h.limits.lifted(h.who)
 		h.transition(h.after, now, 0, "")
 	case circuitOpen, credentialsOut:
@@ -295,7 +295,7 @@ func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent fun
 	}
 	switch f.Health {
 	case upstream.HealthNone:
-		if f.Passed != nil { // it lives: it has an opinion about the request
+		if f.Passed != nil { // the provider is alive: it rejected the request
 			h.streak = failureSum{}
 		}
 	case upstream.HealthCool:
@@ -320,7 +320,7 @@ func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent fun
 // account cannot have caused. A probe then decides whether the circuit is open for all accounts.
 func (h *health) count(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
 	unproven := f.Unproven || h.refutes(now, q.Account)
-	if h.state >= circuitOpen { // the line was another account's to try
+	if h.state >= circuitOpen { // an exempt account tried the line
 		if !unproven {
 			h.who.add(q.Account)
 		}
@@ -376,7 +376,7 @@ func (h *health) withdraw(now time.Time, q Origin, f *upstream.Failure) []Change
 	return h.hold(now, q, reportedBy(q.Account))
 }
 
-// clear forgets all of it, as the operator asked: the line is in service.
+// clear brings the line back into service and removes all holds.
 func (h *health) clear(now time.Time) (changes []Change) {
 	if h.announced != healthy {
 		changes = append(changes, Change{State: StateInService})

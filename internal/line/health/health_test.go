@@ -180,8 +180,8 @@ func TestHalfFailures(t *testing.T) {
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestHealing: an open circuit is probed after 30 s, then after twice as long;
-// after a good probe three good answers bring the line back.
+// TestHealing checks that an open circuit is probed after 30 s, then after twice as long, and that
+// three good answers after a good probe bring the line back.
 func TestHealing(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -370,7 +370,7 @@ func TestOverloadThatComesBackIsAFailure(t *testing.T) {
 	p.wants("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestCoolingWhileHalfOpen: after the pause the line is half-open again.
+// TestCoolingWhileHalfOpen checks that the line is half-open again after the pause.
 func TestCoolingWhileHalfOpen(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)

@@ -11,7 +11,7 @@ import (
 // form.
 type LinePart struct {
 	Model string
-	Form  wire.Form // empty: in all of them
+	Form  wire.Form // all forms if empty
 	Tools bool      // for requests with tools alone
 }
 
@@ -232,7 +232,7 @@ func (h *health) askAboutPause(q Origin) {
 	}
 }
 
-// cool leaves the line alone for a while.
+// cool pauses the line.
 func (h *health) cool(now time.Time, q Origin, f *upstream.Failure) {
 	pause, explicit := h.limits.met(q, f)
 	who := reportedBy(q.Account)

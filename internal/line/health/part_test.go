@@ -63,7 +63,7 @@ func nowhere() *upstream.Failure {
 	return upstream.Classify(404, "", []byte(`{"detail":"Not Found"}`), nil)
 }
 
-// TestOneModelCools: a rate limit pauses its model alone, as long as the provider
+// TestOneModelCools checks that a rate limit pauses only its model, as long as the provider
 // asks, else longer each time.
 func TestOneModelCools(t *testing.T) {
 	t.Parallel()

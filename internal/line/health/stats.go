@@ -23,11 +23,11 @@ type Origin struct {
 	Job        bool   // probes cannot repeat jobs
 }
 
-// sample is how one attempt went.
+// sample is the result of one attempt.
 type sample struct {
 	at        time.Time
 	origin    Origin
-	unproven  bool          // the request may have brought its failure about
+	unproven  bool          // the request may have caused the failure
 	apart     bool          // does not count against the line as a whole
 	success   float64       // 1 answered, 0 failed, 0.5 half a failure
 	firstByte time.Duration // until the answer began; 0 if it did not
@@ -71,7 +71,7 @@ func (s *Stats) Serves(serving Serving) {
 	s.health.serving = serving
 }
 
-// Refuses returns the reason why the line refuses a request. If it returns the empty string, the
+// Refuses returns the reason for refusing a request. If it returns the empty string, the
 // request may begin, and its result belongs to the returned generation. A half-open line takes one
 // request at a time and refuses others with StateHalfOpen, unless the line is their last resort.
 // The same applies to accounts that are exempt from an open circuit. As a last resort, exempt
@@ -106,7 +106,7 @@ func (s *Stats) Lacks(q Origin) Lack {
 	return s.health.lacks(q)
 }
 
-// settle brings sound and generation up to date. Callers hold mu.
+// settle updates sound and generation. Callers hold mu.
 func (s *Stats) settle() {
 	s.generation.Store(s.health.generation)
 	sound := s.health.state == healthy && len(s.health.doubts) == 0
@@ -117,7 +117,7 @@ func (s *Stats) settle() {
 	s.doubtful.Store(s.health.doubtful())
 }
 
-// Doubtful reports whether something about the line waits for a probe.
+// Doubtful reports whether a part of the line waits for a probe.
 func (s *Stats) Doubtful() bool { return s.doubtful.Load() }
 
 // Left is how long the line waits until it is asked for a model or probed again;
@@ -134,14 +134,14 @@ func (s *Stats) Left(now time.Time, model string) (left time.Duration) {
 	return max(left, 0)
 }
 
-// Outage is why a line refuses a request.
+// Outage is the reason for refusing a request.
 type Outage struct {
 	Cause     string        // the cause of the present hold
 	Left      time.Duration // until the next request or probe; 0 if unknown
 	Untrusted bool          // its certificate is not valid
 }
 
-// Why returns why the line refuses a request now.
+// Why returns the present reason for refusing a request.
 func (s *Stats) Why(now time.Time, q Origin) Outage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,14 +161,14 @@ func (s *Stats) Why(now time.Time, q Origin) Outage {
 	return Outage{Cause: h.cause}
 }
 
-// BeginHalfOpen takes the place of a request on a half-open line.
+// BeginHalfOpen counts a request on a half-open line.
 func (s *Stats) BeginHalfOpen() {
 	s.mu.Lock()
 	s.halfOpenRequests++
 	s.mu.Unlock()
 }
 
-// EndHalfOpen gives the place of a request on a half-open line to another one.
+// EndHalfOpen ends a request on a half-open line.
 func (s *Stats) EndHalfOpen() {
 	s.mu.Lock()
 	s.halfOpenRequests--
@@ -256,7 +256,7 @@ func (s *Stats) Failed(now time.Time, origin Origin, f *upstream.Failure) []Chan
 	return s.judge(now, origin, f)
 }
 
-// Broke turns the recorded answer of number n into a failure.
+// Broke turns the recorded answer n into a failure.
 func (s *Stats) Broke(now time.Time, origin Origin, n uint64, f *upstream.Failure) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,7 +276,7 @@ func (o *sample) fail(f *upstream.Failure, refuted bool) {
 	}
 }
 
-// judge lets the line's health take in a failure. Callers hold mu.
+// judge applies a failure to the line's health. Callers hold mu.
 func (s *Stats) judge(now time.Time, origin Origin, f *upstream.Failure) []Change {
 	changes := s.health.failed(now, origin, f, func() (failureSum, int) { return s.recent(now) })
 	s.settle()
@@ -314,7 +314,7 @@ func (s *Stats) usedByOthers(now time.Time, who *reporters) bool {
 	return false
 }
 
-// successOf is how much of a success an effect leaves.
+// successOf returns the success of an attempt with the effect h, 0 to 1.
 func successOf(h upstream.Health) float64 {
 	if h == upstream.HealthHalf {
 		return 0.5
