@@ -13,11 +13,11 @@ type Place int
 const (
 	Everywhere    Place = iota
 	Keyed               // whatever wants a key of an account
-	Models              // what names a model in its body: chat in every form, counts of tokens, submissions
-	Admissions          // what asks for money: chat in every form, submissions, and requeues
-	Limits              // what has a rate: all of Admissions, and counts of tokens
+	Models              // requests with a model in the body: chat in every form, token counts, job submissions
+	Admissions          // requests that reserve money: chat in every form, job submissions, requeues
+	Limits              // requests under a rate limit: all of Admissions, and token counts
 	Chat                // chat in every form
-	Conversations       // the forms of chat that have messages
+	Conversations       // the chat forms with messages
 	Completions         // chat completions
 	Images              // submissions of images
 	Jobs                // submissions of images and videos
@@ -33,7 +33,7 @@ func Places() (all []Place) {
 	return all
 }
 
-// String says where that is, for a document.
+// String describes the place for the documentation.
 func (p Place) String() string {
 	return [...]string{
 		"everywhere", "`/v1` and `/native`", "chat, counts of tokens, images and videos", "chat, images and videos, operators' requeues",
@@ -43,11 +43,11 @@ func (p Place) String() string {
 	}[p]
 }
 
-// Native tells whether it has endpoints below /native.
+// Native reports whether the place has endpoints below /native.
 func (p Place) Native() bool { return p <= Conversations }
 
-// Operations are those of the contracts, method and path; nil: Everywhere, and Keyed,
-// which is all below /v1 and /native.
+// Operations returns the method and path of each operation in the contracts. It returns nil for
+// Everywhere and Keyed, since Keyed covers all of /v1 and /native.
 func (p Place) Operations() []string {
 	completions, responses, messages := "POST /v1/chat/completions", "POST /v1/responses", "POST /native/v1/messages"
 	images, edits, videos := "POST /v1/images/generations", "POST /v1/images/edits", "POST /v1/videos/generations"
@@ -78,7 +78,7 @@ func (p Place) Operations() []string {
 	return nil
 }
 
-// Has tells whether an operation, method and path, is in the place.
+// Has reports whether the place includes operation, a method and path.
 func (p Place) Has(operation string) bool {
 	switch _, path, _ := strings.Cut(operation, " "); p {
 	case Everywhere:
@@ -89,18 +89,18 @@ func (p Place) Has(operation string) bool {
 	return slices.Contains(p.Operations(), operation)
 }
 
-// Retry says whether a client may send the same request once more.
+// Retry is the advice to a client about sending the same request again.
 type Retry int
 
 // Whether a request may be sent once more.
 const (
 	RetryNever Retry = iota // the same request would be refused again
 	RetryLater              // it may succeed by itself in a while
-	RetryRoom               // it may when there is room, of which the answer tells when
-	RetryOpen               // it will when the model is open again, of which no answer tells when
+	RetryRoom               // yes, when there is room; the answer has Retry-After
+	RetryOpen               // yes, when the model is open again; no answer says when
 )
 
-// String says it to a client, with the wait.
+// String returns the advice to a client, with the wait.
 func (r Retry) String() string {
 	return [...]string{
 		"Not unchanged: the answer would most likely be the same.",
@@ -111,8 +111,8 @@ func (r Retry) String() string {
 	}[r]
 }
 
-// Told says when a code of the table is answered and what helps, as the contract
-// shows it; empty: it stands in no table.
+// Told returns the contract's text for code: when the code is answered and what to do. It returns
+// "" for an unknown code.
 func Told(code string) string {
 	row, known := Lookup(Code(code))
 	if !known {

@@ -2,8 +2,7 @@ package fault
 
 import "strconv"
 
-// Bytes writes a number of bytes as people read it in a message: in the largest
-// binary unit that it is a whole number of.
+// Bytes formats n bytes for a message, in the largest binary unit that divides n.
 func Bytes(n int64) string {
 	unit := "bytes"
 	for _, larger := range []string{"KiB", "MiB", "GiB"} {

@@ -1,8 +1,7 @@
-// Package fault owns the one error that a client can see: its code, message
-// and the field at fault, and how it looks on the wire. The table in table.go
-// is the only place that ties a code to a status and a type (interface.md,
-// Errors). Invariants: every code that the product can answer stands in the
-// table; a cause is for the log and never reaches a client.
+// Package fault owns the only error type that clients see: its code, its message, the field at
+// fault, and its encoding. Only the table in table.go maps a code to a status and a type
+// (interface.md, Errors). Invariants: the table has every code of the product; a cause goes to the
+// log and never to a client.
 package fault
 
 import (
@@ -12,14 +11,14 @@ import (
 	"time"
 )
 
-// Error is what a client is told when a request fails. Rooms make it where the
-// cause is known; the door (package httpapi) renders it.
+// Error is an API error. Rooms create an Error where the cause is known; package httpapi renders
+// it.
 type Error struct {
-	// Code is the stable identifier that clients branch on. A rejection that
-	// is passed on carries the provider's own value.
+	// Code is the stable identifier for clients to branch on. For a rejection by the provider, Code
+	// is the provider's own value.
 	Code Code
-	// Template is the text for people and says what to do. "{param}" stands for
-	// Param. The text never holds a secret, a line's name or an internal cause.
+	// Template is the message for people and says what to do. "{param}" stands for Param. The text
+	// never holds a secret, a line's name or an internal cause.
 	Template string
 	// Param is the path of the field at fault (`messages[2].role`). If empty, it
 	// is shown as null.
@@ -34,18 +33,18 @@ type Error struct {
 	// Passed is set when a provider rejected the request and its own status
 	// and type are passed on (interface.md, Error object).
 	Passed *Passed
-	// Cause is what went wrong inside. It is logged once, at the door, with Line,
-	// the one that was asked last; empty: none was.
+	// Cause is the internal error. Package httpapi logs it once, with Line, the last line used.
+	// Line is empty if the request reached no line.
 	Cause error
 	Line  string
 }
 
-// Passed holds what a provider said about a request that it rejected.
+// Passed holds the fields of a provider's rejection.
 type Passed struct {
 	Status int    // the provider's HTTP status, 400 to 499
 	Type   string // the provider's error.type; empty if it gave none
-	// StatusName is the provider's error.status, the name of a code that is a
-	// number (INVALID_ARGUMENT); empty if it gave none.
+	// StatusName is the provider's error.status, the name of a numeric code (INVALID_ARGUMENT), or
+	// empty.
 	StatusName string
 	// Prefix stands before the provider's message.
 	Prefix string
@@ -63,8 +62,8 @@ func At(code Code, param, format string, args ...any) *Error {
 	return e
 }
 
-// Unavailable is the 503 for a failure of our own. The cause is logged, the
-// client learns only that it was not charged and may try again.
+// Unavailable returns the 503 for an internal failure. The cause is logged; the client learns only
+// that the request was not charged and may be sent again.
 func Unavailable(cause error) *Error {
 	return &Error{
 		Code:     ServiceUnavailable,
@@ -73,8 +72,7 @@ func Unavailable(cause error) *Error {
 	}
 }
 
-// TryAgain is Unavailable with the advice to try again in a second, for a database that
-// does not answer.
+// TryAgain is Unavailable with the advice to try again in a second, for an unavailable database.
 func TryAgain(cause error) *Error {
 	e := Unavailable(cause)
 	e.RetryAfter = time.Second

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestEveryCodeStandsInTheTable reads the constants from the source, so a code
-// that is added without a row fails.
+// TestEveryCodeStandsInTheTable reads the constants from the source, so a new code without a row
+// fails.
 func TestEveryCodeStandsInTheTable(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "table.go", nil, 0)
@@ -124,8 +124,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestMessageNamesParam checks that a message follows a later change of Param, and
-// that a provider's text is never changed.
+// TestMessageNamesParam checks that a message follows a later change of Param, and that a
+// provider's text never changes.
 func TestMessageNamesParam(t *testing.T) {
 	t.Parallel()
 	e := At(InvalidRequest, "messages[0].100%d", "`{param}` must be at most %d, not %s.", 5, "{x}")

@@ -15,22 +15,22 @@ const (
 	ResultFetchFailed      Code = "result_fetch_failed"      // video: rendered, but the clip could not be got
 )
 
-// JobRow is what the table says of one code of failed jobs.
+// JobRow is the table row for one code of failed jobs.
 type JobRow struct {
 	Code Code
 	Kind string // image, video or any
 	Type string // error.type
-	// Input says that the code blames what the user sent whatever line the job
-	// goes to. The parameters of invalid_request may suit another line.
+	// Input is true if the user's input is at fault on every line. The parameters of
+	// invalid_request may suit another line.
 	Input bool
 	Retry Retry  // of the job, as a new one
 	When  string // when a job ends so; part of a sentence
-	Told  string // what error.message begins with: what happened, and what to do
+	Told  string // the beginning of error.message: what happened, and what to do
 }
 
-// jobTable is the one place that ties a failed job's code to its kind and type
-// (invalid_request_error where the user's input was at fault, else upstream_error)
-// and to the words for its user. The reference of errors is made from it.
+// jobTable maps the code of a failed job to its kind, its type (invalid_request_error if the user's
+// input was at fault, else upstream_error) and the words for the user. The error reference is
+// generated from jobTable.
 var jobTable = []JobRow{
 	{ContentPolicy, "video", "invalid_request_error", true, RetryNever,
 		"prompt, reference, or the generated picture or sound failed content review; `param` is `audio` when it was the sound",
@@ -72,8 +72,7 @@ var jobTable = []JobRow{
 // documents made from it.
 func JobTable() []JobRow { return append([]JobRow(nil), jobTable...) }
 
-// LookupJob returns the row of a code; that of upstream_error for one that is
-// none of a job's.
+// LookupJob returns the row of a job's code, or the row of upstream_error for any other code.
 func LookupJob(code Code) JobRow {
 	for _, row := range jobTable {
 		if row.Code == code {

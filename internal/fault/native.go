@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// NativeType returns error.type of the /native shape (interface.md, `/native`
-// endpoints). A provider's own type is passed on where it is one of that
-// family's.
+// NativeType returns error.type of the /native shape (interface.md, `/native` endpoints). A
+// provider's own type is passed on if it belongs to that family.
 func (e *Error) NativeType() string {
 	if e.Passed != nil {
 		if isNativeType(e.Passed.Type) {
@@ -24,8 +23,8 @@ func (e *Error) NativeType() string {
 	return "api_error"
 }
 
-// NativeBody returns the whole error body of the /native shape: what an answer
-// holds, and the error event of a stream.
+// NativeBody returns the whole error body of the /native shape, for an answer and for the error
+// event of a stream.
 func (e *Error) NativeBody() []byte {
 	var b struct {
 		Type  string `json:"type"`
@@ -49,8 +48,7 @@ func isNativeType(kind string) bool {
 	return false
 }
 
-// nativeTypeOf returns the type of a rejection whose provider speaks another
-// form.
+// nativeTypeOf returns the type of a rejection by a provider of another form.
 func nativeTypeOf(status int) string {
 	switch status {
 	case http.StatusUnauthorized:
@@ -67,8 +65,7 @@ func nativeTypeOf(status int) string {
 	return "invalid_request_error"
 }
 
-// IsNative tells whether a path is of the native form, whose errors have a shape
-// of their own.
+// IsNative reports whether path belongs to the native form, where errors have a shape of their own.
 func IsNative(path string) bool {
 	return path == "/native" || strings.HasPrefix(path, "/native/")
 }

@@ -13,10 +13,10 @@ import (
 
 var update = flag.Bool("update", false, "write docs/error-reference.md anew")
 
-// reference is the document that is made from the tables.
+// reference is the document generated from the tables.
 const reference = "../../docs/error-reference.md"
 
-// shownCode and shownJob are what the document says of a row.
+// shownCode and shownJob hold the cells of a row in the document.
 type shownCode struct{ Code, Lead, Answer, Do, Retry, Charged string }
 
 type shownJob struct{ Code, Heading, Anchor, Kind, Lead, Answer, Told, Retry string }
@@ -62,7 +62,7 @@ func TestErrorReference(t *testing.T) {
 	}
 }
 
-// TestEveryCodeSaysWhatToDo: no row leaves its reader alone.
+// TestEveryCodeSaysWhatToDo checks that every row has advice.
 func TestEveryCodeSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for _, row := range Table() {
@@ -104,13 +104,13 @@ func shownCodes() (all []shownCode) {
 	return all
 }
 
-// endsStreams tells whether the code can end a stream that had begun: what fails while
-// an answer flows, and what withholds the rest of it.
+// endsStreams reports whether the code can end a stream after its first byte: a failure during the
+// answer, or a filter withholding the rest of the answer.
 func (r TableRow) endsStreams() bool {
 	switch r.Code {
 	case ContentFilter:
 		return true
-	case ModelMaintenance, EmptyCompletion: // told before the first byte
+	case ModelMaintenance, EmptyCompletion: // answered before the first byte
 		return false
 	}
 	return r.Status >= 502

@@ -45,8 +45,8 @@ type body struct {
 	Status  string  `json:"status,omitempty"`
 }
 
-// Object returns the members of the /v1 error object as JSON, without the
-// surrounding `error` key: what a stream's error event and a failed job carry.
+// Object returns the members of the /v1 error object as JSON, without the surrounding `error` key,
+// for a stream's error event and a failed job.
 func (e *Error) Object() []byte {
 	b := body{Message: e.Message(), Type: e.Type(), Code: string(e.Code)}
 	if e.Param != "" {
@@ -77,14 +77,14 @@ func (e *Error) Body() []byte {
 	}
 	members["error"] = json.RawMessage(e.Object())
 	out, err := encode(members)
-	if err != nil { // an extra field that is no JSON: leave the extras out
+	if err != nil { // an extra field is not valid JSON: leave all extra fields out
 		out, _ = encode(map[string]any{"error": json.RawMessage(e.Object())})
 	}
 	return out
 }
 
-// Write answers a /v1 or operator request with e: status, headers and body.
-// `Retry-After` and `x-should-retry` appear only where e says so.
+// Write answers a /v1 or operator request with e: status, headers and body. `Retry-After` and
+// `x-should-retry` appear only if e sets them.
 func (e *Error) Write(w http.ResponseWriter) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(WholeSeconds(e.RetryAfter)))
@@ -102,7 +102,7 @@ func (e *Error) send(w http.ResponseWriter, body []byte) {
 	out := append(body, '\n')
 	h.Set("Content-Length", strconv.Itoa(len(out)))
 	w.WriteHeader(e.Status())
-	_, _ = w.Write(out) // the client may be gone; there is nobody else to tell
+	_, _ = w.Write(out) // the client may have disconnected
 }
 
 // WholeSeconds rounds d up to whole seconds, at least 1.

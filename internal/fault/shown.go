@@ -2,10 +2,10 @@ package fault
 
 import "strings"
 
-// maxShown bounds what a message or a log row repeats of a client's text, bytes.
+// maxShown bounds a client's text in a message or a log row, in bytes.
 const maxShown = 200
 
-// Shown cuts a client's text to what may be repeated, as valid UTF-8.
+// Shown cuts a client's text to maxShown bytes of valid UTF-8.
 func Shown(text string) string {
 	if len(text) > maxShown {
 		text = text[:maxShown] + "…"

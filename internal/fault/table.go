@@ -39,12 +39,12 @@ const (
 	UnsupportedResolution   Code = "unsupported_resolution"
 	InvalidCallbackURL      Code = "invalid_callback_url"
 	JobNotFound             Code = "job_not_found"
-	// ClientClosed is what the request log shows for a client that left before
-	// the first byte; no client ever sees it.
+	// ClientClosed is the code in the request log for a client that disconnected before the first
+	// byte; no client ever sees the code.
 	ClientClosed Code = "client_closed"
 )
 
-// TableRow is what the table says of one code.
+// TableRow is the table row for one code.
 type TableRow struct {
 	Code   Code
 	Status int    // HTTP status
@@ -53,7 +53,7 @@ type TableRow struct {
 	Place  Place
 	Retry  Retry
 	When   string // when it is answered; part of a sentence, with code between backticks, as Do has it
-	Do     string // what its reader does about it; sentences
+	Do     string // advice to the reader, in sentences
 }
 
 // table ties each code to a status, its types, its meaning and its advice
@@ -174,7 +174,7 @@ var table = []TableRow{
 // Table returns a copy of the table, for tests and for documents made from it.
 func Table() []TableRow { return append([]TableRow(nil), table...) }
 
-// Lookup returns the row of a code; false for a code that is a provider's own.
+// Lookup returns the row of code, and false for a provider's own code.
 func Lookup(code Code) (TableRow, bool) {
 	for _, row := range table {
 		if row.Code == code {
