@@ -25,11 +25,11 @@ const (
 	Credit  Amount = USD / 200
 )
 
-// Max is the largest amount that is accepted from outside: a billion dollars.
-// It leaves room to add nine of them without overflow.
+// Max is the largest amount accepted from outside: a billion dollars. Nine times Max does not
+// overflow.
 const Max = 1_000_000_000 * USD
 
-// ErrAmount is the fault of a text that is no amount of money.
+// ErrAmount reports a text that is not an amount of money.
 var ErrAmount = errors.New("must be a decimal number of US dollars with at most 9 decimals, below 1000000000")
 
 // Parse reads a decimal number of US dollars ("12.5", "-0.000000001"). More
@@ -43,8 +43,8 @@ func Parse(s string) (Amount, error) {
 	return Amount(n), nil
 }
 
-// ParseTyped is Parse for an amount that a person typed: an exponent is an
-// error, since 1e3 for 13 would be a thousand dollars.
+// ParseTyped is Parse for an amount typed by a person: an exponent is an error, since 1e3 for 13
+// would be a thousand dollars.
 func ParseTyped(s string) (Amount, error) {
 	if strings.ContainsAny(s, "eE") {
 		return 0, ErrAmount
@@ -52,12 +52,12 @@ func ParseTyped(s string) (Amount, error) {
 	return Parse(s)
 }
 
-// ErrCredits is the fault of a text that is no number of credits.
+// ErrCredits reports a text that is not a number of credits.
 var ErrCredits = errors.New("must be a decimal number of credits with at most 7 decimals, at most 200000000000")
 
-// ParseCredits reads a decimal number of credits ("12.5"), as Parse does one of
-// US dollars. A number that is not a whole one of nano-dollars, which are
-// 0.0000002 credits each, is an error, never rounded.
+// ParseCredits parses a decimal number of credits ("12.5"), as Parse does for US dollars. One
+// nano-dollar is 0.0000002 credits. If the number is not a whole number of nano-dollars,
+// ParseCredits returns an error; it never rounds.
 func ParseCredits(s string) (Amount, error) {
 	n, err := parseScaled(s, 7)
 	if err != nil || n%2 != 0 || n/2 > int64(Max) || n/2 < -int64(Max) {
@@ -131,9 +131,9 @@ func (a *Amount) UnmarshalJSON(raw []byte) error {
 
 // Credits returns the amount as a JSON number of credits, exact.
 func (a Amount) Credits() json.Number {
-	// 200 credits a dollar: nano-dollars x 200 are 10^-9 credits, and 200 =
-	// 2 x 100, so 2a x 10^-7 credits cannot lose a digit. An amount that no account can
-	// have (see Max) ends where its double still fits.
+	// 200 credits a dollar: nano-dollars x 200 are 10^-9 credits, and 200 = 2 x 100, so 2a x 10^-7
+	// credits cannot lose a digit. The amount is cut to most, so that its double fits; no account
+	// can have more than Max.
 	const most = math.MaxInt64 / 2
 	return json.Number(formatScaled(2*max(-most, min(int64(a), most)), 7))
 }
@@ -146,14 +146,13 @@ func Add(a, b Amount) (Amount, error) {
 	return a + b, nil
 }
 
-// Plus returns a + b, which ends at Max and -Max. Counts are added in the same way.
+// Plus returns a + b, limited to the range -Max to Max. Counts use the same bounds.
 func Plus[T ~int64](a, b T) T {
 	within := func(n T) T { return max(T(-Max), min(n, T(Max))) }
 	return within(within(a) + within(b))
 }
 
-// PlusKnown adds an amount that is known to a sum of such; nil is not known. A sum
-// ends at Max.
+// PlusKnown adds more to sum, at most Max. Nil means unknown.
 func PlusKnown(sum, more *Amount) *Amount {
 	if more == nil {
 		return sum

@@ -156,7 +156,7 @@ func TestBillsTimesAFactor(t *testing.T) {
 		{4, 100_000, 1_300_000, 1, 1}, // 0.52
 		{5, 100_000, 900_000, 0, 1},   // 0.45
 		{5, 100_000, One, 1, 1},       // half: up
-		{1, 0, MaxFactor, 0, 0},       // what is free stays free
+		{1, 0, MaxFactor, 0, 0},       // a free request stays free
 		{0, MaxPrice, MaxFactor, 0, 0},
 		{1 << 40, MaxPrice, 1, 109_951_162_777_600, 109_951_162_777_600},
 		{1 << 40, MaxPrice, One, math.MaxInt64, math.MaxInt64},

@@ -11,28 +11,27 @@ import (
 	"strings"
 )
 
-// Price is a price in nano-dollars for a million units (tokens), or for one
-// unit where the catalog prices single things (an image, a tool call): the
-// catalog's field says which.
+// Price is a price in nano-dollars for a million units (tokens), or for one unit (an image, a tool
+// call), depending on the catalog's field.
 type Price int64
 
 // Factor is a multiplier in millionths: 2.5 is 2_500_000.
 type Factor int64
 
-// One is the factor that changes nothing.
+// One is the neutral factor.
 const One Factor = 1_000_000
 
-// Largest values that a catalog may hold. Together with a bound of 2^40 units
-// they keep every product within 128 bits and every sum within an Amount.
+// Largest values in a catalog. Together with a bound of 2^40 units they keep every product within
+// 128 bits and every sum within an Amount.
 const (
 	MaxPrice  = Price(100_000 * USD)
 	MaxFactor = 1000 * One
 )
 
 var (
-	// ErrPrice is the fault of a text that is no price.
+	// ErrPrice reports a text that is not a price.
 	ErrPrice = errors.New("must be a decimal number of US dollars from 0 to 100000 with at most 9 decimals")
-	// ErrFactor is the fault of a text that is no factor.
+	// ErrFactor reports a text that is not a factor.
 	ErrFactor = errors.New("must be a decimal number from 0 to 1000 with at most 6 decimals")
 )
 
@@ -120,9 +119,9 @@ func plain(raw []byte) (string, error) {
 	return string(raw), nil
 }
 
-// Sum adds up a bill in 128 bits and rounds it once at the end. The zero value
-// is an empty bill. A bill too large for an Amount comes out as math.MaxInt64,
-// which no hold passes: nothing runs that cannot be billed.
+// Sum adds up a bill in 128 bits and rounds it once at the end. The zero value is an empty bill. A
+// bill too large for an Amount becomes math.MaxInt64, above every possible hold, so a request
+// without a representable bill never runs.
 type Sum struct {
 	hi, lo uint64 // nano-dollars x 10^12
 	over   bool
@@ -168,11 +167,11 @@ func (s *Sum) Round() Amount {
 	return Amount(min(q, math.MaxInt64))
 }
 
-// Unbillable is a bill that no hold passes.
+// Unbillable returns a bill above every possible hold.
 func Unbillable() Sum { return Sum{over: true} }
 
-// Charged returns what is charged for the bill to whom pays it times a factor: the
-// exact product, rounded once, half up. A factor of 0 is none.
+// Charged returns the charge for the bill times a factor: the exact product, rounded once, half up.
+// A factor of 0 means no factor.
 func (s *Sum) Charged(by Factor) Amount {
 	if by == 0 {
 		return s.Round()
@@ -180,8 +179,8 @@ func (s *Sum) Charged(by Factor) Amount {
 	return s.product(by, productUnit/2)
 }
 
-// Held returns what is held for the bill, so that no smaller one is charged more:
-// with a factor the exact product rounded up, and without one Round.
+// Held returns the amount to hold for the bill, so that no smaller bill is charged more: with a
+// factor the exact product rounded up, and without a factor Round.
 func (s *Sum) Held(by Factor) Amount {
 	if by == 0 {
 		return s.Round()
@@ -192,8 +191,8 @@ func (s *Sum) Held(by Factor) Amount {
 // productUnit is a nano-dollar in a sum times a factor.
 const productUnit = 1_000_000_000_000_000_000
 
-// product returns the whole nano-dollars of the sum times a factor, to which so
-// many parts of one are added.
+// product returns the whole nano-dollars of the sum times a factor, after adding
+// parts, in units of 1/productUnit of a nano-dollar.
 func (s *Sum) product(by Factor, parts uint64) Amount {
 	if s.over || by < 0 {
 		return math.MaxInt64
