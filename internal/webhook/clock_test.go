@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAJumpKeepsTheLogAndTheSchedule lets the clock be far ahead for a moment:
-// the log stays, and what was put off in that moment is not for as long.
+// TestAJumpKeepsTheLogAndTheSchedule moves the clock far ahead for a moment: the log stays, and a
+// delivery postponed in that moment does not wait until that date.
 func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -22,7 +22,7 @@ func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
 		in.callback(n, "acct_1", r.URL)
 		n.settle()
 		c.advance(400 * 24 * time.Hour)
-		in.callback(n, "acct_1", "http://127.0.0.1:9/") // nobody listens: it is put off
+		in.callback(n, "acct_1", "http://127.0.0.1:9/") // no receiver listens, so the delivery is postponed
 		n.settle()
 		if err := n.Forget(t.Context()); err != nil {
 			t.Fatal(err)

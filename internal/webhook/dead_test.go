@@ -27,9 +27,9 @@ func (in *world) fill(first, count int, address string) {
 	})
 }
 
-// TestTurnsPassDeadEntries drains a queue while an old snapshot keeps PostgreSQL from
-// clearing up. A turn starts behind the dead entries of what was adopted, and reads those
-// of what was delivered once.
+// TestTurnsPassDeadEntries drains a queue while an old snapshot keeps PostgreSQL from clearing up.
+// A turn starts behind the dead entries of adopted deliveries, and reads the dead entries of
+// completed deliveries once.
 func TestTurnsPassDeadEntries(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -89,8 +89,8 @@ func blocks(t *testing.T, tx *store.Tx, adopted string) (n int) {
 	return n
 }
 
-// TestLateCommitsAreFound adds deliveries whose ids come before those that turns have
-// adopted, as a transaction that commits late does.
+// TestLateCommitsAreFound adds deliveries with ids before the adopted ones, as a transaction with a
+// late commit does.
 func TestLateCommitsAreFound(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {

@@ -98,8 +98,8 @@ func TestCallbacksGetTheJobItselfAndAlone(t *testing.T) {
 	})
 }
 
-// TestTheScheduleIsThatOfTheSettings walks through a whole delivery that never
-// succeeds: same id and bytes, a new time and signature, the exact waits.
+// TestTheScheduleIsThatOfTheSettings runs a whole delivery that never succeeds: the same id and
+// bytes, a new time and signature, the exact waits.
 func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -194,7 +194,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestWhatReceiversDo holds each way of answering against what the log says.
+// TestWhatReceiversDo checks the log for each kind of answer.
 func TestWhatReceiversDo(t *testing.T) {
 	t.Parallel()
 	drip := func(w http.ResponseWriter, r *http.Request, write func() error) {
@@ -379,8 +379,8 @@ func TestNothingIsSentForADisabledAccount(t *testing.T) {
 	})
 }
 
-// TestAddressesAreCheckedAsTheyAreDialled delivers to an address that was
-// public, or allowed, when it was given.
+// TestAddressesAreCheckedAsTheyAreDialled delivers to an address that was public, or allowed, when
+// the account set it.
 func TestAddressesAreCheckedAsTheyAreDialled(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {

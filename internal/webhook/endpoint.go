@@ -25,12 +25,11 @@ const (
 	TestEvent      = "webhook.test"
 )
 
-// types are those that may be chosen, in the order of the document. A test
-// goes out whether it was chosen or not.
+// types are the types an account can choose, in the order of the documentation. A test event is
+// sent whether chosen or not.
 var types = []string{VideoCompleted, VideoFailed, ImageCompleted, ImageFailed, BalanceLow, TestEvent}
 
-// Types returns the types of events that may be chosen, in the order of the
-// document.
+// Types returns the types of events an account can choose, in the order of the documentation.
 func Types() []string { return slices.Clone(types) }
 
 // Endpoint is where an account receives its events.
@@ -51,9 +50,8 @@ func OpenTx(tx *store.Tx, account string) error {
 	return nil
 }
 
-// EndpointTx returns the endpoint of an account, which must exist. An account
-// from before there were webhooks gets its secret here, so the transaction must
-// be one that writes.
+// EndpointTx returns the endpoint of an account, which must exist. If the account is older than
+// webhooks, EndpointTx creates its secret, so the transaction must be writable.
 func EndpointTx(tx *store.Tx, account string) (Endpoint, error) {
 	e, err := endpointTx(tx, account)
 	if !errors.Is(err, sql.ErrNoRows) {
@@ -65,8 +63,8 @@ func EndpointTx(tx *store.Tx, account string) (Endpoint, error) {
 	return endpointTx(tx, account)
 }
 
-// KnownEndpointTx is EndpointTx for a transaction that only reads; an account
-// from before there were webhooks has an empty one.
+// KnownEndpointTx is EndpointTx for a read-only transaction. An account older than webhooks has an
+// empty endpoint.
 func KnownEndpointTx(tx *store.Tx, account string) (Endpoint, error) {
 	e, err := endpointTx(tx, account)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -85,10 +83,9 @@ func endpointTx(tx *store.Tx, account string) (e Endpoint, err error) {
 	return e, nil
 }
 
-// PutEndpointTx changes where an account, which must exist, receives its events
-// and which. The secret stays. What is on its way goes where it was going. A
-// *fault.Error says what is wrong with an address or a type, at url or events; where both
-// are, the error joins one for each.
+// PutEndpointTx sets the address and the event types of an account, which must exist. The secret
+// stays. Pending deliveries keep their address. A *fault.Error describes a bad address or type, at
+// url or events; if both are bad, the error joins two.
 func (w *Webhooks) PutEndpointTx(tx *store.Tx, account string, e Endpoint) (Endpoint, error) {
 	receiver := ""
 	var badURL error
@@ -129,8 +126,8 @@ func checkEvents(events []string) ([]string, error) {
 	return chosen, nil
 }
 
-// RollTx gives an account, which must exist, a new signing secret and returns
-// it. Attempts that begin after the commit use it; the old one is gone.
+// RollTx gives an account, which must exist, a new signing secret and returns the secret. Attempts
+// that begin after the commit use the new secret; the old secret is gone.
 func RollTx(tx *store.Tx, account string) (string, error) {
 	if err := OpenTx(tx, account); err != nil {
 		return "", err
@@ -142,7 +139,7 @@ func RollTx(tx *store.Tx, account string) (string, error) {
 	return secret, nil
 }
 
-// receiverOf names what the limits of deliveries are counted by.
+// receiverOf returns the key for the delivery limits.
 func receiverOf(account string, u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -154,8 +151,8 @@ func receiverOf(account string, u *url.URL) string {
 // secretPrefix begins every signing secret; base64 of the key follows.
 const secretPrefix = "whsec_"
 
-// secretSize is of the key, in bytes: between the 24 and 32 that the format
-// asks for, and a multiple of three, so that its base64 needs no padding.
+// secretSize is the length of the key in bytes: the format requires 24 to 32, and a multiple of
+// three needs no base64 padding.
 const secretSize = 30
 
 func newSecret() string {

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Texts of events. A queue row is made from the delivery's, so that there is
-// none for an event that was not wanted.
+// Statements for events. A queue row is inserted from the delivery's row, so that an event the
+// account did not choose has no queue row.
 const (
 	emitChosen = `INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
 		SELECT CAST($1 AS TEXT), e.account, CAST($2 AS TEXT), CAST($3 AS TEXT), e.url, e.receiver, CAST($4 AS TEXT), 0, CAST($5 AS BIGINT)
@@ -24,29 +24,28 @@ const (
 		SELECT d.id, d.account, d.receiver, d.created_ms, 0, 1, '', '', 0 FROM webhook_delivery d WHERE d.id = $1`
 )
 
-// JobEnd is the end of a job that events tell of.
+// JobEnd describes the end of a job for its event.
 type JobEnd struct {
 	Account string
 	Type    string // ImageCompleted, ImageFailed, VideoCompleted or VideoFailed
-	Body    []byte // the job object, the bytes that polling answers
-	// Callback is the request's own address, checked by the guard; empty: the
-	// account's endpoint gets the event, if that type is chosen.
+	Body    []byte // the job object, the bytes of the polling answer
+	// Callback is the request's own address, checked by the guard. If empty, the account's endpoint
+	// gets the event if the account chose that type.
 	Callback string
 }
 
-// EmitJob adds to q, a batch inside of the transaction that ends a job, what
-// writes its event: to the callback alone and as the job object itself, or to
-// the account's endpoint as an event. Nothing is read beforehand, no row is
-// locked, and what the account has chosen is what it is at that place in the
-// transaction. Call Wake after the commit. Each call is an event of its own: a
-// batch that is built again has another id.
+// EmitJob adds to q, a batch inside the transaction that ends a job, the statements for its event.
+// If there is a callback, only the callback gets the job object itself; otherwise the account's
+// endpoint gets an event. The statements lock no row and see the account's choice at that place in
+// the transaction. Call Wake after the commit. Each call is an event of its own: a rebuilt batch
+// has another id.
 func (w *Webhooks) EmitJob(q *store.Batch, nowMS int64, e JobEnd) {
 	if e.Callback == "" {
 		w.emit(q, nowMS, e.Account, e.Type, e.Body)
 		return
 	}
 	u, err := url.Parse(e.Callback)
-	if err != nil { // it was checked: an address that nobody can use will fail at its attempts
+	if err != nil { // the address was checked before; a bad address fails at its attempts
 		u = &url.URL{}
 	}
 	delivery := deliveryID(nowMS)
@@ -54,15 +53,14 @@ func (w *Webhooks) EmitJob(q *store.Batch, nowMS int64, e JobEnd) {
 	q.Exec(nil, enqueue, delivery)
 }
 
-// EmitLow adds to q what writes the event balance.low, as EmitJob does: balance
-// is the one after the charge that brought it below threshold.
+// EmitLow adds the event balance.low to q, as EmitJob does. balance is the amount after the charge
+// that brought it below threshold.
 func (w *Webhooks) EmitLow(q *store.Batch, nowMS int64, account string, balance, threshold money.Amount) {
 	w.emit(q, nowMS, account, BalanceLow, lowData(balance, threshold))
 }
 
-// EmitLowTx is EmitLow for a transaction that is no batch: a take-back. Other
-// processes than those that deliver may call it: nodes look every second also
-// without Wake.
+// EmitLowTx is EmitLow for a transaction without a batch, when the operator takes money back.
+// Processes without deliveries may call it: nodes check every second even without Wake.
 func EmitLowTx(tx *store.Tx, account string, balance, threshold money.Amount) error {
 	nowMS, err := tx.NowMS()
 	if err != nil {
@@ -84,7 +82,7 @@ func lowData(balance, threshold money.Amount) []byte {
 	}{balance.Credits(), threshold.Credits()})
 }
 
-// emit adds an event for the account's endpoint, if that wants it.
+// emit adds an event for the account's endpoint if the account chose the type.
 func (w *Webhooks) emit(q *store.Batch, nowMS int64, account, kind string, data []byte) {
 	for _, statement := range statementsOf(nowMS, account, kind, data) {
 		q.Exec(nil, statement.text, statement.args...)
@@ -97,7 +95,8 @@ type statement struct {
 	args []any
 }
 
-// statementsOf write an event for the account's endpoint, if that wants it.
+// statementsOf returns the statements for an event to the account's endpoint, if the account chose
+// the type.
 func statementsOf(nowMS int64, account, kind string, data []byte) [2]statement {
 	delivery, event := deliveryID(nowMS), eventID(nowMS)
 	return [2]statement{

@@ -6,15 +6,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// Failing is a receiver whose last attempt failed and for whom something waits.
+// Failing is a receiver with a failed last attempt and pending events.
 type Failing struct {
 	Account string
-	URL     string // of the event that waits longest
-	SinceMS int64  // when that was written
-	Waiting int64  // events that were tried and wait, counted up to 1001
+	URL     string // of the oldest pending event
+	SinceMS int64  // creation time of that event
+	Waiting int64  // pending events with at least one attempt, counted up to 1001
 }
 
-// FailingTx returns up to limit receivers that fail, by their accounts.
+// FailingTx returns up to limit failing receivers, ordered by account.
 func FailingTx(tx *store.Tx, limit int) ([]Failing, error) {
 	rows, err := tx.Query(`SELECT r.account, d.url, d.created_ms,
 			(SELECT COUNT(*) FROM (SELECT 1 FROM webhook_queue w WHERE w.receiver = r.id AND w.tries > 0 LIMIT 1001) c)

@@ -48,7 +48,7 @@ func (c *clock) advance(d time.Duration) {
 // loopback lets a guard reach the test's own receivers.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// schedule is that of the settings.
+// schedule is the default of the settings.
 var schedule = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour}
 
 // world is a database with a clock and nodes on it.
@@ -67,7 +67,7 @@ func each(t *testing.T, test func(t *testing.T, in *world)) {
 	})
 }
 
-// testNode is one node's Webhooks, which a test turns by hand.
+// testNode is one node's Webhooks; tests run its turns by hand.
 type testNode struct {
 	*Webhooks
 	t     *testing.T
@@ -89,7 +89,7 @@ func (in *world) node(epoch string, change ...func(*Options)) *testNode {
 	return n
 }
 
-// step takes one turn: it records what has ended and begins what is due.
+// step runs one turn: it records finished attempts and begins due attempts.
 func (n *testNode) step() {
 	n.t.Helper()
 	if _, err := n.turn(context.Background(), context.Background()); err != nil {
@@ -97,7 +97,7 @@ func (n *testNode) step() {
 	}
 }
 
-// settle takes turns until nothing that is due is left.
+// settle runs turns until no delivery is due.
 func (n *testNode) settle() {
 	n.t.Helper()
 	for range 1000 {
@@ -186,7 +186,7 @@ func (in *world) secret(account string) string {
 func (in *world) log(account string) []Delivery {
 	in.t.Helper()
 	var list []Delivery
-	all := New(Options{DB: in.db, Guard: egress.New(nil), Retention: 1 << 62}) // also what waits to be deleted
+	all := New(Options{DB: in.db, Guard: egress.New(nil), Retention: 1 << 62}) // includes expired entries before their deletion
 	in.update(func(tx *store.Tx) (err error) { list, _, err = all.DeliveriesTx(tx, account, "", 10_000); return err })
 	return list
 }
@@ -206,13 +206,13 @@ func (in *world) kill(epoch string) {
 	}
 }
 
-// post is one request that a receiver got.
+// post is one request to a receiver.
 type post struct {
 	id, stamp, signature, path, body string
 	header                           http.Header
 }
 
-// receiver is a server that keeps what it gets and answers as it is told.
+// receiver is a server that records requests and answers with a given handler.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -254,7 +254,7 @@ func (r *receiver) says(answer http.HandlerFunc) {
 	r.answer = answer
 }
 
-// got returns what has come so far.
+// got returns the requests so far.
 func (r *receiver) got() []post {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -280,8 +280,8 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// manyAddresses listens on all addresses of this machine, so that every
-// 127.x.y.z is a receiver of its own, and returns the port.
+// manyAddresses listens on all addresses of this machine, so that every 127.x.y.z is a receiver of
+// its own, and returns the port.
 func manyAddresses(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")

@@ -10,9 +10,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestTurnsReadByIndex fills the log with what has ended and the queue with one
-// dead receiver's backlog, and asks both engines how they would run the texts
-// of a turn.
+// TestTurnsReadByIndex fills the log with ended deliveries and the queue with one dead receiver's
+// backlog, and checks the query plans of both engines for the statements of a turn.
 func TestTurnsReadByIndex(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -70,7 +69,7 @@ func TestTurnsReadByIndex(t *testing.T) {
 				plan := explain(t, tx, q.text, q.args)
 				for _, line := range strings.Split(plan, "\n") {
 					scan := strings.Contains(line, "Seq Scan on webhook_")
-					// SQLite says SCAN for a whole index too, which is what a partial one is for.
+					// SQLite says SCAN for a whole index too, the purpose of a partial index.
 					scan = scan || (strings.HasPrefix(line, "SCAN ") && line != "SCAN CONSTANT ROW" &&
 						!strings.Contains(line, "INDEX webhook_queue_fresh") &&
 						!strings.Contains(line, "INDEX webhook_queue_running") && !strings.Contains(line, "SCAN json_each") &&
@@ -92,7 +91,7 @@ func TestTurnsReadByIndex(t *testing.T) {
 			}
 			return nil
 		})
-		// And a receiver behind that backlog has its turn at once.
+		// A receiver behind that backlog has its turn at once.
 		r := newReceiver(t, nil)
 		in.callback(n, "acct_1", r.URL)
 		began := time.Now()

@@ -20,14 +20,14 @@ type Delivery struct {
 	URL       string
 	State     string // pending, delivered or failed
 	CreatedMS int64
-	NextMS    int64 // when the next attempt is due; 0: there is none to come
+	NextMS    int64 // when the next attempt is due; 0 if no attempt is to come
 	Attempts  []DeliveryAttempt
 }
 
-// DeliveryAttempt is what came of sending an event once.
+// DeliveryAttempt is the result of one attempt to send an event.
 type DeliveryAttempt struct {
 	AtMS   int64
-	Status int   // of the answer; 0: none
+	Status int   // of the answer; 0 without an answer
 	TookMS int64 // until the answer, or until there was none
 	Error  string
 }
@@ -39,13 +39,12 @@ func stateName(state int) string {
 const (
 	deliveryColumns = `SELECT d.id, d.account, d.event, d.type, d.url, d.state, d.created_ms, COALESCE(q.due_ms, 0) FROM `
 	deliveryText    = deliveryColumns + `webhook_delivery d LEFT JOIN webhook_queue q ON q.delivery = d.id WHERE `
-	// waitingText reads the queue, which is short where the log is long.
+	// waitingText reads the queue, which is short even if the log is long.
 	waitingText = deliveryColumns + `webhook_queue q JOIN webhook_delivery d ON d.id = q.delivery WHERE d.state = 0 AND `
 )
 
-// keptText chooses the entries that the log still has: those past its retention
-// are gone at once, also while their rows wait to be deleted, except for those
-// that have attempts to come.
+// keptText selects the entries within the retention. An expired entry disappears at once, before
+// its row is deleted, unless attempts are to come.
 const keptText = `(d.created_ms >= $1 OR q.delivery IS NOT NULL)`
 
 // DeliveryFilter selects entries of the log. Empty fields select all.
@@ -55,7 +54,7 @@ type DeliveryFilter struct {
 	Limit          int
 }
 
-// statement is what a filter asks, of entries that are not older than a time.
+// statement returns the query for f over entries created at oldestMS or later.
 func (f DeliveryFilter) statement(oldestMS int64) (text string, args []any) {
 	text, order := deliveryText+keptText, "d.id"
 	switch f.State {
@@ -81,15 +80,14 @@ func (f DeliveryFilter) statement(oldestMS int64) (text string, args []any) {
 	return text, args
 }
 
-// DeliveriesTx is LogTx of an account: at most limit entries, those older than the
-// one called after unless that is empty.
+// DeliveriesTx is LogTx for one account: at most limit entries. If after is not empty, all are
+// older than the entry with that id.
 func (w *Webhooks) DeliveriesTx(tx *store.Tx, account, after string, limit int) (list []Delivery, more bool, err error) {
 	return w.LogTx(tx, DeliveryFilter{Account: account, After: after, Limit: limit})
 }
 
-// LogTx returns the entries of the log that a filter selects, newest first, and
-// whether there are more. Each has all of its attempts, in the order in which they
-// were made.
+// LogTx returns the log entries selected by f, newest first, and reports whether there are more.
+// Each entry has all of its attempts in order.
 func (w *Webhooks) LogTx(tx *store.Tx, f DeliveryFilter) (list []Delivery, more bool, err error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
@@ -108,15 +106,14 @@ func (w *Webhooks) LogTx(tx *store.Tx, f DeliveryFilter) (list []Delivery, more 
 	return list, more, attemptsTx(tx, list)
 }
 
-// oldestTx is when an entry was written that is only just in the log. None is
-// given up for a clock that is ahead for a moment.
+// oldestTx returns the creation time of the oldest entry within the retention. A clock that is
+// ahead for a moment expires no entry.
 func (w *Webhooks) oldestTx(tx *store.Tx) (int64, error) {
 	now, err := tx.ExpiryMS()
 	return now - w.opts.Retention.Milliseconds(), err
 }
 
-// OwnDeliveryTx returns an entry of an account; another's is not found, as one
-// that is not there.
+// OwnDeliveryTx returns an entry of an account. An entry of another account is not found.
 func (w *Webhooks) OwnDeliveryTx(tx *store.Tx, account, id string) (Delivery, error) {
 	d, found, err := w.oneTx(tx, `d.id = $2 AND d.account = $3`, id, account)
 	if err == nil && !found {
@@ -125,28 +122,29 @@ func (w *Webhooks) OwnDeliveryTx(tx *store.Tx, account, id string) (Delivery, er
 	return d, err
 }
 
-// OwnEventTx returns the newest entry of an account's event; false: the log has none.
+// OwnEventTx returns the newest entry of an account's event, and false if the log has no such
+// entry.
 func (w *Webhooks) OwnEventTx(tx *store.Tx, account, event string) (Delivery, bool, error) {
 	return w.oneTx(tx, `d.event = $2 AND d.account = $3 ORDER BY d.id DESC LIMIT 1`, event, account)
 }
 
-// SentTx returns the bytes that each attempt of a delivery sends.
+// SentTx returns the body of every attempt of a delivery.
 func SentTx(tx *store.Tx, delivery string) (body string, err error) {
 	err = tx.QueryRow(`SELECT body FROM webhook_delivery WHERE id = $1`, delivery).Scan(&body)
 	return body, err
 }
 
-// noDelivery is the 404 of an entry that is not in the log.
+// noDelivery returns the 404 for an entry missing from the log.
 func (w *Webhooks) noDelivery() error {
 	return fault.New(fault.NotFound, "There is no delivery with this id. The log of deliveries is kept for %s.", spell(w.opts.Retention))
 }
 
-// deliveryTx returns one entry; false if there is none.
+// deliveryTx returns one entry, and false if there is no such entry.
 func (w *Webhooks) deliveryTx(tx *store.Tx, id string) (Delivery, bool, error) {
 	return w.oneTx(tx, `d.id = $2`, id)
 }
 
-// oneTx returns the entry of the log that a condition chooses.
+// oneTx returns the log entry selected by a condition.
 func (w *Webhooks) oneTx(tx *store.Tx, where string, args ...any) (Delivery, bool, error) {
 	oldest, err := w.oldestTx(tx)
 	if err != nil {
@@ -204,9 +202,8 @@ func attemptsTx(tx *store.Tx, list []Delivery) error {
 // maxForget is how many entries one transaction deletes.
 const maxForget = 500
 
-// Forget deletes the entries of the log that are older than its retention, with
-// their attempts. Those that have attempts to come stay. Run calls it now and
-// then; any number of nodes may.
+// Forget deletes log entries past the retention, with their attempts. Entries with attempts to come
+// stay. Run calls Forget now and then; any number of nodes may call it.
 func (w *Webhooks) Forget(ctx context.Context) error {
 	if err := w.keepTime(ctx); err != nil {
 		return err
@@ -226,7 +223,7 @@ func (w *Webhooks) Forget(ctx context.Context) error {
 	}
 }
 
-// keepTime makes due what was put off while the clock was ahead: else it would
+// keepTime makes deliveries due if they were postponed while the clock was ahead; else they would
 // wait until that date.
 func (w *Webhooks) keepTime(ctx context.Context) error {
 	err := w.opts.DB.Update(ctx, func(tx *store.Tx) error {
@@ -284,8 +281,7 @@ func (w *Webhooks) forgetTx(tx *store.Tx) ([]string, error) {
 const oldText = `SELECT d.id FROM webhook_delivery d WHERE d.created_ms < $1
 	AND NOT EXISTS (SELECT 1 FROM webhook_queue q WHERE q.delivery = d.id) ORDER BY d.created_ms LIMIT $2`
 
-// AccountOfEventTx returns whose event an id is, while the log has it; empty:
-// nobody's.
+// AccountOfEventTx returns the account of an event, or "" if the event is not in the log.
 func AccountOfEventTx(tx *store.Tx, event string) (string, error) {
 	var account string
 	err := tx.QueryRow(`SELECT account FROM webhook_delivery WHERE event = $1 LIMIT 1`, event).Scan(&account)

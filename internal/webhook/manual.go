@@ -11,18 +11,17 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// TestResult is what a receiver made of a test.
+// TestResult is the receiver's result for a test event.
 type TestResult struct {
-	Status     int    // of its answer; 0: none
+	Status     int    // of the answer; 0 without an answer
 	ResponseMS int64  // until the answer, or until there was none
 	Error      string // in words for the user; empty after a 2xx
 }
 
-// Test sends webhook.test to an account's address now, whatever types are
-// chosen, and returns what came of it: one attempt, which stands in the log.
-// The account must exist. A *fault.Error says that it has no address or is
-// disabled. Each call is an event of its own; a crash in between leaves no
-// trace of it.
+// Test sends webhook.test to an account's address now, whatever types the account chose, and
+// returns the result: one attempt, recorded in the log. The account must exist. A *fault.Error says
+// that the account has no address or is disabled. Each call is an event of its own; a crash in
+// between leaves no trace of the event.
 func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error) {
 	leave, err := w.manual.enter(ctx, account)
 	if err != nil {
@@ -70,14 +69,13 @@ func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error)
 	return TestResult{Status: o.status, ResponseMS: o.tookMS, Error: o.err}, err
 }
 
-// maxAttempts bounds the attempts of one delivery that resends may bring it to.
+// maxAttempts bounds the attempts of one delivery, resends included.
 const maxAttempts = 200
 
-// Resend sends the event of a delivery again now: the same id and bytes to the
-// same address, signed anew. The attempt stands in the log beside the others
-// and changes no schedule, but a 2xx delivers: nothing more is sent by itself
-// then. It returns the entry of the log after the attempt. A *fault.Error says
-// that there is no such delivery or that its account is disabled.
+// Resend sends the event of a delivery again now: the same id and bytes to the same address, signed
+// anew. The log records the attempt beside the others. The schedule does not change, except that a
+// 2xx completes the delivery and ends automatic retries. Resend returns the log entry after the
+// attempt. A *fault.Error says that the delivery does not exist or that its account is disabled.
 func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error) {
 	var d Delivery
 	err := w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
@@ -123,7 +121,7 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 			return err
 		}
 		now, found, err := w.deliveryTx(tx, delivery)
-		if found { // else its time in the log was over meanwhile
+		if found { // otherwise the entry expired meanwhile
 			d = now
 		}
 		return err
@@ -131,8 +129,8 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 	return d, err
 }
 
-// resentTx records a resend. One that has delivered ends the schedule; an
-// attempt that runs just now records its own end.
+// resentTx records a resend. A successful resend ends the schedule; an attempt in flight records
+// its own end.
 func resentTx(tx *store.Tx, delivery string, o outcome) error {
 	if err := tx.Serialize(turnName); err != nil {
 		return err
@@ -147,7 +145,7 @@ func resentTx(tx *store.Tx, delivery string, o outcome) error {
 	return err
 }
 
-// enabledTx refuses to send for an account that is disabled.
+// enabledTx returns an error if the account is disabled.
 func (w *Webhooks) enabledTx(tx *store.Tx, account string) error {
 	off, err := w.disabledTx(tx, []string{account})
 	if err == nil && off[account] {
@@ -156,27 +154,27 @@ func (w *Webhooks) enabledTx(tx *store.Tx, account string) error {
 	return err
 }
 
-// manual are the places of tests and resends. An account has a few of them, so
-// that receivers which stall hold up nobody else's.
+// manual limits concurrent tests and resends. Each account has a few places, so that slow receivers
+// do not block other accounts.
 type manual struct {
 	all chan struct{}
 
 	mu   sync.Mutex
-	each map[string]*part // by account: those who are in, or wait
+	each map[string]*part // by account: callers inside or waiting
 }
 
-// part is what one account has.
+// part is the state of one account.
 type part struct {
 	places chan struct{}
-	users  int // who is in or waits; the last one out removes it
+	users  int // callers inside or waiting; the last caller to leave deletes the part
 }
 
 func newManual() manual {
 	return manual{all: make(chan struct{}, maxManual), each: map[string]*part{}}
 }
 
-// enter waits for a place and returns what gives it back. Secrets are read
-// after it, since they may be rolled meanwhile.
+// enter waits for a place and returns the function to release the place. Read secrets after enter,
+// since they may be rolled meanwhile.
 func (m *manual) enter(ctx context.Context, account string) (leave func(), err error) {
 	m.mu.Lock()
 	p := m.each[account]
@@ -217,7 +215,7 @@ func (w *Webhooks) sendNow(ctx context.Context, m message) outcome {
 	return o
 }
 
-// keep writes to the log what has happened, also for a caller that has left.
+// keep writes a result to the log even if the caller has left.
 func (w *Webhooks) keep(ctx context.Context, fn func(tx *store.Tx) error) error {
 	if err := w.opts.DB.Update(context.WithoutCancel(ctx), fn); err != nil {
 		return fmt.Errorf("record an attempt: %w", err)

@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// isFault tells whether an error is a client-visible one of that code.
+// isFault reports whether err is a fault with the given code.
 func isFault(err error, code fault.Code) bool {
 	var f *fault.Error
 	return errors.As(err, &f) && f.Code == code
@@ -76,8 +76,8 @@ func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 	})
 }
 
-// TestTestsDoNotWaitForOtherAccounts: tests of an account whose receiver stalls
-// are bounded, and what waits is signed with the secret of its turn.
+// TestTestsDoNotWaitForOtherAccounts checks that concurrent tests to a slow receiver are bounded by
+// account, and that a waiting test is signed with the secret of its turn.
 func TestTestsDoNotWaitForOtherAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -265,8 +265,7 @@ func TestTheLogIsKeptForItsRetention(t *testing.T) {
 	})
 }
 
-// TestAnEventIsItsAccounts: an event is found by who owns it alone, with the bytes that
-// were sent.
+// TestAnEventIsItsAccounts checks that only the account of an event finds it, with the bytes sent.
 func TestAnEventIsItsAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -290,8 +289,8 @@ func TestAnEventIsItsAccounts(t *testing.T) {
 	})
 }
 
-// TestTheLogEndsWithItsRetention: what is too old is neither shown nor sent
-// again, whenever it is deleted, unless it has attempts to come.
+// TestTheLogEndsWithItsRetention checks that an expired delivery is neither shown nor sent again,
+// whenever its row is deleted, unless attempts are to come.
 func TestTheLogEndsWithItsRetention(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// How the deliveries that are pending are counted for the metrics.
+// Statements that count the pending deliveries for the metrics.
 const (
 	measureEvery = 10 * time.Second
 	measured     = 10_000

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestDeliveriesAreCounted: what has attempts to come is pending, and late from when it
-// is due until an attempt runs.
+// TestDeliveriesAreCounted checks that a delivery with attempts to come is pending, and late from
+// its due time until an attempt runs.
 func TestDeliveriesAreCounted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {

@@ -65,7 +65,7 @@ func (m metrics) ended(o outcome) {
 	m.attempts.WithLabelValues(label).Inc()
 }
 
-// final counts deliveries that have reached a state for good.
+// final counts n deliveries that reached a final state.
 func (m metrics) final(state, n int) {
 	m.deliveries.WithLabelValues(stateName(state)).Add(float64(n))
 }

@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// gate is an answer that waits until it is opened.
+// gate is an answer that blocks until the test opens the gate.
 type gate struct {
 	open    chan struct{}
 	arrived chan struct{} // gets one a request
@@ -132,7 +132,7 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 			t.Fatal("an attempt that runs was taken over")
 		}
 		close(g.open)
-		a.workers.Wait() // and a never records what came of it
+		a.workers.Wait() // and node a never records the result
 		in.clock.advance(time.Second)
 		b.settle()
 		if len(r.got()) != 1 {
@@ -154,7 +154,7 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 {
 			t.Errorf("%+v", d)
 		}
-		// A node that is dead claims nothing.
+		// A dead node claims nothing.
 		in.callback(a, "acct_1", r.URL)
 		a.settle()
 		if len(r.got()) != 2 {
@@ -197,8 +197,8 @@ func TestALeaseEndsByItself(t *testing.T) {
 	})
 }
 
-// TestALateFailureDoesNotUndoADelivery: the attempt that was taken over fails
-// after, or before, the other one has delivered.
+// TestALateFailureDoesNotUndoADelivery checks that a failure of an attempt after takeover changes
+// nothing, before or after the other attempt's success.
 func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -225,8 +225,8 @@ func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 	})
 }
 
-// TestAClaimWhoseCommitWasLostIsGivenBack: the rows say that this node runs
-// what it knows nothing of.
+// TestAClaimWhoseCommitWasLostIsGivenBack checks the case where rows name this node for attempts
+// unknown to the node.
 func TestAClaimWhoseCommitWasLostIsGivenBack(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -325,8 +325,8 @@ func TestNodesShareTheWork(t *testing.T) {
 	})
 }
 
-// TestDeadReceiversHoldUpNobody: of 1,000 receivers 100 never answer, of which
-// each has several events before those of the others.
+// TestDeadReceiversHoldUpNobody has 1,000 receivers, of which 100 never answer. Each dead receiver
+// has several events before those of the others.
 func TestDeadReceiversHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -369,8 +369,8 @@ func TestDeadReceiversHoldUpNobody(t *testing.T) {
 	})
 }
 
-// TestRun delivers what is emitted at once, retries by itself, and when it ends
-// gives back what runs.
+// TestRun checks that Run delivers emitted events at once, retries by itself, and releases running
+// attempts when it ends.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -426,7 +426,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRunRidesOutAnOutage: what has ended is recorded when the database is back.
+// TestRunRidesOutAnOutage checks that results are recorded when the database is back.
 func TestRunRidesOutAnOutage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {

@@ -2,17 +2,16 @@ package webhook
 
 import "tollgate/internal/store"
 
-// heldRow is what the queue says of a delivery.
+// heldRow is a delivery's row in the queue.
 type heldRow struct {
 	lease        string
 	tries, dueMS int64
 	state        int
 }
 
-// recordTx writes what came of the attempts that have ended. Doing it again,
-// after a commit whose answer was lost, changes nothing: a lease is ended once,
-// and an attempt has one row in the log. An attempt whose lease was taken over
-// meanwhile stands in the log too, and if it succeeded, that is the end.
+// recordTx writes the results of finished attempts. A repetition after a commit with a lost answer
+// changes nothing: a lease ends once, and an attempt has one row in the log. An attempt with a
+// lease taken over meanwhile is logged too, and its success completes the delivery.
 func (t *turn) recordTx(tx *store.Tx) error {
 	if len(t.ended) == 0 {
 		return nil
@@ -62,12 +61,11 @@ func (t *turn) heldTx(tx *store.Tx) (map[string]heldRow, error) {
 	return held, rows.Err()
 }
 
-// changes are what the outcomes of a turn come to, gathered so that few
-// statements write them.
+// changes collects the results of a turn, so that few statements write them.
 type changes struct {
-	delivered, failed []string           // deliveries that are now
+	delivered, failed []string           // ids of deliveries with this new state
 	drop, free        []string           // queue rows
-	retry             map[int64]retrying // by tries, which fixes when
+	retry             map[int64]retrying // by number of tries, which determines the wait
 	well, failing     map[string]bool    // receivers
 }
 
@@ -76,7 +74,7 @@ type retrying struct {
 	deliveries []string
 }
 
-// judge adds what follows from one outcome.
+// judge adds the changes for one result.
 func (c *changes) judge(t *turn, f *flight, row heldRow, queued bool) {
 	mine := queued && row.lease == f.lease
 	c.grade(f)
@@ -92,7 +90,7 @@ func (c *changes) judge(t *turn, f *flight, row heldRow, queued bool) {
 	}
 	v := decide(t.w.opts.Retries, row.tries, row.dueMS, t.nowMS, f.outcome)
 	switch {
-	case row.state == stateDelivered: // by a resend, or by an attempt that was taken for lost
+	case row.state == stateDelivered: // completed by a resend, or by an attempt presumed lost
 		c.drop = append(c.drop, f.delivery)
 	case v.state == stateFailed:
 		c.failed = append(c.failed, f.delivery)
@@ -108,7 +106,7 @@ func (c *changes) judge(t *turn, f *flight, row heldRow, queued bool) {
 	}
 }
 
-// grade moves a receiver to the lane that its last outcome says.
+// grade moves a receiver to the lane of its last result.
 func (c *changes) grade(f *flight) {
 	if c.well == nil {
 		c.well, c.failing = map[string]bool{}, map[string]bool{}

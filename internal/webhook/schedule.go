@@ -20,7 +20,7 @@ const (
 	unsent                // this node came too late to begin it: it was none
 )
 
-// outcome is what came of an attempt.
+// outcome is the result of an attempt.
 type outcome struct {
 	kind   kind
 	atMS   int64
@@ -29,16 +29,15 @@ type outcome struct {
 	err    string // in words for the user; empty after a 2xx
 }
 
-// verdict is what becomes of a delivery after an attempt.
+// verdict is the next state of a delivery after an attempt.
 type verdict struct {
 	state int
 	tries int64
 	dueMS int64 // of a pending one
 }
 
-// decide returns what follows from an attempt that ended at nowMS: the end, or
-// the wait that the schedule has for as many attempts as there were. An
-// attempt that does not count leaves all as it was.
+// decide returns the verdict for an attempt that ended at nowMS: the end, or the schedule's wait
+// after that number of attempts. An attempt that does not count changes nothing.
 func decide(retries []time.Duration, tries, dueMS, nowMS int64, o outcome) verdict {
 	switch {
 	case o.kind == delivered:
@@ -51,36 +50,35 @@ func decide(retries []time.Duration, tries, dueMS, nowMS int64, o outcome) verdi
 	return verdict{state: statePending, tries: tries + 1, dueMS: nowMS + retries[tries].Milliseconds()}
 }
 
-// The lanes: receivers whose last attempt failed have places of their own, so
-// that they cannot use up those of the others, and so has each account a part.
+// The lanes: receivers with a failed last attempt have separate places, so that they cannot use up
+// the places of the others. Each account has a share too.
 const (
 	laneWell    = 0
 	laneFailing = 1
 )
 
-// lane is what a node gives to the receivers of one kind.
+// lane holds a node's limits for one kind of receiver.
 type lane struct {
 	places  int // attempts at a time on this node
 	account int // of them for one account
 	each    int // for one receiver, over all nodes (ARCHITECTURE.md)
 }
 
-// lanes are by the column failing of the receivers. A receiver that fails gets
-// one attempt at a time until one succeeds.
+// lanes is indexed by the receivers' column failing. A failing receiver gets one attempt at a time
+// until one succeeds.
 var lanes = [2]lane{
 	laneWell:    {places: 1024, account: 768, each: 4},
 	laneFailing: {places: 256, account: 192, each: 1},
 }
 
-// load is what runs on this node in a lane.
+// load counts the running attempts on this node in a lane.
 type load struct {
 	all     int
 	account map[string]int
 }
 
-// room returns how many attempts may begin in a lane, and the accounts that may
-// begin none. The list is never nil: a nil one is NULL on SQLite, in which
-// nothing is and nothing is not.
+// room returns the free places in a lane, and the accounts without a free place. The list is never
+// nil: nil is NULL on SQLite, and both IN NULL and NOT IN NULL match no row.
 func (l load) room(in lane) (places int, full []string) {
 	full = []string{}
 	for account, n := range l.account {

@@ -15,20 +15,19 @@ import (
 	"tollgate/internal/egress"
 )
 
-// Bounds of what is read of an answer, whose content does not matter: enough
-// that a receiver which writes a short one is not cut off.
+// Bounds for reading an answer. Its content does not matter, but a receiver with a short answer is
+// not cut off.
 const (
 	maxAnswer  = 4 << 10
 	answerTime = time.Second
 )
 
-// message is what is sent in an attempt.
+// message is the request of an attempt.
 type message struct {
 	event, url, body, secret string
 }
 
-// send makes one attempt. What decides is the status: an answer of 2xx whose
-// body never ends has been given all the same.
+// send makes one attempt. The status decides: a 2xx counts even if the body never ends.
 func (w *Webhooks) send(ctx context.Context, m message) outcome {
 	began := w.opts.Now()
 	o := outcome{kind: failed, atMS: began.UnixMilli()}
@@ -45,7 +44,7 @@ func (w *Webhooks) send(ctx context.Context, m message) outcome {
 	}
 	o.status = resp.StatusCode
 	enough := time.AfterFunc(answerTime, cancel)
-	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // how it ends says nothing
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // the way the body ends does not matter
 	enough.Stop()
 	_ = resp.Body.Close()
 	switch {

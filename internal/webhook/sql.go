@@ -7,10 +7,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// turnName is what turns exclude each other by, over all nodes.
+// turnName is the lock that makes turns exclusive over all nodes.
 const turnName = "tollgate webhook turn"
 
-// Texts of a turn. Those that end in WHERE or AND go on with a list.
+// Statements of a turn. Statements ending in WHERE or AND continue with a list.
 const (
 	runningText = `SELECT delivery, lease, receiver, epoch, until_ms FROM webhook_queue WHERE lease <> ''`
 	freshText   = `SELECT delivery, receiver FROM webhook_queue WHERE fresh = 1 AND delivery > $2 ORDER BY delivery LIMIT $1`
@@ -35,9 +35,9 @@ const (
 		COALESCE((SELECT r.ready_ms FROM webhook_receiver r WHERE r.failing = 0 ORDER BY r.ready_ms LIMIT 1), $1),
 		COALESCE((SELECT r.ready_ms FROM webhook_receiver r WHERE r.failing = 1 ORDER BY r.ready_ms LIMIT 1), $1)`
 
-	// refreshText: a receiver with all the attempts that it may have is ready
-	// never; others are when their next delivery is due, or now, so that a
-	// receiver with a long queue goes behind those that wait.
+	// refreshText sets when receivers are ready. A receiver with its maximum of attempts is never
+	// ready. Others are ready when their next delivery is due, or now, so that a receiver with a
+	// long queue goes behind waiting receivers.
 	refreshText = `UPDATE webhook_receiver SET ready_ms = CASE
 		WHEN (SELECT COUNT(*) FROM webhook_queue q WHERE q.receiver = webhook_receiver.id AND q.lease <> '')
 			>= CASE WHEN failing = 1 THEN CAST($1 AS BIGINT) ELSE CAST($2 AS BIGINT) END THEN CAST($3 AS BIGINT)
@@ -46,10 +46,10 @@ const (
 	forgetText = `DELETE FROM webhook_receiver WHERE ready_ms = $1
 		AND NOT EXISTS (SELECT 1 FROM webhook_queue q WHERE q.receiver = webhook_receiver.id AND q.lease <> '') AND `
 
-	// readyText: the receivers of a lane that are ready, how many attempts they
-	// have, and the first four deliveries that are due. One scan finds all four:
-	// what was delivered since the last vacuum leaves dead entries at the front of
-	// PostgreSQL's index, and every scan reads all of them.
+	// readyText returns the ready receivers of a lane, their running attempts, and the first four
+	// due deliveries. One scan finds all four: deliveries completed since the last vacuum leave
+	// dead entries at the front of PostgreSQL's index, and every scan reads all of the dead
+	// entries.
 	readyText = `SELECT r.id, r.account,
 		(SELECT COUNT(*) FROM webhook_queue q WHERE q.receiver = r.id AND q.lease <> ''),
 		COALESCE((SELECT string_agg(d.delivery, ' ' ORDER BY d.due_ms, d.delivery) FROM
@@ -63,16 +63,15 @@ const (
 var insertAttempts = store.Insert("webhook_attempt", "delivery text, id text, at_ms bigint, status bigint, took_ms bigint, error text",
 	"ON CONFLICT (delivery, id) DO NOTHING")
 
-// dueTx reports whether the queue has a delivery after adopted that its receiver does not
-// know of, and when the next receiver is ready.
+// dueTx reports whether the queue has a delivery after adopted that is unknown to its receiver, and
+// when the next receiver is ready.
 func dueTx(tx *store.Tx, adopted string) (fresh bool, ready int64, err error) {
 	var added, well, failing int64
 	err = tx.QueryRow(dueText, int64(never), adopted).Scan(&added, &well, &failing)
 	return added > 0, min(well, failing), err
 }
 
-// refreshTx brings receivers up to date with their queues and forgets those
-// that have none.
+// refreshTx updates receivers from their queues and deletes receivers with an empty queue.
 func refreshTx(tx *store.Tx, receivers map[string]bool, nowMS int64) error {
 	if len(receivers) == 0 {
 		return nil
@@ -85,8 +84,7 @@ func refreshTx(tx *store.Tx, receivers map[string]bool, nowMS int64) error {
 	return err
 }
 
-// secretsTx returns the signing secrets of accounts and makes those that are
-// missing.
+// secretsTx returns the signing secrets of accounts and creates missing secrets.
 func secretsTx(tx *store.Tx, accounts map[string]bool) (map[string]string, error) {
 	secrets, err := readSecretsTx(tx, keys(accounts))
 	if err != nil || len(secrets) == len(accounts) {

@@ -10,8 +10,7 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// flight is one attempt of this node, from its claim until what came of it is
-// recorded.
+// flight is one attempt of this node, from its claim until its result is recorded.
 type flight struct {
 	message
 	delivery string
@@ -28,19 +27,19 @@ type flight struct {
 const (
 	maxClaims = 256 // deliveries, of each lane
 	maxFresh  = 1000
-	lookEvery = time.Second // for leases that nobody keeps
+	lookEvery = time.Second // for leases without a live owner
 )
 
-// leaseSlack is how much longer than the exchange a lease runs: for a node that
-// is slow to begin, which it may be for half of it, and slow to record.
+// leaseSlack is the time of a lease beyond the exchange: for a slow start, which may take half of
+// the slack, and for slow recording.
 const leaseSlack = 20 * time.Second
 
-// never is when a receiver is ready that has nothing to begin.
+// never is the ready time of a receiver with no pending delivery.
 const never = 1 << 62
 
-// turn records what has ended, takes over what nobody runs any more, claims
-// what is due and begins to send it under the context sending; nil claims
-// nothing. It returns how long there is nothing to do unless something happens.
+// turn records finished attempts, takes over abandoned attempts, claims due deliveries and begins
+// to send them under the context sending. If sending is nil, turn claims nothing. It returns the
+// time until the next turn if there is no wake-up.
 func (w *Webhooks) turn(ctx, sending context.Context) (time.Duration, error) {
 	w.running.Lock()
 	defer w.running.Unlock()
@@ -64,14 +63,14 @@ func (w *Webhooks) turn(ctx, sending context.Context) (time.Duration, error) {
 	return t.wait, nil
 }
 
-// landed returns the attempts whose outcome is not recorded yet.
+// landed returns the finished attempts before they are recorded.
 func (w *Webhooks) landed() []*flight {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ended[:len(w.ended):len(w.ended)]
 }
 
-// launch forgets what a committed turn has recorded and begins what it claimed.
+// launch forgets the attempts recorded by a committed turn and begins the claimed ones.
 func (w *Webhooks) launch(sending context.Context, t *turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,29 +115,29 @@ type turn struct {
 	ended    []*flight
 
 	nowMS   int64
-	final   map[int]int // by state: deliveries that have reached it
+	final   map[int]int // number of deliveries that reached the state, by state
 	touched map[string]bool
 	claimed []*flight
 	adopted string // see Webhooks.adopted
 	wait    time.Duration
 }
 
-// survey is what a turn has to do, read without keeping anybody waiting.
+// survey is the pending work of a turn, read without locks.
 type survey struct {
 	nowMS  int64
 	fresh  bool
 	ready  int64   // when the next receiver is
 	looked bool    // whether leases were looked through, and all fresh rows
 	from   string  // see Webhooks.adopted
-	stale  []lease // those that nobody keeps
+	stale  []lease // leases without a live owner
 	living bool    // this node is known to live
 }
 
-// lease is one that a queue row carries.
+// lease is the lease of a queue row.
 type lease struct{ delivery, id, receiver, epoch string }
 
-// idle tells whether there is nothing to claim: a node that is not known to
-// live claims nothing, since others would take it for abandoned.
+// idle reports whether there is nothing to claim. A node that is not known to be alive claims
+// nothing, since other nodes would treat its claims as abandoned.
 func (s *survey) idle() bool {
 	return !s.living || (!s.fresh && len(s.stale) == 0 && s.ready > s.nowMS)
 }
@@ -151,7 +150,7 @@ func (s *survey) wait() time.Duration {
 	return waitUntil(s.ready, s.nowMS)
 }
 
-// waitUntil is how long it is until readyMS, which may be never.
+// waitUntil returns the time until readyMS, which may be never.
 func waitUntil(readyMS, nowMS int64) time.Duration {
 	if readyMS-nowMS > pollEvery.Milliseconds() {
 		return pollEvery
@@ -159,7 +158,7 @@ func waitUntil(readyMS, nowMS int64) time.Duration {
 	return max(time.Duration(readyMS-nowMS)*time.Millisecond, 0)
 }
 
-// survey reads what there is to do.
+// survey reads the pending work.
 func (t *turn) survey(ctx context.Context) (*survey, error) {
 	s := &survey{looked: t.begun.Sub(t.w.looked) >= lookEvery}
 	if !s.looked {
@@ -185,9 +184,8 @@ func (t *turn) survey(ctx context.Context) (*survey, error) {
 	return s, err
 }
 
-// staleTx returns the leases whose time is over, whose node is dead, or which
-// are this node's although it runs no such attempt: the answer to the commit
-// of their claim was lost.
+// staleTx returns expired leases, leases of dead nodes, and this node's leases without a running
+// attempt: the answer to the commit of their claim was lost.
 func (t *turn) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, error) {
 	rows, err := tx.Query(runningText)
 	if err != nil {
@@ -210,7 +208,7 @@ func (t *turn) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, 
 	return stale, rows.Err()
 }
 
-// run is the part of a turn that excludes all others.
+// run is the exclusive part of a turn.
 func (t *turn) run(tx *store.Tx, s *survey) (err error) {
 	t.final, t.touched, t.claimed, t.adopted = map[int]int{}, map[string]bool{}, nil, s.from
 	if err := tx.Serialize(turnName); err != nil {
@@ -245,13 +243,13 @@ func (t *turn) run(tx *store.Tx, s *survey) (err error) {
 	switch {
 	case more:
 		t.wait = 0
-	case ready <= t.nowMS: // no place for it: an attempt that ends wakes this node
+	case ready <= t.nowMS: // no free place: the end of an attempt wakes this node
 		t.wait = pollEvery
 	}
 	return nil
 }
 
-// takeOverTx makes deliveries due again whose lease nobody keeps.
+// takeOverTx makes the deliveries of stale leases due again.
 func (t *turn) takeOverTx(tx *store.Tx, stale []lease) error {
 	if len(stale) == 0 {
 		return nil
@@ -265,7 +263,7 @@ func (t *turn) takeOverTx(tx *store.Tx, stale []lease) error {
 	return err
 }
 
-// adoptTx makes the receivers know of what was added to the queue.
+// adoptTx updates the receivers for new queue rows.
 func (t *turn) adoptTx(tx *store.Tx) error {
 	rows, err := tx.Query(freshText, maxFresh, t.adopted)
 	if err != nil {
@@ -292,11 +290,10 @@ func (t *turn) adoptTx(tx *store.Tx) error {
 	return err
 }
 
-// claimTx begins attempts in both lanes and reports whether there may be more
-// for which there is a place.
+// claimTx begins attempts in both lanes and reports whether more may fit.
 func (t *turn) claimTx(tx *store.Tx) (more bool, err error) {
 	loads := t.w.loads(t.ended)
-	asked := map[string]bool{} // receivers, also those that turned out to have nothing due
+	asked := map[string]bool{} // receivers, including those without a due delivery
 	for i := range lanes {
 		before := len(asked)
 		found, err := t.chooseTx(tx, i, &loads[i], asked)
@@ -314,7 +311,8 @@ func (t *turn) claimTx(tx *store.Tx) (more bool, err error) {
 	return more, refreshTx(tx, asked, t.nowMS)
 }
 
-// loads returns what runs on this node, by lane, without what a turn records.
+// loads returns the running attempts on this node by lane, without the attempts recorded in this
+// turn.
 func (w *Webhooks) loads(ended []*flight) (loads [len(lanes)]load) {
 	for i := range loads {
 		loads[i].account = map[string]int{}
@@ -334,8 +332,8 @@ func (w *Webhooks) loads(ended []*flight) (loads [len(lanes)]load) {
 	return loads
 }
 
-// chooseTx returns the attempts that may begin in a lane: of the receivers that
-// have waited longest, what is due of each as far as its limit goes.
+// chooseTx returns the attempts to begin in a lane: the due deliveries of the receivers with the
+// longest wait, up to each receiver's limit.
 func (t *turn) chooseTx(tx *store.Tx, in int, l *load, asked map[string]bool) ([]*flight, error) {
 	places, full := l.room(lanes[in])
 	if places = min(places, maxClaims); places == 0 {
@@ -365,7 +363,7 @@ func (t *turn) chooseTx(tx *store.Tx, in int, l *load, asked map[string]bool) ([
 	return chosen, rows.Err()
 }
 
-// leaseTx puts a lease on what was chosen and reads what to send.
+// leaseTx writes leases for the chosen attempts and reads their messages.
 func (t *turn) leaseTx(tx *store.Tx) error {
 	byDelivery := map[string]*flight{}
 	accounts := map[string]bool{}
@@ -407,7 +405,7 @@ func (t *turn) leaseTx(tx *store.Tx) error {
 	return rows.Err()
 }
 
-// disabledTx tells which accounts are disabled.
+// disabledTx returns the set of disabled accounts.
 func (w *Webhooks) disabledTx(tx *store.Tx, accounts []string) (map[string]bool, error) {
 	if w.opts.Disabled == nil {
 		return nil, nil

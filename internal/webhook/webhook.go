@@ -1,20 +1,17 @@
-// Package webhook owns the receivers of events, the events, their signature,
-// their deliveries with schedule and log.
+// Package webhook owns the receivers of events, the events and their signature, and the deliveries
+// with schedule and log.
 //
-// Invariants. An event is written by the transaction of what it tells, with the
-// bytes and the address that it will keep: none is lost and none tells of what
-// did not happen. A delivery is attempted at least once; its id and body never
-// change, its timestamp and signature are of the attempt, with the secret of
-// that moment. An attempt runs under a lease that names the node's epoch and
-// ends by itself, so what a dead node left is taken over. Over all nodes at
-// most four attempts run at a time for one account at one scheme, host and
-// port, and receivers that fail cannot use up the places of those that do not.
-// An exchange has one deadline for all of it, goes to public addresses alone
-// (package egress), follows no redirect, and little of its answer is read.
+// Invariants. An event is written in the transaction of its cause, with its final bytes and
+// address: no event is lost, and no event reports a change that did not happen. A delivery is
+// attempted at least once; its id and body never change, its timestamp and signature belong to the
+// attempt, with the secret of that moment. An attempt runs under a lease that names the node's
+// epoch and expires, so other nodes take over the work of a dead node. Over all nodes at most four
+// attempts run at a time for one account at one scheme, host and port, and failing receivers cannot
+// use up the places of the others. An exchange has one overall deadline, goes only to public
+// addresses (package egress), follows no redirect, and reads little of the answer.
 //
-// Who changes the queue takes its turn: transactions that claim or record
-// exclude each other over all nodes, while those that write events only insert
-// and wait for nobody.
+// Transactions that claim or record exclude each other over all nodes. Transactions that write
+// events only insert and do not wait.
 package webhook
 
 import (
@@ -31,31 +28,29 @@ import (
 	"tollgate/internal/store"
 )
 
-// Options are what deliveries work with. All are required unless said
-// otherwise.
+// Options configure the deliveries. All are required unless said otherwise.
 type Options struct {
 	DB    *store.DB
 	Guard *egress.Guard
-	// Timeout bounds an exchange with a receiver, from the look-up of its name
-	// to the end of its answer; 0: 10 s.
+	// Timeout bounds an exchange with a receiver, from the name lookup to the end of the answer.
+	// Zero means 10 s.
 	Timeout time.Duration
-	// Retries are the waits between attempts; after the last of them a
-	// delivery has failed. Empty: one attempt alone.
+	// Retries are the waits between attempts; the delivery fails after the last attempt. If empty,
+	// there is one attempt.
 	Retries []time.Duration
-	// Retention is how long the log is kept; 0: 30 days.
+	// Retention is how long the log is kept. Zero means 30 days.
 	Retention time.Duration
-	// Epoch names the life of this node (node.Node); leases of epochs that do not
-	// live are taken over.
+	// Epoch names the life of this node (node.Node). Leases of dead epochs are taken over.
 	Epoch func() string
-	// Disabled tells which of the accounts are disabled: nothing is sent for
-	// them. nil: none is.
+	// Disabled returns the disabled ones among accounts; they get no events. Nil means that no
+	// account is disabled.
 	Disabled func(tx *store.Tx, accounts []string) (map[string]bool, error)
-	// Log gets what only the operator can see to; nil: nobody does.
+	// Log gets the errors that need the operator. Nil discards them.
 	Log *slog.Logger
-	// Now is the clock of timestamps and waits; nil: time.Now. When something
-	// is due the database's clock decides.
+	// Now is the clock of timestamps and waits. Nil means time.Now. The database's clock decides
+	// when a delivery is due.
 	Now func() time.Time
-	// Registry gets the metrics; nil: nobody does.
+	// Registry gets the metrics, if not nil.
 	Registry prometheus.Registerer
 }
 
@@ -73,14 +68,14 @@ type Webhooks struct {
 	running sync.Mutex     // held by Run and by turns of tests: one turn at a time
 
 	mu     sync.Mutex
-	flying map[string]*flight // attempts that are not recorded yet, by lease; under mu
-	ended  []*flight          // those whose outcome is known; under mu
+	flying map[string]*flight // unrecorded attempts, by lease; under mu
+	ended  []*flight          // attempts with a result; under mu
 
 	looked time.Time // when leases were last looked through; of the turn
-	// adopted is the last delivery that a turn has made its receiver know of. Turns look
-	// for fresh ones after it, and for all of them each lookEvery: a transaction that
-	// commits late may add an earlier one. It keeps turns from reading, again and again,
-	// the dead entries that PostgreSQL's index has of those before it. Of the turn.
+	// adopted is the last delivery known to its receiver's row. Turns look for new deliveries after
+	// adopted, and once each lookEvery for all of them: a transaction with a late commit may add an
+	// earlier id. This keeps turns from reading the dead entries of earlier deliveries in
+	// PostgreSQL's index again and again. Only the turn uses it.
 	adopted string
 }
 
@@ -92,7 +87,7 @@ const (
 	maxManualEach    = 4   // of them for one account
 )
 
-// New returns Webhooks that do nothing yet.
+// New returns Webhooks; call Run to deliver.
 func New(o Options) *Webhooks {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -111,9 +106,8 @@ func New(o Options) *Webhooks {
 	return w
 }
 
-// Wake makes Run look for due deliveries now. Call it after the commit of a
-// transaction that events were added to; without it they wait for up to a
-// second.
+// Wake makes Run look for due deliveries now. Call Wake after the commit of new events; without it
+// they wait for up to a second.
 func (w *Webhooks) Wake() {
 	select {
 	case w.wake <- struct{}{}:
@@ -124,15 +118,14 @@ func (w *Webhooks) Wake() {
 // How Run paces itself.
 const (
 	pollEvery  = time.Second           // other nodes emit too, and clocks move on
-	pace       = 10 * time.Millisecond // turns are no closer, so that they do much at once
+	pace       = 10 * time.Millisecond // the least time between turns, so that a turn does more at once
 	sweepEvery = 10 * time.Minute
-	stopGrace  = 3 * time.Second // for attempts that run when Run is to end
+	stopGrace  = 3 * time.Second // for running attempts when Run ends
 )
 
-// Run claims what is due, sends it, records what came of it and deletes the log
-// past its retention, until ctx ends. Then attempts that run get a moment to
-// end; those that do not are broken off and stay due. What Run started has
-// ended when it returns.
+// Run delivers due events, records the results and deletes log entries past the retention, until
+// ctx ends. Then running attempts get stopGrace to end; the rest are aborted and stay due. All
+// goroutines of Run have ended when it returns.
 func (w *Webhooks) Run(ctx context.Context) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
