@@ -1,20 +1,16 @@
-// Package account owns who uses the gateway: accounts, their API keys with the
-// allowlists, their console sign-ins, and the cache that answers which key a
-// request carries.
+// Package account owns the customers of the gateway: accounts, their API keys with the allowlists,
+// their console sign-ins, and the cache that finds the key of a request.
 //
-// Invariants. A key's secret and a password are stored only as hashes; the
-// secret leaves this package once, when it is made. The money side of an
-// account or key (balance, limits, disabled flag, version) belongs to package
-// ledger and changes in the same transaction; every change of a key raises its
-// version there. The key cache may only say yes: a no is what the database
-// said after the request arrived. Lists are stored and shown in canonical
-// form.
+// Invariants. A key's secret and a password are stored only as hashes; the secret leaves this
+// package once, at its creation. The money side of an account or key (balance, limits, disabled
+// flag, version) belongs to package ledger and changes in the same transaction; every change of a
+// key raises its version there. The key cache may answer yes from memory, but a no comes from a
+// database read after the request arrived. Lists are stored and shown in canonical form.
 //
-// Functions that end in Tx join the caller's transaction and have no effect
-// outside it. They return *fault.Error for what a person can correct: 404
-// not_found for an identifier that nothing answers to, 400 invalid_request
-// with the field. Row locks: an api_key row is locked before the ledger's
-// rows, and nobody who holds the ledger's asks for one.
+// Functions with the suffix Tx join the caller's transaction and have no effect outside it. They
+// return *fault.Error for errors that a person can correct: 404 not_found for an unknown
+// identifier, 400 invalid_request with the field. Row locks: an api_key row is locked before the
+// ledger's rows. Never lock an api_key row while holding the ledger's rows.
 package account
 
 import (
@@ -31,31 +27,29 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Account is one customer of the gateway, with its money side as of the
-// transaction that read it.
+// Account is one customer of the gateway, with its money side as of the transaction that read it.
 type Account struct {
 	ID        string // acct_…
 	Name      string
 	Email     string // contact address in canonical form; empty for none
-	Note      string // of operators, who alone see it
+	Note      string // visible only to operators
 	CreatedMS int64
 	Test      bool // an operator tests with it; see Principal.Test
 	Prices    Prices
 	Money     ledger.AccountState
-	Over      money.Amount // what usage has exceeded its holds by
+	Over      money.Amount // usage beyond the holds
 }
 
-// DemoEmail is the contact address of the demo account that a first start makes, and
-// signs in to it.
+// DemoEmail is the contact address and the sign-in of the demo account, created by the first start.
 const DemoEmail = "demo@example.com"
 
-// DemoCredit is what the demo account begins with, in a credit with the note DemoNote.
+// DemoCredit is the initial credit of the demo account; its note is DemoNote.
 const (
 	DemoCredit = 10 * money.USD
 	DemoNote   = "demo credit"
 )
 
-// Opening is what a new account begins with.
+// Opening holds the fields of a new account.
 type Opening struct {
 	// Name is required, at most 200 characters.
 	Name string
@@ -66,16 +60,15 @@ type Opening struct {
 	PasswordHash string
 	// Floor is the lowest balance allowed, zero or negative.
 	Floor money.Amount
-	// Factor and Prices are what it pays in place of the catalog's prices, as
-	// Prices says; nil: these.
+	// Factor and Prices replace the catalog's prices, as in Prices. Nil means the catalog's prices.
 	Factor *money.Factor
 	Prices map[string]money.Factor
 	// Test marks the account as an operator's for tests.
 	Test bool
 }
 
-// Check brings the texts of an opening in canonical form, or says what is
-// wrong with it: of each field a fault, joined. CreateTx does the same.
+// Check brings the texts of an opening into canonical form, or returns its faults, one for each bad
+// field, joined. CreateTx does the same.
 func (o *Opening) Check() error {
 	var name, email, factor error
 	o.Name, name = checkName("name", o.Name, "")
@@ -135,8 +128,8 @@ func GetTx(tx *store.Tx, account string) (Account, error) {
 	return list[0], err
 }
 
-// KeepTx is GetTx of an account that nobody else changes until the transaction ends; its
-// money moves on.
+// KeepTx is GetTx with a row lock: nobody else can change the account until the transaction ends,
+// except for its money.
 func KeepTx(tx *store.Tx, account string) (Account, error) {
 	if err := tx.Lock("account", "id", account); err != nil {
 		return Account{}, err
@@ -192,7 +185,7 @@ func addMoney(tx *store.Tx, list []Account) error {
 	return err
 }
 
-// Patch is what may change about an account; nil leaves a field as it is.
+// Patch is a change of an account. Nil leaves a field unchanged.
 type Patch struct {
 	Name     *string
 	Email    *string // the contact address, empty for none; sign-ins keep theirs
@@ -204,8 +197,8 @@ type Patch struct {
 	Test     *bool
 }
 
-// Check brings the texts of a patch of an account in canonical form, or says what is wrong
-// with it: of each field a fault, joined. ChangeTx does the same.
+// Check brings the texts of a patch of account a into canonical form, or returns its faults, one
+// for each bad field, joined. ChangeTx does the same.
 func (c *Patch) Check(a Account) error {
 	var faults [6]error
 	if c.Name != nil {
@@ -237,9 +230,9 @@ func (c *Patch) Check(a Account) error {
 	return errors.Join(faults[:]...)
 }
 
-// ChangeTx changes an account and returns it as it is now. Disabling it stops
-// all its keys: tell the key cache with Keys.ForgetAccount after the commit. What
-// is admitted after a change of its prices is billed by the new ones, on all nodes.
+// ChangeTx changes an account and returns the new state. Disabling an account stops all its keys:
+// call Keys.ForgetAccount after the commit. After a change of the prices, all nodes bill newly
+// admitted requests by the new prices.
 func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 	a, err := KeepTx(tx, account)
 	if err != nil {
@@ -277,8 +270,8 @@ func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 	return GetTx(tx, account)
 }
 
-// changePricesTx changes what an account pays. Its keys get new versions, since what
-// nodes remember of a key holds its account's prices.
+// changePricesTx changes an account's prices. Its keys get new versions, since nodes cache the
+// account's prices with each key.
 func (c *Patch) changePricesTx(tx *store.Tx, account string) error {
 	if c.Factor == nil && c.Prices == nil {
 		return nil
@@ -322,10 +315,10 @@ func notFound(kind, id string) error {
 	return fault.New(fault.NotFound, "There is no %s with the id %q. Check the id; a deleted one does not come back.", kind, clip(id))
 }
 
-// IsUnknown tells whether an error of this package says that something is not there.
+// IsUnknown reports whether an error of this package means not found.
 func IsUnknown(err error) bool { return hasCode(err, fault.NotFound) }
 
-// IsRefused tells whether an error of this package says what is wrong with a setting.
+// IsRefused reports whether an error of this package describes an invalid setting.
 func IsRefused(err error) bool { return hasCode(err, fault.InvalidRequest) }
 
 func hasCode(err error, code fault.Code) bool {
@@ -333,6 +326,5 @@ func hasCode(err error, code fault.Code) bool {
 	return ok && told.Code == code
 }
 
-// newID makes an identifier that sorts by the database's clock, like the
-// created_ms beside it.
+// newID returns an identifier that sorts by the database's clock, like the created_ms beside it.
 func newID(prefix string, nowMS int64) string { return id.At(prefix, time.UnixMilli(nowMS)) }

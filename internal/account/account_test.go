@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// update runs fn in a transaction that must succeed and returns its result.
+// update runs fn in a transaction and returns its result. Any error fails the test.
 func update[T any](t *testing.T, db *store.DB, fn func(tx *store.Tx) (T, error)) T {
 	t.Helper()
 	out, err := try(t, db, fn)

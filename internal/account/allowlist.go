@@ -43,7 +43,7 @@ func ParseAllowedModels(list []string) ([]string, error) {
 	return out, nil
 }
 
-// isModelID tells whether a text can be a model's id.
+// isModelID reports whether text is a valid model id.
 func isModelID(text string) bool {
 	return text != "" && len(text) <= maxAllowedModel && utf8.ValidString(text) &&
 		!strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
@@ -124,7 +124,7 @@ func ShowIPs(list []netip.Prefix) []string {
 	return out
 }
 
-// allowsAddress tells whether list (nil: all) has addr. The zero Addr is in no
+// allowsAddress reports whether list has addr. A nil list has every address. The zero Addr is in no
 // list.
 func allowsAddress(list []netip.Prefix, addr netip.Addr) bool {
 	if list == nil {
@@ -143,8 +143,8 @@ func storeList(list []string) string {
 	return string(out)
 }
 
-// loadList reads storeList's text. Text that is none of ours is an error, so
-// that a damaged row never allows more than was meant.
+// loadList reads a text of storeList. Any other text is an error, so that a damaged row never
+// allows more than intended.
 func loadList(column string) ([]string, error) {
 	if column == "" {
 		return nil, nil

@@ -7,9 +7,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// AuditTx checks that accounts, their keys and their sign-ins have each other
-// and their rows in the ledger, of the same account and in the same state, and that
-// redeemed codes and their credits do. It is an audit.Check.
+// AuditTx checks that accounts, keys and sign-ins refer to each other and to their rows in the
+// ledger, of the same account and in the same state, and that redeemed codes match their credits.
+// It is an audit.Check.
 func AuditTx(tx *store.Tx, books *audit.Books) error {
 	accounts := map[string]bool{}
 	err := eachText(tx, `SELECT id, '', 0 FROM account`, func(id, _ string, _ bool) { accounts[id] = true })
@@ -70,8 +70,7 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 	return auditCodesTx(tx, books)
 }
 
-// eachText calls fn with the rows of a statement that answers two texts and a
-// flag.
+// eachText calls fn with each row of a query for two texts and a flag.
 func eachText(tx *store.Tx, text string, fn func(one, two string, flag bool)) error {
 	rows, err := tx.Query(text)
 	if err != nil {

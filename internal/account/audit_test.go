@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAuditFindsEveryFault plants one fault after the other beside two accounts,
-// one of which has a key, a deleted key and a sign-in, and undoes it again.
+// TestAuditFindsEveryFault plants and undoes one fault after the other beside two accounts, one of
+// them with a key, a deleted key and a sign-in.
 func TestAuditFindsEveryFault(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -40,7 +40,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			if _, _, err := RedeemTx(tx, acme.ID, texts[0]); err != nil {
 				return struct{}{}, err
 			}
-			// An operator gives by hand what a code was worth that he voids.
+			// An operator voids a code and credits its value by hand.
 			if _, err := VoidCodeTx(tx, codes[2].ID); err != nil {
 				return struct{}{}, err
 			}

@@ -9,22 +9,22 @@ import (
 	"tollgate/internal/store"
 )
 
-// codeNote begins the note of a credit that a code was turned into; its id follows.
+// codeNote is the prefix of the note of a redeemed code's credit; the code's id follows.
 const codeNote = "code "
 
-// NamesCode tells whether a note is like that of the credit of a redeemed code, which
-// nobody else may write: the audit takes it for one.
+// NamesCode reports whether a note looks like the note of a redeemed code's credit. No other credit
+// may have such a note, since the audit counts it as redeemed.
 func NamesCode(note string) bool { return strings.HasPrefix(note, codeNote+"code_") }
 
-// redeemed is what the ledger has credited for one code.
+// redeemed is the ledger's credit for one code.
 type redeemed struct {
 	account string
 	amount  money.Amount
 }
 
-// auditCodesTx checks that each redeemed code is one credit of its account, in its
-// value, and no other code is any. A credit by hand may name a void code: operators could
-// write such a note once.
+// auditCodesTx checks that each redeemed code has exactly one credit, in its account and of its
+// value, and that no other code has a credit. A credit by hand may name a void code: operators
+// could once write such a note.
 func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 	credits := map[string][]redeemed{}
 	err := books.Credits(codeNote+"code_", func(account, note string, amount money.Amount) {
@@ -54,7 +54,7 @@ func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 	return rows.Err()
 }
 
-// auditCode judges one code by what was credited for it.
+// auditCode compares one code with its credits.
 func auditCode(books *audit.Books, c RedeemCode, credits []redeemed) {
 	var sum money.Amount
 	for _, one := range credits {

@@ -15,18 +15,17 @@ import (
 	"tollgate/internal/store"
 )
 
-// MarkLasts is how long a browser that has signed in is known by its mark.
+// MarkLasts is how long the mark of a signed-in browser is valid.
 const MarkLasts = 365 * 24 * time.Hour
 
-// MaxMarks is how many marks of a browser are looked at: one for each user who
-// has signed in there.
+// MaxMarks bounds the marks read from a browser: one for each user who has signed in there.
 const MaxMarks = 20
 
-// MarkBrowserTx returns a mark for a browser in which a user has just signed in.
-// The browser sends the mark with later sign-ins, so that its attempts count by
-// themselves (Entrance.Password). A mark is good for one user, until MarkLasts is
-// over or the password changes, and opens nothing. The mark is signed with the
-// user's password hash, so that every node can read it and no table holds it.
+// MarkBrowserTx returns a mark for a browser after a user signed in. The browser sends the mark
+// with later sign-ins, so that its attempts have their own limit (Entrance.Password). A mark is
+// valid for one user, until MarkLasts is over or the password changes, and grants no access. The
+// mark is signed with the user's password hash, so that every node can read it and no table stores
+// it.
 func MarkBrowserTx(tx *store.Tx, user string) (string, error) {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -40,8 +39,8 @@ func MarkBrowserTx(tx *store.Tx, user string) (string, error) {
 	return strings.Join([]string{browser, at, signMark(hash, user, browser, at)}, "."), nil
 }
 
-// MarkName is a short name for a user's mark, so that a browser keeps one for each
-// user and shows nobody whose it is.
+// MarkName returns a short name for a user's mark, so that a browser keeps one mark for each user
+// and does not reveal the user.
 func MarkName(user string) string { return hashText("browser " + user)[:12] }
 
 // signMark returns the signature of a mark.
@@ -51,8 +50,7 @@ func signMark(passwordHash, user, browser, atMS string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// knownBrowser returns the browser that one of the marks names for the user with an
-// email; empty if none does.
+// knownBrowser returns the browser named by a valid mark for the user with email, or "".
 func (e *Entrance) knownBrowser(ctx context.Context, email string, marks []string) (browser string, err error) {
 	if len(marks) == 0 {
 		return "", nil
@@ -81,7 +79,7 @@ func (e *Entrance) knownBrowser(ctx context.Context, email string, marks []strin
 	return browser, err
 }
 
-// readMark returns the browser that a mark names; empty if the mark is not good.
+// readMark returns the browser named by a mark, or "" if the mark is invalid.
 func readMark(mark, passwordHash, user string, nowMS int64) string {
 	browser, rest, _ := strings.Cut(mark, ".")
 	at, signature, ok := strings.Cut(rest, ".")

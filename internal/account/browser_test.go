@@ -75,7 +75,7 @@ func (g *signInScene) gets(in bool, why, email, from string, marks ...string) {
 	}
 }
 
-// TestWrongPasswordsElsewhereLockNobodyOut: failures with an email count by network.
+// TestWrongPasswordsElsewhereLockNobodyOut checks that failures with an email count by network.
 func TestWrongPasswordsElsewhereLockNobodyOut(t *testing.T) {
 	t.Parallel()
 	eachSignIn(t, func(g *signInScene) {
@@ -100,7 +100,8 @@ func TestWrongPasswordsElsewhereLockNobodyOut(t *testing.T) {
 	})
 }
 
-// TestOneNetworkOverManyEmailsIsBounded: nobody tries one password with every email.
+// TestOneNetworkOverManyEmailsIsBounded checks that one network cannot try one password with every
+// email.
 func TestOneNetworkOverManyEmailsIsBounded(t *testing.T) {
 	t.Parallel()
 	eachSignIn(t, func(g *signInScene) {
@@ -166,7 +167,7 @@ func TestKnownBrowsersHaveTheirOwnAttempts(t *testing.T) {
 	})
 }
 
-// TestMarksAreGoodForOneUserAlone refuses every mark that is not the user's own.
+// TestMarksAreGoodForOneUserAlone checks that every mark but the user's own is rejected.
 func TestMarksAreGoodForOneUserAlone(t *testing.T) {
 	t.Parallel()
 	eachSignIn(t, func(g *signInScene) {

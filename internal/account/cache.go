@@ -15,7 +15,7 @@ import (
 
 // Ages and sizes of the key cache.
 const (
-	maxAge     = 2 * time.Second // of an entry that answers on its own word
+	maxAge     = 2 * time.Second // of an entry used without a check at admission
 	maxCallAge = time.Minute     // of an entry whose version admission checks
 	samples    = 8               // entries looked at to find an old one to drop
 )
@@ -23,7 +23,7 @@ const (
 // defaultMax is the default of KeysOptions.Max.
 const defaultMax = 10_000
 
-// KeysOptions is what the key cache needs.
+// KeysOptions configure the key cache.
 type KeysOptions struct {
 	DB  *store.DB
 	Now func() time.Time // nil: time.Now
@@ -31,18 +31,16 @@ type KeysOptions struct {
 	Max int              // keys in memory, about 500 bytes each; 0 means 10,000
 }
 
-// Keys answers which key a request carries, from memory where that is safe.
+// Keys finds the key of a request, from memory if that is safe.
 //
-// It remembers good keys only. A request with an unknown key waits for the
-// database's word, so a key works from the moment it is created, on every
-// node, and a flood of made-up keys is never a reason to refuse a good one:
-// one batched read is in flight at a time, whoever asks, and addresses that
-// sent many unknown keys lately wait behind the others (see confirmer). While
-// the database is away a remembered key goes on, since admission decides about
-// money anyway, and any other gets 503, never 401.
+// It caches good keys only. A request with an unknown key waits for the database, so a key works on
+// every node from its creation on. A flood of invalid keys never blocks a good key: one batched
+// read is in flight at a time, and addresses with many recent unknown keys wait behind the others
+// (see confirmer). If the database is unavailable, a cached key still works, since admission
+// decides about money anyway; any other key gets 503, never 401.
 //
-// It knows when each key was last accepted, whatever became of the request; Run
-// writes that down.
+// Keys records when each key was last accepted, whatever the result of the request; Run writes the
+// times to the database.
 type Keys struct {
 	options KeysOptions
 	now     func() time.Time
@@ -54,7 +52,7 @@ type Keys struct {
 	forgets uint64 // number of times something was forgotten
 }
 
-// entry is a key that was good when it was read.
+// entry is a key that was good when read.
 type entry struct {
 	principal Principal
 	loaded    time.Time
@@ -79,12 +77,11 @@ func NewKeys(o KeysOptions) *Keys {
 	return k
 }
 
-// Authenticate returns whose secret this is, as the database said at most two
-// seconds ago, or with fresh as it says now. from is the client's address, for
-// the fair order of unknown keys; its allowlist is the caller's to check.
-// Errors are *fault.Error: 401 invalid_api_key for a key that does not exist,
-// was deleted or disabled or whose account is disabled; 503 when the database
-// cannot tell.
+// Authenticate returns the principal of secret, from a database read at most two seconds ago or, if
+// fresh is set, after the call. from is the client's address, for the fair order of unknown keys;
+// the caller checks the key's address allowlist. Errors are *fault.Error: 401 invalid_api_key if
+// the key is unknown, deleted or disabled or its account is disabled; 503 if the database cannot
+// answer.
 func (k *Keys) Authenticate(ctx context.Context, secret string, from netip.Addr, fresh bool) (Principal, error) {
 	if fresh {
 		return k.authenticate(ctx, secret, from, 0)
@@ -92,11 +89,10 @@ func (k *Keys) Authenticate(ctx context.Context, secret string, from netip.Addr,
 	return k.authenticate(ctx, secret, from, maxAge)
 }
 
-// AuthenticateCall is Authenticate for a request that goes through admission:
-// it accepts an older memory, since admission checks the key's version in the
-// transaction that holds the money. After ledger.ErrKeyChanged, and before a
-// refusal because of an allowlist that may have been widened since, call
-// Authenticate with fresh.
+// AuthenticateCall is Authenticate for a request that goes through admission. It accepts an older
+// cache entry, since admission checks the key's version in the transaction that holds the money.
+// After ledger.ErrKeyChanged, and before a refusal because of an allowlist that may have been
+// widened since, call Authenticate with fresh.
 func (k *Keys) AuthenticateCall(ctx context.Context, secret string, from netip.Addr) (Principal, error) {
 	return k.authenticate(ctx, secret, from, maxCallAge)
 }
@@ -109,7 +105,7 @@ func (k *Keys) authenticate(ctx context.Context, secret string, from netip.Addr,
 	return p, err
 }
 
-// find returns whose secret this is, by a memory that is younger than age.
+// find returns the principal of secret, from a cache entry younger than age.
 func (k *Keys) find(ctx context.Context, secret string, from netip.Addr, age time.Duration) (Principal, error) {
 	if !wellFormed(secret) {
 		return Principal{}, unknownKey()
@@ -134,8 +130,8 @@ func (k *Keys) find(ctx context.Context, secret string, from netip.Addr, age tim
 	return found.principal, nil
 }
 
-// Forget drops what is remembered of a key. Call it right after a change of
-// the key was committed: requests that arrive from then on see the change.
+// Forget drops a key from the cache. Call Forget right after the commit of a change to the key:
+// later requests see the change.
 func (k *Keys) Forget(key string) {
 	k.forget(func(p Principal) bool { return p.Key == key })
 }
@@ -145,8 +141,7 @@ func (k *Keys) ForgetAccount(account string) {
 	k.forget(func(p Principal) bool { return p.Account == account })
 }
 
-// Close waits for the read in flight, at most its time limit. Requests that
-// still arrive get 503.
+// Close waits for the read in flight, at most its time limit. Later requests get 503.
 func (k *Keys) Close() { k.confirm.close() }
 
 func (k *Keys) forget(which func(Principal) bool) {
@@ -187,10 +182,9 @@ func (k *Keys) load(ctx context.Context, db *store.DB, asked []digest) (map[dige
 	return found, nil
 }
 
-// remember replaces what is known of the digests asked about by what was found
-// at now. What was forgotten since then (the count of forgets was before) may
-// be what was read: such findings are good for those who asked before, but not
-// to be remembered.
+// remember replaces the cache entries of the asked digests by the findings at now. before is the
+// count of forgets before the read. If a key was forgotten since, its finding answers the waiting
+// requests but is not cached, since it may be stale.
 func (k *Keys) remember(asked []digest, found map[digest]finding, before uint64, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -205,8 +199,8 @@ func (k *Keys) remember(asked []digest, found map[digest]finding, before uint64,
 	}
 }
 
-// makeRoom drops one of the least recently used entries when the cache is
-// full: the oldest of a few that the map's random order shows.
+// makeRoom drops one of the least recently used entries if the cache is full: the oldest of a few
+// entries in the map's random order.
 func (k *Keys) makeRoom() {
 	if len(k.entries) < k.options.Max {
 		return
@@ -225,12 +219,12 @@ func (k *Keys) makeRoom() {
 	delete(k.entries, oldest)
 }
 
-// unknownKey says the same for every no, so that nothing is learnt from it.
+// unknownKey returns the same error for every rejected key, so that the error reveals nothing.
 func unknownKey() error {
 	return fault.New(fault.InvalidAPIKey,
 		"This API key is not valid: it does not exist, was deleted or is disabled, or its account is disabled. Check the key, "+
 			"or create a new one in the console.")
 }
 
-// isTold reports whether an error says by itself what is wrong with the key's account.
+// isTold reports whether an error itself explains the problem of the key's account.
 func isTold(err error) bool { return hasCode(err, fault.ServiceUnavailable) }

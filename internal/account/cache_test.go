@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// clock is a time that tests move.
+// clock is a time set by tests.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -34,7 +34,7 @@ func (c *clock) Add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// watched is a cache that counts its reads and whose database can be away.
+// watched is a cache that counts its reads, with a database that can fail.
 type watched struct {
 	*Keys
 	clock *clock
@@ -149,7 +149,7 @@ func TestKeysRefuse(t *testing.T) {
 			t.Errorf("%d refused keys are remembered", n)
 		}
 
-		// What was refused works the moment it is good.
+		// A rejected key works the moment it is enabled.
 		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = false })
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Disabled: ptr(false)}) })
 		w.good(t, disabled, false)
@@ -177,8 +177,8 @@ func TestKeysForget(t *testing.T) {
 	})
 }
 
-// A read that began before a change was committed and ends after the cache was
-// told of it must not bring the former state back.
+// A read that began before the commit of a change and ended after Forget must not restore the old
+// state.
 func TestKeysForgetDuringRead(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -235,8 +235,8 @@ func TestKeysDatabaseAway(t *testing.T) {
 	})
 }
 
-// A flood of made-up keys is answered 401 to the last, and keys that are good,
-// remembered or new, from the same address or another, go on working.
+// A flood of invalid keys gets 401 throughout, and good keys, cached or new, from the same address
+// or another, keep working.
 func TestKeysFlood(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -14,26 +14,26 @@ import (
 	"tollgate/internal/store"
 )
 
-// A code is 100 random bits in an alphabet without letters that look like digits,
-// in groups that can be read out.
+// A code is 100 random bits in an alphabet without letters that look like digits, in groups for
+// reading aloud.
 const (
 	codeAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	codeDigits   = 20
 	codeGroup    = 5
 )
 
-// maxCodes bounds the codes that are made at a time.
+// maxCodes bounds the codes of one batch.
 const maxCodes = 1000
 
-// RedeemCode is a code that can be turned into credit once. Its text is not in it.
+// RedeemCode is a code worth a credit, once, without its text.
 type RedeemCode struct {
 	ID         string // code_…
-	Batch      string // batch_…, of those that were made together
+	Batch      string // batch_…, common to all codes of one call
 	Hint       string // the end of its text
 	Value      money.Amount
 	CreatedMS  int64
 	ExpiresMS  int64  // 0: never
-	Account    string // that redeemed it; empty: none has
+	Account    string // the account that redeemed the code, or empty
 	RedeemedMS int64
 	VoidedMS   int64 // 0: it was not voided
 }
@@ -59,15 +59,15 @@ func (c RedeemCode) State(nowMS int64) string {
 	return CodeUnused
 }
 
-// NewCodes is what codes are made of.
+// NewCodes describes a batch of new codes.
 type NewCodes struct {
 	Value     money.Amount // of each, more than zero
 	Count     int64        // 1 to 1000
 	ExpiresMS int64        // 0: never
 }
 
-// CreateCodesTx makes codes of one batch and returns them with their texts, which
-// are known to nobody afterwards.
+// CreateCodesTx creates a batch of codes and returns them with their texts. The texts are not
+// stored.
 func CreateCodesTx(tx *store.Tx, n NewCodes) ([]RedeemCode, []string, error) {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -161,8 +161,8 @@ func GetCodeTx(tx *store.Tx, code string) (RedeemCode, error) {
 	return c, err
 }
 
-// VoidCodeTx makes a code worth nothing. One that was redeemed is a fault; doing
-// it again changes nothing.
+// VoidCodeTx voids a code. If the code was redeemed, VoidCodeTx returns a fault; voiding twice
+// changes nothing.
 func VoidCodeTx(tx *store.Tx, code string) (RedeemCode, error) {
 	if err := tx.Lock("account_code", "id", code); err != nil {
 		return RedeemCode{}, err
@@ -195,10 +195,9 @@ func codeTx(tx *store.Tx, where string, arg string) (RedeemCode, error) {
 	return c, nil
 }
 
-// RedeemTx turns a code into credit of an account, which must exist, and returns
-// it as it is then, with the balance. A code is redeemed once, however often and
-// wherever it is sent at the same time: its row and the credit are one
-// transaction. A *fault.Error at `code` says why it is not.
+// RedeemTx credits a code's value to an account, which must exist, and returns the new state of the
+// code, with the balance. Concurrent calls redeem a code once: its row and the credit are one
+// transaction. A *fault.Error at `code` gives the reason for a failure.
 func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, error) {
 	hash := hashText(plainCode(text))
 	if err := tx.Lock("account_code", "hash", hash); err != nil {
@@ -241,7 +240,7 @@ func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, err
 	return c, balance, nil
 }
 
-// redeemable says why a code cannot be redeemed by an account.
+// redeemable returns an error unless the account can redeem the code.
 func redeemable(c RedeemCode, account string, nowMS int64) error {
 	on := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
 	switch state := c.State(nowMS); {

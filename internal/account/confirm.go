@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Bounds of the look-ups of keys that are not in memory.
+// Bounds of the lookups of keys that are not in the cache.
 const (
 	confirmTimeout = 2 * time.Second // of one read
-	queueLimit     = 1024            // questions that wait in the front lane
+	queueLimit     = 1024            // questions waiting in the front lane
 	queueSlow      = 256             // and in the slow lane
 	batchLimit     = 64              // questions of the front lane in one read
 	batchSlow      = 16              // and of the slow lane
@@ -22,14 +22,14 @@ var (
 	errClosed    = errors.New("the key cache is closed")
 )
 
-// finding is what the database says of one digest: a good key, or none.
+// finding is the database's answer for one digest: a good key or nothing.
 type finding struct {
 	principal Principal
 	good      bool
-	err       error // this key cannot be told; says nothing of the others
+	err       error // an error of this key only
 }
 
-// question is one digest that waits for an answer, with all who asked for it.
+// question is one digest waiting for an answer, with all its callers.
 type question struct {
 	digest digest
 	done   chan struct{} // closed when the answer below is there
@@ -37,13 +37,11 @@ type question struct {
 	err    error
 }
 
-// confirmer asks the database about keys. Whatever waits when a read ends is
-// asked in the next one, so a flood costs one small read at a time and nobody
-// is refused unheard. A question is answered by a read that began after it was
-// put. There are two lanes: the front one for remembered keys and for
-// addresses in good standing, the slow one for addresses that asked for many
-// unknown keys lately; the slow lane's share of a read is bounded, so it
-// cannot delay the front one.
+// confirmer looks up keys in the database. All questions waiting at the end of a read go into the
+// next read, so a flood costs one small read at a time and every key gets an answer. A question is
+// answered by a read that began after the question. There are two lanes: the front lane for cached
+// keys and for addresses in good standing, the slow lane for addresses with many recent unknown
+// keys; the slow lane's share of a read is bounded, so it cannot delay the front lane.
 type confirmer struct {
 	read  func(context.Context, []digest) (map[digest]finding, error)
 	trust *standing
@@ -65,8 +63,8 @@ func newConfirmer(now func() time.Time, read func(context.Context, []digest) (ma
 	}
 }
 
-// ask returns what the database says of d after this call began, or an error
-// when it cannot be asked.
+// ask returns the database's answer for d from a read that began after this call, or an error if
+// the database is unavailable.
 func (c *confirmer) ask(ctx context.Context, d digest, from netip.Addr, remembered bool) (finding, error) {
 	inFront := remembered || c.trust.good(from)
 	q, err := c.put(d, inFront)
@@ -84,7 +82,7 @@ func (c *confirmer) ask(ctx context.Context, d digest, from netip.Addr, remember
 	return q.found, errors.Join(q.err, q.found.err)
 }
 
-// put joins the question for d or adds it, and sees to it that somebody reads.
+// put joins or adds the question for d, and starts a reader unless one runs.
 func (c *confirmer) put(d digest, inFront bool) (*question, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +104,7 @@ func (c *confirmer) put(d digest, inFront bool) (*question, error) {
 	return q, nil
 }
 
-// run reads until nobody waits.
+// run reads until no question waits.
 func (c *confirmer) run() {
 	for {
 		batch := c.take()
@@ -126,7 +124,7 @@ func (c *confirmer) take() []*question {
 	return batch
 }
 
-// answer reads a batch and wakes all who wait for it.
+// answer reads a batch and wakes its callers.
 func (c *confirmer) answer(batch []*question) {
 	asked := make([]digest, len(batch))
 	for i, q := range batch {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// gate stands for the database: reads wait until the test lets them pass, and
-// what it was asked is recorded.
+// gate stands for the database: reads block until the test releases them, and their digests are
+// recorded.
 type gate struct {
 	pass chan struct{}
 
@@ -82,10 +82,10 @@ func TestConfirmerBatches(t *testing.T) {
 		ask(0)
 		synctest.Wait() // the first read is under way
 		for range 10 {
-			ask(7) // one question for all who ask the same
+			ask(7) // one question for all callers with the same digest
 		}
 		for n := range 100 {
-			ask(n) // 0 among them: it may not join the read that began before it
+			ask(n) // 0 among them: it may not join the earlier read
 		}
 		synctest.Wait()
 		close(g.pass)
@@ -174,7 +174,7 @@ func TestConfirmerTimeout(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != confirmTimeout {
 			t.Errorf("a frozen database answered %v after %v", err, time.Since(start))
 		}
-		// A caller that leaves waits no longer, and the others still get theirs.
+		// A canceled caller stops waiting, and the others still get their answers.
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
 		go func() { _, err := c.ask(ctx, numbered(2), customer, false); gone <- err }()

@@ -22,40 +22,36 @@ import (
 	"tollgate/internal/store"
 )
 
-// Failed attempts to sign in that are allowed in a window of time. They are
-// counted in the database, so over all nodes; who waits may try again, and
-// nobody is locked out for good.
+// Limits of failed sign-in attempts in a window of time. Attempts are counted in the database, so
+// over all nodes. After a wait the user may try again; no user is locked out for good.
 const (
 	attemptWindow      = 15 * time.Minute
-	attemptsOfEmail    = 10 // with an email from one network, or from one browser that its user has signed in with
+	attemptsOfEmail    = 10 // with an email from one network, or from one browser known for its user
 	attemptsOfSite     = 50 // with an email from an IPv6 network of 48 bits
 	attemptsOfAddress  = 30 // of an IPv6 network of 64 bits
 	attemptsOfOperator = 10 // at the operator's token, by address
 	attemptsOfCode     = 5  // at a user's second factor, after the password
 )
 
-// All failed attempts with an email in attemptWindow, except those of known
-// browsers, lock nobody out, but slow the next one down: by slowStep for each above
-// slowAfter, up to slowest.
+// Failed attempts with an email in attemptWindow, except those of known browsers, do not lock the
+// user out, but delay the next attempt: by slowStep for each above slowAfter, up to slowest.
 const (
 	slowAfter = 30
 	slowStep  = 100 * time.Millisecond
 	slowest   = 5 * time.Second
 )
 
-// judgedAtOnce is how many attempts may be judged or wait for it: two are
-// hashed at a time (Passwords). Of an address they are so many; its others wait, so that
-// nobody keeps everybody else out. The operator's token, which nothing is hashed for, has
-// as many of its own, and so have known browsers, so that no number of addresses
-// keeps them out.
+// judgedAtOnce bounds the attempts in progress or waiting: two are hashed at a time (Passwords). A
+// single address has a smaller bound; its other attempts wait, so that it cannot keep all users
+// out. The operator's token needs no hashing and has judgedAtOnce slots of its own. Known browsers
+// have separate slots too, so that no number of addresses keeps them out.
 const (
 	judgedAtOnce      = 22
 	judgedFromAddress = 4
 )
 
-// ErrWrongSignIn means that an email and a password do not belong together: the
-// email is unknown, the password is another one, or its user is disabled. Which
-// of them is told to nobody.
+// ErrWrongSignIn means that the email is unknown, the password is wrong, or the user is disabled.
+// The answer never reveals the reason.
 var ErrWrongSignIn = errors.New("email or password is not right")
 
 // Entrance judges sign-ins to the console.
@@ -63,15 +59,15 @@ type Entrance struct {
 	db        *store.DB
 	passwords *Passwords
 	log       *slog.Logger
-	nobody    string        // what an unknown email is compared with: no password has this hash
-	judged    chan struct{} // a slot for each attempt at what users know
+	nobody    string        // the hash compared for an unknown email; it matches no password
+	judged    chan struct{} // a slot for each attempt by password or code
 	tokens    chan struct{} // a slot for each attempt at the operator's token
-	browsers  chan struct{} // a slot for each attempt of a browser that knows its user
+	browsers  chan struct{} // a slot for each attempt of a known browser
 	from      *limit.Semaphores[netip.Prefix]
 	wait      func(ctx context.Context, d time.Duration)
 }
 
-// NewEntrance returns an entrance; run its Run. Log nil: nobody is told.
+// NewEntrance returns an entrance; call its Run. A nil log discards messages.
 func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -87,12 +83,11 @@ func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance
 		from: limit.NewSemaphores[netip.Prefix](judgedFromAddress), wait: func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }}
 }
 
-// Password returns the user whom an email and a password belong to. It takes the
-// same time whether the email is known. marks are those of the browser
-// (MarkBrowserTx): attempts of a browser that the user has signed in with count
-// for that browser alone, so that nobody else can lock it out. Errors:
-// ErrWrongSignIn; 429 with the time to wait after too many failures, before
-// anything is hashed; 503 if too many attempts wait.
+// Password returns the user with an email and a password. It takes the same time whether or not the
+// email is known. marks are the browser's marks (MarkBrowserTx): if the user has signed in with the
+// browser before, its attempts count for that browser only, so that nobody else can lock it out.
+// Errors: ErrWrongSignIn; 429 with the time to wait after too many failures, before any hashing;
+// 503 if too many attempts wait.
 func (e *Entrance) Password(ctx context.Context, email, password string, from netip.Addr, marks ...string) (User, error) {
 	if canonical, err := readEmail(email); err == nil {
 		email = canonical
@@ -124,8 +119,8 @@ func (e *Entrance) Password(ctx context.Context, email, password string, from ne
 	return user, nil
 }
 
-// Confirm tells whether a password is a user's: for those who are signed in and
-// ask for what needs it again. Errors as Password.
+// Confirm checks the password of a signed-in user before an action that needs the password again.
+// Errors as for Password.
 func (e *Entrance) Confirm(ctx context.Context, user User, password string, from netip.Addr, marks ...string) error {
 	known, err := e.Password(ctx, user.Email, password, from, marks...)
 	if err == nil && known.ID != user.ID { // the email has moved on
@@ -134,8 +129,8 @@ func (e *Entrance) Confirm(ctx context.Context, user User, password string, from
 	return err
 }
 
-// Token judges a sign-in by the operator's token, which right compares.
-// Errors as Password.
+// Token checks a sign-in by the operator's token; right is the result of the comparison. Errors as
+// for Password.
 func (e *Entrance) Token(ctx context.Context, right bool, from netip.Addr) error {
 	s := addressOf(from, attemptsOfOperator)
 	s.name = "operator " + s.name
@@ -159,15 +154,15 @@ func (e *Entrance) find(ctx context.Context, email string) (u User, hash string,
 	return u, hash, nil
 }
 
-// subject is who failed attempts are counted for.
+// subject is a counter of failed attempts.
 type subject struct {
 	name string
-	most int // in the time that they count; 0: they only slow the next ones down
+	most int // limit in the time window; 0 means that attempts only delay the next ones
 
-	// longer is how much longer than attemptWindow they count. They are noted as if they
-	// came so much later, so that whatever ends or deletes attempts need not know of it.
+	// longer extends the time window beyond attemptWindow. The attempts are stored with a time
+	// later by longer, so that code for expiry need not know about longer.
 	longer time.Duration
-	full   string // what is said where it has as many, before the time to wait; empty: Too many attempts.
+	full   string // beginning of the message at the limit, before the time to wait; default: Too many attempts.
 }
 
 // attemptsAt returns the subjects of an email in canonical form: from everywhere,
@@ -185,14 +180,13 @@ func addressOf(from netip.Addr, most int) subject {
 	return subject{name: "address " + limit.Network(from).String(), most: most}
 }
 
-// judge has an attempt from an address judged by right. It is noted as failed before, so that no
-// number of attempts at the same time is judged beyond the limit, and taken back
-// if it was good.
+// judge lets right decide an attempt from an address. The attempt is recorded as failed before the
+// decision, so that concurrent attempts cannot exceed the limit, and removed after a success.
 func (e *Entrance) judge(ctx context.Context, from netip.Addr, by []subject, right func() (bool, error)) error {
 	return e.judgeIn(ctx, e.judged, from, by, right)
 }
 
-// judgeIn is judge with the slots that the attempt may take one of.
+// judgeIn is judge with the given slots.
 func (e *Entrance) judgeIn(ctx context.Context, slots chan struct{}, from netip.Addr, by []subject, right func() (bool, error)) error {
 	busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
 	busy.RetryAfter = 5 * time.Second
@@ -278,13 +272,13 @@ func noteAttemptTx(tx *store.Tx, by []subject) (noted []string, err error) {
 	return noted, nil
 }
 
-// allowedTx refuses an attempt of a subject that has failed too often.
+// allowedTx returns an error if a subject has failed too often.
 func allowedTx(tx *store.Tx, s subject, nowMS int64) error {
 	if s.most == 0 {
 		return nil
 	}
 	var at int64
-	// What a clock that has gone back left in the future keeps nobody until it is there again.
+	// Attempts with a future time, after the clock was set back, do not count.
 	err := tx.QueryRow(`SELECT at_ms FROM account_attempt WHERE subject = $1 AND at_ms > $2 AND at_ms <= $3
 		ORDER BY at_ms DESC LIMIT 1 OFFSET $4`,
 		hashText(s.name), nowMS-attemptWindow.Milliseconds(), nowMS+s.longer.Milliseconds(), s.most-1).Scan(&at)
@@ -311,7 +305,7 @@ func span(d time.Duration) string {
 	return "a minute"
 }
 
-// SignInsTx tells whether anybody can sign in at all, and whether an operator can.
+// SignInsTx reports whether anybody can sign in at all, and whether an operator can.
 func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 	err = tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM account_user WHERE disabled = 0),
 		EXISTS (SELECT 1 FROM account_user WHERE operator = 1 AND disabled = 0)`).Scan(&users, &operators)
@@ -321,16 +315,15 @@ func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 	return users, operators, nil
 }
 
-// sweepEvery is how often what has run out is deleted.
+// sweepEvery is how often expired rows are deleted.
 const sweepEvery = 10 * time.Minute
 
-// Run deletes sessions, links and attempts that have run out, until ctx ends.
+// Run deletes expired sessions, links and attempts, until ctx ends.
 func (e *Entrance) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: e.log, Period: sweepEvery, Step: e.Sweep})
 }
 
-// Sweep deletes sessions that have ended, links that have run out, and attempts that
-// count no more.
+// Sweep deletes expired sessions, links and attempts.
 func (e *Entrance) Sweep(ctx context.Context) error {
 	return e.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()

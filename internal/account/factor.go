@@ -17,9 +17,9 @@ const recoveryCodes = 10
 
 // factor is a user's second factor as its row holds it.
 type factor struct {
-	secret  string // base32; empty: none was begun
-	sinceMS int64  // 0: not confirmed, so that sign-ins ask for no code
-	step    int64  // of the newest code that was used
+	secret  string // base32; empty if the user has not begun a second factor
+	sinceMS int64  // 0 if not confirmed, so sign-ins need no code
+	step    int64  // step of the newest used code
 }
 
 // lockFactorTx reads a user's second factor, and keeps others from using its codes
@@ -39,9 +39,9 @@ func lockFactorTx(tx *store.Tx, user string) (f factor, err error) {
 	return f, nil
 }
 
-// match returns the step of a code of an app; false: it is no good now. A step is
-// later than all that were used, so that no code is good twice; after a clock that
-// was ahead, recovery codes are good until it is that time.
+// match returns the step of an app's code, and false if the code is not valid now. The step must be
+// later than all used steps, so that no code works twice. If the clock was once ahead, recovery
+// codes work until the clock reaches that time.
 func (f factor) match(code string, nowMS int64) (step int64, ok bool, err error) {
 	secret, err := totpEncoding.DecodeString(f.secret)
 	if err != nil {
@@ -51,13 +51,13 @@ func (f factor) match(code string, nowMS int64) (step int64, ok bool, err error)
 	return step, ok, nil
 }
 
-// errFactorOn refuses to begin what is there.
+// errFactorOn returns the error for a second factor that already exists.
 func errFactorOn() error {
 	return fault.New(fault.InvalidRequest, "Your second factor is on already. Turn it off to set it up anew.")
 }
 
-// BeginFactorTx makes the secret of a second factor, in base32, and forgets one
-// that was never confirmed. Nothing changes about sign-ins before ConfirmFactorTx.
+// BeginFactorTx creates the secret of a second factor, in base32, and replaces an unconfirmed one.
+// Sign-ins do not change before ConfirmFactorTx.
 func BeginFactorTx(tx *store.Tx, user string) (secret string, err error) {
 	f, err := lockFactorTx(tx, user)
 	if err != nil {
@@ -73,9 +73,9 @@ func BeginFactorTx(tx *store.Tx, user string) (secret string, err error) {
 	return secret, nil
 }
 
-// ConfirmFactorTx turns a second factor on that was begun, with a code of the app,
-// and returns the recovery codes, which are known to nobody afterwards. All of the
-// user's sessions end. A *fault.Error at `code` says that the code is wrong.
+// ConfirmFactorTx turns a new second factor on, with a code of the app, and returns the recovery
+// codes, which are not stored. All of the user's sessions end. A *fault.Error at `code` says that
+// the code is wrong.
 func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err error) {
 	f, err := lockFactorTx(tx, user)
 	if err != nil {
@@ -108,9 +108,8 @@ func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err er
 	return recovery, EndSessionsTx(tx, user)
 }
 
-// RenewRecoveryTx makes new recovery codes for a user with a second factor, known to
-// nobody afterwards; those before are void. Who may have them is the caller's to find
-// out (Entrance.Code).
+// RenewRecoveryTx creates new recovery codes, which are not stored, for a user with a second
+// factor; the old codes are void. The caller must check the user first (Entrance.Code).
 func RenewRecoveryTx(tx *store.Tx, user string) ([]string, error) {
 	f, err := lockFactorTx(tx, user)
 	if err != nil {
@@ -164,8 +163,7 @@ func forgetRecoveryTx(tx *store.Tx, user string) error {
 	return nil
 }
 
-// useCodeTx tells whether a code is a user's, of the app or for recovery, and uses
-// it up.
+// useCodeTx reports whether a code is a user's app code or recovery code, and uses it up.
 func useCodeTx(tx *store.Tx, user, code string) (bool, error) {
 	f, err := lockFactorTx(tx, user)
 	if err != nil || f.sinceMS == 0 {

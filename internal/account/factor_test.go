@@ -58,7 +58,7 @@ func TestCodesNextToNow(t *testing.T) {
 	}
 }
 
-// codeNow is what an app with a secret shows, some steps from now.
+// codeNow returns the app's code for a secret, some steps from now.
 func (c *handClock) codeNow(t *testing.T, secret string, ahead int64) string {
 	t.Helper()
 	raw, err := totpEncoding.DecodeString(secret)

@@ -11,21 +11,21 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrKeyTaken means that there is a key with this secret already; a deleted one
-// counts, since its secret can never name another key.
+// ErrKeyTaken means that there is a key with this secret already, possibly a deleted key: a secret
+// never names another key.
 var ErrKeyTaken = errors.New("there is a key with this secret already")
 
-// ErrKeyHash means that a secret of another program can be none here.
+// ErrKeyHash means that another program's secret is not valid here.
 var ErrKeyHash = fmt.Errorf("a key must have %d to %d characters, without blanks, and its hash be a SHA-256 in hexadecimal",
 	minSecret, maxSecret)
 
-// Proof is what is kept of a secret that another program made.
+// Proof is the stored part of a secret from another program.
 type Proof struct {
 	Hash string // SHA-256 of the whole secret, 64 hexadecimal digits
-	Hint string // what lists show of it
+	Hint string // for lists
 }
 
-// ProofOf returns what is kept of a secret. Error: ErrKeyHash.
+// ProofOf returns the stored part of a secret, or ErrKeyHash.
 func ProofOf(secret string) (Proof, error) {
 	if !wellFormed(secret) {
 		return Proof{}, ErrKeyHash
@@ -46,12 +46,12 @@ func (p *Proof) check() error {
 	return nil
 }
 
-// maxHint bounds a hint in bytes, so that none shows a secret.
+// maxHint bounds a hint in bytes, so that a hint never shows a whole secret.
 const maxHint = 16
 
-// ImportKeyTx makes a key of an account whose secret its user has already, from
-// another program. Of the secret only the hash is known, so that how it was made is
-// that program's word. Errors: ErrKeyTaken, ErrKeyHash, and those of CreateKeyTx.
+// ImportKeyTx creates a key of an account with a secret from another program, already known to its
+// user. Only the hash of the secret is known here, so the quality of the secret rests with that
+// program. Errors: ErrKeyTaken, ErrKeyHash, and those of CreateKeyTx.
 func ImportKeyTx(tx *store.Tx, account string, s KeySettings, p Proof) (Key, error) {
 	facts, err := s.check()
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxRPM bounds the requests per minute that a key may be given.
+// maxRPM bounds the requests per minute of a key.
 const maxRPM = 1_000_000
 
-// Key is an API key, with its limits and counters as of the transaction that
-// read it. Its secret is not in it.
+// Key is an API key, with its limits and counters as of the transaction that read it, without its
+// secret.
 type Key struct {
 	ID            string // key_…
 	Account       string
@@ -26,20 +26,20 @@ type Key struct {
 	AllowedIPs    []netip.Prefix // nil: all; canonical
 	CreatedMS     int64
 	Ledger        ledger.KeyState
-	Over          money.Amount // what usage has exceeded its holds by
+	Over          money.Amount // usage beyond the holds
 }
 
-// KeySettings is what an operator or user sets about a key.
+// KeySettings are the settings of a key by an operator or user.
 type KeySettings struct {
 	Name          string        // may be empty
 	Disabled      bool          // answers 401 until enabled again
-	RPM           *int64        // requests per minute, 1 to 1,000,000; nil: no limit
-	DailyBudget   *money.Amount // per UTC day, not negative; nil: no limit
-	TotalLimit    *money.Amount // over the key's life, not negative; nil: no limit
+	RPM           *int64        // requests per minute, 1 to 1,000,000; nil means no limit
+	DailyBudget   *money.Amount // per UTC day, not negative; nil means no limit
+	TotalLimit    *money.Amount // over the key's life, not negative; nil means no limit
 	AllowedModels []string      // nil: all; see ParseAllowedModels
 	AllowedIPs    []string      // nil: all; see ParseAllowedIPs
 
-	was string // the name that the key has already
+	was string // the current name of the key
 }
 
 // keyFacts is a key's checked settings.
@@ -50,8 +50,8 @@ type keyFacts struct {
 	limits ledger.KeyLimits
 }
 
-// Check says what is wrong with settings: of each field a fault, joined. What makes or
-// changes a key does the same.
+// Check returns the faults of the settings, one for each bad field, joined. Functions that create
+// or change a key do the same.
 func (s KeySettings) Check() error {
 	_, err := s.check()
 	return err
@@ -77,15 +77,15 @@ func (s KeySettings) check() (f keyFacts, err error) {
 	return f, errors.Join(name, models, ips, rpm, daily, total)
 }
 
-// settings returns what is set about a key now.
+// settings returns the current settings of a key.
 func (k Key) settings() KeySettings {
 	l := k.Ledger.Limits
 	return KeySettings{Name: k.Name, Disabled: l.Disabled, RPM: l.RPM, DailyBudget: l.DailyBudget, TotalLimit: l.TotalLimit,
 		AllowedModels: k.AllowedModels, AllowedIPs: ShowIPs(k.AllowedIPs), was: k.Name}
 }
 
-// CreateKeyTx makes a key for an account and returns it with its secret, which
-// is known to nobody afterwards.
+// CreateKeyTx creates a key for an account and returns the key with its secret, which is not
+// stored.
 func CreateKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, error) {
 	facts, err := s.check()
 	if err != nil {
@@ -130,13 +130,12 @@ func loadAllowlists(models, ips string) ([]string, []netip.Prefix, error) {
 	return allowedModels, allowedIPs, nil
 }
 
-// GetKeyTx returns a key that is not deleted.
+// GetKeyTx returns a key unless it is deleted.
 func GetKeyTx(tx *store.Tx, key string) (Key, error) {
 	return oneKeyTx(tx, key, tx.QueryRow(`SELECT `+keyColumns+` FROM api_key WHERE id = $1 AND deleted = 0`, key))
 }
 
-// OwnKeyTx returns a key of an account that is not deleted; another's is not
-// found, as one that is not there.
+// OwnKeyTx returns a key of an account unless it is deleted. A key of another account is not found.
 func OwnKeyTx(tx *store.Tx, account, key string) (Key, error) {
 	return oneKeyTx(tx, key, tx.QueryRow(`SELECT `+keyColumns+` FROM api_key WHERE id = $1 AND account = $2 AND deleted = 0`, key, account))
 }
@@ -172,7 +171,7 @@ func NewestKeysTx(tx *store.Tx, account string, limit int) ([]Key, bool, error) 
 	return listKeysTx(tx, limit, account, newestKeys, account, limit+1)
 }
 
-// listKeysTx reads up to limit keys of an account with a query that asks for one more.
+// listKeysTx reads up to limit keys of an account, with a query for one more.
 func listKeysTx(tx *store.Tx, limit int, account, query string, args ...any) ([]Key, bool, error) {
 	if _, err := GetTx(tx, account); err != nil {
 		return nil, false, err
@@ -214,11 +213,9 @@ func addKeyStates(tx *store.Tx, list []Key) error {
 	return nil
 }
 
-// ChangeKeyTx lets edit change a key's settings and stores the result, all or
-// nothing; edit may be run again and must have no other effect. The key's
-// version rises, so that requests checked against the former settings are
-// checked again at admission. Tell the key cache with Keys.Forget after the
-// commit.
+// ChangeKeyTx lets edit change a key's settings and stores the result, all or nothing. edit may run
+// again and must have no other effect. The key's version rises, so that admission checks requests
+// again if they were checked against the old settings. Call Keys.Forget after the commit.
 func ChangeKeyTx(tx *store.Tx, key string, edit func(*KeySettings) error) (Key, error) {
 	if err := tx.Lock("api_key", "id", key); err != nil {
 		return Key{}, err

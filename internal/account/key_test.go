@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// madeKey is what CreateKeyTx returns.
+// madeKey is the result of CreateKeyTx.
 type madeKey struct {
 	Key
 	secret string

@@ -18,30 +18,29 @@ const (
 	resetMost      = 24 * time.Hour
 )
 
-// LinkKind says what a link is for.
+// LinkKind is the purpose of a link.
 type LinkKind string
 
 // The kinds of links.
 const (
-	Invitation LinkKind = "invitation" // of a user who has no password yet
-	Reset      LinkKind = "reset"      // of a user who has lost it
+	Invitation LinkKind = "invitation" // for a user without a password yet
+	Reset      LinkKind = "reset"      // for a user with a forgotten password
 )
 
-// PasswordLink is what lets somebody set a user's password, once. Its token is not in it.
+// PasswordLink is a link to set a user's password, once, without its token.
 type PasswordLink struct {
 	Kind      LinkKind
 	User      User
 	ExpiresMS int64
 }
 
-// ErrNoLink means that a token is good for nothing: it was never given out, was used,
-// has run out or was replaced, or its user or account is disabled. Which of them is
-// told to nobody.
+// ErrNoLink means that a token is invalid: unknown, used, expired or replaced, or its user or
+// account is disabled. The answer never reveals the reason.
 var ErrNoLink = errors.New("no such link")
 
-// MakeLinkTx makes a link for a user and returns it with its token, 256 random bits,
-// which is known to nobody afterwards. The user's link before is void. A *fault.Error
-// says that the user, or the account, is disabled.
+// MakeLinkTx creates a link for a user and returns the link with its token, 256 random bits, which
+// is not stored. The user's former link is void. A *fault.Error says that the user or the account
+// is disabled.
 func MakeLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return PasswordLink{}, "", err
@@ -72,7 +71,7 @@ func MakeLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
 	return l, token, nil
 }
 
-// linkOf is a link for a user that is made now.
+// linkOf returns a new link for a user.
 func linkOf(u User, nowMS int64) PasswordLink {
 	if u.NoPassword {
 		return PasswordLink{Kind: Invitation, User: u, ExpiresMS: nowMS + invitationMost.Milliseconds()}
@@ -80,14 +79,14 @@ func linkOf(u User, nowMS int64) PasswordLink {
 	return PasswordLink{Kind: Reset, User: u, ExpiresMS: nowMS + resetMost.Milliseconds()}
 }
 
-// mayEnterTx tells whether neither a user nor its account is disabled.
+// mayEnterTx reports whether both the user and its account are enabled.
 func mayEnterTx(tx *store.Tx, u User) (bool, error) {
 	a, err := GetTx(tx, u.Account)
 	return err == nil && !u.Disabled && !a.Money.Disabled, err
 }
 
-// linkTx returns the link of a token, or ErrNoLink. The database compares hashes, so
-// that its timing tells nothing of a token.
+// linkTx returns the link of a token, or ErrNoLink. The database compares hashes, so that timing
+// reveals nothing about a token.
 func linkTx(tx *store.Tx, token string) (PasswordLink, error) {
 	var member string
 	var expires int64
@@ -118,10 +117,10 @@ func linkTx(tx *store.Tx, token string) (PasswordLink, error) {
 	return l, nil
 }
 
-// useLinkTx sets the password of a link's user, whose sessions end, and uses the link
-// up: of those who have its token at the same moment one does. The wait after failed
-// sign-ins with this email from the same network is over; that after wrong codes goes on, since a link says
-// nothing of who has the second factor.
+// useLinkTx sets the password of a link's user, ends the user's sessions, and uses the link up: of
+// concurrent calls with its token, one succeeds. The wait after failed sign-ins with this email
+// from the same network ends; the wait after wrong codes goes on, since a link proves nothing about
+// the second factor.
 func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string, from netip.Addr) error {
 	if err := tx.Lock("account_user", "id", l.User.ID); err != nil {
 		return err
@@ -130,7 +129,7 @@ func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string, from ne
 	if err != nil {
 		return err
 	}
-	if current.User != l.User { // a second factor was turned on, say, whose code nobody has asked for
+	if current.User != l.User { // for example, a second factor was turned on and its code is still unchecked
 		return ErrNoLink
 	}
 	if _, err := ChangeUserTx(tx, l.User.ID, UserChange{PasswordHash: &passwordHash}); err != nil {
@@ -152,9 +151,9 @@ func endLinkTx(tx *store.Tx, user string) error {
 	return nil
 }
 
-// Link returns what a token is good for, and uses nothing up. Wrong tokens are counted
-// as wrong passwords are, by address; what has not the shape of one is none without
-// asking anybody. Errors: ErrNoLink, else as Password.
+// Link returns the link of a token without using it up. Wrong tokens count like wrong passwords, by
+// address. A token of the wrong shape is rejected without a query. Errors: ErrNoLink, otherwise as
+// for Password.
 func (e *Entrance) Link(ctx context.Context, token string, from netip.Addr) (l PasswordLink, err error) {
 	if len(token) != tokenLength {
 		return l, ErrNoLink
@@ -175,9 +174,9 @@ func (e *Entrance) Link(ctx context.Context, token string, from netip.Addr) (l P
 	return l, err
 }
 
-// UseLink sets the password of the user whose link Link has returned for a token, and
-// uses it up. Of a user with a second factor it wants a code as well, without which
-// nothing changes. Errors: as Link; *fault.Error at `password` or `code`.
+// UseLink sets the password of the user of a link returned by Link for the token, and uses the link
+// up. For a user with a second factor, a valid code is required too. Errors: as for Link;
+// *fault.Error at `password` or `code`.
 func (e *Entrance) UseLink(ctx context.Context, l PasswordLink, token, password, code string, from netip.Addr) error {
 	if err := CheckPassword(password); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// linked is a user with the entrance that takes its links.
+// linked is a user with the entrance for its links.
 type linked struct {
 	t     *testing.T
 	db    *store.DB
@@ -24,7 +24,7 @@ type linked struct {
 
 var linkAddress = netip.MustParseAddr("192.0.2.1")
 
-// eachLinked runs a test with a user who has no password, on both databases.
+// eachLinked runs a test with a user without a password, on both databases.
 func eachLinked(t *testing.T, test func(t *testing.T, l *linked)) {
 	t.Helper()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
@@ -68,7 +68,7 @@ func (l *linked) change(c UserChange) {
 	l.user = update(l.t, l.db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, l.user.ID, c) })
 }
 
-// wantPassword says what a sign-in with a password ends with.
+// wantPassword checks the result of a sign-in with a password.
 func (l *linked) wantPassword(password string, want error) {
 	l.t.Helper()
 	if _, err := l.door.Password(l.t.Context(), l.user.Email, password, linkAddress); !errors.Is(err, want) {
@@ -122,7 +122,7 @@ func TestLinkLife(t *testing.T) {
 	})
 }
 
-// TestVoidLinks: what makes a link good for nothing.
+// TestVoidLinks checks everything that makes a link invalid.
 func TestVoidLinks(t *testing.T) {
 	t.Parallel()
 	eachLinked(t, func(t *testing.T, l *linked) {
@@ -196,7 +196,7 @@ func (l *linked) links() int {
 	})
 }
 
-// TestLinkIsKeptAsAHash: nobody who reads the table can use it.
+// TestLinkIsKeptAsAHash checks that a reader of the table cannot use a link.
 func TestLinkIsKeptAsAHash(t *testing.T) {
 	t.Parallel()
 	eachLinked(t, func(t *testing.T, l *linked) {
@@ -210,7 +210,7 @@ func TestLinkIsKeptAsAHash(t *testing.T) {
 	})
 }
 
-// TestLinkIsUsedOnce: of those who have it at the same moment one sets his password.
+// TestLinkIsUsedOnce checks that one of several concurrent uses succeeds.
 func TestLinkIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	eachLinked(t, func(t *testing.T, l *linked) {
@@ -258,7 +258,7 @@ func TestLinkWantsTheSecondFactor(t *testing.T) {
 		if err := l.use(token, "another password", recovery[0]); err != nil {
 			t.Error(err)
 		}
-		// One that was turned on while the form was looked at is asked for too.
+		// A second factor turned on since the form was opened counts too.
 		_, token = l.make()
 		before, err := l.door.Link(t.Context(), token, linkAddress)
 		if err != nil {
@@ -272,7 +272,8 @@ func TestLinkWantsTheSecondFactor(t *testing.T) {
 	})
 }
 
-// TestLinksAreThrottled: an address that guesses has to wait, right tokens included.
+// TestLinksAreThrottled checks that an address with many wrong tokens must wait, even with a right
+// token.
 func TestLinksAreThrottled(t *testing.T) {
 	t.Parallel()
 	eachLinked(t, func(t *testing.T, l *linked) {
@@ -282,7 +283,7 @@ func TestLinksAreThrottled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 2 * attemptsOfAddress { // nor does what cannot be a token
+		for range 2 * attemptsOfAddress { // texts that cannot be tokens do not count
 			if _, err := l.door.Link(t.Context(), "guess", linkAddress); !errors.Is(err, ErrNoLink) {
 				t.Fatal(err)
 			}
@@ -301,8 +302,8 @@ func TestLinksAreThrottled(t *testing.T) {
 	})
 }
 
-// TestNoPasswordIsOne: what stands in place of a hash is read like one, and at the same
-// cost, so that its user cannot be told from others.
+// TestNoPasswordIsOne checks that the placeholder hash is read like any other, and at the same
+// cost, so that timing does not reveal its user.
 func TestNoPasswordIsOne(t *testing.T) {
 	t.Parallel()
 	h, err := parsePHC(noPassword)

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestListsWalkIndexes asks both databases how they would read each list, of
-// which one account has half.
+// TestListsWalkIndexes checks the query plan of each list on both databases. One account has half
+// of the rows.
 func TestListsWalkIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -53,7 +53,7 @@ func TestListsWalkIndexes(t *testing.T) {
 	})
 }
 
-// TestNames asks for what accounts and keys are called.
+// TestNames reads the names of accounts and keys.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

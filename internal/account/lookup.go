@@ -12,11 +12,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// readKeys looks digests up in one snapshot. A digest that is missing in the
-// answer, or not good, belongs to no usable key.
+// readKeys looks digests up in one snapshot. A digest without a good key in the result belongs to
+// no usable key.
 //
-// The database compares digests, not secrets: what its timing could tell is
-// about SHA-256 of what the client sent, which says nothing of any secret.
+// The database compares digests, not secrets: its timing could only reveal something about the
+// SHA-256 of the client's text, and nothing about a secret.
 func readKeys(ctx context.Context, db *store.DB, asked []digest) (map[digest]finding, error) {
 	var found map[digest]finding
 	err := db.View(ctx, func(tx *store.Tx) (err error) {
@@ -29,9 +29,8 @@ func readKeys(ctx context.Context, db *store.DB, asked []digest) (map[digest]fin
 	return found, nil
 }
 
-// Named returns what a key of an account may do, as the database says now: for who
-// is known to be a user of the account and names the key instead of sending it.
-// Errors are those of Authenticate, 401 too for a key that is another account's.
+// Named returns the current rights of a key, for a known user of the account who names the key
+// instead of sending it. Errors are those of Authenticate, and 401 for a key of another account.
 func (k *Keys) Named(ctx context.Context, account, key string) (Principal, error) {
 	var found finding
 	err := k.options.DB.View(ctx, func(tx *store.Tx) error {
@@ -59,7 +58,7 @@ type row struct {
 	test                   int64
 }
 
-// selectKeys begins the statements that look keys up.
+// selectKeys begins the queries for keys.
 const selectKeys = `SELECT k.hash, k.id, k.allowed_models, k.allowed_ips, a.price_factor, a.prices, a.test
 	FROM api_key k JOIN account a ON a.id = k.account WHERE k.deleted = 0 AND `
 
@@ -114,14 +113,14 @@ func namedTx(tx *store.Tx, account, key string) (finding, error) {
 	return found, found.err
 }
 
-// NamedTx returns what a key may do now. ok is false if the key is unknown, or if the
-// key or its account is disabled.
+// NamedTx returns the current rights of a key. ok is false if the key is unknown, or if the key or
+// its account is disabled.
 func NamedTx(tx *store.Tx, account, key string) (p Principal, ok bool, err error) {
 	found, err := namedTx(tx, account, key)
 	return found.principal, found.good, err
 }
 
-// judge decides whether a key that exists may be used.
+// judge decides whether an existing key may be used.
 func judge(r row, state ledger.KeyState, ok bool) finding {
 	if !ok {
 		return finding{err: fmt.Errorf("key %s: %w", r.key, ledger.ErrNoKey)}

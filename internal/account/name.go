@@ -8,12 +8,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// NamesTx returns the names of accounts by their ids. What is unknown is not in it.
+// NamesTx returns the names of accounts by id, without unknown ids.
 func NamesTx(tx *store.Tx, accounts []string) (map[string]string, error) {
 	return namesTx(tx, `SELECT id, name FROM account WHERE `, accounts)
 }
 
-// NameTx gives a report the names of its accounts and keys, where it is by them.
+// NameTx fills in the names of a report's accounts and keys, if the report is by them.
 func NameTx(tx *store.Tx, r *spending.Breakdown) error {
 	for part, read := range map[spending.By]func(*store.Tx, []string) (map[string]string, error){
 		spending.ByAccount: NamesTx, spending.ByKey: KeyNamesTx,
@@ -33,8 +33,8 @@ func NameTx(tx *store.Tx, r *spending.Breakdown) error {
 	return nil
 }
 
-// KeyNamesTx returns what keys are called by their ids: their name, else their hint.
-// Deleted ones keep theirs.
+// KeyNamesTx returns the name of each key by id, or its hint if it has no name. Deleted keys have
+// names too.
 func KeyNamesTx(tx *store.Tx, keys []string) (map[string]string, error) {
 	return namesTx(tx, `SELECT id, CASE WHEN name = '' THEN hint ELSE name END FROM api_key WHERE `, keys)
 }

@@ -9,10 +9,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// What an account's own users may make, so that nobody fills the database from the console.
-// Operators and imports are not bound, but theirs count.
+// Limits for keys and users created by an account's own users, so that the console cannot fill the
+// database. Operators and imports are not limited, but their keys and users count.
 const (
-	maxOwnKeys  = 1000 // that are not deleted; and as many made within keyWindow, since rows of deleted ones stay
+	maxOwnKeys  = 1000 // undeleted keys; also keys created within keyWindow, since rows of deleted keys stay
 	maxOwnUsers = 100
 	keyWindow   = 24 * time.Hour
 )
@@ -24,8 +24,8 @@ const (
 	addWindow = 24 * time.Hour
 )
 
-// CreateOwnKeyTx is CreateKeyTx by a user of the account: 400 once it has 1,000 keys,
-// or has made so many within a day.
+// CreateOwnKeyTx is CreateKeyTx by a user of the account. It returns 400 if the account has 1,000
+// keys, or created that many within a day.
 func CreateOwnKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, error) {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -52,8 +52,8 @@ func CreateOwnUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	return CreateUserTx(tx, account, s)
 }
 
-// Adding notes that a user of an account is about to add another, whatever comes of it, in
-// a transaction of its own. Error: 429 with the time to wait, after 20 within a day.
+// Adding records that a user of an account is about to add another user, whatever the result, in a
+// transaction of its own. After 20 within a day, Adding returns 429 with the time to wait.
 func (e *Entrance) Adding(ctx context.Context, account string) error {
 	return e.db.Update(ctx, func(tx *store.Tx) error {
 		_, err := noteAttemptTx(tx, []subject{{name: "adds to " + account, most: maxAdds, longer: addWindow - attemptWindow,
@@ -62,8 +62,8 @@ func (e *Entrance) Adding(ctx context.Context, account string) error {
 	})
 }
 
-// roomTx refuses, in the words of full, one more of what of gives a row each, with args
-// from $3 on, where the account has as many as most. Those who ask at the same moment wait for each other.
+// roomTx returns an error with the message full if the account already has most rows. of is the
+// source of the rows, with args from $3 on. Concurrent calls wait for each other.
 func roomTx(tx *store.Tx, account, of string, most int, full string, args ...any) error {
 	if err := tx.Lock("account", "id", account); err != nil {
 		return err

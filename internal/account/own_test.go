@@ -23,8 +23,8 @@ func many(t *testing.T, db *store.DB, account, insert string, n int) {
 	})
 }
 
-// TestOwnKeysAndUsersAreBounded: of those who make the last one at the same moment one
-// does; what is deleted makes room, and what operators make is not bound.
+// TestOwnKeysAndUsersAreBounded checks that one of several concurrent creations gets the last
+// place, that a deletion makes room, and that operators are not limited.
 func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 	t.Parallel()
 	const (
@@ -109,8 +109,8 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 	}
 }
 
-// TestDeletedKeysFillNoDatabase: the rows of deleted keys stay, so users who make and delete
-// them again and again make no more than 1,000 a day.
+// TestDeletedKeysFillNoDatabase checks that users who create and delete keys again and again create
+// no more than 1,000 a day, since the rows of deleted keys stay.
 func TestDeletedKeysFillNoDatabase(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
@@ -149,8 +149,8 @@ func TestDeletedKeysFillNoDatabase(t *testing.T) {
 	})
 }
 
-// TestAddsAreCounted: 20 within a day, over all nodes, whatever became of them; sweeps
-// keep those that count, and sign-ins count as before.
+// TestAddsAreCounted checks the limit of 20 within a day, over all nodes, whatever the result of
+// each; sweeps keep the counted rows, and sign-ins count as before.
 func TestAddsAreCounted(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
@@ -188,7 +188,7 @@ func TestAddsAreCounted(t *testing.T) {
 			t.Error("a day after the first:", err)
 		}
 		refused(time.Hour, "Try again in 60 minutes.")
-		clock.pass(-48 * time.Hour) // what a clock was ahead keeps nobody until it is there again
+		clock.pass(-48 * time.Hour) // rows from a clock that was ahead do not count
 		for i := range maxAdds {
 			if err := one.Adding(t.Context(), "acct_a"); err != nil {
 				t.Fatalf("add %d, after the clock has gone back: %v", i, err)

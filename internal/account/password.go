@@ -24,8 +24,8 @@ const (
 	argonHash      = 32
 )
 
-// noPassword stands in place of the hash of a user who has no password yet: a hash like
-// any other, which no password has.
+// noPassword replaces the hash of a user without a password yet: a hash like any other that matches
+// no password.
 const noPassword = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 // Bounds of a password.
@@ -34,8 +34,8 @@ const (
 	maxPassword = 1024 // bytes
 )
 
-// Passwords hashes and verifies console passwords, at most two at a time so
-// that sign-ins can take neither the memory nor the processors of the gateway.
+// Passwords hashes and verifies console passwords, at most two at a time, so that sign-ins can use
+// up neither the memory nor the processors of the gateway.
 type Passwords struct {
 	slots chan struct{}
 }
@@ -43,7 +43,7 @@ type Passwords struct {
 // NewPasswords returns a hasher; one serves the whole process.
 func NewPasswords() *Passwords { return &Passwords{slots: make(chan struct{}, 2)} }
 
-// CheckPassword refuses a password that is too short or too long.
+// CheckPassword returns an error if a password is too short or too long.
 func CheckPassword(password string) error {
 	switch {
 	case !utf8.ValidString(password), utf8.RuneCountInString(password) < minPassword:
@@ -73,9 +73,8 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash)), nil
 }
 
-// Verify tells whether password is the one that phc was made from, comparing
-// in constant time. An error means that nothing is known: phc is no hash of
-// ours, or ctx ended while waiting for a slot.
+// Verify reports whether phc is the hash of password, comparing in constant time. It returns an
+// error if the result is unknown: phc is not a valid hash, or ctx ended during the wait for a slot.
 func (p *Passwords) Verify(ctx context.Context, phc, password string) (bool, error) {
 	h, err := parsePHC(phc)
 	if err != nil {
@@ -112,8 +111,7 @@ type phcHash struct {
 
 var errPHC = errors.New("stored password is not an argon2id hash of ours")
 
-// parsePHC reads a PHC string and bounds its cost, so that no stored text can
-// take all memory.
+// parsePHC parses a PHC string and bounds its cost, so that no stored text can take all memory.
 func parsePHC(phc string) (phcHash, error) {
 	var h phcHash
 	parts := strings.Split(phc, "$")

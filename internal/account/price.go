@@ -13,25 +13,23 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxPrices bounds the models that have a factor of their own for an account.
+// maxPrices bounds the models with a factor of their own for an account.
 const maxPrices = 100
 
-// Prices are what an account pays in place of the catalog's prices: a factor times
-// them.
+// Prices are an account's factors of the catalog's prices.
 type Prices struct {
-	// Factor is that of all models that Models does not name. It is never zero, but
-	// in the zero value, which is the catalog's prices.
+	// Factor applies to all models that are not in Models. It is zero only in the zero value, which
+	// means the catalog's prices.
 	Factor money.Factor
-	// Models are the factors of single models, by our id, in place of Factor. An id
-	// that the catalog does not have does nothing. It is shared with the key cache:
-	// read only.
+	// Models holds the factors of single models, by public id, instead of Factor. An id that is not
+	// in the catalog has no effect. The map is shared with the key cache: read only.
 	Models map[string]money.Factor
-	// Unreadable says what is wrong with the stored prices; empty if nothing is. Nothing
-	// can be billed by unreadable prices.
+	// Unreadable describes the error in the stored prices, or is empty. Unreadable prices cannot
+	// bill a request.
 	Unreadable string
 }
 
-// errUnreadable refuses what would be billed by unreadable prices.
+// errUnreadable returns an error if the prices are unreadable.
 func (p Prices) errUnreadable() error {
 	if p.Unreadable == "" {
 		return nil
@@ -42,8 +40,7 @@ func (p Prices) errUnreadable() error {
 	return f
 }
 
-// Of returns the factor that is billed by for a model; 0: none, the catalog's price
-// is the account's.
+// Of returns the billing factor of a model. Zero means the catalog's price.
 func (p Prices) Of(model string) money.Factor {
 	factor := p.Factor
 	if len(p.Models) > 0 {
@@ -57,7 +54,7 @@ func (p Prices) Of(model string) money.Factor {
 	return factor
 }
 
-// PricesTx returns what an account pays.
+// PricesTx returns the prices of an account.
 func PricesTx(tx *store.Tx, account string) (Prices, error) {
 	var factor any
 	var models string
@@ -72,11 +69,10 @@ func PricesTx(tx *store.Tx, account string) (Prices, error) {
 	return p, p.errUnreadable()
 }
 
-// isFactor tells whether prices can be multiplied by a factor: nothing becomes free by
-// one.
+// isFactor reports whether a factor is valid: a factor cannot make a model free.
 func isFactor(factor money.Factor) bool { return factor > 0 && factor <= money.MaxFactor }
 
-// checkFactor refuses a factor of all models that is none.
+// checkFactor returns an error unless factor is valid for all models.
 func checkFactor(factor money.Factor) error {
 	if isFactor(factor) {
 		return nil
@@ -86,7 +82,7 @@ func checkFactor(factor money.Factor) error {
 			"for example 0.9.", money.MaxFactor)
 }
 
-// checkPrices refuses factors of single models that are none.
+// checkPrices returns an error for invalid factors of single models.
 func checkPrices(models map[string]money.Factor) error {
 	const param = "prices"
 	if len(models) > maxPrices {
@@ -116,8 +112,8 @@ func pricesText(models map[string]money.Factor) string {
 	return string(raw)
 }
 
-// loadPrices reads what is stored of an account's prices. One account that cannot be read
-// must not keep others from being listed, so it never fails; see Prices.Unreadable.
+// loadPrices reads the stored prices of an account. It never fails, since one unreadable account
+// must not prevent others from being listed; see Prices.Unreadable.
 func loadPrices(stored any, models string) Prices {
 	factor, whole := stored.(int64)
 	p := Prices{Factor: money.Factor(factor)}

@@ -16,7 +16,7 @@ func TestPricesOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		prices Prices
-		want   money.Factor // of model m; 0: none
+		want   money.Factor // of model m; 0 means no factor
 	}{
 		{Prices{}, 0},
 		{Prices{Factor: money.One}, 0},
@@ -31,8 +31,8 @@ func TestPricesOf(t *testing.T) {
 	}
 }
 
-// TestPricesOfAnAccount sets and changes them: whoever remembers a key of the account
-// is told by its version, and nobody else.
+// TestPricesOfAnAccount sets and changes prices: cached keys of that account, and no others, get a
+// new version.
 func TestPricesOfAnAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -18,8 +18,7 @@ func collect[T any](rows *sql.Rows, scan func(func(...any) error) (T, error)) (l
 	return list, rows.Err()
 }
 
-// page cuts a list that was read with one row too many, and says whether it
-// had that row.
+// page cuts a list read with one extra row to limit, and reports whether it had the extra row.
 func page[T any](list []T, limit int) ([]T, bool) {
 	if len(list) > limit {
 		return list[:limit], true

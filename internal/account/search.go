@@ -9,17 +9,16 @@ import (
 	"tollgate/internal/store"
 )
 
-// accountsHolding walks accounts from $1 on: those that hold the pattern $2, or are
-// called $3.
+// accountsHolding selects accounts from $1 on that contain the pattern $2 or have the id $3.
 const accountsHolding = `SELECT ` + accountColumns + ` FROM account a WHERE a.id > $1
 	AND (lower(a.name) LIKE $2 ESCAPE '\' OR a.email LIKE $2 ESCAPE '\'
 		OR EXISTS (SELECT 1 FROM account_user u WHERE u.account = a.id AND u.email LIKE $2 ESCAPE '\') OR a.id || '' = $3)
 	ORDER BY a.id LIMIT $4`
 
-// SearchTx returns up to limit accounts whose name, contact address or sign-in
-// holds a text, whatever its case, or whose identifier it is, in the order of their
-// creation, beginning behind the identifier after, and whether more follow. It reads
-// accounts one after the other until it has enough. A text is not empty.
+// SearchTx returns up to limit accounts with text in their name, contact address or sign-in,
+// ignoring case, or with text as their id, in order of creation, after the id after, and reports
+// whether there are more. It reads accounts one by one until it has enough. The text must not be
+// empty.
 func SearchTx(tx *store.Tx, text, after string, limit int) ([]Account, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
@@ -41,7 +40,7 @@ const keysByHint = `SELECT id FROM api_key WHERE hint = $1 AND id > $2 AND delet
 
 const keyByHash = `SELECT id FROM api_key WHERE hash = $1 AND deleted = 0`
 
-// bySecretTx returns the key of a secret; none: nobody's is it.
+// bySecretTx returns the key of a secret, or an empty list.
 func bySecretTx(tx *store.Tx, secret string) ([]Key, error) {
 	var key string
 	err := tx.QueryRow(keyByHash, digestOf(secret).String()).Scan(&key)
@@ -55,9 +54,9 @@ func bySecretTx(tx *store.Tx, secret string) ([]Key, error) {
 	return []Key{k}, err
 }
 
-// KeysByHintTx returns the key of a whole secret, or up to limit keys that show a hint,
-// or that a secret would show it of, deleted ones excepted, in the order of their creation, beginning
-// behind the identifier after, and whether more follow.
+// KeysByHintTx returns the key of a whole secret, or up to limit keys with the given hint or with
+// the hint of the given secret, without deleted keys, in order of creation, after the id after, and
+// reports whether there are more.
 func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err

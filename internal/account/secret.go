@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// A key's secret is `sk-` and 256 random bits in base 62, which a double click
-// selects whole.
+// A key's secret is `sk-` and 256 random bits in base 62, so that a double click selects all of it.
 const (
 	secretPrefix = "sk-"
 	secretDigits = 43 // 62^43 > 2^256
 	secretLength = len(secretPrefix) + secretDigits
 )
 
-// Lengths of secrets in bytes, of other programs' too (see ImportKeyTx): what they
-// make has 128 random bits or more, and what is shorter somebody made up.
+// Lengths of secrets in bytes, including those of other programs (see ImportKeyTx): programs
+// generate 128 random bits or more; a shorter secret was typed by a person.
 const (
 	minSecret = 20
 	maxSecret = 200
 )
 
-// digest is the SHA-256 of a secret: what is stored and looked up. A secret of
-// random bits needs no salt and no slow hash.
+// digest is the SHA-256 of a secret, for storage and lookup. A secret of random bits needs no salt
+// and no slow hash.
 type digest [sha256.Size]byte
 
 // digestOf returns the digest of a well-formed secret. The copy lies on the
@@ -45,8 +44,8 @@ func newSecret() string {
 	return secretPrefix + strings.Repeat("0", secretDigits-len(digits)) + digits
 }
 
-// wellFormed tells whether a text may be a secret: of ours, or of a program whose
-// keys were imported. What may not is unknown without asking anybody.
+// wellFormed reports whether secret has the form of our secrets, or of a program with imported
+// keys. Other texts are rejected without a query.
 func wellFormed(secret string) bool {
 	if len(secret) < minSecret || len(secret) > maxSecret {
 		return false
@@ -59,8 +58,8 @@ func wellFormed(secret string) bool {
 	return true
 }
 
-// HintOf is what lists show of a secret, which must be as long as one: enough for its
-// owner to recognise it and far too little to guess it.
+// HintOf returns the hint of a secret for lists: enough for its owner to recognise the key and far
+// too little to guess the secret. The secret must not be shorter than a valid one.
 func HintOf(secret string) string {
 	return secret[:len(secretPrefix)+4] + "..." + secret[len(secret)-4:]
 }

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// SessionKind says which part of the console a session opens. A cookie of one
-// kind is never good for the other.
+// SessionKind is the part of the console that a session opens. A cookie of one kind never opens the
+// other.
 type SessionKind string
 
 // The kinds of sessions.
@@ -25,9 +25,8 @@ const (
 	OperatorSession SessionKind = "operator" // the operator's pages
 )
 
-// Halfway is the kind of a session that opens nothing: its browser has shown the
-// password of a user, and has to show the code of the second factor before it gets
-// a session of kind k.
+// Halfway returns the kind of a session after the password and before the code of the second
+// factor. It grants no access; after the code the browser gets a session of kind k.
 func (k SessionKind) Halfway() SessionKind { return k + "-halfway" }
 
 // How long a session lasts without being used, and at the most.
@@ -48,21 +47,21 @@ func (k SessionKind) spans() (idle, most time.Duration) {
 	return halfwayMost, halfwayMost
 }
 
-// maxSessions is how many sessions of a kind a user has: one more ends the oldest, so that
-// a script that signs in again and again fills no database.
+// maxSessions bounds a user's sessions of a kind: one more ends the oldest, so that a script with
+// repeated sign-ins does not fill the database.
 const maxSessions = 1000
 
 // seenEvery is how far the noted time of a session's last use may be behind.
 const seenEvery = 5 * time.Minute
 
-// maxAgent bounds what is kept of a browser's name, in bytes.
+// maxAgent bounds the stored User-Agent, in bytes.
 const maxAgent = 200
 
-// ErrNoSession means that a cookie's value opens nothing: it was never given
-// out, its session ended, or its user may not sign in any more.
+// ErrNoSession means that a cookie's value is invalid: it is unknown, its session ended, or its
+// user may not sign in any more.
 var ErrNoSession = errors.New("no such session")
 
-// ConsoleSession is one browser that is signed in. Its value is not in it.
+// ConsoleSession is the session of one browser, without its secret value.
 type ConsoleSession struct {
 	ID        string // sess_…
 	Kind      SessionKind
@@ -70,20 +69,20 @@ type ConsoleSession struct {
 	Agent     string // its User-Agent, cut
 	CreatedMS int64
 	SeenMS    int64 // its last use, up to five minutes late
-	// User is who signed in; zero: somebody who knew the operator's token.
+	// User is the signed-in user, or the zero User for a sign-in by the operator's token.
 	User User
 }
 
-// ended tells whether a session is over by its age, or for not being used.
+// ended reports whether a session is over by its age or by inactivity.
 func (s ConsoleSession) ended(nowMS int64) bool {
 	idle, most := s.Kind.spans()
 	return nowMS-s.SeenMS >= idle.Milliseconds() || nowMS-s.CreatedMS >= most.Milliseconds()
 }
 
-// NewSession is what a session begins with.
+// NewSession holds the fields of a new session.
 type NewSession struct {
 	Kind SessionKind
-	User string // its id; empty: Token is why the operator's pages open
+	User string // id of the user; empty for a session by the operator's Token
 	// Token is the operator's token; the session ends when the setting changes.
 	Token          string
 	Address, Agent string
@@ -92,9 +91,8 @@ type NewSession struct {
 const endOldest = `DELETE FROM account_session WHERE member = $1 AND kind = $2
 	AND id <= (SELECT id FROM account_session WHERE member = $1 AND kind = $2 ORDER BY id DESC LIMIT 1 OFFSET $3)`
 
-// OpenSessionTx makes a session and returns it with its value, 256 random bits,
-// which is known to nobody afterwards. Each sign-in makes a new one, so that a
-// value which somebody else has set is worth nothing.
+// OpenSessionTx creates a session and returns it with its value, 256 random bits, which is not
+// stored. Each sign-in creates a new value, which defeats session fixation.
 func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -122,8 +120,8 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 	return s, value, nil
 }
 
-// SessionTx returns the session that a cookie's value opens, of one kind.
-// operatorToken is the setting of now. Stale: SeenTx is due. ErrNoSession.
+// SessionTx returns the session of a cookie's value, of one kind. operatorToken is the current
+// setting. stale reports that SeenTx is due. Error: ErrNoSession.
 func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s ConsoleSession, stale bool, err error) {
 	var user User
 	var member, token string
@@ -160,7 +158,7 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 	return s, now-s.SeenMS >= seenEvery.Milliseconds(), nil
 }
 
-// SeenTx notes that a session is used now.
+// SeenTx records that a session is used now.
 func SeenTx(tx *store.Tx, session string) error {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -177,9 +175,9 @@ const sessionsPage = `SELECT id, kind, address, agent, created_ms, seen_ms FROM 
 		OR kind = $6 AND seen_ms > $7 AND created_ms > $8)
 	ORDER BY id DESC LIMIT $9`
 
-// ListSessionsTx returns up to limit sessions of a user that have not ended, newest
-// first, beginning behind the identifier after (empty: with the newest), and whether
-// more follow; with no user, those by the operator's token.
+// ListSessionsTx returns up to limit active sessions of a user, newest first, after the id after
+// (from the newest if empty), and reports whether there are more. An empty user means the sessions
+// by the operator's token.
 func ListSessionsTx(tx *store.Tx, user, after string, limit int) ([]ConsoleSession, bool, error) {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -205,7 +203,7 @@ func ListSessionsTx(tx *store.Tx, user, after string, limit int) ([]ConsoleSessi
 	return list, more, nil
 }
 
-// EndSessionTx ends one session of a user; one that is none of his is not found.
+// EndSessionTx ends one session of a user. A session of another user is not found.
 func EndSessionTx(tx *store.Tx, user, session string) error {
 	gone, err := tx.Exec(`DELETE FROM account_session WHERE member = $1 AND id = $2`, user, session)
 	if err != nil {
@@ -226,8 +224,8 @@ func EndSessionsTx(tx *store.Tx, user string) error {
 	return nil
 }
 
-// sweepSessionsTx deletes sessions that have ended. One that lasts less than
-// others and has ended is no use to anybody until then.
+// sweepSessionsTx deletes ended sessions. A session with a shorter life stays a little after its
+// end, without effect.
 func sweepSessionsTx(tx *store.Tx, nowMS int64) error {
 	if _, err := tx.Exec(`DELETE FROM account_session WHERE seen_ms < $1`, nowMS-userIdle.Milliseconds()); err != nil {
 		return fmt.Errorf("delete ended sessions: %w", err)
@@ -235,7 +233,7 @@ func sweepSessionsTx(tx *store.Tx, nowMS int64) error {
 	return nil
 }
 
-// tokenLength is that of a token, in bytes.
+// tokenLength is the length of a token in bytes.
 const tokenLength = 43
 
 // newToken makes a text of 256 random bits, good in cookies and addresses.
@@ -251,7 +249,7 @@ func hashText(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// cutAgent is what is kept of a User-Agent.
+// cutAgent cuts a User-Agent to its stored part.
 func cutAgent(agent string) string {
 	agent = strings.ToValidUTF8(agent[:min(len(agent), maxAgent)], "")
 	return strings.Map(func(r rune) rune {

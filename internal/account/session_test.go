@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// handClock is a clock that the test sets.
+// handClock is a clock set by the test.
 type handClock struct{ ms atomic.Int64 }
 
 // eachHand runs a test on both databases, each with a clock of its own.
@@ -33,7 +33,7 @@ func eachHand(t *testing.T, test func(t *testing.T, db *store.DB, clock *handClo
 func (c *handClock) now() time.Time       { return time.UnixMilli(c.ms.Load()) }
 func (c *handClock) pass(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// signedIn returns whom a value signs in; ErrNoSession: nobody.
+// signedIn returns the session of a value, or ErrNoSession.
 func signedIn(t *testing.T, db *store.DB, kind SessionKind, value, token string) (s ConsoleSession, stale bool, err error) {
 	t.Helper()
 	viewed := db.View(context.Background(), func(tx *store.Tx) error {
@@ -111,7 +111,7 @@ func TestSessionLife(t *testing.T) {
 		clock.pass(operatorIdle)
 		wantNobody(t, db, OperatorSession, operator, "", "an operator's idle for 12 hours")
 
-		// What ends a user's sessions ends all of them.
+		// Changes that end a user's sessions end all of them.
 		yes, no, hash := true, false, "$new"
 		for why, change := range map[string]UserChange{"a new password": {PasswordHash: &hash}, "disabled": {Disabled: &yes}} {
 			value := open(user)
@@ -148,7 +148,8 @@ func TestSessionLife(t *testing.T) {
 	})
 }
 
-// TestSessionsOfAUserAreBounded: one too many ends the oldest of its kind, and nobody else's.
+// TestSessionsOfAUserAreBounded checks that one session too many ends the oldest of its kind, and
+// no session of another user.
 func TestSessionsOfAUserAreBounded(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
@@ -240,7 +241,7 @@ func TestEntrance(t *testing.T) {
 		})
 		e := NewEntrance(db, passwords, nil)
 		alice, bob := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-		for range attemptsOfEmail + 2 { // what is right counts as no failure
+		for range attemptsOfEmail + 2 { // a success does not count as a failure
 			if got, err := e.Password(t.Context(), " A@Example.com ", "right horse", alice); err != nil || got != u {
 				t.Fatalf("right: %+v, %v", got, err)
 			}
@@ -297,8 +298,8 @@ func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
 	})
 }
 
-// TestOneAddressKeepsNobodyOut: however many attempts of an address are judged or wait,
-// those of others find a slot.
+// TestOneAddressKeepsNobodyOut checks that attempts of other addresses find a slot, however many
+// attempts of one address run or wait.
 func TestOneAddressKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -360,8 +361,8 @@ func TestSignInsTx(t *testing.T) {
 	})
 }
 
-// TestOperatorGetsInBesideACrowd: while every place of those who sign in with a password
-// is taken, the operator's token is judged.
+// TestOperatorGetsInBesideACrowd checks that the operator's token works while password sign-ins
+// take every slot.
 func TestOperatorGetsInBesideACrowd(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -14,9 +14,8 @@ const (
 	maxAddresses = 4096 // remembered
 )
 
-// standing remembers which addresses asked for many unknown keys lately. It
-// orders look-ups and refuses nothing, so sharing an address with an attacker
-// costs a wait, not an answer.
+// standing remembers the addresses with many recent unknown keys. It orders lookups and rejects
+// nothing, so sharing an address with an attacker costs a wait, not an answer.
 type standing struct {
 	misses *limit.Buckets[netip.Prefix]
 }
@@ -27,8 +26,8 @@ func newStanding(now func() time.Time) *standing {
 	return &standing{limit.NewBuckets[netip.Prefix](limit.Bounds{Rate: missRate, Top: 2 * missBurst, Keys: maxAddresses, Now: now})}
 }
 
-// good tells whether an address is below its burst.
+// good reports whether an address is below its burst.
 func (s *standing) good(from netip.Addr) bool { return s.misses.Level(limit.Network(from)) < missBurst }
 
-// miss notes that an address asked for a key that does not exist.
+// miss records that an address sent an unknown key.
 func (s *standing) miss(from netip.Addr) { s.misses.Add(limit.Network(from), 1) }

@@ -16,7 +16,7 @@ const (
 	totpDigits  = 6
 	totpModulus = 1_000_000
 	totpSecret  = 20 // bytes, as many as SHA-1 has
-	totpSkew    = 1  // steps that an app's clock may be behind or ahead
+	totpSkew    = 1  // tolerated steps between an app's clock and ours
 )
 
 // totpEncoding is how apps and people get a secret.
@@ -41,8 +41,8 @@ func totpCode(secret []byte, step int64) string {
 	return fmt.Sprintf("%0*d", totpDigits, number%totpModulus)
 }
 
-// totpMatch returns the step whose code was typed: one that the clock is in or
-// next to, and later than used. Every candidate is compared, in constant time.
+// totpMatch returns the step of a typed code: the current step or one next to it, later than used.
+// Every candidate is compared, in constant time.
 func totpMatch(secret []byte, code string, nowMS, used int64) (step int64, ok bool) {
 	now := nowMS / totpStepMS
 	for candidate := now - totpSkew; candidate <= now+totpSkew; candidate++ {

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestUnreadablePrices: an account whose prices cannot be read is listed, says so, and is
-// refused; the others are listed and served. A change of both mends it.
+// TestUnreadablePrices checks that an account with unreadable prices is listed with its error and
+// rejected; the others are listed and served. A change of both prices repairs it.
 func TestUnreadablePrices(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -23,7 +23,7 @@ func TestUnreadablePrices(t *testing.T) {
 			{"0", ""}, {"-1", ""}, {"9223372036854775807", ""}, {"", "no JSON"}, {"", `["m"]`}, {"", `{"m":0}`}, {"", `{"m":"x"}`},
 			{"", `{"m":-1}`}, {"", `{"m":1e9}`},
 		}
-		if db.Dialect() == store.SQLite { // which keeps whatever is written
+		if db.Dialect() == store.SQLite { // SQLite stores any value
 			cases = append(cases, struct{ factor, prices string }{"'much'", ""}, struct{ factor, prices string }{"1.5", ""})
 		}
 		for _, c := range cases {

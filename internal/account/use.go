@@ -15,13 +15,12 @@ import (
 // Bounds of noting when keys were used.
 const (
 	noteEvery   = time.Minute
-	noteTimeout = 5 * time.Second // of all that is written at a time
+	noteTimeout = 5 * time.Second // for all writes of one call
 	noteAtOnce  = 100             // keys in one transaction
 	maxUses     = 100_000         // keys between two notes; the use of one more is not noted
 )
 
-// uses holds when keys were last used until that is noted, so that no request
-// waits for it.
+// uses holds the times of last use until they are written, so that no request waits.
 type uses struct {
 	mu sync.Mutex
 	at map[string]time.Time // by key
@@ -39,7 +38,7 @@ func (u *uses) add(key string, at time.Time) {
 	}
 }
 
-// take removes all that is remembered.
+// take returns and clears all recorded times.
 func (u *uses) take() map[string]time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,8 +57,8 @@ func (k *Keys) Run(ctx context.Context) {
 	}
 }
 
-// NoteUses notes when keys were last used since it was called before. What cannot
-// be noted waits for the next call.
+// NoteUses writes the last use of each key since the previous call. If a write fails, the next call
+// repeats it.
 func (k *Keys) NoteUses(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()

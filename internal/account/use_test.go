@@ -28,8 +28,8 @@ func lastUsed(t *testing.T, db *store.DB, key string) (at, now int64) {
 	return at, now
 }
 
-// TestUses: whatever a key is accepted for is a use of it, and a refusal of the
-// key is none; a use is noted later, with the time at which it was.
+// TestUses checks that every accepted use of a key counts, and a rejected key does not. The use is
+// written later, with its own time.
 func TestUses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -70,7 +70,7 @@ func TestUses(t *testing.T) {
 	})
 }
 
-// TestUsesWaitForTheDatabase: what cannot be noted is noted later, also many.
+// TestUsesWaitForTheDatabase checks that failed writes are repeated, even many.
 func TestUsesWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -101,7 +101,7 @@ func TestUsesWaitForTheDatabase(t *testing.T) {
 	})
 }
 
-// TestUsesAreBounded: what is remembered has a limit, the latest of a key wins.
+// TestUsesAreBounded checks that the memory has a limit and that the latest use of a key wins.
 func TestUsesAreBounded(t *testing.T) {
 	t.Parallel()
 	var u uses
@@ -117,7 +117,7 @@ func TestUsesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRunNotesAtItsEnd: a process that stops loses no use.
+// TestRunNotesAtItsEnd checks that a stopping process loses no use.
 func TestRunNotesAtItsEnd(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})

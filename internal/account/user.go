@@ -20,16 +20,16 @@ type User struct {
 	Barred    bool   // was disabled by an operator: no colleague enables or deletes it
 	Operator  bool   // sees the operator's part of the console
 	CreatedMS int64
-	FactorMS  int64 // since when its sign-ins ask for a second factor; 0: they do not
+	FactorMS  int64 // start of the second factor for sign-ins; 0 without a second factor
 
-	// NoPassword tells that it has none yet: a link alone lets this user in.
+	// NoPassword is true if the user has no password yet and needs a link.
 	NoPassword bool
 }
 
-// SignIn is what a new user begins with.
+// SignIn holds the fields of a new user.
 type SignIn struct {
 	Email        string
-	PasswordHash string // from Passwords.Hash; empty: none yet, see MakeLinkTx
+	PasswordHash string // from Passwords.Hash; empty for no password yet, see MakeLinkTx
 	Disabled     bool   // by an operator
 	Operator     bool
 }
@@ -46,8 +46,7 @@ func (u *User) columns() []any {
 	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Operator, &u.CreatedMS, &u.FactorMS, &u.NoPassword}
 }
 
-// CreateUserTx adds a console sign-in to an account. An email that somebody
-// signs in with already is a fault.
+// CreateUserTx adds a console sign-in to an account. An email already in use is a fault.
 func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	email, err := ParseEmail(s.Email)
 	if err != nil {
@@ -90,7 +89,7 @@ func GetUserTx(tx *store.Tx, user string) (User, error) {
 	return u, nil
 }
 
-// KeepUserTx is GetUserTx of a user whom nobody else changes until the transaction ends.
+// KeepUserTx is GetUserTx with a row lock until the transaction ends.
 func KeepUserTx(tx *store.Tx, user string) (User, error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return User{}, err
@@ -98,10 +97,9 @@ func KeepUserTx(tx *store.Tx, user string) (User, error) {
 	return GetUserTx(tx, user)
 }
 
-// ColleagueTx returns a user of an account whom another of its users, by, may change or
-// delete, and keeps it as it is until the transaction ends. Another account's is not found,
-// as one that is not there; oneself, an operator and whom an operator has disabled are
-// refused.
+// ColleagueTx returns a user of an account for a change or deletion by another user of the account,
+// by, and locks the row until the transaction ends. A user of another account is not found. by
+// itself, operators, and users disabled by an operator are rejected.
 func ColleagueTx(tx *store.Tx, account, by, user string) (User, error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return User{}, err
@@ -154,8 +152,8 @@ func ListUsersTx(tx *store.Tx, account, after string, limit int) ([]User, bool, 
 	return list, more, nil
 }
 
-// SignInOfTx returns the email with which somebody of an account signs in: its contact
-// address if that is one, else its first user's; empty: nobody can.
+// SignInOfTx returns an email for signing in to an account: its contact address if it belongs to a
+// user, else its first user's email, or "" if the account has no sign-in.
 func SignInOfTx(tx *store.Tx, a Account) (email string, err error) {
 	err = tx.QueryRow(`SELECT email FROM account_user WHERE account = $1 AND disabled = 0 ORDER BY email = $2 DESC, id LIMIT 1`,
 		a.ID, a.Email).Scan(&email)
@@ -165,26 +163,26 @@ func SignInOfTx(tx *store.Tx, a Account) (email string, err error) {
 	return email, nil
 }
 
-// UserChange is what may change about a user; nil leaves a field as it is.
+// UserChange is a change of a user. Nil leaves a field unchanged.
 type UserChange struct {
 	Email        *string
 	PasswordHash *string // from Passwords.Hash
 	Disabled     *bool
-	Barring      bool // Disabled is what an operator says, so that no colleague undoes it
+	Barring      bool // the change of Disabled comes from an operator, so that no colleague can undo it
 	Operator     *bool
 	NoFactor     bool // turns the second factor off, with its recovery codes
 }
 
-// ChangeUserTx changes a user and returns it as it is now. A new password, and
-// being disabled, ends all its sessions; these and a new email, its link too, which
-// went to the address before.
+// ChangeUserTx changes a user and returns the new state. A new password, or disabling, ends all
+// sessions of the user. These changes and a new email also void the user's link, which went to the
+// old address.
 func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	u, err := KeepUserTx(tx, user)
 	if err != nil {
 		return User{}, err
 	}
 	before := u.Email
-	if c.Email != nil && *c.Email != u.Email { // who sends back what is stored changes nothing, by whatever rule it was let in
+	if c.Email != nil && *c.Email != u.Email { // sending back the stored email changes nothing, whatever rule accepted it
 		if u.Email, err = ParseEmail(*c.Email); err != nil {
 			return User{}, err
 		}
@@ -250,8 +248,8 @@ func DeleteUserTx(tx *store.Tx, user string) error {
 	return EndSessionsTx(tx, user)
 }
 
-// claimEmailTx makes those who want an email at the same moment wait for each
-// other, so that all but one find it taken instead of failing on the index.
+// claimEmailTx makes concurrent claims of an email wait for each other, so that all but one find it
+// taken instead of failing on the index.
 func claimEmailTx(tx *store.Tx, email string) error {
 	return tx.Serialize("account_user email " + email)
 }
@@ -260,7 +258,7 @@ func emailTaken(email string) error {
 	return fault.At(fault.InvalidRequest, "email", "Somebody signs in with %s already. Use another address, or change that user.", clip(email))
 }
 
-// EmailTakenTx tells whether somebody signs in with an email, in its canonical form.
+// EmailTakenTx reports whether a user signs in with an email, in its canonical form.
 func EmailTakenTx(tx *store.Tx, email string) (bool, error) {
 	if err := claimEmailTx(tx, email); err != nil {
 		return false, err

@@ -106,8 +106,8 @@ func TestUserFaults(t *testing.T) {
 	})
 }
 
-// TestBarredUser: who is disabled by an operator stays so, until an operator enables it,
-// whatever else changes.
+// TestBarredUser checks that a user disabled by an operator stays disabled until an operator
+// enables it, whatever else changes.
 func TestBarredUser(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -119,7 +119,7 @@ func TestBarredUser(t *testing.T) {
 			change           UserChange
 			disabled, barred bool
 		}{
-			{UserChange{}, true, true}, // operators alone add users who are disabled
+			{UserChange{}, true, true}, // only operators add disabled users
 			{UserChange{Email: ptr("v@example.com"), PasswordHash: ptr("$i"), Barring: true}, true, true},
 			{UserChange{Disabled: ptr(false), Barring: true}, false, false},
 			{UserChange{Disabled: ptr(true)}, true, false},
@@ -143,8 +143,8 @@ func TestBarredUser(t *testing.T) {
 	})
 }
 
-// Of those who want an email at the same moment one gets it, by creation or by
-// change, and the others are told that it is taken.
+// One of several concurrent claims of an email gets it, by creation or by change, and the others
+// learn that the email is taken.
 func TestUserEmailRace(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -9,10 +9,10 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Limits of what people may enter.
+// Limits of typed texts.
 const (
 	maxName  = 200  // characters of an account's or key's name
-	maxNote  = 4000 // characters of what operators note about an account
+	maxNote  = 4000 // characters of an operator's note about an account
 	maxEmail = 254  // bytes of an address (RFC 5321, path length)
 )
 
@@ -25,8 +25,8 @@ func checkName(param, name, was string) (string, error) {
 	return name, err
 }
 
-// checkLabel returns a name that may be empty, without surrounding blanks. One that is
-// stored already (was) may have unseen characters, which former versions took.
+// checkLabel returns a name without surrounding blanks; the name may be empty. The stored name
+// (was) may have invisible characters, accepted by former versions.
 func checkLabel(param, name, was string) (string, error) {
 	name = strings.TrimSpace(name)
 	if utf8.RuneCountInString(name) > maxName {
@@ -41,8 +41,8 @@ func checkLabel(param, name, was string) (string, error) {
 	return name, CheckSeen(param, name)
 }
 
-// checkNote returns a text of several lines, which may be empty, without
-// surrounding blanks. was: as checkLabel.
+// checkNote returns a text of several lines without surrounding blanks; the text may be empty. was
+// is as for checkLabel.
 func checkNote(note, was string) (string, error) {
 	note = strings.TrimSpace(strings.ReplaceAll(note, "\r\n", "\n"))
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
@@ -55,8 +55,8 @@ func checkNote(note, was string) (string, error) {
 	return note, CheckSeen("note", note)
 }
 
-// CheckSeen refuses a text that people read where it has an unseen character, with which
-// it can look like another one.
+// CheckSeen returns an error if a displayed text has an invisible character, with which it can look
+// like another text.
 func CheckSeen(param, text string) error {
 	before := ' '
 	for at, r := range text {
@@ -69,8 +69,8 @@ func CheckSeen(param, text string) error {
 	return nil
 }
 
-// Seen is a text without its unseen characters. Bytes that are none of UTF-8 become
-// U+FFFD: what stood between two of them could have kept them from being a character.
+// Seen returns text without its invisible characters. Invalid UTF-8 becomes U+FFFD: two invalid
+// bytes could form a character once the bytes between them are removed.
 func Seen(text string) string {
 	var seen strings.Builder
 	before := ' '
@@ -83,9 +83,9 @@ func Seen(text string) string {
 	return seen.String()
 }
 
-// unseen tells whether a text begins with a character that, behind another one, shows
-// nothing and changes how others are read: it turns their direction, ends their line or
-// hides between them.
+// unseen reports whether a text begins with a character that, after before, is invisible and
+// changes how other characters are read: it turns their direction, ends their line or hides between
+// them.
 func unseen(before rune, text string) bool {
 	r, size := utf8.DecodeRuneInString(text)
 	if shapes(r) {
@@ -96,17 +96,17 @@ func unseen(before rune, text string) bool {
 
 const parts, joins = '\u200c', '\u200d'
 
-// keycap makes a key of what stands before it, with a character that shapes between them.
+// keycap turns the character before it into a keycap, with a shaping character between them.
 const keycap = "\u20e3"
 
-// shapes tells whether a character changes how the one before it is drawn, or whether it
-// joins the next: letters of some scripts and the pictures of emoji need it.
+// shapes reports whether a character changes the look of the previous character, or joins the next:
+// letters of some scripts and emoji need such characters.
 func shapes(r rune) bool {
 	return r == parts || r == joins || unicode.Is(unicode.Variation_Selector, r)
 }
 
-// shaped tells whether a character before one that shapes can look different for it. Those
-// of the scripts in which addresses and programs are written cannot.
+// shaped reports whether the character before a shaping character can look different because of it.
+// Characters of the scripts of addresses and programs cannot.
 func shaped(before, by rune) bool {
 	switch {
 	case shapes(before):
@@ -130,8 +130,8 @@ func ParseEmail(text string) (string, error) {
 	return email, nil
 }
 
-// readEmail is ParseEmail of what is compared with addresses that are stored: former
-// versions took unseen characters.
+// readEmail is ParseEmail for comparison with stored addresses: former versions accepted invisible
+// characters.
 func readEmail(text string) (string, error) {
 	bad := fault.At(fault.InvalidRequest, "email", "email must be a plain address like name@example.com, at most %d bytes.", maxEmail)
 	text = strings.ToLower(strings.TrimSpace(text))
@@ -152,7 +152,7 @@ func readEmail(text string) (string, error) {
 	return text, nil
 }
 
-// clip shortens what a stranger sent to what fits in a message.
+// clip shortens a client's text for a message.
 func clip(s string) string {
 	const most = 80
 	if len(s) <= most {

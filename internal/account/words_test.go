@@ -70,25 +70,25 @@ func FuzzParseEmail(f *testing.F) {
 	})
 }
 
-// TestUnseenCharacters: what turns, parts or hides is refused wherever people name a
-// thing; what scripts and emoji need is not.
+// TestUnseenCharacters checks that characters that turn, part or hide text are rejected in every
+// name, and that characters needed by scripts and emoji are accepted.
 func TestUnseenCharacters(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		text   string
-		unseen string // as the refusal names it; empty: the text is good
+		unseen string // the character named by the error; empty if the text is good
 	}{
 		{"Ada & Søn, Łódź 東京 \u0645\u0631\u062d\u0628\u0627 \u05e9\u05dc\u05d5\u05dd", ""},
 		{"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", ""}, // Persian, with a ZWNJ
 		{"\u0915\u094d\u200d\u0937", ""},                         // Hindi, with a ZWJ
 		{"\U0001f469\u200d\U0001f4bb \u2764\ufe0f", ""},          // emoji
-		{"a\u00a0b\u3000c", ""},                                  // blanks that are seen
+		{"a\u00a0b\u3000c", ""},                                  // visible blanks
 		{"1\ufe0f\u20e3 \u00a9\ufe0f", ""},                       // a keycap, a sign as an emoji
-		{"\u2764\ufe0f\u200d\U0001f525", ""},                     // emoji that are joined behind a selector
+		{"\u2764\ufe0f\u200d\U0001f525", ""},                     // emoji joined after a selector
 		{"\u845b\U000e0100\u98fe", ""},                           // a variant of a Japanese letter
 		{"\u1820\u180b", ""},                                     // a variant of a Mongolian letter
 		{"a\u200db", "U+200D"},                                   // joiner between letters that never join
-		{"a\u200cb", "U+200C"},                                   // and what parts them
+		{"a\u200cb", "U+200C"},                                   // and a non-joiner between them
 		{"\u200d\u0645", "U+200D"},                               // with nothing before it
 		{"\u0645\u200d\u200d", "U+200D"},                         // twice
 		{"\u044f\u200c\u043c", "U+200C"},                         // Cyrillic
@@ -99,7 +99,7 @@ func TestUnseenCharacters(t *testing.T) {
 		{"a\u3164", "U+3164"},                                    // Hangul fillers
 		{"\u115f\u1160", "U+115F"},                               //
 		{"a\uffa0b", "U+FFA0"},                                   //
-		{"a\u17b4b", "U+17B4"},                                   // Khmer vowel that is not drawn
+		{"a\u17b4b", "U+17B4"},                                   // invisible Khmer vowel
 		{"safe\u202egpj.exe", "U+202E"},                          // right-to-left override
 		{"a\u202ab\u202c", "U+202A"},                             // left-to-right embedding
 		{"a\u2066b\u2069", "U+2066"},                             // isolates
@@ -112,7 +112,7 @@ func TestUnseenCharacters(t *testing.T) {
 		{"a\U000e0041b", "U+E0041"},                              // tag
 		{"a\u2028b", "U+2028"},                                   // line separator
 		{"a\u2029b", "U+2029"},                                   // paragraph separator
-		{"\u0645\u200c\u0645\u2067", "U+2067"},                   // not the first that is no letter
+		{"\u0645\u200c\u0645\u2067", "U+2067"},                   // the error names the bad character, not the first non-letter
 	}
 	for _, test := range tests {
 		label := func(check func() error, param string) {
@@ -137,8 +137,8 @@ func TestUnseenCharacters(t *testing.T) {
 	}
 }
 
-// TestUnseenCharactersOfFormerVersions: rows that have them are read, listed and changed
-// in all else.
+// TestUnseenCharactersOfFormerVersions checks that old rows with invisible characters can be read,
+// listed and changed in all other fields.
 func TestUnseenCharactersOfFormerVersions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -179,7 +179,7 @@ func TestUnseenCharactersOfFormerVersions(t *testing.T) {
 			t.Errorf("listed %+v", keys)
 		}
 
-		// What is sent back as it was, as a form does, is no change.
+		// Sending a value back unchanged, as a form does, is no change.
 		floor := -money.USD
 		changed := update(t, db, func(tx *store.Tx) (Account, error) {
 			return ChangeTx(tx, a.ID, Patch{Name: ptr(name), Note: ptr(note), Floor: &floor, Disabled: ptr(false)})
@@ -216,7 +216,7 @@ func TestUnseenCharactersOfFormerVersions(t *testing.T) {
 	})
 }
 
-// FuzzSeen: of every text the rest has nothing that is unseen, and is in it.
+// FuzzSeen checks that Seen's result has no invisible character and is part of the text.
 func FuzzSeen(f *testing.F) {
 	for _, text := range []string{"a", "a\u200d\ufe0fb", "\u202e\u202e", "\u0645\u200d\u200d\u0645", "\u2764\ufe0f\u200d\U0001f525",
 		"1\ufe0f\u20e3", "\xff\u200d", "\xe2\u202e\x80\xae"} {

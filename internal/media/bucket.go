@@ -19,15 +19,14 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// bucket is a place in an S3-compatible store. A file that fits into one part
-// is one PUT; a longer one is a multipart upload that is completed at its end
-// and aborted when anything fails. Either way it can be seen whole or not at
-// all.
+// bucket is a place in an S3-compatible store. A file that fits into one part is one PUT; a longer
+// file is a multipart upload, completed at its end and aborted on any error. Either way the file is
+// visible whole or not at all.
 type bucket struct {
 	name      string
 	api       *minio.Core
 	transport *http.Transport
-	keys      *bucketKeys // nil if the variables that lookup has hold the keys
+	keys      *bucketKeys // nil if lookup has the variables with the keys
 }
 
 // defaultRegion is the region if nothing names one.
@@ -35,7 +34,7 @@ const defaultRegion = "us-east-1"
 
 // Limits of the exchanges with a store.
 const (
-	partSize      = 8 << 20 // memory that a put takes; the least that S3 has is 5 MiB
+	partSize      = 8 << 20 // memory for a put; the minimum of S3 is 5 MiB
 	maxParts      = 10_000  // of S3
 	partTime      = 2 * time.Minute
 	answerTime    = time.Minute // until the head of an answer
@@ -84,7 +83,7 @@ func openBucket(ctx context.Context, location string, lookup func(string) (strin
 	options := &minio.Options{
 		Creds:      creds,
 		Secure:     secure,
-		Region:     region, // named, so that it is not asked for
+		Region:     region, // set, so that the client does not query the region
 		Transport:  transport,
 		MaxRetries: storeAttempts,
 	}
@@ -141,7 +140,7 @@ func storeTransport() *http.Transport {
 	}
 }
 
-// key returns what a file is called in the bucket.
+// key returns the object key of a file in the bucket.
 func (b *bucket) key(name string) string { return shard(name) + "/" + name }
 
 func (b *bucket) check(ctx context.Context) error {
@@ -150,9 +149,8 @@ func (b *bucket) check(ctx context.Context) error {
 	return checkPlace(ctx, b, "the media bucket "+b.name)
 }
 
-// IsStarting tells whether an error is the word of a store that is there and not
-// ready: 5xx, or too many requests. That it refuses the credentials, or has no such
-// bucket, is none.
+// IsStarting reports whether err is the answer of a running store that is not ready: 5xx, or too
+// many requests. Rejected credentials or a missing bucket do not count.
 func IsStarting(err error) bool {
 	var said minio.ErrorResponse
 	return errors.As(err, &said) && (said.StatusCode >= 500 || said.StatusCode == http.StatusTooManyRequests)
@@ -171,8 +169,7 @@ func (b *bucket) put(ctx context.Context, name, contentType string, r io.Reader)
 			return err
 		})
 	}
-	// What a node that died left of an earlier attempt would lie there, and cost,
-	// for as long as the file.
+	// A dead node's earlier upload would stay, and cost money, as long as the file.
 	if err := b.api.RemoveIncompleteUpload(ctx, b.name, b.key(name)); err != nil {
 		return err
 	}
@@ -192,14 +189,13 @@ func (b *bucket) put(ctx context.Context, name, contentType string, r io.Reader)
 	return nil
 }
 
-// putOptions are those of every file: its content type, for those who look into
-// the bucket, and a checksum that the store checks.
+// putOptions returns the options of every file: its content type, for people reading the bucket,
+// and a checksum for the store to verify.
 func putOptions(contentType string) minio.PutObjectOptions {
 	return minio.PutObjectOptions{ContentType: contentType, SendContentMd5: true}
 }
 
-// putParts uploads the part that is there and all that follow, and makes them
-// one file.
+// putParts uploads part and all following parts, and completes them as one file.
 func (b *bucket) putParts(ctx context.Context, name, upload string, part *bytes.Buffer, r io.Reader) error {
 	var parts []minio.CompletePart
 	for last := false; ; {
@@ -255,14 +251,13 @@ func (b *bucket) remove(ctx context.Context, name string) error {
 	return b.api.RemoveIncompleteUpload(ctx, b.name, b.key(name))
 }
 
-// tidy has nothing to do: uploads that were interrupted belong to names whose
-// rows are still there, and go with them.
+// tidy has nothing to do: interrupted uploads belong to names with rows, and are deleted with them.
 func (b *bucket) tidy(context.Context, time.Time) error { return nil }
 
 func (b *bucket) close() { b.transport.CloseIdleConnections() }
 
-// open begins to read at once, so that an error is known before an answer is
-// begun. An empty span reads nothing.
+// open begins to read at once, so that an error is known before the answer begins. An empty span
+// reads nothing.
 func (b *bucket) open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error) {
 	o := &object{ctx: ctx, bucket: b, name: name, size: size, expected: expected}
 	if expected.from < expected.to {
@@ -282,10 +277,10 @@ type object struct {
 	bucket   *bucket
 	name     string
 	size     int64
-	expected span // what is read in one exchange, if reading begins there
+	expected span // the bytes to read in one exchange, if reading begins there
 
 	at     int64         // where the next Read begins
-	body   io.ReadCloser // an exchange that goes on; may be nil
+	body   io.ReadCloser // the open exchange, or nil
 	bodyAt int64         // where the body stands
 }
 
@@ -333,7 +328,7 @@ func (o *object) Read(p []byte) (int, error) {
 		o.bodyAt = o.at
 		if errors.Is(err, io.EOF) {
 			if err = o.end(); n == 0 && err == nil {
-				continue // the part that was expected is over, the file is not
+				continue // the expected part has ended, but the file has not
 			}
 		}
 		return n, err
@@ -355,7 +350,7 @@ func (o *object) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// end leaves the exchange that goes on.
+// end closes the open exchange.
 func (o *object) end() error {
 	body := o.body
 	o.body = nil

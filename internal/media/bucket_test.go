@@ -19,15 +19,15 @@ import (
 	"tollgate/internal/media/formattest"
 )
 
-// gate is a proxy before an S3 server. It passes requests on unchanged, notes
-// them, and fails those that its rule names.
+// gate is a proxy before an S3 server. It passes requests on unchanged, records them, and fails the
+// requests matched by its rule.
 type gate struct {
 	mu   sync.Mutex
 	seen []string                     // method, query's keys and Range of each request
 	fail func(r *http.Request) string // "": pass; "error", "break" or "lose": act, then break
 }
 
-// behindGate opens a store of files whose bucket is reached through a gate.
+// behindGate opens a store with its bucket behind a gate.
 func behindGate(t *testing.T) (*bench, *gate) {
 	t.Helper()
 	s := s3server.Start(t)
@@ -179,8 +179,7 @@ func TestALongFileGoesInPartsAndIsAbortedWhenOneFails(t *testing.T) {
 	b.wantServed(f, data)
 }
 
-// TestADiedNodesUploadGoesWithItsName begins an upload as a node that is killed
-// leaves it.
+// TestADiedNodesUploadGoesWithItsName begins an upload and leaves it as a killed node does.
 func TestADiedNodesUploadGoesWithItsName(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)

@@ -19,11 +19,10 @@ const (
 	keysEarly = 5 * time.Minute  // before their end, credentials are fetched again
 )
 
-// bucketKeys finds the credentials of a bucket where AWS's programs find theirs: in the
-// variables of the environment, the shared files, a web identity, the container or the
-// instance. It fetches credentials again before they expire, and goes on with the old
-// ones until they expire if that fails. It is a credentials.Provider and safe for
-// concurrent use.
+// bucketKeys finds the credentials of a bucket where AWS's programs find theirs: in the environment
+// variables, the shared files, a web identity, the container or the instance. It fetches new
+// credentials before the old ones expire. If that fails, the old credentials serve until they
+// expire. It is a credentials.Provider and safe for concurrent use.
 type bucketKeys struct {
 	now func() time.Time
 
@@ -42,13 +41,13 @@ func loadChain(ctx context.Context) (aws.Config, error) {
 	return c, nil
 }
 
-// keysClient is the SDK's own client, which knows AWS_CA_BUNDLE. It uses no proxy and
-// keeps no connection.
+// keysClient returns the SDK's own client, which supports AWS_CA_BUNDLE. The client uses no proxy
+// and keeps no connection.
 func keysClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.Proxy, t.DisableKeepAlives = nil, true })
 }
 
-// get returns credentials that have not expired.
+// get returns valid credentials.
 func (k *bucketKeys) get(ctx context.Context) (aws.Credentials, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,8 +61,8 @@ func (k *bucketKeys) get(ctx context.Context) (aws.Credentials, error) {
 	return got, err
 }
 
-// reread replaces the credentials by those that the environment and the shared files
-// name now. If there are none, it keeps the old ones and returns the error.
+// reread replaces the credentials with the current ones of the environment and the shared files. If
+// there are none, it keeps the old credentials and returns the error.
 func (k *bucketKeys) reread(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, keysTime)
 	defer cancel()
@@ -100,13 +99,13 @@ func (k *bucketKeys) RetrieveWithCredContext(*credentials.CredContext) (credenti
 // request asks the chain.
 func (k *bucketKeys) IsExpired() bool { return true }
 
-// keySources are the variables that name a source of credentials beside the keys
-// themselves. A source that is named and does not answer may come up.
+// keySources are the variables that name a source of credentials, besides the keys themselves. A
+// named source without an answer may come up later.
 var keySources = []string{"AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
 
-// noKeys says that there are no credentials. It wraps err, which time may mend, if a
-// variable names a source.
+// noKeys returns the error for missing credentials. If a variable names a source, the error wraps
+// err, which may be temporary.
 func noKeys(err error, lookup func(string) (string, bool)) error {
 	for _, name := range keySources {
 		if value, _ := lookup(name); value != "" {

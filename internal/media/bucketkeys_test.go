@@ -102,8 +102,8 @@ func TestBucketKeysOfEachSource(t *testing.T) {
 	}
 }
 
-// TestBucketWithoutKeys says what is missing. The error of a source that is named may
-// pass, so the start waits for it.
+// TestBucketWithoutKeys checks the messages for missing keys. The error of a named source may be
+// temporary, so the start waits.
 func TestBucketWithoutKeys(t *testing.T) {
 	s := s3server.Start(t)
 	a := fakecloud.NewAWSKeys(t, s3server.Access, s3server.Secret)
@@ -169,7 +169,7 @@ func TestBucketKeysAreRenewed(t *testing.T) {
 	}
 }
 
-// TestBucketKeysAreReread changes the file of credentials under a store that is open.
+// TestBucketKeysAreReread changes the file of credentials of an open store.
 func TestBucketKeysAreReread(t *testing.T) {
 	s := s3server.Start(t)
 	path := file(t, sharedKeys("default", s3server.Access, s3server.Secret))

@@ -11,16 +11,15 @@ import (
 	"time"
 )
 
-// folder is a place on a file system. A file is written under a name of its own
-// below unfinished, made durable there, and renamed: so it is whole from the
-// first moment on that it can be found, also after a kill or a power failure.
-// Several nodes may share one.
+// folder is a place on a file system. A file is written under a separate name below unfinished,
+// synced there, and renamed. So the file is whole from the moment it can be found, even after a
+// kill or a power failure. Several nodes may share one folder.
 type folder struct {
 	dir string
 }
 
-// unfinished is the folder of files that are being written. It is no shard:
-// those have two characters.
+// unfinished is the folder of incomplete files. Its name cannot be a shard: shards have two
+// characters.
 const unfinished = "unfinished"
 
 func openFolder(dir string) (*folder, error) {
@@ -94,8 +93,8 @@ func (f *folder) open(_ context.Context, name string, _ int64, _ span) (io.ReadS
 	return file, err
 }
 
-// gone returns an error if the folder itself is not there, such as a file system
-// that is not mounted: then a missing file says nothing.
+// gone returns an error if the folder itself is missing, as with an unmounted file system. In that
+// case a missing file means nothing.
 func (f *folder) gone() error {
 	_, err := os.Stat(filepath.Join(f.dir, unfinished))
 	return err
@@ -144,7 +143,7 @@ func (f *folder) tidy(ctx context.Context, before time.Time) error {
 
 func (f *folder) close() {}
 
-// ignoreMissing takes a file that is not there as deleted.
+// ignoreMissing returns nil if err reports a missing file, and err otherwise.
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/media/format"
 )
 
-// handlerPath is what stands before a file's name in addresses on every node,
-// whatever the address of the media host says.
+// handlerPath is the path before a file's name on every node, whatever the address of the media
+// host.
 const handlerPath = "/media/"
 
 // Limits of an answer.
@@ -26,22 +26,21 @@ const (
 	slowestRate = 16 << 10 // bytes a second; a slower reader is cut off
 )
 
-// Handler serves results and references at /media/NAME.EXT, for GET and HEAD. A
-// name that is unknown, not published, or past its retention is a 404 in the
-// shape of /v1; so is one with another extension than its file's. The bytes
-// behind a link never change, so an answer may be cached for as long as the
-// link still works; a reference may not be kept at all.
+// Handler serves results and references at /media/NAME.EXT, for GET and HEAD. A name that is
+// unknown, unpublished, past its retention, or has another extension than its file gets a 404 in
+// the shape of /v1. The bytes behind a link never change, so an answer may be cached for as long as
+// the link works; a reference may not be cached.
 func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
-	// A browser that opens a file shows it and runs nothing. The last three
-	// directives are what its own page around a picture or a clip needs.
+	// A browser shows the file and runs nothing. The last three directives are for the browser's
+	// own page around a picture or a clip.
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'")
-	// The sandbox makes the origin of that page nobody's, and Chromium's player of
-	// clips asks across origins: without leave it shows nothing. Whoever knows a
-	// file's name may read it, so any page may.
+	// The sandbox gives that page an opaque origin, and Chromium's video player makes cross-origin
+	// requests: without this header it shows nothing. A file's name is enough to read the file, so
+	// any page may.
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Cache-Control", "no-store") // errors are no file's last word
 	if err := s.answer(w, r); err != nil {
@@ -53,8 +52,7 @@ func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestOf is the id of the request that is answered, for the log; its answer has it
-// already.
+// requestOf returns the request id for the log, from the header of the answer.
 func requestOf(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
 
 // answer serves a file or returns why not, before it has written anything.
@@ -101,8 +99,8 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// parts is an answer whose file may have no such part as was asked for: that is
-// told as other errors are, where net/http would write a line of text.
+// parts is the writer of an answer to a range request. It reports an unsatisfiable range in the
+// shape of other errors, where net/http would write a line of text.
 type parts struct {
 	http.ResponseWriter
 	refused bool
@@ -129,10 +127,10 @@ func (p *parts) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// ReadFrom implements io.ReaderFrom, so that files are sent by the kernel.
+// ReadFrom implements io.ReaderFrom, so that the kernel sends files.
 func (p *parts) ReadFrom(from io.Reader) (int64, error) { return io.Copy(p.ResponseWriter, from) }
 
-// missing is the answer for everything that no link leads to.
+// missing returns the error for every path without a working link.
 func missing() error {
 	return fault.New(fault.NotFound,
 		"There is no file at this address. Files are deleted when their time is over: make a new job, or check the address.")
@@ -145,8 +143,7 @@ func parsePath(path string) (name, ext string, ok bool) {
 	return name, "." + ext, ok && dot && isName(name)
 }
 
-// caching returns for how long an answer may be cached; false for a file that
-// nobody may fetch.
+// caching returns the Cache-Control of a file, and false if the file must not be served.
 func (s *Store) caching(found *record) (string, bool) {
 	switch found.state {
 	case statePublic:
@@ -161,9 +158,9 @@ func (s *Store) caching(found *record) (string, bool) {
 	return "", false
 }
 
-// expectedSpan tells which bytes an answer will begin with, so that a bucket is
-// asked for them alone. It is a guess: what is served follows from the same
-// headers once more. It takes requests for many parts back to the whole file.
+// expectedSpan returns the bytes at the beginning of the answer, so that the bucket is asked for no
+// more. It is a guess: net/http evaluates the same headers again. Requests for many ranges get the
+// whole file.
 func expectedSpan(r *http.Request, tag string, size int64) span {
 	if r.Method == http.MethodHead || strings.Contains(r.Header.Get("If-None-Match"), tag) {
 		return span{}

@@ -11,13 +11,11 @@ import (
 	"time"
 )
 
-// ErrStorage means that the folder or bucket did not take or give a file although
-// nothing was wrong with the file: it is unreachable, full or broken, or it refuses
-// our credentials. The cause is in the chain.
+// ErrStorage means that the folder or bucket failed to store or return a good file: the place is
+// unreachable, full or broken, or rejects the credentials. The cause is in the chain.
 var ErrStorage = errors.New("the media store failed")
 
-// health is whether the media store works, as far as this node knows. It is safe
-// for concurrent use.
+// health is this node's view of the media store. It is safe for concurrent use.
 type health struct {
 	log *slog.Logger
 	now func() time.Time
@@ -26,7 +24,7 @@ type health struct {
 	since time.Time // of the first failure; zero while the store works
 }
 
-// failed records that the store failed. Only the first failure is logged.
+// failed records a failure of the store. Only the first failure is logged.
 func (h *health) failed(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,8 +50,8 @@ func (h *health) down() (since time.Time, down bool) {
 	return h.since, !h.since.IsZero()
 }
 
-// Down reports whether the media store failed on this node and has not worked
-// since, and when that began. Run finds out when the store works again.
+// Down reports whether the media store failed on this node and has not worked since, and when the
+// failure began. Run notices when the store works again.
 func (s *Store) Down() (since time.Time, down bool) { return s.health.down() }
 
 // Check writes, reads and deletes a file if the store is down. It returns an error
@@ -69,7 +67,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// monitored is a place whose failures become known to health.
+// monitored is a place that reports its failures to health.
 type monitored struct {
 	place
 	health *health
@@ -119,8 +117,8 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkSize is the length of the file that check writes: a disk that has no room
-// for it has none for results.
+// checkSize is the length of the file written by check: a disk without that space has no space for
+// results.
 const checkSize = 1 << 20
 
 // checkPlace writes, reads and deletes a file in a place. called is its name in

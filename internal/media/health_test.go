@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// faulty is a place whose puts and opens fail on demand.
+// faulty is a place with puts and opens that fail on demand.
 type faulty struct {
 	place
 	err atomic.Pointer[error]
@@ -49,8 +49,8 @@ func (f *faulty) open(ctx context.Context, name string, size int64, expected spa
 
 func (f *faulty) check(ctx context.Context) error { return checkPlace(ctx, f, "the store") }
 
-// TestTheStoreIsDownUntilItWorks: failures of the place alone make the store down,
-// a file that it takes ends that.
+// TestTheStoreIsDownUntilItWorks checks that only failures of the place make the store down, and
+// that the next stored file ends the outage.
 func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 	t.Parallel()
 	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -69,7 +69,7 @@ func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 				t.Fatalf("%s: down %v since %s", what, down, since)
 			}
 		}
-		// What is wrong with a file, its source or its reader is not the store's fault.
+		// A bad file, source or reader is not a failure of the store.
 		for what, r := range map[string]io.Reader{
 			"no image": strings.NewReader("<html>"), "a broken one": bytes.NewReader(image[:len(image)-3]),
 			"a source that fails": failing(image, len(image)-3),
@@ -118,8 +118,8 @@ func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 	})
 }
 
-// TestAFolderThatIsNotMounted: files that cannot be found because the folder is away
-// are neither unknown nor deleted.
+// TestAFolderThatIsNotMounted checks that a missing folder makes its files neither unknown nor
+// deleted.
 func TestAFolderThatIsNotMounted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir() + "/media"
@@ -151,8 +151,7 @@ func TestAFolderThatIsNotMounted(t *testing.T) {
 	}
 }
 
-// TestABucketThatFails: every answer of a bucket that is not a good one is a failure
-// of the store.
+// TestABucketThatFails checks that every bad answer of a bucket is a failure of the store.
 func TestABucketThatFails(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)

@@ -10,9 +10,8 @@ import (
 	"tollgate/internal/media/format"
 )
 
-// intake is a result on its way into a place: a reader that judges what passes.
-// It ends in io.EOF only if all of it may be kept, so that a place which keeps
-// whole files alone never keeps a wrong one.
+// intake is a reader that inspects a result on its way into a place. It returns io.EOF only if the
+// whole file is good, so that a place for whole files never stores a bad file.
 type intake struct {
 	ctx         context.Context
 	from        *bufio.Reader
@@ -20,7 +19,7 @@ type intake struct {
 	shape       *format.Shape
 	contentType string
 	size        int64 // bytes so far
-	err         error // what it ended with
+	err         error // the final error
 }
 
 // newIntake looks at the first bytes of r.
@@ -37,7 +36,7 @@ func newIntake(ctx context.Context, r io.Reader, limit Limit) (*intake, error) {
 	return &intake{ctx: ctx, from: from, limit: limit.Size, contentType: contentType, shape: format.NewShape(contentType)}, nil
 }
 
-// foreign says what came instead of the kind that was asked for.
+// foreign returns the error for a file of another kind than requested, with the kind it looks like.
 func foreign(head []byte, contentType, kind string) error {
 	what := contentType
 	if what == "" {

@@ -17,16 +17,15 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// The variables that make this test binary a process which stores files until
-// it is killed.
+// The variables that turn this test binary into a process that stores files until killed.
 const (
 	envVictimDB    = "TOLLGATE_TEST_MEDIA_DB"
 	envVictimPlace = "TOLLGATE_TEST_MEDIA_PLACE"
-	envVictimStop  = "TOLLGATE_TEST_MEDIA_STOP" // after how many lines it waits to be killed; 0: it does not wait
+	envVictimStop  = "TOLLGATE_TEST_MEDIA_STOP" // number of lines before it waits for the kill; 0 means no wait
 )
 
-// victimPicture is what is stored under a name: whoever knows the name knows
-// all bytes. Some fit into one part of a bucket, some do not.
+// victimPicture returns the bytes stored under a name; they depend on nothing but the name. Some
+// fit into one part of a bucket, some do not.
 func victimPicture(t testing.TB, name string) []byte {
 	seed := uint64(0)
 	for _, c := range []byte(name) {
@@ -39,8 +38,8 @@ func victimPicture(t testing.TB, name string) []byte {
 	return padded(t, size, seed)
 }
 
-// TestVictim is no test: it is the process that TestAKillAtAnyInstant kills. By
-// itself it has nothing to store.
+// TestVictim is no test: it is the process killed by TestAKillAtAnyInstant. By itself it stores
+// nothing.
 func TestVictim(t *testing.T) {
 	address, location := os.Getenv(envVictimDB), os.Getenv(envVictimPlace)
 	if address == "" {
@@ -91,10 +90,10 @@ func TestVictim(t *testing.T) {
 	}
 }
 
-// TestAKillAtAnyInstant kills a process again and again while it stores and publishes files.
-// Every file that the process reported as published must be served whole, and no other file
-// may be served or stored in part. SQLite is tested with a folder and PostgreSQL with a bucket:
-// where a file is stored does not depend on the database.
+// TestAKillAtAnyInstant kills a process again and again while it stores and publishes files. Every
+// file reported as published must be served whole, and no other file may be served or stored in
+// part. SQLite is tested with a folder and PostgreSQL with a bucket: storage does not depend on the
+// database.
 func TestAKillAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, address string) {
@@ -103,7 +102,7 @@ func TestAKillAtAnyInstant(t *testing.T) {
 			s := s3server.Start(t)
 			location = s.Location(s.URL)
 		}
-		db := storetest.Open(t, address, store.Options{}) // with the database's clock, which the victim uses too
+		db := storetest.Open(t, address, store.Options{}) // with the database's clock, as in the victim
 		b := newBench(t, db, newClock(), location)
 		random := rand.New(rand.NewPCG(1, 2))
 		interrupted := 0
@@ -124,12 +123,11 @@ func TestAKillAtAnyInstant(t *testing.T) {
 	})
 }
 
-// victimLines is how many lines the process says of each file.
+// victimLines is the number of lines printed by the process for each file.
 const victimLines = 5
 
-// victim starts a process, kills it when it has said so many lines, where it
-// waits, or some moments later, and returns how far it said it was with each
-// name.
+// victim starts a process and kills it after the given number of lines, at a wait, or some moments
+// later. It returns the last step reported for each name.
 func victim(t *testing.T, address, location string, lines int, waits bool, random *rand.Rand) map[string]string {
 	t.Helper()
 	self, err := os.Executable()
@@ -175,21 +173,21 @@ func victim(t *testing.T, address, location string, lines int, waits bool, rando
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for read() { // what it said before it died
+	for read() { // lines printed before the kill
 	}
 	_ = cmd.Wait() // killed
 	return steps
 }
 
-// spin takes a while that no clock measures: it hashes some megabytes.
+// spin takes a while without a clock: it hashes some megabytes.
 func spin(rounds int) {
 	for range rounds {
 		_ = sum(make([]byte, 1<<20))
 	}
 }
 
-// survey looks at a name that a process had brought so far when it was killed;
-// it returns 1 if that was before its publication.
+// survey checks a name after the kill in the given step; it returns 1 if the step was before the
+// publication.
 func (b *bench) survey(name, step string) int {
 	b.t.Helper()
 	found, err := b.find(b.t.Context(), name)
@@ -214,7 +212,7 @@ func (b *bench) survey(name, step string) int {
 	}
 	b.wantGone(f)
 	b.wantWholeOrNothing(f, found.state == stateStored, data)
-	// The node that takes the job over stores it anew.
+	// The node that takes the job over stores the file anew.
 	if _, err := b.Put(b.t.Context(), name, bytes.NewReader(data), Limit{KindImage, f.Size}); err != nil {
 		b.t.Errorf("%s: put again: %v", name, err)
 	}
@@ -222,8 +220,7 @@ func (b *bench) survey(name, step string) int {
 	return 1
 }
 
-// wantWholeOrNothing checks that a place has all bytes of a file, or none of
-// them if there need not be any.
+// wantWholeOrNothing checks that a place has all bytes of a file or, unless must is set, no bytes.
 func (b *bench) wantWholeOrNothing(f File, must bool, data []byte) {
 	b.t.Helper()
 	content, err := b.place.open(b.t.Context(), f.Name, f.Size, span{0, f.Size})

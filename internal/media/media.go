@@ -1,11 +1,10 @@
-// Package media owns result and reference files: where they are kept, their
-// links, who may read them and for how long. A file's row is written before the
-// file and deleted after it; the bytes lie in a folder or in a bucket.
+// Package media owns result and reference files: their storage, their links, the access to them and
+// their retention. A file's row is written before the file and deleted after the file; the bytes
+// lie in a folder or in a bucket.
 //
-// Invariants: a file is there whole or not at all; what it is, its bytes say,
-// never whoever sent it; no link leads to a result that its job has not
-// published, nor to one past its retention; names cannot be guessed; bytes
-// behind a link never change; no transaction spans a transfer.
+// Invariants: a file exists whole or not at all; its bytes determine its type, never the sender; no
+// link leads to a result before its publication or after its retention; names cannot be guessed;
+// bytes behind a link never change; no transaction spans a transfer.
 package media
 
 import (
@@ -23,8 +22,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Options are what a Store is made from. All but Lookup, Log and Now are
-// required.
+// Options configure a Store. All but Lookup, Log and Now are required.
 type Options struct {
 	// DB holds the rows of the files.
 	DB *store.DB
@@ -34,7 +32,7 @@ type Options struct {
 	// Base is the address of the media host in links, without a name:
 	// https://media.example.com/media.
 	Base string
-	// Public tells that providers on the internet can read what is below Base.
+	// Public is true if providers on the internet can read links below Base.
 	Public bool
 	// Retention is how long results are kept from their publication on.
 	Retention time.Duration
@@ -44,10 +42,10 @@ type Options struct {
 	Lookup func(name string) (string, bool)
 	// Down, if not nil, is why a bucket does not answer at the start.
 	Down error
-	// Log hears of files that are missing or cannot be deleted; nil: nobody.
+	// Log gets the names of files that are missing or cannot be deleted. Nil discards them.
 	Log *slog.Logger
-	// Now is this node's clock; nil: time.Now. It decides only whether a link
-	// still works: what is deleted, the database's clock decides.
+	// Now is this node's clock. Nil means time.Now. Now only decides whether a link still works;
+	// the database's clock decides deletions.
 	Now func() time.Time
 }
 
@@ -62,12 +60,12 @@ type Store struct {
 	log       *slog.Logger
 	now       func() time.Time
 	wake      chan struct{} // Run looks at once for files to delete
-	stepsSeen int64         // jumps of the clock; used by Run alone. -1: whatever was before the start
+	stepsSeen int64         // clock jumps, for Run only; -1 before the start
 }
 
-// Open opens the place that o.Location names and checks that files can be
-// written to it and deleted. If o.Down is set, it skips the check and the store is down
-// until Run finds that it works. The error says what the operator can do.
+// Open opens the place at o.Location and checks that files can be written and deleted there. If
+// o.Down is set, Open skips the check, and the store is down until Run finds that it works. The
+// error tells the operator what to do.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Retention <= 0 {
 		return nil, errors.New("the retention of media must be longer than nothing")
@@ -102,8 +100,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}, nil
 }
 
-// Close gives back idle connections to a bucket. Call it when Run has ended and
-// nobody uses the store any more.
+// Close closes idle connections to a bucket. Call Close after Run has ended and the last use of the
+// store.
 func (s *Store) Close() { s.place.close() }
 
 // Reread reads the credentials of a bucket again from where they were found. It keeps
@@ -125,7 +123,7 @@ func (s *Store) Reread(ctx context.Context) {
 	s.log.Info("the credentials of the media bucket were read again")
 }
 
-// openPlace opens what a location names.
+// openPlace opens the place at a location.
 func openPlace(ctx context.Context, location string, lookup func(string) (string, bool)) (place, error) {
 	if dir, ok := strings.CutPrefix(location, "file:"); ok && dir != "" {
 		return openFolder(dir)
@@ -136,11 +134,11 @@ func openPlace(ctx context.Context, location string, lookup func(string) (string
 	return nil, errors.New("media must be file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true")
 }
 
-// File is one file that is kept. Jobs hold it in this JSON form.
+// File is one stored file. Jobs store a File in this JSON form.
 type File struct {
-	// Name is what the file is kept and linked by.
+	// Name is the name of the file in its place and in its link.
 	Name string `json:"name"`
-	// Type is the content type that its bytes have.
+	// Type is the content type of the bytes.
 	Type string `json:"type"`
 	// Size is its length in bytes.
 	Size int64 `json:"size"`
@@ -159,12 +157,11 @@ var (
 	// ErrNotReserved: the name was never reserved, or is given up or published
 	// already. Nothing was stored.
 	ErrNotReserved = errors.New("the name is not reserved for a result")
-	// ErrSource: reading the bytes that were to be stored failed. The cause is
-	// in the chain.
+	// ErrSource means that reading the bytes to store failed. The cause is in the chain.
 	ErrSource = errors.New("read the file that is to be stored")
 	// ErrTooLarge: there were more bytes than the limit.
 	ErrTooLarge = errors.New("the file is larger than the limit")
-	// ErrForeign: the bytes are not of the kind that was asked for.
+	// ErrForeign means that the bytes are not of the requested kind.
 	ErrForeign = errors.New("the file is not of a kind that is kept")
 	// ErrBroken: the bytes end early or contradict themselves.
 	ErrBroken = format.ErrBroken
@@ -173,15 +170,14 @@ var (
 // nameBytes of randomness make a name: 160 bits.
 const nameBytes = 20
 
-// newName returns a name of 32 characters that are safe in addresses and on
-// file systems that do not tell upper from lower case.
+// newName returns a name of 32 characters, safe in URLs and on case-insensitive file systems.
 func newName() string {
 	var raw [nameBytes]byte
 	rand.Read(raw[:]) // never fails (crypto/rand)
 	return strings.ToLower(base32.StdEncoding.EncodeToString(raw[:]))
 }
 
-// isName tells whether a text could be one of newName's.
+// isName reports whether text has the form of newName's names.
 func isName(text string) bool {
 	if len(text) != base32.StdEncoding.EncodedLen(nameBytes) {
 		return false
@@ -239,21 +235,21 @@ func (s *Store) OpenLink(ctx context.Context, address string) (body io.ReadClose
 // provider only if Public.
 func (s *Store) ReferenceURL(f File) string { return s.Link(f) }
 
-// Public tells whether links are addresses that a provider can read: whether
-// their host is a public address or a name of the public DNS.
+// Public reports whether a provider can read the links: whether their host is a public address or a
+// name of the public DNS.
 func (s *Store) Public() bool { return s.public }
 
 // shownName is how much of a name may stand in the log: whoever has a public
 // file's name may read it.
 const shownName = 6
 
-// fileFault is an error about one file, whose text never shows the whole name.
+// fileFault is an error about one file. Its text never shows the whole name.
 type fileFault struct {
 	doing, name string
 	err         error
 }
 
-// fileError says which file an error is about, and what was being done to it.
+// fileError returns err with the file's name and the operation.
 func fileError(doing, name string, err error) error { return &fileFault{doing, name, err} }
 
 // Error implements error.

@@ -54,7 +54,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// bench is a store of files with what a test needs around it.
+// bench is a store of files with its surroundings for a test.
 type bench struct {
 	*Store
 	t     *testing.T
@@ -91,7 +91,7 @@ func eachDB(t *testing.T, test func(t *testing.T, db *store.DB, c *clock)) {
 	})
 }
 
-// onSQLite is for what is the same on both databases.
+// onSQLite opens a bench for tests that do not depend on the database.
 func onSQLite(t *testing.T, location string) *bench {
 	t.Helper()
 	c := newClock()
@@ -160,7 +160,7 @@ func (b *bench) batch(add func(q *store.Batch, nowMS int64)) {
 	}
 }
 
-// publish publishes files of job and tells whether all were.
+// publish publishes files of job and reports whether all succeeded.
 func (b *bench) publish(job string, files ...File) bool {
 	b.t.Helper()
 	var p *Publication
@@ -214,7 +214,7 @@ func (b *bench) wantGone(f File) {
 	}
 }
 
-// wantServed checks that a file's link brings exactly these bytes.
+// wantServed checks that a file's link serves exactly data.
 func (b *bench) wantServed(f File, data []byte) {
 	b.t.Helper()
 	if w := b.get(f); w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), data) {
@@ -234,7 +234,7 @@ func (b *bench) wantBytes(name string, want bool) {
 	}
 }
 
-// wantRow checks a file's state; empty: it has no row.
+// wantRow checks a file's state; an empty state means no row.
 func (b *bench) wantRow(name, state string) {
 	b.t.Helper()
 	found, err := b.find(b.t.Context(), name)
@@ -302,7 +302,7 @@ func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 		if got := b.get(f).Header().Get("Cache-Control"); got != "private, no-store" {
 			b.t.Errorf("Cache-Control %q", got)
 		}
-		b.Discard(t.Context(), "job_1") // by somebody who does not know that the submission was committed
+		b.Discard(t.Context(), "job_1") // by a caller unaware that the submission was committed
 		b.clock.advance(100 * 24 * time.Hour)
 		b.sweep()
 		b.wantServed(f, data)

@@ -9,23 +9,22 @@ import (
 // place is where the bytes of files are. There are two: a folder and a bucket.
 // A place knows nothing of rows.
 type place interface {
-	// check proves that files can be written and deleted. Its error is for the
-	// operator.
+	// check proves that files can be written and deleted. The error is for the operator.
 	check(ctx context.Context) error
 	// put writes a file, whole or not at all: whoever opens it meanwhile sees
 	// the former one or none. It is durable when put returns nil. An error of r
 	// is in the chain of put's.
 	put(ctx context.Context, name, contentType string, r io.Reader) error
-	// open opens a file of the given size; ErrUnknown if there is none. expected
-	// is what will be read first.
+	// open opens a file of the given size. It returns ErrUnknown if there is no such file. expected
+	// is the range read first.
 	open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error)
-	// remove deletes a file and what interrupted puts have left of it. A file
-	// that is not there is deleted.
+	// remove deletes a file and the remainders of its interrupted puts. It returns nil for a
+	// missing file.
 	remove(ctx context.Context, name string) error
-	// tidy deletes remainders of puts that were interrupted before the given
-	// time and whose files nobody will remove.
+	// tidy deletes remainders of puts interrupted before the given time, if no later remove will
+	// delete them.
 	tidy(ctx context.Context, before time.Time) error
-	// close gives back what is held between uses.
+	// close releases resources held between uses.
 	close()
 }
 

@@ -99,7 +99,7 @@ func TestPutKeepsAFileWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-// call is an empty reader that calls a function when it is read.
+// call is an empty reader that calls a function when read.
 type call func()
 
 func (c call) Read([]byte) (int, error) {
@@ -129,7 +129,7 @@ func TestARepetitionReplaces(t *testing.T) {
 		first, second := formattest.Picture(t, "image/png", 30, 30, 1), formattest.Picture(t, "image/jpeg", 20, 20, 2)
 		f := b.put("job_1", first)
 		limit := Limit{KindImage, 1 << 20}
-		// A repetition that fails leaves nothing that could be published.
+		// A failed repetition leaves nothing to publish.
 		if _, err := b.Put(t.Context(), f.Name, failing(second, len(second)-1), limit); !errors.Is(err, ErrSource) {
 			b.t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestARepetitionReplaces(t *testing.T) {
 		}
 		b.wantServed(again, second)
 		b.wantGone(f) // its link has another extension
-		// What is public never changes.
+		// A public file never changes.
 		if _, err := b.Put(t.Context(), f.Name, bytes.NewReader(first), limit); !errors.Is(err, ErrNotReserved) {
 			b.t.Errorf("put over a public file: %v", err)
 		}

@@ -12,12 +12,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// Keep stores a reference file of a job that is about to be submitted. data is
-// inspected by the policy first (format.Inspect): a *format.FileError's text is
-// for the user, other errors are failures of our own. The row comes before the
-// bytes, so that a file which its job never adopts is deleted after a day; ctx
-// does not interrupt its writing, since a commit that nobody waits for may come
-// after Discard.
+// Keep stores a reference file of a job before its submission. First the policy inspects data
+// (format.Inspect): the text of a *format.FileError is for the user, other errors are internal. The
+// row is written before the bytes, so that a file is deleted after a day unless the job adopts it.
+// Ending ctx does not interrupt the write, since an unattended commit may come after Discard.
 func (s *Store) Keep(ctx context.Context, job string, data []byte, policy format.Policy) (File, error) {
 	contentType, _, _, err := format.Inspect(data, policy)
 	if err != nil {
@@ -40,15 +38,13 @@ func (s *Store) Keep(ctx context.Context, job string, data []byte, policy format
 	return f, nil
 }
 
-// Adopt adds the statement that makes the kept references of job its own from
-// the transaction's commit on: they stay until Drop. It belongs in the
-// transaction that submits the job; nothing happens twice.
+// Adopt adds the statement that makes the kept references of job its own from the transaction's
+// commit until Drop. It belongs in the transaction that submits the job; a repetition does nothing.
 func Adopt(q *store.Batch, job string, nowMS int64) { q.Exec(nil, adoptText, nowMS, job) }
 
-// Discard gives up the references of a job whose submission was refused; Run
-// deletes them. Of a job that was submitted after all, as a lost answer to a
-// commit may hide, it touches nothing. When the database is away they go after
-// a day.
+// Discard gives up the references of a job after its submission was refused; Run deletes them. If
+// the job was submitted after all, as after a lost answer to a commit, Discard does nothing. If the
+// database is unavailable, the references expire after a day.
 func (s *Store) Discard(ctx context.Context, job string) {
 	if err := s.give(ctx, discardText, job); err != nil {
 		s.log.Warn("media: references of a refused submission stay for a day", "job", job, "error", err)
@@ -58,7 +54,7 @@ func (s *Store) Discard(ctx context.Context, job string) {
 // writeTime bounds how long a statement about references may take.
 const writeTime = 5 * time.Second
 
-// write is a transaction that goes to its end also when the client has left.
+// write is a transaction that completes even if the client has left.
 func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
@@ -71,7 +67,7 @@ func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) er
 	})
 }
 
-// give gives up the references that a statement of $1 now and $2 key names.
+// give gives up the references selected by a statement of $1 now and $2 key.
 func (s *Store) give(ctx context.Context, text, key string) error {
 	var given int64
 	err := s.write(ctx, func(tx *store.Tx, nowMS int64) (err error) {
@@ -87,9 +83,9 @@ func (s *Store) give(ctx context.Context, text, key string) error {
 	return err
 }
 
-// Open opens a file for this node itself, whether or not its link works: to
-// send a reference to a provider. ErrUnknown if there is none, or it was given
-// up. The caller closes it; ctx lasts until then.
+// Open opens a file for this node itself, whether or not its link works, to send a reference to a
+// provider. It returns ErrUnknown if the file does not exist or was given up. The caller closes the
+// reader; ctx must last until then.
 func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, File, error) {
 	found, err := s.find(ctx, name)
 	switch {

@@ -14,10 +14,9 @@ import (
 // maxNames bounds how many names ReserveTx makes at a time.
 const maxNames = 1000
 
-// ReserveTx makes n names for results of job and records them, so that nothing
-// is ever stored that the sweep does not know of. They are the job's until
-// Publish or Drop, or until a day has passed without Put or RenewTx. Each call
-// makes new ones.
+// ReserveTx makes n names for results of job and records them, so that the sweep knows of every
+// file before it is stored. The names belong to the job until Publish or Drop, or until a day
+// passes without Put or RenewTx. Each call makes new names.
 func ReserveTx(tx *store.Tx, job string, n int) ([]string, error) {
 	if n < 1 || n > maxNames {
 		return nil, fmt.Errorf("reserve %d names: from 1 to %d can be had at a time", n, maxNames)
@@ -36,10 +35,9 @@ func ReserveTx(tx *store.Tx, job string, n int) ([]string, error) {
 	return names, nil
 }
 
-// RenewTx gives the job's unpublished names another day and returns those of
-// its files that are stored whole. A node that takes a job over calls it, since
-// the job may have lain still for long: what it returns can be published within
-// the day, what it does not return has to be stored anew.
+// RenewTx gives the job's unpublished names another day and returns the job's whole files. A node
+// that takes a job over calls RenewTx, since the job may have been idle for long: the returned
+// files can be published within the day, the others must be stored anew.
 func RenewTx(tx *store.Tx, job string) ([]File, error) {
 	files, err := renewTx(tx, job)
 	if err != nil {
@@ -72,21 +70,20 @@ func renewTx(tx *store.Tx, job string) ([]File, error) {
 	return files, rows.Err()
 }
 
-// Limit is what Put takes.
+// Limit bounds a Put.
 type Limit struct {
-	Kind string // KindImage or KindVideo: what the bytes must be
+	Kind string // KindImage or KindVideo, the required kind of the bytes
 	Size int64  // how many bytes at most
 }
 
-// Put stores the bytes of r under a reserved name, whole or not at all, durably
-// when it returns. What they are is judged by themselves: an image is a PNG,
-// JPEG, WebP or GIF, a video an MP4, WebM or MOV, that does not end early. A
-// repetition replaces what was stored. A name belongs to one node at a time:
-// two must not store under it at once.
+// Put stores the bytes of r under a reserved name, whole or not at all, durably when it returns.
+// The bytes determine the type: an image is a PNG, JPEG, WebP or GIF, a video an MP4, WebM or MOV,
+// and must not end early. A repetition replaces the stored file. A name belongs to one node at a
+// time: two nodes must not store under it at once.
 //
-// Errors: ErrNotReserved; ErrSource if r failed, with r's error in the chain;
-// ErrTooLarge, ErrForeign and ErrBroken for what r gave; ErrStorage if the place
-// failed; anything else is an error of the database. Put does not close r.
+// Errors: ErrNotReserved; ErrSource if r failed, with r's error in the chain; ErrTooLarge,
+// ErrForeign and ErrBroken for the content of r; ErrStorage if the place failed; any other error
+// comes from the database. Put does not close r.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) (File, error) {
 	if limit.Size <= 0 || (limit.Kind != KindImage && limit.Kind != KindVideo) {
 		return File{}, fmt.Errorf("store a %q of at most %d bytes: there is no such limit", limit.Kind, limit.Size)
@@ -108,8 +105,8 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) 
 	return f, nil
 }
 
-// begin makes sure that a name is reserved and holds nothing that could be
-// published while it is being replaced.
+// begin checks that a name is reserved, and makes sure that the name has nothing to publish during
+// its replacement.
 func (s *Store) begin(ctx context.Context, name string) error {
 	found, err := s.find(ctx, name)
 	switch {
@@ -129,10 +126,10 @@ func (s *Store) begin(ctx context.Context, name string) error {
 	})
 }
 
-// finish records that a result is whole. A name that was given up meanwhile
-// leaves no file behind.
+// finish records that a result is whole. If the name was given up meanwhile, finish deletes the
+// file.
 func (s *Store) finish(ctx context.Context, f File) error {
-	var left string // the state that the name is in, if it is not reserved
+	var left string // the state of the name, if not reserved
 	err := s.db.Update(ctx, func(tx *store.Tx) error {
 		nowMS, err := tx.NowMS()
 		if err != nil {
@@ -157,7 +154,7 @@ func (s *Store) finish(ctx context.Context, f File) error {
 	return err
 }
 
-// find reads a file's row; nil if there is none.
+// find reads a file's row; it returns nil if there is no row.
 func (s *Store) find(ctx context.Context, name string) (found *record, err error) {
 	err = s.db.View(ctx, func(tx *store.Tx) error {
 		found, err = recordTx(tx, name)
@@ -169,8 +166,7 @@ func (s *Store) find(ctx context.Context, name string) (found *record, err error
 // removeTime bounds the deletion of one file.
 const removeTime = 30 * time.Second
 
-// remove deletes a file, also when the work that it was for has been called
-// off.
+// remove deletes a file even if ctx has ended.
 func (s *Store) remove(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
 	defer cancel()
@@ -182,9 +178,8 @@ type Publication struct {
 	changed []int64 // one a file
 }
 
-// Whole tells whether each file was published. It is false if one was not
-// stored whole by that job, or its name had been given up. Ask it after the
-// batch has run.
+// Whole reports whether each file was published. It is false if the job did not store a file whole,
+// or its name had been given up. Call Whole after the batch has run.
 func (p *Publication) Whole() bool {
 	for _, n := range p.changed {
 		if n != 1 {
@@ -194,10 +189,9 @@ func (p *Publication) Whole() bool {
 	return true
 }
 
-// Publish adds the statements that make stored results of job public from the
-// transaction's commit on; their retention begins at nowMS, the transaction's
-// time in Unix milliseconds. A file that is public already stays as it is. In a
-// job's last transaction Publish comes before Drop.
+// Publish adds the statements that make stored results of job public from the transaction's commit
+// on. Their retention begins at nowMS, the transaction's time in Unix milliseconds. A public file
+// stays as it is. In a job's last transaction Publish comes before Drop.
 func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication {
 	p := &Publication{changed: make([]int64, len(files))}
 	for i, f := range files {
@@ -206,13 +200,13 @@ func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication
 	return p
 }
 
-// Drop adds the statement that gives up all of a job but its published results:
-// references, and names and files that were never published. Run deletes them.
-// It belongs in the transaction that ends the job; nothing happens twice.
+// Drop adds the statement that gives up all files of a job except its published results:
+// references, and unpublished names and files. Run deletes them. It belongs in the transaction that
+// ends the job; a repetition does nothing.
 func Drop(q *store.Batch, job string, nowMS int64) { q.Exec(nil, dropText, nowMS, job) }
 
-// SizesTx returns the sizes in bytes of the files of some jobs whose links work,
-// by the last part of their links.
+// SizesTx returns the sizes in bytes of the files of jobs with working links, by the last part of
+// their links.
 func SizesTx(tx *store.Tx, jobs []string) (map[string]int64, error) {
 	rows, err := tx.Query(`SELECT name, type, size FROM media_file WHERE `+tx.In("job", 1)+` AND state = 'public'`, store.List(jobs))
 	if err != nil {

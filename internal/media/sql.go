@@ -8,9 +8,9 @@ import (
 // reference kept, adopted, gone.
 const (
 	statePending = "pending" // the name of a result, nothing stored yet
-	stateStored  = "stored"  // a whole result that nobody can fetch
-	statePublic  = "public"  // a result that anybody who has its link can fetch
-	stateKept    = "kept"    // a reference of a job that is being submitted
+	stateStored  = "stored"  // a whole result, not yet served
+	statePublic  = "public"  // a result served to everybody with its link
+	stateKept    = "kept"    // a reference of a job before its submission
 	stateAdopted = "adopted" // a reference of a job; providers can fetch it
 	stateGone    = "gone"    // may be deleted from at_ms on; its row goes last
 )
@@ -24,7 +24,7 @@ const (
 	// repetition replaces it.
 	emptyText = `UPDATE media_file SET state = 'pending', type = '', size = 0 WHERE name = $1 AND state = 'stored'`
 
-	// storeText notes that a result is whole.
+	// storeText records that a result is whole.
 	storeText = `UPDATE media_file SET state = 'stored', type = $1, size = $2, at_ms = $3
 		WHERE name = $4 AND state IN ('pending', 'stored')`
 
@@ -45,8 +45,7 @@ const (
 
 	dueText = `SELECT EXISTS (SELECT 1 FROM media_file WHERE state = $1 AND at_ms <= $2)`
 
-	// expireText gives up a chunk of the files that are in a state since too
-	// long ago.
+	// expireText gives up a chunk of the files in a state since a given time or longer.
 	expireText = `UPDATE media_file SET state = 'gone', at_ms = $1 WHERE state = $2 AND name IN (
 		SELECT name FROM media_file WHERE state = $3 AND at_ms <= $4 ORDER BY at_ms LIMIT $5)`
 
@@ -66,7 +65,7 @@ type record struct {
 	atMS  int64
 }
 
-// recordTx reads a file's row; nil if there is none.
+// recordTx reads a file's row; it returns nil if there is no row.
 func recordTx(tx *store.Tx, name string) (*record, error) {
 	rows, err := tx.Query(findText, name)
 	if err != nil {

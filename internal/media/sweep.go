@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// unpublishedFor is how long a name waits for its file to be published, or a
-	// reference for its job, when nobody gives them up.
+	// unpublishedFor is the time for a name to wait for its file's publication, or a reference for
+	// its job, before the sweep gives them up.
 	unpublishedFor = 24 * time.Hour
-	// again is when a file that could not be deleted, or whose node died over
-	// it, is tried anew.
+	// again is the wait before the next attempt to delete a file, after a failure or the death of
+	// the deleting node.
 	again = 10 * time.Minute
 )
 
@@ -27,14 +27,13 @@ const (
 	tidyEvery   = time.Hour
 	expireChunk = 500 // rows in one transaction
 	deleteChunk = 50  // files between two transactions
-	deleting    = 10  // files that are deleted at the same time
+	deleting    = 10  // concurrent deletions
 	maxChunks   = 100 // of each in one step
 )
 
-// Run deletes results past their retention, references whose jobs have ended,
-// and what was never published or adopted, until ctx ends; and checks whether a
-// store that failed works again. Any number of nodes may run it beside each other;
-// each file is one node's to delete.
+// Run deletes results past their retention, references of ended jobs, and files never published or
+// adopted, until ctx ends. It also checks whether a failed store works again. Any number of nodes
+// may run it at the same time; each file is deleted by one node.
 func (s *Store) Run(ctx context.Context) {
 	var tidied time.Time
 	step := func(ctx context.Context) error {
@@ -57,8 +56,8 @@ func (s *Store) Run(ctx context.Context) {
 	)
 }
 
-// step gives up what is due and deletes what was given up, as much as a step
-// may take. What is left is for the next one.
+// step gives up expired files and deletes given-up files, up to the limit of a step. The next step
+// continues.
 func (s *Store) step(ctx context.Context) error {
 	if err := s.keepTime(ctx); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (s *Store) step(ctx context.Context) error {
 	}
 	for _, state := range due {
 		if state == stateGone {
-			continue // last, with what is given up now
+			continue // last, including the files given up in this step
 		}
 		for range maxChunks {
 			n, err := s.expire(ctx, state)
@@ -96,9 +95,8 @@ func (s *Store) step(ctx context.Context) error {
 	return nil
 }
 
-// keepTime takes files that came into their state while the clock was ahead for
-// come now: else they would stay until that date. It does nothing while the
-// clock has not jumped.
+// keepTime corrects the time of files that entered their state while the clock was ahead: else they
+// would stay until that date. It is a no-op unless the clock has jumped.
 func (s *Store) keepTime(ctx context.Context) error {
 	steps := s.db.Steps()
 	if steps == s.stepsSeen {
@@ -126,7 +124,7 @@ func (s *Store) keepTime(ctx context.Context) error {
 	return nil
 }
 
-// ages returns how long files stay in a state that ends by itself.
+// ages returns the retention of each state that expires.
 func (s *Store) ages() map[string]time.Duration {
 	return map[string]time.Duration{
 		statePublic:  s.retention,
@@ -137,8 +135,8 @@ func (s *Store) ages() map[string]time.Duration {
 	}
 }
 
-// ageMS returns since when a file is in its state that has this age. A clock that
-// is ahead for a moment makes no file old; what was given up may go at once.
+// ageMS returns the latest time of entering a state that is older than age. A clock that is ahead
+// for a moment makes no file old; given-up files may be deleted at once.
 func ageMS(tx *store.Tx, nowMS int64, age time.Duration) int64 {
 	if age == 0 {
 		return nowMS
@@ -146,8 +144,8 @@ func ageMS(tx *store.Tx, nowMS int64, age time.Duration) int64 {
 	return tx.Expiry(nowMS) - age.Milliseconds()
 }
 
-// due returns the states in which there are files whose time is over. It only
-// reads, so that an idle service leaves the database alone.
+// due returns the states that have expired files. It only reads, so that an idle service does not
+// write to the database.
 func (s *Store) due(ctx context.Context) (states []string, err error) {
 	err = s.db.View(ctx, func(tx *store.Tx) error {
 		states = nil
@@ -172,12 +170,11 @@ func (s *Store) due(ctx context.Context) (states []string, err error) {
 	return states, nil
 }
 
-// sweeping names what nodes do one after the other, so that they do not lock
-// each other's rows.
+// sweeping is the name of the lock for the sweep, so that nodes do not lock each other's rows.
 const sweeping = "media sweep"
 
-// expire gives up a chunk of the files of a state whose time is over. From its
-// commit on none of them can be published, adopted or fetched.
+// expire gives up a chunk of the expired files of a state. From its commit on none of them can be
+// published, adopted or fetched.
 func (s *Store) expire(ctx context.Context, state string) (n int64, err error) {
 	err = s.db.Update(ctx, func(tx *store.Tx) error {
 		if err := tx.Serialize(sweeping); err != nil {
@@ -196,9 +193,8 @@ func (s *Store) expire(ctx context.Context, state string) (n int64, err error) {
 	return n, nil
 }
 
-// delete deletes a chunk of the files that were given up, and then their rows.
-// A file that cannot be deleted keeps its row and is tried again later; the
-// error tells of it.
+// delete deletes a chunk of the given-up files, and then their rows. If deleting a file fails, its
+// row stays for a later attempt, and delete returns the error.
 func (s *Store) delete(ctx context.Context) (int, error) {
 	names, err := s.claim(ctx)
 	if err != nil {
@@ -214,8 +210,7 @@ func (s *Store) delete(ctx context.Context) (int, error) {
 	return len(names), errors.Join(failed, err)
 }
 
-// removeAll deletes files, some at the same time, and returns the names of those that
-// are gone.
+// removeAll deletes files, some at the same time, and returns the names of the deleted files.
 func (s *Store) removeAll(ctx context.Context, names []string) (deleted []string, failed error) {
 	var mu sync.Mutex // of the results
 	var all sync.WaitGroup
@@ -241,8 +236,7 @@ func (s *Store) removeAll(ctx context.Context, names []string) (deleted []string
 	return deleted, failed
 }
 
-// claim takes a chunk of the files that may be deleted: for a while no other
-// node tries.
+// claim takes a chunk of deletable files: for a while no other node tries them.
 func (s *Store) claim(ctx context.Context) (names []string, err error) {
 	err = s.db.Update(ctx, func(tx *store.Tx) error {
 		names = nil

@@ -220,8 +220,8 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 	}
 }
 
-// TestFilesAreDeletedInParallel: each deletion waits until as many as may be under way
-// are, so that the step would not end if they came one after the other.
+// TestFilesAreDeletedInParallel blocks each deletion until the maximum of deletions runs at once,
+// so the step would not end if they ran one after the other.
 func TestFilesAreDeletedInParallel(t *testing.T) {
 	t.Parallel()
 	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -240,7 +240,7 @@ func TestFilesAreDeletedInParallel(t *testing.T) {
 	})
 }
 
-// meeting is a place whose deletions wait for each other.
+// meeting is a place with deletions that wait for each other.
 type meeting struct {
 	place
 	mu        sync.Mutex

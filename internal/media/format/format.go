@@ -1,12 +1,10 @@
-// Package format owns what a file of media is by its bytes: its content type,
-// its size in pixels, whether it is whole, and whether a user may send it.
+// Package format owns the properties of a media file by its bytes: its content type, its size in
+// pixels, whether it is whole, and whether a user may send it.
 //
 // Invariants:
-//   - Nothing is decoded: what a file's headers say is all that is believed of
-//     it, and as little is held in memory.
-//   - The same bytes get the same verdict however they arrive.
-//   - What is not known is not kept, and nothing that is could hold a script
-//     that a browser would run.
+//   - Nothing is decoded: only the file's headers are read, and little is kept in memory.
+//   - The same bytes get the same verdict, however they are split into reads.
+//   - Unknown formats are rejected, and no accepted format can hold a script for a browser to run.
 package format
 
 import (
@@ -21,16 +19,15 @@ const (
 	KindVideo = "video"
 )
 
-// ErrBroken is of bytes that end early or contradict themselves.
+// ErrBroken reports bytes that end early or contradict themselves.
 var ErrBroken = errors.New("the file is cut off or damaged")
 
-// format is one kind of file that is kept.
+// format is one accepted kind of file.
 type format struct {
 	contentType, extension, kind string
 }
 
-// formats are all that are kept. Nothing among them can hold a script that a
-// browser would run.
+// formats are the accepted formats. None of them can hold a script for a browser to run.
 var formats = []format{
 	{"image/png", ".png", KindImage},
 	{"image/jpeg", ".jpg", KindImage},
@@ -41,7 +38,7 @@ var formats = []format{
 	{"video/quicktime", ".mov", KindVideo},
 }
 
-// Extension returns what names of files of a content type end in.
+// Extension returns the file extension of a content type.
 func Extension(contentType string) string {
 	for _, f := range formats {
 		if f.contentType == contentType {
@@ -61,11 +58,11 @@ func KindOf(contentType string) string {
 	return ""
 }
 
-// HeadSize is how many bytes tell what a file is.
+// HeadSize is the number of bytes needed to identify a format.
 const HeadSize = 1024
 
-// Sniff tells a file's content type by its first bytes, of which there are
-// HeadSize unless the file is shorter; empty if it is none that is kept.
+// Sniff returns a file's content type by its first HeadSize bytes (fewer for a shorter file), or ""
+// for a format that is not accepted.
 func Sniff(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
@@ -93,13 +90,12 @@ func Sniff(head []byte) string {
 	return ""
 }
 
-// riff tells whether a file is a RIFF container whose content begins with tag.
+// riff reports whether a file is a RIFF container with content that begins with tag.
 func riff(head []byte, tag string) bool {
 	return bytes.HasPrefix(head, []byte("RIFF")) && len(head) >= 8 && bytes.HasPrefix(head[8:], []byte(tag))
 }
 
-// notVideo tells whether a brand of the ISO container stands for pictures or
-// sound.
+// notVideo reports whether a brand of the ISO container stands for pictures or sound.
 func notVideo(brand string) bool {
 	for _, other := range []string{"avif", "avis", "heic", "heix", "hevc", "hevx", "heim", "heis", "mif1", "msf1", "jp2 ", "jpx ", "crx ",
 		"M4A ", "M4B ", "M4P "} {
@@ -110,8 +106,7 @@ func notVideo(brand string) bool {
 	return false
 }
 
-// LooksLike names what a file that is not kept seems to be, for its sender;
-// empty if nobody knows.
+// LooksLike names the likely format of a rejected file for its sender, or returns "".
 func LooksLike(head []byte) string {
 	text := strings.ToLower(strings.TrimLeft(strings.TrimPrefix(string(head), "\ufeff"), " \t\r\n"))
 	switch {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Policy is what Inspect lets pass. The zero value is right for references.
+// Policy is the policy of Inspect. The zero value is right for references.
 type Policy struct {
 	// Kinds are welcome (KindImage, KindVideo); none: both.
 	Kinds []string
-	// ImageSize and VideoSize are bytes at most; 0: 30 MiB and 100 MiB.
+	// ImageSize and VideoSize are limits in bytes. Zero means 30 MiB and 100 MiB.
 	ImageSize, VideoSize int64
-	// Pixels is how many an image may have; 0: 100 million.
+	// Pixels is the limit of an image's pixels. Zero means 100 million.
 	Pixels int64
-	// Side is how many pixels an image may have on a side; 0: 16,384.
+	// Side is the limit of an image's side in pixels. Zero means 16,384.
 	Side int
 }
 
@@ -27,10 +27,9 @@ const (
 	usualSide      = 16_384
 )
 
-// FileError is the error about a file that a user sent.
+// FileError is the error about a user's file.
 type FileError struct {
-	// Text is for the user: it says what is wrong and what to do. It begins with
-	// a capital and names no field.
+	// Text tells the user the problem and the remedy. It begins with a capital and names no field.
 	Text string
 }
 
@@ -39,7 +38,7 @@ func (r *FileError) Error() string { return r.Text }
 
 func refuse(format string, args ...any) error { return &FileError{fmt.Sprintf(format, args...)} }
 
-// welcome names what is kept, by kinds, in sentences for users.
+// welcome lists the accepted formats of kinds, in sentences for users.
 func welcome(kinds []string) string {
 	switch {
 	case !slices.Contains(kinds, KindVideo):
@@ -50,12 +49,11 @@ func welcome(kinds []string) string {
 	return "a PNG, JPEG, WebP or GIF image, or an MP4, WebM or MOV video"
 }
 
-// Inspect judges a user's file by its bytes, whatever it is said to be, and
-// returns its content type and, for images, its size in pixels. It decodes
-// nothing: the size is what the file's headers say, so that a small file which
-// stands for a huge picture is refused by them. It also refuses what ends early
-// and what would be something else, such as a page or an archive, to another
-// program. The error is always a *FileError.
+// Inspect checks a user's file by its bytes, ignoring its declared type, and returns its content
+// type and, for images, its size in pixels. It decodes nothing: the size comes from the headers, so
+// a small file that declares a huge picture is rejected early. Inspect also rejects files that end
+// early, and files that another program would take for something else, such as a page or an
+// archive. The error is always a *FileError.
 func Inspect(data []byte, b Policy) (contentType string, width, height int, err error) {
 	if len(b.Kinds) == 0 {
 		b.Kinds = []string{KindImage, KindVideo}
@@ -94,7 +92,7 @@ func Inspect(data []byte, b Policy) (contentType string, width, height int, err 
 	return contentType, s.width, s.height, nil
 }
 
-// inspectKind refuses files of kinds that are not welcome.
+// inspectKind returns an error unless kinds has the file's kind.
 func inspectKind(head []byte, contentType, kind string, kinds []string) error {
 	if slices.Contains(kinds, kind) {
 		return nil
@@ -123,7 +121,7 @@ func inspectSize(size int64, kind string, b Policy) error {
 	return nil
 }
 
-// inspectPixels refuses pictures that would be huge once decoded.
+// inspectPixels rejects pictures that would be huge once decoded.
 func inspectPixels(width, height int, b Policy) error {
 	side, pixels := positive(int64(b.Side), usualSide), positive(b.Pixels, usualPixels)
 	if int64(max(width, height)) > side || int64(width)*int64(height) > pixels {
@@ -141,12 +139,11 @@ func positive(n, usual int64) int64 {
 	return usual
 }
 
-// markup is what programs take for a document when it stands near the beginning
-// of a file; lower case.
+// markup marks a document if it stands near the beginning of a file; lower case.
 var markup = []string{"<!doctype", "<html", "<head", "<body", "<script", "<iframe", "<svg", "%pdf-"}
 
-// archives are what an archive begins with; zipEnd is in the last bytes of a ZIP
-// archive, where programs look for it.
+// archives are the first bytes of archives; zipEnd is in the last bytes of a ZIP archive, where
+// programs look for it.
 var archives = []string{"PK\x03\x04", "Rar!\x1a\x07", "7z\xbc\xaf\x27\x1c"}
 
 const (
@@ -154,9 +151,9 @@ const (
 	zipEndSize = 22 + 1<<16 // with the longest comment
 )
 
-// otherwise tells whether a file could be taken for a document or an archive
-// too: by its first bytes or by what follows its proper end. What cameras
-// append (further pictures, short clips, their own notes) is neither.
+// otherwise reports whether a file could also be taken for a document or an archive, by its first
+// bytes or by bytes after its proper end. Data appended by cameras (further pictures, short clips,
+// their own notes) is neither.
 func otherwise(head, tail []byte) bool {
 	begun := tail[:min(len(tail), HeadSize)]
 	for _, part := range [][]byte{head, begun} {

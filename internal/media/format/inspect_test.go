@@ -6,7 +6,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"image"
-	_ "image/gif" // the formats that FuzzInspect compares with
+	_ "image/gif" // the formats for comparison in FuzzInspect
 	_ "image/jpeg"
 	_ "image/png"
 	"slices"
@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/media/formattest"
 )
 
-// hugePNG is a small file whose header tells of a huge picture.
+// hugePNG returns a small file with the header of a huge picture.
 func hugePNG(width, height uint32) []byte {
 	chunk := func(name string, data []byte) []byte {
 		out := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
@@ -173,7 +173,7 @@ func TestInspectRefuses(t *testing.T) {
 	}
 }
 
-// jpegOf is a JPEG whose header tells of another size than it has.
+// jpegOf returns a JPEG with another size in its header than the picture has.
 func jpegOf(t *testing.T, width, height uint16) []byte {
 	data := bytes.Clone(formattest.Picture(t, "image/jpeg", 12, 7, 1))
 	at := bytes.Index(data, []byte("\xff\xc0"))
@@ -206,8 +206,8 @@ func seeds(t testing.TB) [][]byte {
 	return all
 }
 
-// FuzzInspect checks that Inspect survives anything, judges the same bytes the
-// same way however they arrive, and agrees with real decoders about the size.
+// FuzzInspect checks that Inspect survives any input, returns the same verdict however the bytes
+// are split, and agrees with real decoders about the size.
 func FuzzInspect(f *testing.F) {
 	for _, seed := range seeds(f) {
 		f.Add(seed, uint8(3))
@@ -249,7 +249,7 @@ func FuzzInspect(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// The first frame decides what decoders say; ours is the largest.
+		// Decoders return the size of the first frame; ours is the largest.
 		if config, format, err := image.DecodeConfig(bytes.NewReader(data)); err == nil {
 			if "image/"+format != contentType {
 				t.Fatalf("%s, but decoders say %s", contentType, format)

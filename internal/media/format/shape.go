@@ -6,36 +6,34 @@ import (
 	"fmt"
 )
 
-// Shape follows the outer structure of a file as its bytes pass: enough to see
-// how large a picture is and whether the file is whole, without decoding it.
-// It is a machine that either skips bytes, looks for one, or collects a header
-// and hands it to the format's next step.
+// Shape follows the outer structure of a file as its bytes pass: enough to find the size of a
+// picture and whether the file is whole, without decoding. It is a state machine that skips bytes,
+// searches for a byte, or collects a header for the format's next step.
 type Shape struct {
 	skip  int64 // bytes to pass over first
 	until int   // then, unless -1, pass over everything before this byte
-	need  int   // then collect so many bytes
+	need  int   // then collect need bytes
 	have  []byte
 	next  step // and decide
-	// open says that the file may end where it is.
+	// open is true if the file may end here.
 	open bool
-	// toEnd says that the rest belongs to what was begun, whatever its length.
+	// toEnd is true if the rest belongs to the current part, whatever its length.
 	toEnd bool
-	// ended says that what follows after skip, or began before a negative one, is
-	// no part of the file; end is where that is.
+	// ended is true if the bytes after skip, or from a negative skip on, do not belong to the file;
+	// end is that offset.
 	ended bool
 	end   int64
 
 	passed        int64 // bytes so far
-	width, height int   // pixels of the largest picture; 0: not known
+	width, height int   // pixels of the largest picture; 0 if unknown
 	sawMovie      bool  // a video's table of contents came by
 	sawData       bool  // its frames came by
 }
 
-// step reads a header that has been collected and sets what comes next. It may
-// keep no part of the header.
+// step reads a collected header and sets the next state. It must not retain header.
 type step func(s *Shape, header []byte) error
 
-// NewShape returns the machine of a content type that Sniff knows.
+// NewShape returns the state machine for a content type known to Sniff.
 func NewShape(contentType string) *Shape {
 	s := &Shape{until: -1}
 	switch contentType {
@@ -55,7 +53,7 @@ func NewShape(contentType string) *Shape {
 	return s
 }
 
-// damaged is the error of a file that contradicts itself.
+// damaged returns the error for a file that contradicts itself.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
 }
@@ -100,7 +98,7 @@ func (s *Shape) Feed(p []byte) error {
 	return nil
 }
 
-// Finish judges a file that has ended. An error wraps ErrBroken.
+// Finish checks the file at its end. An error wraps ErrBroken.
 func (s *Shape) Finish() error {
 	switch {
 	case s.ended && s.end > s.passed:
@@ -150,9 +148,8 @@ func pngChunk(s *Shape, header []byte) error {
 	return nil
 }
 
-// JPEG: segments that begin with FF and a marker, most with a length, then the
-// entropy-coded data, in which FF is followed by 00 or a restart marker; EOI is
-// the end.
+// JPEG: segments begin with FF and a marker, most with a length; then the entropy-coded data, with
+// FF followed by 00 or a restart marker; EOI is the end.
 
 func jpegMarker(s *Shape, header []byte) error {
 	if header[0] != 0xff { // decoders skip to the next marker
@@ -215,7 +212,7 @@ func gifScreen(s *Shape, header []byte) error {
 	return nil
 }
 
-// colorTable returns the bytes of the color table that flags tell of.
+// colorTable returns the length in bytes of the color table given by flags.
 func colorTable(flags byte) int64 {
 	if flags&0x80 == 0 {
 		return 0

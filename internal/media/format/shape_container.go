@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// WebP: one RIFF chunk that is the file; its first chunk tells the size.
+// WebP: the file is one RIFF chunk; its first inner chunk has the size.
 
 func webpHeader(s *Shape, header []byte) error {
 	size := int64(binary.LittleEndian.Uint32(header[4:]))
-	if size < 22 { // what has been read of it
+	if size < 22 { // bytes already read
 		return damaged("a WebP that is too short")
 	}
 	data := header[20:]
@@ -66,11 +66,10 @@ func boxHeader(s *Shape, header []byte) error {
 	return nil
 }
 
-// unprintable tells whether no box has a name with such a byte; some have the
-// sign for copyright.
+// unprintable reports whether b appears in no box name; some names have the copyright sign.
 func unprintable(b byte) bool { return (b < ' ' || b > '~') && b != 0xa9 }
 
-// boxLength reads the length of a box that has 64 bits.
+// boxLength reads a 64-bit box length.
 func boxLength(s *Shape, header []byte) error {
 	size := binary.BigEndian.Uint64(header)
 	if size < 16 || size > math.MaxInt64 {
@@ -81,7 +80,7 @@ func boxLength(s *Shape, header []byte) error {
 	return nil
 }
 
-// WebM: the EBML header, then the segment, whose length is often unknown.
+// WebM: the EBML header, then the segment, often of unknown length.
 
 func ebmlHeader(s *Shape, header []byte) error {
 	return vint(s, header[4:], func(s *Shape, length int64) error {
@@ -108,8 +107,8 @@ func webmSegment(s *Shape, header []byte) error {
 	})
 }
 
-// vint reads a length whose first byte is there and tells how many follow, and
-// goes on with then; -1 means unknown.
+// vint reads a length, given its first byte, and calls then; -1 means unknown. The first byte has
+// the number of bytes that follow.
 func vint(s *Shape, first []byte, then func(s *Shape, length int64) error) error {
 	width, mask := 1, byte(0x80)
 	for mask != 0 && first[0]&mask == 0 {
