@@ -1,4 +1,4 @@
-// Package formattest makes small files of every accepted format, and of rejected formats, for
+// Package formattest owns small files of every accepted format, and of rejected formats, for
 // tests. Invariant: it makes each file itself, with encoders that the product does not have.
 package formattest
 
