@@ -78,7 +78,7 @@ func WebM(docType, segment string) []byte {
 	return append(data, segment...)
 }
 
-// Picture encodes an image of noise, which does not compress.
+// Picture encodes an image of incompressible noise.
 func Picture(t testing.TB, contentType string, width, height int, seed uint64) []byte {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
