@@ -224,8 +224,8 @@ func EndSessionsTx(tx *store.Tx, user string) error {
 	return nil
 }
 
-// sweepSessionsTx deletes ended sessions. A session with a shorter life stays a little after its
-// end, without effect.
+// sweepSessionsTx deletes sessions unused for userIdle. A session with a shorter life stays until
+// then, without effect.
 func sweepSessionsTx(tx *store.Tx, nowMS int64) error {
 	if _, err := tx.Exec(`DELETE FROM account_session WHERE seen_ms < $1`, nowMS-userIdle.Milliseconds()); err != nil {
 		return fmt.Errorf("delete ended sessions: %w", err)
