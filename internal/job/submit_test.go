@@ -89,6 +89,27 @@ func TestSubmit(t *testing.T) {
 	})
 }
 
+// TestAdviceOfJobs checks that a 402 advises how to make a job of its kind cheaper.
+func TestAdviceOfJobs(t *testing.T) {
+	t.Parallel()
+	for model, advice := range map[string]string{
+		"easel-1": "ask for fewer images or a smaller resolution", "reel-1": "ask for a shorter clip or a smaller resolution",
+	} {
+		t.Run(model, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachURL(t, func(t *testing.T, url string) {
+				h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+				h.account, h.key = h.open(cent)
+				n := h.still()
+				_, err := n.jobs.Submit(t.Context(), h.submission(n, model, 1))
+				if f := fault.Of(err); f.Code != fault.InsufficientQuota || !strings.Contains(f.Message(), advice) {
+					t.Errorf("%v, want the advice %q", err, advice)
+				}
+			})
+		})
+	}
+}
+
 // TestSubmitRefused checks that what admission refuses leaves no trace.
 func TestSubmitRefused(t *testing.T) {
 	t.Parallel()
