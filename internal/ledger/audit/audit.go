@@ -1,11 +1,10 @@
-// Package audit owns the proof of the books: it recomputes every figure that is
-// kept and judges every row of them, in one snapshot, beside the running service.
+// Package audit owns the proof of the books: it recomputes every stored figure and checks every
+// row, in one snapshot, beside the running service.
 //
-// Invariants: it changes nothing and takes nothing from how the books are
-// written, so that a fault there is none here; only the words and the few rules
-// of package books are common to both. Each receipt is read once. What stands for
-// receipts that are deleted (Chain) is noted by whoever deletes them, in the same
-// transaction.
+// Invariants: it changes nothing. It shares no code with the writers of the books, so that it does
+// not share their faults; only the constants and the few rules of package books are common to both.
+// Each receipt is read once. The records that stand for deleted receipts (Chain) are written in the
+// transaction of the deletion.
 package audit
 
 import (
@@ -18,19 +17,19 @@ import (
 	"tollgate/internal/store"
 )
 
-// Findings are what an audit found.
+// Findings are the results of an audit.
 type Findings struct {
 	OK          bool             `json:"ok"`
 	Checked     map[string]int64 `json:"checked"`
 	Differences []Difference     `json:"differences"`
-	// Omitted counts the differences beyond those that are listed.
+	// Omitted counts the differences beyond the listed ones.
 	Omitted int64 `json:"omitted,omitempty"`
-	// Unproved are figures that cannot be compared, because a sum has reached its end
-	// (money.Max). They are no differences.
+	// Unproved are figures that cannot be compared, because a sum has reached money.Max. They are
+	// no differences.
 	Unproved []Difference `json:"unproved,omitempty"`
 }
 
-// Difference is one thing that does not agree. Money is in US dollars.
+// Difference is one disagreement. Money is in US dollars.
 type Difference struct {
 	Account  string `json:"account,omitempty"`
 	Key      string `json:"key,omitempty"`
@@ -77,7 +76,7 @@ func Run(ctx context.Context, db *store.DB, others ...Check) (Findings, error) {
 	return report, err
 }
 
-// RunTx is Run as of the caller's transaction, which should be one of View.
+// RunTx is Run in the caller's transaction, which should be one of View.
 func RunTx(tx *store.Tx, others ...Check) (Findings, error) {
 	b := newBooks(tx)
 	if err := b.run(others); err != nil {
@@ -87,15 +86,13 @@ func RunTx(tx *store.Tx, others ...Check) (Findings, error) {
 	return b.report, nil
 }
 
-// Check is what another room knows. It is called when the ledger's
-// tables have been read but for the receipts; what is to be said after them it
-// gives to JobReceipts and Finally.
+// Check is another room's check. It is called when the ledger's tables have been read, except for
+// the receipts; pass code that needs the receipts to JobReceipts and Finally.
 type Check func(tx *store.Tx, books *Books) error
 
-// NobodyServes is the check of a database that no process may be serving, as
-// served tells: then the open holds of nodes are those of a process that was
-// killed. It is asked after the snapshot was taken: who starts later has ended
-// what was left.
+// NobodyServes returns the check of a database without a serving process: if served reports false,
+// the open holds of nodes belong to a killed process. It calls served after the snapshot was taken,
+// because a process that starts later has ended the old holds.
 func NobodyServes(served func() (bool, error)) Check {
 	return func(_ *store.Tx, books *Books) error {
 		is, err := served()
@@ -104,12 +101,12 @@ func NobodyServes(served func() (bool, error)) Check {
 	}
 }
 
-// leftHolds names the count of the open holds that AsCopy does not report.
+// leftHolds names the count of the open holds omitted by AsCopy.
 const leftHolds = "open holds of ended processes"
 
-// AsCopy is the Check of a copy that was taken while the service ran. No process works
-// on a copy, so the audit counts the open holds of known nodes instead of reporting
-// them. A hold of an unknown node is still a difference.
+// AsCopy is the Check of a copy taken while the service ran. No process works on a copy, so the
+// audit counts the open holds of known nodes instead of reporting them. A hold of an unknown node
+// is still a difference.
 func AsCopy(_ *store.Tx, books *Books) error {
 	books.copied = true
 	books.Checked(leftHolds, 0)
@@ -128,7 +125,7 @@ type Books struct {
 	keys     map[string]*keySums
 	holds    map[string]*openHold // open, by request
 	series   map[int64]*seriesSums
-	named    map[books.UsageSeries]*seriesSums // the same, and those that are missing
+	named    map[books.UsageSeries]*seriesSums // the same, including missing series
 	factors  dayFactors
 	over     map[overKey]*overSums
 	today    int64
@@ -188,8 +185,8 @@ func (b *Books) run(others []Check) error {
 	return nil
 }
 
-// readQuarantine reports damaged holds that were moved away. A row stays until
-// somebody has looked at it and deletes it.
+// readQuarantine reports damaged holds that were moved away. A row stays until a person has
+// examined and deleted it.
 func (b *Books) readQuarantine() error {
 	return b.each(func(scan scanner) error {
 		d := Difference{What: "a damaged hold was moved to the quarantine"}
@@ -212,14 +209,14 @@ func (b *Books) Differ(d Difference) {
 	b.report.Differences = append(b.report.Differences, d)
 }
 
-// unproved reports a figure that cannot be compared.
+// unproved reports an incomparable figure.
 func (b *Books) unproved(d Difference) {
 	if len(b.report.Unproved) < maxDifferences {
 		b.report.Unproved = append(b.report.Unproved, d)
 	}
 }
 
-// compareMoney reports amounts that should be equal.
+// compareMoney reports unequal amounts.
 func (b *Books) compareMoney(d Difference, recorded, computed money.Amount) {
 	if recorded != computed {
 		d.Recorded, d.Computed = recorded.String(), computed.String()
@@ -227,7 +224,7 @@ func (b *Books) compareMoney(d Difference, recorded, computed money.Amount) {
 	}
 }
 
-// Checked counts what was checked.
+// Checked counts checked items.
 func (b *Books) Checked(what string, n int64) { b.report.Checked[what] += n }
 
 // OpenJobHold is the open hold of a job.
@@ -248,7 +245,7 @@ func (b *Books) JobHolds() map[string]OpenJobHold {
 	return holds
 }
 
-// JobReceipt is the receipt of a job that has ended.
+// JobReceipt is the receipt of an ended job.
 type JobReceipt struct {
 	Request, Job, Account, Key string
 	Billed                     bool
@@ -264,14 +261,14 @@ func (b *Books) JobReceipts(fn func(JobReceipt)) { b.receipts = append(b.receipt
 // Finally has fn called at the end.
 func (b *Books) Finally(fn func() error) { b.finally = append(b.finally, fn) }
 
-// MayBeDeleted tells whether the receipt of an account's request may have been
-// deleted for its age.
+// MayBeDeleted reports whether the receipt of an account's request may have been deleted for its
+// age.
 func (b *Books) MayBeDeleted(account, request string) bool {
 	a := b.accounts[account]
 	return a != nil && a.folded > 0 && request < b.foldable
 }
 
-// Accounts calls fn with each account that the ledger has.
+// Accounts calls fn for each account in the ledger.
 func (b *Books) Accounts(fn func(id string)) {
 	for id, a := range b.accounts {
 		if a.there {
@@ -280,7 +277,7 @@ func (b *Books) Accounts(fn func(id string)) {
 	}
 }
 
-// Keys calls fn with each key that the ledger has, and whether it was closed.
+// Keys calls fn for each key in the ledger; closed reports whether the key was closed.
 func (b *Books) Keys(fn func(id, account string, closed bool)) {
 	for id, k := range b.keys {
 		if k.there {
@@ -289,7 +286,7 @@ func (b *Books) Keys(fn func(id, account string, closed bool)) {
 	}
 }
 
-// Credits calls fn with each credit whose note begins with a text of ASCII.
+// Credits calls fn for each credit whose note begins with an ASCII text.
 func (b *Books) Credits(begins string, fn func(account, note string, amount money.Amount)) error {
 	return b.each(func(scan scanner) error {
 		var account, note string
@@ -304,8 +301,8 @@ func (b *Books) Credits(begins string, fn func(account, note string, amount mone
 
 type scanner func(dest ...any) error
 
-// each calls row for every row of an answer. A row that it cannot read, since
-// SQLite keeps whatever is written, is a difference and not the end of the audit.
+// each calls row for every row of a result. An unreadable row, possible because SQLite stores any
+// value, is a difference and not the end of the audit.
 func (b *Books) each(row func(scan scanner) error, text string, args ...any) error {
 	rows, err := b.tx.Query(text, args...)
 	if err != nil {

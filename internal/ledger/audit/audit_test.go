@@ -32,8 +32,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 	})
 }
 
-// goodBooks makes books by the ledger's own work that have something of
-// everything in them.
+// goodBooks lets the ledger write books with every kind of row.
 func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	t.Helper()
 	ctx := context.Background()
@@ -62,8 +61,7 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 			t.Fatal(err)
 		}
 	}
-	// Long ago: receipts that are deleted, over two months, with a credit among
-	// them.
+	// Long ago: deleted receipts over two months, with a credit among them.
 	for i := range 6 {
 		h := admit(former, "b", id.At("req_", c.now()), nil)
 		if i%3 == 0 {
@@ -109,7 +107,7 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	f.Refused(ledger.Refusal{Request: "req_refused", Account: "a", Key: "a_key", Model: "m", Status: 402, Code: "insufficient_quota",
 		Received: c.now()})
 	admit(f.Ledger, "a", "req_open", nil).Progress(ledger.Progress{Cost: 20, Tokens: ledger.Tokens{Prompt: 3}})
-	// An account that is taken more back from than it has, and a deleted key.
+	// An account with a take-back above its balance, and a deleted key.
 	settle(admit(f.Ledger, "c", "req_c", nil), billed(10))
 	admit(f.Ledger, "c", "req_c_open", nil)
 	credit(t, db, "c", -20*money.USD)
@@ -135,7 +133,7 @@ func credit(t *testing.T, db *store.DB, account string, amount money.Amount) {
 	}
 }
 
-// makeJob submits a job of account a and lets it end if that is asked for.
+// makeJob submits a job of account a and ends it if ends is true.
 func makeJob(f *fixture, c *clock, request string, ends bool) {
 	f.t.Helper()
 	a := admission("a", 1000)
@@ -202,8 +200,8 @@ func TestAuditFindsNothingInRunningRequests(t *testing.T) {
 	})
 }
 
-// TestAuditOfAProcessThatWasKilled finds its holds where nobody serves the file,
-// and nothing while somebody does.
+// TestAuditOfAProcessThatWasKilled checks that the audit reports its holds if no process serves the
+// file, and nothing otherwise.
 func TestAuditOfAProcessThatWasKilled(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
@@ -234,8 +232,7 @@ func TestAuditOfAProcessThatWasKilled(t *testing.T) {
 	check(0)
 }
 
-// TestAuditReadsAnything reports a column of another type, which SQLite keeps as
-// it was written.
+// TestAuditReadsAnything reports a column of another type, which SQLite stores unchanged.
 func TestAuditReadsAnything(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
@@ -248,7 +245,8 @@ func TestAuditReadsAnything(t *testing.T) {
 // listed is how many differences are listed.
 const listed = 1000
 
-// TestAuditIsBounded lists so many differences and counts the others.
+// TestAuditIsBounded checks that the audit lists a bounded number of differences and counts the
+// others.
 func TestAuditIsBounded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -17,15 +17,14 @@ type Chain struct {
 	begun, ended uint64
 }
 
-// Move adds a movement: its number, the balance after it and what it changed.
+// Move adds a movement: its number, the balance after it and its amount.
 func (c *Chain) Move(seq int64, balance, delta money.Amount) {
 	c.movements++
 	c.begun += mark(seq-1, balance-delta)
 	c.ended += mark(seq, balance)
 }
 
-// whole tells whether the movements lead from nothing to the account's newest
-// number and balance.
+// whole reports whether the movements lead from nothing to the account's newest number and balance.
 func (c *Chain) whole(seq int64, balance money.Amount) bool {
 	return c.movements == seq && c.ended+mark(0, 0) == c.begun+mark(seq, balance)
 }
@@ -37,7 +36,7 @@ func (c *Chain) join(o Chain) {
 	c.ended += o.ended
 }
 
-// NoteTx adds movements that are being deleted to those that have been.
+// NoteTx adds movements that are being deleted to the stored chain.
 func (c *Chain) NoteTx(tx *store.Tx, account string) error {
 	if c.movements == 0 {
 		return nil
@@ -57,7 +56,7 @@ func (c *Chain) NoteTx(tx *store.Tx, account string) error {
 	return err
 }
 
-// notedTx returns what NoteTx has noted, of an account or with "" of all.
+// notedTx returns the stored chains of an account, or of all accounts if account is "".
 func notedTx(tx *store.Tx, account string) (map[string]Chain, error) {
 	rows, err := tx.Query(`SELECT account, receipts, begun, ended FROM ledger_folded_chain WHERE account = $1 OR $1 = ''`, account)
 	if err != nil {

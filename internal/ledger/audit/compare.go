@@ -8,8 +8,7 @@ import (
 	"tollgate/internal/node"
 )
 
-// compareHolds judges the open holds: each is one that was admitted, of a node
-// that lives or of a job.
+// compareHolds checks that each open hold was admitted and belongs to a living node or a job.
 func (b *Books) compareHolds() error {
 	nodes, err := node.MembersTx(b.tx)
 	if err != nil {
@@ -42,7 +41,7 @@ func (b *Books) compareHolds() error {
 	return nil
 }
 
-// compare compares what is kept with what it should be.
+// compare compares the stored figures with the computed ones.
 func (b *Books) compare() error {
 	for id, a := range b.accounts {
 		if !a.there {
@@ -133,7 +132,7 @@ func (b *Books) compareModel(account, model string, m *modelSums) {
 	}
 }
 
-// compareDays compares a model's figures of the days that its rows are not on.
+// compareDays compares a model's figures of other days than its rows'.
 func (b *Books) compareDays(account, model string, m *modelSums) {
 	for day, d := range m.otherDays {
 		// The row is of the usage, of a free quota, or of both.
@@ -151,7 +150,7 @@ func (b *Books) compareDays(account, model string, m *modelSums) {
 	}
 }
 
-// maxBreaks bounds the places that are listed of one account's chain.
+// maxBreaks bounds the listed places of one account's chain.
 const maxBreaks = 10
 
 // findBreaks follows an account's movements in their order and reports where
@@ -206,7 +205,7 @@ func (b *Books) findBreaks(account string, a *accountSums) error {
 	if gaps -= min(gaps, max(0, missing)); breaks == 0 && gaps > 0 {
 		differ("", "receipts are said to be deleted whose place in the running balance is taken", a.folded, a.folded-gaps)
 	}
-	if breaks == 0 && a.noted == a.folded { // a version that noted no places leaves it open
+	if breaks == 0 && a.noted == a.folded { // a version without stored places leaves it open
 		differ("", "the running balance does not lead through the deleted receipts", a.folded, a.noted)
 	}
 	if breaks > maxBreaks {

@@ -1,7 +1,6 @@
 package audit
 
-// readDays reads the figures of days that the rows of keys, usage and free
-// quotas are not on.
+// readDays reads the figures of days that the rows of keys, usage and free quotas have left.
 func (b *Books) readDays() error {
 	err := b.each(func(scan scanner) error {
 		var key string
@@ -51,7 +50,7 @@ func (b *Books) readDays() error {
 	}, `SELECT account, model, day, used FROM ledger_free_day`)
 }
 
-// otherDay returns the figures of a day that the model's row is not on.
+// otherDay returns the figures of another day than the model row's.
 func (m *modelSums) otherDay(day int64) *dayRow {
 	if m.otherDays == nil {
 		m.otherDays = map[int64]*dayRow{}

@@ -21,10 +21,9 @@ func (s *daySet) add(day int64) {
 	}
 }
 
-// closedDay returns the newest day whose figures may be gone. They go together with the
-// first receipts of the day that are deleted, which are never of today. Receipts are
-// deleted in the order of their ids, so around midnight a receipt of the day before the
-// newest closed day may be left.
+// closedDay returns the newest day whose figures may be gone. They are deleted with the first
+// deleted receipts of the day, never those of today. Receipts are deleted in the order of their
+// ids, so around midnight a receipt of the day before the newest closed day may be left.
 func (b *Books) closedDay(a *accountSums) int64 {
 	if a.folded == 0 {
 		return 0
@@ -32,8 +31,8 @@ func (b *Books) closedDay(a *accountSums) int64 {
 	return min(a.firstDay+1, b.today-1)
 }
 
-// compareDaySets reports days on which receipts or holds need figures that no row has: a
-// row that was reset would let the limits of its day begin again.
+// compareDaySets reports days of receipts or holds without a row for their figures: a reset row
+// would let the limits of its day begin again.
 func (b *Books) compareDaySets() {
 	for id, k := range b.keys {
 		a := b.accounts[k.account]
@@ -69,7 +68,7 @@ func (b *Books) compareDaySet(d Difference, a *accountSums, days daySet, has fun
 // overKey names a sum of usage above holds.
 type overKey struct{ account, key, line string }
 
-// overSums is such a sum, and what receipts make it.
+// overSums is a stored sum above holds and the sum of the receipts.
 type overSums struct{ recorded, computed money.Amount }
 
 func (b *Books) readOver() error {
@@ -97,8 +96,8 @@ func (b *Books) addOver(k overKey, over money.Amount) {
 	b.over[k].computed = money.Plus(b.over[k].computed, over)
 }
 
-// compareOver reports sums above holds that are not those of the receipts. Where receipts
-// have been deleted the sum may be larger.
+// compareOver reports sums above holds that differ from those of the receipts. If receipts have
+// been deleted, the stored sum may be larger.
 func (b *Books) compareOver() {
 	for k, s := range b.over {
 		a := b.accounts[k.account]
@@ -113,7 +112,7 @@ func (b *Books) compareOver() {
 // partRows is how many numbers of an account's log are a part of the log by key.
 const partRows = 128
 
-// readParts reads which parts of their account's log keys have receipts in.
+// readParts reads each key's parts of its account's log.
 func (b *Books) readParts() error {
 	return b.each(func(scan scanner) error {
 		var key string
@@ -129,7 +128,7 @@ func (b *Books) readParts() error {
 	}, `SELECT key, part FROM ledger_key_part ORDER BY key, part`)
 }
 
-// checkPart reports a receipt that the log of its key does not lead to.
+// checkPart reports a receipt outside the recorded parts of its key.
 func (b *Books) checkPart(a *accountSums, k *keySums, id, key string, seq int64) {
 	part := seq / partRows
 	if !a.there || !k.there || seq > a.parted || k.known && k.part == part {
@@ -161,7 +160,7 @@ func (b *Books) Movements(fn func(Movement)) error {
 	}, `SELECT id, account, note, amount_nano, balance_nano, created_ms FROM ledger_entry WHERE kind <> 'charges' ORDER BY id`)
 }
 
-// BilledReceipt is the receipt of a chat request that was billed.
+// BilledReceipt is the receipt of a billed chat request.
 type BilledReceipt struct {
 	Request, Account, Key, Model, Endpoint string
 	Revision                               int64
@@ -170,5 +169,5 @@ type BilledReceipt struct {
 	Cost, Over                             money.Amount
 }
 
-// BilledReceipts has fn called with the receipt of each chat request that was billed.
+// BilledReceipts registers fn for the receipt of each billed chat request.
 func (b *Books) BilledReceipts(fn func(BilledReceipt)) { b.billed = append(b.billed, fn) }

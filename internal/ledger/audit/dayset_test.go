@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// TestAuditFindsResetDays plants figures that are gone, so that nothing disagrees with them:
-// those of today, those above holds, and what leads from a key to its requests.
+// TestAuditFindsResetDays deletes figures whose absence contradicts no other figure: those of
+// today, those above holds, and the parts that lead from a key to its requests.
 func TestAuditFindsResetDays(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -45,9 +45,8 @@ func TestAuditFindsResetDays(t *testing.T) {
 	})
 }
 
-// TestAuditFindsPastDaysReset plants figures that are gone of days before today, whether
-// the row of the key or model is still on the day or has left it. Days whose receipts were
-// deleted have no figures.
+// TestAuditFindsPastDaysReset deletes figures of days before today, with the row of the key or
+// model still on the day or on another one. Days with deleted receipts have no figures.
 func TestAuditFindsPastDaysReset(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {

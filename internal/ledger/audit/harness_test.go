@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// clock is a time that a test owns.
+// clock is a test's clock.
 type clock struct{ ms atomic.Int64 }
 
 func (c *clock) now() time.Time      { return time.UnixMilli(c.ms.Load()) }
@@ -37,8 +37,7 @@ func eachClock(t *testing.T, test func(t *testing.T, db *store.DB, c *clock)) {
 	})
 }
 
-// fixture is a started ledger on a database: the books that are audited are its
-// work.
+// fixture is a started ledger on a database; it writes the audited books.
 type fixture struct {
 	*ledger.Ledger
 	t    *testing.T
@@ -107,7 +106,7 @@ func failed() ledger.End {
 	return ledger.End{Outcome: ledger.Failed, Status: 502, Code: "upstream_unavailable"}
 }
 
-// audited checks the books, which the ledger leaves in order.
+// audited audits the books; the ledger leaves them consistent.
 func (f *fixture) audited() {
 	f.t.Helper()
 	report, err := audit.Run(context.Background(), f.db)
@@ -119,7 +118,7 @@ func (f *fixture) audited() {
 	}
 }
 
-// passenger is a rider that writes nothing of its own.
+// passenger is a rider without writes.
 type passenger struct{}
 
 func (passenger) Read(*store.Batch)         {}

@@ -18,7 +18,7 @@ type Kept struct {
 	Request, Job    []byte
 }
 
-// mark spreads a kept charge over 64 bits: that of any other row is another one.
+// mark hashes a kept charge to 64 bits, so that different rows have different marks.
 func (k *Kept) mark(account string) uint64 {
 	x := mark(k.Seq, k.Balance)
 	x = mix(x ^ uint64(k.Amount))
@@ -31,8 +31,7 @@ func (k *Kept) mark(account string) uint64 {
 	return mix(x ^ h.Sum64())
 }
 
-// NoteKeptTx notes charges of an account that are kept, after NoteTx of their
-// receipts.
+// NoteKeptTx records kept charges of an account, after NoteTx of their receipts.
 func NoteKeptTx(tx *store.Tx, account string, charges []Kept) error {
 	var noted int64
 	if err := tx.QueryRow(`SELECT kept_mark FROM ledger_folded_chain WHERE account = $1`, account).Scan(&noted); err != nil {
@@ -47,7 +46,7 @@ func NoteKeptTx(tx *store.Tx, account string, charges []Kept) error {
 	return err
 }
 
-// keptSums are an account's kept charges, and what was noted of them.
+// keptSums are the sums of an account's kept charges and the recorded sums.
 type keptSums struct {
 	rows, noted     int64
 	mark, notedMark uint64
@@ -104,7 +103,7 @@ func (b *Books) readKept() error {
 	}, `SELECT account, model, seq, amount_nano, balance_nano, ended_ms, request, job FROM ledger_charge`)
 }
 
-// compareKept compares an account's kept charges with what was noted of them.
+// compareKept compares an account's kept charges with the recorded sums.
 func (b *Books) compareKept(id string, a *accountSums) {
 	k := &a.kept
 	b.compareMoney(Difference{Account: id, What: "the kept charges are not the sum that their months have of them"}, k.months, k.amount)
@@ -114,7 +113,7 @@ func (b *Books) compareKept(id string, a *accountSums) {
 	}
 }
 
-// judgeKept tells what is wrong with what a movement says of kept charges.
+// judgeKept describes the fault of a movement's sum of kept charges, or returns "".
 func judgeKept(kind string, amount, kept money.Amount) string {
 	if kept < 0 || kept > 0 && (kind != books.EntryCharges || kept > -amount) {
 		return "a movement has other charges than it is the sum of"

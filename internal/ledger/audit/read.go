@@ -7,32 +7,32 @@ import (
 	"tollgate/internal/money"
 )
 
-// accountSums is an account's row and the sums of what should make it.
+// accountSums is an account's row and the computed sums.
 type accountSums struct {
 	there         bool
-	named         string // what names it, of an account without a row
+	named         string // the referring row, if the account has no row
 	state         accountRow
 	seq           int64
 	parted        int64        // up to where the parts of the keys' logs are noted
 	moved         money.Amount // credits less charges
 	held          money.Amount // by open holds
 	chain         Chain
-	folded        int64        // requests whose receipts are deleted
-	noted         int64        // of them, those whose places in the chain were noted
-	foldedCost    money.Amount // and what they cost
+	folded        int64        // requests with deleted receipts
+	noted         int64        // of them, those with recorded places in the chain
+	foldedCost    money.Amount // their cost
 	foldedCharges money.Amount // the same by the months' entries
 	kept          keptSums
 	firstDay      int64 // the oldest day of a receipt
 	models        map[string]*modelSums
 }
 
-// accountRow is what an account's row shows.
+// accountRow holds the figures of an account's row.
 type accountRow struct{ balance, held, floor money.Amount }
 
-// keySums is a key's row and the sums of what should make it.
+// keySums is a key's row and the computed sums.
 type keySums struct {
 	there, closed, disabled bool
-	named, strange          string // what names it without a row; an account that is not its own
+	named, strange          string // the referring row of a missing key; another account than the key's own
 	account                 string
 	spent, held             money.Amount
 	day                     int64
@@ -41,38 +41,38 @@ type keySums struct {
 	sumSpent, sumHeld       money.Amount
 	sumDaySpent, sumDayHeld money.Amount
 	otherDays               map[int64]*dayRow
-	days                    daySet  // on which it has spent or holds something
+	days                    daySet  // days with spent or held sums
 	parts                   []int64 // of its account's log, ascending
 	known                   bool    // part has been looked up
 	part                    int64
 }
 
-// totalNames are the figures that usage compares, in the order of its columns.
+// totalNames are the compared figures of usage, in the order of its columns.
 var totalNames = [...]string{"cost", "requests", "billed requests", "failed requests", "prompt tokens", "completion tokens", "images",
 	"cost of the day", "requests of the day", "billed requests of the day", "failed requests of the day"}
 
 // totals are those figures.
 type totals [len(totalNames)]int64
 
-// modelSums is what an account has of a model.
+// modelSums is an account's figures of a model.
 type modelSums struct {
-	day                int64 // that recorded's figures of the day are of
+	day                int64 // the day of recorded's daily figures
 	recorded, computed totals
 
 	quota          bool // there are places used of a free quota
 	freeDay, used  int64
-	places, unsure int64 // requests that took one; requests of which it is not known
+	places, unsure int64 // requests with a place; requests that may have one
 	otherDays      map[int64]*dayRow
 
-	days, freeDays daySet // on which there are requests, and places of a free quota
+	days, freeDays daySet // days with requests, and with places of a free quota
 }
 
-// dayRow are figures of a day that a row is not on, and what should make them.
-// Which of them there are depends on whose they are.
+// dayRow holds figures of another day than the row's, stored and computed. The used fields depend
+// on the kind of row.
 type dayRow struct{ recorded, computed, unsure dayFigures }
 
-// dayFigures are a day's: of a key what it spent and holds, of a model's usage
-// what it cost and the counts, of a free quota its places.
+// dayFigures are a day's figures: of a key the spent and held sums, of a model's usage the cost and
+// the counts, of a free quota its places.
 type dayFigures struct {
 	cost, held                       money.Amount
 	requests, billed, failed, places int64
@@ -88,8 +88,8 @@ type openHold struct {
 	tokens                          books.Tokens
 }
 
-// account returns an account's sums. what tells what names it, should its row
-// be missing.
+// account returns an account's sums. what describes the referring row, in case the account's row is
+// missing.
 func (b *Books) account(id, what string) *accountSums {
 	a := b.accounts[id]
 	if a == nil {
@@ -99,7 +99,7 @@ func (b *Books) account(id, what string) *accountSums {
 	return a
 }
 
-// key returns the sums of a key that something of an account names.
+// key returns the sums of a key referred to by a row of an account.
 func (b *Books) key(id, account, what string) *keySums {
 	k := b.keys[id]
 	if k == nil {
@@ -313,7 +313,7 @@ func (b *Books) readHits() error {
 	}, `SELECT key, COUNT(*), MIN(n), MAX(n) FROM ledger_hit GROUP BY key`)
 }
 
-// receipt is what the rules and sums need of a receipt.
+// receipt holds the columns of a receipt for the rules and sums.
 type receipt struct {
 	seq, day, status, free, endedMS int64
 	dated, source, revision         int64
@@ -336,8 +336,8 @@ func (b *Books) readReceipts() error {
 		return err
 	}
 	defer rows.Close()
-	// Into any the columns come as they are, which spares database/sql a
-	// conversion by reflection each: a fifth of the audit's time.
+	// Scanning into any takes the columns unchanged and spares database/sql a conversion by
+	// reflection each: a fifth of the audit's time.
 	var columns [29]any
 	dest := make([]any, len(columns))
 	for i := range columns {
@@ -407,8 +407,8 @@ func readReceipt(n *[22]int64, job bool) receipt {
 	}
 }
 
-// add adds a receipt to the sums. A refused request's belongs to none, unless
-// it moves money, which it must not.
+// add adds a receipt to the sums. A refused request belongs to none, unless it moves money, a
+// fault.
 func (b *Books) add(account, key, model string, r *receipt) {
 	if r.outcome == books.Refused && r.cost == 0 {
 		return
@@ -437,8 +437,8 @@ func (b *Books) add(account, key, model string, r *receipt) {
 	m.add(r)
 }
 
-// add adds a receipt to what is counted of its model. The totals end where those of the
-// books do.
+// add adds a receipt to its model's counts. The totals have the same upper bound as those of the
+// books.
 func (m *modelSums) add(r *receipt) {
 	c := &m.computed
 	c[0] = money.Plus(c[0], int64(r.cost))
@@ -475,7 +475,7 @@ func (m *modelSums) add(r *receipt) {
 			d.unsure.places += max(0, -r.free)
 		}
 	}
-	if r.day == m.freeDay && r.outcome != books.Failed { // what failed gave its place back
+	if r.day == m.freeDay && r.outcome != books.Failed { // a failed request has returned its place
 		switch r.free {
 		case 0:
 		case 1:

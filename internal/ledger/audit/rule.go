@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// judge tells what the rules of billing (interface.md, Billing rules) do not
-// allow about a receipt, and the figure that shows it; "": nothing.
+// judge describes the broken rule of billing (interface.md, Billing rules) in a receipt, and the
+// figure that shows it, or returns "".
 func (r *receipt) judge() (what, recorded string) {
 	t := r.tokens
 	switch {
@@ -42,10 +42,9 @@ func (r *receipt) judge() (what, recorded string) {
 	return r.judgeStatus()
 }
 
-// judgeStatus compares outcome and status. Of chat a billed answer is a 200,
-// also one that broke off or whose client left while it streamed: then it has a
-// code beside it. A submission of a job was answered 202, whatever came later;
-// one that is billed has no code. What was not billed is no success.
+// judgeStatus compares outcome and status. A billed chat answer is a 200; if it broke off or its
+// client left while it streamed, it also has a code. A job's submission was answered 202, whatever
+// came later; a billed one has no code. An unbilled request has no success status.
 func (r *receipt) judgeStatus() (what, recorded string) {
 	switch {
 	case r.outcome == books.Billed && (r.status >= 300 || r.job && r.code):
@@ -56,7 +55,7 @@ func (r *receipt) judgeStatus() (what, recorded string) {
 	return "", ""
 }
 
-// judgeEntry tells what is wrong with a movement; "": nothing.
+// judgeEntry describes the fault of a movement, or returns "".
 func judgeEntry(kind string, month int64, amount, balance money.Amount) string {
 	switch {
 	case kind != books.EntryCredit && kind != books.EntryTakeBack && kind != books.EntryCharges:
@@ -71,7 +70,7 @@ func judgeEntry(kind string, month int64, amount, balance money.Amount) string {
 	return ""
 }
 
-// judge tells what is wrong with an open hold, apart from its node.
+// judge describes the fault of an open hold, apart from its node, or returns "".
 func (h *openHold) judge() (what, recorded string) {
 	switch {
 	case h.amount < 0 || h.amount > money.Max:
@@ -84,6 +83,6 @@ func (h *openHold) judge() (what, recorded string) {
 	return "", ""
 }
 
-// outside tells whether a balance is beyond what charges may bring it to: a
-// floor is at most the range below zero.
+// outside reports whether a balance is beyond the reach of charges: a floor is at most the range
+// below zero.
 func outside(balance money.Amount) bool { return balance > money.Max || balance < -2*money.Max }

@@ -8,13 +8,12 @@ import (
 	"tollgate/internal/money"
 )
 
-// The days of a series are proved without their figures in memory. Each figure of
-// a day is multiplied by a factor of its own and the products are added modulo
-// 2^64; receipts that are summed in the same way come to the same mark exactly
-// if the figures are their sums, but for an accident of 1 in 2^64. What deleted
-// receipts came to is noted with their series.
+// The days of a series are proved without their figures in memory. Each figure of a day is
+// multiplied by a factor of its own and the products are added modulo 2^64. Receipts summed in the
+// same way have the same mark exactly if the figures are their sums, except by an accident of 1 in
+// 2^64. The marks of deleted receipts are stored with their series.
 
-// DayMark is what figures of a day add to the mark of their series.
+// DayMark returns the contribution of a day's figures to the mark of their series.
 func DayMark(day int64, f books.DayFigures) uint64 { r := factorsOf(day); return r.mark(f) }
 
 // factors are those of a day. KnownCost has none, since days and folded receipts
@@ -35,7 +34,7 @@ func (r *factors) mark(f books.DayFigures) (sum uint64) {
 	return sum
 }
 
-// dayFactors keeps the factors of the days that were asked for.
+// dayFactors caches the factors of days.
 type dayFactors map[int64]*factors
 
 func (d dayFactors) of(day int64) *factors {
@@ -48,7 +47,7 @@ func (d dayFactors) of(day int64) *factors {
 	return r
 }
 
-// seriesSums are the marks of a series' days, and of what should make them.
+// seriesSums are the marks of a series' stored days and of its receipts.
 type seriesSums struct {
 	names              books.UsageSeries
 	recorded, computed uint64
@@ -106,12 +105,12 @@ func (b *Books) readSeries() error {
 // isFull reports whether a sum has reached its end.
 func isFull(n int64) bool { return n >= int64(money.Max) }
 
-// at is a difference of the series.
+// at returns a difference of the series.
 func (s *seriesSums) at(what, recorded string) Difference {
 	return Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: what, Recorded: recorded}
 }
 
-// judgeDay tells what no requests can come to; "": nothing.
+// judgeDay describes figures impossible for any requests, or returns "".
 func judgeDay(f books.DayFigures) string {
 	for _, n := range f {
 		if n < 0 {
@@ -129,8 +128,8 @@ func judgeDay(f books.DayFigures) string {
 	return ""
 }
 
-// addDated adds a receipt to what its day should be. One that is not said to be in
-// a day is in none.
+// addDated adds a receipt to the computed figures of its day. A receipt not recorded in a day is
+// skipped.
 func (b *Books) addDated(names books.UsageSeries, r *receipt) {
 	if r.dated == 0 || r.outcome == books.Refused {
 		return
@@ -143,10 +142,10 @@ func (b *Books) addDated(names books.UsageSeries, r *receipt) {
 	s.computed += b.factors.of(r.day).mark(books.Ended(r.outcome, r.cost, r.lineCost, r.tokens))
 }
 
-// maxNamed bounds the series of which the days that differ are looked for.
+// maxNamed bounds the series searched for differing days.
 const maxNamed = 10
 
-// compareSeries reports series whose days are not the sums of their receipts.
+// compareSeries reports series whose days differ from the sums of their receipts.
 func (b *Books) compareSeries() error {
 	looked := 0
 	for _, s := range b.named {
@@ -168,8 +167,8 @@ func (b *Books) compareSeries() error {
 	return nil
 }
 
-// findDays names the days of a series that are not the sums of its receipts. Of
-// a day whose receipts have been deleted it cannot tell.
+// findDays names the days of a series that differ from the sums of its receipts. It cannot check a
+// day with deleted receipts.
 func (b *Books) findDays(s *seriesSums) error {
 	type sums struct{ recorded, computed books.DayFigures }
 	days := map[int64]*sums{}
@@ -221,8 +220,8 @@ func (b *Books) findDays(s *seriesSums) error {
 	return nil
 }
 
-// deletedFrom reports whether a day of a full series may be right although it is more
-// than the receipts that are left of it: the marks do not say what was deleted.
+// deletedFrom reports whether a day of a full series may be right although it exceeds the remaining
+// receipts: the marks do not reveal the deleted ones.
 func (s *seriesSums) deletedFrom(recorded, left books.DayFigures) bool {
 	if !s.full || recorded[books.Requests] <= left[books.Requests] {
 		return false

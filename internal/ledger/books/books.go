@@ -8,8 +8,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// Books are the rows that one batch works on, read under lock, and what the
-// batch does to them.
+// Books are the rows of one batch, read under lock, and the batch's changes to them.
 type Books struct {
 	NowMS    int64
 	Accounts map[string]*AccountRow
@@ -19,12 +18,12 @@ type Books struct {
 	Hits     map[HitKey]int64 // when a numbered hit was, in ms
 	Days     Days             // figures of other days than the rows'
 
-	// What the batch writes, in the order of the decisions.
+	// The batch's writes, in the order of the decisions.
 	NewHolds  []*HoldRow
 	GoneHolds []string
 	Receipts  []ReceiptRow
 	NewHits   []HitKey
-	Rewound   []string         // keys whose hits lie in the future
+	Rewound   []string         // keys with hits in the future
 	OldHits   map[string]int64 // per key: hits up to this number are out of every window
 	Usage     map[UsageKey]*Totals
 	Lows      []Low
@@ -105,7 +104,7 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 		key.Hits = hit
 		b.Hits[HitKey{key.ID, hit}] = b.NowMS
 		b.NewHits = append(b.NewHits, HitKey{key.ID, hit})
-		if old := hit - key.RPM; old > 0 { // it passed, so that hit and all before it left the window
+		if old := hit - key.RPM; old > 0 { // a passed request proves that hit and all earlier ones left the window
 			b.OldHits[key.ID] = old
 		}
 	}
@@ -118,8 +117,7 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 	return hold, nil
 }
 
-// covers reports whether the balance covers a further hold. Figures that are out of
-// range cover none.
+// covers reports whether the balance covers a further hold. Figures out of range cover none.
 func (a *AccountRow) covers(amount money.Amount) bool {
 	left, err := money.Add(a.Balance, -a.Held)
 	if err == nil {
@@ -191,7 +189,7 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 		over = min(max(end.Cost, 0)-cost, money.Max)
 		end.Tokens = end.Tokens.Bounded()
 	} else {
-		end.Tokens, end.Source = Tokens{}, 0 // what is not charged is in no total
+		end.Tokens, end.Source = Tokens{}, 0 // an uncharged request is in no total
 	}
 	acct.Held -= hold.Amount
 	before := acct.Balance
@@ -224,7 +222,7 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	return receipt, true
 }
 
-// Broken tells why an open hold cannot be ended; nil: it can be, or is not open.
+// Broken returns the reason why an open hold cannot be ended, or nil if it can be or is not open.
 func (b *Books) Broken(id string) error {
 	hold := b.Holds[id]
 	switch {
@@ -238,8 +236,7 @@ func (b *Books) Broken(id string) error {
 	return nil
 }
 
-// plausible tells whether an admission or a stream can have written the hold's
-// figures.
+// plausible reports whether an admission or a stream can have written the hold's figures.
 func (h *HoldRow) plausible() bool {
 	money := h.Amount >= 0 && h.Amount <= money.Max && h.Cost >= 0 && h.Cost <= money.Max
 	for _, n := range []int64{h.Tokens.Prompt, h.Tokens.Cached, h.Tokens.Completion} {
@@ -250,9 +247,8 @@ func (h *HoldRow) plausible() bool {
 	return money
 }
 
-// Sweep ends the request of a dead node's hold: what it had produced is
-// charged, and without that it is given back (interface.md, Billing rules 4
-// and 6).
+// Sweep ends the request of a dead node's hold: it charges the recorded progress, and releases a
+// hold without progress (interface.md, Billing rules 4 and 6).
 func (b *Books) Sweep(id string) (ReceiptRow, bool) {
 	hold := b.Holds[id]
 	if hold == nil {
@@ -263,14 +259,14 @@ func (b *Books) Sweep(id string) (ReceiptRow, bool) {
 		Duration: time.Duration(max(0, b.NowMS-hold.CreatedMS)) * time.Millisecond,
 	}
 	if hold.Cost > 0 || hold.Tokens != (Tokens{}) {
-		// A stream that broke off, whose client saw the status of its beginning.
+		// A broken stream, whose client saw the status of its beginning.
 		end.Outcome, end.Status, end.Cost, end.Tokens, end.Source = Billed, 200, hold.Cost, hold.Tokens, SourceNoted
 	}
 	return b.End(id, end, "[]")
 }
 
-// count adds an ended request to its account's totals. Requests count once
-// they have ended, so that the totals are the sums of the receipts.
+// count adds an ended request to its account's totals. Requests count once they have ended, so that
+// the totals are the sums of the receipts.
 func (b *Books) count(r ReceiptRow) {
 	k := UsageKey{r.Hold.Account, r.Hold.Model, r.Hold.Day}
 	if b.Usage[k] == nil {

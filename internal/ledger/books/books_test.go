@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestBooksKeepTheirPromises runs random operations through the pure core and
-// checks after each what must always be true, against a plain model.
+// TestBooksKeepTheirPromises runs random operations through the pure core and checks the invariants
+// after each against a plain model.
 func TestBooksKeepTheirPromises(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -34,7 +34,7 @@ func TestBooksKeepTheirPromises(t *testing.T) {
 		}
 		open := map[string]money.Amount{}
 		var charged money.Amount
-		var realMS int64 // the time that has really passed
+		var realMS int64 // the real time passed
 		var admittedAt []int64
 		for i := range rapid.IntRange(1, 60).Draw(t, "operations") {
 			moves := rapid.Int64Range(-1000, 30_000).Draw(t, "ms") // back: somebody has set the clock
@@ -46,7 +46,7 @@ func TestBooksKeepTheirPromises(t *testing.T) {
 					Key:    rapid.SampledFrom([]string{"k1", "k2"}).Draw(t, "key"),
 					Amount: money.Amount(rapid.Int64Range(0, 200).Draw(t, "amount"))}
 				before, keyBefore := *b.Accounts["a"], *b.Keys[a.Key]
-				// The clock may go back: what came later was no later than now.
+				// The clock may go back: a later time counts as now.
 				keyBefore.LastUsedMS = min(keyBefore.LastUsedMS, b.NowMS)
 				hold, err := b.Admit(a, "e")
 				if err != nil {

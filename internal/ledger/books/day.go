@@ -7,12 +7,11 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// The rows of keys, free quotas and usage have the figures of one day. A day is
-// turned when the clock says another than the row, whether it is midnight or
-// the clock has jumped, ahead or back: the row's figures are put aside, and
-// those that were put aside of the new day are taken. So each day has its own
-// figures, exactly, however often the clock passes over it. A row whose day is
-// right costs nothing; a turn costs the batch one more read.
+// The rows of keys, free quotas and usage have the figures of one day. If the clock's day differs
+// from the row's, at midnight or after a jump ahead or back, the row changes day: its figures are
+// stored aside, and the stored figures of the new day are taken back. So each day has its own exact
+// figures, however often the clock passes over it. A row on the right day costs nothing; a change
+// of day costs the batch one more read.
 
 // KeyDay names the figures of a key on a day.
 type KeyDay struct {
@@ -20,22 +19,22 @@ type KeyDay struct {
 	Day int64
 }
 
-// Aside is what a batch adds to the figures that are put aside of a day.
+// Aside is a batch's addition to the stored figures of a day.
 type Aside struct {
 	Spent, Held money.Amount // of a key
 	Used        int64        // of a free quota
 	Whole       bool         // they are put aside now; else they have been, or were none
 }
 
-// Days are the figures of days that rows are not on.
+// Days are the figures of days other than the rows'.
 type Days struct {
 	Keys map[KeyDay]Aside   // read: of today
 	Free map[UsageKey]Aside // read: of today
 
-	// What the batch writes.
+	// The batch's writes.
 	KeysLeft, KeysTaken map[KeyDay]Aside
 	FreeLeft, FreeTaken map[UsageKey]Aside
-	Usage               []string // accounts whose usage turns to today
+	Usage               []string // accounts whose usage changes to today
 }
 
 func newDays() Days {
@@ -48,17 +47,16 @@ func newDays() Days {
 // DayOf returns the UTC day of a time in Unix milliseconds.
 func DayOf(ms int64) int64 { return ms / (24 * time.Hour).Milliseconds() }
 
-// FoldBelow returns the request id below which receipts go: ids sort by the
-// time they were made. The day's own figures are proved by its receipts, so
-// today's stay; the hour is for requests that were admitted after midnight but
-// made before.
+// FoldBelow returns the request id below which receipts are deleted: ids sort by creation time. The
+// day's own figures are proved by its receipts, so today's stay; the hour is for requests created
+// before midnight and admitted after it.
 func FoldBelow(nowMS int64, retention time.Duration) string {
 	midnight := time.Duration(DayOf(nowMS)) * 24 * time.Hour
 	cutoff := min(nowMS-retention.Milliseconds(), (midnight - time.Hour).Milliseconds())
 	return id.At("req_", time.UnixMilli(cutoff))
 }
 
-// spentOn returns what a key has spent and holds on a day that was read.
+// spentOn returns a key's spent and held sums on a day that was read.
 func (b *Books) spentOn(key *KeyRow, day int64) (spent, held money.Amount) {
 	if key.Day == day {
 		return key.DaySpent, key.DayHeld
@@ -68,7 +66,7 @@ func (b *Books) spentOn(key *KeyRow, day int64) (spent, held money.Amount) {
 	return money.Plus(read.Spent, left.Spent), money.Plus(read.Held, left.Held)
 }
 
-// turnKey turns a key to a day that was read.
+// turnKey moves a key's row to a day that was read.
 func (b *Books) turnKey(key *KeyRow, day int64) {
 	if key.Day == day {
 		return
@@ -81,13 +79,13 @@ func (b *Books) turnKey(key *KeyRow, day int64) {
 	key.Day, key.DaySpent, key.DayHeld = day, spent, held
 }
 
-// leave adds to what is put aside of a key's day.
+// leave adds to the stored figures of a key's day.
 func (b *Books) leave(k KeyDay, spent, held money.Amount, whole bool) {
 	a := b.Days.KeysLeft[k]
 	b.Days.KeysLeft[k] = Aside{Spent: money.Plus(a.Spent, spent), Held: money.Plus(a.Held, held), Whole: a.Whole || whole}
 }
 
-// take takes back what was put aside.
+// take takes stored figures back.
 func take[K comparable](k K, read, left, taken map[K]Aside) {
 	if _, ok := read[k]; ok {
 		taken[k] = Aside{}
@@ -96,8 +94,7 @@ func take[K comparable](k K, read, left, taken map[K]Aside) {
 	delete(left, k)
 }
 
-// usedOn returns the places of a free quota that are used on a day that was
-// read.
+// usedOn returns the used places of a free quota on a day that was read.
 func (b *Books) usedOn(k ModelKey, day int64) int64 {
 	if free := b.Free[k]; free != nil && free.Day == day {
 		return free.Used
@@ -106,7 +103,7 @@ func (b *Books) usedOn(k ModelKey, day int64) int64 {
 	return money.Plus(b.Days.Free[at].Used, b.Days.FreeLeft[at].Used)
 }
 
-// turnFree turns a free quota to a day that was read.
+// turnFree moves a free quota's row to a day that was read.
 func (b *Books) turnFree(k ModelKey, day int64) *FreeRow {
 	free := b.Free[k]
 	if free == nil {
@@ -144,7 +141,7 @@ func (b *Books) giveBack(k ModelKey, day int64) {
 	}
 }
 
-// turnUsage turns an account's usage to today; it is done by statements alone.
+// turnUsage marks the account's usage for the change to today; SQL does the work.
 func (b *Books) turnUsage(acct *AccountRow) {
 	if today := DayOf(b.NowMS); acct.Day != today {
 		acct.Day = today
@@ -152,10 +149,9 @@ func (b *Books) turnUsage(acct *AccountRow) {
 	}
 }
 
-// rewind is for a key that was last used later than now: the clock has gone
-// back since, so each of its hits of the future was made at some time up to
-// now, and is taken for made now. A window is never shorter for it, and is over
-// a minute from now.
+// rewind handles a key last used later than now: the clock has gone back since, so each of its
+// future hits happened at some time up to now, and counts as made now. That never shortens a
+// window, and the window ends a minute from now.
 func (b *Books) rewind(key *KeyRow) {
 	key.LastUsedMS, key.Dirty = b.NowMS, true
 	b.Rewound = append(b.Rewound, key.ID)

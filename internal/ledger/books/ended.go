@@ -2,17 +2,17 @@ package books
 
 import "tollgate/internal/money"
 
-// EndedRequest is what became of a request, for metrics.
+// EndedRequest is the outcome of a request, for metrics.
 type EndedRequest struct {
-	// Model and Code are as the request log has them: of a refusal the model is the
-	// caller's word, and of a rejection that was passed on the code is the provider's.
+	// Model and Code are the values in the request log: a refusal's model is the caller's word, and
+	// a passed-on rejection's code is the provider's.
 	Model, Code string
-	Tokens      Tokens // those that were charged
+	Tokens      Tokens // the charged tokens
 	Charged     money.Amount
 }
 
-// EachEnd tells of the requests that the books have ended. Refusals are none of them:
-// not each has a row.
+// EachEnd calls tell for the requests ended by the books. Refusals are excluded, because not each
+// has a row.
 func (b *Books) EachEnd(tell func(EndedRequest)) {
 	for i := range b.Receipts {
 		if r := &b.Receipts[i]; r.End.Outcome != Refused {

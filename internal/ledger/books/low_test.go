@@ -8,9 +8,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestLowIsToldOnceADrop takes a balance up and down: a level is told when a
-// charge or take-back brings the balance below it, once, until a credit has
-// brought it above.
+// TestLowIsToldOnceADrop moves a balance up and down: a charge or take-back that brings the balance
+// below the level is announced once, until a credit has brought it above.
 func TestLowIsToldOnceADrop(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

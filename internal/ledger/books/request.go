@@ -1,11 +1,11 @@
-// Package books owns the decisions about money: state and operation in, state and
-// answer out. The rows that a batch works on are read under lock into Books;
-// Admit, End and Sweep change them, and the ledger writes what has changed.
+// Package books owns the decisions about money: state and operation in, state and answer out. The
+// rows of a batch are read under lock into Books; Admit, End and Sweep change them, and the ledger
+// writes the changes.
 //
-// Invariants: it knows no database, no context and no clock, so that the same
-// rows, operation and time always lead to the same rows and answer, on both
-// databases. A refusal changes nothing. A charge is never above its hold; a hold
-// ends once; what accounts and keys show as held is the sum of their holds.
+// Invariants: it uses no database, no context and no clock, so that the same rows, operation and
+// time always lead to the same rows and answer, on both databases. A refusal changes nothing. A
+// charge is never above its hold; a hold ends once; the held sums of accounts and keys are the sums
+// of their holds.
 package books
 
 import (
@@ -16,43 +16,40 @@ import (
 )
 
 var (
-	// ErrKeyChanged means that the key's row is not the one that the caller's
-	// checks were made on.
+	// ErrKeyChanged means that the key's row has changed since the caller's checks.
 	ErrKeyChanged = errors.New("the key has changed since it was checked")
-	// ErrDamaged marks an open hold whose account or key the ledger does not have.
+	// ErrDamaged marks an open hold whose account or key is missing.
 	ErrDamaged = errors.New("the account or the key of the hold is gone")
-	// ErrImplausible marks one with figures that nothing here writes.
+	// ErrImplausible marks a hold with figures that this package never writes.
 	ErrImplausible = errors.New("the figures of the hold are out of range")
 )
 
-// Admission is a request that asks to run.
+// Admission is a request for admission.
 type Admission struct {
 	Request      string // its id, req_…
 	Account, Key string
-	// KeyVersion is the version of the key's row that the caller's checks were
-	// made on.
+	// KeyVersion is the version of the key's row used by the caller's checks.
 	KeyVersion int64
 	Model      string
 	Endpoint   string // the path, /v1/chat/completions
-	// Advice says how to make the request cheaper, as the last clause of a sentence:
-	// "lower max_tokens".
+	// Advice says how to make the request cheaper, as the last clause of a sentence: "lower
+	// max_tokens".
 	Advice string
 	// Amount is the highest possible cost of the request over all attempts.
 	Amount money.Amount
-	// FreeDaily is a free model's requests per account and UTC day; 0: not free.
+	// FreeDaily is a free model's requests per account and UTC day. Zero means that the model is
+	// not free.
 	FreeDaily int64
-	Revision  int64 // of the catalog that prices it
-	// Factor is what the account pays in place of the catalog's prices: so many
-	// times them; 0: the prices themselves. Amount is by it, and so are all costs.
+	Revision  int64 // of the catalog for its prices
+	// Factor multiplies the catalog's prices for the account; 0 means the prices themselves. Amount
+	// and all costs include it.
 	Factor   money.Factor
 	Received time.Time
-	// Job is the id of the job that the request submits, for AdmitJob; empty
-	// for chat.
+	// Job is the id of the submitted job, for AdmitJob; empty for chat.
 	Job string
 }
 
-// Tokens are the counts of one answer that receipts and totals show. Cached is
-// part of Prompt.
+// Tokens are the token counts of one answer for receipts and totals. Cached is part of Prompt.
 type Tokens struct {
 	Prompt, Cached, Completion, Images int64
 	Clips, VideoMS                     int64 // clips and their length in all, in milliseconds
@@ -80,25 +77,24 @@ const (
 	Refused Outcome = 4 // before or at admission
 )
 
-// End is what the receipt of a request says.
+// End is the content of a request's receipt.
 type End struct {
 	Outcome Outcome
-	// Cost is what usage costs. The charge is never more than the hold; what
-	// exceeds it is recorded.
+	// Cost is the cost of the usage. The charge is never more than the hold; the excess is
+	// recorded.
 	Cost   money.Amount
 	Tokens Tokens
-	// Source is whose counts they are; 0 where nothing is charged.
+	// Source is the source of the counts; 0 if nothing is charged.
 	Source UsageSource
-	// LineCost is what the providers of all attempts take; nil: nobody knows.
+	// LineCost is the cost of all attempts at their providers, or nil if unknown.
 	LineCost *money.Amount
-	Status   int    // the HTTP status that the client saw
+	Status   int    // the HTTP status sent to the client
 	Code     string // the error's code, also of an error inside a stream; empty on success
-	Line     string // the line that answered
-	// Streamed says that the client has seen a part of the answer: what it saw
-	// stays charged even if its end cannot be settled in time (interface.md,
-	// Billing rules 6).
+	Line     string // the line of the answer
+	// Streamed means that the client has seen a part of the answer: that part stays charged even if
+	// the end cannot be settled in time (interface.md, Billing rules 6).
 	Streamed bool
-	// Attempts is the trace of the attempts, a list that encodes as JSON.
+	// Attempts is the trace of the attempts, a list encodable as JSON.
 	Attempts  any
 	FirstByte time.Duration // from receipt to the first byte of the answer
 	Duration  time.Duration // from receipt to the end

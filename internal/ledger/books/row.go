@@ -2,8 +2,8 @@ package books
 
 import "tollgate/internal/money"
 
-// JobEpoch stands in the hold of a job in place of a node's epoch: such a hold
-// outlives every node and is ended by its job alone.
+// JobEpoch replaces a node's epoch in the hold of a job: such a hold outlives every node, and only
+// its job ends it.
 const JobEpoch = "job"
 
 // AccountRow is an account's row.
@@ -14,7 +14,7 @@ type AccountRow struct {
 	Seq                  int64
 	Parted               int64 // up to where the parts of its log are noted, unless Whole
 	Whole                bool  // they are noted up to Seq
-	Day                  int64 // the day that its usage is on
+	Day                  int64 // the day of its usage
 	Low                  Level
 	Dirty                bool
 }
@@ -27,33 +27,33 @@ type KeyRow struct {
 	RPM                int64        // -1: no limit
 	DailyBudget, Limit money.Amount // -1: no limit
 	Spent, Held        money.Amount
-	Day                int64 // the day that DaySpent and DayHeld are of
+	Day                int64 // the day of DaySpent and DayHeld
 	DaySpent, DayHeld  money.Amount
 	Hits, LastUsedMS   int64
 	Dirty              bool
 }
 
-// HoldRow is the row of a request that runs.
+// HoldRow is the row of a running request.
 type HoldRow struct {
 	ID, Epoch, Account, Key, Model, Endpoint string
 	Job                                      string // '' for chat
 	Day, Revision                            int64
 	Free                                     bool
 	Amount                                   money.Amount
-	Factor                                   money.Factor // of the catalog's prices; 0: none
+	Factor                                   money.Factor // multiplies the catalog's prices; 0 means no factor
 	CreatedMS                                int64
 	Cost                                     money.Amount // produced so far
 	Tokens                                   Tokens
 	Line                                     string
 }
 
-// FreeRow is what an account has used of a model's free quota.
+// FreeRow is an account's use of a model's free quota.
 type FreeRow struct {
 	Day, Used int64
 	Dirty     bool
 }
 
-// ReceiptRow is the row of a request that has ended.
+// ReceiptRow is the row of an ended request.
 type ReceiptRow struct {
 	Hold      HoldRow
 	Seq       int64
@@ -81,9 +81,9 @@ type HitKey struct {
 	N   int64
 }
 
-// The kinds of entries: what moved an account's money but single charges.
+// The kinds of entries: all money movements except single charges.
 const (
 	EntryCredit   = "credit"
 	EntryTakeBack = "take_back"
-	EntryCharges  = "charges" // of a month, whose receipts are deleted
+	EntryCharges  = "charges" // of a month with deleted receipts
 )

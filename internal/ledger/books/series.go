@@ -2,7 +2,7 @@ package books
 
 import "tollgate/internal/money"
 
-// UsageSeries is what requests are summed by, a day each.
+// UsageSeries is the key of sums of requests, one sum a day.
 type UsageSeries struct{ Account, Key, Model, Line, Endpoint string }
 
 // SeriesID names a series: the same on every node, without asking anybody. Two of
@@ -14,12 +14,12 @@ func SeriesID(s UsageSeries) int64 {
 		for i := range len(name) {
 			h = (h ^ uint64(name[i])) * prime
 		}
-		h *= prime // a zero byte, which no name holds
+		h *= prime // a zero byte, absent from names
 	}
 	return int64(h)
 }
 
-// DayFigures are what is summed of requests, in the order of ledger_day's columns.
+// DayFigures are the sums of requests, in the order of ledger_day's columns.
 type DayFigures [figures]int64
 
 // The figures.
@@ -34,8 +34,8 @@ const (
 	Clips
 	VideoMS
 	Cost      // charged
-	LineCost  // what providers take, where it is known
-	LineCosts // the requests of which it is known
+	LineCost  // the providers' known cost
+	LineCosts // requests with a known cost
 	KnownCost // charged for those requests
 	figures
 )
@@ -65,7 +65,7 @@ func (f *DayFigures) Add(o DayFigures) {
 	}
 }
 
-// UsageSource is whose counts a request was charged by.
+// UsageSource is the source of the charged counts.
 type UsageSource int64
 
 // The sources, as receipts keep them.
@@ -73,17 +73,17 @@ const (
 	SourceProvider UsageSource = 1 // the provider's
 	SourceGateway  UsageSource = 2 // our own: the provider gave none
 	SourceBoth     UsageSource = 3 // the prompt as one counts it, the answer as the other
-	SourceNoted    UsageSource = 4 // what a stream had noted when its node died
+	SourceNoted    UsageSource = 4 // the progress of a stream when its node died
 )
 
-// maxLineCost bounds what a provider may be said to take for a request, so that
-// no sum can leave its range: whoever answers may tell any figure.
+// maxLineCost bounds the reported cost of a request at its provider, so that no sum can leave its
+// range: a provider may report any figure.
 const maxLineCost = 1_000_000 * money.USD
 
-// NotKnown stands for a cost that nobody knows.
+// NotKnown stands for an unknown cost.
 const NotKnown money.Amount = -1
 
-// TakenByLines is what the receipt says that providers take.
+// TakenByLines returns the receipt's cost at the providers.
 func (e *End) TakenByLines() money.Amount {
 	if e.LineCost == nil {
 		return NotKnown

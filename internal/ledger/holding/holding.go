@@ -1,6 +1,6 @@
-// Package holding owns the sums of what is on hold, as operators watch them.
+// Package holding owns the sums on hold, as operators watch them.
 //
-// Invariant: what is told is of all nodes, as it was in one snapshot.
+// Invariant: a report covers all nodes, in one snapshot.
 package holding
 
 import (
@@ -14,17 +14,17 @@ import (
 	"tollgate/internal/store"
 )
 
-// Holding is what is held.
+// Holding is a held sum.
 type Holding struct {
 	Holds  int64
 	Amount money.Amount
 }
 
-// Watch adds up the open holds now and then. There are as many as requests and jobs that
-// have not ended, so it is a short read.
+// Watch adds up the open holds periodically. Their number is that of unfinished requests and jobs,
+// so the read is short.
 type Watch struct {
 	DB *store.DB
-	// Tell is told what is held for requests and for jobs.
+	// Tell receives the sums held for requests and for jobs.
 	Tell func(requests, jobs Holding)
 	Log  *slog.Logger
 }

@@ -1,8 +1,8 @@
-// Package ledgertest owns what tests know of the tables: it drives counters to their ends
-// and plants faults into the books. Tests of the books say what they want in its words, so
-// that a change of the tables changes this package alone.
+// Package ledgertest owns the tests' knowledge of the tables: it drives counters to their ends and
+// plants faults into the books. Tests of the books use its names, so a change of the tables only
+// changes this package.
 //
-// Invariant: what it plants is undone before it returns, but for Drive and Solvent.
+// Invariant: planted faults are undone before the call returns, except by Drive and Solvent.
 package ledgertest
 
 import (
@@ -12,11 +12,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// Counter is a column that is a sum or a figure that clients and providers report.
+// Counter is a column with a sum or a figure reported by clients and providers.
 type Counter struct{ Table, Column string }
 
-// fixed are the integer columns that are no counters, by name. Every other one is a
-// counter, so a new column is one until it stands here.
+// fixed names the integer columns that are not counters. Every other one is a counter, so a new
+// column is a counter until it is added here.
 var fixed = map[string]string{
 	"seq": "numbers movements", "parted_seq": "numbers movements", "revision": "numbers catalogs", "version": "numbers changes of a key",
 	"number": "numbers submissions", "n": "numbers hits", "hits": "numbers hits", "part": "numbers parts of a log", "id": "a name",
@@ -109,10 +109,10 @@ func Solvent(t testing.TB, db *store.DB) {
 	}
 }
 
-// Sums are what has been counted of an account, by the totals and by the days of its series.
+// Sums are the counted figures of an account, in the totals and in the days of its series.
 type Sums struct{ Requests, Prompt, LineCost, Over int64 }
 
-// SumsOf reads what has been counted of an account.
+// SumsOf reads the counted figures of an account.
 func SumsOf(t testing.TB, db *store.DB, account string) (s Sums) {
 	t.Helper()
 	err := db.View(t.Context(), func(tx *store.Tx) error {

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Planted is a fault and what the audit says about it.
+// Planted is a fault and the audit's expected report.
 type Planted struct{ name, breaks, finds string }
 
 // Check plants the fault and fails the test if the audit does not report it.
@@ -19,7 +19,7 @@ func (p Planted) Check(t testing.TB, db *store.DB, checks ...audit.Check) {
 	}
 }
 
-// fault returns the fault of statements that semicolons separate.
+// fault returns the fault of statements separated by semicolons.
 func fault(statements string) Fault {
 	return Fault{strings.Split(statements, ";")}
 }
@@ -43,11 +43,11 @@ func InventMovements(t testing.TB, db *store.DB, account string, n int) {
 	}
 }
 
-// BooksFaults returns faults of books that have the accounts a, b and c with the keys
-// a_key, b_key and c_key. Some receipts of b are deleted. The balance of c is below its
-// floor; c is disabled and its key is deleted. The requests of a are req_whole, req_broken,
-// req_over (above its hold), req_failed, req_closed, req_gift, req_giving (free and open),
-// req_made (a job), req_running (an open job), req_refused and req_open.
+// BooksFaults returns faults of books with the accounts a, b and c and the keys a_key, b_key and
+// c_key. Some receipts of b are deleted. The balance of c is below its floor; c is disabled and its
+// key is deleted. The requests of a are req_whole, req_broken, req_over (above its hold),
+// req_failed, req_closed, req_gift, req_giving (free and open), req_made (a job), req_running (an
+// open job), req_refused and req_open.
 func BooksFaults() []Planted { return booksFaults }
 
 var booksFaults = []Planted{
@@ -172,7 +172,7 @@ var booksFaults = []Planted{
 	{"an entry of an unknown kind", `UPDATE ledger_entry SET kind = 'gift' WHERE account = 'a'`, "unknown kind"},
 	{"a credit is said to be a month's charges", `UPDATE ledger_entry SET kind = 'charges' WHERE account = 'c' AND kind = 'take_back'`,
 		"a movement's month"},
-	// What is left of deleted receipts.
+	// Sums of deleted receipts.
 	{"a sum of deleted receipts is larger", `UPDATE ledger_folded SET cost_nano = cost_nano + 1`, "the months' charges are not"},
 	{"a sum of deleted receipts is gone", `DELETE FROM ledger_folded`, "spent is not the sum of the key's charges"},
 	{"a sum of deleted receipts is negative", `UPDATE ledger_folded SET failed = -1`, "a sum of deleted receipts is negative"},
@@ -210,7 +210,7 @@ var booksFaults = []Planted{
 		"figures of another day"},
 	{"places of a free quota of another day", `INSERT INTO ledger_free_day (account, model, day, used) VALUES ('a', 'free', 5, 1)`,
 		"figures of another day"},
-	// Series and their days, also those whose receipts are deleted (of account b).
+	// Series and their days, including those with deleted receipts (of account b).
 	{"a day has a request more",
 		`UPDATE ledger_day SET requests = requests + 1 WHERE series IN (SELECT id FROM ledger_series WHERE account = 'a')`,
 		"a day is not the sum of its receipts"},
@@ -239,7 +239,7 @@ var booksFaults = []Planted{
 	{"the mark of deleted receipts is another", `UPDATE ledger_series SET folded = folded + 1`, "days are not the sums of their receipts"},
 	{"a receipt's counts are nobody's", `UPDATE ledger_receipt SET source = 9 WHERE id = 'req_whole'`, "of an unknown source"},
 	{"a failure has counts", `UPDATE ledger_receipt SET source = 1 WHERE id = 'req_failed'`, "that was not billed has a source"},
-	// Charges that are kept.
+	// Kept charges.
 	{"a kept charge is gone", `DELETE FROM ledger_charge WHERE seq = (SELECT MIN(seq) FROM ledger_charge)`, "the kept charges are not"},
 	{"a kept charge is larger", `UPDATE ledger_charge SET amount_nano = amount_nano + 1`, "the kept charges are not the sum"},
 	{"kept charges are exchanged", `UPDATE ledger_charge SET amount_nano = amount_nano
@@ -306,7 +306,7 @@ func JobFaults(done, failed, running string) []Planted {
 	}
 }
 
-// ForgetEndedJobs deletes the records of all jobs that have ended, and does not undo it.
+// ForgetEndedJobs deletes the records of all ended jobs for good.
 func ForgetEndedJobs(t testing.TB, db *store.DB) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
@@ -318,8 +318,8 @@ func ForgetEndedJobs(t testing.TB, db *store.DB) {
 	}
 }
 
-// AccountIDs are the ids of two accounts. Account has a sign-in, the keys Key and
-// DeletedKey, and has redeemed the code Redeemed. Nobody has redeemed Unused.
+// AccountIDs are the ids of two accounts. Account has a sign-in, the keys Key and DeletedKey, and
+// has redeemed the code Redeemed. The code Unused is not redeemed.
 type AccountIDs struct{ Account, Other, Key, DeletedKey, Redeemed, Unused string }
 
 // AccountFaults returns faults of the records beside the ledger.
@@ -357,12 +357,12 @@ func AccountFaults(ids AccountIDs) []Planted {
 type CopyFault struct {
 	Name  string
 	Fault Fault
-	Holds int64  // open holds that the audit of the copy counts
+	Holds int64  // open holds counted by the audit of the copy
 	Finds string // empty if the audit agrees
 }
 
-// CopyFaults returns changes of books in which one process has four open holds: of the
-// accounts a and b, and two of c.
+// CopyFaults returns changes of books in which one process has four open holds: of the accounts a
+// and b, and two of c.
 func CopyFaults() []CopyFault {
 	return []CopyFault{
 		{"the process ran", Fault{}, 4, ""},

@@ -10,17 +10,17 @@ import (
 	"tollgate/internal/store"
 )
 
-// Fault is a change of the tables that nothing in the product makes. It is opaque to tests.
+// Fault is a change of the tables that the product never makes. It is opaque to tests.
 type Fault struct{ statements []string }
 
-// Plant returns what the audit reports within a transaction that has made the fault. The
-// transaction is undone. It fails the test if a statement changes no row.
+// Plant returns the audit's report within a transaction that contains the fault, and rolls the
+// transaction back. It fails the test if a statement changes no row.
 func Plant(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) []audit.Difference {
 	t.Helper()
 	return PlantFindings(t, db, f, checks...).Differences
 }
 
-// PlantFindings is like Plant and returns everything that the audit found.
+// PlantFindings is like Plant and returns all findings of the audit.
 func PlantFindings(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) (report audit.Findings) {
 	t.Helper()
 	undo := errors.New("undo")
@@ -41,7 +41,7 @@ func PlantFindings(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) (
 	return report
 }
 
-// Says reports whether one of the differences says what.
+// Says reports whether one of the differences contains what.
 func Says(found []audit.Difference, what string) bool {
 	for _, d := range found {
 		if strings.Contains(d.What, what) {
@@ -77,12 +77,12 @@ func StorePrices(t testing.TB, db *store.DB, account, factor, prices string) {
 
 // Today's figures, as if they had never been: the day's limits would begin again.
 
-// KeyDayReset resets what a key has spent and holds today.
+// KeyDayReset resets a key's spent and held sums of today.
 func KeyDayReset(key string) Fault {
 	return Fault{[]string{`UPDATE ledger_key SET day = 0, day_spent_nano = 0, day_held_nano = 0 WHERE id = '` + key + `'`}}
 }
 
-// KeyDayYesterday says that a key has not been used since yesterday.
+// KeyDayYesterday records that a key has not been used since yesterday.
 func KeyDayYesterday(key string) Fault {
 	return Fault{[]string{`UPDATE ledger_key SET day = day - 1, day_spent_nano = 0, day_held_nano = 0 WHERE id = '` + key + `'`}}
 }
@@ -93,7 +93,7 @@ func UsageDayReset(account string) Fault {
 		WHERE account = '` + account + `'`}}
 }
 
-// FreeDayReset resets the places of an account's free quotas that are used today.
+// FreeDayReset resets today's used places of an account's free quotas.
 func FreeDayReset(account string) Fault {
 	return Fault{[]string{`UPDATE ledger_free SET day = 0, used = 0 WHERE account = '` + account + `'`}}
 }
@@ -105,7 +105,7 @@ func FreeDayGone(account string) Fault {
 
 // Figures of days that the rows of keys, usage and free quotas have left.
 
-// KeyPastDaysGone deletes what a key has spent and holds on earlier days.
+// KeyPastDaysGone deletes a key's spent and held sums of earlier days.
 func KeyPastDaysGone(key string) Fault {
 	return Fault{[]string{`DELETE FROM ledger_key_day WHERE key = '` + key + `'`}}
 }
@@ -137,29 +137,29 @@ func OverGone(account string) Fault {
 	return Fault{[]string{`DELETE FROM ledger_over WHERE account = '` + account + `'`}}
 }
 
-// OverMoved says that another line has exceeded an account's holds.
+// OverMoved records another line for usage above an account's holds.
 func OverMoved(account string) Fault {
 	return Fault{[]string{`UPDATE ledger_over SET line = 'another' WHERE account = '` + account + `'`}}
 }
 
-// OverInvented adds a sum of usage above holds of a line that exceeded none.
+// OverInvented adds a sum of usage above holds for a line without any.
 func OverInvented(account, key string) Fault {
 	return Fault{[]string{`INSERT INTO ledger_over (account, key, line, over_nano) VALUES ('` + account + `', '` + key + `', 'another', 1)`}}
 }
 
 // The log by key.
 
-// KeyLogGone deletes what leads from a key to its requests.
+// KeyLogGone deletes the parts that lead from a key to its requests.
 func KeyLogGone(key string) Fault {
 	return Fault{[]string{`DELETE FROM ledger_key_part WHERE key = '` + key + `'`}}
 }
 
-// KeyLogMoved says that a key's requests are elsewhere in its account's log.
+// KeyLogMoved records a key's requests elsewhere in its account's log.
 func KeyLogMoved(key string) Fault {
 	return Fault{[]string{`UPDATE ledger_key_part SET part = part + 1000 WHERE key = '` + key + `'`}}
 }
 
-// Credits, with everything that follows from them.
+// Credits, with all dependent figures.
 
 // CreditMore raises an account's newest credit and its balance together.
 func CreditMore(account string) Fault {
@@ -171,7 +171,7 @@ func CreditMore(account string) Fault {
 	}}
 }
 
-// CreditInvented gives an account a credit that nobody gave, with its movement and number.
+// CreditInvented adds a false credit to an account, with its movement and number.
 func CreditInvented(account string) Fault {
 	return Fault{[]string{
 		`UPDATE ledger_account SET balance_nano = balance_nano + 5, seq = seq + 1, parted_seq = parted_seq + 1 WHERE id = '` + account + `'`,
@@ -181,7 +181,7 @@ func CreditInvented(account string) Fault {
 	}}
 }
 
-// CreditAsCode says that an account's newest credit, raised, is a redeemed code.
+// CreditAsCode records an account's newest credit, raised, as a redeemed code.
 func CreditAsCode(account string) Fault {
 	f := CreditMore(account)
 	return Fault{append(f.statements, `UPDATE ledger_entry SET note = 'code code_x' WHERE account = '`+account+`'`)}
@@ -189,10 +189,10 @@ func CreditAsCode(account string) Fault {
 
 // Receipts.
 
-// ReceiptFactor says that a request was billed by another factor.
+// ReceiptFactor records another factor for a billed request.
 func ReceiptFactor(request string) Fault { return receipt(request, "price_factor = 500000") }
 
-// ReceiptRevision says that a request was billed by another catalog revision.
+// ReceiptRevision records another catalog revision for a billed request.
 func ReceiptRevision(request string, revision int64) Fault {
 	return receipt(request, fmt.Sprintf("revision = %d", revision))
 }
@@ -206,8 +206,7 @@ func ReceiptTokens(request string) Fault {
 	return f
 }
 
-// ReceiptCharge takes from the charge of an account's newest movement, and from all figures
-// that contain it.
+// ReceiptCharge lowers the charge of an account's newest movement, and all figures that contain it.
 func ReceiptCharge(request string) Fault {
 	f := receipt(request, "cost_nano = cost_nano - 5, balance_nano = balance_nano + 5")
 	of := `(SELECT account FROM ledger_receipt WHERE id = '` + request + `')`
@@ -228,7 +227,7 @@ func receipt(request, set string) Fault {
 // JobKey changes the key of a job's record.
 func JobKey(job string) Fault { return jobSet(job, "key = 'key_x'") }
 
-// JobHeld changes what a job's record says of its hold.
+// JobHeld changes the hold in a job's record.
 func JobHeld(job string) Fault { return jobSet(job, "held_nano = held_nano + 1") }
 
 // JobFactor changes the factor of a job's record.

@@ -13,14 +13,13 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// The prefixes of ids, which kept charges have packed.
+// The prefixes of ids, removed from kept charges.
 const (
 	RequestPrefix = "req_"
 	jobPrefix     = "job_"
 )
 
-// Charge is what is kept for good of a request that was charged: its receipt is
-// deleted with the request log.
+// Charge is the permanent record of a charged request. The receipt is deleted with the request log.
 type Charge struct {
 	Request, Job    string // Job: empty of a chat request
 	Account, Model  string
@@ -28,16 +27,15 @@ type Charge struct {
 	EndedMS         int64
 }
 
-// ErrNoCharge means that no charge of this request is kept: it is unknown, was
-// not charged, or its receipt is still there.
+// ErrNoCharge means that no charge of this request is kept: it is unknown, was not charged, or its
+// receipt still exists.
 var ErrNoCharge = errors.New("no charge is kept of this request")
 
 // chargeText finds the charge of a request.
 const chargeText = `SELECT c.job, a.word, m.word, c.amount_nano, c.balance_nano, c.ended_ms
 	FROM ledger_charge c JOIN ledger_word a ON a.id = c.account JOIN ledger_word m ON m.id = c.model WHERE c.request = $1`
 
-// ChargeTx returns the kept charge of a request whose receipt has been deleted,
-// or ErrNoCharge.
+// ChargeTx returns the kept charge of a request with a deleted receipt, or ErrNoCharge.
 func ChargeTx(tx *store.Tx, request string) (Charge, error) {
 	c := Charge{Request: request}
 	var job []byte
@@ -52,14 +50,14 @@ func ChargeTx(tx *store.Tx, request string) (Charge, error) {
 	return c, nil
 }
 
-// Keep is the row of a charge of which request and job are named.
+// Keep returns the row of a charge with its request and job.
 func Keep(request, job string, kept audit.Kept) audit.Kept {
 	kept.Request, kept.Job = id.Pack(RequestPrefix, request), id.Pack(jobPrefix, job)
 	return kept
 }
 
-// KeepTx keeps charges of an account whose receipts are being deleted, and tells
-// the audit of them. The caller has the account's lock.
+// KeepTx keeps charges of an account whose receipts are being deleted, and records them for the
+// audit. The caller has the account's lock.
 func KeepTx(tx *store.Tx, account string, charges []audit.Kept) error {
 	if len(charges) == 0 {
 		return nil
@@ -104,7 +102,7 @@ var insertSizes = [...]int{100, 10, 1}
 // chargeColumns is how many columns a row has.
 const chargeColumns = 8
 
-// insertText inserts so many rows.
+// insertText returns the statement that inserts a number of rows.
 func insertText(rows int) string {
 	var b strings.Builder
 	b.WriteString(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job) VALUES `)
@@ -118,7 +116,7 @@ func insertText(rows int) string {
 	return b.String()
 }
 
-// wordTx returns the number of a word, which it gets with its first use.
+// wordTx returns the number of a word, assigned at its first use.
 func wordTx(tx *store.Tx, word string) (int64, error) {
 	read := func() (n int64, err error) {
 		err = tx.QueryRow(`SELECT id FROM ledger_word WHERE word = $1`, word).Scan(&n)

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Given is what an account was given, or what was taken back.
+// Given is a credit or a take-back of an account.
 type Given struct {
 	Day    int64        // UTC, since 1970
 	Amount money.Amount // negative: taken back
@@ -16,7 +16,7 @@ type Given struct {
 
 const givenText = `SELECT created_ms, amount_nano FROM ledger_entry WHERE account = $1 AND kind <> 'charges' AND created_ms >= $2`
 
-// GivenTx returns what an account was given since a day, in no order. It reads the
+// GivenTx returns an account's credits and take-backs since a day, in no order. It reads the
 // account's entries, which are few: single charges are no entries.
 func GivenTx(tx *store.Tx, account string, sinceDay int64) ([]Given, error) {
 	rows, err := tx.Query(givenText, account, sinceDay*24*60*60*1000)

@@ -1,9 +1,8 @@
-// Package movement owns the list of what moved an account's money: credits,
-// take-backs and every single charge, those whose receipts are deleted included,
-// which it keeps for good in a compact form.
+// Package movement owns the list of an account's money movements: credits, take-backs and every
+// single charge. Charges with deleted receipts are kept for good in a compact form.
 //
-// Invariants: what is kept is written by the transaction that deletes its receipt,
-// and the audit is told of it there; no row is ever changed.
+// Invariants: a kept charge is written by the transaction that deletes its receipt, and recorded
+// for the audit there. No row is ever changed.
 package movement
 
 import (
@@ -20,8 +19,8 @@ import (
 // Entry is one movement of an account's money.
 type Entry struct {
 	ID      string
-	Kind    string       // credit, take_back, charge; charges: a month's that a former version has summed
-	Amount  money.Amount // negative for what left the account
+	Kind    string       // credit, take_back, charge, or charges: the sum of a month from a former version
+	Amount  money.Amount // negative if money left the account
 	Balance money.Amount // after it
 	Request string       // of a charge
 	Job     string       // of a job's charge
@@ -31,12 +30,12 @@ type Entry struct {
 	CreatedMS int64
 }
 
-// Sort selects movements by what they are.
+// Sort selects movements by their kind.
 type Sort string
 
 // The sorts of movements.
 const (
-	Credits Sort = "credit" // what was given and taken back
+	Credits Sort = "credit" // credits and take-backs
 	Charges Sort = "charge"
 )
 
@@ -44,21 +43,21 @@ const (
 type Selection struct {
 	Account string
 	Kind    Sort
-	// From SinceMS on, up to but without UntilMS, in Unix milliseconds; 0: no bound.
+	// In Unix milliseconds, SinceMS inclusive, UntilMS exclusive; 0 means no bound.
 	SinceMS, UntilMS int64
 	After            string // the id of an entry: those older than it
 	Limit            int
 }
 
-// EntriesTx lists an account's movements, newest first: at most limit of them,
-// those older than the entry with the id after, if that is given. The bool
-// tells whether there are more. An unknown after lists nothing.
+// EntriesTx lists an account's movements, newest first: at most limit of them, and only those older
+// than the entry after, if after is not empty. The bool reports whether there are more. An unknown
+// after lists nothing.
 func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, error) {
 	return ListTx(tx, Selection{Account: account, After: after, Limit: limit})
 }
 
-// ListTx is EntriesTx for what a filter selects. Bounds of time are found in the
-// order of the account's books, which is that of time but where a clock was set back.
+// ListTx is EntriesTx with a filter. Bounds of time are found in the order of the account's books,
+// which is that of time unless a clock was set back.
 func ListTx(tx *store.Tx, f Selection) ([]Entry, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
@@ -93,8 +92,7 @@ func ListTx(tx *store.Tx, f Selection) ([]Entry, bool, error) {
 	return entries, len(found) > f.Limit, nil
 }
 
-// placesTx returns the numbers that a listing is between: from the first up to but
-// without the second.
+// placesTx returns the bounds of a listing as numbers, from inclusive and before exclusive.
 func (f Selection) placesTx(tx *store.Tx) (from, before int64, err error) {
 	if before, err = seqTx(tx, f.Account, f.After); err != nil {
 		return 0, 0, err
@@ -111,9 +109,8 @@ func (f Selection) placesTx(tx *store.Tx) (from, before int64, err error) {
 	return from, before, nil
 }
 
-// PlaceTx returns the number of an account's first movement at or after a time. It
-// halves the numbers that it may be in, so it reads a few dozen rows however many
-// there are.
+// PlaceTx returns the number of an account's first movement at or after a time. It searches by
+// bisection, so it reads a few dozen rows for any number of movements.
 func PlaceTx(tx *store.Tx, account string, ms int64) (int64, error) {
 	var low, high int64
 	if err := tx.QueryRow(newestSeq, account).Scan(&high); err != nil {
@@ -135,7 +132,7 @@ func PlaceTx(tx *store.Tx, account string, ms int64) (int64, error) {
 	return low, nil
 }
 
-// page is one of the indexes that bring a page of a listing.
+// page is one of the indexes behind a page of a listing.
 type page struct {
 	text string
 	scan func(e *numberedEntry, scan func(dest ...any) error) error
@@ -157,9 +154,8 @@ type numberedEntry struct {
 	seq int64
 }
 
-// Each of three indexes brings a page at most: movements (of a month's charges
-// those that are not kept one by one), charges with a receipt, and charges that
-// are kept without.
+// Each of three indexes yields at most a page: movements (and a month's charges that are not kept
+// one by one), charges with a receipt, and kept charges without a receipt.
 var (
 	moves = `SELECT seq, id, kind, ` + store.Plus("amount_nano", "kept_nano") + `, balance_nano, note, created_ms FROM ledger_entry
 		WHERE account = $1 AND seq < $2 AND seq >= $3 AND amount_nano <> -kept_nano`
@@ -213,7 +209,7 @@ func scanKept(e *numberedEntry, scan func(dest ...any) error) error {
 // kindCharge is the kind of a single charge in a list of entries.
 const kindCharge = "charge"
 
-// seqTx returns the number that a listing continues below.
+// seqTx returns the number below which a listing continues.
 func seqTx(tx *store.Tx, account, after string) (int64, error) {
 	if after == "" {
 		return 1 << 62, nil

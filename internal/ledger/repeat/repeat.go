@@ -1,8 +1,7 @@
-// Package repeat owns the answers that are saved by Idempotency-Key, for requests of
-// operators that are sent again.
+// Package repeat owns the answers saved by Idempotency-Key, for repeated requests of operators.
 //
-// Invariants: an answer is saved in the transaction that did what it tells; within
-// its window the same request gets it again, and nothing is done twice.
+// Invariants: an answer is saved in the transaction of the action it describes. Within its window
+// the same request gets the same answer, and nothing is done twice.
 package repeat
 
 import (
@@ -15,23 +14,21 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrOtherBody means that an Idempotency-Key was used before, for something
-// else.
+// ErrOtherBody means that an Idempotency-Key was used before for another request.
 var ErrOtherBody = errors.New("the Idempotency-Key was used for another request")
 
-// Once is the Idempotency-Key of a request. Its first answer is saved with what
-// the request did, and answers its repetitions within the window.
+// Once is the Idempotency-Key of a request. The first answer is saved with the request's effects,
+// and answers its repetitions within the window.
 type Once struct {
 	Scope, Key string
-	// Fingerprint tells requests apart that carry the same key.
+	// Fingerprint distinguishes requests with the same key.
 	Fingerprint []byte
 	Window      time.Duration
 }
 
-// AnswerTx returns the answer that was saved for an Idempotency-Key within the
-// window, or nil if the key is new: then do what was asked and call SaveTx
-// in the same transaction. Concurrent twins wait for each other here.
-// ErrOtherBody: the key belongs to a request with another fingerprint.
+// AnswerTx returns the answer saved for an Idempotency-Key within the window, or nil if the key is
+// new: then run the request and call SaveTx in the same transaction. Concurrent twins wait for each
+// other here. It returns ErrOtherBody if the key belongs to a request with another fingerprint.
 func AnswerTx(tx *store.Tx, o Once) ([]byte, error) {
 	if err := tx.Serialize("once " + o.Scope + " " + o.Key); err != nil {
 		return nil, err
@@ -53,8 +50,8 @@ func AnswerTx(tx *store.Tx, o Once) ([]byte, error) {
 			return nil, err
 		}
 	}
-	// What ran out for a clock that is ahead has not run out: doing it again
-	// could move money twice.
+	// An answer that only a fast clock has expired is still valid: running the request again could
+	// move money twice.
 	if saved.over(o, tx.Expiry(now)) {
 		_, err := tx.Exec(`DELETE FROM ledger_once WHERE scope = $1 AND key = $2`, o.Scope, o.Key)
 		return nil, err
@@ -62,8 +59,8 @@ func AnswerTx(tx *store.Tx, o Once) ([]byte, error) {
 	if saved.fingerprint != hash(o.Fingerprint) {
 		return nil, ErrOtherBody
 	}
-	// A read proves nothing: the commit of this write is what proves that the
-	// saved answer, and what it tells of, cannot be lost (node.Prove).
+	// A read proves nothing. The commit of this write proves that the saved answer and its effects
+	// cannot be lost (node.Prove).
 	_, err = tx.Exec(`UPDATE ledger_once SET created_ms = created_ms WHERE scope = $1 AND key = $2`, o.Scope, o.Key)
 	return []byte(saved.answer), err
 }
@@ -89,20 +86,20 @@ type savedRow struct {
 
 func (s *savedRow) dest() []any { return []any{&s.fingerprint, &s.answer, &s.createdMS} }
 
-// over tells whether the answer has run out.
+// over reports whether the answer has expired.
 func (s *savedRow) over(o Once, expiryMS int64) bool {
 	return expiryMS-s.createdMS > o.Window.Milliseconds()
 }
 
-// Ride is an Idempotency-Key in the transaction that admits a job, for the
-// rider that writes the job. Its caller keeps twins on this node apart, since two
-// of one batch do not see each other; on others they wait for the account.
+// Ride is an Idempotency-Key in a job's admission transaction, for the rider that writes the job.
+// Its caller keeps twins on this node apart, because two of one batch do not see each other; twins
+// on other nodes wait for the account.
 type Ride struct {
 	Once
 	saved *savedRow
 }
 
-// Read adds the reading of what was saved.
+// Read adds the query of the saved answer.
 func (o *Ride) Read(q *store.Batch) {
 	o.saved = nil
 	q.Query(func(row store.Row) error {
@@ -111,8 +108,8 @@ func (o *Ride) Read(q *store.Batch) {
 	}, selectSaved, o.Scope, o.Key)
 }
 
-// Saved returns the saved answer, nil if there is none: then call Write.
-// expiryMS is the time that decides what has run out. ErrOtherBody as AnswerTx.
+// Saved returns the saved answer, or nil if the caller must call Write. expiryMS is the time for
+// expiry. It returns ErrOtherBody like AnswerTx.
 func (o *Ride) Saved(expiryMS int64) ([]byte, error) {
 	switch {
 	case o.saved == nil || o.saved.over(o.Once, expiryMS):

@@ -28,31 +28,30 @@ type Selection struct {
 type Page struct {
 	Receipts []Receipt
 	More     bool   // there may be more
-	Next     string // then what the next part is After: the last receipt, or the last one that was looked at
-	// BackMS is, of a page that has fewer receipts than its limit because it has looked
-	// through as much as one may, when the last one that was looked at was received.
+	Next     string // After of the next page: the last receipt, or the last one examined
+	// BackMS is the arrival time of the last receipt examined, if the page has fewer receipts than
+	// its limit because it reached the bound on examined receipts.
 	BackMS int64
 }
 
 const (
-	// lookMost is how many receipts are looked through for a page, firstStep in the
-	// first of the steps, each of which looks through stepGrowth times as many as the
-	// one before.
+	// lookMost bounds the receipts examined for a page. The first step examines firstStep receipts,
+	// and each further step stepGrowth times as many as the one before.
 	lookMost   = 20_000
 	firstStep  = 1_000
 	stepGrowth = 4
-	// nodeSkew is how far the clock of a node, which says when a request came, may be
-	// ahead of the database's, which says when it ended.
+	// nodeSkew bounds how far a node's clock, the source of arrival times, may be ahead of the
+	// database's clock, the source of end times.
 	nodeSkew = time.Minute
-	// endsWithin is how long after it came a request has ended that a list of one account
-	// finds by UntilMS: a day is longer than any may take whose node lives.
+	// endsWithin bounds the time from arrival to end of the requests found by UntilMS in a list of
+	// one account: no request of a living node may take a day.
 	endsWithin = 24 * time.Hour
 	// slowMS is from when on a request is in the index of slow ones.
 	slowMS = 10_000
 )
 
-// ListTx lists receipts, newest first: by their id, which is when they were received, or
-// of one account by when they ended. A key's are those of its account.
+// ListTx lists receipts, newest first: by id, in the order of arrival, or for one account by their
+// end. A key's receipts are those of its account.
 func ListTx(tx *store.Tx, f Selection) (Page, error) {
 	w, err := listTx(tx, f)
 	return w.page, err
@@ -95,19 +94,19 @@ type walk struct {
 	tx *store.Tx
 	Selection
 	page Page
-	at   place // what stands from here on up has been looked through
+	at   place // everything from here on up has been examined
 	low  place // nothing below it is looked at
-	left int   // so many rows may be looked through yet
+	left int   // rows that may still be examined
 }
 
-// beginTx finds where the walk begins and ends; false: there is nothing.
+// beginTx finds the start and end of the walk. It returns false if there is nothing to list.
 func (w *walk) beginTx() (bool, error) {
 	if w.Key != "" {
 		of, err := keyAccountTx(w.tx, w.Key)
 		if err != nil || of == "" || w.Account != "" && w.Account != of {
 			return false, err
 		}
-		w.Account = of // whose log has all requests of the key
+		w.Account = of // the account's log has all requests of the key
 	}
 	if w.Account == "" {
 		w.at.id = w.After
@@ -121,7 +120,7 @@ func (w *walk) beginTx() (bool, error) {
 	}
 	var seq int64
 	err := w.tx.QueryRow(afterReceipt, w.After, w.Account).Scan(&seq)
-	if errors.Is(err, sql.ErrNoRows) { // its receipt is gone, and all that is older
+	if errors.Is(err, sql.ErrNoRows) { // its receipt and all older ones are deleted
 		return false, nil
 	}
 	if after := (place{seq, w.After}); after.below(w.at) {
@@ -130,11 +129,11 @@ func (w *walk) beginTx() (bool, error) {
 	return true, err
 }
 
-// below tells whether a place is further down an account's log.
+// below reports whether p is further down an account's log than q.
 func (p place) below(q place) bool { return p.seq < q.seq || p.seq == q.seq && p.id < q.id }
 
-// boundTx finds the part of an account's log that a span of time is in. It has the order
-// of the ends, but refusals have the number of what ended before them.
+// boundTx finds the part of an account's log for a span of time. The log has the order of the ends,
+// but refusals have the number of the last end before them.
 func (w *walk) boundTx() error {
 	if w.SinceMS > 0 {
 		first, err := movement.PlaceTx(w.tx, w.Account, w.SinceMS-nodeSkew.Milliseconds())
@@ -153,13 +152,13 @@ func (w *walk) boundTx() error {
 	return nil
 }
 
-// failing tells whether what failed is chosen, which has indexes of its own.
+// failing reports whether only failures are selected; they have indexes of their own.
 func (w *walk) failing() bool { return w.Code != "" || w.Status >= 400 }
 
-// bySlow tells whether the index of slow requests is walked.
+// bySlow reports whether the walk uses the index of slow requests.
 func (w *walk) bySlow() bool { return w.MinDurationMS >= slowMS && w.Account == "" && !w.failing() }
 
-// searches tells whether rows of the index that is walked are left out.
+// searches reports whether the walk skips rows of its index.
 func (w *walk) searches() bool {
 	switch {
 	case w.Key != "", w.Model != "", w.Line != "":
@@ -195,13 +194,13 @@ func (w *walk) stepsTx(low place) (ended bool, err error) {
 	}
 }
 
-// stopTx ends a page at a row that was looked at.
+// stopTx ends a page at an examined row.
 func (w *walk) stopTx(last string) error {
 	w.page.More, w.page.Next = true, last
 	return w.tx.QueryRow(`SELECT created_ms FROM ledger_receipt WHERE id = $1`, last).Scan(&w.page.BackMS)
 }
 
-// edgeTx finds the last of the next so many rows of the index; bottom: there are fewer.
+// edgeTx finds the last of the next step rows of the index, or bottom if there are fewer.
 func (w *walk) edgeTx(low place, step int) (edge place, err error) {
 	text, args := w.edge(low, step)
 	err = w.tx.QueryRow(text, args...).Scan(&edge.seq, &edge.id)
@@ -211,8 +210,8 @@ func (w *walk) edgeTx(low place, step int) (edge place, err error) {
 	return edge, err
 }
 
-// readTx adds the chosen receipts down to a place to the page, which is full when it has
-// found one more than fits.
+// readTx adds the selected receipts down to a place to the page. The page is full when it has found
+// one receipt more than its limit.
 func (w *walk) readTx(low place) error {
 	text, args := w.read(low)
 	rows, err := w.tx.Query(text, args...)
@@ -237,7 +236,7 @@ func (w *walk) readTx(low place) error {
 
 const afterReceipt = `SELECT seq FROM ledger_receipt WHERE id = $1 AND account || '' = $2`
 
-// keyAccountTx returns whose a key is; empty: nobody's.
+// keyAccountTx returns the account of a key, or "" if the key is unknown.
 func keyAccountTx(tx *store.Tx, key string) (string, error) {
 	var account string
 	err := tx.QueryRow(`SELECT account FROM ledger_key WHERE id = $1`, key).Scan(&account)
@@ -261,7 +260,7 @@ func (c *conditions) add(condition string, values ...any) {
 	c.where = append(c.where, condition)
 }
 
-// text is a statement that chooses columns by them, in the order of the index.
+// text returns the statement that selects columns by the conditions, in the order of the index.
 func (c *conditions) text(choose, order string, limit int, offset int) (string, []any) {
 	text := `SELECT ` + choose + ` FROM ledger_receipt`
 	if len(c.where) > 0 {
@@ -276,9 +275,9 @@ func (c *conditions) text(choose, order string, limit int, offset int) (string, 
 	return text, args
 }
 
-// index are the conditions of the one index that a walk goes along, between where it is
-// and a place, and the order of its rows: that of the account, of failures, of slow
-// requests, or else of all receipts.
+// index returns the conditions of the walk's one index, from the current place down to low, and the
+// order of its rows: the account's, that of failures, that of slow requests, or else that of all
+// receipts.
 func (w *walk) index(low place) (c conditions, order string) {
 	order = "id DESC"
 	if w.Account != "" {
@@ -317,7 +316,7 @@ func (w *walk) index(low place) (c conditions, order string) {
 	return c, order
 }
 
-// edge is the statement that finds the last of the next so many rows of the index.
+// edge returns the statement that finds the last of the next step rows of the index.
 func (w *walk) edge(low place, step int) (string, []any) {
 	c, order := w.index(low)
 	seq := "0"
@@ -327,9 +326,8 @@ func (w *walk) edge(low place, step int) (string, []any) {
 	return c.text(seq+", id", order, 1, step-1)
 }
 
-// read is the statement that brings the chosen rows of the index. What is chosen by
-// beside the index is written so that no other index can be taken for it, which would
-// then have to be sorted.
+// read returns the statement for the selected rows of the index. The other conditions are written
+// so that the database cannot use another index, which would need a sort.
 func (w *walk) read(low place) (string, []any) {
 	c, order := w.index(low)
 	if w.Status != 0 && (w.Status < 400 || w.Code != "") {

@@ -19,9 +19,9 @@ const insertReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model
 // listRows is how many receipts the lists are planned and read with.
 const listRows = 6_000
 
-// fillLists writes receipts: half of them are of account a0, one in twenty failed, and
-// one in a hundred is of a rare model and line. Refusals have the number of what came
-// before them. Their parts are noted up to half of them.
+// fillLists writes receipts: half of them are of account a0, one in twenty failed, and one in a
+// hundred is of a rare model and line. Refusals have the number of the end before them. Their parts
+// are recorded up to half of them.
 func fillLists(t *testing.T, db *store.DB) {
 	t.Helper()
 	update(t, db, func(tx *store.Tx) error {
@@ -45,7 +45,7 @@ func fillLists(t *testing.T, db *store.DB) {
 	update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err })
 }
 
-// account writes an account whose newest number is seq, with keys.
+// account writes an account with the newest number seq and with keys.
 func account(t *testing.T, db *store.DB, id string, seq int64, keys ...string) {
 	t.Helper()
 	update(t, db, func(tx *store.Tx) error {
@@ -80,7 +80,7 @@ func view(t *testing.T, db *store.DB, fn func(tx *store.Tx) error) {
 	}
 }
 
-// eachFilter calls fn with all combinations of what the log can be chosen by.
+// eachFilter calls fn with all combinations of the log's filters.
 func eachFilter(fn func(f Selection)) {
 	texts := func(value string) []string { return []string{"", value} }
 	for _, account := range texts("a0") {
@@ -133,7 +133,7 @@ func TestListsWalkIndexes(t *testing.T) {
 	})
 }
 
-// owner is whose requests are to be found: a key's are those of its account.
+// owner returns the account of the wanted requests: a key's are those of its account.
 func owner(f Selection) string {
 	if f.Key != "" {
 		return "a0"
@@ -141,8 +141,8 @@ func owner(f Selection) string {
 	return f.Account
 }
 
-// TestListsPage pages through the log with each combination of filters, by pages that end
-// among equal numbers and at the parts' edges: each request is there once, and no other.
+// TestListsPage pages through the log with each combination of filters, by pages that end among
+// equal numbers and at the parts' edges: each request appears exactly once, and no other request.
 func TestListsPage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -195,8 +195,8 @@ func looked(t *testing.T, tx *store.Tx, f Selection) (Page, int) {
 // busyRows is how many requests the busy account of these tests has made.
 const busyRows = 3*lookMost - 10
 
-// busy writes the log of an account that is busy with one key and uses another one
-// hardly: once in five thousand. Each second brings one. The model of the oldest is rare.
+// busy writes the log of an account with one busy key and one rare key, used once in five thousand
+// requests. There is one request a second. The model of the oldest is rare.
 func busy(t *testing.T, db *store.DB, since int64) {
 	t.Helper()
 	account(t, db, "a0", busyRows, "often", "rare")
@@ -219,9 +219,9 @@ func noted(t *testing.T, db *store.DB) {
 	}
 }
 
-// TestRareKeyIsFoundByParts: of a key's requests only the parts of the log are read that
-// have some, however long the log is; before the parts are noted a page ends when it has
-// looked through enough, and the next one goes on there.
+// TestRareKeyIsFoundByParts checks that a list of a key reads only the parts of the log with its
+// receipts, whatever the length of the log. Before the parts are recorded, a page ends at the bound
+// on examined rows, and the next page continues there.
 func TestRareKeyIsFoundByParts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -266,8 +266,8 @@ func TestRareKeyIsFoundByParts(t *testing.T) {
 	})
 }
 
-// TestPageLooksThroughSoMuch: whatever is chosen by, a page looks through a bounded number
-// of receipts, says how far back that was, and the next one goes on there.
+// TestPageLooksThroughSoMuch checks that with every filter a page examines a bounded number of
+// receipts, reports how far back it got, and the next page continues there.
 func TestPageLooksThroughSoMuch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -295,9 +295,9 @@ func TestPageLooksThroughSoMuch(t *testing.T) {
 	})
 }
 
-// TestSpanOfAnAccountIsFound: a span of time is found in an account's log without looking
-// through what is newer or older; what ended within a day of its arrival is in it, and so
-// are refusals, which have the number of what ended before them.
+// TestSpanOfAnAccountIsFound checks that a span of time in an account's log is found without
+// examining newer or older rows. Requests that ended within a day of their arrival are in it, and
+// so are refusals, which have the number of the end before them.
 func TestSpanOfAnAccountIsFound(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -311,7 +311,7 @@ func TestSpanOfAnAccountIsFound(t *testing.T) {
 				return err
 			})
 		}
-		for d := range int64(10) { // whose requests end within the hour
+		for d := range int64(10) { // these requests end within the hour
 			insert(d*rows+1, (d+1)*rows, since+d*day, since+d*day+hour, firstRequest(since+d*day), "10 * i")
 		}
 		late := firstRequest(since+3*day) + "a"

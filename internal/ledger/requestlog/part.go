@@ -9,24 +9,24 @@ import (
 	"tollgate/internal/store"
 )
 
-// partRows is how many numbers of an account's log are a part. A row of ledger_key_part
-// says that a key has receipts in one, so that the log is not looked through for a key
-// that was hardly used: an index by key would take a row a receipt, and four hundredths
-// of the time of a hold and its settlement.
+// partRows is the size of a part of an account's log, in numbers. A row of ledger_key_part records
+// a key's receipts in a part, so that a list of a rare key need not examine the whole log. An index
+// by key would take a row for each receipt, and four hundredths of the time of a hold and its
+// settlement.
 const partRows = 128
 
-// PartOf is the part of its account's log that a receipt is in, by its number there.
+// PartOf returns the part of a receipt in its account's log, by its number there.
 func PartOf(seq int64) int64 { return seq / partRows }
 
 var insertParts = store.Insert("ledger_key_part", "key text, part bigint", "ON CONFLICT DO NOTHING")
 
-// Parts is the statement that notes parts: a key and a part each. What is noted already
-// may be noted again.
+// Parts returns the statement that records parts: a key and a part for each row. Recording a part
+// twice is a no-op.
 func Parts() *store.Rows { return insertParts }
 
 const (
-	// partsRead is how many parts of a key are read at a time, and partsJoined how many
-	// that follow each other are looked through at once.
+	// partsRead is the number of a key's parts read at a time, and partsJoined the number of
+	// adjacent parts examined at once.
 	partsRead   = 64
 	partsJoined = 8
 
@@ -35,8 +35,8 @@ const (
 	lastBelow  = `SELECT id FROM ledger_receipt WHERE account = $1 AND (seq, id) >= ($2, $3) ORDER BY seq, id LIMIT 1`
 )
 
-// byPartsTx looks for a key's receipts in those parts of its account's log that have
-// some, and before them through what is newer than what is noted.
+// byPartsTx examines the receipts newer than the recorded parts, and then the recorded parts of the
+// key.
 func (w *walk) byPartsTx() error {
 	var parted int64
 	if err := w.tx.QueryRow(partedTo, w.Account).Scan(&parted); err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -67,7 +67,7 @@ func (w *walk) byPartsTx() error {
 	return nil
 }
 
-// partTx looks through parts that follow each other.
+// partTx examines adjacent parts.
 func (w *walk) partTx(first, last int64) error {
 	if end := (place{seq: (last + 1) * partRows}); end.below(w.at) {
 		w.at = end
@@ -82,7 +82,7 @@ func (w *walk) partTx(first, last int64) error {
 	}
 	var oldest string
 	err := w.tx.QueryRow(lastBelow, w.Account, low.seq, low.id).Scan(&oldest)
-	if errors.Is(err, sql.ErrNoRows) { // deleted since it was noted, and all that is older
+	if errors.Is(err, sql.ErrNoRows) { // deleted since it was recorded, with all older receipts
 		return nil
 	}
 	if err != nil {
@@ -91,11 +91,11 @@ func (w *walk) partTx(first, last int64) error {
 	return w.stopTx(oldest)
 }
 
-// partsTx returns the next parts of the walk that the key has receipts in, newest first.
+// partsTx returns the next parts of the walk with receipts of the key, newest first.
 func (w *walk) partsTx() (parts []int64, err error) {
 	newest := w.at.seq
 	if w.at.id == "" {
-		newest-- // which is where the walk begins
+		newest-- // the start of the walk
 	}
 	rows, err := w.tx.Query(partsBelow, w.Key, PartOf(newest), PartOf(w.low.seq), partsRead)
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *walk) partsTx() (parts []int64, err error) {
 	return parts, rows.Err()
 }
 
-// higher is the one of two places that is further up an account's log.
+// higher returns the place further up an account's log.
 func higher(p, q place) place {
 	if p.below(q) {
 		return q
@@ -124,8 +124,8 @@ func higher(p, q place) place {
 const noteChunk = 2_000
 
 const (
-	// unnotedAfter is the next account whose parts are not all noted: by versions of
-	// before there were parts, and by none else.
+	// unnotedAfter selects the next account with unrecorded parts; only versions without parts
+	// leave them unrecorded.
 	unnotedAfter = `SELECT id FROM ledger_account WHERE id > $1 AND parted_seq < seq ORDER BY id LIMIT 1`
 	notedState   = `SELECT seq, parted_seq FROM ledger_account WHERE id = $1`
 	oldestAfter  = `SELECT seq FROM ledger_receipt WHERE account = $1 AND seq > $2 ORDER BY seq LIMIT 1`
@@ -133,8 +133,8 @@ const (
 		WHERE account = $1 AND seq > $2 AND seq <= $3 AND key <> '' ON CONFLICT DO NOTHING`
 )
 
-// UnnotedTx returns the next account, in the order of their ids, whose parts are not all
-// noted; empty: there is none.
+// UnnotedTx returns the next account with unrecorded parts, in the order of ids, or "" if all parts
+// are recorded.
 func UnnotedTx(tx *store.Tx, after string) (account string, err error) {
 	err = tx.QueryRow(unnotedAfter, after).Scan(&account)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -143,7 +143,7 @@ func UnnotedTx(tx *store.Tx, after string) (account string, err error) {
 	return account, err
 }
 
-// NoteTx notes the parts of a chunk of an account's log; false: all are noted.
+// NoteTx records the parts of a chunk of an account's log. It returns false if all are recorded.
 func NoteTx(tx *store.Tx, account string) (more bool, err error) {
 	if err := tx.Lock("ledger_account", "id", account); err != nil {
 		return false, err
@@ -168,8 +168,8 @@ func NoteTx(tx *store.Tx, account string) (more bool, err error) {
 	return to < seq, err
 }
 
-// ForgetTx forgets the parts of keys of an account in which it has no receipts any more.
-// last is the newest number that was deleted.
+// ForgetTx deletes the parts of keys of an account without receipts; last is the newest deleted
+// number.
 func ForgetTx(tx *store.Tx, account string, keys []string, last int64) error {
 	var oldest int64
 	err := tx.QueryRow(oldestAfter, account, -1).Scan(&oldest)

@@ -1,10 +1,9 @@
-// Package requestlog owns how the request log is read: one request, and the lists of
-// those that a filter chooses, for users and for operators.
+// Package requestlog owns the reading of the request log: one request, and lists by filter, for
+// users and for operators.
 //
-// Invariants: a list is walked along an index in the index's order, and looks through a
-// bounded number of rows, whatever is chosen by: where that is not enough it says from
-// where on it goes on. Nothing is written but which parts of an account's log a key has
-// requests in (part.go).
+// Invariants: a list walks along an index in the index's order and examines a bounded number of
+// rows with any filter; if the bound ends a page, the page reports where the next one continues.
+// The package writes only the parts of an account's log with a key's requests (part.go).
 package requestlog
 
 import (
@@ -29,17 +28,17 @@ type Receipt struct {
 	Attempts                          json.RawMessage
 	Tokens                            books.Tokens
 	Source                            books.UsageSource
-	Revision                          int64        // of the catalog that priced it
-	Factor                            money.Factor // by which its prices were multiplied; 0: by none
+	Revision                          int64        // of the catalog for its prices
+	Factor                            money.Factor // multiplied the prices; 0 means no factor
 	Cost, Held                        money.Amount
-	Over                              money.Amount // what usage exceeded the hold by
+	Over                              money.Amount // usage above the hold
 	FirstByteMS, DurationMS           int64
 	CreatedMS, EndedMS                int64
 	// StandsFor is more than 1 where a flood of refusals was sampled.
 	StandsFor int64
 }
 
-// ErrNone means that the request log does not have a request.
+// ErrNone means that a request is not in the request log.
 var ErrNone = errors.New("no such request")
 
 // GetTx returns one request of the log, or ErrNone.
@@ -74,9 +73,9 @@ func (r *Receipt) scan(scan func(dest ...any) error, more ...any) error {
 	return err
 }
 
-// Span reads since and until of a list: RFC 3339 times or UTC days, until a day
-// included; empty: no bound. In Unix milliseconds, from the one on, before the other; 0:
-// no bound. The error is a *fault.Error about the one or the other.
+// Span parses since and until of a list: RFC 3339 times or UTC days; a day of until is included. An
+// empty text means no bound. The results are Unix milliseconds, sinceMS inclusive and untilMS
+// exclusive; 0 means no bound. The error is a *fault.Error about one of the two.
 func Span(since, until string) (sinceMS, untilMS int64, err error) {
 	if sinceMS, err = bound("since", since, 0); err != nil {
 		return 0, 0, err
@@ -85,7 +84,7 @@ func Span(since, until string) (sinceMS, untilMS int64, err error) {
 	return sinceMS, untilMS, err
 }
 
-// bound is one of the times of a span; of a day it is that of so many days later.
+// bound parses one end of a span; for a day it returns the start of the day that is days later.
 func bound(name, text string, days int) (int64, error) {
 	if text == "" {
 		return 0, nil

@@ -1,6 +1,6 @@
-// Package sheet owns how texts go into tables for spreadsheets.
+// Package sheet owns the writing of texts into tables for spreadsheets.
 //
-// Invariant: no text that a stranger wrote is computed there.
+// Invariant: no spreadsheet evaluates a stranger's text.
 package sheet
 
 import (
@@ -12,10 +12,10 @@ import (
 // full width, as they are typed in East Asia, like the others.
 const signs = "=+-@＝＋－＠\t\r"
 
-// Cell is a text as a cell of CSV: what a spreadsheet would take for a formula gets a '
-// in front. Where a comma is the decimal sign a spreadsheet parts cells at semicolons, and
-// sees no quotes that begin within a cell, so what stands behind a semicolon, a tab or the
-// end of a line may be a cell too. A number is what it is.
+// Cell returns text as a cell of CSV: a ' precedes a text that a spreadsheet would take for a
+// formula. If the comma is the decimal sign, a spreadsheet separates cells at semicolons and
+// ignores quotes that begin within a cell, so the text after a semicolon, a tab or a line end may
+// be a cell too. Numbers are unchanged.
 func Cell(text string) string {
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
 		return text

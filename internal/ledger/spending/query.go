@@ -1,8 +1,8 @@
-// Package spending owns what requests came to by account, key, model, line,
-// endpoint and day: the sums that the APIs and the console show, as JSON and CSV.
+// Package spending owns the sums of requests by account, key, model, line, endpoint and day for the
+// APIs and the console, as JSON and CSV.
 //
-// Invariants: it reads days of series alone, never requests, so that what it costs
-// does not grow with them; it writes nothing.
+// Invariants: it reads only days of series, never requests, so that its cost does not grow with
+// them. It writes nothing.
 package spending
 
 import (
@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// By is something that usage can be grouped by.
+// By is a grouping of usage.
 type By string
 
 // The parts, as the APIs call them.
@@ -30,48 +30,47 @@ const (
 	ByDay      By = "day"
 )
 
-// All returns all parts, in the order in which answers show them.
+// All returns all parts, in the order of the columns.
 func All() []By {
 	return []By{ByDay, ByAccount, ByKey, ByModel, ByLine, ByEndpoint}
 }
 
-// Query selects ended requests by the UTC day of their admission, and says
-// by what they are summed. Empty fields select all.
+// Query selects ended requests by the UTC day of their admission, and names the groupings. Empty
+// fields select all.
 type Query struct {
 	Account, Key, Model, Line, Endpoint string
-	Without                             []string // lines whose requests are left out, unless Line is set
-	Within                              []string // the only lines that are selected; nil: all
+	Without                             []string // lines to leave out, unless Line is set
+	Within                              []string // only these lines; nil means all
 	Since, Until                        int64    // days since 1970: from Since on, up to but without Until; Until 0: no end
 	By                                  []By
 	Limit                               int // of rows
 }
 
-// Spent is what some requests came to. Of what they are not grouped by the
-// fields are empty.
+// Spent is the sum of some requests. Fields outside the grouping are empty.
 type Spent struct {
 	Day                                 string // YYYY-MM-DD
 	Account, Key, Model, Line, Endpoint string
 	Sums
 }
 
-// Sums are sums of ended requests. A request whose client left before the
-// first byte counts in Requests alone.
+// Sums are sums of ended requests. A request whose client left before the first byte counts only in
+// Requests.
 type Sums struct {
 	Requests, Billed, Failed   int64
 	Prompt, Cached, Completion int64 // tokens; Cached is part of Prompt
 	Images, Clips, VideoMS     int64
 	Charged                    money.Amount
-	LineCost                   money.Amount // what providers take, where it is known
-	LineCosts                  int64        // the requests of which it is known
-	KnownCost                  money.Amount // what was charged for those requests
+	LineCost                   money.Amount // the providers' known cost
+	LineCosts                  int64        // requests with a known cost
+	KnownCost                  money.Amount // the charges of those requests
 }
 
-// ErrTooManyRows means that usage has more rows than were asked for.
+// ErrTooManyRows means that usage has more rows than the query's limit.
 var ErrTooManyRows = errors.New("usage has more rows than the limit")
 
-// ReadTx returns the usage that q selects: a row for each combination of its
-// parts, in their order, by day first. Without parts it is one row. It reads a row
-// for each day and series, however many requests they had. ErrTooManyRows.
+// ReadTx returns the usage selected by q: a row for each combination of its parts, in their order,
+// by day first. Without parts it is one row. It reads a row for each day and series, for any number
+// of requests. It returns ErrTooManyRows above the limit.
 func ReadTx(tx *store.Tx, q Query) ([]Spent, error) {
 	text, args := q.Statement()
 	parts := q.parts()
@@ -134,7 +133,7 @@ func sumsOf(columns ...string) string {
 	return strings.Join(sums, ", ")
 }
 
-// LeftOutTx sums the requests that q leaves out for their lines.
+// LeftOutTx sums the requests left out by q for their lines.
 func LeftOutTx(tx *store.Tx, q Query) (Sums, error) {
 	if len(q.Without) == 0 || q.Line != "" {
 		return Sums{}, nil
@@ -147,7 +146,7 @@ func LeftOutTx(tx *store.Tx, q Query) (Sums, error) {
 	return rows[0].Sums, nil
 }
 
-// parts are what it is grouped by, in the order of its columns.
+// parts returns the groupings of q, in the order of its columns.
 func (q Query) parts() (parts []By) {
 	for _, part := range All() {
 		if slices.Contains(q.By, part) {
@@ -157,7 +156,7 @@ func (q Query) parts() (parts []By) {
 	return parts
 }
 
-// tables are those that are read: where nothing but days is asked for, no names.
+// tables returns the tables to read: a report only by day needs no names.
 func (q Query) tables() string {
 	if q.Account+q.Key+q.Model+q.Line+q.Endpoint == "" && len(q.Without)+len(q.Within) == 0 &&
 		!slices.ContainsFunc(q.By, func(part By) bool { return part != ByDay }) {
@@ -166,7 +165,7 @@ func (q Query) tables() string {
 	return `ledger_series s JOIN ledger_day d ON d.series = s.id`
 }
 
-// Statement is what ReadTx asks.
+// Statement returns the statement of ReadTx.
 func (q Query) Statement() (text string, args []any) {
 	var where, columns []string
 	add := func(condition string, value any) {

@@ -24,29 +24,27 @@ type Breakdown struct {
 	Since, Until string
 	By           []By // in the order of the rows' columns
 	Rows         []Spent
-	Lines        bool // whether lines and what they take may be shown
-	// Sandbox sums the requests to sandbox lines, which the rows leave out; nil if the rows
-	// leave nothing out.
+	Lines        bool // whether to show lines and their costs
+	// Sandbox sums the requests to sandbox lines left out of the rows; nil if the rows leave
+	// nothing out.
 	Sandbox *Sums
-	// Names are what parts are called, by their ids: each of these parts has its name
-	// behind it, as account_name. nil: their ids are all there is.
+	// Names holds the names of parts by id: each of these parts is followed by its name, as
+	// account_name. If nil, only the ids are shown.
 	Names map[By]map[string]string
 }
 
 // Bounds of a report.
 const (
 	maxUsageRows = 10_000
-	usageDays    = 30 // of a report that names no span
+	usageDays    = 30 // of a report without a span
 )
 
-// Params are the parameters of the APIs that ask for a report, beside the
-// names of the parts, by which it can be filtered.
+// Params are the parameters of the APIs for a report, beside the names of the parts as filters.
 func Params() []string { return []string{"group_by", "since", "until"} }
 
-// Ask reads a table's parameters, of which get returns the values: group_by
-// (parts, with commas between), since and until (a day or an RFC 3339 time, of which
-// the UTC day counts; until is the last one), and a filter for each of the parts
-// allowed but the day. Errors are for the client. now is in Unix milliseconds.
+// Ask reads a table's parameters with get: group_by (parts, separated by commas), since and until
+// (a day or an RFC 3339 time, reduced to its UTC day; until is the last day), and a filter for each
+// of the allowed parts except the day. Errors are for the client. nowMS is in Unix milliseconds.
 func Ask(get func(name string) string, allowed []By, nowMS int64) (Query, error) {
 	q := Query{Limit: maxUsageRows}
 	if text := get("group_by"); text != "" {
@@ -94,7 +92,7 @@ func partNames(parts []By) string {
 	return strings.Join(names, ", ")
 }
 
-// utcDay reads a day, or the one that a time is in.
+// utcDay reads a day, or the day of a time.
 func utcDay(text string) (int64, error) {
 	at, err := time.Parse(time.DateOnly, text)
 	if err != nil {
@@ -106,8 +104,7 @@ func utcDay(text string) (int64, error) {
 	return books.DayOf(at.UnixMilli()), err
 }
 
-// TableTx reads the report that q asks for. A report with more rows than may be
-// is an error for the client.
+// TableTx reads the report of q. A report with too many rows is an error for the client.
 func TableTx(tx *store.Tx, q Query, lines bool) (Breakdown, error) {
 	rows, err := ReadTx(tx, q)
 	if errors.Is(err, ErrTooManyRows) {
@@ -145,8 +142,8 @@ func (f Sums) Plus(o Sums) Sums {
 	}
 }
 
-// Margin returns what the requests of known cost were charged less what the
-// providers took for them. It reports false if the cost of no request is known.
+// Margin returns the charges of the requests with a known cost minus that cost. It reports false if
+// no request has a known cost.
 func (f Sums) Margin() (money.Amount, bool) { return f.KnownCost - f.LineCost, f.LineCosts > 0 }
 
 // Part returns the row's value of a part.
@@ -157,7 +154,7 @@ func (r *Spent) Part(part By) string {
 	return *r.dest(part, nil).(*string)
 }
 
-// nameOf is the column that has what a part is called.
+// nameOf returns the column of a part's name.
 func nameOf(part By) string { return string(part) + "_name" }
 
 // IDs are those of a part in the report's rows, once each.
@@ -172,7 +169,7 @@ func (r *Breakdown) IDs(part By) (ids []string) {
 	return ids
 }
 
-// figure is a column of a report and its value, which is JSON; empty: not known.
+// figure is a column of a report and its JSON value; an unknown value is empty.
 type figure struct{ name, value string }
 
 func (f Sums) figures(lines bool) []figure {
@@ -193,7 +190,7 @@ func (f Sums) figures(lines bool) []figure {
 	return append(out, figure{"line_cost_usd", taken}, figure{"line_cost_requests", n(f.LineCosts)}, figure{"margin_usd", left})
 }
 
-// MarshalJSON shows a report: what is not known is null.
+// MarshalJSON encodes a report; unknown values are null.
 func (r Breakdown) MarshalJSON() ([]byte, error) {
 	show := func(parts []By, row *Spent) json.RawMessage {
 		b := []byte{'{'}
@@ -243,8 +240,7 @@ func (r Breakdown) MarshalJSON() ([]byte, error) {
 	}{"usage.report", r.Since, r.Until, by, show(nil, &Spent{Sums: r.Total()}), sandbox, data})
 }
 
-// CSV writes a report's rows below a line with the names of the columns. What is
-// not known is empty.
+// CSV writes a report's rows below a line with the names of the columns. Unknown values are empty.
 func (r *Breakdown) CSV() ([]byte, error) {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestAsk reads parameters: days, times, spans that are left open.
+// TestAsk reads parameters: days, times, open spans.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 31, 23, 59, 0, 0, time.UTC)
@@ -48,8 +48,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestTableIsJSON checks that what is not known is null, and that the sums are
-// those of all rows.
+// TestTableIsJSON checks that unknown values are null, and that the sums are those of all rows.
 func TestTableIsJSON(t *testing.T) {
 	t.Parallel()
 	table := Breakdown{Since: "2026-05-01", Until: "2026-05-02", By: []By{ByDay, ByModel}, Lines: true, Rows: []Spent{

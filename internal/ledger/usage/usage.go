@@ -1,7 +1,6 @@
-// Package usage owns what an account is told of its own use: balance and totals, and
-// with them the report that it asks for.
+// Package usage owns an account's view of its own use: balance, totals and the requested report.
 //
-// Invariant: what one call answers is of one moment.
+// Invariant: the answer of one call is of one moment.
 package usage
 
 import (
@@ -12,7 +11,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// parts are what an account may see its usage by.
+// parts are the groupings available to an account.
 var parts = []spending.By{spending.ByDay, spending.ByKey, spending.ByModel, spending.ByEndpoint}
 
 // AccountReader reads the usage of accounts.
@@ -21,9 +20,9 @@ type AccountReader struct{ db *store.DB }
 // NewAccountReader returns the reader of a database.
 func NewAccountReader(db *store.DB) *AccountReader { return &AccountReader{db} }
 
-// Read returns balance and totals of an account, and the report that the parameters
-// of a query ask for, which get reads (interface.md, Usage); nil: no report. Errors:
-// ledger.ErrNoAccount, and a *fault.Error that says what is wrong with the parameters.
+// Read returns balance and totals of an account, and the report requested by the parameters of a
+// query (interface.md, Usage), or nil if they request none; get returns a parameter's value. Errors
+// are ledger.ErrNoAccount, and a *fault.Error about wrong parameters.
 func (r *AccountReader) Read(ctx context.Context, account string, get func(name string) string) (
 	u ledger.Usage, report *spending.Breakdown, err error,
 ) {
