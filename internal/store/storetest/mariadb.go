@@ -40,7 +40,7 @@ func MariaDB(t testing.TB) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "socket")
 	args := []string{"--no-defaults", "--datadir=" + dir, "--socket=" + socket, "--skip-networking", "--skip-grant-tables",
-		"--innodb-buffer-pool-size=8M", "--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=0"}
+		"--tmpdir=" + dir, "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=0"}
 	if os.Geteuid() == 0 { // MariaDB refuses to run as root
 		args = append(args, "--user=nobody")
 		nobody, err := user.Lookup("nobody")

@@ -244,7 +244,7 @@ func TestEndVerdicts(t *testing.T) {
 		v := conformance.VerdictsOf(w.Kind)
 		for reason, want := range map[string]conformance.Verdict{
 			`{"status":"Request Moderated","details":{"Moderation Reasons":["Derivative Works Filter"]}}`: v.Flagged,
-			`{"status":"reason moderated"}`:                                           v.Flagged,
+			`{"status":"request moderated"}`:                                          v.Flagged,
 			`{"status":null,"state":"Request Moderated"}`:                             v.Flagged,
 			`{"status":"Content Moderated","details":{"Moderation Reasons":["x"]}}`:   v.FlaggedOutput,
 			`{"status":"Error","details":"worker lost"}`:                              v.Failed,
