@@ -234,7 +234,7 @@ func TestActsWithoutScripts(t *testing.T) {
 		t.Error("shortcuts are offered that need scripts")
 	}
 	b.open("/console/playground")
-	b.shows("The playground needs scripts.")
+	b.shows("The playground needs JavaScript.")
 }
 
 // TestJobsMove checks that the gallery shows the end of a job without a reload, and announces it.
