@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/url"
@@ -271,21 +270,16 @@ func (b *tab) file(name string) string {
 	return strings.ReplaceAll(strings.Join(append(parts, name), "-"), "/", "-") + ".png"
 }
 
-// picture returns a picture of the whole page after still has run. The layout follows the
-// changes of still, so it takes pictures until two in a row are equal.
+// picture returns a picture of the whole page after still has run.
 func (b *tab) picture() ([]byte, error) {
-	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](still)); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](still, chromedp.EvalAwaitPromise)); err != nil {
 		return nil, err
 	}
-	var picture, before []byte
-	for n := 0; n == 0 || n < 10 && !bytes.Equal(picture, before); n++ {
-		var err error
-		before = picture
-		if picture, err = chromedp.Run(b.ctx, chromedp.FullScreenshot(100)); err != nil {
-			return nil, err
-		}
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		return nil, err
 	}
-	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](moving))
+	_, err = chromedp.Run(b.ctx, chromedp.Evaluate[any](moving))
 	return picture, err
 }
 
