@@ -68,11 +68,7 @@ func noteLinesTx(tx *store.Tx, before, doc *Document) error {
 		if known, ok := noted[id]; ok && known == kinds[id] {
 			continue
 		}
-		sandbox := 0
-		if kinds[id] {
-			sandbox = 1
-		}
-		if _, err := tx.Exec(upsertLine, id, sandbox); err != nil {
+		if _, err := tx.Exec(upsertLine, id, store.Bool(kinds[id])); err != nil {
 			return fmt.Errorf("record line %s: %w", id, err)
 		}
 	}
