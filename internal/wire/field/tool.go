@@ -88,11 +88,11 @@ func HostedWord(word string) (name string, ok bool) {
 	return name, ok
 }
 
-// loose returns a spelling that all names share which differ only in case and in
-// separators.
-func loose(name string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(fold(name))
-}
+// loose returns the common spelling of all names that differ only in case and in separators.
+func loose(name string) string { return separators.Replace(fold(name)) }
+
+// separators removes the separators of names.
+var separators = strings.NewReplacer("_", "", "-", "")
 
 // ToolOption reports whether a member of a hosted tool changes the tool's price,
 // and returns the values that do not.
@@ -108,12 +108,8 @@ func (t *Table) ToolMember(name []byte) bool { return t.members[string(name)] }
 // toolMembers returns the members of the tools that the client of a form executes.
 func toolMembers(form string) map[string]bool {
 	out := map[string]bool{}
-	for _, f := range ofForms {
-		for _, r := range f.tools {
-			if f.name == form && r.word == "tool-member" {
-				out[r.name] = true
-			}
-		}
+	for _, r := range toolRules(form, "tool-member") {
+		out[r.name] = true
 	}
 	return out
 }
@@ -121,14 +117,22 @@ func toolMembers(form string) map[string]bool {
 // clientTools returns the tools that the client of a form executes.
 func clientTools(form string) map[string]string {
 	out := map[string]string{}
+	for _, r := range toolRules(form, "client-tool") {
+		out[r.name] = strings.Join(r.rest, "")
+	}
+	return out
+}
+
+// toolRules returns the lines of a form's file that begin with word.
+func toolRules(form, word string) (rules []toolRule) {
 	for _, f := range ofForms {
 		for _, r := range f.tools {
-			if f.name == form && r.word == "client-tool" {
-				out[r.name] = strings.Join(r.rest, "")
+			if f.name == form && r.word == word {
+				rules = append(rules, r)
 			}
 		}
 	}
-	return out
+	return rules
 }
 
 // ClientTool reports whether the client executes tools of a type. date is the date
