@@ -62,7 +62,8 @@ func (b *tab) text(selector string) string {
 
 // still replaces everything on a page that differs between runs: times, ids, secrets, ports and
 // durations. Its promise is fulfilled after the browser has drawn the changes, because a picture
-// shows the last drawn frame. moving restores the page.
+// shows the last drawn frame. A tab in the background draws no frames, so the promise waits at
+// most one second. moving restores the page.
 const still = `(() => {
   const changed = window.stilled = [];
   const zeros = (text) => text.replace(/[0-9A-Za-z+/=]/g, "0");
@@ -98,7 +99,10 @@ const still = `(() => {
   const bars = document.querySelectorAll("#latency .plotted path:not(.grid)");
   bars.forEach((path, i) => draw(path, "M0 " + (150 - 50 * i) + "h1000v50h-1000z"));
   for (const clip of document.querySelectorAll("video")) set(clip, "controls", false);
-  return new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(0))));
+  return new Promise((done) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => done(0)));
+    setTimeout(() => done(0), 1000);
+  });
 })()`
 
 // moving restores the page after still.

@@ -272,14 +272,16 @@ func (b *tab) file(name string) string {
 
 // picture returns a picture of the whole page after still has run.
 func (b *tab) picture() ([]byte, error) {
-	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](still, chromedp.EvalAwaitPromise)); err != nil {
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[any](still, chromedp.EvalAwaitPromise)); err != nil {
 		return nil, err
 	}
-	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		return nil, err
 	}
-	_, err = chromedp.Run(b.ctx, chromedp.Evaluate[any](moving))
+	_, err = chromedp.Run(ctx, chromedp.Evaluate[any](moving))
 	return picture, err
 }
 
