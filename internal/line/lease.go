@@ -51,15 +51,10 @@ func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("lease a probe: %w", err)
 	}
-	var written int64
 	var holder string
-	err = tx.QueryRow(`SELECT CAST(COALESCE((SELECT SUM(version) FROM line_finding WHERE line = $1 AND target = $2), 0) AS BIGINT),
-		COALESCE((SELECT epoch FROM line_probe WHERE line = $1 AND target = $2), '')`, t.line, t.digest).Scan(&written, &holder)
+	err = tx.QueryRow(`SELECT COALESCE((SELECT epoch FROM line_probe WHERE line = $1 AND target = $2), '')`, t.line, t.digest).Scan(&holder)
 	if err != nil {
 		return false, fmt.Errorf("lease a probe: %w", err)
-	}
-	if written != known {
-		return false, nil
 	}
 	void := holder // the lease of a dead node
 	if members.Lives(holder) {
@@ -71,7 +66,24 @@ func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("lease a probe: %w", err)
 	}
-	return n == 1, nil
+	if n != 1 {
+		return false, nil
+	}
+	// A node writes the finding of its probe before it gives up the lease, so read the findings after
+	// the lease is acquired.
+	var written int64
+	err = tx.QueryRow(`SELECT CAST(COALESCE((SELECT SUM(version) FROM line_finding WHERE line = $1 AND target = $2), 0) AS BIGINT)`,
+		t.line, t.digest).Scan(&written)
+	if err != nil {
+		return false, fmt.Errorf("lease a probe: %w", err)
+	}
+	if written == known {
+		return true, nil
+	}
+	if _, err := tx.Exec(`DELETE FROM line_probe WHERE line = $1 AND target = $2 AND epoch = $3`, t.line, t.digest, epoch); err != nil {
+		return false, fmt.Errorf("lease a probe: %w", err)
+	}
+	return false, nil
 }
 
 // versions returns the sum of the versions of a line's rows adopted by this node.
