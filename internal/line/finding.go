@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ type agreement struct {
 	version int64 // of the row; 0 without a row
 	local   stamp
 	mine    bool // this node has written the row
+	resumed bool // the operator has resumed the line since, which deletes the row
 }
 
 // stamp tells states of a part on this node apart.
@@ -128,7 +130,7 @@ func (l *Lines) Exchange(ctx context.Context) error {
 	}
 	for _, e := range edits {
 		if e.done {
-			s.agree(e.entry.target, e.part, agreement{e.written, stampOfEdit(e), true})
+			s.agree(e.entry.target, e.part, agreement{version: e.written, local: stampOfEdit(e), mine: true})
 			l.sendAlerts(e.entry.line.ID, e.part)
 		} else {
 			l.dropAlerts(e.entry.line.ID, e.part)
@@ -165,6 +167,10 @@ func (l *Lines) merge(entry *routingEntry, rows map[heldPart]row) (edits []*edit
 	for part := range parts {
 		r, before := rows[part], agreed[part]
 		own, held := local[part]
+		if before.resumed && r.version == 0 {
+			before = agreement{} // what this node found since the resume stays
+			s.agree(entry.target, part, before)
+		}
 		if r.version != before.version {
 			l.adopt(entry, part, r, before, now)
 			continue
@@ -230,6 +236,20 @@ func (l *Lines) adopt(entry *routingEntry, part heldPart, r row, before agreemen
 	}
 	l.log.Info("line: another node has found out about a line", "line", line, "model", part.Model, "form", part.Form, "key", part.key,
 		"state", r.State, "cause", r.Cause)
+}
+
+// resumed records that the operator has resumed a line. The caller holds s.mu.
+func (s *findings) resumed(line string) {
+	for t, parts := range s.agreed {
+		if t.line != line {
+			continue
+		}
+		for part, a := range parts {
+			a.resumed = true
+			parts[part] = a
+		}
+	}
+	maps.DeleteFunc(s.alone, func(t target, _ time.Time) bool { return t.line == line })
 }
 
 // agree records the state agreed between this node and the table.

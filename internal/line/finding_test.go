@@ -296,27 +296,36 @@ func TestEachFindingReachesTheNodes(t *testing.T) {
 			t.Parallel()
 			onPostgres(t, func(t *testing.T, c *cluster) {
 				c.says = tt.says
-				for range 2 {
-					_ = c.nodes[0].ask("one", wire.FormChat)
+				fail := func() {
+					for range 2 {
+						_ = c.nodes[0].ask("one", wire.FormChat)
+					}
+					c.exchange()
+					c.probe(0)
+					if got := c.states(); got != tt.state {
+						t.Errorf("the nodes see %s, want %s", got, tt.state)
+					}
+					c.asked()
 				}
-				c.probe(0)
-				if got := c.states(); got != tt.state {
-					t.Errorf("the nodes see %s, want %s", got, tt.state)
+				resume := func() {
+					update(t, c.db, func(tx *store.Tx) error { return ResumeTx(tx, "a") })
+					for _, m := range c.nodes {
+						if err := m.Refresh(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
 				}
-				c.asked()
+				fail()
 				_ = c.nodes[2].ask("one", wire.FormChat)
 				if n := c.asked(); n > 0 && name != "a form" || name == "a form" && n != 1 { // in the other form
 					t.Errorf("another node asks the provider %d times", n)
 				}
-				update(t, c.db, func(tx *store.Tx) error { return ResumeTx(tx, "a") })
-				for _, m := range c.nodes {
-					if err := m.Refresh(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-				}
+				resume()
+				fail() // before the nodes have exchanged the end of the first finding
+				resume()
 				c.exchange()
 				if got := c.states(); got != "in_service" {
-					t.Errorf("after the operator's word the nodes see %s", got)
+					t.Errorf("after the operator resumed the line, the nodes see %s", got)
 				}
 			})
 		})

@@ -92,6 +92,8 @@ func (l *Lines) Refresh(ctx context.Context) error {
 
 // applyControls applies the operator's decisions. A resumed line begins with a clear health.
 func (l *Lines) applyControls(controls map[string]control) {
+	l.findings.mu.Lock() // a step must not see a resume half applied
+	defer l.findings.mu.Unlock()
 	l.mu.Lock()
 	before := l.controls
 	l.controls = controls
@@ -103,14 +105,15 @@ func (l *Lines) applyControls(controls map[string]control) {
 	for id, t := range all {
 		now, was := controls[id], before[id]
 		t.drained.Store(now.drained)
-		l.tell(id, l.applyControl(t, was, now))
+		l.tell(id, l.applyControl(id, t, was, now))
 	}
 }
 
 // applyControl applies a new decision about a line and returns the changes to report.
-func (l *Lines) applyControl(t *stats, was, now control) (changes []health.Change) {
+func (l *Lines) applyControl(id string, t *stats, was, now control) (changes []health.Change) {
 	if now.resumes > was.resumes {
 		changes = t.forget(l.now())
+		l.findings.resumed(id)
 	}
 	back := health.Change{State: health.StateInService}
 	switch {
