@@ -229,17 +229,21 @@ func resumeScene(t testing.TB) scene.Story {
 				times int
 				code  string
 				state string
+				out   int // models out, after a probe has met the failure too
 			}{
-				{fakeprovider.Error(500, "server_error", "", "x"), 5, "upstream_unavailable", "circuit_open"},
-				{fakeprovider.Busy(3600), 1, "upstream_busy", "cooling"},
-				{fakeprovider.Error(402, "", "", "x"), 1, "upstream_unavailable", "credentials_out"},
-				{fakeprovider.Error(404, "", "model_not_found", "x"), 1, "upstream_unavailable", "in_service"},
+				{fakeprovider.Error(500, "server_error", "", "x"), 5, "upstream_unavailable", "circuit_open", 0},
+				{fakeprovider.Busy(3600), 1, "upstream_busy", "cooling", 0},
+				{fakeprovider.Error(402, "", "", "x"), 1, "upstream_unavailable", "credentials_out", 0},
+				{fakeprovider.Error(404, "", "model_not_found", "x"), 1, "upstream_unavailable", "in_service", 1},
 			} {
 				p.turn(tt.reply)
 				for range tt.times {
 					c.wants("resume", tt.code)
 				}
-				f.Lines.Becomes(t, "resume", tt.state)
+				scene.Eventually(t, "the line is "+tt.state, func() bool {
+					s := f.Lines.Of(t, "resume")
+					return s.State == tt.state && len(s.ModelsOut) == tt.out
+				})
 				p.turn(working())
 				c.wants("resume", "upstream_unavailable")
 				f.Process.Admin("POST", "/lines/resume/resume", map[string]any{}, nil)
