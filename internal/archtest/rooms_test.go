@@ -26,7 +26,7 @@ var rooms = map[string][]string{
 	"internal/importer": {"account", "catalog", "money", "operator", "store", "wire"},
 	"internal/operator": {"account", "catalog", "fault", "job", "ledger", "line", "money", "store", "webhook"},
 	"internal/chat":     {"bounded", "catalog", "fault", "ledger", "line", "trace", "upstream", "wire"},
-	"internal/job": {"account", "catalog", "fault", "ledger", "line", "loop", "media", "money", "node", "slot", "store", "trace",
+	"internal/job": {"account", "catalog", "fault", "ledger", "limit", "line", "loop", "media", "money", "node", "slot", "store", "trace",
 		"upstream", "webhook"},
 	"internal/webhook":     {"egress", "fault", "loop", "money", "node", "store"},
 	"internal/media":       {"fault", "loop", "store"},

@@ -35,6 +35,7 @@ import (
 	"tollgate/internal/job/groupcommit"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
+	"tollgate/internal/limit"
 	"tollgate/internal/line"
 	"tollgate/internal/loop"
 	"tollgate/internal/media"
@@ -90,9 +91,9 @@ type Jobs struct {
 
 	polls, fetches, reads chan struct{}
 
-	stepsSeen  int64                // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
-	writer     *groupcommit.Batcher // of the workers' steps
-	submitting keyedMutex           // by account and Idempotency-Key
+	stepsSeen int64                     // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
+	writer    *groupcommit.Batcher      // of the workers' steps
+	twins     *limit.Semaphores[string] // of 1, by account and Idempotency-Key
 
 	wake     chan struct{} // something may be ready to start
 	reported atomic.Int64  // when an absence of the database was logged last, in ns
@@ -131,7 +132,7 @@ func New(o Options) *Jobs {
 		polls: make(chan struct{}, maxPolls), fetches: make(chan struct{}, maxFetches), reads: make(chan struct{}, maxReads),
 		maxSpool: maxSpool,
 		wake:     make(chan struct{}, 1), workers: map[string]*worker{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
-		stepsSeen: -1, writer: groupcommit.New(o.DB),
+		stepsSeen: -1, writer: groupcommit.New(o.DB), twins: limit.NewSemaphores[string](1),
 	}
 	j.queues = newQueueCache(j)
 	return j

@@ -83,7 +83,7 @@ func TestTwinThatLeaves(t *testing.T) {
 		n := h.still()
 		s := h.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "k", []byte("the same")
-		twin, err := n.jobs.submitting.lock(t.Context(), s.Account+" "+s.OnceKey)
+		twin, err := n.jobs.twins.Acquire(t.Context(), s.Account+" "+s.OnceKey)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,8 +106,8 @@ func TestTwinThatLeaves(t *testing.T) {
 			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
 		}
 		twin()
-		if len(n.jobs.submitting.held) > 0 {
-			t.Errorf("%d keys are remembered", len(n.jobs.submitting.held))
+		if keys := n.jobs.twins.Len(); keys > 0 {
+			t.Errorf("%d keys are remembered", keys)
 		}
 		h.twins("k", n)
 		h.audit(0)

@@ -40,7 +40,7 @@ type Anew struct {
 func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, replayed bool, err error) {
 	if o.Once != nil {
 		// Twins on this node come one after the other, as with submissions.
-		unlock, waited := j.submitting.lock(ctx, "requeue "+o.Once.Key)
+		unlock, waited := j.twins.Acquire(ctx, "requeue "+o.Once.Key)
 		if waited != nil {
 			return nil, false, fault.TryAgain(waited)
 		}

@@ -61,7 +61,7 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	if s.OnceKey != "" {
 		// Twins on this node come one after the other, so that the second finds
 		// the first; on other nodes the account's lock does it.
-		unlock, err := j.submitting.lock(ctx, s.Account+" "+s.OnceKey)
+		unlock, err := j.twins.Acquire(ctx, s.Account+" "+s.OnceKey)
 		if err != nil {
 			return nil, j.left(ctx, s, err)
 		}

@@ -46,6 +46,13 @@ func (s *Semaphores[K]) Acquire(ctx context.Context, key K) (release func(), err
 	}
 }
 
+// Len returns the number of keys with a holder or a waiter.
+func (s *Semaphores[K]) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.inUse)
+}
+
 // drop forgets a key without holders and waiters.
 func (s *Semaphores[K]) drop(key K, own *semaphore) {
 	s.mu.Lock()

@@ -35,8 +35,8 @@ func TestSemaphores(t *testing.T) {
 		for _, release := range []func(){second, third, other} {
 			release()
 		}
-		if len(s.inUse) > 0 {
-			t.Errorf("%d keys are remembered", len(s.inUse))
+		if keys := s.Len(); keys > 0 {
+			t.Errorf("%d keys are remembered", keys)
 		}
 	})
 }
