@@ -32,7 +32,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate/internal/catalog"
-	"tollgate/internal/job/groupcommit"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/limit"
@@ -92,7 +91,7 @@ type Jobs struct {
 	polls, fetches, reads chan struct{}
 
 	stepsSeen int64                     // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
-	writer    *groupcommit.Batcher      // of the workers' steps
+	writer    *batcher                  // of the workers' steps
 	twins     *limit.Semaphores[string] // of 1, by account and Idempotency-Key
 
 	wake     chan struct{} // something may be ready to start
@@ -132,7 +131,7 @@ func New(o Options) *Jobs {
 		polls: make(chan struct{}, maxPolls), fetches: make(chan struct{}, maxFetches), reads: make(chan struct{}, maxReads),
 		maxSpool: maxSpool,
 		wake:     make(chan struct{}, 1), workers: map[string]*worker{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
-		stepsSeen: -1, writer: groupcommit.New(o.DB), twins: limit.NewSemaphores[string](1),
+		stepsSeen: -1, writer: &batcher{db: o.DB}, twins: limit.NewSemaphores[string](1),
 	}
 	j.queues = newQueueCache(j)
 	return j

@@ -13,7 +13,6 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
-	"tollgate/internal/job/groupcommit"
 	"tollgate/internal/job/row"
 	"tollgate/internal/line"
 	"tollgate/internal/loop"
@@ -425,7 +424,7 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 		var next row.Run
 		var changed int64
 		before := len(w.run.Trace.Steps)
-		err := j.writer.Write(ctx, func(tx *store.Tx) error {
+		err := j.writer.write(ctx, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
 			if err != nil {
 				return err
@@ -445,7 +444,7 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 			}
 			return nil
 		}
-		if store.Refused(err) && !store.Retryable(err) || errors.Is(err, groupcommit.ErrPanicked) {
+		if store.Refused(err) && !store.Retryable(err) || errors.Is(err, errPanic) {
 			return fmt.Errorf("write a step: %w", err)
 		}
 		// It may have been committed all the same: then the same step changes

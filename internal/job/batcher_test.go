@@ -1,0 +1,117 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// TestBatcher writes the steps of many workers at once. Each is written once, and one that fails or
+// panics does not affect the others.
+func TestBatcher(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := &batcher{db: db}
+		err := db.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Exec(`CREATE TABLE written (n BIGINT NOT NULL PRIMARY KEY)`)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := errors.New("failed")
+		const steps = 300
+		errs := make([]error, steps)
+		var all sync.WaitGroup
+		for n := range steps {
+			all.Go(func() {
+				errs[n] = b.write(t.Context(), func(tx *store.Tx) error {
+					switch n % 50 {
+					case 7:
+						return failed
+					case 8:
+						panic("scripted")
+					}
+					_, err := tx.Exec(`INSERT INTO written (n) VALUES ($1)`, n)
+					return err
+				})
+			})
+		}
+		all.Wait()
+		want := 0
+		for n, err := range errs {
+			var wantErr error
+			switch n % 50 {
+			case 7:
+				wantErr = failed
+			case 8:
+				wantErr = errPanic
+			default:
+				want++
+			}
+			if !errors.Is(err, wantErr) {
+				t.Errorf("step %d: %v, want %v", n, err, wantErr)
+			}
+		}
+		var got int
+		err = db.View(t.Context(), func(tx *store.Tx) error { return tx.QueryRow(`SELECT COUNT(*) FROM written`).Scan(&got) })
+		if err != nil || got != want {
+			t.Errorf("%d steps are written, want %d: %v", got, want, err)
+		}
+	})
+}
+
+// TestBatcherCanceledWrites cancels writes that wait, the next leader's among them. The others are
+// still written.
+func TestBatcherCanceledWrites(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := &batcher{db: db}
+		pending := func(want int, canceled bool) func() bool {
+			return func() bool {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				n := 0
+				for _, w := range b.pending {
+					if w.canceled == canceled {
+						n++
+					}
+				}
+				return n == want
+			}
+		}
+		for round := range 40 {
+			ctx, cancel := context.WithCancel(t.Context())
+			begun, release := make(chan struct{}), make(chan struct{})
+			var all sync.WaitGroup
+			all.Go(func() {
+				_ = b.write(t.Context(), func(*store.Tx) error {
+					close(begun)
+					<-release
+					return nil
+				})
+			})
+			<-begun
+			for range 5 {
+				all.Go(func() { _ = b.write(ctx, func(*store.Tx) error { return nil }) })
+			}
+			until(t, "five pending writes", pending(5, false))
+			cancel()
+			if round%2 == 0 {
+				until(t, "five canceled writes", pending(5, true))
+			}
+			close(release)
+			last, stop := context.WithTimeout(t.Context(), 20*time.Second)
+			if err := b.write(last, func(*store.Tx) error { return nil }); err != nil {
+				t.Fatalf("round %d: no worker leads: %v", round, err)
+			}
+			stop()
+			all.Wait()
+		}
+	})
+}
