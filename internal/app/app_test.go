@@ -55,7 +55,7 @@ type served struct {
 	ended    chan error
 }
 
-// serve starts an App and waits until it is ready.
+// serve starts an App, and waits until it is ready and has written its ready line.
 func serve(t *testing.T, s *Settings) *served {
 	t.Helper()
 	return serveWith(t, s, Options{})
@@ -77,6 +77,7 @@ func serveWith(t *testing.T, s *Settings, o Options) *served {
 	if status := p.get(t, "/readyz"); status != 200 {
 		t.Fatalf("not ready: %d", status)
 	}
+	scene.Eventually(t, "the ready line", func() bool { return strings.Contains(p.err.String(), "listening on ") })
 	return p
 }
 
