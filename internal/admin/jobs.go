@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/job"
 	"tollgate/internal/job/row"
-	"tollgate/internal/ledger/repeat"
+	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
@@ -156,7 +156,7 @@ func (s *server) requeueJob(c *call) (any, error) {
 	}
 	out, replayed, err := operator.RequeueJob(c.ctx, s.Jobs, s.by(c), c.id, anew)
 	switch {
-	case errors.Is(err, repeat.ErrOtherBody):
+	case errors.Is(err, ledger.ErrOtherBody):
 		return nil, otherRequest()
 	case err != nil:
 		return nil, noJob(err, c.id)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/ledger/repeat"
+	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 )
 
@@ -38,8 +38,8 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 	once := s.once(c, key, body)
 	replayed := false
 	out, err := change(s, c, func(tx *store.Tx) (any, error) {
-		saved, err := repeat.AnswerTx(tx, once)
-		if errors.Is(err, repeat.ErrOtherBody) {
+		saved, err := ledger.AnswerTx(tx, once)
+		if errors.Is(err, ledger.ErrOtherBody) {
 			return nil, otherRequest()
 		}
 		if replayed = saved != nil; err != nil || replayed {
@@ -53,7 +53,7 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 		if f, ok := out.(fleeting); ok {
 			lasting = f.lasting()
 		}
-		return out, repeat.SaveTx(tx, once, encode(lasting))
+		return out, ledger.SaveTx(tx, once, encode(lasting))
 	})
 	if err == nil && replayed {
 		c.replays()
@@ -65,8 +65,8 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 func (c *call) replays() { c.Header().Set("Idempotent-Replayed", "true") }
 
 // once returns the request's idempotency key and fingerprint.
-func (s *server) once(c *call, key string, body object) repeat.Once {
-	return repeat.Once{Scope: onceScope, Key: key, Fingerprint: s.fingerprint(c, body), Window: onceWindow}
+func (s *server) once(c *call, key string, body object) ledger.Once {
+	return ledger.Once{Scope: onceScope, Key: key, Fingerprint: s.fingerprint(c, body), Window: onceWindow}
 }
 
 // otherRequest returns the error for a key of another request.

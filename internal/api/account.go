@@ -98,11 +98,11 @@ func (d *desk) creditGrants(x *exchange) error {
 	}{"credit_summary", granted, u.Total.Cost, u.Balance})
 }
 
-// readUsage reads the usage of the caller's account with Options.Usage.
+// readUsage reads the usage of the caller's account.
 func (d *desk) readUsage(x *exchange, get func(string) string) (u ledger.Usage, report *spending.Breakdown, err error) {
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
-	u, report, err = d.Usage.Read(ctx, x.principal.Account, get)
+	u, report, err = d.Ledger.ReadUsage(ctx, x.principal.Account, get)
 	if _, told := errors.AsType[*fault.Error](err); err != nil && !told {
 		err = fault.TryAgain(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
-	"tollgate/internal/ledger/usage"
 	"tollgate/internal/limit"
 	"tollgate/internal/media"
 )
@@ -29,7 +28,6 @@ import (
 type Options struct {
 	// Options shared with other surfaces; NotFound is set here.
 	httpapi.Options
-	Usage   *usage.AccountReader
 	Since   *since.Times // when models were first in a catalog
 	Keys    *account.Keys
 	Catalog *catalog.Watcher

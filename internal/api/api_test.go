@@ -23,7 +23,6 @@ import (
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
-	"tollgate/internal/ledger/usage"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
@@ -132,7 +131,7 @@ func newDesk(t *testing.T, db *store.DB, with func(*api.Options)) *desk {
 	t.Cleanup(func() { stop(); sweeping.Wait() })
 	// Nothing runs these jobs: they stay as they were submitted.
 	jobs := job.New(job.Options{DB: db, Ledger: d.books, Lines: lines(), Catalog: watcher, Media: files, Log: log})
-	options := api.Options{Options: httpapi.Options{Log: log}, Usage: usage.NewAccountReader(db), Since: since.NewTimes(db),
+	options := api.Options{Options: httpapi.Options{Log: log}, Since: since.NewTimes(db),
 		Keys: d.keys, Catalog: watcher, Ledger: d.books, Chat: conductor(d.books, log),
 		Jobs: jobs, Media: files, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MaxBody: maxBody}

@@ -12,7 +12,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/api"
-	"tollgate/internal/ledger/usage"
+	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -136,7 +136,7 @@ func TestBrokenBody(t *testing.T) {
 // TestPanic checks that a panic becomes a 503 and is logged with the request's id, without the key.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.Usage = usage.NewAccountReader(nil) })
+	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.Ledger = nil })
 	_, secret := d.key(account.KeySettings{})
 	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
 	got.refused(t, 503, "service_unavailable")
@@ -161,7 +161,7 @@ func TestDatabaseAway(t *testing.T) {
 	if err := away.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, db, func(o *api.Options) { o.Usage = usage.NewAccountReader(away) })
+	d := newDesk(t, db, func(o *api.Options) { o.Ledger = ledger.New(ledger.Options{DB: away}) })
 	_, secret := d.key(account.KeySettings{})
 	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
 	got.refused(t, 503, "service_unavailable")

@@ -30,7 +30,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/ledger"
-	"tollgate/internal/ledger/holding"
 	"tollgate/internal/limit"
 	"tollgate/internal/media"
 	"tollgate/internal/node"
@@ -258,7 +257,6 @@ func (a *App) startLedger(ctx context.Context, db *store.DB, self *node.Node, ho
 	}
 	a.life.later("ledger", books.Close)
 	a.life.loop("ledger upkeep", books.Run)
-	a.life.loop("open holds", (&holding.Watch{DB: db, Tell: a.metrics.Held, Log: a.log}).Run)
 	return books, nil
 }
 

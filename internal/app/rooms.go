@@ -17,7 +17,6 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
-	"tollgate/internal/ledger/usage"
 	"tollgate/internal/line"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
@@ -233,7 +232,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 	wrongToken := r.slowGuesses(wrongTokens())
 	public := api.New(api.Options{
 		Options: httpapi.Options{Log: r.log, Origins: s.CORSOrigins, Observe: r.metrics.Request, Trace: r.traces},
-		Usage:   usage.NewAccountReader(r.db), Since: since.NewTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat,
+		Since:   since.NewTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat,
 		Jobs: r.jobs, Media: r.files, Guard: r.guard,
 		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(r.memory),
 		CountRate: s.CountTokensPerMinute,

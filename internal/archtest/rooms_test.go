@@ -117,11 +117,9 @@ var floors = map[string][][]string{
 	"internal/ledger": {
 		{"internal/ledger/books", "internal/ledger/sheet"},
 		{"internal/ledger/audit"},
-		{"internal/ledger/spending", "internal/ledger/movement", "internal/ledger/holding", "internal/ledger/repeat",
-			"internal/ledger/ledgertest"},
+		{"internal/ledger/spending", "internal/ledger/movement", "internal/ledger/ledgertest"},
 		{"internal/ledger/requestlog"},
 		{"internal/ledger"},
-		{"internal/ledger/usage"},
 	},
 	"internal/console": {
 		{"internal/console/part", "internal/console/static"},

@@ -10,7 +10,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
-	"tollgate/internal/ledger/repeat"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
 )
@@ -20,7 +19,7 @@ type Anew struct {
 	// Force asks for it although the job has succeeded.
 	Force bool
 	// Once is the request's Idempotency-Key; nil: none.
-	Once *repeat.Once
+	Once *ledger.Once
 	// Show renders the answer that is given, and saved for the key.
 	Show func(View) []byte
 	// Note adds to the transaction that it was done; nil: nothing is.
@@ -33,7 +32,7 @@ type Anew struct {
 // submitted once more, as a job of its own that is judged for the same key as a
 // submission of today: by its models, today's catalog and prices, and
 // admission. A repetition with the same Idempotency-Key does nothing and gets
-// the first answer, replayed. ErrNoJob; repeat.ErrOtherBody; ledger.ErrUnknown;
+// the first answer, replayed. ErrNoJob; ledger.ErrOtherBody; ledger.ErrUnknown;
 // the faults of an admission, though never a 401, since the caller's own key is
 // another; a fault for a job that has succeeded, without Force, and for one whose
 // references are gone, as they are when a job has ended.
@@ -46,7 +45,7 @@ func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, r
 		}
 		defer unlock()
 		err = j.opts.DB.Update(ctx, func(tx *store.Tx) error {
-			answer, err = repeat.AnswerTx(tx, *o.Once)
+			answer, err = ledger.AnswerTx(tx, *o.Once)
 			return err
 		})
 		if err != nil || answer != nil {
@@ -70,7 +69,7 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *row.Job, p *row.Run, o Anew
 	err = j.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		moved, replayed = false, false
 		if o.Once != nil { // a twin on another node
-			answer, err = repeat.AnswerTx(tx, *o.Once)
+			answer, err = ledger.AnswerTx(tx, *o.Once)
 			if replayed = answer != nil; err != nil || replayed {
 				return err
 			}
@@ -101,7 +100,7 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *row.Job, p *row.Run, o Anew
 		if answer = o.Show(v); o.Once == nil {
 			return nil
 		}
-		return repeat.SaveTx(tx, *o.Once, answer)
+		return ledger.SaveTx(tx, *o.Once, answer)
 	})
 	switch {
 	case err != nil:
@@ -151,7 +150,7 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	next.Cost, next.Line, next.Code, next.StartedMS, next.EndedMS = 0, "", "", 0, 0
 	a := &anewAdmission{admission: admission{jobs: j, rec: &next}, show: o.Show, note: o.Note, old: old}
 	if o.Once != nil {
-		a.once = &repeat.Ride{Once: *o.Once}
+		a.once = &ledger.Ride{Once: *o.Once}
 	}
 	err = j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
 		Request: next.Request, Account: next.Account, Key: next.Key, KeyVersion: caller.Version, Model: next.Model, Endpoint: next.Endpoint,
@@ -220,7 +219,7 @@ func (j *Jobs) judgeAnew(rec *row.Job, caller account.Principal) (*catalog.Model
 // answer under the Idempotency-Key of the operator's request.
 type anewAdmission struct {
 	admission
-	once *repeat.Ride // nil: none
+	once *ledger.Ride // nil: none
 	show func(View) []byte
 	note Note
 	old  string // the job that it is anew

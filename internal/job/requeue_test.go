@@ -11,7 +11,6 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
-	"tollgate/internal/ledger/repeat"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -27,7 +26,7 @@ func (h *house) requeue(n *testNode, id string, o Anew) (string, error) {
 
 // asked is an operator's Idempotency-Key.
 func asked(key, print string) Anew {
-	return Anew{Force: true, Once: &repeat.Once{Scope: "admin", Key: key, Fingerprint: []byte(print), Window: 24 * time.Hour}}
+	return Anew{Force: true, Once: &ledger.Once{Scope: "admin", Key: key, Fingerprint: []byte(print), Window: 24 * time.Hour}}
 }
 
 // TestRequeueOnce repeats a requeue with its Idempotency-Key, at once and later:
@@ -66,7 +65,7 @@ func TestRequeueOnce(t *testing.T) {
 		if late, err := h.requeue(all[0], id, asked("k", "one")); err != nil || late != answers[0] {
 			t.Errorf("after its end: %s %v", late, err)
 		}
-		if _, err := h.requeue(all[0], id, asked("k", "two")); !errors.Is(err, repeat.ErrOtherBody) {
+		if _, err := h.requeue(all[0], id, asked("k", "two")); !errors.Is(err, ledger.ErrOtherBody) {
 			t.Errorf("for another request: %v", err)
 		}
 		if other, err := h.requeue(all[0], id, asked("k2", "one")); err != nil || other == answers[0] {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"tollgate/internal/ledger/audit"
-	"tollgate/internal/ledger/holding"
 	"tollgate/internal/ledger/ledgertest"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
@@ -96,7 +95,7 @@ func TestCountersEnd(t *testing.T) {
 							}
 							return err
 						},
-						"holding": func() error { _, _, err := holding.SumsTx(tx); return err },
+						"holding": func() error { _, _, err := HeldTx(tx); return err },
 						"spending": func() error {
 							rows, err := spending.ReadTx(tx, spending.Query{Until: 1 << 40, Limit: 100})
 							if err == nil && (len(rows) != 1 || rows[0].LineCost <= 0 || rows[0].Prompt <= 0) {

@@ -11,7 +11,6 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
-	"tollgate/internal/ledger/repeat"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -238,11 +237,11 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 		save := func(key string) (saved []byte) {
 			t.Helper()
 			err := db.Update(ctx, func(tx *store.Tx) (err error) {
-				once := repeat.Once{Scope: "s", Key: key, Fingerprint: []byte("body"), Window: day}
-				if saved, err = repeat.AnswerTx(tx, once); err != nil || saved != nil {
+				once := Once{Scope: "s", Key: key, Fingerprint: []byte("body"), Window: day}
+				if saved, err = AnswerTx(tx, once); err != nil || saved != nil {
 					return err
 				}
-				return repeat.SaveTx(tx, once, []byte("answer"))
+				return SaveTx(tx, once, []byte("answer"))
 			})
 			if err != nil {
 				t.Fatal(err)

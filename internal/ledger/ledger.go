@@ -84,6 +84,8 @@ type Observer struct {
 	Swept func(charged bool)
 	// Unswept reports the number of dead nodes' holds that a sweep could not end.
 	Unswept func(holds int)
+	// Held reports the open holds of chat requests and of jobs, on all nodes, every 15 seconds.
+	Held func(requests, jobs OpenHolds)
 	// Quarantined: a damaged hold was moved to the quarantine.
 	Quarantined func()
 	// LeftOut reports a refused request without a row of its own; known is true if its caller is
@@ -169,6 +171,7 @@ func (l *Ledger) Run(ctx context.Context) {
 		every(keepTimeEvery, "keep the time", l.KeepTime),
 		every(time.Second, "log sampled refusals", l.flushRefusals),
 		every(10*time.Minute, "fold old receipts", l.Fold),
+		loop.Loop{Room: "ledger", Does: "add up the open holds", Log: l.log, Period: heldPeriod, Step: l.observeHeld},
 		loop.Loop{Room: "ledger", Does: "add receipts to their days", Log: l.log, Period: time.Minute, Step: l.Date},
 		loop.Loop{Room: "ledger", Does: "note the parts of the request log", Log: l.log, Period: 10 * time.Minute, Step: l.Part},
 	)

@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"context"
 	"slices"
 
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -100,4 +102,30 @@ func (u *Usage) addRunningTx(tx *store.Tx, account string, today int64) error {
 		u.ByModel[i].Requests += n
 	}
 	return rows.Err()
+}
+
+// ReadUsage returns an account's totals, and the report requested by the parameters of a query
+// (interface.md, Usage). get returns a parameter's value; if get is nil, there is no report. All
+// figures are of one moment. Errors are ErrNoAccount, and a *fault.Error about wrong parameters.
+func (l *Ledger) ReadUsage(ctx context.Context, account string, get func(name string) string) (
+	u Usage, report *spending.Breakdown, err error,
+) {
+	err = l.db.View(ctx, func(tx *store.Tx) error {
+		if u, err = UsageTx(tx, account); err != nil || get == nil {
+			return err
+		}
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		q, err := spending.Ask(get, []spending.By{spending.ByDay, spending.ByKey, spending.ByModel, spending.ByEndpoint}, now)
+		if err != nil {
+			return err
+		}
+		q.Account = account
+		found, err := spending.TableTx(tx, q, false)
+		report = &found
+		return err
+	})
+	return u, report, err
 }

@@ -16,7 +16,6 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/ledger"
-	"tollgate/internal/ledger/holding"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -205,9 +204,8 @@ func (m *Metrics) UnknownUsage(line, member string) {
 // FirstToken records how long a model's streamed answer took to begin.
 func (m *Metrics) FirstToken(model string, took time.Duration) { m.models.began(model, took) }
 
-// Held sets the amounts on hold.
-func (m *Metrics) Held(requests, jobs holding.Holding) {
-	for kind, h := range map[string]holding.Holding{kindRequest: requests, kindJob: jobs} {
+func (m *Metrics) setHeld(requests, jobs ledger.OpenHolds) {
+	for kind, h := range map[string]ledger.OpenHolds{kindRequest: requests, kindJob: jobs} {
 		m.held.WithLabelValues(kind).Set(float64(h.Amount) / float64(money.USD))
 		m.holds.WithLabelValues(kind).Set(float64(h.Holds))
 	}
@@ -227,6 +225,7 @@ func (m *Metrics) Ledger() ledger.Observer {
 		OverHold:    func(excess money.Amount) { m.excess.Add(float64(excess) / float64(money.USD)) },
 		Swept:       func(charged bool) { m.swept.WithLabelValues(strconv.FormatBool(charged)).Inc() },
 		Unswept:     func(holds int) { m.unswept.Set(float64(holds)) },
+		Held:        m.setHeld,
 		Quarantined: m.damaged.Inc,
 		LeftOut: func(k bool) {
 			if k {

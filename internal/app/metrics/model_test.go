@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/books"
-	"tollgate/internal/ledger/holding"
 	"tollgate/internal/money"
 )
 
@@ -49,7 +49,7 @@ func TestModelsAreCounted(t *testing.T) {
 	observer.Ended(books.EndedRequest{Model: "a caller's word", Code: "model_not_found"})
 	observer.Ended(books.EndedRequest{Code: "invalid_api_key"})
 	m.FirstToken("swift-1", 400*time.Millisecond)
-	m.Held(holding.Holding{Holds: 2, Amount: 3 * money.USD}, holding.Holding{Holds: 1, Amount: money.USD / 2})
+	observer.Held(ledger.OpenHolds{Holds: 2, Amount: 3 * money.USD}, ledger.OpenHolds{Holds: 1, Amount: money.USD / 2})
 	got := shown(t, m)
 	for _, want := range []string{
 		`tollgate_model_requests_total{code="",model="swift-1"} 2`,

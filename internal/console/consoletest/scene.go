@@ -31,7 +31,6 @@ import (
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/spending"
-	"tollgate/internal/ledger/usage"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
@@ -146,7 +145,7 @@ func (s *Scene) studio(watcher *catalog.Watcher) {
 	}
 	jobs := job.New(job.Options{DB: s.DB, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files,
 		Webhooks: s.Options.Webhooks, Log: log})
-	door := api.New(api.Options{Options: httpapi.Options{Log: log}, Usage: usage.NewAccountReader(s.DB), Since: since.NewTimes(s.DB),
+	door := api.New(api.Options{Options: httpapi.Options{Log: log}, Since: since.NewTimes(s.DB),
 		Keys: s.Options.Keys, Catalog: watcher, Ledger: books, Jobs: jobs, Media: files,
 		Chat: chat.New(chat.Options{Ledger: books, Lines: lines, Log: log}), Guard: egress.New(nil), MaxBody: 1 << 20})
 	s.Options.Lines, s.Options.Jobs, s.Options.Media, s.Options.ServeAs = lines, jobs, files, door.ServeAs

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
 	"tollgate/internal/job"
+	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/books"
-	"tollgate/internal/ledger/holding"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
 	"tollgate/internal/line/health"
@@ -71,9 +71,9 @@ type wellbeing struct {
 	failing  []webhook.Failing
 	audits   []operator.AuditOutcome
 	begun    beginnings
-	holds    [2]holding.Holding // of requests and of jobs
-	bytes    int64              // of the database
-	sandbox  []string           // lines left out of the figures
+	holds    [2]ledger.OpenHolds // of requests and of jobs
+	bytes    int64               // of the database
+	sandbox  []string            // lines left out of the figures
 	leftOut  spending.Sums
 	today    spending.Sums
 	month    monthCharts
@@ -216,7 +216,7 @@ func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 		if w.bytes, err = tx.Size(); err != nil {
 			return err
 		}
-		if w.holds[0], w.holds[1], err = holding.SumsTx(tx); err != nil {
+		if w.holds[0], w.holds[1], err = ledger.HeldTx(tx); err != nil {
 			return err
 		}
 		w.begun, err = c.beginningsTx(tx)

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/part"
 	"tollgate/internal/fault"
-	"tollgate/internal/ledger/repeat"
+	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 )
 
@@ -145,10 +145,10 @@ var errSentBefore = fault.New(fault.InvalidRequest,
 // Once returns the once-value of a form, from its field `once`. The saved answer is the id of the
 // object that the form created. The fingerprint has the kind of form, what, and the values of all
 // fields except passwords and the confirmation.
-func (v *Visit) Once(form *part.Inputs, what string) (repeat.Once, error) {
+func (v *Visit) Once(form *part.Inputs, what string) (ledger.Once, error) {
 	value := form.Field("once").Value
 	if len(value) < minOnce || len(value) > maxOnce {
-		return repeat.Once{}, fault.New(fault.InvalidRequest, "This form is incomplete. Reload the page and send it again.")
+		return ledger.Once{}, fault.New(fault.InvalidRequest, "This form is incomplete. Reload the page and send it again.")
 	}
 	by := v.Account()
 	if v.side.Kind == account.OperatorSession {
@@ -166,15 +166,15 @@ func (v *Visit) Once(form *part.Inputs, what string) (repeat.Once, error) {
 			}
 		}
 	}
-	return repeat.Once{Scope: "console " + by, Key: value, Fingerprint: fingerprint, Window: onceWindow}, nil
+	return ledger.Once{Scope: "console " + by, Key: value, Fingerprint: fingerprint, Window: onceWindow}, nil
 }
 
 // OnceTx runs act unless the same form has run it before. After a repetition it returns the saved
 // id and again is true. OnceTx rejects a form with a used once-value and other field values (see
 // Refused).
-func OnceTx(tx *store.Tx, once repeat.Once, act func() (made string, err error)) (made string, again bool, err error) {
-	saved, err := repeat.AnswerTx(tx, once)
-	if errors.Is(err, repeat.ErrOtherBody) {
+func OnceTx(tx *store.Tx, once ledger.Once, act func() (made string, err error)) (made string, again bool, err error) {
+	saved, err := ledger.AnswerTx(tx, once)
+	if errors.Is(err, ledger.ErrOtherBody) {
 		err = errSentBefore
 	}
 	if err != nil || saved != nil {
@@ -183,5 +183,5 @@ func OnceTx(tx *store.Tx, once repeat.Once, act func() (made string, err error))
 	if made, err = act(); err != nil {
 		return "", false, err
 	}
-	return made, false, repeat.SaveTx(tx, once, []byte(made))
+	return made, false, ledger.SaveTx(tx, once, []byte(made))
 }

@@ -1,8 +1,4 @@
-// Package repeat owns the answers saved by Idempotency-Key, for repeated requests of operators.
-//
-// Invariants: an answer is saved in the transaction of the action it describes. Within its window
-// the same request gets the same answer, and nothing is done twice.
-package repeat
+package ledger
 
 import (
 	"crypto/sha256"
