@@ -260,19 +260,6 @@ func (a *App) startLedger(ctx context.Context, db *store.DB, self *node.Node, ho
 	return books, nil
 }
 
-// disabledAccounts reports which accounts are disabled.
-func disabledAccounts(tx *store.Tx, accounts []string) (map[string]bool, error) {
-	states, err := ledger.AccountsTx(tx, accounts)
-	if err != nil {
-		return nil, err
-	}
-	disabled := make(map[string]bool, len(states))
-	for id, state := range states {
-		disabled[id] = state.Disabled
-	}
-	return disabled, nil
-}
-
 // mediaBase is the base address of result files.
 func (a *App) mediaBase() string {
 	if a.settings.MediaURL != "" {

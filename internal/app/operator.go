@@ -60,7 +60,6 @@ func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
 		Passwords: account.NewPasswords(), Providers: Providers(), PublicURL: cmp.Or(s.PublicURL, nearBase(s.Listen)),
 		Webhooks: webhook.New(webhook.Options{
 			DB: db, Guard: egress.New(s.PrivateNetworks), Timeout: s.WebhookTimeout, Retention: s.DeliveryRetention,
-			Disabled: disabledAccounts,
 		}),
 		Log: quiet(), Attached: true,
 	})

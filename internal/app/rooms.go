@@ -144,7 +144,7 @@ func (r *rooms) startWebhooks(ctx context.Context) (err error) {
 	s := r.settings
 	r.webhooks = webhook.New(webhook.Options{
 		DB: r.db, Guard: r.guard, Timeout: s.WebhookTimeout, Retries: s.WebhookRetries, Retention: s.DeliveryRetention,
-		Epoch: r.node.Epoch, Disabled: disabledAccounts, Log: r.log, Registry: r.metrics.Registry(),
+		Epoch: r.node.Epoch, Log: r.log, Registry: r.metrics.Registry(),
 	})
 	if r.ledger, err = r.startLedger(ctx, r.db, r.node, r.webhooks); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (r *rooms) startJobs(ctx context.Context) error {
 	r.life.loop("media upkeep", r.files.Run)
 	s := r.settings
 	r.jobs = job.New(job.Options{
-		DB: r.db, Ledger: r.ledger, Epoch: r.node.Epoch, Lines: r.lines, Catalog: r.watcher, Media: r.files, Webhooks: r.webhooks,
+		DB: r.db, Ledger: r.ledger, Node: r.node, Lines: r.lines, Catalog: r.watcher, Media: r.files, Webhooks: r.webhooks,
 		Trace: r.traces, Log: r.log, Registry: r.metrics.Registry(),
 		StartLimit: s.StartLimit, MediaRetry: s.MediaRetry, Retention: s.JobRetention,
 	})

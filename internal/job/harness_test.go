@@ -399,7 +399,7 @@ func (h *house) still() *testNode {
 		h.t.Fatal(err)
 	}
 	hooks := webhook.New(webhook.Options{DB: db, Guard: egress.New(nil), Epoch: self.Epoch})
-	o := Options{DB: db, Ledger: n.books, Epoch: self.Epoch, Lines: n.lines, Catalog: n.watcher, Media: files, Webhooks: hooks, Log: log}
+	o := Options{DB: db, Ledger: n.books, Node: self, Lines: n.lines, Catalog: n.watcher, Media: files, Webhooks: hooks, Log: log}
 	if h.edit != nil {
 		h.edit(&o)
 	}

@@ -38,6 +38,7 @@ import (
 	"tollgate/internal/line"
 	"tollgate/internal/loop"
 	"tollgate/internal/media"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
 	"tollgate/internal/trace"
@@ -48,7 +49,7 @@ import (
 type Options struct {
 	DB       *store.DB
 	Ledger   *ledger.Ledger
-	Epoch    func() string // names the life of this node (node.Node)
+	Node     *node.Node
 	Lines    *line.Lines
 	Catalog  *catalog.Watcher
 	Media    *media.Store

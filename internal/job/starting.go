@@ -195,7 +195,7 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64, begin func(*stor
 func writeTx(tx *store.Tx, w *worker, now int64) (bool, error) {
 	p, rec := w.run, w.rec
 	blocks, waits := w.candidate.Generator.Blocks(w.task()), row.Waiting(p.Fence)
-	p.State, p.Epoch, p.Fence = row.StateSending, w.jobs.opts.Epoch(), p.Fence+1
+	p.State, p.Epoch, p.Fence = row.StateSending, w.jobs.opts.Node.Epoch(), p.Fence+1
 	p.Line, p.Revision, p.Number, p.Ticket, p.SubmittedMS = w.candidate.Line.ID, w.snapshot.Revision, p.Number+1, "", now
 	p.Results, p.Files = nil, nil
 	p.Trace.Begin(p.Line, now)

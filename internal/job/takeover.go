@@ -98,7 +98,7 @@ func (j *Jobs) orphans(ctx context.Context) ([]orphan, error) {
 // be read.
 func (j *Jobs) takeOver(ctx context.Context, group []orphan) (taken []*worker, damaged []error, err error) {
 	var moved []*worker
-	epoch := j.opts.Epoch()
+	epoch := j.opts.Node.Epoch()
 	taken, err = j.assign(ctx, func(tx *store.Tx) error {
 		moved, damaged = nil, nil
 		now, err := tx.NowMS()

@@ -352,14 +352,11 @@ func TestSecretsAreOfTheFormat(t *testing.T) {
 func TestNothingIsSentForADisabledAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
-		off := map[string]bool{}
-		n := in.node("a", func(o *Options) {
-			o.Disabled = func(*store.Tx, []string) (map[string]bool, error) { return off, nil }
-		})
+		n := in.node("a")
 		r := newReceiver(t, status(500))
 		in.callback(n, "acct_1", r.URL)
 		n.settle()
-		off["acct_1"] = true
+		in.disable("acct_1", true)
 		in.clock.advance(time.Minute)
 		n.settle()
 		d := in.log("acct_1")[0]
@@ -369,7 +366,7 @@ func TestNothingIsSentForADisabledAccount(t *testing.T) {
 		if _, err := n.Resend(context.Background(), d.ID); err == nil || !strings.Contains(err.Error(), "disabled") {
 			t.Errorf("resend: %v", err)
 		}
-		delete(off, "acct_1")
+		in.disable("acct_1", false)
 		r.says(nil)
 		in.clock.advance(5 * time.Minute)
 		n.settle()

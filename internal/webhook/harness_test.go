@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tollgate/internal/egress"
+	"tollgate/internal/ledger"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -87,6 +88,21 @@ func (in *world) node(epoch string, change ...func(*Options)) *testNode {
 	n := &testNode{Webhooks: New(opts), t: in.t, epoch: epoch}
 	in.t.Cleanup(n.workers.Wait)
 	return n
+}
+
+// disable changes whether an account is disabled, and opens the account first if needed.
+func (in *world) disable(account string, disabled bool) {
+	in.t.Helper()
+	in.update(func(tx *store.Tx) error {
+		states, err := ledger.AccountsTx(tx, []string{account})
+		if err == nil && len(states) == 0 {
+			err = ledger.OpenAccountTx(tx, account, 0)
+		}
+		if err != nil {
+			return err
+		}
+		return ledger.ChangeAccountTx(tx, account, ledger.AccountChange{Disabled: &disabled})
+	})
 }
 
 // step runs one turn: it records finished attempts and begins due attempts.

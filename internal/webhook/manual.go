@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
 )
@@ -42,7 +43,7 @@ func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error)
 		if e.URL == "" {
 			return fault.New(fault.InvalidRequest, "The account has no webhook address to test. Set one first.")
 		}
-		if err := w.enabledTx(tx, account); err != nil {
+		if err := enabledTx(tx, account); err != nil {
 			return err
 		}
 		m = message{event: eventID(nowMS), url: e.URL, secret: e.Secret}
@@ -102,7 +103,7 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 		case len(d.Attempts) >= maxAttempts:
 			return fault.New(fault.InvalidRequest, "This event was sent %d times already, which is the most.", maxAttempts)
 		}
-		if err := w.enabledTx(tx, d.Account); err != nil {
+		if err := enabledTx(tx, d.Account); err != nil {
 			return err
 		}
 		secrets, err := secretsTx(tx, map[string]bool{d.Account: true})
@@ -146,9 +147,9 @@ func resentTx(tx *store.Tx, delivery string, o outcome) error {
 }
 
 // enabledTx returns an error if the account is disabled.
-func (w *Webhooks) enabledTx(tx *store.Tx, account string) error {
-	off, err := w.disabledTx(tx, []string{account})
-	if err == nil && off[account] {
+func enabledTx(tx *store.Tx, account string) error {
+	states, err := ledger.AccountsTx(tx, []string{account})
+	if err == nil && states[account].Disabled {
 		err = fault.New(fault.InvalidRequest, "The account is disabled, so nothing is sent for it. Enable it first.")
 	}
 	return err

@@ -25,10 +25,7 @@ func isFault(err error, code fault.Code) bool {
 func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
-		off := map[string]bool{}
-		n := in.node("a", func(o *Options) {
-			o.Disabled = func(*store.Tx, []string) (map[string]bool, error) { return off, nil }
-		})
+		n := in.node("a")
 		if _, err := n.Test(t.Context(), "acct_1"); !isFault(err, fault.InvalidRequest) {
 			t.Errorf("without an address: %v", err)
 		}
@@ -69,7 +66,7 @@ func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 		if strings.Join(states, " ") != "delivered failed failed" || len(r.got()) != 3 {
 			t.Errorf("%v, %d requests", states, len(r.got()))
 		}
-		off["acct_1"] = true
+		in.disable("acct_1", true)
 		if _, err := n.Test(t.Context(), "acct_1"); !isFault(err, fault.InvalidRequest) || len(r.got()) != 3 {
 			t.Errorf("disabled: %v", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"tollgate/internal/ledger"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -383,7 +384,7 @@ func (t *turn) leaseTx(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	off, err := t.w.disabledTx(tx, keys(accounts))
+	states, err := ledger.AccountsTx(tx, keys(accounts))
 	if err != nil {
 		return err
 	}
@@ -400,15 +401,7 @@ func (t *turn) leaseTx(tx *store.Tx) error {
 		}
 		f := byDelivery[delivery]
 		m.secret = secrets[f.account]
-		f.message, f.disabled = m, off[f.account]
+		f.message, f.disabled = m, states[f.account].Disabled
 	}
 	return rows.Err()
-}
-
-// disabledTx returns the set of disabled accounts.
-func (w *Webhooks) disabledTx(tx *store.Tx, accounts []string) (map[string]bool, error) {
-	if w.opts.Disabled == nil {
-		return nil, nil
-	}
-	return w.opts.Disabled(tx, accounts)
 }

@@ -42,9 +42,6 @@ type Options struct {
 	Retention time.Duration
 	// Epoch names the life of this node (node.Node). Leases of dead epochs are taken over.
 	Epoch func() string
-	// Disabled returns the disabled ones among accounts; they get no events. Nil means that no
-	// account is disabled.
-	Disabled func(tx *store.Tx, accounts []string) (map[string]bool, error)
 	// Log gets the errors that need the operator. Nil discards them.
 	Log *slog.Logger
 	// Now is the clock of timestamps and waits. Nil means time.Now. The database's clock decides

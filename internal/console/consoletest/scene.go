@@ -93,7 +93,6 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 		t.Cleanup(keys.Close)
 		hooks := webhook.New(webhook.Options{
 			DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: 10 * time.Second, Retention: 720 * time.Hour,
-			Disabled: func(*store.Tx, []string) (map[string]bool, error) { return nil, nil },
 		})
 		s.Options = console.Options{DB: db, Keys: keys, Passwords: passwords, Entrance: account.NewEntrance(db, passwords, nil),
 			Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
@@ -143,7 +142,7 @@ func (s *Scene) studio(watcher *catalog.Watcher) {
 	if err := lines.Refresh(ctx); err != nil {
 		s.t.Fatal(err)
 	}
-	jobs := job.New(job.Options{DB: s.DB, Ledger: books, Epoch: self.Epoch, Lines: lines, Catalog: watcher, Media: files,
+	jobs := job.New(job.Options{DB: s.DB, Ledger: books, Node: self, Lines: lines, Catalog: watcher, Media: files,
 		Webhooks: s.Options.Webhooks, Log: log})
 	door := api.New(api.Options{Options: httpapi.Options{Log: log}, Since: since.NewTimes(s.DB),
 		Keys: s.Options.Keys, Catalog: watcher, Ledger: books, Jobs: jobs, Media: files,
