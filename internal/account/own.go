@@ -31,11 +31,14 @@ func CreateOwnKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, e
 	if err != nil {
 		return Key{}, "", err
 	}
-	if err := roomTx(tx, account, `SELECT 1 FROM api_key WHERE account = $1 AND deleted = 0`, maxOwnKeys,
+	if err := tx.Lock("account", "id", account); err != nil {
+		return Key{}, "", err
+	}
+	if err := checkCountTx(tx, account, `SELECT 1 FROM api_key WHERE account = $1 AND deleted = 0`, maxOwnKeys,
 		"This account has %d keys, as many as its users can make. Delete those that nothing uses, or ask who runs this service."); err != nil {
 		return Key{}, "", err
 	}
-	if err := roomTx(tx, account, `SELECT 1 FROM api_key WHERE account = $1 AND created_ms > $3`, maxOwnKeys,
+	if err := checkCountTx(tx, account, `SELECT 1 FROM api_key WHERE account = $1 AND created_ms > $3`, maxOwnKeys,
 		"%d keys of this account were made within a day, deleted ones too, as many as its users can make. Try again later, or ask "+
 			"who runs this service.", now-keyWindow.Milliseconds()); err != nil {
 		return Key{}, "", err
@@ -45,7 +48,10 @@ func CreateOwnKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, e
 
 // CreateOwnUserTx is CreateUserTx by a user of the account: 400 once it has 100 users.
 func CreateOwnUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
-	if err := roomTx(tx, account, `SELECT 1 FROM account_user WHERE account = $1`, maxOwnUsers,
+	if err := tx.Lock("account", "id", account); err != nil {
+		return User{}, err
+	}
+	if err := checkCountTx(tx, account, `SELECT 1 FROM account_user WHERE account = $1`, maxOwnUsers,
 		"This account has %d users, as many as its users can add. Delete those who sign in no more, or ask who runs this service."); err != nil {
 		return User{}, err
 	}
@@ -62,18 +68,16 @@ func (e *Entrance) Adding(ctx context.Context, account string) error {
 	})
 }
 
-// roomTx returns an error with the message full if the account already has most rows. of is the
-// source of the rows, with args from $3 on. Concurrent calls wait for each other.
-func roomTx(tx *store.Tx, account, of string, most int, full string, args ...any) error {
-	if err := tx.Lock("account", "id", account); err != nil {
-		return err
-	}
-	var there int
+// checkCountTx returns an error with the message full if an account already has most rows. The rows
+// are those of the statement rows, whose arguments are account, most and args. The account must be
+// locked, so that concurrent calls wait for each other.
+func checkCountTx(tx *store.Tx, account, rows string, most int, full string, args ...any) error {
+	var n int
 	args = append([]any{account, most}, args...)
-	if err := tx.QueryRow(`SELECT count(*) FROM (`+of+` LIMIT $2) AS counted`, args...).Scan(&there); err != nil {
+	if err := tx.QueryRow(`SELECT count(*) FROM (`+rows+` LIMIT $2) AS counted`, args...).Scan(&n); err != nil {
 		return fmt.Errorf("count what an account has: %w", err)
 	}
-	if there < most {
+	if n < most {
 		return nil
 	}
 	return fault.New(fault.InvalidRequest, full, most)
