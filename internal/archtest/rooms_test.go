@@ -117,9 +117,9 @@ var floors = map[string][][]string{
 	"internal/ledger": {
 		{"internal/ledger/books", "internal/ledger/sheet"},
 		{"internal/ledger/audit"},
-		{"internal/ledger/spending", "internal/ledger/movement", "internal/ledger/ledgertest"},
+		{"internal/ledger/spending", "internal/ledger/movement"},
 		{"internal/ledger/requestlog"},
-		{"internal/ledger"},
+		{"internal/ledger", "internal/ledger/ledgertest"},
 	},
 	"internal/console": {
 		{"internal/console/part", "internal/console/static"},

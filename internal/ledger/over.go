@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -14,7 +15,7 @@ var addOver = `INSERT INTO ledger_over (account, key, line, over_nano) VALUES ($
 func (b *batch) writeOver(q *store.Batch) {
 	for _, r := range b.Receipts {
 		if r.Over > 0 {
-			q.Exec(nil, addOver, r.Hold.Account, r.Hold.Key, word(r.End.Line), int64(r.Over))
+			q.Exec(nil, addOver, r.Hold.Account, r.Hold.Key, books.BoundedText(r.End.Line), int64(r.Over))
 		}
 	}
 }

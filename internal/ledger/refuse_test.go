@@ -64,7 +64,7 @@ func TestStrangersTextFitsAReceipt(t *testing.T) {
 		if len(list) != 3 || broken.Load() != 0 {
 			t.Fatalf("%d receipts, %d broken batches; want 3 and none", len(list), broken.Load())
 		}
-		if list[0].Model != strings.Repeat("m", longestWord) || list[1].Model != "ab" || list[1].Code != "x" || list[2].Code != "vendorcode" {
+		if list[0].Model != strings.Repeat("m", 256) || list[1].Model != "ab" || list[1].Code != "x" || list[2].Code != "vendorcode" {
 			t.Errorf("receipts %+v", list)
 		}
 	})

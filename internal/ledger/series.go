@@ -91,7 +91,8 @@ func (b *batch) writeSeries(q *store.Batch) {
 			continue
 		}
 		series := books.UsageSeries{
-			Account: r.Hold.Account, Key: r.Hold.Key, Model: word(r.Hold.Model), Line: word(r.End.Line), Endpoint: word(r.Hold.Endpoint),
+			Account: r.Hold.Account, Key: r.Hold.Key, Model: books.BoundedText(r.Hold.Model), Line: books.BoundedText(r.End.Line),
+			Endpoint: books.BoundedText(r.Hold.Endpoint),
 		}
 		d.add(series, r.Hold.Day, books.Ended(r.End.Outcome, r.Cost, r.End.TakenByLines(), r.End.Tokens))
 	}

@@ -2,9 +2,9 @@ package ledger
 
 import (
 	"slices"
-	"strings"
 
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -195,7 +195,7 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	if len(b.GoneHolds) > 0 {
 		q.Exec(nil, `DELETE FROM ledger_hold WHERE `+db.In("id", 1), store.List(b.GoneHolds))
 	}
-	b.writeReceipts(q)
+	requestlog.Write(q, b.Receipts)
 	b.writeParts(q)
 	b.writeOver(q)
 	b.writeUsage(q)
@@ -236,56 +236,6 @@ func (b *batch) writeProgress(q *store.Batch) {
 		rows = append(rows, int64(min(max(p.Cost, 0), money.Max)), t.Prompt, t.Cached, t.Completion, p.Line, h.row.ID)
 	}
 	q.Rows(updateProgress, rows)
-}
-
-// longestWord bounds texts of strangers in a receipt: the client's model, the provider's code.
-const longestWord = 256
-
-// word makes a stranger's text storable: bounded, valid UTF-8, and without the zero byte, which
-// PostgreSQL refuses.
-func word(text string) string {
-	text = strings.ReplaceAll(text[:min(len(text), longestWord)], "\x00", "")
-	return strings.ToValidUTF8(text, "")
-}
-
-const receiptColumns = `id text, account text, seq bigint, key text, model text, endpoint text, day bigint, revision bigint, outcome bigint,
-	status bigint, code text, line text, attempts text, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, images bigint,
-	cost_nano bigint, over_nano bigint, held_nano bigint, balance_nano bigint, first_byte_ms bigint, duration_ms bigint, created_ms bigint,
-	ended_ms bigint, stands_for bigint, job text, free bigint, clips bigint, video_ms bigint, line_cost_nano bigint, source bigint, dated 1,
-	price_factor bigint`
-
-var (
-	insertReceipts = store.Insert("ledger_receipt", receiptColumns, "")
-	// A row for a refusal gives way to an existing row: it may be written twice if the outcome of
-	// its batch is unknown.
-	insertRefusals = store.Insert("ledger_receipt", receiptColumns, "ON CONFLICT (id) DO NOTHING")
-)
-
-// writeReceipts writes the receipts and the log rows of refusals.
-func (b *batch) writeReceipts(q *store.Batch) {
-	var refusals []any
-	receipts := insertReceipts.Make(len(b.Receipts))
-	for i := range b.Receipts {
-		if r := &b.Receipts[i]; r.End.Outcome == Refused {
-			refusals = appendReceipt(refusals, r)
-		} else {
-			receipts = appendReceipt(receipts, r)
-		}
-	}
-	q.Rows(insertReceipts, receipts)
-	q.Rows(insertRefusals, refusals)
-}
-
-// appendReceipt adds the values of receiptColumns.
-func appendReceipt(rows []any, r *books.ReceiptRow) []any {
-	return append(rows,
-		r.Hold.ID, r.Hold.Account, r.Seq, r.Hold.Key, word(r.Hold.Model), word(r.Hold.Endpoint), r.Hold.Day, r.Hold.Revision,
-		int64(r.End.Outcome), int64(r.End.Status), word(r.End.Code), word(r.End.Line), r.Attempts,
-		r.End.Tokens.Prompt, r.End.Tokens.Cached, r.End.Tokens.Completion, r.End.Tokens.Images,
-		int64(r.Cost), int64(r.Over), int64(r.Hold.Amount), int64(r.Balance),
-		r.End.FirstByte.Milliseconds(), r.End.Duration.Milliseconds(), r.Hold.CreatedMS, r.EndedMS, r.StandsFor, r.Hold.Job,
-		store.Bool(r.Hold.Free),
-		r.End.Tokens.Clips, r.End.Tokens.VideoMS, int64(r.End.TakenByLines()), int64(r.End.Source), int64(r.Hold.Factor))
 }
 
 // sumUsageDay adds figures of a day to the stored figures of that day.

@@ -30,6 +30,8 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
@@ -301,13 +303,17 @@ func (s *Scene) Request(name string, status int, code string) string {
 	s.t.Helper()
 	request := id.New("req_")
 	s.Update(func(tx *store.Tx) error {
-		_, err := tx.Exec(`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
-			attempts, prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms,
-			duration_ms, created_ms, ended_ms, stands_for) VALUES ($1, $2, 7, '', 'swift-1', '/v1/chat/completions', 0, 1, 1, $3, $4, 'secret-line',
-			'[{"line":"secret-line","status":502,"code":"upstream_timeout","cause":"secret cause","duration_ms":60000},
-			{"line":"secret-line","status":200,"duration_ms":1400}]',
-			1000, 200, 310, 0, 875000, 0, 4100000, 0, 420, 1400, 1800000000000, 1800000001400, 1)`, request, s.Accounts[name].ID, status, code)
-		return err
+		batch := tx.Batch()
+		requestlog.Write(batch, []books.ReceiptRow{{
+			Hold: books.HoldRow{ID: request, Account: s.Accounts[name].ID, Model: "swift-1", Endpoint: "/v1/chat/completions", Revision: 1,
+				Amount: 4_100_000, CreatedMS: 1_800_000_000_000},
+			End: books.End{Outcome: books.Billed, Status: status, Code: code, Line: "secret-line", FirstByte: 420 * time.Millisecond,
+				Duration: 1400 * time.Millisecond, Tokens: books.Tokens{Prompt: 1000, Cached: 200, Completion: 310}},
+			Attempts: `[{"line":"secret-line","status":502,"code":"upstream_timeout","cause":"secret cause","duration_ms":60000},
+				{"line":"secret-line","status":200,"duration_ms":1400}]`,
+			Seq: 7, Cost: 875_000, StandsFor: 1, EndedMS: 1_800_000_001_400,
+		}})
+		return tx.Run(batch)
 	})
 	return request
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"strings"
 
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
@@ -328,45 +329,54 @@ type receipt struct {
 
 // readReceipts reads every receipt once.
 func (b *Books) readReceipts() error {
-	rows, err := b.tx.Query(`SELECT id, account, key, model, job, line, endpoint, seq, day, outcome, status,
-		CASE WHEN code = '' THEN 0 ELSE 1 END, free,
-		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, ended_ms,
-		clips, video_ms, line_cost_nano, source, dated, revision, price_factor FROM ledger_receipt`)
+	var r receipt
+	var id, account, key, model, job, line, endpoint string
+	var hasCode int64
+	columns := []struct {
+		name string
+		dest any
+	}{
+		{"id", &id}, {"account", &account}, {"key", &key}, {"model", &model}, {"job", &job}, {"line", &line}, {"endpoint", &endpoint},
+		{"seq", &r.seq}, {"day", &r.day}, {"outcome", (*int64)(&r.outcome)}, {"status", &r.status}, {"free", &r.free},
+		{"CASE WHEN code = '' THEN 0 ELSE 1 END", &hasCode},
+		{"prompt_tokens", &r.tokens.Prompt}, {"cached_tokens", &r.tokens.Cached}, {"completion_tokens", &r.tokens.Completion},
+		{"images", &r.tokens.Images}, {"clips", &r.tokens.Clips}, {"video_ms", &r.tokens.VideoMS},
+		{"cost_nano", (*int64)(&r.cost)}, {"over_nano", (*int64)(&r.over)}, {"held_nano", (*int64)(&r.held)},
+		{"balance_nano", (*int64)(&r.balance)}, {"line_cost_nano", (*int64)(&r.lineCost)}, {"price_factor", (*int64)(&r.factor)},
+		{"ended_ms", &r.endedMS}, {"source", &r.source}, {"dated", &r.dated}, {"revision", &r.revision},
+	}
+	// Scanning into any takes the columns unchanged and spares database/sql a conversion by
+	// reflection each: a fifth of the audit's time.
+	names, values, dest := make([]string, len(columns)), make([]any, len(columns)), make([]any, len(columns))
+	for i := range columns {
+		names[i], dest[i] = columns[i].name, &values[i]
+	}
+	rows, err := b.tx.Query(`SELECT ` + strings.Join(names, ", ") + ` FROM ledger_receipt`)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	// Scanning into any takes the columns unchanged and spares database/sql a conversion by
-	// reflection each: a fifth of the audit's time.
-	var columns [29]any
-	dest := make([]any, len(columns))
-	for i := range columns {
-		dest[i] = &columns[i]
-	}
-	var texts [7]string // id, account, key, model, job, line, endpoint
-	var numbers [22]int64
 	var n int64
 	for ; rows.Next(); n++ {
 		if err := rows.Scan(dest...); err != nil {
 			return err
 		}
-		ok := true
-		for i := range texts {
-			var is bool
-			texts[i], is = columns[i].(string)
-			ok = ok && is
+		valid := true
+		for i := range columns {
+			var ok bool
+			switch to := columns[i].dest.(type) {
+			case *string:
+				*to, ok = values[i].(string)
+			case *int64:
+				*to, ok = values[i].(int64)
+			}
+			valid = valid && ok
 		}
-		for i := range numbers {
-			var is bool
-			numbers[i], is = columns[len(texts)+i].(int64)
-			ok = ok && is
-		}
-		id, account, key, model, job := texts[0], texts[1], texts[2], texts[3], texts[4]
-		if !ok { // SQLite keeps whatever is written
+		if !valid { // SQLite stores a value of any type
 			b.Differ(Difference{Account: account, Request: id, What: "a receipt has a column of another type"})
 			continue
 		}
-		r := readReceipt(&numbers, job != "")
+		r.job, r.code = job != "", hasCode != 0
 		if what, recorded := r.judge(); what != "" {
 			b.Differ(Difference{Account: account, Key: key, Model: model, Request: id, What: what, Recorded: recorded})
 		}
@@ -377,14 +387,14 @@ func (b *Books) readReceipts() error {
 		b.add(account, key, model, &r)
 		if r.outcome != books.Refused {
 			b.checkPart(b.account(account, "a receipt"), b.key(key, account, "a receipt"), id, key, r.seq)
-			b.addOver(overKey{account, key, texts[5]}, r.over)
+			b.addOver(overKey{account, key, line}, r.over)
 		}
 		if r.outcome == books.Billed && !r.job {
 			for _, fn := range b.billed {
-				fn(BilledReceipt{id, account, key, model, texts[6], r.revision, r.factor, r.tokens, r.cost, r.over})
+				fn(BilledReceipt{id, account, key, model, endpoint, r.revision, r.factor, r.tokens, r.cost, r.over})
 			}
 		}
-		b.addDated(books.UsageSeries{Account: account, Key: key, Model: model, Line: texts[5], Endpoint: texts[6]}, &r)
+		b.addDated(books.UsageSeries{Account: account, Key: key, Model: model, Line: line, Endpoint: endpoint}, &r)
 		if r.job && r.outcome != books.Refused {
 			told := JobReceipt{Request: id, Job: job, Account: account, Key: key, Billed: r.outcome == books.Billed, Cost: r.cost, Held: r.held,
 				Factor: r.factor, EndedMS: r.endedMS}
@@ -395,16 +405,6 @@ func (b *Books) readReceipts() error {
 	}
 	b.Checked("receipts", n)
 	return rows.Err()
-}
-
-// readReceipt takes the numbers of a receipt in the order of readReceipts.
-func readReceipt(n *[22]int64, job bool) receipt {
-	return receipt{
-		job: job, seq: n[0], day: n[1], outcome: books.Outcome(n[2]), status: n[3], code: n[4] != 0, free: n[5],
-		tokens:   books.Tokens{Prompt: n[6], Cached: n[7], Completion: n[8], Images: n[9], Clips: n[15], VideoMS: n[16]},
-		lineCost: money.Amount(n[17]), source: n[18], dated: n[19], revision: n[20], factor: money.Factor(n[21]),
-		cost: money.Amount(n[10]), over: money.Amount(n[11]), held: money.Amount(n[12]), balance: money.Amount(n[13]), endedMS: n[14],
-	}
 }
 
 // add adds a receipt to the sums. A refused request belongs to none, unless it moves money, a

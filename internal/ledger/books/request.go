@@ -10,6 +10,7 @@ package books
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"tollgate/internal/money"
@@ -64,6 +65,15 @@ func (t Tokens) Bounded() Tokens {
 		*n = max(0, min(*n, MaxCount))
 	}
 	return t
+}
+
+// maxText is the number of bytes stored of a text from a client or a provider.
+const maxText = 256
+
+// BoundedText makes a text from a client or a provider storable: at most 256 bytes, valid UTF-8, and
+// without the zero byte, which PostgreSQL rejects.
+func BoundedText(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text[:min(len(text), maxText)], "\x00", ""), "")
 }
 
 // Outcome is how a request ended.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tollgate/internal/ledger/audit"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
 
@@ -118,15 +119,9 @@ var booksFaults = []Planted{
 	{"a receipt is refused after all",
 		`UPDATE ledger_receipt SET outcome = 4, cost_nano = 0, held_nano = 0, prompt_tokens = 0, completion_tokens = 0, ` +
 			`status = 402 WHERE id = 'req_whole'`, "movements are missing"},
-	{"a receipt is doubled",
-		`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts, ` +
-			`prompt_tokens, cached_tokens,
-		completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms, duration_ms, created_ms, ended_ms, ` +
-			`stands_for, job, free)
-		SELECT 'req_twin', account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts, prompt_tokens, cached_tokens,
-		completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms, duration_ms, created_ms, ended_ms, ` +
-			`stands_for, job, free
-		FROM ledger_receipt WHERE id = 'req_whole'`, "a movement's number is not its own"},
+	{"a receipt is doubled", `INSERT INTO ledger_receipt (` + requestlog.Columns() + `) SELECT ` +
+		strings.Replace(requestlog.Columns(), "id", "'req_twin'", 1) + ` FROM ledger_receipt WHERE id = 'req_whole'`,
+		"a movement's number is not its own"},
 	// Running balances.
 	{"a receipt's balance is another", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_whole'`,
 		"a running balance is not"},

@@ -347,7 +347,7 @@ func (w *walk) read(low place) (string, []any) {
 	if w.Account != "" && w.UntilMS > 0 {
 		c.add("id || '' < ?", firstRequest(w.UntilMS))
 	}
-	return c.text(columns, order, w.Limit-len(w.page.Receipts)+1, 0)
+	return c.text(shownColumns, order, w.Limit-len(w.page.Receipts)+1, 0)
 }
 
 // firstRequest is the first id of a time.

@@ -43,12 +43,12 @@ var ErrNone = errors.New("no such request")
 
 // GetTx returns one request of the log, or ErrNone.
 func GetTx(tx *store.Tx, request string) (Receipt, error) {
-	return oneTx(tx.QueryRow(`SELECT `+columns+` FROM ledger_receipt WHERE id = $1`, request))
+	return oneTx(tx.QueryRow(`SELECT `+shownColumns+` FROM ledger_receipt WHERE id = $1`, request))
 }
 
 // OwnTx returns one request of an account's log, or ErrNone.
 func OwnTx(tx *store.Tx, account, request string) (Receipt, error) {
-	return oneTx(tx.QueryRow(`SELECT `+columns+` FROM ledger_receipt WHERE id = $1 AND account = $2`, request, account))
+	return oneTx(tx.QueryRow(`SELECT `+shownColumns+` FROM ledger_receipt WHERE id = $1 AND account = $2`, request, account))
 }
 
 func oneTx(row *sql.Row) (r Receipt, err error) {
@@ -56,21 +56,6 @@ func oneTx(row *sql.Row) (r Receipt, err error) {
 		return r, ErrNone
 	}
 	return r, err
-}
-
-const columns = `id, account, key, model, endpoint, job, outcome, status, code, line, attempts, prompt_tokens, cached_tokens,
-	completion_tokens, images, clips, video_ms, source, revision, cost_nano, held_nano, over_nano, first_byte_ms, duration_ms, created_ms,
-	ended_ms, stands_for, price_factor`
-
-// scan reads columns.
-func (r *Receipt) scan(scan func(dest ...any) error, more ...any) error {
-	var attempts string
-	t := &r.Tokens
-	err := scan(append([]any{&r.ID, &r.Account, &r.Key, &r.Model, &r.Endpoint, &r.Job, &r.Outcome, &r.Status, &r.Code, &r.Line, &attempts,
-		&t.Prompt, &t.Cached, &t.Completion, &t.Images, &t.Clips, &t.VideoMS, &r.Source, &r.Revision,
-		&r.Cost, &r.Held, &r.Over, &r.FirstByteMS, &r.DurationMS, &r.CreatedMS, &r.EndedMS, &r.StandsFor, &r.Factor}, more...)...)
-	r.Attempts = json.RawMessage(attempts)
-	return err
 }
 
 // Span parses since and until of a list: RFC 3339 times or UTC days; a day of until is included. An

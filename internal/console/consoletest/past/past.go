@@ -16,6 +16,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -86,28 +87,28 @@ var models = []model{
 // ending is the outcome of a request.
 type ending struct {
 	status   int
-	outcome  int // 1 billed, 2 failed, 3 client left, 4 refused
+	outcome  books.Outcome
 	code     string
 	attempts string
 }
 
 // endings are the outcomes of successive requests.
 var endings = []ending{
-	{200, 1, "", `[{"line":"x","status":200,"duration_ms":1400}]`},
-	{200, 1, "", `[{"line":"x","status":200,"duration_ms":640}]`},
-	{200, 1, "", `[{"line":"x","status":502,"code":"upstream_timeout","cause":"x","duration_ms":60000},
+	{200, books.Billed, "", `[{"line":"x","status":200,"duration_ms":1400}]`},
+	{200, books.Billed, "", `[{"line":"x","status":200,"duration_ms":640}]`},
+	{200, books.Billed, "", `[{"line":"x","status":502,"code":"upstream_timeout","cause":"x","duration_ms":60000},
 		{"line":"y","skipped":"cooling"},{"line":"z","status":200,"duration_ms":2100}]`},
-	{200, 1, "", `[{"line":"x","status":200,"duration_ms":900}]`},
-	{429, 4, "rate_limit_exceeded", `[]`},
-	{200, 1, "", `[{"line":"x","status":200,"duration_ms":14000}]`},
-	{502, 2, "upstream_unavailable", `[{"line":"x","status":500,"code":"upstream_unavailable","duration_ms":310},
+	{200, books.Billed, "", `[{"line":"x","status":200,"duration_ms":900}]`},
+	{429, books.Refused, "rate_limit_exceeded", `[]`},
+	{200, books.Billed, "", `[{"line":"x","status":200,"duration_ms":14000}]`},
+	{502, books.Failed, "upstream_unavailable", `[{"line":"x","status":500,"code":"upstream_unavailable","duration_ms":310},
 		{"line":"y","status":503,"code":"upstream_busy","duration_ms":120}]`},
-	{402, 4, "insufficient_quota", `[]`},
-	{200, 1, "", `[{"line":"x","status":200,"duration_ms":2200}]`},
-	{400, 4, "invalid_messages", `[]`},
-	{499, 3, "client_closed", `[{"line":"x","status":200,"duration_ms":3000}]`},
-	{200, 1, "", `[{"line":"x","status":200,"duration_ms":410}]`},
-	{503, 4, "model_maintenance", `[]`},
+	{402, books.Refused, "insufficient_quota", `[]`},
+	{200, books.Billed, "", `[{"line":"x","status":200,"duration_ms":2200}]`},
+	{400, books.Refused, "invalid_messages", `[]`},
+	{499, books.Closed, "client_closed", `[{"line":"x","status":200,"duration_ms":3000}]`},
+	{200, books.Billed, "", `[{"line":"x","status":200,"duration_ms":410}]`},
+	{503, books.Refused, "model_maintenance", `[]`},
 }
 
 // writer writes the past of an account.
@@ -231,31 +232,35 @@ func (w *writer) spend() error {
 
 // call writes the request log of the last days, the newest a few minutes old.
 func (w *writer) call() error {
+	var receipts []books.ReceiptRow
 	for n := range calls {
 		m, end := called(n)
 		created := w.ago(time.Duration(calls-n) * 31 * time.Minute)
-		took, prompt, answer := int64(400+n*37%3000), int64(900+n*113%4000), int64(200+n*71%900)
+		took := time.Duration(400+n*37%3000) * time.Millisecond
+		prompt, answer := int64(900+n*113%4000), int64(200+n*71%900)
 		cost := costOf(n)
 		if cost == 0 {
 			prompt, answer = 0, 0
 		}
-		if end.outcome == 4 {
-			took = 3
+		if end.outcome == books.Refused {
+			took = 3 * time.Millisecond
 		}
 		w.balance -= cost
 		w.seq++
-		if err := w.exec(`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
-			attempts, prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano, first_byte_ms,
-			duration_ms, created_ms, ended_ms, stands_for, dated, source) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'sandbox',
-				$12,
-			$13, $14, $15, 0, $16, 0, $17, $18, $19, $20, $21, $22, $23, 1, 1)`,
-			at("req_", created, n), w.account, w.seq, w.keys[n%len(w.keys)], m.name, m.endpoint, books.DayOf(created),
-			revisionOf(end.outcome),
-			end.outcome, end.status, end.code, end.attempts, prompt, prompt/5, answer, int64(cost), int64(4*m.cost), int64(w.balance),
-			took/3,
-			took, created, created+took, 1+n/120*29); err != nil {
-			return err
-		}
+		tokens := books.Tokens{Prompt: prompt, Cached: prompt / 5, Completion: answer}
+		receipts = append(receipts, books.ReceiptRow{
+			Hold: books.HoldRow{ID: at("req_", created, n), Account: w.account, Key: w.keys[n%len(w.keys)], Model: m.name,
+				Endpoint: m.endpoint, Day: books.DayOf(created), Revision: revisionOf(end.outcome), Amount: 4 * m.cost, CreatedMS: created},
+			End: books.End{Outcome: end.outcome, Status: end.status, Code: end.code, Line: "sandbox", Tokens: tokens,
+				Source: books.SourceProvider, FirstByte: took / 3, Duration: took},
+			Attempts: end.attempts, Seq: w.seq, Cost: cost, Balance: w.balance, StandsFor: int64(1 + n/120*29),
+			EndedMS: created + took.Milliseconds(),
+		})
+	}
+	batch := w.tx.Batch()
+	requestlog.Write(batch, receipts)
+	if err := w.tx.Run(batch); err != nil {
+		return err
 	}
 	return w.exec(`UPDATE ledger_account SET balance_nano = $1 WHERE id = $2`, int64(w.balance), w.account)
 }
@@ -272,15 +277,15 @@ func called(n int) (model, ending) { return models[n%3], endings[(n*7)%len(endin
 // costOf returns the charge of request n of the log.
 func costOf(n int) money.Amount {
 	m, end := called(n)
-	if end.outcome != 1 {
+	if end.outcome != books.Billed {
 		return 0
 	}
 	return m.cost
 }
 
 // revisionOf returns the catalog revision of a request's price, or 0 if the request has no price.
-func revisionOf(outcome int) int {
-	if outcome == 4 {
+func revisionOf(outcome books.Outcome) int64 {
+	if outcome == books.Refused {
 		return 0
 	}
 	return 1
