@@ -70,7 +70,7 @@ func (d *desk) conduct(x *exchange, s surface) error {
 
 // complete lets an accepted request be conducted.
 func (d *desk) complete(x *exchange, call chat.AcceptedRequest) error {
-	if call.Body.Asking().Bound.Images > 0 {
+	if call.Body.Params().Bound.Images > 0 {
 		pictures := d.imagesOf(call.Account)
 		defer pictures.release()
 		call.Image = pictures.fetch
@@ -101,14 +101,14 @@ func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
 	if err := request.Check(); err != nil {
 		return none, err
 	}
-	if err := x.allowsCalled(snapshot, model, request.Asking().ModelCalls); err != nil {
+	if err := x.allowsCalled(snapshot, model, request.Params().ModelCalls); err != nil {
 		return none, err
 	}
 	if err := request.CheckAddresses(d.Guard.CheckContent); err != nil {
 		return none, err
 	}
 	if name := session(x.Request.Header); name != "" {
-		request.Asking().Belongs(name)
+		request.Params().SetConversation(name)
 	}
 	header, dropped := travelling(x.Request.Header, s.form, model)
 	return chat.AcceptedRequest{

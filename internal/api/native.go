@@ -60,7 +60,7 @@ func (d *desk) countTokens(x *exchange) error {
 		return err
 	}
 	call.Body = call.Body.(counted).Request
-	if call.Body.Asking().Bound.Images > 0 {
+	if call.Body.Params().Bound.Images > 0 {
 		pictures := d.imagesOf(call.Account)
 		defer pictures.release()
 		call.Image = pictures.fetch

@@ -84,7 +84,7 @@ func words(cell string) []string {
 }
 
 // tier is the choice of a service tier.
-func tier(name string) wire.Priced { return wire.Priced{Param: "service_tier", Name: name} }
+func tier(name string) wire.PricedField { return wire.PricedField{Param: "service_tier", Name: name} }
 
 // TestMoneyDocumentHolds recomputes the documented holds.
 func TestMoneyDocumentHolds(t *testing.T) {
@@ -106,7 +106,7 @@ func TestMoneyDocumentHolds(t *testing.T) {
 			case isMost:
 				choice.Tools[len(choice.Tools)-1].MaxCalls = number(t, row, most)
 			case m.Price.Tools[word] > 0:
-				choice.Tools = append(choice.Tools, wire.Priced{Param: "tools[0].type", Name: word})
+				choice.Tools = append(choice.Tools, wire.PricedField{Param: "tools[0].type", Name: word})
 			default:
 				choice.Options = append(choice.Options, tier(word))
 			}
@@ -206,7 +206,7 @@ func TestMoneyDocumentFactors(t *testing.T) {
 				choice.Options = append(choice.Options, tier(what))
 				continue
 			}
-			choice.Tools = append(choice.Tools, wire.Priced{Param: "tools[0].type", Name: what})
+			choice.Tools = append(choice.Tools, wire.PricedField{Param: "tools[0].type", Name: what})
 			u.ToolCalls = map[string]int64{what: number(t, row, calls)}
 		}
 		held, charged := m.HighestCost(bound, 500, 1, choice), m.Cost(u, choice)

@@ -11,9 +11,9 @@ import (
 
 // Choice holds the parts of a request with an effect on its price, and the account's factor.
 type Choice struct {
-	Options []wire.Priced // values of fields, the service tier among them
-	Tools   []wire.Priced // hosted tools
-	Calls   []CalledModel // calls of models beside the answer
+	Options []wire.PricedField // values of fields, the service tier among them
+	Tools   []wire.PricedField // hosted tools
+	Calls   []CalledModel      // calls of models beside the answer
 	// Factor multiplies every price for the account. Zero means 1.
 	Factor money.Factor
 }
@@ -182,11 +182,11 @@ func (m *Model) CheckPriced(c Choice) error {
 
 // toolOption returns the catalog's name for the price of an option inside a hosted tool:
 // `image_generation.quality`.
-func toolOption(tool, option wire.Priced) string { return tool.Name + "." + option.Option }
+func toolOption(tool, option wire.PricedField) string { return tool.Name + "." + option.Option }
 
 // toolFactor returns the factor on the price of a hosted tool's call: the
 // product of the factors of its options.
-func (m *Model) toolFactor(tool wire.Priced) money.Factor {
+func (m *Model) toolFactor(tool wire.PricedField) money.Factor {
 	factor := money.One
 	for _, o := range tool.Options {
 		factor = multiply(factor, m.Price.Options[toolOption(tool, o)][o.Name])
@@ -211,9 +211,9 @@ func (m *Model) toolsFactor(c Choice, name string) money.Factor {
 
 // ChoiceOf returns the choice of a request, and its routing fields with a value without a price
 // here. Only lines with these fields in `pass` may get the routing fields.
-func (m *Model) ChoiceOf(a *wire.Asked, factor money.Factor) (c Choice, routing []string) {
+func (m *Model) ChoiceOf(a *wire.Parameters, factor money.Factor) (c Choice, routing []string) {
 	c = Choice{Options: a.Options, Tools: a.Tools, Factor: factor}
-	priced := func(o wire.Priced) bool {
+	priced := func(o wire.PricedField) bool {
 		_, ok := m.Price.Options[o.PriceKey()][o.Name]
 		return ok
 	}

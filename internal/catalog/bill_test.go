@@ -28,10 +28,10 @@ func lark(t testing.TB) *Model { return &mustParse(t, string(example(t))).Models
 func TestHighestCost(t *testing.T) {
 	t.Parallel()
 	tier := func(name string) Choice {
-		return Choice{Options: []wire.Priced{{Param: "service_tier", Name: name}}}
+		return Choice{Options: []wire.PricedField{{Param: "service_tier", Name: name}}}
 	}
 	search := func(calls int64) Choice {
-		return Choice{Tools: []wire.Priced{{Param: "tools[0].type", Name: "web_search", MaxCalls: calls}}}
+		return Choice{Tools: []wire.PricedField{{Param: "tools[0].type", Name: "web_search", MaxCalls: calls}}}
 	}
 	for _, tt := range []struct {
 		name     string
@@ -84,8 +84,8 @@ func TestHighestCostTakesTheDearestBandInReach(t *testing.T) {
 
 func TestCost(t *testing.T) {
 	t.Parallel()
-	priority := Choice{Options: []wire.Priced{{Param: "service_tier", Name: "priority"}}}
-	flex := Choice{Options: []wire.Priced{{Param: "service_tier", Name: "flex"}}}
+	priority := Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "priority"}}}
+	flex := Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "flex"}}}
 	for _, tt := range []struct {
 		name   string
 		usage  wire.Usage
@@ -129,19 +129,19 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 		m := drawModel(t)
 		var c Choice
 		if rapid.Bool().Draw(t, "asks for images") {
-			c.Options = append(c.Options, wire.Priced{Param: "modalities", Name: "image"})
+			c.Options = append(c.Options, wire.PricedField{Param: "modalities", Name: "image"})
 		}
 		for _, option := range []string{"service_tier", "speed"} {
 			if rapid.Bool().Draw(t, "uses "+option) {
 				value := rapid.SampledFrom([]string{"default", "priority", "flex", "unpriced"}).Draw(t, option)
-				c.Options = append(c.Options, wire.Priced{Param: option, Name: value})
+				c.Options = append(c.Options, wire.PricedField{Param: option, Name: value})
 			}
 		}
 		c.Factor = drawFactor(t)
 		calls := map[string]int64{}
 		if rapid.Bool().Draw(t, "searches") {
 			limit := rapid.Int64Range(0, 20).Draw(t, "max calls")
-			c.Tools = []wire.Priced{{Name: "web_search", MaxCalls: limit}}
+			c.Tools = []wire.PricedField{{Name: "web_search", MaxCalls: limit}}
 			if limit == 0 {
 				limit = 10
 			}
@@ -236,12 +236,12 @@ func TestUnpricedChoicesAreRefused(t *testing.T) {
 		param  string // empty: allowed
 	}{
 		{"nothing chosen", Choice{}, ""},
-		{"priced tier", Choice{Options: []wire.Priced{{Param: "service_tier", Name: "priority"}}}, ""},
-		{"the ordinary tier", Choice{Options: []wire.Priced{{Param: "service_tier", Name: "standard"}}}, ""},
-		{"unpriced tier", Choice{Options: []wire.Priced{{Param: "service_tier", Name: "scale"}}}, "service_tier"},
-		{"unpriced option", Choice{Options: []wire.Priced{{Param: "speed", Name: "fast"}}}, "speed"},
-		{"priced tool", Choice{Tools: []wire.Priced{{Param: "web_search_options", Name: "web_search"}}}, ""},
-		{"unpriced tool", Choice{Tools: []wire.Priced{{Param: "tools[2].type", Name: "file_search"}}}, "tools[2].type"},
+		{"priced tier", Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "priority"}}}, ""},
+		{"the ordinary tier", Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "standard"}}}, ""},
+		{"unpriced tier", Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "scale"}}}, "service_tier"},
+		{"unpriced option", Choice{Options: []wire.PricedField{{Param: "speed", Name: "fast"}}}, "speed"},
+		{"priced tool", Choice{Tools: []wire.PricedField{{Param: "web_search_options", Name: "web_search"}}}, ""},
+		{"unpriced tool", Choice{Tools: []wire.PricedField{{Param: "tools[2].type", Name: "file_search"}}}, "tools[2].type"},
 	} {
 		err := m.CheckPriced(tt.choice)
 		var e *fault.Error
@@ -262,8 +262,8 @@ func TestToolOptionsHaveAPrice(t *testing.T) {
 	m := lark(t)
 	m.Price.Options = map[string]map[string]money.Factor{"web_search.search_context_size": {"high": 3 * money.One, "low": money.One / 2}}
 	with := func(option, value string) Choice {
-		return Choice{Tools: []wire.Priced{{Param: "tools[0].type", Name: "web_search", MaxCalls: 2,
-			Options: []wire.Priced{{Param: "tools[0]." + option, Option: option, Name: value}}}}}
+		return Choice{Tools: []wire.PricedField{{Param: "tools[0].type", Name: "web_search", MaxCalls: 2,
+			Options: []wire.PricedField{{Param: "tools[0]." + option, Option: option, Name: value}}}}}
 	}
 	usage := wire.Usage{ToolCalls: map[string]int64{"web_search": 2}}
 	for value, usd := range map[string]string{"high": "0.06", "low": "0.01"} {

@@ -11,7 +11,7 @@ import (
 // TestFactorOfAnAccount bills every kind of model by factors.
 func TestFactorOfAnAccount(t *testing.T) {
 	t.Parallel()
-	searched := Choice{Tools: []wire.Priced{{Name: "web_search", MaxCalls: 2}}}
+	searched := Choice{Tools: []wire.PricedField{{Name: "web_search", MaxCalls: 2}}}
 	for _, tt := range []struct {
 		name   string
 		factor money.Factor

@@ -94,7 +94,7 @@ func putModalities(n *tree.Value, prices map[string]ModalityRates) {
 
 // asks reports whether a request asks for answers in a modality.
 func (c Choice) asks(modality string) bool {
-	return slices.ContainsFunc(c.Options, func(o wire.Priced) bool { return o.Param == modalities && o.Name == modality })
+	return slices.ContainsFunc(c.Options, func(o wire.PricedField) bool { return o.Param == modalities && o.Name == modality })
 }
 
 // promptRate returns the price of a modality's tokens in a prompt, at the rates of the prompt's

@@ -32,7 +32,7 @@ func TestModalitiesCostTheirOwnRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images := Choice{Options: []wire.Priced{{Param: "modalities", Name: "image"}}}
+	images := Choice{Options: []wire.PricedField{{Param: "modalities", Name: "image"}}}
 	mixed := wire.Usage{Prompt: 1000, Cached: 100, PromptImage: 200, PromptAudio: 300,
 		Completion: 100, CompletionImage: 60, CompletionAudio: 10}
 	for _, tt := range []struct {
@@ -64,7 +64,7 @@ func TestHoldsKnowModalities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images := Choice{Options: []wire.Priced{{Param: "modalities", Name: "image"}}}
+	images := Choice{Options: []wire.PricedField{{Param: "modalities", Name: "image"}}}
 	for _, tt := range []struct {
 		name   string
 		bound  wire.PromptBound
@@ -84,7 +84,7 @@ func TestHoldsKnowModalities(t *testing.T) {
 
 func TestImagesNeedAPrice(t *testing.T) {
 	t.Parallel()
-	images := Choice{Options: []wire.Priced{{Param: "modalities", Name: "image"}}}
+	images := Choice{Options: []wire.PricedField{{Param: "modalities", Name: "image"}}}
 	for modalities, priced := range map[string]bool{
 		`{"image":30}`: true, `{"image":{"output":0}}`: true, `{"image":{"input":1}}`: false,
 		`{"audio":{"input":1,"output":2}}`: false, `{}`: false,

@@ -62,7 +62,7 @@ func (r *run) close() {
 func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	x.tried++
 	translation := x.translation(&on.Candidate)
-	ignored := x.leftOut(&on.Candidate, translation.LeaveOut)
+	ignored := x.leftOut(&on.Candidate, translation.Omit)
 	x.ignored = namesOfFields(ignored)
 	on.Ignore(len(ignored), x.ignored)
 	translation.Images = x.images(ctx)
@@ -118,7 +118,7 @@ func (x *exchange) translation(on *line.Candidate) wire.Translation {
 	return wire.Translation{
 		Edits: wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true,
 			SystemOnly: on.Line.Host().KnowsSystemOnly(on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking,
-			LeaveOut: on.Line.LeavesOut(x.asked.Extra)},
+			Omit: on.Line.LeavesOut(x.asked.Extra)},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.Host().ObeysBothLimits(),
 		NoEncrypted: on.Refuses(includeField), NoSummary: on.Refuses(summaryField),
 	}

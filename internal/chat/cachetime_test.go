@@ -86,13 +86,13 @@ func TestCacheTimesHaveAPrice(t *testing.T) {
 	} {
 		r := checked(t, c.form, `{"model":"m","max_tokens":5,`+c.body+`}`)
 		m := &catalog.Model{ID: "m"}
-		choice, _ := m.ChoiceOf(r.Asking(), 0)
+		choice, _ := m.ChoiceOf(r.Params(), 0)
 		var f *fault.Error
 		if errors.As(m.CheckPriced(choice), &f); f == nil && c.param != "" || f != nil && f.Param != c.param {
 			t.Errorf("%s: %v, want param %q", c.body, f, c.param)
 		}
-		if r.Asking().LongCache != c.long {
-			t.Errorf("%s: long %v", c.body, r.Asking().LongCache)
+		if r.Params().LongCache != c.long {
+			t.Errorf("%s: long %v", c.body, r.Params().LongCache)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestPricedCacheTimes(t *testing.T) {
 		`"input":[{"role":"user","content":[` + part + `,` + part + `]}]`,
 		`"input":[{"role":"user","content":[` + part + `]}],"prompt_cache_options":{"ttl":"12h"}`,
 	} {
-		choice, _ := m.ChoiceOf(checked(t, wire.FormResponses, `{`+body+`}`).Asking(), 0)
+		choice, _ := m.ChoiceOf(checked(t, wire.FormResponses, `{`+body+`}`).Params(), 0)
 		if err := m.CheckPriced(choice); err != nil || m.Cost(usage, choice).String() != "3" {
 			t.Errorf("%s: %v, %s USD", body, err, m.Cost(usage, choice))
 		}
@@ -135,7 +135,7 @@ func TestWritesWithoutTheirTimesCostTheLongest(t *testing.T) {
 		{long: true, in: wire.Usage{CacheWrite: 7, Iterations: []wire.Iteration{{CacheWrite: 7}}}, lasting: 7, partsLong: 7},
 		{long: true, in: wire.Usage{CacheWrite: 7, Iterations: []wire.Iteration{{CacheWrite: 7, CacheSplit: true}}}, lasting: 7, part: 7},
 	} {
-		x := &exchange{asked: &wire.Asked{LongCache: c.long}}
+		x := &exchange{asked: &wire.Parameters{LongCache: c.long}}
 		got := x.usage(c.in, true, nil)
 		if got.CacheWrite != c.short || got.CacheWrite1h != c.lasting || x.source != ledger.SourceProvider {
 			t.Errorf("%+v: %+v", c, got)

@@ -158,7 +158,7 @@ type AcceptedRequest struct {
 // also for a broken stream with an error in its last event.
 func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call AcceptedRequest) error {
 	x := &exchange{
-		Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx, w: w, control: http.NewResponseController(w),
+		Conductor: c, AcceptedRequest: call, asked: call.Body.Params(), client: ctx, w: w, control: http.NewResponseController(w),
 	}
 	x.Span.Model(x.Model.ID)
 	x.choice, x.routing = x.Model.ChoiceOf(x.asked, call.Factor)

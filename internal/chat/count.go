@@ -20,7 +20,7 @@ const countWait = 10 * time.Second
 // IgnoredHeader. CountTokens moves no money. The error is a *fault.Error: the provider rejected the
 // request, or no line may get it. Images by address are fetched as for the request itself.
 func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n int64, ignored string, err error) {
-	x := &exchange{Conductor: c, AcceptedRequest: call, asked: call.Body.Asking(), client: ctx}
+	x := &exchange{Conductor: c, AcceptedRequest: call, asked: call.Body.Params(), client: ctx}
 	x.choice, x.routing = call.Model.ChoiceOf(x.asked, call.Factor)
 	if err := call.Snapshot.CheckRouting(call.Model, call.Form, x.routing); err != nil {
 		return 0, "", err
@@ -39,7 +39,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n in
 			ask.Header = call.Header
 		}
 		t := x.translation(on)
-		ignored = namesOfFields(x.leftOut(on, t.LeaveOut))
+		ignored = namesOfFields(x.leftOut(on, t.Omit))
 		if own, ok := call.Body.(*messages.Request); ok && on.Form == wire.FormMessages {
 			ask.Body = own.CountBody(t.Edits)
 			return ask, nil

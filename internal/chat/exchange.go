@@ -20,7 +20,7 @@ import (
 type exchange struct {
 	*Conductor
 	AcceptedRequest
-	asked   *wire.Asked
+	asked   *wire.Parameters
 	client  context.Context // ends when the client leaves
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -89,7 +89,7 @@ func fateOf(t *testing.T, x exchange, form string, rule *field.FieldRule) string
 	if table := field.Form(form); nested && table.Find([]byte(outer)).Class == field.Tool {
 		return refused // with the tool
 	}
-	for _, free := range rule.Frees {
+	for _, free := range rule.FreeValues {
 		value := free
 		if free != "true" && free != "false" {
 			value = `"` + free + `"`
@@ -150,7 +150,7 @@ func offer(x exchange, form, name, value string) error {
 	if err != nil {
 		return err
 	}
-	x.Form, x.asked = wire.Form(form), request.Asking()
+	x.Form, x.asked = wire.Form(form), request.Params()
 	x.choice, x.routing = x.Model.ChoiceOf(x.asked, 0)
 	return x.checkOffered()
 }
@@ -223,8 +223,8 @@ func wordOf(r *field.FieldRule) string {
 }
 
 func frees(r *field.FieldRule) string {
-	out := make([]string, 0, len(r.Frees))
-	for _, value := range r.Frees {
+	out := make([]string, 0, len(r.FreeValues))
+	for _, value := range r.FreeValues {
 		out = append(out, "`"+value+"`")
 	}
 	return strings.Join(out, ", ")

@@ -34,7 +34,7 @@ func TestValuesInsideFieldsArePriced(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", members, err)
 		}
-		choice, routing := m.ChoiceOf(r.Asking(), 0)
+		choice, routing := m.ChoiceOf(r.Params(), 0)
 		if err := m.CheckPriced(choice); err != nil || len(routing) > 0 {
 			t.Errorf("%s: %v, routing %q", members, err, routing)
 		}
@@ -57,7 +57,7 @@ func TestValuesInsideFieldsArePriced(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", members, err)
 		}
-		if choice, _ := m.ChoiceOf(r.Asking(), 0); m.CheckPriced(choice) == nil {
+		if choice, _ := m.ChoiceOf(r.Params(), 0); m.CheckPriced(choice) == nil {
 			t.Errorf("%s has no price, and is offered", members)
 		}
 	}

@@ -41,7 +41,7 @@ func TestOtherShapesAreNotPassedOn(t *testing.T) {
 		}
 		if err == nil {
 			m := &catalog.Model{ID: "m"}
-			choice, _ := m.ChoiceOf(r.Asking(), 0)
+			choice, _ := m.ChoiceOf(r.Params(), 0)
 			err = m.CheckPriced(choice)
 		}
 		var f *fault.Error

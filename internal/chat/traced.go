@@ -107,7 +107,7 @@ func finishesOf(form wire.Form, data []byte) iter.Seq2[int, string] {
 		if event := rawjson.Field(data, "response"); event != nil {
 			data = event
 		}
-		if why := rawjson.Present(rawjson.Field(rawjson.Field(data, "incomplete_details"), "reason")); why != nil {
+		if why := rawjson.NonNull(rawjson.Field(rawjson.Field(data, "incomplete_details"), "reason")); why != nil {
 			return onlyFinish(why)
 		}
 		return onlyFinish(rawjson.Field(data, "status"))

@@ -99,7 +99,7 @@ func (x *exchange) judge(contentType string, raw []byte) (wire.Answer, error) {
 
 // misjudged returns the failure of an answer that only looks good, or nil.
 func (x *exchange) misjudged(a wire.Answer) *upstream.Failure {
-	switch o := a.Judged(); {
+	switch o := a.Summary(); {
 	case o.Err != nil:
 		return reported(x.on, o.Err)
 	case o.Content && !o.Reasoning && x.on.Line.IsErrorSentence(string(a.Text())):
@@ -137,7 +137,7 @@ func (x *exchange) deliver() error {
 		return x.fail(x.client.Err())
 	}
 	x.run.close()
-	judged := x.whole.Judged()
+	judged := x.whole.Summary()
 	u := billable(x.usage(reported, known, x.whole.Completion), judged.Filtered, judged.Content || judged.Reasoning)
 	pieces, err := x.pair.Render(x.whole.Answer, x.whole.raw, u)
 	if err != nil {

@@ -286,7 +286,7 @@ func judgeProbe(ln *catalog.Line, form wire.Form, contentType string, raw []byte
 		return f
 	}
 	if form == wire.FormChat {
-		if a, err := completions.ReadAnswer(raw); err == nil && a.Judged().Content && ln.IsErrorSentence(string(a.Text())) {
+		if a, err := completions.ReadAnswer(raw); err == nil && a.Summary().Content && ln.IsErrorSentence(string(a.Text())) {
 			return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
 		}
 	}

@@ -2,22 +2,18 @@ package wire
 
 import "errors"
 
-// ErrMalformed says that a provider sent what is not JSON where the form has
-// JSON.
+// ErrMalformed reports that a provider sent something other than a JSON object.
 var ErrMalformed = errors.New("not a JSON object")
 
-// ProviderError is an error that a provider reported inside an answer of
-// status 200 or a stream.
+// ProviderError is an error reported by a provider inside an answer of status 200 or a stream.
 type ProviderError struct {
-	// Body is the JSON that reports it, as it came; nil when only a
-	// finish_reason did.
+	// Body is the JSON of the error. It is nil if only a finish_reason reported it.
 	Body []byte
-	// Reason is the finish_reason that means failure (`network_error`), or
-	// empty.
+	// Reason is the finish_reason of a failure (`network_error`), or empty.
 	Reason string
 }
 
-// Error implements error; it is for logs.
+// Error implements error. The text is for logs.
 func (e *ProviderError) Error() string {
 	if e.Reason != "" {
 		return "provider finished with " + e.Reason
@@ -26,37 +22,37 @@ func (e *ProviderError) Error() string {
 	return "provider reported " + string(e.Body[:min(len(e.Body), most)])
 }
 
-// Frame is what one event of a stream means.
+// Frame describes one event of a stream.
 type Frame struct {
-	// Done is the closing `[DONE]`.
+	// Done is set for the closing `[DONE]`.
 	Done bool
-	// Token is set when the frame holds text, reasoning, refusal or a tool
-	// call; roles, comments and empty deltas are none.
+	// Token is set if the frame holds text, reasoning, a refusal or a tool call. Roles, comments
+	// and empty deltas do not count.
 	Token bool
-	// Finish is set when the frame ends a choice, Finished when all choices
-	// that were asked for or seen have ended, in this frame or before it.
+	// Finish is set if the frame ends a choice. Finished is set if all choices requested or seen
+	// have ended, in this frame or an earlier one.
 	Finish, Finished bool
-	// Usage is set when the frame shows usage at its top level, UsageOnly when
-	// it shows nothing else (`choices: []`).
+	// Usage is set if the frame has usage at its top level, UsageOnly if it has nothing else
+	// (`choices: []`).
 	Usage, UsageOnly bool
-	// Err is the error that the frame reports.
+	// Err is the error reported by the frame.
 	Err *ProviderError
 }
 
-// Judgement is what an answer that is not streamed amounts to, in any form.
-type Judgement struct {
-	// Content is set when a choice holds text, a refusal, tool calls or images;
-	// Reasoning when one holds reasoning.
+// AnswerSummary summarizes an answer of any form that was not streamed.
+type AnswerSummary struct {
+	// Content is set if a choice holds text, a refusal, tool calls or images, Reasoning if one
+	// holds reasoning.
 	Content, Reasoning bool
-	// Limited, Filtered: a choice ended at the limit of tokens, or by the
-	// content filter.
+	// Limited is set if a choice ended at the token limit, Filtered if the content filter ended
+	// one.
 	Limited, Filtered bool
-	// Ended is set when the answer says how it ended.
+	// Ended is set if the answer gives a reason for its end.
 	Ended bool
-	// Err is the error that the provider reported inside the answer, also by a
-	// finish_reason that means failure where there is no content.
+	// Err is the error inside the answer. A finish_reason of a failure counts if there is no
+	// content.
 	Err *ProviderError
 }
 
-// Judged returns what an answer amounts to, whatever its form is.
-func (o *Judgement) Judged() *Judgement { return o }
+// Summary returns o, so that every answer with an embedded Outcome has the method.
+func (o *AnswerSummary) Summary() *AnswerSummary { return o }

@@ -1,19 +1,18 @@
 package wire
 
-// ConversationKey is what the requests of one conversation have in common: how it
-// begins. A provider's prompt cache holds the same beginning.
+// ConversationKey identifies a conversation by the beginning of its requests. A provider's prompt
+// cache holds the same beginning.
 type ConversationKey struct {
-	Sum  uint64
-	Over bool // what follows differs from request to request
+	Sum      uint64
+	Complete bool // further texts differ between the requests of the conversation
 }
 
-// keyBytes is how much of either end of a text tells it from others.
+// keyBytes is the number of bytes hashed at either end of a long text.
 const keyBytes = 512
 
-// Add takes the next text of the opening. Long texts are told apart by their
-// length and both ends.
+// Add adds the next text of the beginning. Of a long text it hashes the length and both ends.
 func (o *ConversationKey) Add(text []byte) {
-	if o.Over {
+	if o.Complete {
 		return
 	}
 	sum := o.Sum
@@ -30,18 +29,18 @@ func (o *ConversationKey) Add(text []byte) {
 	o.Sum = fold(sum, text)
 }
 
-// The constants of the 64-bit FNV-1a hash, which is the same on every node.
+// The constants of the 64-bit FNV-1a hash, the same on every node.
 const (
 	fnvOffset = 14695981039346656037
 	fnvPrime  = 1099511628211
 )
 
-// Hash returns a number for a text, the same on every node.
+// Hash returns a hash of text, the same on every node.
 func Hash(text string) uint64 {
 	return fold(fnvOffset, text)
 }
 
-// fold takes a text into a hash.
+// fold adds text to a hash.
 func fold[T string | []byte](sum uint64, text T) uint64 {
 	for i := range len(text) {
 		sum = (sum ^ uint64(text[i])) * fnvPrime
@@ -49,9 +48,9 @@ func fold[T string | []byte](sum uint64, text T) uint64 {
 	return sum
 }
 
-// Named makes the client's own name of the conversation the whole opening.
-func (o *ConversationKey) Named(key []byte) {
+// SetName identifies the conversation by the client's own name for it, and by nothing else.
+func (o *ConversationKey) SetName(key []byte) {
 	*o = ConversationKey{}
 	o.Add(key)
-	o.Over = true
+	o.Complete = true
 }

@@ -1,7 +1,7 @@
 package wire
 
-// ModelCall is a call of a model that a request lets the provider make beside
-// its answer. The provider bills the tokens of such a call on top.
+// ModelCall is a call of a model made by the provider in addition to the answer, at the request of
+// the client. The provider bills its tokens on top.
 type ModelCall struct {
 	// Param is the path of the field that asks for the call.
 	Param string

@@ -1,8 +1,8 @@
 package wire
 
-// LimitFields returns the names by which vendors take the limit on output tokens.
-// Each obeys some of them and ignores the others, or lets one win, so all that a
-// client sends are read, and the line gets the smallest in one field.
+// LimitFields returns the vendors' names for the limit on output tokens. Each vendor obeys some of
+// them and ignores the others, or lets one win. So the gateway reads all of them, and sends the
+// smallest in one field.
 func LimitFields() []string {
 	return []string{
 		"max_tokens", "max_completion_tokens", "max_output_tokens",
@@ -10,9 +10,8 @@ func LimitFields() []string {
 	}
 }
 
-// OwnFields returns the top-level fields of requests, of all forms, about which
-// the gateway itself decides, or which are what the client asks: no line's
-// settings can change them.
+// OwnFields returns the top-level request fields of all forms that a line's settings cannot change,
+// because the gateway sets them or they are the client's input.
 func OwnFields() []string {
 	return append(LimitFields(), "model", "stream", "messages", "input", "prompt", "contents", "system", "instructions",
 		"systemInstruction", "system_instruction", "generationConfig", "generation_config", "n", "best_of", "instances", "parameters")

@@ -6,135 +6,130 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// Request is a request of any form that passed its Check.
+// Request is a checked request of any form.
 type Request interface {
-	// Asking returns what the request asks for.
-	Asking() *Asked
-	// Body returns the bytes for a line of the same form.
+	// Params returns the parameters of the request.
+	Params() *Parameters
+	// Body returns the body for a line of the same form.
 	Body(e Edits) rawjson.Pieces
-	// Direct is how the request meets a line of the same form.
+	// Direct returns the pair for a line of the same form.
 	Direct(id Identity) Pair
-	// Prompt is our own count of the prompt's tokens, with so many for an image.
+	// Prompt returns the gateway's count of the prompt's tokens, with perImage tokens for each
+	// image.
 	Prompt(c *Counter, perImage int64) int64
-	// Estimate is a rough count of the same.
+	// Estimate returns a rough token count of the prompt.
 	Estimate() int64
-	// HasTools tells whether it brings tools, whosever they are.
+	// HasTools reports whether the request has tools, client's or hosted.
 	HasTools() bool
 }
 
-// Pair is how a request of a client's form meets a line of a form.
+// Pair converts a request of the client's form for a line of another or the same form, and converts
+// the answer back.
 type Pair interface {
-	// Body is the request for the line. Its error is a *fault.Error: the line's
-	// form cannot express the request.
+	// Body returns the request for the line. It returns a *fault.Error if the line's form cannot
+	// express the request.
 	Body(t Translation) (rawjson.Pieces, error)
-	// Events makes the meter of the line's stream and the writer of the client's.
+	// Events returns the meter for the line's stream and the writer for the client's.
 	Events() (Meter, Writer)
-	// Read reads a whole answer of the line; ErrMalformed when it is no JSON
-	// object. It keeps raw.
+	// Read reads an answer of the line that was not streamed, and retains raw. It returns
+	// ErrMalformed if raw is not a JSON object.
 	Read(raw []byte) (Answer, error)
-	// Render writes a whole answer that Read has read for the client, with the
-	// usage that was charged, in pieces to be written one after the other, so that
-	// a long answer is not copied.
+	// Render returns the client's answer for an answer returned by Read, with the charged usage. It
+	// returns pieces to be written one after the other, so that a long answer is not copied.
 	Render(a Answer, raw []byte, u Usage) ([3][]byte, error)
 }
 
-// Meter reads the events of a stream in the line's form as they pass: what they
-// mean and what they cost. Not for concurrent use.
+// Meter reads the events of a line's stream and counts its tokens. It is not safe for concurrent
+// use.
 type Meter interface {
-	// Read reads the next event. It returns ErrMalformed for data that is no JSON
-	// object; events after the first token that hold nothing to read may be
-	// checked by their brackets alone.
+	// Read reads the next event. It returns ErrMalformed for data other than a JSON object. After
+	// the first token, it may check only the brackets of an event with nothing to read.
 	Read(e sse.Event) (Frame, error)
-	// Usage is what the provider has reported. While false, that is not its last
-	// word: parts that are 0 are not known, and the completion may be larger.
+	// Usage returns the provider's report. While it returns false, the report is not final: counts
+	// of 0 are unknown, and the completion may be larger.
 	Usage() (Usage, bool)
-	// Complete tells whether the answer has come to its end.
+	// Complete reports whether the answer has ended.
 	Complete() bool
-	// Filtered tells whether a content filter ended it, or a choice of it.
+	// Filtered reports whether a content filter ended the answer or a choice of it.
 	Filtered() bool
-	// Limited tells whether the limit of tokens ended it, or a choice of it.
+	// Limited reports whether the token limit ended the answer or a choice of it.
 	Limited() bool
-	// Text is what was produced so far (text, reasoning, tool calls), as far as
-	// it is kept. It is valid until the next Read.
+	// Text returns the retained output so far (text, reasoning, tool calls). It is valid until the
+	// next Read.
 	Text() []byte
-	// Completion is our own count of the tokens produced so far.
+	// Completion returns the gateway's count of the output tokens so far.
 	Completion(c *Counter) int64
-	// Estimate is a rough count of the same, without looking into the text.
+	// Estimate returns a rough count of them without reading the text.
 	Estimate() int64
 }
 
 // Answer is an answer in the line's form that was not streamed.
 type Answer interface {
-	// Judged returns what the answer amounts to.
-	Judged() *Judgement
-	// Usage is what the provider reported; false when it did not count both the
+	// Summary returns a summary of the answer.
+	Summary() *AnswerSummary
+	// Usage returns the provider's report. It returns false unless the provider counted both the
 	// prompt and the completion.
 	Usage() (Usage, bool)
-	// Text is what was produced (text, reasoning, tool calls), as far as it is
-	// kept.
+	// Text returns the retained output (text, reasoning, tool calls).
 	Text() []byte
-	// Completion is our own count of the tokens produced.
+	// Completion returns the gateway's count of the output tokens.
 	Completion(c *Counter) int64
 }
 
-// Writer writes a stream in a client's form from the events of a line's.
+// Writer writes a stream in the client's form from the events of a line's stream.
 type Writer interface {
-	// Append appends what the client gets of an event that the line's meter
-	// read as f. The event's slices are only valid during the call.
+	// Append appends the client's part of an event read by the line's meter as f. It must not
+	// retain the event's slices.
 	Append(dst []byte, e sse.Event, f Frame) []byte
-	// End appends what completes the stream, which was settled for u.
+	// End appends the end of a stream settled for u.
 	End(dst []byte, u Usage) []byte
-	// Fail appends what tells that the stream broke off. Nothing follows.
+	// Fail appends the error for a broken stream. Nothing follows it.
 	Fail(dst []byte, err *fault.Error) []byte
 }
 
-// Identity is what the client sees as the source of its answer.
+// Identity identifies an answer to the client.
 type Identity struct {
-	// Request is our id of the request (`req_…`). Ids that a translator has to
-	// make derive from it, so that the same answer always looks the same.
+	// Request is the gateway's id of the request (`req_…`). Translators derive their ids from it,
+	// so that the same answer always has the same ids.
 	Request string
-	// Model is the id that the client sent.
+	// Model is the model id sent by the client.
 	Model string
-	// Created is when the answer began, in Unix seconds.
+	// Created is the time of the answer's start in Unix seconds.
 	Created int64
-	// Origin tells the account at the provider that answers from others: what it
-	// has encrypted goes back to no other. It holds no secret.
+	// Origin identifies the provider's account, so that data it encrypted is sent to no other
+	// account. It holds no secret.
 	Origin string
 }
 
 const (
-	// SealMark begins what a client carries of a model's encrypted reasoning that
-	// is not of its own form: no line gets it but as what it holds.
+	// SealMark starts a model's encrypted reasoning when the client carries it in another form.
+	// Lines get only the content behind it.
 	SealMark = "tg1."
-	// LeastResponsesLimit is the smallest limit on output tokens that the
-	// responses form knows.
+	// LeastResponsesLimit is the smallest limit on output tokens in the responses form.
 	LeastResponsesLimit = 16
 )
 
-// Translation is what a request needs to become one of another form.
+// Translation holds the data to convert a request into another form.
 type Translation struct {
 	Edits
-	// MaxOutput is the model's max_output_tokens: it is sent where the form
-	// demands a limit and the client named none.
+	// MaxOutput is the model's max_output_tokens. It is sent if the form requires a limit and the
+	// client sent none.
 	MaxOutput int64
-	// Reasoning tells that the model thinks.
+	// Reasoning is set for a reasoning model.
 	Reasoning bool
-	// NoEncrypted, NoSummary and NoSealed tell what the model has refused of what
-	// goes to a line of responses beyond the client's words: to return what it
-	// thought encrypted, to sum it up, or to read what is encrypted in the
-	// conversation.
+	// NoEncrypted, NoSummary and NoSealed are set after the model rejected an addition of the
+	// gateway to a responses request: to return its reasoning encrypted, to summarize it, or to
+	// read encrypted reasoning in the conversation.
 	NoEncrypted, NoSummary, NoSealed bool
-	// OpenAI tells that the line's host is OpenAI's or Azure's, which know what
-	// compatible ones do not.
+	// OpenAI is set if the line's host is OpenAI's or Azure's. They know more than compatible
+	// hosts.
 	OpenAI bool
-	// Images fetches the images at addresses that differ, for a line that takes
-	// images inline alone, and returns what came of each, in their order. Nil:
-	// nobody fetches.
+	// Images, if not nil, fetches the images at distinct addresses for a line without image
+	// addresses. It returns a result for each, in order.
 	Images func(addresses []string) []FetchedImage
 }
 
-// FetchedImage is the image at an address: its media type and its bytes, or why
-// there is none, a *fault.Error.
+// FetchedImage is an image fetched from an address. Err is a *fault.Error.
 type FetchedImage struct {
 	MIME string
 	Data []byte

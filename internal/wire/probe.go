@@ -6,10 +6,10 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Probe is the smallest request of a form that shows whether a model answers:
-// one word in, hardly a token out. reasoning models get room for a thought,
-// which some of them demand. limitField is where a chat line reads its limit;
-// empty: max_tokens. False: the form has none.
+// Probe returns the smallest request of a form to test whether a model answers: one word in, hardly
+// a token out. A reasoning model gets room for a thought, because some reject less. limitField is
+// the limit field of a chat line; empty means max_tokens. It returns false for a form without a
+// probe.
 func Probe(form Form, model string, reasoning bool, limitField string) ([]byte, bool) {
 	name := string(rawjson.Quote(model))
 	switch {
@@ -24,7 +24,7 @@ func Probe(form Form, model string, reasoning bool, limitField string) ([]byte, 
 		return []byte(`{"model":` + name + `,"input":"ping","max_output_tokens":16,"store":false}`), true
 	case form == FormMessages:
 		return []byte(`{"model":` + name + `,"messages":[{"role":"user","content":"ping"}],"max_tokens":1}`), true
-	case form == FormGemini: // the model stands in the address
+	case form == FormGemini: // the model is in the URL
 		limit := "1"
 		if reasoning {
 			limit = "16"
@@ -35,8 +35,8 @@ func Probe(form Form, model string, reasoning bool, limitField string) ([]byte, 
 	return nil, false
 }
 
-// ProbeTools adds a tool to the body of a probe of the chat form: a model may take
-// none there. Bodies of other forms stay as they are.
+// ProbeTools adds a tool to the body of a chat probe, because a model may reject tools in this
+// form. Bodies of other forms are unchanged.
 func ProbeTools(form Form, body []byte) []byte {
 	if form != FormChat {
 		return body

@@ -1,17 +1,15 @@
-// Package wire owns the words in which the other rooms speak of chat, whatever
-// its form: what a request asks for, what an event or an answer means and costs,
-// and how a request of one form meets a line of another (Pair). The folders below
-// it, from the lowest floor up: rawjson and sse (JSON and event streams as raw
-// bytes), this package, internal/form (what the readers of all forms share), a
-// folder a form (completions, messages, responses, gemini, with equally named
-// files: request, check, edit, meter, answer, editor, direct), usage, translate
-// with a folder a pair (and what they share in its internal), and jobrequest
-// (submissions of images and videos).
+// Package wire owns the concepts of chat shared by all forms: the parameters of a request, the
+// meaning and usage of events and answers, and the conversion between a client's form and a line's
+// (Pair). The packages below it, the lowest first: rawjson and sse (JSON and event streams as raw
+// bytes), this package, internal/form (shared by the readers of all forms), a package for each form
+// (completions, messages, responses, gemini, with the same file names: request, check, edit, meter,
+// answer, editor, direct), usage, translate with a package for each pair (and their shared code in
+// its internal), and jobrequest (submissions of images and videos).
 //
-// Invariants: nothing is read that has not passed the gate (strict JSON, UTF-8,
-// no repeated keys); a body or event is never decoded and encoded again, only the
-// owned fields are replaced in place; all readers of strangers' bytes have a limit
-// and never panic; arrows run from higher floors to lower ones only.
+// Invariants: a request is only read after the gate has checked it (strict JSON, UTF-8, no repeated
+// keys); a body or event is never decoded and encoded again, but only the gateway's fields are
+// replaced in place; every reader of a stranger's bytes has a limit and never panics; higher
+// packages import lower ones only.
 package wire
 
 import (
@@ -21,167 +19,153 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Form is one of the shapes of a chat call.
+// Form is a format of chat requests and answers.
 type Form string
 
-// The forms, as the catalog names them (operator.md, Catalog). The first three
-// are what clients and models have; lines may have any.
+// The forms, as named in the catalog (operator.md, Catalog). Clients and models use the first
+// three; lines may use any.
 const (
 	FormChat      Form = "chat"
 	FormResponses Form = "responses"
 	FormMessages  Form = "messages"
-	// FormGemini is Google's generateContent, a form of lines alone.
+	// FormGemini is Google's generateContent, used by lines only.
 	FormGemini Form = "gemini"
 )
 
-// Usage holds the counts of one answer, in tokens. Parts are included in their
-// wholes: Cached, both CacheWrites and what its images and sound count in Prompt,
-// Reasoning and images and sound in Completion. No
-// count is negative or above maxCount.
+// Usage holds the token counts of one answer. Cached, both CacheWrites and the prompt's images and
+// audio are included in Prompt; Reasoning and the completion's images and audio in Completion. No
+// count is negative or above rawjson.MaxCount.
 type Usage struct {
 	Prompt       int64
 	Cached       int64 // read from the provider's cache
 	CacheWrite   int64 // written to the cache for the vendor's shortest time
-	CacheWrite1h int64 // written to the cache for longer
+	CacheWrite1h int64 // written to the cache for a longer time
 	Completion   int64
 	Reasoning    int64
-	// Of the prompt, outside its cached part, and of the completion: the tokens
-	// of images and of sound.
+	// The tokens of images and audio. Those of the prompt exclude its cached part.
 	PromptImage, PromptAudio         int64
 	CompletionImage, CompletionAudio int64
-	// Iterations, if there are any, split the counts above by calls of models.
+	// Iterations, if any, split the counts above by model call.
 	Iterations []Iteration
-	// ToolCalls counts the calls of hosted tools that the answer shows, by the
-	// names that Priced uses. Nil when there are none.
+	// ToolCalls counts the calls of hosted tools in the answer by the names of PricedField.
 	ToolCalls map[string]int64
-	// Unknown names members of the provider's report that nobody knows and that
-	// count something. They may be billed on top.
+	// Unknown names members of the provider's report with counts unknown to the gateway. They may
+	// be billed on top.
 	Unknown []string
-	// ServiceTier is the tier the provider says it answered with, or empty.
+	// ServiceTier is the tier reported by the provider, or empty.
 	ServiceTier string
-	// CostNano is what the provider says that it takes itself, in nano-dollars,
-	// if HasCost.
+	// CostNano is the cost reported by the provider in nano-dollars, if HasCost.
 	CostNano int64
 	HasCost  bool
 	// CacheSplit is set if the provider reported CacheWrite and CacheWrite1h apart.
 	CacheSplit bool
 }
 
-// Asked is what a request of any form asks for, as far as the gateway reads it.
-type Asked struct {
-	// Stream tells whether the client asked for a stream, IncludeUsage whether
-	// it asked for the usage frame in it (chat completions only).
+// Parameters are the parameters of a request of any form.
+type Parameters struct {
+	// Stream is set if the client asked for a stream, IncludeUsage if it asked for the usage frame
+	// in it (chat completions only).
 	Stream, IncludeUsage bool
-	// Limit is the client's own limit on output tokens, the smallest where it
-	// named several; 0 when it named none. LimitParam is the field it comes from.
+	// Limit is the client's limit on output tokens: the smallest if it sent several, 0 if it sent
+	// none. LimitParam is its field.
 	Limit      int64
 	LimitParam string
-	// N is how many choices were asked for, at least 1.
+	// N is the number of choices, at least 1.
 	N int64
-	// Bound is what the prompt's highest possible size follows from.
+	// Bound limits the size of the prompt.
 	Bound PromptBound
-	// ServiceTier is the tier asked for; empty when absent, auto or default.
+	// ServiceTier is the requested tier. It is empty if absent, auto or default.
 	ServiceTier string
-	// Options are the values that change the price, the tier among them.
-	Options []Priced
-	// Optional are values that change the price only where the catalog has a
-	// price for them: of efforts, and of the fields in Routing.
-	Optional []Priced
-	// Tools are the hosted tools asked for.
-	Tools []Priced
-	// ModelCalls are the calls of models that the provider may make beside the
-	// answer.
+	// Options are the values with a price of their own, including the tier.
+	Options []PricedField
+	// Optional are values priced only if the catalog has a price for them: efforts, and the fields
+	// in Routing.
+	Optional []PricedField
+	// Tools are the requested hosted tools.
+	Tools []PricedField
+	// ModelCalls are the calls of models the provider may make in addition to the answer.
 	ModelCalls []ModelCall
-	// Routing are the fields that only lines get which pass them (field.Costs).
+	// Routing are fields sent only to lines with these fields in `pass` (field.Costs).
 	Routing []string
 	// LongCache is set if the request asks for a cache time beyond the shortest.
 	LongCache bool
-	// Extra are the fields that the form does not document. A line gets those that
-	// its vendor documents or that it passes.
+	// Extra are the fields not documented by the form. A line gets the ones its vendor documents or
+	// its `pass` names.
 	Extra []string
-	// Conversation is the same for all requests of one conversation, and hardly
-	// ever for those of two: what its requests begin with, or the
-	// prompt_cache_key.
+	// Conversation is a hash of the conversation's beginning or its prompt_cache_key. It is the
+	// same for all requests of a conversation, and hardly ever for those of two.
 	Conversation uint64
 }
 
-// Asking returns what a request asks for, whatever its form is.
-func (a *Asked) Asking() *Asked { return a }
+// Params returns a, so that every request with embedded Parameters has the method.
+func (a *Parameters) Params() *Parameters { return a }
 
-// Belongs tells that the request belongs to a conversation of which the client
-// has said the name.
-func (a *Asked) Belongs(name string) {
+// SetConversation assigns the request to the conversation named by the client.
+func (a *Parameters) SetConversation(name string) {
 	var o ConversationKey
-	o.Named([]byte(name))
+	o.SetName([]byte(name))
 	a.Conversation = o.Sum
 }
 
-// Edits are the owned fields of a request, as the line needs them.
+// Edits are the values of the gateway's own request fields for a line.
 type Edits struct {
 	// Model is the provider's id of the model.
 	Model string
-	// Limit is the default limit on output tokens that is sent when the client
-	// named none; 0 sends none. LimitField is where a line of chat completions
-	// reads its limit (max_tokens or max_completion_tokens), the client's own
-	// too; empty: where the client sent it.
+	// Limit is the default limit on output tokens, sent if the client sent none. Zero sends none.
+	// LimitField is the limit field of a chat line (max_tokens or max_completion_tokens), also for
+	// the client's limit. If empty, the client's field is used.
 	Limit      int64
 	LimitField string
-	// SystemOnly tells of a line of chat completions that it knows no role
-	// developer: those messages become system's.
+	// SystemOnly is set for a chat line without the role developer. Its messages become system
+	// messages.
 	SystemOnly bool
-	// Efforts are those that the model takes; none: nobody knows.
+	// Efforts are the efforts supported by the model. Empty means unknown.
 	Efforts []string
-	// NoThinking keeps the model of a line of chat completions from thinking,
-	// which is done where a tool is forced that it would refuse otherwise.
+	// NoThinking, if set, disables thinking on a chat line when a tool choice would be rejected
+	// with thinking.
 	NoThinking Member
-	// LeaveOut are fields of the client's that the line does not get.
-	LeaveOut []string
-	// AskUsage makes a stream carry its usage, also when the client did not ask
-	// for it.
+	// Omit names the client's fields withheld from the line.
+	Omit []string
+	// AskUsage requests usage in the stream, even if the client did not.
 	AskUsage bool
 }
 
-// Member is a top-level member of a body: its name, and its value as JSON. The
-// zero value is none.
+// Member is a top-level member of a body, with its value as JSON. The zero value is no member.
 type Member struct{ Name, Value string }
 
-// PromptBound is what the highest possible size of a prompt follows from.
+// PromptBound bounds the size of a prompt.
 type PromptBound struct {
-	// TextBytes are the bytes of the body less those of inline images.
+	// TextBytes is the size of the body without its inline images.
 	TextBytes int64
 	// Images counts images, inline and by address.
 	Images int64
-	// Unbounded is set when the prompt holds what is neither text nor image or
-	// lies outside the body (files, video, hosted tools): only the model's
-	// context window bounds it.
+	// Unbounded is set if the prompt has parts other than text and images, or parts outside the
+	// body (files, video, hosted tools). Then only the model's context window bounds it.
 	Unbounded bool
 }
 
-// Priced is a value or a hosted tool of a request that changes what the
-// provider charges. The catalog prices or refuses it.
-type Priced struct {
-	// Param is the path of the request's field: an option's name
-	// (`service_tier`), or where a tool is asked for (`tools[0].type`).
+// PricedField is a value or a hosted tool of a request with a price of its own. The catalog prices
+// or rejects it.
+type PricedField struct {
+	// Param is the path of the request's field: an option's name (`service_tier`), or a tool's path
+	// (`tools[0].type`).
 	Param string
-	// Option is the name under which the catalog prices an option whose path has
-	// another name: inside a tool (`quality`), or in a mark of the prompt cache
-	// (`cache_control.ttl`). Empty means Param.
+	// Option is the option's name in the catalog, if it differs from Param: an option inside a tool
+	// (`quality`) or a cache mark (`cache_control.ttl`). Empty means Param.
 	Option string
 	// Name is an option's value (`priority`) or a tool's name (`web_search`).
 	Name string
-	// MaxCalls is how often the request lets a tool be called; 0: it does not
-	// say.
+	// MaxCalls is the request's limit on calls of the tool. Zero means none.
 	MaxCalls int64
-	// Options are the values inside a tool that change its price.
-	Options []Priced
+	// Options are the tool's own values that change its price.
+	Options []PricedField
 }
 
 // PriceKey returns the name of an option in the catalog's `options`.
-func (p *Priced) PriceKey() string { return cmp.Or(p.Option, p.Param) }
+func (p *PricedField) PriceKey() string { return cmp.Or(p.Option, p.Param) }
 
-// LongWrites returns the usage with all cache writes at the price of the longer
-// time, unless the provider reported the two apart: nobody knows then which of
-// them the request's cache times wrote.
+// LongWrites returns the usage with all cache writes at the price of the longer time. Counts that
+// the provider split by time stay as they are.
 func (u Usage) LongWrites() Usage {
 	if !u.CacheSplit {
 		u.CacheWrite1h, u.CacheWrite = u.CacheWrite1h+u.CacheWrite, 0
@@ -195,11 +179,11 @@ func (u Usage) LongWrites() Usage {
 	return u
 }
 
-// maxToolNames is how many hosted tools the calls of one answer are counted of.
+// maxToolNames is the largest number of hosted tools counted in one answer.
 const maxToolNames = 64
 
-// AddCalls counts calls of a hosted tool. Further tools of an answer that names
-// more than a request can ask for are not counted.
+// AddCalls counts calls of a hosted tool. Beyond maxToolNames, further tools are not counted; a
+// request cannot have more.
 func (u *Usage) AddCalls(name string, n int64) {
 	if u.ToolCalls[name] == 0 && len(u.ToolCalls) >= maxToolNames {
 		return

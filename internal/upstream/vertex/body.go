@@ -88,7 +88,7 @@ func eachMember(object []byte, edit func([]byte) []byte, names ...string) []byte
 			}
 		}
 	}
-	return rawjson.Spliced(object, edits)
+	return rawjson.Replace(object, edits)
 }
 
 // geminiQuestion returns the request to count the tokens of a request: Vertex AI only accepts the

@@ -8,10 +8,7 @@ import (
 
 // answer is a chat completion that was not streamed.
 type answer struct {
-	wire.Judgement
-
-	body []byte
-	made form.Output
+	form.Answer
 	tier string
 
 	reports form.Reports
@@ -24,11 +21,11 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	if object == nil {
 		return nil, wire.ErrMalformed
 	}
-	a := &answer{body: body}
+	a := new(answer)
 	choices := 0
 	failed := ""
 	for name, value := range rawjson.Members(object) {
-		if rawjson.Present(value) == nil {
+		if rawjson.NonNull(value) == nil {
 			continue
 		}
 		switch string(name) {
@@ -40,7 +37,7 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 			a.tier = rawjson.Unquote(value)
 		case "web_search", "citations", "search_results":
 			if len(value) > 2 { // results of a hosted search that one vendor shows here
-				a.made.Searched()
+				a.Output.Searched()
 			}
 		case "output_sensitive":
 			a.Filtered = a.Filtered || string(value) == "true"
@@ -53,7 +50,7 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 			}
 		}
 	}
-	a.Content, a.Reasoning = a.made.Content, a.made.Reasoning
+	a.Content, a.Reasoning = a.Output.Content, a.Output.Reasoning
 	switch {
 	case form.IsError(object, choices > 0):
 		a.Err = &wire.ProviderError{Body: body}
@@ -69,16 +66,14 @@ func (a *answer) readChoice(choice []byte) (failed string) {
 	for name, value := range rawjson.Members(choice) {
 		switch string(name) {
 		case "message", "delta":
-			a.made.Note(value)
+			a.Output.Note(value)
 		case "usage":
 			a.setUsage(value)
 		case "finish_reason":
-			switch reason := rawjson.Unquote(value); form.KindOfFinish(reason) {
-			case form.FinishLimit:
-				a.Limited = true
-			case form.FinishFiltered:
-				a.Filtered = true
-			case form.FinishFailed:
+			reason := rawjson.Unquote(value)
+			kind := form.KindOfFinish(reason)
+			a.Finish(kind)
+			if kind == form.FinishFailed {
 				failed = reason
 			}
 		}
@@ -93,19 +88,5 @@ func (a *answer) setUsage(raw []byte) {
 // Usage returns what the provider reported, with the tier and the hosted tools
 // that the answer shows; false when it did not count both prompt and completion.
 func (a *answer) Usage() (wire.Usage, bool) {
-	return a.reports.With(a.tier, a.made.Tools.ToolCalls), a.reports.Known()
-}
-
-// Text returns what was produced (text, reasoning, tool calls), as far as it
-// is kept.
-func (a *answer) Text() []byte { return a.made.Text }
-
-// Completion returns our own count of the tokens produced.
-func (a *answer) Completion(c *wire.Counter) int64 { return c.Count(a.made.Text, a.made.Bytes) }
-
-// pieces returns the answer's bytes with the model that the client asked for, in
-// pieces to be written one after the other, so that a long answer is not
-// copied.
-func (a *answer) pieces(model string) [3][]byte {
-	return form.Around(a.body, "model", rawjson.Quote(model))
+	return a.reports.With(a.tier, a.Output.Tools.ToolCalls), a.reports.Known()
 }

@@ -25,7 +25,7 @@ func (r *Request) Check() error {
 	r.Bound = wire.PromptBound{TextBytes: r.Size()}
 	r.Key = wire.ConversationKey{}
 	if key := r.Doc.Raw("prompt_cache_key"); rawjson.IsText(key) && len(key) > 2 {
-		r.Key.Named(key)
+		r.Key.SetName(key)
 	}
 	for _, check := range []func() error{
 		r.CheckReferences, r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.CheckAudio,
@@ -105,13 +105,13 @@ func (r *Request) checkMessage(message []byte, index int) error {
 	for name, value := range rawjson.Members(message) {
 		switch string(name) {
 		case "role":
-			role = rawjson.Present(value)
+			role = rawjson.NonNull(value)
 		case "content":
-			content = rawjson.Present(value)
+			content = rawjson.NonNull(value)
 		case "audio":
-			sound = rawjson.Present(value)
+			sound = rawjson.NonNull(value)
 		case "images": // that an answer brought
-			images = rawjson.Present(value)
+			images = rawjson.NonNull(value)
 		}
 	}
 	switch {
@@ -124,7 +124,7 @@ func (r *Request) checkMessage(message []byte, index int) error {
 		return form.Audio(fmt.Sprintf("messages[%d].audio", index))
 	}
 	r.Key.Add(message)
-	r.Key.Over = r.Key.Over || string(role) == `"user"`
+	r.Key.Complete = r.Key.Complete || string(role) == `"user"`
 	for k, image := range rawjson.Elements(images) {
 		if err := r.checkPart(image, index, k, "images"); err != nil {
 			return err

@@ -186,10 +186,10 @@ func TestCheckReads(t *testing.T) {
 				r.LimitParam = math.MaxInt64, "max_tokens"
 		}},
 		"tier": {wiretest.Asking(`"service_tier":"flex"`), func(r *Request, _ string) {
-			r.ServiceTier, r.Options = "flex", []wire.Priced{{Param: "service_tier", Name: "flex", MaxCalls: 0}}
+			r.ServiceTier, r.Options = "flex", []wire.PricedField{{Param: "service_tier", Name: "flex", MaxCalls: 0}}
 		}},
 		"options": {wiretest.Asking(`"speed":"fast","inference_geo":"us","models":["a","b"]`), func(r *Request, _ string) {
-			r.Options = []wire.Priced{{Param: "speed", Name: "fast", MaxCalls: 0}, {Param: "inference_geo", Name: "us", MaxCalls: 0}}
+			r.Options = []wire.PricedField{{Param: "speed", Name: "fast", MaxCalls: 0}, {Param: "inference_geo", Name: "us", MaxCalls: 0}}
 			r.Routing = []string{"models"}
 		}},
 		"own tools": {wiretest.Asking(
@@ -197,14 +197,14 @@ func TestCheckReads(t *testing.T) {
 				`"container":{}}}}},{"type":"custom","custom":{"name":"x"}},{"function":{"name":"f"}}]`),
 			func(*Request, string) {}},
 		"web search": {wiretest.Asking(`"web_search_options":{}`), func(r *Request, _ string) {
-			r.Tools, r.Bound.Unbounded = []wire.Priced{{Param: "web_search_options", Name: "web_search", MaxCalls: 0}}, true
+			r.Tools, r.Bound.Unbounded = []wire.PricedField{{Param: "web_search_options", Name: "web_search", MaxCalls: 0}}, true
 		}},
 		"hosted tools": {wiretest.Asking(
 			`"tools":[{"type":"function"},{"type":"web_search_preview_2025_03_11","max_uses":3},{"type":"openrouter:web_search"},` +
 				`{"type":"code_interpreter"},{"type":"builtin_function","function":{"name":"$web_search"}}],"max_tool_calls":5`),
 			func(r *Request, _ string) {
 				r.Bound.Unbounded = true
-				r.Tools = []wire.Priced{{Param: "tools[1].type", Name: "web_search", MaxCalls: 3}, {Param: "tools[2].type",
+				r.Tools = []wire.PricedField{{Param: "tools[1].type", Name: "web_search", MaxCalls: 3}, {Param: "tools[2].type",
 					Name: "web_search", MaxCalls: 5}, {Param: "tools[3].type", Name: "code_interpreter", MaxCalls: 5},
 					{Param: "tools[4].type", Name: "web_search", MaxCalls: 5}}
 			}},
@@ -212,7 +212,7 @@ func TestCheckReads(t *testing.T) {
 			`"enable_search":true,"search_parameters":{"mode":"auto"},"plugins":[{"id":"web"},{"id":"file-parser"}]`),
 			func(r *Request, _ string) {
 				r.Bound.Unbounded = true
-				r.Tools = []wire.Priced{{Param: "enable_search", Name: "web_search", MaxCalls: 0}, {Param: "search_parameters",
+				r.Tools = []wire.PricedField{{Param: "enable_search", Name: "web_search", MaxCalls: 0}, {Param: "search_parameters",
 					Name: "web_search", MaxCalls: 0}, {Param: "plugins[0].id", Name: "web_search", MaxCalls: 0},
 					{Param: "plugins[1].id", Name: "file-parser", MaxCalls: 0}}
 			}},
@@ -226,12 +226,12 @@ func TestCheckReads(t *testing.T) {
 			}},
 		"image output": {wiretest.Asking(`"modalities":["text","image"]`),
 			func(r *Request, _ string) {
-				r.Options = []wire.Priced{{Param: "modalities", Name: "image", MaxCalls: 0}}
+				r.Options = []wire.PricedField{{Param: "modalities", Name: "image", MaxCalls: 0}}
 			}},
 		"vendors' tools off": {wiretest.Asking(`"enable_search":false,"search_parameters":{"mode":"off"},"plugins":[]`),
 			func(*Request, string) {}},
 		"mcp": {wiretest.Asking(`"tools":[{"type":"mcp"}]`), func(r *Request, _ string) {
-			r.Bound.Unbounded, r.Tools = true, []wire.Priced{{Param: "tools[0].type", Name: "mcp"}}
+			r.Bound.Unbounded, r.Tools = true, []wire.PricedField{{Param: "tools[0].type", Name: "mcp"}}
 		}},
 		"image by address": {wiretest.AskingParts(`{"type":"image_url","image_url":{"url":"https://x/y.png"}}`),
 			func(r *Request, _ string) { r.Bound.Images = 1 }},
@@ -266,7 +266,7 @@ func TestCheckReads(t *testing.T) {
 			if err := got.Check(); err != nil {
 				t.Fatal(err)
 			}
-			want := &Request{form.Request{Asked: wire.Asked{N: 1, Bound: size(test.body)}}}
+			want := &Request{form.Request{Parameters: wire.Parameters{N: 1, Bound: size(test.body)}}}
 			test.want(want, test.body)
 			if got.Stream != want.Stream || got.IncludeUsage != want.IncludeUsage || got.Limit != want.Limit || got.LimitParam != want.LimitParam ||
 				got.N != want.N ||

@@ -16,7 +16,7 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	d := r.Doc
 	edits := rawjson.Edits{Doc: d}
 	edits.SetText("model", e.Model)
-	edits.Drop(e.LeaveOut...)
+	edits.Drop(e.Omit...)
 	r.Unsealed(&edits, "reasoning_details", false)
 	r.SetLimit(&edits, r.limitField(e), cmp.Or(r.Limit, e.Limit))
 	if keep, ok := rawjson.Boolean(d.Raw("store")); keep || !ok {
@@ -70,7 +70,7 @@ func (r *Request) renameDeveloper(edits *rawjson.Edits) {
 		return
 	}
 	messages := r.Doc.Body[list.From:list.To]
-	for from, to := range rawjson.Places(messages) {
+	for from, to := range rawjson.ElementSpans(messages) {
 		message := messages[from:to]
 		for m := range rawjson.Spans(message) {
 			if string(m.Name) == "role" && rawjson.Unquote(message[m.From:m.To]) == "developer" {

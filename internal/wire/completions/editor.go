@@ -25,10 +25,10 @@ func newFrameEditor(model string) *frameEditor { return &frameEditor{model: rawj
 // Append appends the event to dst as it came, but for the model. Events
 // without one stay as they are.
 func (f *frameEditor) Append(dst []byte, e sse.Event) []byte {
-	if e.At < 0 {
+	if e.Offset < 0 {
 		return f.appendJoined(dst, e)
 	}
-	from, data := e.At, e.Data
+	from, data := e.Offset, e.Data
 	if f.prefix == nil || !bytes.HasPrefix(data, f.prefix) {
 		if !f.find(data) {
 			return append(dst, e.Raw...)

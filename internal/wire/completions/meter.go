@@ -15,12 +15,10 @@ import (
 type meter struct {
 	choices int // asked for
 
-	made     form.Output
-	reports  form.Reports
-	shown    bool // the last word on usage stood at the top level of a frame, where clients look
-	tier     string
-	filtered bool
-	limited  bool
+	form.Meter
+	reports form.Reports
+	shown   bool // the last word on usage stood at the top level of a frame, where clients look
+	tier    string
 
 	seen, finished form.ChoiceSet
 	begun          bool // a token came
@@ -47,7 +45,7 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 		f.Err = &wire.ProviderError{Body: bytes.Clone(data)}
 	case data[0] != '{' || data[len(data)-1] != '}':
 		return wire.Frame{}, wire.ErrMalformed
-	case m.begun && m.pattern.read(data, m.choices > 1, &m.made, &f.Token):
+	case m.begun && m.pattern.read(data, m.choices > 1, &m.Output, &f.Token):
 		m.reports.Final = false // another choice goes on
 	case m.begun && isOrdinary(data):
 		f.Token = m.readDeltas(data)
@@ -104,7 +102,7 @@ func (m *meter) readDeltas(data []byte) (token bool) {
 		}
 		at = rawjson.SkipSpace(rest, at+1)
 		message := rest[min(at, len(rest)):]
-		token = m.made.Note(message) || token
+		token = m.Note(message) || token
 		m.pattern.learn(data, message)
 	}
 }
@@ -141,7 +139,7 @@ func (m *meter) readWhole(data []byte, f *wire.Frame) {
 	choices := 0
 	var usage, vendors, ofChoice []byte
 	for name, value := range rawjson.Members(data) {
-		if rawjson.Present(value) == nil {
+		if rawjson.NonNull(value) == nil {
 			continue
 		}
 		switch string(name) {
@@ -188,11 +186,11 @@ func (m *meter) readChoice(choice []byte, position int, f *wire.Frame) (usage []
 		case "index":
 			index = indexOf(value, position)
 		case "delta", "message":
-			f.Token = m.made.Note(value) || f.Token
+			f.Token = m.Note(value) || f.Token
 		case "finish_reason":
 			reason = rawjson.Unquote(value)
 		case "usage":
-			usage = rawjson.Present(value)
+			usage = rawjson.NonNull(value)
 		}
 	}
 	m.seen.Add(index)
@@ -203,8 +201,7 @@ func (m *meter) readChoice(choice []byte, position int, f *wire.Frame) (usage []
 	default:
 		f.Finish = true
 		m.finished.Add(index)
-		m.filtered = m.filtered || kind == form.FinishFiltered
-		m.limited = m.limited || kind == form.FinishLimit
+		m.Finish(kind)
 	}
 	return usage
 }
@@ -224,30 +221,13 @@ func (m *meter) setUsage(raw []byte) bool {
 // and the hosted tools that the frames showed; false until its last word, which
 // comes with the finish or behind it. Before that, counts may be too low.
 func (m *meter) Usage() (wire.Usage, bool) {
-	return m.reports.With(m.tier, m.made.Tools.ToolCalls), m.reports.Known()
+	return m.reports.With(m.tier, m.Tools.ToolCalls), m.reports.Known()
 }
 
 // Complete tells whether every choice that was seen has ended.
 func (m *meter) Complete() bool {
 	return m.finished.Size() > 0 && m.seen == m.finished
 }
-
-// Filtered tells whether a choice was ended by the provider's content filter.
-func (m *meter) Filtered() bool { return m.filtered }
-
-// Limited tells whether a choice was ended by the limit of tokens.
-func (m *meter) Limited() bool { return m.limited }
-
-// Text returns what was produced so far (text, reasoning, tool calls), as far
-// as it is kept. It is valid until the next Read.
-func (m *meter) Text() []byte { return m.made.Text }
-
-// Completion returns our own count of the tokens produced so far.
-func (m *meter) Completion(c *wire.Counter) int64 { return c.Count(m.made.Text, m.made.Bytes) }
-
-// Estimate is a rough count of the tokens produced so far, without looking
-// into the text.
-func (m *meter) Estimate() int64 { return m.made.Estimate() }
 
 // NewMeter makes the meter of a stream with n choices.
 func NewMeter(n int64) wire.Meter { return newMeter(n) }

@@ -296,7 +296,7 @@ func FuzzChatMeter(f *testing.F) {
 		}
 		if a, err := ReadAnswer(first); err == nil {
 			_, _ = a.Usage()
-			pieces := a.(*answer).pieces("x")
+			pieces, _ := direct{id: wire.Identity{Model: "x"}}.Render(a, first, wire.Usage{})
 			if edited := bytes.Join(pieces[:], nil); !rawjson.IsValid(edited) {
 				t.Fatalf("edited %s to %s", first, edited)
 			}
@@ -336,7 +336,7 @@ func FuzzLikeness(f *testing.F) {
 				t.Fatalf("%s: %+v, decoded %+v", data, got, want)
 			}
 		}
-		if !bytes.Equal(fast.Text(), slow.Text()) || fast.made.Bytes != slow.made.Bytes || fast.made.Content != slow.made.Content {
+		if !bytes.Equal(fast.Text(), slow.Text()) || fast.Bytes != slow.Bytes || fast.Content != slow.Content {
 			t.Fatalf("text %q, decoded %q", fast.Text(), slow.Text())
 		}
 	})
@@ -459,8 +459,8 @@ func TestReadChatAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := verdict{a.Judged().Content, a.Judged().Reasoning, a.Judged().Limited, a.Judged().Filtered,
-				a.Judged().Err != nil, string(a.Text())}
+			got := verdict{a.Summary().Content, a.Summary().Reasoning, a.Summary().Limited, a.Summary().Filtered,
+				a.Summary().Err != nil, string(a.Text())}
 			if got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
@@ -487,7 +487,7 @@ func TestChatAnswerUsageAndModel(t *testing.T) {
 		map[string]int64{"web_search": 1, "code_interpreter": 2}) {
 		t.Errorf("usage %+v, %v", u, ok)
 	}
-	pieces := a.(*answer).pieces("swift-1")
+	pieces, _ := direct{id: wire.Identity{Model: "swift-1"}}.Render(a, []byte(body), wire.Usage{})
 	if got, want := string(bytes.Join(pieces[:], nil)), strings.Replace(body, `"v"`, `"swift-1"`, 1); got != want {
 		t.Errorf("got %s", got)
 	}

@@ -24,7 +24,7 @@ func (l *framePattern) learn(data, delta []byte) {
 	var text rawjson.Member
 	for m := range rawjson.Spans(delta) {
 		switch value := delta[m.From:m.To]; {
-		case rawjson.Present(value) == nil || string(m.Name) == "role":
+		case rawjson.NonNull(value) == nil || string(m.Name) == "role":
 		case text.To == 0 && rawjson.IsText(value) && (string(m.Name) == "content" || form.IsThought(m.Name)):
 			text = m
 		default:

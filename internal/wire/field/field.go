@@ -1,41 +1,40 @@
-// Package field owns what is known of the top-level fields of requests, and of
-// the fields inside them that change a price: which form or vendor documents a
-// field, and whether it can cost more than the price of the model. What is known
-// stands in data/forms (a file for each form) and data/vendors (a file for each
-// vendor or engine), one field a line with its source; see read.go.
+// Package field owns the knowledge about request fields: which form or vendor documents a field,
+// and whether it can cost more than the price of the model. It is read from data/forms (a file for
+// each form) and data/vendors (a file for each vendor or engine), with one field and its source per
+// line; see read.go.
 //
-// Invariants: a field in no file is Unknown; if vendors disagree about a field
-// that the form does not document, the strictest class counts; the tables never
-// change.
+// Invariants: a field in no file is Unknown; if vendors disagree about a field not documented by
+// the form, the strictest class applies; the tables never change.
 package field
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
 
-// Class says what a request with a field may do. Later classes are stricter.
+// Class is the effect of a field on a request. Later classes are stricter.
 type Class uint8
 
 // The classes.
 const (
-	Unknown Class = iota // no reference that we have read documents the field
+	Unknown Class = iota // documented by no reference in data
 	Free                 // costs nothing beyond the price of the model
-	Owned                // the gateway itself reads, checks or replaces the field
-	Effort               // costs tokens only, unless the catalog prices the value
+	Owned                // read, checked or replaced by the gateway
+	Effort               // costs only tokens, unless the catalog prices the value
 	Option               // every value but the defaults needs a price in the catalog
-	Costs                // needs a line that passes the field, or a price
-	Tool                 // asks for a hosted tool, which needs a price
-	Later                // would make the answer later, and store it at the provider
-	Stored               // refers to an object that is stored at the provider
+	Costs                // needs a price, or a line with the field in `pass`
+	Tool                 // requests a hosted tool, and needs a price
+	Later                // would delay the answer, and store it at the provider
+	Stored               // refers to an object stored at the provider
 )
 
-// classes are the words of the classes in the files.
+// classes are the names of the classes in the files.
 var classes = map[string]Class{
 	"free": Free, "owned": Owned, "effort": Effort, "option": Option, "costs": Costs, "tool": Tool, "later": Later, "stored": Stored,
 }
 
-// String returns the word of a class in the files.
+// String returns the name of a class in the files.
 func (c Class) String() string {
 	for word, class := range classes {
 		if class == c {
@@ -45,39 +44,36 @@ func (c Class) String() string {
 	return "unknown"
 }
 
-// FieldRule is what is known of a field.
+// FieldRule describes one field.
 type FieldRule struct {
-	Name   string // with dots for a field inside a top-level one
-	Class  Class
-	Tool   string       // the name by which the catalog prices the hosted tool of class Tool
-	Frees  []string     // values that ask for nothing beyond the price
-	Source string       // the address of the reference
-	By     string       // the form or the vendor that documents the field
-	Inner  []*FieldRule // fields inside this one that are more than Free
-	// Documented reports whether the form of the table documents the field, and
-	// not only a vendor.
+	Name       string // with dots for a field inside a top-level one
+	Class      Class
+	Tool       string       // the catalog's name of the hosted tool, for class Tool
+	FreeValues []string     // values without an effect on the price
+	Source     string       // URL of the reference
+	File       string       // the form or vendor documenting the field
+	Inner      []*FieldRule // fields inside this one of a class above Free
+	// Documented is set if the table's form documents the field.
 	Documented bool
 }
 
-// IsFree reports whether a value asks for nothing beyond the price. value is the
-// text of a string, or the JSON of any other value.
-func (f *FieldRule) IsFree(value string) bool { return slices.Contains(f.Frees, value) }
+// IsFree reports whether a value has no effect on the price. value is the content of a string, or
+// the JSON of any other value.
+func (f *FieldRule) IsFree(value string) bool { return slices.Contains(f.FreeValues, value) }
 
-// Table holds the fields that requests of a form may have.
+// Table holds the possible fields of requests of a form.
 type Table struct {
 	fields map[string]*FieldRule
 	folded map[string]string // names by their folded spelling
-	// clients are the types of the tools that the client executes, and the members
-	// that must say so.
+	// clients maps the types of client tools to a condition (PATH=VALUE), or to "".
 	clients map[string]string
-	members map[string]bool // of the tools that the client executes
+	members map[string]bool // of client tools
 }
 
-// Find returns what is known of a top-level field; nil if nothing is.
+// Find returns the rule of a top-level field, or nil.
 func (t *Table) Find(name []byte) *FieldRule { return t.fields[string(name)] }
 
-// Spelling returns the known field that name equals only without regard to case,
-// or "".
+// Spelling returns the field equal to name except for case, or "".
 func (t *Table) Spelling(name string) string {
 	if known := t.folded[fold(name)]; known != name {
 		return known
@@ -85,27 +81,21 @@ func (t *Table) Spelling(name string) string {
 	return ""
 }
 
-// Names returns the names of all fields of the table in their order.
+// Names returns the sorted names of all fields of the table.
 func (t *Table) Names() []string {
-	names := make([]string, 0, len(t.fields))
-	for name := range t.fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(t.fields))
 }
 
-// Vendor is what one vendor, or one engine, documents beyond the forms.
+// Vendor holds the fields documented by one vendor or engine beyond the forms.
 type Vendor struct {
 	Name    string
-	Domains []string // of its hosts; none for engines that run anywhere
+	Domains []string // of the vendor's hosts; none for an engine
 	Fields  []*FieldRule
 	names   map[string]bool
 }
 
-// Documents reports whether the vendor documents a field. Nil stands for a host
-// that belongs to no known vendor, such as an engine in a private network: it may
-// be any of them.
+// Documents reports whether the vendor documents a field. A nil Vendor stands for an unknown host,
+// such as an engine in a private network: any vendor may document the field.
 func (v *Vendor) Documents(name string) bool {
 	if v == nil {
 		return anyVendor[name]
@@ -113,8 +103,7 @@ func (v *Vendor) Documents(name string) bool {
 	return v.names[name]
 }
 
-// VendorOf returns the vendor of a host, or nil if none is known. within reports
-// whether the host lies in a domain.
+// VendorOf returns the vendor of a host, or nil. within reports whether the host is in a domain.
 func VendorOf(within func(domain string) bool) *Vendor {
 	for _, v := range vendors {
 		if slices.ContainsFunc(v.Domains, within) {
@@ -124,7 +113,7 @@ func VendorOf(within func(domain string) bool) *Vendor {
 	return nil
 }
 
-// Vendors returns all vendors in the order of their names.
+// Vendors returns all vendors, sorted by name.
 func Vendors() []*Vendor { return vendors }
 
 // Form returns the table of a form: chat, responses or messages.
@@ -133,7 +122,7 @@ func Form(form string) *Table { return forms[form] }
 // Forms returns the names of the forms.
 func Forms() []string { return []string{"chat", "responses", "messages"} }
 
-// fold returns a spelling that all names share which differ only in case.
+// fold returns the common spelling of all names equal except for case.
 func fold(name string) string {
 	return strings.ToLower(strings.ToUpper(name))
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFilesAreSound: every line has a class and a source, and a file names a
-// field once.
+// TestFilesAreSound checks that every line has a class and a source, and that a file names a field
+// once.
 func TestFilesAreSound(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -48,7 +48,6 @@ func TestFilesAreSound(t *testing.T) {
 	}
 }
 
-// TestLinesWithoutClassOrSourceAreRefused, so that a new field has both.
 func TestLinesWithoutClassOrSourceAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"a", "a free", "a dear b", "a free b", "a tool s", "a free:x s",
@@ -60,8 +59,8 @@ func TestLinesWithoutClassOrSourceAreRefused(t *testing.T) {
 	}
 }
 
-// published are the top-level fields of the published schemas of OpenAI's and
-// Anthropic's requests, and of the Open Responses document.
+// published returns the top-level fields of the published schemas of OpenAI's and Anthropic's
+// requests, and of the Open Responses document.
 func published() map[string]string {
 	return map[string]string{
 		"chat": `audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages metadata
@@ -79,8 +78,8 @@ func published() map[string]string {
 	}
 }
 
-// TestClientToolsOfForms: these and no others are executed by the client (the
-// references of the forms). A tool that is missing here is hosted.
+// TestClientToolsOfForms compares the client tools with the references of the forms. Any other tool
+// is hosted.
 func TestClientToolsOfForms(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[string]string{
@@ -105,19 +104,19 @@ func TestClientToolsOfForms(t *testing.T) {
 	}
 }
 
-// TestToolLinesAreSound: a file names a tool or an option once, and its source is an
-// address.
+// TestToolLinesAreSound checks that a file names a tool or an option once, with a URL as its
+// source.
 func TestToolLinesAreSound(t *testing.T) {
 	t.Parallel()
 	seen, named := 0, map[string]string{}
 	for _, f := range slices.Concat(ofForms, readFolder("data/vendors")) {
-		mine := map[string]bool{}
+		own := map[string]bool{}
 		for _, r := range f.tools {
 			seen++
-			if !strings.HasPrefix(r.source, "https://") || mine[r.word+r.name] {
+			if !strings.HasPrefix(r.source, "https://") || own[r.word+r.name] {
 				t.Errorf("%s: %s %s is named twice, or its source is %q", f.name, r.word, r.name, r.source)
 			}
-			mine[r.word+r.name] = true
+			own[r.word+r.name] = true
 			if r.word != "hosted-tool" {
 				continue
 			}
@@ -143,8 +142,8 @@ func TestFormsHaveEveryPublishedField(t *testing.T) {
 	}
 }
 
-// TestStrictestClassCounts among vendors, and what the form documents counts
-// before what vendors say.
+// TestStrictestClassCounts checks that the form's own documentation counts first, then the
+// strictest vendor.
 func TestStrictestClassCounts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -10,16 +10,17 @@ import (
 	"strings"
 )
 
-// A file has one field a line: its name, its class, the key of its source, and
-// the values that ask for nothing beyond the price. A name with a dot is a field
-// inside a top-level one. `tool:NAME` is class tool with the name by which the
-// catalog prices the hosted tool. Lines that begin with `source` give the key
-// and the address of a reference, those with `host` a domain of the vendor, and
-// those with # are comments. Lines about tools begin with a word of their own:
+// A file has one field per line: its name, its class, the key of its source, and the values without
+// an effect on the price. A name with a dot is a field inside a top-level one. The class
+// `tool:NAME` is class tool, with the catalog's name of the hosted tool. Other lines begin with a
+// keyword:
 //
-//	client-tool TYPE SOURCE [PATH=VALUE]   the client executes the tool, if the member says so
+//	source KEY URL                         a reference
+//	host DOMAIN                            a domain of the vendor
+//	# ...                                  a comment
+//	client-tool TYPE SOURCE [PATH=VALUE]   the client executes the tool, if its member PATH is VALUE
 //	hosted-tool TYPE SOURCE NAME           the catalog prices the hosted tool as NAME
-//	tool-member MEMBER SOURCE              tools that the client executes may have the member
+//	tool-member MEMBER SOURCE              client tools may have the member
 //	tool-option MEMBER SOURCE [VALUE ...]  other values of the member change the price of a hosted tool
 //
 // TYPE may end in _DATE.
@@ -36,7 +37,6 @@ var (
 	forms     = map[string]*Table{"chat": table("chat"), "responses": table("responses"), "messages": table("messages")}
 )
 
-// file is one file of data.
 type file struct {
 	name   string
 	hosts  []string
@@ -44,8 +44,8 @@ type file struct {
 	tools  []toolRule
 }
 
-// readFolder reads the files of a folder in the order of their names. A test
-// reads them too, so a mistake in one cannot reach users.
+// readFolder reads the files of a folder, sorted by name. It panics on a mistake in a file; every
+// test run reads them.
 func readFolder(folder string) []file {
 	entries, err := fs.ReadDir(files, folder)
 	if err != nil {
@@ -66,7 +66,6 @@ func readFolder(folder string) []file {
 	return out
 }
 
-// parse reads one file.
 func parse(name, text string) (file, error) {
 	out := file{name: name}
 	sources := map[string]string{}
@@ -87,7 +86,7 @@ func parse(name, text string) (file, error) {
 		case len(words) < 3:
 			return out, fmt.Errorf("data: %s, line %d has no name, class and source", name, i+1)
 		default:
-			f := &FieldRule{Name: words[0], Source: sources[words[2]], Frees: words[3:], By: name}
+			f := &FieldRule{Name: words[0], Source: sources[words[2]], FreeValues: words[3:], File: name}
 			class, tool, _ := strings.Cut(words[1], ":")
 			f.Class, f.Tool = classes[class], tool
 			switch {
@@ -104,7 +103,6 @@ func parse(name, text string) (file, error) {
 	return out, nil
 }
 
-// readVendors reads the files of vendors.
 func readVendors() []*Vendor {
 	var out []*Vendor
 	for _, f := range readFolder("data/vendors") {
@@ -126,10 +124,10 @@ func namesOf(vendors []*Vendor) map[string]bool {
 	return out
 }
 
-// table makes the table of a form. What the form documents counts; of the other
-// fields, the strictest class that a vendor or another form gives them.
+// table returns the table of a form. Rules documented by the form come first; every other field
+// gets the strictest class of any vendor or other form.
 func table(form string) *Table {
-	t := &Table{fields: map[string]*FieldRule{}, folded: map[string]string{}, clients: clientTools(form), members: toolMembers(form)}
+	t := &Table{fields: map[string]*FieldRule{}, folded: map[string]string{}, clients: map[string]string{}, members: map[string]bool{}}
 	own, inner := map[string]*FieldRule{}, map[string]*FieldRule{}
 	add := func(to map[string]*FieldRule, f *FieldRule, documented bool) {
 		before := to[f.Name]
@@ -152,6 +150,7 @@ func table(form string) *Table {
 	for _, f := range ofForms {
 		if f.name == form {
 			each(f.fields, true)
+			t.addTools(f.tools)
 		}
 	}
 	for _, v := range vendors {

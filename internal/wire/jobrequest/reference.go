@@ -173,7 +173,7 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 	var address []byte
 	own := r.Role
 	for name, value := range rawjson.Members(object) {
-		value = rawjson.Present(value)
+		value = rawjson.NonNull(value)
 		switch {
 		case value == nil:
 		case string(name) == "type":

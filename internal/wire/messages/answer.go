@@ -11,10 +11,7 @@ import (
 
 // answer is an answer of the messages form that was not streamed.
 type answer struct {
-	wire.Judgement
-
-	body  []byte
-	made  form.Output
+	form.Answer
 	usage usageSum
 }
 
@@ -25,14 +22,14 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	if object == nil {
 		return nil, wire.ErrMalformed
 	}
-	a := &answer{body: body}
+	a := new(answer)
 	var reason string
 	blocks := false
 	for name, value := range rawjson.Members(object) {
 		switch string(name) {
 		case "content":
 			for _, block := range rawjson.Elements(value) {
-				noteBlock(&a.made, block)
+				noteBlock(&a.Output, block)
 			}
 			blocks = value[0] == '['
 		case "stop_reason":
@@ -41,9 +38,9 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 			a.usage.merge(value, true)
 		}
 	}
-	a.Content, a.Reasoning = a.made.Content, a.made.Reasoning
+	a.Content, a.Reasoning = a.Output.Content, a.Output.Reasoning
 	kind := form.KindOfFinish(reason)
-	a.Limited, a.Filtered = kind == form.FinishLimit, kind == form.FinishFiltered
+	a.Finish(kind)
 	a.Ended = kind != form.FinishNone && kind != form.FinishFailed
 	switch {
 	case form.IsError(object, blocks):
@@ -62,13 +59,13 @@ func noteBlock(p *form.Output, block []byte) (token bool) {
 	for member, value := range rawjson.Members(block) {
 		switch string(member) {
 		case "type":
-			kind = rawjson.NameOf(value)
+			kind = rawjson.UnquoteBytes(value)
 		case "text", "thinking":
-			text = rawjson.Present(value)
+			text = rawjson.NonNull(value)
 		case "name":
-			name = rawjson.Present(value)
+			name = rawjson.NonNull(value)
 		case "input":
-			input = rawjson.Present(value)
+			input = rawjson.NonNull(value)
 		}
 	}
 	switch string(kind) {
@@ -87,7 +84,7 @@ func noteBlock(p *form.Output, block []byte) (token bool) {
 		}
 		p.Content = true
 		if string(kind) == "server_tool_use" {
-			noteHosted(p, string(rawjson.NameOf(name)))
+			noteHosted(p, string(rawjson.UnquoteBytes(name)))
 		}
 		return true
 	}
@@ -113,19 +110,5 @@ func noteHosted(p *form.Output, name string) {
 // Usage returns what the provider reported; false when it did not count the
 // prompt and the answer.
 func (a *answer) Usage() (wire.Usage, bool) {
-	return a.usage.result(a.made.Tools.ToolCalls), a.usage.known()
-}
-
-// Text returns what was produced (text, thinking, tool calls), as far as it is
-// kept.
-func (a *answer) Text() []byte { return a.made.Text }
-
-// Completion returns our own count of the tokens produced.
-func (a *answer) Completion(c *wire.Counter) int64 { return c.Count(a.made.Text, a.made.Bytes) }
-
-// pieces returns the answer's bytes with the model that the client asked for, in
-// pieces to be written one after the other, so that a long answer is not
-// copied.
-func (a *answer) pieces(model string) [3][]byte {
-	return form.Around(a.body, "model", rawjson.Quote(model))
+	return a.usage.result(a.Output.Tools.ToolCalls), a.usage.known()
 }

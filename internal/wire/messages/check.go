@@ -88,7 +88,7 @@ func (r *Request) checkMessages() error {
 			case "role":
 				role = value
 			case "content":
-				content = rawjson.Present(value)
+				content = rawjson.NonNull(value)
 			}
 		}
 		if path, audio := r.readContent(content, 0); audio {
@@ -96,7 +96,7 @@ func (r *Request) checkMessages() error {
 		}
 		r.Key.Add(role)
 		r.addOpening(content)
-		r.Key.Over = r.Key.Over || rawjson.Unquote(role) == "user"
+		r.Key.Complete = r.Key.Complete || rawjson.Unquote(role) == "user"
 	}
 	if count == 0 {
 		return fault.At(fault.InvalidMessages, param, "`messages` must not be empty.")
@@ -109,7 +109,7 @@ func (r *Request) checkMessages() error {
 // turn, so it is left out.
 func (r *Request) addOpening(content []byte) {
 	switch {
-	case r.Key.Over || content == nil:
+	case r.Key.Complete || content == nil:
 	case content[0] != '[':
 		r.Key.Add(content)
 	default:
@@ -144,7 +144,7 @@ func (r *Request) checkOptions() error {
 		case name == "speed" && value == "standard":
 			continue
 		}
-		r.Options = append(r.Options, wire.Priced{Param: name, Name: value})
+		r.Options = append(r.Options, wire.PricedField{Param: name, Name: value})
 	}
 	r.ReadModalities()
 	r.ReadOptions()
@@ -176,7 +176,7 @@ func (r *Request) checkTools() error {
 		}
 	}
 	if servers := r.Doc.Raw("mcp_servers"); servers != nil && string(servers) != "[]" {
-		r.Host(wire.Priced{Param: "mcp_servers", Name: "mcp"})
+		r.Host(wire.PricedField{Param: "mcp_servers", Name: "mcp"})
 	}
 	r.CheckVendorTools()
 	return nil
@@ -220,9 +220,9 @@ func (r *Request) readBlock(block []byte, depth int) (path string, audio bool) {
 		case "type":
 			kind = rawjson.Unquote(value)
 		case "source":
-			source = rawjson.Present(value)
+			source = rawjson.NonNull(value)
 		case "content":
-			content = rawjson.Present(value)
+			content = rawjson.NonNull(value)
 		}
 	}
 	switch kind {

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -20,8 +21,8 @@ func (r direct) Events() (wire.Meter, wire.Writer) {
 func (r direct) Read(raw []byte) (wire.Answer, error) { return ReadAnswer(raw) }
 
 // Render implements Pair.
-func (r direct) Render(a wire.Answer, _ []byte, _ wire.Usage) ([3][]byte, error) {
-	return a.(*answer).pieces(r.id.Model), nil
+func (r direct) Render(_ wire.Answer, raw []byte, _ wire.Usage) ([3][]byte, error) {
+	return form.Around(raw, "model", rawjson.Quote(r.id.Model)), nil
 }
 
 // Body implements Pair.

@@ -17,7 +17,7 @@ import (
 func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", e.Model)
-	edits.Drop(e.LeaveOut...)
+	edits.Drop(e.Omit...)
 	r.Unsealed(&edits, "content", true)
 	r.SetLimit(&edits, "max_tokens", r.Limit)
 	r.hideUser(&edits)
@@ -45,7 +45,7 @@ func (r *Request) hideUser(edits *rawjson.Edits) {
 // that requests have and counts refuse. None of them is part of the prompt.
 func (r *Request) CountBody(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
-	edits.Drop(e.LeaveOut...)
+	edits.Drop(e.Omit...)
 	r.Unsealed(&edits, "content", true)
 	if r.Doc.Find("model") != nil {
 		edits.SetText("model", e.Model)

@@ -46,12 +46,12 @@ func (w *editor) appendStart(dst []byte, e sse.Event) []byte {
 		return append(dst, e.Raw...)
 	}
 	w.started = true
-	if e.At >= 0 {
-		dst = append(dst, e.Raw[:e.At+model.From]...)
+	if e.Offset >= 0 {
+		dst = append(dst, e.Raw[:e.Offset+model.From]...)
 		dst = append(dst, w.model...)
-		return append(dst, e.Raw[e.At+model.To:]...)
+		return append(dst, e.Raw[e.Offset+model.To:]...)
 	}
-	return sse.AppendLines(dst, e.Name, rawjson.Spliced(e.Data, []rawjson.Splice{{From: model.From, To: model.To, Text: w.model}}))
+	return sse.AppendLines(dst, e.Name, rawjson.Replace(e.Data, []rawjson.Splice{{From: model.From, To: model.To, Text: w.model}}))
 }
 
 // startedModel finds the model in a message_start.

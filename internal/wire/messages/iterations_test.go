@@ -97,7 +97,7 @@ func TestIterationsAreBounded(t *testing.T) {
 // shorter one takes nothing back.
 func TestIterationsInStreams(t *testing.T) {
 	t.Parallel()
-	m := newMeter()
+	m := new(meter)
 	for _, data := range []string{
 		`{"type":"message_start","message":{"usage":{"input_tokens":0,"output_tokens":1,"iterations":[]}}}`,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"compaction","content":null}}`,

@@ -13,20 +13,15 @@ import (
 // pass. Ordinary deltas are not decoded: their text is found by its place. Not
 // for concurrent use.
 type meter struct {
-	made  form.Output
+	form.Meter
 	usage usageSum
 
-	begun    bool // a token came
-	ended    bool // a stop_reason or message_stop came
-	filtered bool
-	limited  bool
+	begun bool // a token came
+	ended bool // a stop_reason or message_stop came
 
 	head    []byte // an ordinary delta up to its text, with the opening quote
 	thought bool   // what kind of text follows head
 }
-
-// newMeter makes the meter of a stream.
-func newMeter() *meter { return new(meter) }
 
 // Read reads the next event. It returns ErrMalformed for data that is no JSON
 // object; events after the first token are checked by their brackets alone.
@@ -86,11 +81,11 @@ func isTail(rest []byte) bool {
 
 // addText adds a text, given as a JSON string.
 func (m *meter) addText(text []byte, thought bool) {
-	m.made.Add(text)
+	m.Add(text)
 	if thought {
-		m.made.Reasoning = true
+		m.Reasoning = true
 	} else {
-		m.made.Content = true
+		m.Content = true
 	}
 }
 
@@ -102,7 +97,7 @@ func (m *meter) readEvent(data []byte, f *wire.Frame) {
 		value := data[v.From:v.To]
 		switch string(v.Name) {
 		case "type":
-			kind = rawjson.NameOf(value)
+			kind = rawjson.UnquoteBytes(value)
 		case "delta":
 			delta = v
 		case "content_block":
@@ -112,21 +107,21 @@ func (m *meter) readEvent(data []byte, f *wire.Frame) {
 		case "usage":
 			usage = value
 		case "error":
-			failure = rawjson.Present(value)
+			failure = rawjson.NonNull(value)
 		}
 	}
 	switch string(kind) {
 	case "content_block_delta":
 		f.Token = m.readDelta(data, delta)
 	case "content_block_start":
-		f.Token = noteBlock(&m.made, block)
+		f.Token = noteBlock(&m.Output, block)
 	case "message_start":
 		m.usage.merge(rawjson.Field(message, "usage"), false)
 		f.Usage = m.usage.hasInput
 	case "message_delta":
 		m.readEnd(data[delta.From:delta.To], f)
 		f.Usage = m.usage.merge(usage, m.ended)
-		if m.filtered && !m.begun && string(rawjson.Field(usage, "output_tokens")) == "0" {
+		if m.Filtered() && !m.begun && string(rawjson.Field(usage, "output_tokens")) == "0" {
 			m.usage.output, m.usage.final = 0, true // the count with which a stream begins is none of a refusal's
 		}
 	case "message_stop":
@@ -148,7 +143,7 @@ func (m *meter) readDelta(data []byte, at rawjson.Member) (token bool) {
 	for v := range rawjson.Spans(delta) {
 		switch string(v.Name) {
 		case "type":
-			kind = rawjson.NameOf(delta[v.From:v.To])
+			kind = rawjson.UnquoteBytes(delta[v.From:v.To])
 		case "text", "thinking", "partial_json":
 			text = v
 		default:
@@ -172,8 +167,8 @@ func (m *meter) readDelta(data []byte, at rawjson.Member) (token bool) {
 	case "citations_delta": // what is cited was not produced
 		return len(rawjson.Field(delta, "citation")) > 2
 	}
-	token = m.made.Take(delta, 0)
-	m.made.Content = m.made.Content || token
+	token = m.Take(delta, 0)
+	m.Content = m.Content || token
 	return token
 }
 
@@ -196,8 +191,7 @@ func (m *meter) readEnd(delta []byte, f *wire.Frame) {
 		f.Err = &wire.ProviderError{Reason: reason}
 	default:
 		f.Finish, m.ended = true, true
-		m.filtered = m.filtered || kind == form.FinishFiltered
-		m.limited = m.limited || kind == form.FinishLimit
+		m.Finish(kind)
 	}
 }
 
@@ -205,28 +199,11 @@ func (m *meter) readEnd(delta []byte, f *wire.Frame) {
 // whole answer. The prompt's counts come with the first event; before the end
 // the completion's may be too low.
 func (m *meter) Usage() (wire.Usage, bool) {
-	return m.usage.result(m.made.Tools.ToolCalls), m.usage.known()
+	return m.usage.result(m.Tools.ToolCalls), m.usage.known()
 }
 
 // Complete tells whether the end of the answer was seen.
 func (m *meter) Complete() bool { return m.ended }
 
-// Filtered tells whether the answer was ended by a refusal.
-func (m *meter) Filtered() bool { return m.filtered }
-
-// Limited tells whether the answer was ended by the limit of tokens.
-func (m *meter) Limited() bool { return m.limited }
-
-// Text returns what was produced so far (text, thinking, tool calls), as far
-// as it is kept. It is valid until the next Read.
-func (m *meter) Text() []byte { return m.made.Text }
-
-// Completion returns our own count of the tokens produced so far.
-func (m *meter) Completion(c *wire.Counter) int64 { return c.Count(m.made.Text, m.made.Bytes) }
-
-// Estimate is a rough count of the tokens produced so far, without looking
-// into the text.
-func (m *meter) Estimate() int64 { return m.made.Estimate() }
-
 // NewMeter makes the meter of a stream.
-func NewMeter() wire.Meter { return newMeter() }
+func NewMeter() wire.Meter { return new(meter) }

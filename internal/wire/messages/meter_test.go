@@ -69,7 +69,7 @@ func TestMessagesScenarios(t *testing.T) {
 // F finished, u usage, d done, e error, . nothing.
 func playMessages(t *testing.T, upstream []byte) map[string]string {
 	t.Helper()
-	r, m, edit := sse.NewReader(bytes.NewReader(upstream), 1<<20), newMeter(), newEditor(wire.Identity{Model: "opal-1"})
+	r, m, edit := sse.NewReader(bytes.NewReader(upstream), 1<<20), new(meter), newEditor(wire.Identity{Model: "opal-1"})
 	var client []byte
 	var marks strings.Builder
 	for {
@@ -126,13 +126,13 @@ func readMessages(t *testing.T, body []byte) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pieces := a.(*answer).pieces("opal-1")
+	pieces, _ := direct{id: wire.Identity{Model: "opal-1"}}.Render(a, body, wire.Usage{})
 	u, known := a.Usage()
 	return map[string]string{
 		"client": string(bytes.Join(pieces[:], nil)),
 		"reading": fmt.Sprintf("content %t reasoning %t ended %t limited %t filtered %t error %v\n%stext %q\n",
-			a.Judged().Content, a.Judged().Reasoning, a.Judged().Ended, a.Judged().Limited, a.Judged().Filtered,
-			a.Judged().Err != nil, showUsage(u, known), a.Text()),
+			a.Summary().Content, a.Summary().Reasoning, a.Summary().Ended, a.Summary().Limited, a.Summary().Filtered,
+			a.Summary().Err != nil, showUsage(u, known), a.Text()),
 	}
 }
 
@@ -140,7 +140,7 @@ func readMessages(t *testing.T, body []byte) map[string]string {
 func askMessages(t *testing.T, body []byte) map[string]string {
 	t.Helper()
 	r := openMessages(t, string(body))
-	asked := r.Asked
+	asked := r.Parameters
 	asked.Conversation = 0
 	return map[string]string{
 		"sent":  string(r.Body(wire.Edits{Model: "vendor-model"}).Bytes()),
@@ -156,7 +156,7 @@ func messagesDelta(kind, name, text string) string {
 func TestMessagesMeterRefusesWhatIsNoJSON(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{"hello", "[1]", `{"type":"ping"`, `{"type":}`, `"x"`} {
-		if _, err := newMeter().Read(sse.Event{Data: []byte(data)}); !errors.Is(err, wire.ErrMalformed) {
+		if _, err := new(meter).Read(sse.Event{Data: []byte(data)}); !errors.Is(err, wire.ErrMalformed) {
 			t.Errorf("%s: %v", data, err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestMessagesMeterErrors(t *testing.T) {
 		{Data: []byte(`{"error":{"message":"x"}}`)},
 	} {
 		for _, begun := range []bool{false, true} {
-			m := newMeter()
+			m := new(meter)
 			if begun {
 				if f, err := m.Read(sse.Event{Data: []byte(messagesDelta("text_delta", "text", `"x"`))}); err != nil || !f.Token {
 					t.Fatal(f, err)
@@ -191,7 +191,7 @@ func TestMessagesMeterErrors(t *testing.T) {
 			}
 		}
 	}
-	if f, err := newMeter().Read(sse.Event{Data: []byte(`{"type":"message_delta","delta":{"stop_reason":"network_error"}}`)}); err != nil ||
+	if f, err := new(meter).Read(sse.Event{Data: []byte(`{"type":"message_delta","delta":{"stop_reason":"network_error"}}`)}); err != nil ||
 		f.Err == nil || f.Err.Reason != "network_error" {
 		t.Errorf("a failing stop_reason: %+v, %v", f, err)
 	}
@@ -269,7 +269,7 @@ func TestMessagesCalls(t *testing.T) {
 		"two, then zero":            {[]string{fmt.Sprintf(start, two), search, fmt.Sprintf(end, none)}, 2},
 		"two, then negative":        {[]string{fmt.Sprintf(start, two), search, fmt.Sprintf(end, `{"web_search_requests":-2}`)}, 2},
 	} {
-		m := newMeter()
+		m := new(meter)
 		for _, event := range test.events {
 			if _, err := m.Read(sse.Event{Data: []byte(event)}); err != nil {
 				t.Fatal(err)
@@ -323,8 +323,8 @@ func TestMessagesMeterDoesNotAllocatePerEvent(t *testing.T) {
 		{Data: []byte(`{"type":"content_block_stop","index":0}`)},
 		{},
 	}
-	m, edit := newMeter(), newEditor(wire.Identity{Model: "m"})
-	out := edit.Append(make([]byte, 0, 4096), sse.Event{Data: []byte(`{"message":{"model":"v"}}`), At: -1}, wire.Frame{})
+	m, edit := new(meter), newEditor(wire.Identity{Model: "m"})
+	out := edit.Append(make([]byte, 0, 4096), sse.Event{Data: []byte(`{"message":{"model":"v"}}`), Offset: -1}, wire.Frame{})
 	for range 70_000 { // the text is kept up to its limit
 		if _, err := m.Read(events[0]); err != nil {
 			t.Fatal(err)
@@ -356,7 +356,7 @@ func FuzzMessagesMeter(f *testing.F) {
 		f.Add([]byte(seed), []byte("{}"))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		m, edit := newMeter(), newEditor(wire.Identity{Model: "x"})
+		m, edit := new(meter), newEditor(wire.Identity{Model: "x"})
 		if _, err := m.Read(sse.Event{Data: []byte(messagesDelta("text_delta", "text", `"a"`))}); err != nil {
 			t.Fatal(err)
 		}
@@ -372,11 +372,11 @@ func FuzzMessagesMeter(f *testing.F) {
 			}
 		}
 		edit.End(nil, wire.Usage{})
-		wiretest.CheckUsage(t, first, m.usage.result(m.made.Tools.ToolCalls))
+		wiretest.CheckUsage(t, first, m.usage.result(m.Tools.ToolCalls))
 		if a, err := ReadAnswer(first); err == nil {
 			u, _ := a.Usage()
 			wiretest.CheckUsage(t, first, u)
-			pieces := a.(*answer).pieces("x")
+			pieces, _ := direct{id: wire.Identity{Model: "x"}}.Render(a, first, wire.Usage{})
 			if edited := bytes.Join(pieces[:], nil); !rawjson.IsValid(edited) {
 				t.Fatalf("edited %s to %s", first, edited)
 			}
@@ -399,7 +399,7 @@ func FuzzMessagesAlike(f *testing.F) {
 		if !rawjson.IsValid(event(first, tail)) || !rawjson.IsValid(event(second, tail)) {
 			return
 		}
-		fast, slow := newMeter(), newMeter()
+		fast, slow := new(meter), new(meter)
 		for _, data := range [][]byte{event("x", ""), event(first, ""), event(second, ""), event(first, tail), event(second,
 			tail), event(first, "")} {
 			slow.head = nil
@@ -422,7 +422,7 @@ func BenchmarkMessagesStreamOf64Events(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		src.Reset(stream)
-		r, m, edit := sse.NewReader(src, 1<<20), newMeter(), newEditor(wire.Identity{Model: "opal-1"})
+		r, m, edit := sse.NewReader(src, 1<<20), new(meter), newEditor(wire.Identity{Model: "opal-1"})
 		edit.started = true
 		out = out[:0]
 		for {

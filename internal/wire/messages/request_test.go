@@ -160,14 +160,14 @@ func TestMessagesAsked(t *testing.T) {
 		return wire.PromptBound{TextBytes: int64(len(body)), Unbounded: true}
 	}
 	plain := func(body string) wire.PromptBound { return wire.PromptBound{TextBytes: int64(len(body))} }
-	search := func(uses int64) []wire.Priced {
-		return []wire.Priced{{Param: "tools[1].type", Name: "web_search", MaxCalls: uses}}
+	search := func(uses int64) []wire.PricedField {
+		return []wire.PricedField{{Param: "tools[1].type", Name: "web_search", MaxCalls: uses}}
 	}
 	for name, test := range map[string]struct {
 		body    string
 		bound   func(string) wire.PromptBound
-		options []wire.Priced
-		tools   []wire.Priced
+		options []wire.PricedField
+		tools   []wire.PricedField
 		tier    string
 	}{
 		"text":         {body: native(`"system":"x"`), bound: plain},
@@ -200,17 +200,18 @@ func TestMessagesAsked(t *testing.T) {
 		"other hosted tools": {
 			body:  native(`"tools":[{"type":"web_fetch_20250910"},{"type":"code_execution_20250825"},{"type":"memory_20250818"}]`),
 			bound: open,
-			tools: []wire.Priced{{Param: "tools[0].type", Name: "web_fetch"}, {Param: "tools[1].type", Name: "code_execution"}}},
+			tools: []wire.PricedField{{Param: "tools[0].type", Name: "web_fetch"}, {Param: "tools[1].type", Name: "code_execution"}}},
 		"toolset": {body: native(`"tools":[{"type":"computer_toolset_20260801"}]`), bound: open,
-			tools: []wire.Priced{{Param: "tools[0].type", Name: "computer_toolset"}}},
+			tools: []wire.PricedField{{Param: "tools[0].type", Name: "computer_toolset"}}},
 		"mcp servers": {body: native(`"mcp_servers":[{"url":"https://h"}]`), bound: open,
-			tools: []wire.Priced{{Param: "mcp_servers", Name: "mcp"}}},
+			tools: []wire.PricedField{{Param: "mcp_servers", Name: "mcp"}}},
 		"standard": {body: native(`"service_tier":"standard_only","speed":"standard"`), bound: plain},
 		"options": {body: native(`"service_tier":"priority","speed":"fast","inference_geo":"us"`), bound: plain, tier: "priority",
-			options: []wire.Priced{{Param: "service_tier", Name: "priority"}, {Param: "speed", Name: "fast"}, {Param: "inference_geo", Name: "us"}}},
-		"billing": {body: native(`"billing_policy":"x"`), bound: plain, options: []wire.Priced{{Param: "billing_policy", Name: "x"}}},
+			options: []wire.PricedField{{Param: "service_tier", Name: "priority"}, {Param: "speed", Name: "fast"},
+				{Param: "inference_geo", Name: "us"}}},
+		"billing": {body: native(`"billing_policy":"x"`), bound: plain, options: []wire.PricedField{{Param: "billing_policy", Name: "x"}}},
 		"a vendor's search": {body: native(`"enable_search":true`), bound: open,
-			tools: []wire.Priced{{Param: "enable_search", Name: "web_search"}}},
+			tools: []wire.PricedField{{Param: "enable_search", Name: "web_search"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +223,7 @@ func TestMessagesAsked(t *testing.T) {
 				t.Errorf("options %+v, tools %+v, tier %q", r.Options, r.Tools, r.ServiceTier)
 			}
 			if r.Limit != 9 || r.LimitParam != "max_tokens" || r.N != 1 || r.Stream {
-				t.Errorf("asked %+v", r.Asked)
+				t.Errorf("asked %+v", r.Parameters)
 			}
 		})
 	}

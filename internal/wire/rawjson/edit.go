@@ -5,51 +5,50 @@ import (
 	"slices"
 )
 
-// Splice puts text in the place of body[from:to].
+// Splice replaces body[From:To] by Text.
 type Splice struct {
 	From, To int
 	Text     []byte
 }
 
-// Edits are the edits of the top-level members of a body.
+// Edits collects edits of the top-level members of a body.
 type Edits struct {
 	Doc     *RequestBody
 	Splices []Splice
-	added   []byte   // members that the body lacks, each after a comma
-	dropped []string // members that the body has
+	members []byte // new members, each after a comma
+	omitted []string
 }
 
-// Drop leaves out members that the body has.
-func (m *Edits) Drop(names ...string) { m.dropped = append(m.dropped, names...) }
+// Drop omits members of the body.
+func (m *Edits) Drop(names ...string) { m.omitted = append(m.omitted, names...) }
 
-// Set gives a member a value, where it stands or else behind the others.
+// Set sets a member's value. A new member is added at the end.
 func (m *Edits) Set(name string, value []byte) {
 	if found := m.Doc.Find(name); found != nil {
 		m.Splices = append(m.Splices, Splice{found.From, found.To, value})
 		return
 	}
-	m.added = AppendMember(m.added, name, value)
+	m.members = AppendMember(m.members, name, value)
 }
 
-// SetText gives a member a text, unless it has it already.
+// SetText sets a member to a string, unless it already has this value.
 func (m *Edits) SetText(name, text string) {
 	if found := m.Doc.Find(name); found == nil || Unquote(m.Doc.Body[found.From:found.To]) != text {
 		m.Set(name, Quote(text))
 	}
 }
 
-// Body returns the body with the edits: itself where there are none. It shares what
-// they leave as it is.
+// Body returns the edited body. It shares the unchanged bytes with the original.
 func (m *Edits) Body() Pieces {
 	d := m.Doc
-	behind, kept := d.from+1, len(m.dropped) == 0 && len(d.Members) > 0
-	if len(m.dropped) > 0 {
-		behind, kept = m.leaveOut()
+	behind, kept := d.from+1, len(m.omitted) == 0 && len(d.Members) > 0
+	if len(m.omitted) > 0 {
+		behind, kept = m.remove()
 	} else if kept {
 		behind = d.Members[len(d.Members)-1].To
 	}
-	if m.added != nil {
-		text := m.added
+	if m.members != nil {
+		text := m.members
 		if !kept {
 			text = text[1:]
 		}
@@ -58,16 +57,16 @@ func (m *Edits) Body() Pieces {
 	return pieces(d.Body, m.Splices)
 }
 
-// leaveOut takes out the dropped members, each with the comma before it, or, as
-// long as none was kept, the one behind it. It returns the end of the last
-// member, and whether any was kept.
-func (m *Edits) leaveOut() (behind int, kept bool) {
+// remove splices out the omitted members, each with the comma before it, or, while no member is
+// kept, with the comma behind it. It returns the end of the last member, and whether any member was
+// kept.
+func (m *Edits) remove() (behind int, kept bool) {
 	d := m.Doc
 	behind = d.from + 1
 	for i := range d.Members {
 		from, to := d.Members[i].From, d.Members[i].To
 		switch comma := bytes.IndexByte(d.Body[behind:from], ','); {
-		case slices.Contains(m.dropped, string(d.Members[i].Name)):
+		case slices.Contains(m.omitted, string(d.Members[i].Name)):
 			m.Splices = append(m.Splices, Splice{behind, to, nil})
 		case !kept && i > 0:
 			m.Splices = append(m.Splices, Splice{behind, behind + comma + 1, nil})
@@ -80,10 +79,10 @@ func (m *Edits) leaveOut() (behind int, kept bool) {
 	return behind, kept
 }
 
-// Spliced returns body with the edits, which do not overlap.
-func Spliced(body []byte, edits []Splice) []byte { return pieces(body, edits).Bytes() }
+// Replace returns body with the edits, which must not overlap.
+func Replace(body []byte, edits []Splice) []byte { return pieces(body, edits).Bytes() }
 
-// pieces is body with the edits, which do not overlap, in pieces.
+// pieces is like Replace, but shares the unchanged bytes of body.
 func pieces(body []byte, edits []Splice) Pieces {
 	slices.SortStableFunc(edits, func(a, b Splice) int { return a.From - b.From })
 	out := make(Pieces, 0, 2*len(edits)+1)

@@ -1,14 +1,10 @@
-// Package rawjson owns JSON as raw bytes: the gate that checks a body in one
-// pass and notes where its members lie, the walkers that read values where they
-// stand, the edits that replace single members in place, and the texts and
-// pieces of which new JSON is written. It knows no form: which members mean what
-// is for its users to say.
+// Package rawjson owns JSON as raw bytes: the gate to check a body in one pass and find its
+// members, iterators over values in place, edits of single members in place, and the writing of new
+// JSON in pieces. The meaning of members is left to its users.
 //
-// Invariants: what passed the gate is strict JSON in UTF-8 with no key repeated
-// in any object; walkers and edits never panic and never read past the end,
-// whatever bytes they are given; nothing is decoded and encoded again, so that
-// what nobody edits stays as it came; every reader of strangers' bytes has a
-// limit.
+// Invariants: a body that passed the gate is strict JSON in UTF-8 without repeated keys; iterators
+// and edits never panic or read past the end, whatever the bytes; nothing is decoded and encoded
+// again, so unedited bytes are unchanged; every reader of a stranger's bytes has a limit.
 package rawjson
 
 import (
@@ -19,14 +15,13 @@ import (
 	"tollgate/internal/fault"
 )
 
-// maxMembers is how many members a body may have.
+// maxMembers is the largest number of members of a body.
 const maxMembers = 4096
 
-// around is how many levels a provider may put around what it repeats of a request.
-const around = maxDepth - maxRequestDepth
+// providerDepth is the number of levels a provider may add around parts of a request.
+const providerDepth = maxDepth - maxRequestDepth
 
-// Member is one member of an object: its name without escapes, and where its
-// value stands in the body.
+// Member is one member of an object: its name without escapes, and the bounds of its value.
 type Member struct {
 	Name     []byte
 	From, To int
@@ -36,13 +31,12 @@ type Member struct {
 type RequestBody struct {
 	Body    []byte
 	Members []Member
-	from    int // the opening brace
-	noted   []int
-	alike   *Alike
+	from    int // of the opening brace
+	matches []int
+	similar *KeyConflict
 }
 
-// Raw returns the value of a top-level member, nil when it is absent or null
-// (null means absent).
+// Raw returns the value of a top-level member, or nil if it is absent or null.
 func (d *RequestBody) Raw(name string) []byte {
 	if m := d.Find(name); m != nil && d.Body[m.From] != 'n' {
 		return d.Body[m.From:m.To]
@@ -50,7 +44,7 @@ func (d *RequestBody) Raw(name string) []byte {
 	return nil
 }
 
-// Find returns a top-level member, also one that is null.
+// Find returns a top-level member, even if it is null.
 func (d *RequestBody) Find(name string) *Member {
 	for i := range d.Members {
 		if string(d.Members[i].Name) == name {
@@ -60,23 +54,22 @@ func (d *RequestBody) Find(name string) *Member {
 	return nil
 }
 
-// Open is the gate: it reads a request body in one pass and refuses what is
-// not UTF-8, not strict JSON, not an object, or repeats a key (after
-// unescaping) in any object of it. Other readers may take another of two equal
-// keys than we do, so a repeated key could pass one thing by our checks and
-// another to the provider.
+// Open checks a request body in one pass. It returns an error unless the body is UTF-8 and strict
+// JSON, and an object, and no object in it has a key twice (after unescaping). Readers differ in
+// the choice between two equal keys, so a repeated key could pass one value through our checks and
+// give the provider another.
 func Open(body []byte) (*RequestBody, error) { return open(body, nil) }
 
-// OpenWatching is Open that also looks for the keys of rules.
+// OpenWatching is like Open, and also looks for the keys of rules.
 func OpenWatching(body []byte, rules KeyRules) (*RequestBody, error) {
-	return open(body, &watched{KeyRules: rules})
+	return open(body, &keyWatch{KeyRules: rules})
 }
 
-func open(body []byte, found *watched) (*RequestBody, error) {
+func open(body []byte, watch *keyWatch) (*RequestBody, error) {
 	if !utf8.Valid(body) {
 		return nil, fault.New(fault.InvalidEncoding, "The request body is not valid UTF-8. Send JSON encoded in UTF-8, not compressed.")
 	}
-	seen := openKeys{keys: make([]openKey, 0, 16), objects: make([]int, 0, 8), seed: maphash.MakeSeed(), watched: found}
+	seen := openKeys{keys: make([]openKey, 0, 16), objects: make([]int, 0, 8), seed: maphash.MakeSeed(), watch: watch}
 	g := gate{scanner: scanner{src: body, seen: &seen}}
 	from := g.space(0)
 	object := from < len(body) && body[from] == '{'
@@ -84,7 +77,7 @@ func open(body []byte, found *watched) (*RequestBody, error) {
 		g.members = make([]Member, 0, 16)
 		from = g.top(from)
 	} else {
-		from = g.value(from, around)
+		from = g.value(from, providerDepth)
 	}
 	if from != invalid {
 		if from = g.space(from); from < len(body) {
@@ -110,21 +103,21 @@ func open(body []byte, found *watched) (*RequestBody, error) {
 	case seen.tooMany:
 		return nil, fault.New(fault.InvalidRequest,
 			"An object of the request has more than %d keys, with those of the objects around it.", maxOpenKeys)
-	case found != nil && found.tooMany:
+	case watch != nil && watch.tooMany:
 		return nil, fault.New(fault.InvalidRequest,
-			"The request has more than %d addresses, or an object of it more than %d keys with capital letters.", maxNoted, maxCapitals)
+			"The request has more than %d addresses, or an object of it more than %d keys with capital letters.", maxMatches, maxCapitals)
 	}
 	d := &RequestBody{Body: body, Members: g.members, from: g.space(0)}
-	if found != nil {
-		d.noted, d.alike = found.noted, found.alike
+	if watch != nil {
+		d.matches, d.similar = watch.matches, watch.similar
 	}
 	return d, nil
 }
 
-// gate is the scanner with what it finds on its way.
+// gate is a scanner that collects the members of the body.
 type gate struct {
 	scanner
-	members []Member // no more than one too many
+	members []Member // at most maxMembers+1
 }
 
 // top reads the top-level object at i.
@@ -139,7 +132,7 @@ func (g *gate) top(i int) int {
 			return invalid
 		}
 		from := i
-		if i = g.value(from, around+1); i == invalid {
+		if i = g.value(from, providerDepth+1); i == invalid {
 			return invalid
 		}
 		if len(g.members) <= maxMembers {

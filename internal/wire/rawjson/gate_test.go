@@ -132,7 +132,7 @@ func TestGateFindsRepeatedKeysInLongObjects(t *testing.T) {
 	}
 }
 
-// longObject is an object of size members.
+// longObject returns an object of size members.
 func longObject(size int) string {
 	var text strings.Builder
 	text.WriteByte('{')
@@ -171,8 +171,8 @@ func TestGateRecordsMembers(t *testing.T) {
 	}
 }
 
-// FuzzGate holds the gate against encoding/json, which has the same idea of
-// JSON but takes any encoding and repeated keys.
+// FuzzGate compares the gate with encoding/json, which also accepts other encodings and repeated
+// keys.
 func FuzzGate(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"m","messages":[{"role":"user","content":"hi"}]}`, `{"a":[1,-0.5e+3,true,false,null,"\u00e9\n"]}`,
@@ -225,14 +225,14 @@ func FuzzGate(f *testing.F) {
 	})
 }
 
-// repeatsKey tells whether an object of a valid document has a key twice, as
-// encoding/json reads it.
+// repeatsKey reports whether an object of a valid document has a key twice, according to
+// encoding/json.
 func repeatsKey(t *testing.T, body []byte) bool {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	type container struct {
-		keys map[string]bool // nil: an array
+		keys map[string]bool // nil for an array
 		odd  bool            // a value is next, not a key
 	}
 	var open []container
@@ -266,7 +266,7 @@ func repeatsKey(t *testing.T, body []byte) bool {
 	}
 }
 
-// prompt200K is a request body of about 200 KB of prose, code and escapes.
+// prompt200K returns a request body of about 200 KB of prose, code and escapes.
 func prompt200K() []byte {
 	line := "The quick brown fox jumps over the lazy dog; func main() {\\n\\tfmt.Println(\\\"hi\\\")\\n} — naïve café. "
 	content := strings.Repeat(line, 195_000/len(line))
@@ -274,8 +274,8 @@ func prompt200K() []byte {
 		content + `"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"temperature":0.2}`)
 }
 
-// agentBody is the request of a coding agent: many tools with their schemas and
-// a long history of calls, hardly a long text.
+// agentBody returns the request of a coding agent: many tools with schemas and a long history of
+// calls, hardly a long text.
 func agentBody() []byte {
 	var body bytes.Buffer
 	body.WriteString(`{"model":"swift-1","stream":true,"tools":[`)
@@ -317,8 +317,7 @@ func BenchmarkGate(b *testing.B) {
 	}
 }
 
-// BenchmarkJSONValid200K is what the standard library needs for the check
-// alone, for comparison.
+// BenchmarkJSONValid200K measures the standard library's check for comparison.
 func BenchmarkJSONValid200K(b *testing.B) {
 	body := prompt200K()
 	b.SetBytes(int64(len(body)))

@@ -1,11 +1,10 @@
 package rawjson
 
-// maxIndexed is how many members an Index keeps. Few objects that are read by
-// name have more.
+// maxIndexed is the capacity of an Index. Few objects read by name have more members.
 const maxIndexed = 16
 
-// Index keeps the members of an object for several look-ups by name, each of
-// which would walk the object otherwise. The zero value has no members.
+// Index holds the members of an object for several look-ups by name without a scan for each. The
+// zero value has no members.
 type Index struct {
 	object  []byte
 	members [maxIndexed]Member
@@ -13,8 +12,7 @@ type Index struct {
 	more    bool // the object has further members
 }
 
-// Read fills an empty index with the members of an object. The index keeps object,
-// which must not be changed afterwards.
+// Read fills an empty index. It retains object, which must not be changed.
 func (x *Index) Read(object []byte) {
 	x.object = object
 	for m := range Spans(object) {
@@ -31,7 +29,7 @@ func (x *Index) Read(object []byte) {
 func (x *Index) Field(name string) []byte {
 	for i := range x.members[:x.n] {
 		if m := &x.members[i]; string(m.Name) == name {
-			return Present(x.object[m.From:m.To])
+			return NonNull(x.object[m.From:m.To])
 		}
 	}
 	if x.more {

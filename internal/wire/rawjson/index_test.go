@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestIndexIsField: a look-up in an index returns what Field returns, also beyond
-// the members that an index keeps.
+// TestIndexIsField compares Index.Field with Field, also beyond maxIndexed.
 func TestIndexIsField(t *testing.T) {
 	t.Parallel()
 	var many strings.Builder

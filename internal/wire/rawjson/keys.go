@@ -8,67 +8,61 @@ import (
 )
 
 const (
-	// maxOpenKeys bounds the keys of an object and of all objects around it
-	// together: what the search for repeated keys remembers at a time.
+	// maxOpenKeys bounds the keys of an object and the objects around it together, all of them
+	// remembered in the search for repeated keys.
 	maxOpenKeys = 1 << 17
-	// fewKeys is how many keys an object may have before they are looked up in
-	// a table: up to there comparing them one by one is faster.
-	fewKeys = 12
-	// firstTable is how long the table is at first.
+	// fewKeys is the number of keys up to which comparing is faster than a table.
+	fewKeys    = 12
 	firstTable = 64
 )
 
-// openKeys are the keys seen so far of the objects that are open, the outermost
-// first. Those of objects with many keys stand in a table too. Keys come and go
-// as on a stack, so that a table with linear probing needs no marks for those
-// that have gone. The hash is seeded: nobody can choose keys that collide.
+// openKeys holds the keys seen so far in the open objects, the outermost first. Objects with many
+// keys use a hash table with linear probing. Keys come and go as on a stack, so the table needs no
+// marks for removed keys. The hash is seeded, so a client cannot choose colliding keys.
 type openKeys struct {
-	keys    []openKey
-	objects []int // where the keys of each open object begin
-	seed    maphash.Seed
-	table   []uint32 // places in keys, counted from 1; 0 is free; a power of two long
-	tabled  int      // how many of keys stand in the table
+	keys     []openKey
+	objects  []int // index in keys of the first key of each open object
+	seed     maphash.Seed
+	table    []uint32 // indexes in keys plus 1; 0 is free; the length is a power of two
+	tableLen int      // number of keys in the table
 
-	repeated int // where the first repeated key stands; 0: none was found
+	repeated int // offset of the first repeated key, or 0
 	tooMany  bool
 
-	watched *watched // nil if no keys are watched
+	watch *keyWatch // may be nil
 }
 
-// openKey is a key without its escapes, and its hash if it stands in the table.
+// openKey is a key without its escapes.
 type openKey struct {
 	name []byte
-	hash uint64 // 0: it does not
+	hash uint64 // 0 if the key is not in the table
 }
 
-// enter begins an object inside the present one.
+// enter opens an object.
 func (o *openKeys) enter() { o.objects = append(o.objects, len(o.keys)) }
 
-// leave ends the innermost object.
+// leave closes the innermost object.
 func (o *openKeys) leave() {
 	first := o.objects[len(o.objects)-1]
 	o.objects = o.objects[:len(o.objects)-1]
 	for i := len(o.keys) - 1; i >= first && o.keys[i].hash != 0; i-- {
 		at := o.keys[i].hash
-		for o.table[o.at(at)] != uint32(i)+1 {
+		for o.table[o.slot(at)] != uint32(i)+1 {
 			at++
 		}
-		o.table[o.at(at)] = 0
-		o.tabled--
+		o.table[o.slot(at)] = 0
+		o.tableLen--
 	}
 	o.keys = o.keys[:first]
-	if o.watched != nil {
-		o.watched.leave(len(o.objects), first)
+	if o.watch != nil {
+		o.watch.leave(len(o.objects), first)
 	}
 }
 
-// see takes in the key of the innermost object that stands in src with its
-// quotes. False: there is nothing more to find, in this object or another.
-func (o *openKeys) see(src []byte, from, to int) bool {
-	name := src[from+1 : to-1]
-	if bytes.IndexByte(name, '\\') >= 0 {
-		name = []byte(Unquote(src[from:to]))
-	}
+// visit adds the quoted key src[from:to] to the innermost object. It returns false once there is
+// nothing more to find in any object.
+func (o *openKeys) visit(src []byte, from, to int) bool {
+	name := keyText(src[from:to])
 	switch {
 	case !o.add(name):
 		o.repeated = from
@@ -77,37 +71,37 @@ func (o *openKeys) see(src []byte, from, to int) bool {
 		o.tooMany = true
 		return false
 	}
-	if o.watched != nil {
-		o.look(name, from)
+	if o.watch != nil {
+		o.check(name, from)
 	}
 	return true
 }
 
-// add adds a key to the innermost object; false when it was there already.
+// add adds a key to the innermost object. It returns false if the object has it already.
 func (o *openKeys) add(name []byte) bool {
 	first := o.objects[len(o.objects)-1]
-	mine := o.keys[first:]
-	if len(mine) < fewKeys {
-		for i := range mine {
-			if string(mine[i].name) == string(name) {
+	own := o.keys[first:]
+	if len(own) < fewKeys {
+		for i := range own {
+			if string(own[i].name) == string(name) {
 				return false
 			}
 		}
 		o.keys = append(o.keys, openKey{name: name})
 		return true
 	}
-	if len(mine) == fewKeys {
-		for i := range mine {
-			mine[i].hash = o.hash(mine[i].name, first)
+	if len(own) == fewKeys {
+		for i := range own {
+			own[i].hash = o.hash(own[i].name, first)
 		}
-		for i := range mine {
+		for i := range own {
 			o.put(first + i)
 		}
 	}
 	hash := o.hash(name, first)
-	for at := hash; o.table[o.at(at)] != 0; at++ {
-		// What stands behind first is of the innermost object.
-		if i := int(o.table[o.at(at)]) - 1; i >= first && string(o.keys[i].name) == string(name) {
+	for at := hash; o.table[o.slot(at)] != 0; at++ {
+		// Keys from first on belong to the innermost object.
+		if i := int(o.table[o.slot(at)]) - 1; i >= first && string(o.keys[i].name) == string(name) {
 			return false
 		}
 	}
@@ -116,11 +110,11 @@ func (o *openKeys) add(name []byte) bool {
 	return true
 }
 
-// put puts a key into the first free place behind its hash. The table is at
-// most half full; a longer one is filled anew, in the same order.
+// put inserts key i into the table. The table is at most half full; to grow, it is filled again in
+// the same order.
 func (o *openKeys) put(i int) {
-	if 2*(o.tabled+1) > len(o.table) {
-		o.table, o.tabled = make([]uint32, max(firstTable, 2*len(o.table))), 0
+	if 2*(o.tableLen+1) > len(o.table) {
+		o.table, o.tableLen = make([]uint32, max(firstTable, 2*len(o.table))), 0
 		for k := range i {
 			if o.keys[k].hash != 0 {
 				o.put(k)
@@ -128,38 +122,37 @@ func (o *openKeys) put(i int) {
 		}
 	}
 	at := o.keys[i].hash
-	for o.table[o.at(at)] != 0 {
+	for o.table[o.slot(at)] != 0 {
 		at++
 	}
-	o.table[o.at(at)] = uint32(i) + 1
-	o.tabled++
+	o.table[o.slot(at)] = uint32(i) + 1
+	o.tableLen++
 }
 
-// at is a place in the table.
-func (o *openKeys) at(hash uint64) int { return int(hash & uint64(len(o.table)-1)) }
+// slot returns the table index of a hash.
+func (o *openKeys) slot(hash uint64) int { return int(hash & uint64(len(o.table)-1)) }
 
-// apart is a prime that spreads small numbers over 64 bits.
-const apart = 1099511628211
+// spread is a prime to spread small numbers over 64 bits.
+const spread = 1099511628211
 
-// hash is never 0, and tells equal keys of two objects apart, so that they do
-// not pile up.
+// hash is never 0. It differs between equal keys of two objects to avoid clusters.
 func (o *openKeys) hash(name []byte, first int) uint64 {
-	return maphash.Bytes(o.seed, name) + uint64(first)*apart | 1<<63
+	return maphash.Bytes(o.seed, name) + uint64(first)*spread | 1<<63
 }
 
-// Bounds of a path in a message.
+// Bounds of a path in an error message.
 const (
 	maxPathSteps = 12
 	maxPathName  = 64 // bytes
 )
 
-// pathTo is the path of the key that stands at the given place in valid JSON:
-// `messages[2].content[0].type`. The middle of a very long one is left out.
+// pathTo returns the path of the key at offset place in valid JSON: `messages[2].content[0].type`.
+// The middle of a very long path is left out.
 func pathTo(src []byte, place int) string {
 	type step struct {
 		array bool
-		index int // of the present element of an array, from 0
-		key   int // where the present key of an object stands
+		index int // of the current array element, from 0
+		key   int // offset of the current key of an object
 	}
 	var steps []step
 	for i := 0; i <= place; i++ {

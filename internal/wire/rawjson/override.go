@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// Override gives members of a valid JSON object fixed values, where they stand or
-// else behind the others, and leaves out those named in omit. A name of another
-// case counts as the same, as it does at servers that fold it. The result is the text
-// itself where nothing changes, and where it is no object.
+// Override sets members of a valid JSON object and removes those named in omit. A member with a
+// name in another case is removed too, because some servers fold case. Override returns text itself
+// if nothing changes or text is not an object.
 func Override[V ~[]byte](text Pieces, set map[string]V, omit []string) Pieces {
 	if len(set) == 0 && len(omit) == 0 {
 		return text

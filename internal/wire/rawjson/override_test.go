@@ -21,7 +21,7 @@ func TestOverride(t *testing.T) {
 		{body: `{"a":1}`, omit: []string{"a"}, want: `{}`},
 		{body: `{"a":1,"b":2}`, omit: []string{"a"}, set: map[string]json.RawMessage{"c": []byte(`3`)}, want: `{"b":2,"c":3}`},
 		{body: `{"a":1,"b":2}`, omit: []string{"b", "a"}, set: map[string]json.RawMessage{"c": []byte(`3`)}, want: `{"c":3}`},
-		// Servers that fold case would obey the last.
+		// Servers that fold case would use the last.
 		{body: `{"A":1,"b":2}`, set: map[string]json.RawMessage{"a": []byte(`3`)}, want: `{"b":2,"a":3}`},
 		{body: `{"a":1,"B":2}`, omit: []string{"b"}, want: `{"a":1}`},
 		{body: `{"\u0061":1}`, set: map[string]json.RawMessage{"a": []byte(`3`)}, want: `{"\u0061":3}`},

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// Pieces are a text in pieces, one behind the other, so that what is made of another
-// text shares what was left as it was: a long body is not copied for an edit of a few
-// bytes. Nobody may write to a piece. The zero value is the empty text.
+// Pieces is a text in pieces. An edited text shares its unchanged bytes with the original, so a
+// long body is not copied for a small edit. Pieces must not be modified. The zero value is the
+// empty text.
 type Pieces [][]byte
 
-// Len returns the bytes of the text.
+// Len returns the length of the text in bytes.
 func (p Pieces) Len() int {
 	n := 0
 	for _, piece := range p {
@@ -21,7 +21,7 @@ func (p Pieces) Len() int {
 	return n
 }
 
-// Bytes returns the text in one piece, which nobody may write to.
+// Bytes returns the text in one slice, which must not be modified.
 func (p Pieces) Bytes() []byte {
 	if len(p) == 1 {
 		return p[0]
@@ -29,9 +29,9 @@ func (p Pieces) Bytes() []byte {
 	return bytes.Join(p, nil)
 }
 
-// maxJoined is up to which size a reader joins the pieces: net/http sends what it
-// knows to lie in memory in one write with the request's head, and other bodies in
-// another one, which costs more than so long a copy.
+// maxJoined is the size up to which Reader joins the pieces. net/http sends an in-memory body in
+// one write with the request's head, and other bodies in a second write, which costs more than a
+// copy of this size.
 const maxJoined = 32 << 10
 
 // Reader returns a new reader of the text.
@@ -39,6 +39,6 @@ func (p Pieces) Reader() io.Reader {
 	if len(p) == 1 || p.Len() <= maxJoined {
 		return bytes.NewReader(p.Bytes())
 	}
-	rest := net.Buffers(slices.Clone(p)) // it forgets what it has read
+	rest := net.Buffers(slices.Clone(p)) // Read modifies net.Buffers
 	return &rest
 }

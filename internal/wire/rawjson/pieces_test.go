@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPieces: an edited body is sent as its bytes say, as often as it is read, shares
-// what was left, and lies in memory as net/http wants it while it is short.
+// TestPieces checks that an edited body can be read several times, shares unchanged bytes, and is
+// in memory for net/http if it is short.
 func TestPieces(t *testing.T) {
 	t.Parallel()
 	for _, long := range []int{0, 10, maxJoined, 3 * maxJoined} {

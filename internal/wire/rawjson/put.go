@@ -1,8 +1,7 @@
 package rawjson
 
-// Put appends a piece of new JSON: a value as it stands, between two texts, each
-// of which may be empty. The value is JSON, or the inside of a string whose
-// quotes the texts have.
+// Put appends before, a JSON value as it is, and after. If before and after have quotes, value is
+// the content of a string.
 func Put[V ~string | ~[]byte](dst []byte, before string, value V, after string) []byte {
 	dst = append(dst, before...)
 	dst = append(dst, value...)

@@ -6,36 +6,33 @@ import (
 )
 
 const (
-	// maxDepth is how deep JSON may nest. Nothing that makes sense comes near it,
-	// and readers that recurse would end the process far beyond.
+	// maxDepth is the nesting limit of JSON. Nothing sensible comes near it, and recursive readers
+	// would exhaust the stack far beyond.
 	maxDepth = 1_000
-	// maxRequestDepth is how deep a request may nest: a provider that repeats parts of
-	// it in an answer (tools in /responses) puts levels around them, and its answer
-	// has to be read.
+	// maxRequestDepth is the nesting limit of a request. A provider may repeat parts of the request
+	// in its answer (tools in /responses) with further levels around them, and the gateway must be
+	// able to read the answer.
 	maxRequestDepth = 900
 )
 
-// scanner checks JSON strictly (RFC 8259) in one pass over bytes that are
-// valid UTF-8. Its methods take the index at which something should begin and
-// return the index after it, or invalid.
+// scanner checks JSON strictly (RFC 8259) in one pass over valid UTF-8. Its methods take the index
+// of the expected element and return the index after it, or invalid.
 type scanner struct {
 	src  []byte
-	fail int       // where the text stopped being JSON
-	deep bool      // it stopped since it nests deeper than maxDepth
-	open []byte    // closing brackets of the containers that value is inside
-	seen *openKeys // nil: repeated keys are let pass
+	fail int       // index of the syntax error
+	deep bool      // the error is nesting beyond maxDepth
+	open []byte    // closing brackets of the open containers of value
+	seen *openKeys // nil if keys may repeat
 }
 
-// invalid is the index that scanner's methods return for what is not JSON.
 const invalid = -1
 
-// bad notes where the fault is.
+// bad records a syntax error.
 func (s *scanner) bad(i int) int {
 	s.fail = min(i, len(s.src))
 	return invalid
 }
 
-// space skips white space.
 func (s *scanner) space(i int) int {
 	for i < len(s.src) && (s.src[i] == ' ' || s.src[i] == '\n' || s.src[i] == '\t' || s.src[i] == '\r') {
 		i++
@@ -43,7 +40,7 @@ func (s *scanner) space(i int) int {
 	return i
 }
 
-// value reads any value that begins at i, which lies depth containers deep.
+// value reads any value at nesting level depth.
 func (s *scanner) value(i, depth int) int {
 	src := s.src
 	s.open = s.open[:0]
@@ -59,7 +56,7 @@ func (s *scanner) value(i, depth int) int {
 				s.deep = true
 				return s.bad(i)
 			}
-			end := c + 2 // `}` and `]` stand two after their opening
+			end := c + 2 // in ASCII, `}` and `]` are two after their opening brackets
 			i = s.space(i + 1)
 			if i < len(src) && src[i] == end {
 				i++
@@ -93,9 +90,8 @@ func (s *scanner) value(i, depth int) int {
 	}
 }
 
-// close reads what follows a value inside the open containers: their ends, or
-// a comma (and the key after it), behind which the next value begins. With no
-// container left open the value that was asked for ends here.
+// close reads what follows a value inside the open containers: their closing brackets, or a comma
+// (and the key after it). It returns the index of the next value, or the end of the outermost one.
 func (s *scanner) close(i int) int {
 	for len(s.open) > 0 {
 		i = s.space(i)
@@ -121,7 +117,7 @@ func (s *scanner) close(i int) int {
 	return i
 }
 
-// key reads a member's name and the colon after it, up to its value.
+// key reads a member's name and the colon.
 func (s *scanner) key(i int) int {
 	if i >= len(s.src) || s.src[i] != '"' {
 		return s.bad(i)
@@ -130,7 +126,7 @@ func (s *scanner) key(i int) int {
 	if i = s.text(i); i == invalid {
 		return invalid
 	}
-	if s.seen != nil && !s.seen.see(s.src, from, i) {
+	if s.seen != nil && !s.seen.visit(s.src, from, i) {
 		s.seen = nil
 	}
 	i = s.space(i)
@@ -187,7 +183,7 @@ func (s *scanner) digits(i int) int {
 	return i
 }
 
-// text reads a string whose opening quote stands at i.
+// text reads a string.
 func (s *scanner) text(i int) int {
 	src := s.src
 	for i++; ; {
@@ -225,10 +221,9 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// Plain returns how many bytes of b stand before the first quote, backslash or
-// control character. It looks at eight bytes at a time: a byte of mark has its
-// high bit set where that byte of the word is one of them (a borrow can only
-// mark a byte above a true one, and the lowest mark is taken).
+// Plain returns the number of bytes before the first quote, backslash or control character. It
+// tests eight bytes at a time: a byte of mark has its high bit set if the byte of the word is one
+// of these. (A borrow can mark only a byte above a true one, and the lowest mark is used.)
 func Plain(b []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	n := 0

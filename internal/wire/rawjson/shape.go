@@ -5,22 +5,20 @@ import (
 	"errors"
 )
 
-// maxValues bounds, beside maxDepth, what a provider sends in one answer or event,
-// whatever its length: a long answer with logprobs has a million, and readers that
-// keep a record for each value would end the process beyond it.
+// maxValues bounds the values in one answer or event of a provider, in addition to maxDepth:
+// readers with a record for each value could exhaust memory. A long answer with logprobs has a
+// million.
 const maxValues = 4_000_000
 
-// ErrShape says that a provider's JSON nests too deep or has too many values.
+// ErrShape reports that a provider's JSON nests too deep or has too many values.
 var ErrShape = errors.New("the JSON nests too deep or has too many values")
 
-// CheckShape bounds how deep data nests and how many values it has: ErrShape
-// beyond that. It does not tell whether data is JSON, but holds as far as it is.
-// What has few brackets and commas, whether or not they stand in texts, costs
-// no more than counting them. Whatever comes from a provider passes here before
-// a recursive reader sees it.
+// CheckShape returns ErrShape if data nests too deep or has too many values. It must be called
+// before a recursive reader reads a provider's bytes. It does not check whether data is JSON. For
+// data with few brackets and commas it only counts them.
 func CheckShape(data []byte) error { return CheckValues(data, maxValues) }
 
-// CheckValues is CheckShape with a bound on the values of its own.
+// CheckValues is like CheckShape with another limit on values.
 func CheckValues(data []byte, most int) error {
 	if len(data) <= maxDepth {
 		return nil

@@ -37,5 +37,4 @@ func TestCheckShape(t *testing.T) {
 	}
 }
 
-// nested is lists in lists, so many.
 func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Unquote returns the text of a JSON string that is given with its quotes.
+// Unquote returns the text of a JSON string, or "" if raw is not a string.
 func Unquote(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
@@ -23,11 +23,10 @@ func Unquote(raw []byte) string {
 	return text
 }
 
-// unquoteKey returns the string that begins at from in src without its
-// escapes. It has passed the scanner.
+// unquoteKey returns the text of the valid JSON string at src[from].
 func unquoteKey(src []byte, from int) []byte { return keyText(src[from:SkipText(src, from)]) }
 
-// keyText returns a string, given with its quotes, without its escapes.
+// keyText returns the text of a valid JSON string.
 func keyText(raw []byte) []byte {
 	for _, c := range raw[:min(len(raw), shortText)] {
 		if c == '\\' {
@@ -40,37 +39,34 @@ func keyText(raw []byte) []byte {
 	return raw[1 : len(raw)-1]
 }
 
-// NameOf returns a JSON string's text; nil when it is no string.
-func NameOf(raw []byte) []byte {
-	switch {
-	case !IsText(raw):
+// UnquoteBytes returns the text of a JSON string, or nil if raw is not a string.
+func UnquoteBytes(raw []byte) []byte {
+	if !IsText(raw) {
 		return nil
-	case bytes.IndexByte(raw, '\\') >= 0:
-		return []byte(Unquote(raw))
 	}
-	return raw[1 : len(raw)-1]
+	return keyText(raw)
 }
 
-// Inside returns what stands between the quotes of a JSON string.
-func Inside(raw []byte) []byte {
+// Contents returns the bytes between the quotes of a JSON string, escapes included.
+func Contents(raw []byte) []byte {
 	if !IsText(raw) {
 		return nil
 	}
 	return raw[1 : len(raw)-1]
 }
 
-// Quote writes text as a JSON string, without HTML escapes.
+// Quote returns text as a JSON string, without HTML escapes.
 func Quote(text string) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // a string: cannot fail
+	_ = enc.Encode(text) // cannot fail for a string
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// IsSound tells whether raw is one whole JSON string. Frames of a stream are
-// looked at by their brackets alone, so what is copied out of them is not.
-func IsSound(raw []byte) bool {
+// IsString reports whether raw is exactly one valid JSON string. A meter may have checked only the
+// brackets of a stream's frame, so a string copied from it needs this check.
+func IsString(raw []byte) bool {
 	if !IsText(raw) {
 		return false
 	}
@@ -78,8 +74,8 @@ func IsSound(raw []byte) bool {
 	return s.text(0) == len(raw) && utf8.Valid(raw)
 }
 
-// AppendUnquoted appends the inside of a JSON string without its escapes. What
-// is no escape is appended as it stands.
+// AppendUnquoted appends the contents of a JSON string without its escapes. Invalid escapes are
+// appended unchanged.
 func AppendUnquoted(dst, raw []byte) []byte {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -127,9 +123,8 @@ func hexRune(raw []byte) (rune, int) {
 	return rune(n), 4
 }
 
-// AppendLine writes a JSON value without line ends, which would end the line
-// of an event. Between the tokens of JSON they are nothing but space, and
-// inside a string they cannot stand.
+// AppendLine appends a JSON value without line ends, which would end the data line of an event. In
+// valid JSON they are only white space.
 func AppendLine(dst, value []byte) []byte {
 	from := len(dst)
 	dst = append(dst, value...)
@@ -143,7 +138,7 @@ func AppendLine(dst, value []byte) []byte {
 	return dst
 }
 
-// AppendOr writes a value on one line, or otherwise where there is none.
+// AppendOr appends a value on one line, or otherwise if value is nil.
 func AppendOr(dst, value []byte, otherwise string) []byte {
 	if value == nil {
 		return append(dst, otherwise...)
@@ -151,8 +146,8 @@ func AppendOr(dst, value []byte, otherwise string) []byte {
 	return AppendLine(dst, value)
 }
 
-// AppendMember appends a further member of an object, behind a comma; with an
-// empty value its beginning, up to the colon.
+// AppendMember appends a comma, a member's name and a colon, then the value. value may be empty, to
+// be appended later.
 func AppendMember[V ~string | ~[]byte](dst []byte, name string, value V) []byte {
 	return append(Put(dst, `,"`, name, `":`), value...)
 }

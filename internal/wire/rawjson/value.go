@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// Integer reads a JSON number that is written as an integer. Values beyond
-// int64 come out as its ends.
+// Integer reads a JSON number written as an integer. Values beyond int64 become the nearest int64.
 func Integer(raw []byte) (int64, bool) {
 	if len(raw) == 0 || bytes.ContainsAny(raw, ".eE\"{[tfn") {
 		return 0, false
@@ -22,8 +21,7 @@ func Integer(raw []byte) (int64, bool) {
 	return n, true
 }
 
-// Boolean reads true or false; ok is false for any other value, and absent is
-// false.
+// Boolean reads true or false. A nil raw is false; ok is false for any other value.
 func Boolean(raw []byte) (value, ok bool) {
 	switch {
 	case raw == nil || string(raw) == "false":
@@ -34,12 +32,11 @@ func Boolean(raw []byte) (value, ok bool) {
 	return false, false
 }
 
-// MaxCount bounds every count that a provider reports; money is computed
-// without overflow up to it.
+// MaxCount is the limit of every count reported by a provider. Money computed from counts up to it
+// does not overflow.
 const MaxCount = 1 << 40
 
-// Count reads a count of tokens: a number, at most maxCount. A negative one is
-// no count.
+// Count reads a number of tokens, limited to MaxCount. It returns false for a negative number.
 func Count(raw []byte) (int64, bool) {
 	if len(raw) == 0 || (raw[0] != '-' && (raw[0] < '0' || raw[0] > '9')) {
 		return 0, false
@@ -58,8 +55,7 @@ func Count(raw []byte) (int64, bool) {
 	return min(n, MaxCount), true
 }
 
-// Object returns a document that is one JSON object, from its brace on; nil: it is
-// none.
+// Object returns the JSON object in body from its brace on, or nil if body is not an object.
 func Object(body []byte) []byte {
 	from := SkipSpace(body, 0)
 	if from >= len(body) || body[from] != '{' || !IsValid(body) {
@@ -68,18 +64,16 @@ func Object(body []byte) []byte {
 	return body[from:]
 }
 
-// IsValid tells whether data is JSON.
+// IsValid reports whether data is JSON.
 func IsValid(data []byte) bool {
-	s := scanner{src: data}
-	i := s.value(s.space(0), 0)
-	return i != invalid && s.space(i) == len(data)
+	var c Checker
+	return c.Valid(data)
 }
 
-// Checker is IsValid with a memory, so that the checks of many events do not
-// allocate. Not for concurrent use.
+// Checker checks JSON without an allocation for each check. It is not safe for concurrent use.
 type Checker struct{ scanner scanner }
 
-// Valid tells whether data is JSON.
+// Valid reports whether data is JSON.
 func (c *Checker) Valid(data []byte) bool {
 	s := &c.scanner
 	s.src = data
@@ -87,8 +81,7 @@ func (c *Checker) Valid(data []byte) bool {
 	return i != invalid && s.space(i) == len(data)
 }
 
-// IsWithin tells whether data, which begins with its value, is JSON that nests at
-// most so deep.
+// IsWithin reports whether data is JSON, without leading space, with at most depth levels.
 func IsWithin(data []byte, depth int) bool {
 	s := scanner{src: data}
 	i := s.value(0, maxDepth-depth)

@@ -5,14 +5,14 @@ import (
 	"iter"
 )
 
-// The walkers below read JSON that is known to be valid. On other bytes they
-// stop early; they never panic and never read past the end.
+// The functions below expect valid JSON. For other bytes they stop early; they never panic or read
+// past the end.
 
-// shortText is how far SkipText looks byte by byte. Most keys and many values are
+// shortText is the number of bytes SkipText looks at one by one. Most keys and many values are
 // shorter, and a call of IndexByte costs more than a few bytes.
 const shortText = 24
 
-// SkipText returns the index after the string whose opening quote stands at i.
+// SkipText returns the index after the string with its opening quote at i.
 func SkipText(src []byte, i int) int {
 	i++
 	for near := min(i+shortText, len(src)); i < near; i++ {
@@ -42,7 +42,7 @@ func SkipText(src []byte, i int) int {
 	return len(src)
 }
 
-// skipValue returns the index after the value that begins at i.
+// skipValue returns the index after the value at i.
 func skipValue(src []byte, i int) int {
 	if i >= len(src) {
 		return len(src)
@@ -74,7 +74,7 @@ func skipValue(src []byte, i int) int {
 	return i
 }
 
-// isEnd tells whether c ends a number or a literal.
+// isEnd reports whether c ends a number or a literal.
 func isEnd(c byte) bool {
 	switch c {
 	case ',', '}', ']', ' ', '\n', '\r', '\t', ':', '"':
@@ -83,14 +83,13 @@ func isEnd(c byte) bool {
 	return false
 }
 
-// SkipSpace returns the index of the first byte at i or behind it that is no
-// white space.
+// SkipSpace returns the index of the first byte from i on except white space.
 func SkipSpace(src []byte, i int) int {
 	s := scanner{src: src}
 	return s.space(i)
 }
 
-// Members walks an object: names without escapes, values as they stand.
+// Members yields the members of an object: names without escapes, and raw values.
 func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for m := range Spans(object) {
@@ -101,7 +100,7 @@ func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Spans is members with the places of the values in object.
+// Spans yields the members of an object with the bounds of their values.
 func Spans(object []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) {
 		if len(object) == 0 || object[0] != '{' {
@@ -126,11 +125,11 @@ func Spans(object []byte) iter.Seq[Member] {
 	}
 }
 
-// Elements walks an array.
+// Elements yields the elements of an array.
 func Elements(array []byte) iter.Seq2[int, []byte] {
 	return func(yield func(index int, value []byte) bool) {
 		n := 0
-		for from, to := range Places(array) {
+		for from, to := range ElementSpans(array) {
 			if !yield(n, array[from:to]) {
 				return
 			}
@@ -139,8 +138,8 @@ func Elements(array []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// Places walks an array by where its elements begin and end.
-func Places(array []byte) iter.Seq2[int, int] {
+// ElementSpans yields the bounds of the elements of an array.
+func ElementSpans(array []byte) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
 		if len(array) == 0 || array[0] != '[' {
 			return
@@ -159,26 +158,26 @@ func Places(array []byte) iter.Seq2[int, int] {
 	}
 }
 
-// Field returns a member's value; nil when it is absent or null.
+// Field returns a member's value, or nil if the member is absent or null.
 func Field(object []byte, name string) []byte {
 	for key, value := range Members(object) {
 		if string(key) == name {
-			return Present(value)
+			return NonNull(value)
 		}
 	}
 	return nil
 }
 
-// Present returns nil for null.
-func Present(value []byte) []byte {
+// NonNull returns nil for null, and any other value unchanged.
+func NonNull(value []byte) []byte {
 	if isNull(value) {
 		return nil
 	}
 	return value
 }
 
-// isNull tells whether a value is null, or none at all.
+// isNull reports whether a value is null or absent.
 func isNull(value []byte) bool { return len(value) == 0 || value[0] == 'n' }
 
-// IsText tells whether a value is a string.
+// IsText reports whether a value is a string.
 func IsText(value []byte) bool { return len(value) > 1 && value[0] == '"' }

@@ -5,95 +5,91 @@ import (
 	"unicode/utf8"
 )
 
-// KeyRules lists the keys that the checks of a form look for anywhere in a body.
-// The gate sees every key anyway, so a check needs no walk of its own.
+// KeyRules lists the keys a form's checks look for anywhere in a body. The gate visits every key
+// anyway, so a check needs no pass of its own.
 type KeyRules struct {
-	// Reads reports whether a check reads a key of this name. The gate reports
-	// a key that equals such a name only without regard to case.
-	Reads func(name []byte) (spelling string, ok bool)
-	// Notes reports whether the place of a key of this name goes into
-	// RequestBody.Noted.
-	Notes func(name []byte) bool
-	// Free reports whether the client names the members of the value behind a
-	// key as it likes (tool schemas, arguments). Nothing inside is reported.
-	// A key of the body itself has depth 0.
+	// Spelling reports whether a check reads a key equal to name except for case, and returns the
+	// key. Such a name is a KeyConflict.
+	Spelling func(name []byte) (spelling string, ok bool)
+	// Match reports whether RequestBody.Matches yields a key.
+	Match func(name []byte) bool
+	// Free reports whether the client chooses the names inside the value of a key (tool schemas,
+	// arguments). Keys inside are ignored. A top-level key has depth 0.
 	Free func(name []byte, depth int) bool
 }
 
 const (
-	// maxNoted is how many noted keys a body may have.
-	maxNoted = 1 << 14
-	// maxCapitals is how many keys with capital letters an object outside of
-	// free values may have. The search for keys that fold to the same name
-	// compares each with all others.
+	// maxMatches is the largest number of matches in a body.
+	maxMatches = 1 << 14
+	// maxCapitals is the largest number of keys with capital letters in an object outside free
+	// values. Each of them is compared with all other keys.
 	maxCapitals = 256
 )
 
-// Alike is a key that equals another key, or a name that a check reads, only
-// without regard to case.
-type Alike struct {
-	At       int    // the place of the key in the body
-	Spelling string // the name that it folds to
+// KeyConflict is a key equal to another key, or to a name read by a check, except for case.
+type KeyConflict struct {
+	At       int    // offset of the key in the body
+	Spelling string // the other key or name
 }
 
-// watched is what the gate has seen of the keys of KeyRules.
-type watched struct {
+// keyWatch is the state of the search for the keys of KeyRules.
+type keyWatch struct {
 	KeyRules
-	noted    []int
-	alike    *Alike
-	capitals []int // places in openKeys.keys, of the objects that are open
+	matches  []int
+	similar  *KeyConflict
+	capitals []int // indexes in openKeys.keys of keys with capitals in open objects
 	tooMany  bool
-	checked  int // open objects, from the outermost, that are known not to be free
-	freeFrom int // how many objects are open inside the outermost free value; 0 if there is none
+	checked  int // number of open objects, from the outermost, known not to be free
+	freeFrom int // number of open objects up to the outermost free value, or 0
 }
 
-// look reports the newest key, which stands at from in the body.
-func (o *openKeys) look(name []byte, from int) {
-	w := o.watched
+// check applies the rules to the newest key, which starts at from in the body.
+func (o *openKeys) check(name []byte, from int) {
+	w := o.watch
 	first := o.objects[len(o.objects)-1]
 	plain := IsPlainName(name)
 	siblings := w.siblings(first)
-	noted := w.Notes(name)
-	if plain && !noted && len(siblings) == 0 || o.isFree() {
+	match := w.Match(name)
+	if plain && !match && len(siblings) == 0 || o.isFree() {
 		return
 	}
-	if noted {
-		if len(w.noted) >= maxNoted {
+	if match {
+		if len(w.matches) >= maxMatches {
 			w.tooMany = true
 			return
 		}
-		w.noted = append(w.noted, from)
+		w.matches = append(w.matches, from)
 	}
-	if w.alike != nil {
+	if w.similar != nil {
 		return
 	}
 	if plain {
 		for _, i := range siblings {
 			if bytes.EqualFold(o.keys[i].name, name) {
-				w.alike = &Alike{from, string(o.keys[i].name)}
+				w.similar = &KeyConflict{from, string(o.keys[i].name)}
 			}
 		}
 		return
 	}
-	if spelling, ok := w.Reads(name); ok && len(o.objects) > 1 {
-		w.alike = &Alike{from, spelling}
+	if spelling, ok := w.Spelling(name); ok && len(o.objects) > 1 {
+		w.similar = &KeyConflict{from, spelling}
 		return
 	}
 	last := len(o.keys) - 1
 	for _, key := range o.keys[first:last] {
 		if bytes.EqualFold(key.name, name) {
-			w.alike = &Alike{from, string(key.name)}
+			w.similar = &KeyConflict{from, string(key.name)}
 			return
 		}
 	}
 	if w.capitals = append(w.capitals, last); len(siblings) >= maxCapitals {
 		w.tooMany = true
-		w.alike = &Alike{} // nothing more is compared
+		w.similar = &KeyConflict{} // stops further comparisons
 	}
 }
 
-// IsPlainName reports whether a name is ASCII without capital letters, so that
-// no other such name equals it without regard to case.
+// IsPlainName reports whether a name is ASCII without capital letters. No two such names differ in
+// case only.
 func IsPlainName(name []byte) bool {
 	for _, c := range name {
 		if c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
@@ -103,9 +99,8 @@ func IsPlainName(name []byte) bool {
 	return true
 }
 
-// siblings returns the keys with capitals of the innermost object, whose keys
-// begin at first.
-func (w *watched) siblings(first int) []int {
+// siblings returns the keys with capitals of the innermost object, whose keys start at first.
+func (w *keyWatch) siblings(first int) []int {
 	n := len(w.capitals)
 	for n > 0 && w.capitals[n-1] >= first {
 		n--
@@ -113,9 +108,9 @@ func (w *watched) siblings(first int) []int {
 	return w.capitals[n:]
 }
 
-// isFree reports whether the innermost open object lies in a free value.
+// isFree reports whether the innermost object is inside a free value.
 func (o *openKeys) isFree() bool {
-	w := o.watched
+	w := o.watch
 	for ; w.freeFrom == 0 && w.checked < len(o.objects); w.checked++ {
 		if depth := w.checked - 1; depth >= 0 && w.Free(o.keys[o.objects[w.checked]-1].name, depth) {
 			w.freeFrom = w.checked + 1
@@ -124,9 +119,9 @@ func (o *openKeys) isFree() bool {
 	return w.freeFrom > 0
 }
 
-// leave forgets an object, of which open others are left and whose keys begin
-// at first.
-func (w *watched) leave(open, first int) {
+// leave closes the innermost object, whose keys start at first. open is the number of objects still
+// open.
+func (w *keyWatch) leave(open, first int) {
 	w.capitals = w.capitals[:len(w.capitals)-len(w.siblings(first))]
 	w.checked = min(w.checked, open)
 	if w.freeFrom > open {
@@ -134,25 +129,22 @@ func (w *watched) leave(open, first int) {
 	}
 }
 
-// Alike returns the first key that equals another one, or a name that a check
-// reads, only without regard to case; nil if there is none. Keys at the top
-// level are compared with each other alone.
-func (d *RequestBody) Alike() *Alike { return d.alike }
+// SimilarKey returns the first conflict, or nil. Top-level keys are compared only with each other.
+func (d *RequestBody) SimilarKey() *KeyConflict { return d.similar }
 
-// Noted yields the places of the noted keys, and their values. A member that is
-// null is left out.
-func (d *RequestBody) Noted(yield func(at int, value []byte) bool) {
-	for _, at := range d.noted {
+// Matches yields the offsets and values of the matching keys, except null values.
+func (d *RequestBody) Matches(yield func(at int, value []byte) bool) {
+	for _, at := range d.matches {
 		i := SkipSpace(d.Body, SkipText(d.Body, at)) // the colon
 		from := SkipSpace(d.Body, i+1)
-		if value := Present(d.Body[from:skipValue(d.Body, from)]); value != nil && !yield(at, value) {
+		if value := NonNull(d.Body[from:skipValue(d.Body, from)]); value != nil && !yield(at, value) {
 			return
 		}
 	}
 }
 
-// NameAt returns the key at a place, without escapes.
+// NameAt returns the key at an offset, without escapes.
 func (d *RequestBody) NameAt(at int) []byte { return unquoteKey(d.Body, at) }
 
-// PathTo returns the path of the key at a place: `messages[2].content[0].type`.
+// PathTo returns the path of the key at an offset: `messages[2].content[0].type`.
 func (d *RequestBody) PathTo(at int) string { return pathTo(d.Body, at) }

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// testRules reads `type` and `text`, notes `file_id`, and leaves `schema` and
-// nested `input` to the client.
+// testRules reads `type` and `text`, matches `file_id`, and leaves `schema` and nested `input` to
+// the client.
 var testRules = KeyRules{
-	Reads: func(name []byte) (string, bool) {
+	Spelling: func(name []byte) (string, bool) {
 		for _, read := range []string{"type", "text", "kind"} {
 			if bytes.EqualFold(name, []byte(read)) {
 				return read, true
@@ -19,75 +19,74 @@ var testRules = KeyRules{
 		}
 		return "", false
 	},
-	Notes: func(name []byte) bool { return string(name) == "file_id" },
+	Match: func(name []byte) bool { return string(name) == "file_id" },
 	Free: func(name []byte, depth int) bool {
 		return string(name) == "schema" || depth > 0 && string(name) == "input"
 	},
 }
 
-// TestWatch: keys are reported wherever they stand but in free values.
+// TestWatch checks that keys are found everywhere except in free values.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]struct {
-		alike string
-		noted []string
+		conflict string
+		matches  []string
 	}{
 		`{"type":1,"text":2}`:                             {},
-		`{"Type":1}`:                                      {}, // the form's own list judges the top level
-		`{"Type":1,"type":2}`:                             {alike: "type"},
-		`{"type":1,"Type":2}`:                             {alike: "Type"},
-		`{"Foo":1,"fOO":2}`:                               {alike: "fOO"},
-		`{"a":{"Type":1}}`:                                {alike: "a.Type"},
-		`{"a":[{"b":1},{"c":{"TEXT":1}}]}`:                {alike: "a[1].c.TEXT"},
-		"{\"a\":{\"\u212aind\":1}}":                       {alike: "a.\u212aind"},
-		`{"a":{"T\u0079pe":1}}`:                           {alike: "a.Type"},
+		`{"Type":1}`:                                      {}, // the form's own list checks the top level
+		`{"Type":1,"type":2}`:                             {conflict: "type"},
+		`{"type":1,"Type":2}`:                             {conflict: "Type"},
+		`{"Foo":1,"fOO":2}`:                               {conflict: "fOO"},
+		`{"a":{"Type":1}}`:                                {conflict: "a.Type"},
+		`{"a":[{"b":1},{"c":{"TEXT":1}}]}`:                {conflict: "a[1].c.TEXT"},
+		"{\"a\":{\"\u212aind\":1}}":                       {conflict: "a.\u212aind"},
+		`{"a":{"T\u0079pe":1}}`:                           {conflict: "a.Type"},
 		`{"a":{"Other":1},"b":{"oTHER":1}}`:               {},
 		`{"a":{"Other":1,"x":{"other":1}}}`:               {},
 		`{"a":{"x":{"other":1},"Other":1,"y":1}}`:         {},
 		`{"a":{"x":{"Deep":1},"deep":1}}`:                 {},
-		`{"a":{"Other":{"x":1},"other":1}}`:               {alike: "a.other"},
+		`{"a":{"Other":{"x":1},"other":1}}`:               {conflict: "a.other"},
 		`{"schema":{"Type":1,"type":2,"file_id":3}}`:      {},
 		`{"a":{"schema":{"p":[{"Type":1,"file_id":1}]}}}`: {},
-		`{"schema":{},"a":{"file_id":1}}`:                 {noted: []string{"a.file_id"}},
-		`{"a":{"schema":{"x":{}},"file_id":1,"Type":1}}`:  {alike: "a.Type", noted: []string{"a.file_id"}},
-		`{"input":[{"file_id":"x"}]}`:                     {noted: []string{"input[0].file_id"}},
+		`{"schema":{},"a":{"file_id":1}}`:                 {matches: []string{"a.file_id"}},
+		`{"a":{"schema":{"x":{}},"file_id":1,"Type":1}}`:  {conflict: "a.Type", matches: []string{"a.file_id"}},
+		`{"input":[{"file_id":"x"}]}`:                     {matches: []string{"input[0].file_id"}},
 		`{"a":{"input":{"file_id":"x","Type":1}}}`:        {},
-		`{"file_id":"x","b":[{"file_id":null}]}`:          {noted: []string{"file_id"}},
-		`{"a":{"file_id" : [1] },"b":{"file_id":"y"}}`:    {noted: []string{"a.file_id", "b.file_id"}},
+		`{"file_id":"x","b":[{"file_id":null}]}`:          {matches: []string{"file_id"}},
+		`{"a":{"file_id" : [1] },"b":{"file_id":"y"}}`:    {matches: []string{"a.file_id", "b.file_id"}},
 	} {
 		d, err := OpenWatching([]byte(body), testRules)
 		if err != nil {
 			t.Errorf("%s: %v", body, err)
 			continue
 		}
-		alike := ""
-		if a := d.Alike(); a != nil {
-			alike = d.PathTo(a.At)
+		conflict := ""
+		if a := d.SimilarKey(); a != nil {
+			conflict = d.PathTo(a.At)
 		}
-		var noted []string
-		for at := range d.Noted {
-			noted = append(noted, d.PathTo(at))
+		var matches []string
+		for at := range d.Matches {
+			matches = append(matches, d.PathTo(at))
 		}
-		if alike != want.alike || !slices.Equal(noted, want.noted) {
-			t.Errorf("%s: alike %q, noted %q; want %q and %q", body, alike, noted, want.alike, want.noted)
+		if conflict != want.conflict || !slices.Equal(matches, want.matches) {
+			t.Errorf("%s: conflict %q, matches %q; want %q and %q", body, conflict, matches, want.conflict, want.matches)
 		}
 	}
 }
 
-// TestWatchIsBounded: what a client can make the gate remember and compare has
-// limits, and depth does not multiply the work.
+// TestWatchIsBounded checks the limits on memory and comparisons, also in deep nesting.
 func TestWatchIsBounded(t *testing.T) {
 	t.Parallel()
 	var capitals, ids strings.Builder
 	for i := range maxCapitals + 2 {
 		fmt.Fprintf(&capitals, `"K%d":1,`, i)
 	}
-	for range maxNoted + 1 {
+	for range maxMatches + 1 {
 		ids.WriteString(`{"file_id":1},`)
 	}
 	for name, body := range map[string]string{
 		"capitals": `{"a":{` + capitals.String() + `"z":1}}`,
-		"noted":    `{"a":[` + ids.String() + `1]}`,
+		"matches":  `{"a":[` + ids.String() + `1]}`,
 	} {
 		if _, err := OpenWatching([]byte(body), testRules); err == nil {
 			t.Errorf("%s: no limit", name)

@@ -10,10 +10,7 @@ import (
 
 // answer is an answer of the responses form that was not streamed.
 type answer struct {
-	wire.Judgement
-
-	body []byte
-	made form.Output
+	form.Answer
 	tier string
 
 	reports form.Reports
@@ -27,14 +24,14 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 		return nil, wire.ErrMalformed
 	}
 	r := readResponse(object)
-	a := &answer{body: body, tier: r.tier}
+	a := &answer{tier: r.tier}
 	a.reports.Take(r.usage, true)
 	for _, item := range rawjson.Elements(r.output) {
-		noteItem(&a.made, item)
-		noteHostedItem(&a.made, item)
+		noteItem(&a.Output, item)
+		noteHostedItem(&a.Output, item)
 	}
-	a.Content, a.Reasoning = a.made.Content, a.made.Reasoning
-	a.Limited, a.Filtered = r.limited(), r.filtered()
+	a.Content, a.Reasoning = a.Output.Content, a.Output.Reasoning
+	a.Finish(r.finish())
 	if a.Err = r.failed(); a.Err == nil && form.IsError(object, r.output != nil) {
 		a.Err = &wire.ProviderError{Body: body}
 	}
@@ -45,29 +42,22 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 // Usage returns what the provider reported, with the tier and the hosted tools
 // that the answer shows; false when it did not count both prompt and completion.
 func (a *answer) Usage() (wire.Usage, bool) {
-	return a.reports.With(a.tier, a.made.Tools.ToolCalls), a.reports.Known()
+	return a.reports.With(a.tier, a.Output.Tools.ToolCalls), a.reports.Known()
 }
-
-// Text returns what was produced (text, reasoning, tool calls), as far as it
-// is kept.
-func (a *answer) Text() []byte { return a.made.Text }
-
-// Completion returns our own count of the tokens produced.
-func (a *answer) Completion(c *wire.Counter) int64 { return c.Count(a.made.Text, a.made.Bytes) }
 
 // pieces returns the answer's bytes with the model that the client asked for
 // and `store` as it is here, in pieces to be written one after the other, so
 // that a long answer is not copied.
-func (a *answer) pieces(model string) [3][]byte {
-	from := bytes.IndexByte(a.body, '{')
-	edits := moved(editResponse(a.body[from:], rawjson.Quote(model)), from)
+func pieces(body []byte, model string) [3][]byte {
+	from := bytes.IndexByte(body, '{')
+	edits := moved(editResponse(body[from:], rawjson.Quote(model)), from)
 	switch len(edits) {
 	case 0:
-		return [3][]byte{a.body}
+		return [3][]byte{body}
 	case 1:
-		return [3][]byte{a.body[:edits[0].From], edits[0].Text, a.body[edits[0].To:]}
+		return [3][]byte{body[:edits[0].From], edits[0].Text, body[edits[0].To:]}
 	}
-	return [3][]byte{rawjson.Spliced(a.body, edits)}
+	return [3][]byte{rawjson.Replace(body, edits)}
 }
 
 // editResponse returns the edits of a response object: the model, as a JSON
@@ -81,7 +71,7 @@ func editResponse(object, model []byte) []rawjson.Splice {
 				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: model})
 			}
 		case "store":
-			if value := object[m.From:m.To]; rawjson.Present(value) != nil && string(value) != "false" {
+			if value := object[m.From:m.To]; rawjson.NonNull(value) != nil && string(value) != "false" {
 				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: []byte("false")})
 			}
 		}
@@ -102,7 +92,7 @@ type responseBody struct {
 
 func readResponse(object []byte) (r responseBody) {
 	for name, value := range rawjson.Members(object) {
-		if rawjson.Present(value) == nil {
+		if rawjson.NonNull(value) == nil {
 			continue
 		}
 		switch string(name) {
@@ -123,11 +113,16 @@ func readResponse(object []byte) (r responseBody) {
 	return r
 }
 
-func (r *responseBody) limited() bool {
-	return r.incomplete == "max_output_tokens" || r.incomplete == "max_tokens"
+// finish returns the reason of an incomplete answer.
+func (r *responseBody) finish() form.FinishKind {
+	switch r.incomplete {
+	case "max_output_tokens", "max_tokens":
+		return form.FinishLimit
+	case "content_filter":
+		return form.FinishFiltered
+	}
+	return form.FinishNone
 }
-
-func (r *responseBody) filtered() bool { return r.incomplete == "content_filter" }
 
 // failed returns the error of a response that failed or was cancelled; nil for
 // any other.

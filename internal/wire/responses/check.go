@@ -30,7 +30,7 @@ func (r *Request) Check() error {
 	r.Tools = nil
 	r.Key = wire.ConversationKey{}
 	if key := r.Doc.Raw("prompt_cache_key"); rawjson.IsText(key) && len(key) > 2 {
-		r.Key.Named(key)
+		r.Key.SetName(key)
 	}
 	for _, check := range []func() error{
 		r.CheckReferences, r.checkInput, r.ReadLimit, r.CheckStream, r.checkStored, r.checkAudio,
@@ -112,15 +112,15 @@ func readItem(item []byte) (i inputItem) {
 	for name, value := range rawjson.Members(item) {
 		switch string(name) {
 		case "type":
-			i.kind = rawjson.Present(value)
+			i.kind = rawjson.NonNull(value)
 		case "role":
-			i.role = rawjson.Present(value)
+			i.role = rawjson.NonNull(value)
 		case "content":
-			i.content = rawjson.Present(value)
+			i.content = rawjson.NonNull(value)
 		case "output":
-			i.output = rawjson.Present(value)
+			i.output = rawjson.NonNull(value)
 		case "id":
-			i.id = rawjson.Present(value)
+			i.id = rawjson.NonNull(value)
 		}
 	}
 	return i
@@ -143,7 +143,7 @@ func (r *Request) checkItem(item []byte, path string) error {
 		case !rawjson.IsText(read.role):
 			return fault.At(fault.InvalidRequest, path+".role", "A message of `input` needs a `role`: user, assistant, system or developer.")
 		}
-		r.Key.Over = r.Key.Over || rawjson.Unquote(read.role) == "user"
+		r.Key.Complete = r.Key.Complete || rawjson.Unquote(read.role) == "user"
 		return r.checkContent(read.content, path+".content")
 	case "function_call_output", "custom_tool_call_output":
 		return r.checkContent(read.output, path+".output")

@@ -25,7 +25,7 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces { return r.bodyFor(wire.Tran
 func (r *Request) bodyFor(t wire.Translation) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", t.Model)
-	edits.Drop(t.LeaveOut...)
+	edits.Drop(t.Omit...)
 	r.SetLimit(&edits, outputLimit, cmp.Or(r.Limit, t.Limit))
 	if string(r.Doc.Raw("store")) != "false" {
 		edits.Set("store", []byte("false"))
@@ -63,7 +63,7 @@ func nameless(input []byte) []byte {
 		switch rawjson.Unquote(rawjson.Field(item, "type")) {
 		case "reasoning":
 			encrypted := rawjson.Field(item, "encrypted_content")
-			if encrypted == nil && len(rawjson.Field(item, "content")) <= 2 || bytes.HasPrefix(rawjson.Inside(encrypted), []byte(wire.SealMark)) {
+			if encrypted == nil && len(rawjson.Field(item, "content")) <= 2 || bytes.HasPrefix(rawjson.Contents(encrypted), []byte(wire.SealMark)) {
 				changed = true
 				continue
 			}

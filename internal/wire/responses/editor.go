@@ -52,11 +52,11 @@ func (w *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	if len(edits) == 0 {
 		return append(dst, e.Raw...)
 	}
-	if e.At < 0 {
-		return sse.AppendLines(dst, e.Name, rawjson.Spliced(e.Data, moved(edits, from)))
+	if e.Offset < 0 {
+		return sse.AppendLines(dst, e.Name, rawjson.Replace(e.Data, moved(edits, from)))
 	}
 	at := 0
-	for _, edit := range moved(edits, e.At+from) {
+	for _, edit := range moved(edits, e.Offset+from) {
 		dst = append(dst, e.Raw[at:edit.From]...)
 		dst = append(dst, edit.Text...)
 		at = edit.To

@@ -14,19 +14,14 @@ import (
 // event names, a closing `[DONE]`, answers without deltas) are tolerated. Not
 // for concurrent use.
 type meter struct {
-	made     form.Output
-	reports  form.Reports
-	tier     string
-	filtered bool
-	limited  bool
+	form.Meter
+	reports form.Reports
+	tier    string
 
 	begun bool // a token came
 	shown bool // the last item that was added has shown deltas
 	ended bool // the terminal event of an answer came
 }
-
-// newMeter makes the meter of a stream.
-func newMeter() *meter { return &meter{} }
 
 // Read reads the next event. It returns ErrMalformed for data that is no JSON
 // object; deltas after the first token are checked by their brackets alone.
@@ -90,13 +85,13 @@ func readDelta(data []byte) (kind, delta []byte) {
 
 // readDelta reads a delta of any kind.
 func (m *meter) readDelta(kind, delta []byte) (token bool) {
-	if !m.made.Take(delta, 0) {
+	if !m.Take(delta, 0) {
 		return false
 	}
 	if bytes.HasPrefix(kind, []byte("response.reasoning")) {
-		m.made.Reasoning = true
+		m.Reasoning = true
 	} else {
-		m.made.Content = true
+		m.Content = true
 	}
 	m.shown = true
 	return true
@@ -109,17 +104,17 @@ func (m *meter) readEvent(kind string, data []byte, f *wire.Frame) {
 		m.shown = false
 		item := rawjson.Field(data, "item")
 		if name := rawjson.Field(item, "name"); name != nil && isOwnCall(item) {
-			m.made.Add(name)
-			m.made.Content, f.Token = true, true
+			m.Add(name)
+			m.Content, f.Token = true, true
 		}
 	case "response.output_item.done":
 		item := rawjson.Field(data, "item")
 		if !m.shown {
-			f.Token = noteItem(&m.made, item)
+			f.Token = noteItem(&m.Output, item)
 		}
-		noteHostedItem(&m.made, item)
+		noteHostedItem(&m.Output, item)
 	case "response.image_generation_call.partial_image":
-		m.made.Content, f.Token, m.shown = true, true, true
+		m.Content, f.Token, m.shown = true, true, true
 	case "response.created", "response.in_progress", "response.queued":
 		m.reports.Take(form.ReadUsage(rawjson.Field(rawjson.Field(data, "response"), "usage")), false)
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
@@ -140,18 +135,18 @@ func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 	m.reports.Take(r.usage, true)
 	f.Usage = r.usage.CountedPrompt && r.usage.CountedCompletion
 	m.tier = r.tier
-	counted := m.made.Tools
-	m.made.Tools = wire.Usage{}
+	counted := m.Tools
+	m.Tools = wire.Usage{}
 	items := 0
 	for _, item := range rawjson.Elements(r.output) {
 		items++
 		if !m.begun {
-			f.Token = noteItem(&m.made, item) || f.Token
+			f.Token = noteItem(&m.Output, item) || f.Token
 		}
-		noteHostedItem(&m.made, item)
+		noteHostedItem(&m.Output, item)
 	}
 	if items == 0 {
-		m.made.Tools = counted
+		m.Tools = counted
 	}
 	if r.status == "" {
 		r.status = kind[len("response."):]
@@ -159,7 +154,7 @@ func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 	if f.Err = r.failed(); f.Err != nil {
 		return
 	}
-	m.limited, m.filtered = r.limited(), r.filtered()
+	m.Finish(r.finish())
 	f.Finish, f.Done = true, true
 	m.ended = true
 }
@@ -168,30 +163,11 @@ func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 // that the events showed; false until its last word, which comes with the
 // terminal event. Before that, counts may be too low.
 func (m *meter) Usage() (wire.Usage, bool) {
-	return m.reports.With(m.tier, m.made.Tools.ToolCalls), m.reports.Known()
+	return m.reports.With(m.tier, m.Tools.ToolCalls), m.reports.Known()
 }
 
 // Complete tells whether the answer's terminal event was seen.
 func (m *meter) Complete() bool { return m.ended }
 
-// Filtered tells whether the answer was ended by the provider's content filter.
-func (m *meter) Filtered() bool { return m.filtered }
-
-// Limited tells whether the answer was ended by the limit of tokens.
-func (m *meter) Limited() bool { return m.limited }
-
-// Text returns what was produced so far (text, reasoning, tool calls), as far
-// as it is kept. It is valid until the next Read.
-func (m *meter) Text() []byte { return m.made.Text }
-
-// Completion returns our own count of the tokens produced so far.
-func (m *meter) Completion(c *wire.Counter) int64 { return c.Count(m.made.Text, m.made.Bytes) }
-
-// Estimate is a rough count of the tokens produced so far, without looking
-// into the text.
-func (m *meter) Estimate() int64 {
-	return m.made.Estimate()
-}
-
 // NewMeter makes the meter of a stream.
-func NewMeter() wire.Meter { return newMeter() }
+func NewMeter() wire.Meter { return new(meter) }

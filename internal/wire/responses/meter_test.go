@@ -56,7 +56,7 @@ type passed struct {
 
 func pass(t testing.TB, stream string) (passed, *editor, string) {
 	t.Helper()
-	r, m := sse.NewReader(strings.NewReader(stream), 1<<20), newMeter()
+	r, m := sse.NewReader(strings.NewReader(stream), 1<<20), new(meter)
 	w := newEditor(identity, askResponses(t, `{"model":"swift-1","input":"x"}`))
 	var got passed
 	var out []byte
@@ -199,7 +199,7 @@ func TestResponsesMeter(t *testing.T) {
 func TestResponsesMeterRefusesWhatIsNoJSON(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{"hello", "{", `{"type":}`, "[1]", `{"a":1} x`, `{"type":"response.output_text.delta","delta":"x"]}`} {
-		if _, err := newMeter().Read(sse.Event{Data: []byte(data)}); !errors.Is(err, wire.ErrMalformed) {
+		if _, err := new(meter).Read(sse.Event{Data: []byte(data)}); !errors.Is(err, wire.ErrMalformed) {
 			t.Errorf("%s: %v", data, err)
 		}
 	}
@@ -213,35 +213,35 @@ func TestReadResponsesAnswer(t *testing.T) {
 	const message = `{"type":"message","content":[{"type":"output_text","text":"Hello"}]}`
 	for name, test := range map[string]struct {
 		body  string
-		want  wire.Judgement
+		want  wire.AnswerSummary
 		ended bool
 		text  string
 	}{
-		"text": {body("completed", `"output":[`+message+`]`), wire.Judgement{Content: true}, true, "Hello"},
+		"text": {body("completed", `"output":[`+message+`]`), wire.AnswerSummary{Content: true}, true, "Hello"},
 		"refusal": {body("completed", `"output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]}]`),
-			wire.Judgement{Content: true}, true, "no"},
+			wire.AnswerSummary{Content: true}, true, "no"},
 		"call": {body("completed", `"output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]`),
-			wire.Judgement{Content: true}, true, "f{}"},
+			wire.AnswerSummary{Content: true}, true, "f{}"},
 		"reasoning": {body("incomplete",
 			`"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]}]`),
-			wire.Judgement{Reasoning: true, Limited: true}, true, "a"},
+			wire.AnswerSummary{Reasoning: true, Limited: true}, true, "a"},
 		"hidden": {body("completed",
-			`"output":[{"type":"reasoning","summary":[],"encrypted_content":"A"},`+message+`]`), wire.Judgement{Content: true,
+			`"output":[{"type":"reasoning","summary":[],"encrypted_content":"A"},`+message+`]`), wire.AnswerSummary{Content: true,
 			Reasoning: true}, true, "Hello"},
-		"search alone": {body("completed", `"output":[{"type":"web_search_call","action":{"query":"q"}}]`), wire.Judgement{}, true, ""},
-		"image": {body("completed", `"output":[{"type":"image_generation_call","result":"AAAA"}]`), wire.Judgement{Content: true}, true,
+		"search alone": {body("completed", `"output":[{"type":"web_search_call","action":{"query":"q"}}]`), wire.AnswerSummary{}, true, ""},
+		"image": {body("completed", `"output":[{"type":"image_generation_call","result":"AAAA"}]`), wire.AnswerSummary{Content: true}, true,
 			""},
-		"empty": {body("completed", `"output":[]`), wire.Judgement{}, true, ""},
+		"empty": {body("completed", `"output":[]`), wire.AnswerSummary{}, true, ""},
 		"filtered": {body("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`),
-			wire.Judgement{Filtered: true}, true, ""},
-		"unfinished": {body("queued", `"output":[]`), wire.Judgement{}, false, ""},
-		"no status":  {`{"output":[` + message + `]}`, wire.Judgement{Content: true}, false, "Hello"},
+			wire.AnswerSummary{Filtered: true}, true, ""},
+		"unfinished": {body("queued", `"output":[]`), wire.AnswerSummary{}, false, ""},
+		"no status":  {`{"output":[` + message + `]}`, wire.AnswerSummary{Content: true}, false, "Hello"},
 		"failed": {`{"status":"failed","error":{"code":"invalid_prompt","message":"m"}}`,
-			wire.Judgement{Err: &wire.ProviderError{Body: []byte(`{"error":{"code":"invalid_prompt","message":"m"}}`)}}, false, ""},
-		"cancelled": {body("cancelled", `"output":[]`), wire.Judgement{Err: &wire.ProviderError{Reason: "cancelled"}}, false, ""},
-		"error":     {`{"error":"m"}`, wire.Judgement{Err: &wire.ProviderError{Body: []byte(`{"error":"m"}`)}}, false, ""},
+			wire.AnswerSummary{Err: &wire.ProviderError{Body: []byte(`{"error":{"code":"invalid_prompt","message":"m"}}`)}}, false, ""},
+		"cancelled": {body("cancelled", `"output":[]`), wire.AnswerSummary{Err: &wire.ProviderError{Reason: "cancelled"}}, false, ""},
+		"error":     {`{"error":"m"}`, wire.AnswerSummary{Err: &wire.ProviderError{Body: []byte(`{"error":"m"}`)}}, false, ""},
 		"code": {`{"code":"Throttling","message":"m"}`,
-			wire.Judgement{Err: &wire.ProviderError{Body: []byte(`{"code":"Throttling","message":"m"}`)}}, false, ""},
+			wire.AnswerSummary{Err: &wire.ProviderError{Body: []byte(`{"code":"Throttling","message":"m"}`)}}, false, ""},
 	} {
 		a, err := ReadAnswer([]byte(test.body))
 		if err != nil {
@@ -249,8 +249,8 @@ func TestReadResponsesAnswer(t *testing.T) {
 			continue
 		}
 		test.want.Ended = test.ended
-		if !reflect.DeepEqual(*a.Judged(), test.want) || string(a.Text()) != test.text {
-			t.Errorf("%s: %+v, text %q; want %+v, %q", name, *a.Judged(), a.Text(), test.want, test.text)
+		if !reflect.DeepEqual(*a.Summary(), test.want) || string(a.Text()) != test.text {
+			t.Errorf("%s: %+v, text %q; want %+v, %q", name, *a.Summary(), a.Text(), test.want, test.text)
 		}
 	}
 	for _, body := range []string{"", "[]", "{", "<html>", `{"a":1}x`} {
@@ -269,12 +269,8 @@ func TestResponsesPieces(t *testing.T) {
 		`{"model":"swift-1","store":null}`:     `{"model":"swift-1","store":null}`,
 		`{"id":"r"}`:                           `{"id":"r"}`,
 	} {
-		a, err := ReadAnswer([]byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pieces := a.(*answer).pieces("swift-1")
-		if got := string(bytes.Join(pieces[:], nil)); got != want {
+		edited := pieces([]byte(body), "swift-1")
+		if got := string(bytes.Join(edited[:], nil)); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -332,7 +328,7 @@ func FuzzResponsesStream(f *testing.F) {
 	f.Add([]byte(named(seenEnd("failed", `"error":{"code":"x"}`), `{"type":"error","message":"m"}`)))
 	f.Add([]byte("data: {\"type\":\"response.completed\",\ndata: \"response\":{\"model\":1,\"store\":[]}}\n\n"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		r, m := sse.NewReader(bytes.NewReader(stream), 1<<20), newMeter()
+		r, m := sse.NewReader(bytes.NewReader(stream), 1<<20), new(meter)
 		w := newEditor(identity, askResponses(t, `{"input":"x"}`))
 		var before, after int
 		var out []byte
@@ -365,9 +361,9 @@ func FuzzResponsesStream(f *testing.F) {
 			[]byte("data: "))+6:])) {
 			t.Fatalf("%s", last)
 		}
-		if a, err := ReadAnswer(stream); err == nil {
-			pieces := a.(*answer).pieces("swift-1")
-			if !rawjson.IsValid(bytes.Join(pieces[:], nil)) {
+		if _, err := ReadAnswer(stream); err == nil {
+			edited := pieces(stream, "swift-1")
+			if !rawjson.IsValid(bytes.Join(edited[:], nil)) {
 				t.Fatal("the answer is broken")
 			}
 		}
@@ -377,7 +373,7 @@ func FuzzResponsesStream(f *testing.F) {
 // BenchmarkResponsesPass is an ordinary event on its way through.
 func BenchmarkResponsesPass(b *testing.B) {
 	r := askResponses(b, `{"input":"x"}`)
-	m, w := newMeter(), newEditor(identity, r)
+	m, w := new(meter), newEditor(identity, r)
 	e, err := sse.NewReader(strings.NewReader(named(seenDelta)), 1<<20).Next()
 	if err != nil {
 		b.Fatal(err)
@@ -397,13 +393,13 @@ func BenchmarkResponsesPass(b *testing.B) {
 // TestPassingResponsesAllocatesNothing holds the promise of the form's editor
 // and meter for ordinary events.
 func TestPassingResponsesAllocatesNothing(t *testing.T) {
-	m, w := newMeter(), newEditor(identity, askResponses(t, `{"input":"x"}`))
+	m, w := new(meter), newEditor(identity, askResponses(t, `{"input":"x"}`))
 	e, err := sse.NewReader(strings.NewReader(named(seenDelta)), 1<<20).Next()
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := make([]byte, 0, 4<<10)
-	m.made.Text = make([]byte, 0, keptBytes+len(seenDelta))
+	m.Kept = make([]byte, 0, keptBytes+len(seenDelta))
 	if allocs := testing.AllocsPerRun(100, func() {
 		f, _ := m.Read(e)
 		out = w.Append(out[:0], e, f)

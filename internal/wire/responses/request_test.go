@@ -149,11 +149,11 @@ func TestResponsesCheckRefuses(t *testing.T) {
 func TestResponsesCheckFills(t *testing.T) {
 	t.Parallel()
 	const image = "data:image/png;base64,AAAAAAAA"
-	for body, want := range map[string]wire.Asked{
+	for body, want := range map[string]wire.Parameters{
 		`{"input":"x"}`: {N: 1},
 		`{"input":[],"stream":true,"max_output_tokens":9}`: {N: 1, Stream: true, Limit: 9, LimitParam: "max_output_tokens"},
 		`{"input":"x","service_tier":"flex","background":false,"store":true}`: {N: 1, ServiceTier: "flex",
-			Options: []wire.Priced{{Param: "service_tier", Name: "flex"}}},
+			Options: []wire.PricedField{{Param: "service_tier", Name: "flex"}}},
 		`{"input":"x","service_tier":"auto","previous_response_id":null}`: {N: 1},
 		`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"` + image +
 			`"},{"type":"input_image","image_url":"https://e.com/a"}]}]}`: {N: 1,
@@ -180,26 +180,26 @@ func TestResponsesCheckFills(t *testing.T) {
 			{"type":"computer_use_preview"},{"type":"local_shell"},{"type":"shell"},{"type":"computer"},
 			{"type":"shell","environment":{"type":"local"}},{"type":"shell","environment":{"type":"container_auto"}}]}`: {N: 1,
 			Bound: wire.PromptBound{Unbounded: true},
-			Tools: []wire.Priced{
+			Tools: []wire.PricedField{
 				{Param: "tools[0].type", Name: "web_search", MaxCalls: 3}, {Param: "tools[1].tools[0].type",
 					Name: "image_generation", MaxCalls: 3}, {Param: "tools[2].type", Name: "mcp", MaxCalls: 3},
 				{Param: "tools[3].type", Name: "computer", MaxCalls: 3}, {Param: "tools[5].type", Name: "shell",
 					MaxCalls: 3}, {Param: "tools[8].type", Name: "shell", MaxCalls: 3}}},
 		`{"input":"x","plugins":[{"id":"web"}]}`: {N: 1, Bound: wire.PromptBound{Unbounded: true},
-			Tools: []wire.Priced{{Param: "plugins[0].id", Name: "web_search", MaxCalls: 0}}, Routing: []string{"plugins"}},
+			Tools: []wire.PricedField{{Param: "plugins[0].id", Name: "web_search", MaxCalls: 0}}, Routing: []string{"plugins"}},
 		`{"input":[{"type":"additional_tools","tools":[{"type":"code_interpreter"}]}]}`: {N: 1,
-			Bound: wire.PromptBound{Unbounded: true}, Tools: []wire.Priced{
+			Bound: wire.PromptBound{Unbounded: true}, Tools: []wire.PricedField{
 				{Param: "input[0].tools[0].type", Name: "code_interpreter", MaxCalls: 0}}},
 	} {
 		r := askResponses(t, body)
-		got := r.Asked
+		got := r.Parameters
 		got.Conversation, got.Optional, got.Extra = 0, nil, nil
 		want.Bound.TextBytes += r.Size()
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", body, got, want)
 		}
 		if err := r.Check(); err != nil || !reflect.DeepEqual(r.Tools, want.Tools) || r.Bound != want.Bound {
-			t.Errorf("%s: the second check says %+v, %v", body, r.Asked, err)
+			t.Errorf("%s: the second check says %+v, %v", body, r.Parameters, err)
 		}
 	}
 }

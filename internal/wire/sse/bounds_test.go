@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// TestEventOfBrackets: an event that nests too deep never leaves the reader,
-// also when its data came in lines.
+// TestEventOfBrackets checks that Next rejects an event with too deep nesting, on one line and
+// joined.
 func TestEventOfBrackets(t *testing.T) {
 	t.Parallel()
 	for name, stream := range map[string]string{
@@ -26,8 +26,7 @@ func TestEventOfBrackets(t *testing.T) {
 	}
 }
 
-// TestReaderAsksForRoom: buffers beyond those of ordinary events grow by leave
-// alone.
+// TestReaderAsksForRoom checks that a buffer beyond ordinary events needs Reserve.
 func TestReaderAsksForRoom(t *testing.T) {
 	t.Parallel()
 	const event = 300 << 10

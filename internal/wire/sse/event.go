@@ -6,22 +6,19 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Event is one server-sent event. Its slices are valid until the reader's next
-// call.
+// Event is one server-sent event. Its slices are valid until the reader's next call.
 type Event struct {
-	// Raw is the event as it came, with the blank line that ends it.
+	// Raw is the whole event with its final blank line.
 	Raw []byte
-	// Data holds the data lines, joined by line feeds; nil when the event has
-	// none (a comment, an empty line).
+	// Data is the data lines, joined by line feeds. It is nil if there are none (a comment, an
+	// empty line).
 	Data []byte
-	// Name is the event's name, empty when it has none.
 	Name string
 
-	At int // where Data stands in Raw; -1 when it was joined
+	Offset int // of Data in Raw, or -1 if Data was joined
 }
 
-// Each yields the events of a text that was written by a Writer: each ends
-// with an empty line.
+// Each yields the events of a text with line feeds only, each ended by a blank line.
 func Each(text []byte) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		var r Reader
@@ -38,7 +35,7 @@ func Each(text []byte) iter.Seq[Event] {
 	}
 }
 
-// AppendLines writes an event whose data stands on several lines.
+// AppendLines appends an event with a data line for each line of data.
 func AppendLines(dst []byte, name string, data []byte) []byte {
 	if name != "" {
 		dst = rawjson.Put(dst, "event: ", name, "\n")

@@ -1,11 +1,9 @@
-// Package sse owns server-sent events: reading them from a stream within bounds,
-// and the few that the forms write. It knows no form but for the events that
-// close a stream.
+// Package sse owns server-sent events: a reader with limits, and the events that end a stream of
+// the forms.
 //
-// Invariants: the events do not depend on how the bytes arrive; a stream that
-// ends inside an event is told from one that ends between two; no event is
-// longer, and none nests deeper, than the bounds; reading an ordinary event
-// allocates nothing.
+// Invariants: the events do not depend on the sizes of the reads; a stream ending inside an event
+// is distinguished from one ending between two; events are limited in size and nesting; reading an
+// ordinary event does not allocate.
 package sse
 
 import (
@@ -17,64 +15,60 @@ import (
 )
 
 var (
-	// ErrTruncated says that a stream ended inside an event.
+	// ErrTruncated reports that a stream ended inside an event.
 	ErrTruncated = errors.New("event stream ended inside an event")
-	// ErrTooLarge says that an event is longer than the reader's limit.
+	// ErrTooLarge reports that an event exceeds the reader's limit.
 	ErrTooLarge = errors.New("event is too large")
-	// ErrNoRoom says that Reserve gave no room for an event.
+	// ErrNoRoom reports that Reserve returned false.
 	ErrNoRoom = errors.New("no room for an event")
 )
 
-// Reader reads server-sent events (line ends CR, LF or CRLF; byte order
-// mark; comments). It does not allocate per event once its buffer has grown to
-// the size of the events. The events do not depend on how the bytes arrive.
-// Not for concurrent use.
+// Reader reads server-sent events (line ends CR, LF or CRLF; byte order mark; comments). It does
+// not allocate per event once its buffer has the size of the events. It is not safe for concurrent
+// use.
 type Reader struct {
-	// Reserve is asked for each number of bytes by which the reader grows beyond
-	// what ordinary events need; false ends the stream with ErrNoRoom. nil: the
-	// longest event alone bounds it.
+	// Reserve, if not nil, is called with each growth in bytes beyond the buffer for ordinary
+	// events. If it returns false, Next returns ErrNoRoom.
 	Reserve func(n int64) bool
 
 	src io.Reader
 	max int
 
 	buf        []byte
-	start, end int   // the bytes that were not handed out yet
-	err        error // the source's last word
-	clean      bool  // which is io.EOF itself: an error that wraps it is no end
+	start, end int   // unread bytes in buf
+	err        error // error of the last read
+	eof        bool  // err is io.EOF itself; an error wrapping io.EOF is a failure
 
-	next  int  // start of the line that the search for the event's end is at
-	at    int  // how far that line was searched
-	whole bool // an event ends at next
-	bare  bool // the line before ended in a CR without LF
-	begun bool // the byte order mark has been looked for
+	next        int  // start of the line being searched
+	at          int  // where the search continues in that line
+	found       bool // an event ends at next
+	lastCR      bool // the line before ended in a CR without LF
+	markChecked bool // the byte order mark was looked for
 
 	joined []byte
 	name   string
-	filled bool // the last read filled the buffer
+	full   bool // the last read filled the buffer
 	ended  bool // the stream ended between two events
 }
 
 const (
-	// firstBuffer is the buffer that a reader begins with: several ordinary
-	// events.
+	// firstBuffer is the first size of the buffer: several ordinary events.
 	firstBuffer = 4 << 10
-	// burstBuffer is what the buffer grows to, while reads fill it, so that
-	// many events are there at once.
+	// burstBuffer is the size up to which the buffer grows while reads fill it, so that a burst of
+	// events arrives at once.
 	burstBuffer = 32 << 10
 )
 
-// NewReader reads events of at most max bytes from src.
+// NewReader returns a Reader for events of at most max bytes.
 func NewReader(src io.Reader, max int) *Reader {
 	return &Reader{src: src, max: max}
 }
 
-// Next returns the next event. At the end of the stream it returns io.EOF, or
-// ErrTruncated when bytes of an unfinished event remain (a closing `[DONE]` or
-// message_stop that lacks its blank line counts as finished); ErrEventTooLarge
-// when an event passes the limit, ErrShape when its data is beyond CheckShape,
-// ErrNoRoom; else the source's own error. Events that
-// arrived before an error are returned first.
+// Next returns the next event. At the end of the stream it returns io.EOF, or ErrTruncated if the
+// last event is unfinished. A final `[DONE]` or message_stop counts as finished without its blank
+// line. Next returns ErrTooLarge if an event exceeds the limit, rawjson.ErrShape if CheckShape
+// rejects its data, ErrNoRoom, or the source's own error. Events received before an error are
+// returned first.
 func (r *Reader) Next() (Event, error) {
 	for !r.search() {
 		if r.err != nil {
@@ -91,7 +85,7 @@ func (r *Reader) Next() (Event, error) {
 	if len(raw) > r.max {
 		return Event{}, ErrTooLarge
 	}
-	r.start, r.at, r.whole = r.next, r.next, false
+	r.start, r.at, r.found = r.next, r.next, false
 	before := cap(r.joined)
 	e := r.parse(raw)
 	if grown := cap(r.joined); grown > before && grown > burstBuffer && !r.reserve(grown-before) {
@@ -105,22 +99,21 @@ func (r *Reader) Next() (Event, error) {
 
 func (r *Reader) reserve(n int) bool { return r.Reserve == nil || r.Reserve(int64(n)) }
 
-// Buffered tells whether another whole event has already arrived, so that
-// Next returns it without waiting.
+// Buffered reports whether Next can return another event without waiting.
 func (r *Reader) Buffered() bool { return r.search() }
 
-// Ended tells whether Next has returned io.EOF: the stream ended, and not
-// inside an event. A source's error that wraps io.EOF is no such end.
+// Ended reports whether Next has returned io.EOF at a clean end of the stream. A source's error
+// wrapping io.EOF is not a clean end.
 func (r *Reader) Ended() bool { return r.ended }
 
-// fill reads once from the source; false when there is no room for more.
+// fill reads once from the source. It returns false if Reserve did.
 func (r *Reader) fill() bool {
 	if r.start > 0 && (r.start == r.end || r.end == len(r.buf)) {
 		n := copy(r.buf, r.buf[r.start:r.end])
 		r.next, r.at = r.next-r.start, r.at-r.start
 		r.start, r.end = 0, n
 	}
-	if r.end == len(r.buf) || r.filled && len(r.buf) < burstBuffer {
+	if r.end == len(r.buf) || r.full && len(r.buf) < burstBuffer {
 		size := max(firstBuffer, min(2*len(r.buf), r.max+firstBuffer))
 		if size > burstBuffer && !r.reserve(size-len(r.buf)) {
 			return false
@@ -131,16 +124,16 @@ func (r *Reader) fill() bool {
 	}
 	n, err := r.src.Read(r.buf[r.end:])
 	r.end += n
-	r.filled = r.end == len(r.buf)
-	r.err, r.clean = err, err == io.EOF
+	r.full = r.end == len(r.buf)
+	r.err, r.eof = err, err == io.EOF
 	return true
 }
 
-// last ends the stream.
+// last returns the result of Next at the end of the source.
 func (r *Reader) last() (Event, error) {
 	rest := r.buf[r.start:r.end]
 	switch {
-	case !r.clean:
+	case !r.eof:
 		return Event{}, r.err
 	case len(bytes.Trim(rest, "\r\n")) == 0:
 		r.ended = true
@@ -157,13 +150,13 @@ func (r *Reader) last() (Event, error) {
 	return Event{}, ErrTruncated
 }
 
-// search looks for the blank line that ends the next event and leaves next
-// behind it. It goes on where it stopped before.
+// search continues the search for the blank line at the end of the next event, and sets next behind
+// it. It reports whether it found one.
 func (r *Reader) search() bool {
-	if r.whole {
+	if r.found {
 		return true
 	}
-	if !r.begun && !r.skipMark() {
+	if !r.markChecked && !r.skipMark() {
 		return false
 	}
 	for r.at < r.end {
@@ -174,22 +167,22 @@ func (r *Reader) search() bool {
 		}
 		r.at += i
 		blank := r.at == r.next
-		width, bare := 1, r.buf[r.at] == '\r'
+		width, cr := 1, r.buf[r.at] == '\r'
 		switch {
-		case !bare, blank && r.bare && r.next > r.start:
-			// A blank line after one that ended in a lone CR ends in one too:
-			// waiting for an LF would hold the event back.
+		case !cr, blank && r.lastCR && r.next > r.start:
+			// A blank line after a line ended by a lone CR ends in a lone CR too. Waiting for an LF
+			// would delay the event.
 		case r.at+1 < r.end:
 			if r.buf[r.at+1] == '\n' {
-				width, bare = 2, false
+				width, cr = 2, false
 			}
 		case r.err == nil:
 			return false // an LF may follow
 		}
 		r.next = r.at + width
-		r.at, r.bare = r.next, bare
+		r.at, r.lastCR = r.next, cr
 		if blank {
-			r.whole = true
+			r.found = true
 			return true
 		}
 	}
@@ -208,7 +201,7 @@ func lineEnd(b []byte) int {
 	return lf
 }
 
-// skipMark drops a byte order mark; false while it cannot tell.
+// skipMark skips a byte order mark. It returns false if it needs more bytes.
 func (r *Reader) skipMark() bool {
 	const mark = "\xef\xbb\xbf"
 	have := r.buf[r.start:r.end]
@@ -219,13 +212,12 @@ func (r *Reader) skipMark() bool {
 		r.start += len(mark)
 		r.next, r.at = r.start, r.start
 	}
-	r.begun = true
+	r.markChecked = true
 	return true
 }
 
-// parse reads the fields of an event.
 func (r *Reader) parse(raw []byte) Event {
-	e := Event{Raw: raw, At: -1}
+	e := Event{Raw: raw, Offset: -1}
 	lines, named := 0, false
 	for at := 0; at < len(raw); {
 		size := lineEnd(raw[at:])
@@ -234,7 +226,7 @@ func (r *Reader) parse(raw []byte) Event {
 		}
 		line, from := raw[at:at+size], at
 		at += size + 1
-		if len(line) == 0 || line[0] == ':' { // also the LF of a CRLF
+		if len(line) == 0 || line[0] == ':' { // or the LF of a CRLF
 			continue
 		}
 		name, value := line, line[len(line):]
@@ -249,13 +241,13 @@ func (r *Reader) parse(raw []byte) Event {
 		case "data":
 			switch lines++; lines {
 			case 1:
-				e.Data, e.At = value, from
+				e.Data, e.Offset = value, from
 			case 2:
 				r.joined = append(r.joined[:0], e.Data...)
 				fallthrough
 			default:
 				r.joined = rawjson.Put(r.joined, "\n", value, "")
-				e.Data, e.At = r.joined, -1
+				e.Data, e.Offset = r.joined, -1
 			}
 		case "event":
 			if named = true; string(value) != r.name {

@@ -11,19 +11,18 @@ import (
 	"testing/iotest"
 )
 
-// told is an event as a test sees it.
-type told struct{ raw, data, name string }
+// event is a copy of an Event.
+type event struct{ raw, data, name string }
 
-// readAll reads a stream to its end.
-func readAll(src io.Reader, limit int) ([]told, error) {
+func readAll(src io.Reader, limit int) ([]event, error) {
 	r := NewReader(src, limit)
-	var out []told
+	var out []event
 	for {
 		e, err := r.Next()
 		if err != nil {
 			return out, err
 		}
-		out = append(out, told{string(e.Raw), string(e.Data), e.Name})
+		out = append(out, event{string(e.Raw), string(e.Data), e.Name})
 	}
 }
 
@@ -31,35 +30,35 @@ func TestEventReader(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		in   string
-		want []told
+		want []event
 		err  error
 	}{
 		"nothing": {"", nil, io.EOF},
-		"LF":      {"data: a\n\ndata: b\n\n", []told{{"data: a\n\n", "a", ""}, {"data: b\n\n", "b", ""}}, io.EOF},
-		"CRLF": {"data: a\r\n\r\ndata: b\r\n\r\n", []told{{"data: a\r\n\r\n", "a", ""},
+		"LF":      {"data: a\n\ndata: b\n\n", []event{{"data: a\n\n", "a", ""}, {"data: b\n\n", "b", ""}}, io.EOF},
+		"CRLF": {"data: a\r\n\r\ndata: b\r\n\r\n", []event{{"data: a\r\n\r\n", "a", ""},
 			{"data: b\r\n\r\n", "b", ""}}, io.EOF},
-		"CR":             {"data: a\r\rdata: b\r\r", []told{{"data: a\r\r", "a", ""}, {"data: b\r\r", "b", ""}}, io.EOF},
-		"mixed ends":     {"data: a\r\n\ndata: b\n\r\n", []told{{"data: a\r\n\n", "a", ""}, {"data: b\n\r\n", "b", ""}}, io.EOF},
-		"mark":           {"\xef\xbb\xbfdata: a\n\n", []told{{"data: a\n\n", "a", ""}}, io.EOF},
-		"comment":        {": hi\n\ndata: a\n\n", []told{{": hi\n\n", "", ""}, {"data: a\n\n", "a", ""}}, io.EOF},
-		"comment inside": {": hi\ndata: a\n\n", []told{{": hi\ndata: a\n\n", "a", ""}}, io.EOF},
-		"blank lines": {"\n\ndata: a\n\n\n", []told{{"\n", "", ""}, {"\n", "", ""}, {"data: a\n\n", "a",
+		"CR":             {"data: a\r\rdata: b\r\r", []event{{"data: a\r\r", "a", ""}, {"data: b\r\r", "b", ""}}, io.EOF},
+		"mixed ends":     {"data: a\r\n\ndata: b\n\r\n", []event{{"data: a\r\n\n", "a", ""}, {"data: b\n\r\n", "b", ""}}, io.EOF},
+		"mark":           {"\xef\xbb\xbfdata: a\n\n", []event{{"data: a\n\n", "a", ""}}, io.EOF},
+		"comment":        {": hi\n\ndata: a\n\n", []event{{": hi\n\n", "", ""}, {"data: a\n\n", "a", ""}}, io.EOF},
+		"comment inside": {": hi\ndata: a\n\n", []event{{": hi\ndata: a\n\n", "a", ""}}, io.EOF},
+		"blank lines": {"\n\ndata: a\n\n\n", []event{{"\n", "", ""}, {"\n", "", ""}, {"data: a\n\n", "a",
 			""}, {"\n", "", ""}}, io.EOF},
 		"lines joined": {"data: a\ndata:b\ndata\ndata:  c\n\n",
-			[]told{{"data: a\ndata:b\ndata\ndata:  c\n\n", "a\nb\n\n c", ""}}, io.EOF},
+			[]event{{"data: a\ndata:b\ndata\ndata:  c\n\n", "a\nb\n\n c", ""}}, io.EOF},
 		"named": {"event: error\ndata: a\nid: 1\nretry: 5\n\ndata: b\n\n",
-			[]told{{"event: error\ndata: a\nid: 1\nretry: 5\n\n", "a", "error"}, {"data: b\n\n", "b", ""}}, io.EOF},
-		"cut line":  {"data: a\n\ndata: b", []told{{"data: a\n\n", "a", ""}}, ErrTruncated},
-		"cut event": {"data: a\n\ndata: b\n", []told{{"data: a\n\n", "a", ""}}, ErrTruncated},
-		"done without its blank line": {"data: a\n\ndata: [DONE]\n", []told{{"data: a\n\n", "a", ""}, {"data: [DONE]\n\n",
+			[]event{{"event: error\ndata: a\nid: 1\nretry: 5\n\n", "a", "error"}, {"data: b\n\n", "b", ""}}, io.EOF},
+		"cut line":  {"data: a\n\ndata: b", []event{{"data: a\n\n", "a", ""}}, ErrTruncated},
+		"cut event": {"data: a\n\ndata: b\n", []event{{"data: a\n\n", "a", ""}}, ErrTruncated},
+		"done without its blank line": {"data: a\n\ndata: [DONE]\n", []event{{"data: a\n\n", "a", ""}, {"data: [DONE]\n\n",
 			"[DONE]", ""}}, io.EOF},
-		"done without any end": {"data:[DONE]", []told{{"data: [DONE]\n\n", "[DONE]", ""}}, io.EOF},
-		"stop without its blank line": {"event: message_stop\ndata: {\"type\":\"message_stop\"}", []told{{MessageStop,
+		"done without any end": {"data:[DONE]", []event{{"data: [DONE]\n\n", "[DONE]", ""}}, io.EOF},
+		"stop without its blank line": {"event: message_stop\ndata: {\"type\":\"message_stop\"}", []event{{MessageStop,
 			`{"type":"message_stop"}`, "message_stop"}}, io.EOF},
 		"cut stop":  {"event: message_stop\ndata: {\"type\":\"mess", nil, ErrTruncated},
 		"cut done":  {"data: [DONE", nil, ErrTruncated},
 		"too large": {"data: " + strings.Repeat("x", 100) + "\n\n", nil, ErrTooLarge},
-		"large enough": {"data: " + strings.Repeat("x", 56) + "\n\n", []told{{"data: " + strings.Repeat("x",
+		"large enough": {"data: " + strings.Repeat("x", 56) + "\n\n", []event{{"data: " + strings.Repeat("x",
 			56) + "\n\n", strings.Repeat("x", 56), ""}}, io.EOF},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +79,7 @@ func TestEventReader(t *testing.T) {
 
 func TestEventReaderPassesTheSourcesError(t *testing.T) {
 	t.Parallel()
-	reset := fmt.Errorf("connection reset: %w", io.EOF) // no end like another
+	reset := fmt.Errorf("connection reset: %w", io.EOF) // a failure in spite of the EOF
 	r := NewReader(io.MultiReader(strings.NewReader("data: a\n\ndata: b"), iotest.ErrReader(reset)), 64)
 	if e, err := r.Next(); err != nil || string(e.Data) != "a" || r.Ended() {
 		t.Errorf("got %q, %v", e.Data, err)
@@ -143,10 +142,10 @@ func TestEventReaderDoesNotAllocatePerEvent(t *testing.T) {
 	}
 }
 
-// splitReader hands out its parts one a read.
+// splitReader returns its data in pieces of the given sizes.
 type splitReader struct {
-	data []byte
-	cuts []byte // sizes of the parts
+	data  []byte
+	sizes []byte
 }
 
 func (s *splitReader) Read(p []byte) (int, error) {
@@ -154,16 +153,16 @@ func (s *splitReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	size := len(s.data)
-	if len(s.cuts) > 0 {
-		size, s.cuts = min(size, int(s.cuts[0]%16)+1), s.cuts[1:]
+	if len(s.sizes) > 0 {
+		size, s.sizes = min(size, int(s.sizes[0]%16)+1), s.sizes[1:]
 	}
 	n := copy(p, s.data[:size])
 	s.data = s.data[n:]
 	return n, nil
 }
 
-// FuzzEventReader: however the bytes are split, the events are the same, and
-// together they are the stream.
+// FuzzEventReader checks that the events do not depend on the sizes of the reads, and together are
+// the stream.
 func FuzzEventReader(f *testing.F) {
 	f.Add([]byte("data: a\r\n\r\ndata: b\r\rdata: c\n\n: x\n\n"), []byte{1, 2, 3})
 	f.Add([]byte("\xef\xbb\xbfevent: e\rdata: a\r\r\ndata: [DONE]"), []byte{0, 0, 0, 0, 5})
@@ -172,7 +171,7 @@ func FuzzEventReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
 		const limit = 256
 		whole, err := readAll(bytes.NewReader(stream), limit)
-		split, splitErr := readAll(&splitReader{data: stream, cuts: cuts}, limit)
+		split, splitErr := readAll(&splitReader{data: stream, sizes: cuts}, limit)
 		single, singleErr := readAll(iotest.OneByteReader(bytes.NewReader(stream)), limit)
 		if !slices.Equal(whole, split) || !errors.Is(splitErr, err) || !slices.Equal(whole, single) || !errors.Is(singleErr, err) {
 			t.Fatalf("whole %q, %v\nsplit %q, %v\nsingle %q, %v", whole, err, split, splitErr, single, singleErr)

@@ -16,7 +16,7 @@ import (
 )
 
 // asked opens and checks a body of a form and returns what it asks for.
-func asked(form, body string) (*wire.Asked, error) {
+func asked(form, body string) (*wire.Parameters, error) {
 	switch form {
 	case "chat":
 		r, err := completions.Open([]byte(body))
@@ -26,7 +26,7 @@ func asked(form, body string) (*wire.Asked, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.Asking(), nil
+		return r.Params(), nil
 	case "responses":
 		r, err := responses.Open([]byte(body))
 		if err == nil {
@@ -35,7 +35,7 @@ func asked(form, body string) (*wire.Asked, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.Asking(), nil
+		return r.Params(), nil
 	}
 	r, err := messages.Open([]byte(body))
 	if err == nil {
@@ -44,7 +44,7 @@ func asked(form, body string) (*wire.Asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Asking(), nil
+	return r.Params(), nil
 }
 
 // plain are bodies of the forms; %s takes further members.

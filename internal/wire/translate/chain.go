@@ -73,7 +73,7 @@ func byChat(first wire.Pair, client, line wire.Form, id wire.Identity) wire.Pair
 	}
 	// What answers need of the request between the two: it asks for one choice
 	// and its usage.
-	between := &completions.Request{Request: form.Request{Asked: wire.Asked{N: 1, IncludeUsage: true}}}
+	between := &completions.Request{Request: form.Request{Parameters: wire.Parameters{N: 1, IncludeUsage: true}}}
 	return chained{first, client, line, id, chatOn(between, line, id)}
 }
 

@@ -9,7 +9,7 @@ import (
 // ClientParam returns the client's name of a field of a line's form that a
 // provider has found fault with; the path itself where the two call it alike, or
 // where it is not known what the client calls it. asked is the client's request.
-func ClientParam(client, line wire.Form, asked *wire.Asked, param string) string {
+func ClientParam(client, line wire.Form, asked *wire.Parameters, param string) string {
 	if line != wire.FormResponses || client == line {
 		return param
 	}

@@ -39,7 +39,7 @@ func onResponses(t testing.TB, request string, chat bool) wire.Pair {
 // answersOfResponses is a pair of which only the answer counts.
 func answersOfResponses(chat bool) wire.Pair {
 	if chat {
-		r := &completions.Request{Request: form.Request{Asked: wire.Asked{N: 1, IncludeUsage: true}}}
+		r := &completions.Request{Request: form.Request{Parameters: wire.Parameters{N: 1, IncludeUsage: true}}}
 		return New(r, wire.FormResponses, fromResponses())
 	}
 	return New(&messages.Request{}, wire.FormResponses, fromResponses())

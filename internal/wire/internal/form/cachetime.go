@@ -51,5 +51,5 @@ func (r *Request) readCacheMark(mark *cacheMark, at int, value []byte) {
 			return
 		}
 	}
-	r.cacheTimes = append(r.cacheTimes, wire.Priced{Param: r.Doc.PathTo(at) + ".ttl", Option: mark.option, Name: text})
+	r.cacheTimes = append(r.cacheTimes, wire.PricedField{Param: r.Doc.PathTo(at) + ".ttl", Option: mark.option, Name: text})
 }

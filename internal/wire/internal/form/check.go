@@ -43,7 +43,7 @@ func (r *Request) CheckOptions() error {
 			}
 			r.ServiceTier = value
 		}
-		r.Options = append(r.Options, wire.Priced{Param: name, Name: value})
+		r.Options = append(r.Options, wire.PricedField{Param: name, Name: value})
 	}
 	r.ReadModalities()
 	r.ReadOptions()
@@ -55,9 +55,9 @@ func (r *Request) CheckOptions() error {
 func (r *Request) ReadModalities() {
 	for _, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
 		name := strings.ToLower(strings.TrimSpace(textOf(modality)))
-		same := func(o wire.Priced) bool { return o.Param == "modalities" && o.Name == name }
+		same := func(o wire.PricedField) bool { return o.Param == "modalities" && o.Name == name }
 		if name != "text" && !slices.ContainsFunc(r.Options, same) {
-			r.Options = append(r.Options, wire.Priced{Param: "modalities", Name: name})
+			r.Options = append(r.Options, wire.PricedField{Param: "modalities", Name: name})
 		}
 	}
 }

@@ -52,11 +52,11 @@ func (r *Request) CheckNames(t *field.Table) error {
 		if known.Class <= field.Owned && known.Inner == nil {
 			continue
 		}
-		if value := rawjson.Present(r.Doc.Body[m.From:m.To]); value != nil {
+		if value := rawjson.NonNull(r.Doc.Body[m.From:m.To]); value != nil {
 			r.mark(known, value)
 		}
 	}
-	if alike := r.Doc.Alike(); alike != nil {
+	if alike := r.Doc.SimilarKey(); alike != nil {
 		param := r.Doc.PathTo(alike.At)
 		return fault.At(fault.InvalidRequest, param,
 			"`{param}` differs from the name `%s` only in capital and small letters. Write it like this, or leave it out.", alike.Spelling)
@@ -105,13 +105,13 @@ func (r *Request) ReadOptions() {
 		case !m.asks():
 		case m.field.Class == field.Option:
 			r.LongCache = r.LongCache || m.name == cacheOption
-			r.Options = append(r.Options, wire.Priced{Param: m.name, Name: m.text()})
+			r.Options = append(r.Options, wire.PricedField{Param: m.name, Name: m.text()})
 		case m.field.Class == field.Effort, m.field.Class == field.Costs:
-			r.Optional = append(r.Optional, wire.Priced{Param: m.name, Name: m.text()})
+			r.Optional = append(r.Optional, wire.PricedField{Param: m.name, Name: m.text()})
 		}
 	}
 	for _, ttl := range r.cacheTimes {
-		same := func(o wire.Priced) bool { return o.PriceKey() == ttl.Option && o.Name == ttl.Name }
+		same := func(o wire.PricedField) bool { return o.PriceKey() == ttl.Option && o.Name == ttl.Name }
 		if !slices.ContainsFunc(r.Options, same) { // a factor applies once
 			r.Options = append(r.Options, ttl)
 		}
@@ -134,7 +134,7 @@ func (r *Request) ReadRouting() error {
 func (r *Request) CheckVendorTools() {
 	for i := range r.marked {
 		if m := &r.marked[i]; m.field.Class == field.Tool && m.asks() && !isSwitchedOff(m.value) {
-			r.Host(wire.Priced{Param: m.name, Name: m.field.Tool, Options: ToolOptions(m.value, m.name)})
+			r.Host(wire.PricedField{Param: m.name, Name: m.field.Tool, Options: ToolOptions(m.value, m.name)})
 		}
 	}
 	r.readPlugins()

@@ -41,7 +41,7 @@ func KindOfFinish(reason string) FinishKind {
 func IsError(data []byte, choices bool) bool {
 	var code, message bool
 	for name, value := range rawjson.Members(data) {
-		if rawjson.Present(value) == nil {
+		if rawjson.NonNull(value) == nil {
 			continue
 		}
 		switch string(name) {

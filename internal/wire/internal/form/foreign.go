@@ -52,7 +52,7 @@ const ogg = "application/ogg"
 // compared without regard to case and underscores, as vendors spell them.
 func holdsAudio(name, value []byte) bool {
 	switch {
-	case string(name) == "text" || rawjson.Present(value) == nil || string(value) == "false":
+	case string(name) == "text" || rawjson.NonNull(value) == nil || string(value) == "false":
 		return false
 	case string(name) == "type" && rawjson.IsPlainName(value) && bytes.IndexByte(value, '\\') < 0:
 		return bytes.Contains(value, []byte("audio"))
@@ -136,7 +136,7 @@ func FindStored(value []byte, depth int) string {
 	case len(value) > 0 && value[0] == '{':
 		for name, inner := range rawjson.Members(value) {
 			switch {
-			case IsStoredName(name) && rawjson.Present(inner) != nil:
+			case IsStoredName(name) && rawjson.NonNull(inner) != nil:
 				return "." + string(name)
 			case inner[0] == '{' || inner[0] == '[':
 				if path := FindStored(inner, depth+1); path != "" {

@@ -33,13 +33,13 @@ func (r *Request) readPlugins() {
 			name = "web_search"
 		}
 		path := fmt.Sprintf("plugins[%d]", i)
-		r.Host(wire.Priced{Param: path + ".id", Name: name, Options: ToolOptions(plugin, path)})
+		r.Host(wire.PricedField{Param: path + ".id", Name: name, Options: ToolOptions(plugin, path)})
 	}
 }
 
 // Host notes a hosted tool: what it reads is part of the prompt and lies
 // outside the body.
-func (r *Request) Host(tool wire.Priced) {
+func (r *Request) Host(tool wire.PricedField) {
 	r.Bound.Unbounded = true
 	r.Tools = append(r.Tools, tool)
 }
@@ -78,7 +78,7 @@ func ToolType(tool []byte, list string, index int) (string, error) {
 // not document.
 func CheckClientTool(t *field.Table, tool []byte, list string, index int) error {
 	for name, value := range rawjson.Members(tool) {
-		if t.ToolMember(name) || rawjson.Present(value) == nil || string(value) == "false" {
+		if t.ToolMember(name) || rawjson.NonNull(value) == nil || string(value) == "false" {
 			continue
 		}
 		_, hosted := field.HostedWord(HostedTool(string(name)))
@@ -93,7 +93,7 @@ func CheckClientTool(t *field.Table, tool []byte, list string, index int) error 
 // which would run at the price of the first one.
 func checkHostedMembers(tool []byte, path, name string) error {
 	for member, value := range rawjson.Members(tool) {
-		if rawjson.Present(value) == nil || string(value) == "false" {
+		if rawjson.NonNull(value) == nil || string(value) == "false" {
 			continue
 		}
 		if other, hosted := field.HostedWord(HostedTool(string(member))); hosted && other != name {
@@ -127,9 +127,9 @@ func (r *Request) HostTool(tool []byte, path, kind string) error {
 	if err := checkHostedMembers(tool, path, name); err != nil {
 		return err
 	}
-	hosted := wire.Priced{Param: path + ".type", Name: name, MaxCalls: max(calls, 0), Options: ToolOptions(tool, path)}
+	hosted := wire.PricedField{Param: path + ".type", Name: name, MaxCalls: max(calls, 0), Options: ToolOptions(tool, path)}
 	if hosted.Name == advisor { // its model has a price of its own, and reads the prompt (ModelCalls)
-		hosted.Options = slices.DeleteFunc(hosted.Options, func(o wire.Priced) bool { return o.Option == "model" })
+		hosted.Options = slices.DeleteFunc(hosted.Options, func(o wire.PricedField) bool { return o.Option == "model" })
 		r.Tools = append(r.Tools, hosted)
 		return nil
 	}
@@ -142,11 +142,11 @@ const advisor = "advisor"
 
 // ToolOptions returns the values in a hosted tool that change its price. Names
 // count in any case, since servers may ignore it.
-func ToolOptions(tool []byte, path string) (options []wire.Priced) {
+func ToolOptions(tool []byte, path string) (options []wire.PricedField) {
 	return appendToolOptions(nil, tool, path, 0)
 }
 
-func appendToolOptions(options []wire.Priced, value []byte, path string, depth int) []wire.Priced {
+func appendToolOptions(options []wire.PricedField, value []byte, path string, depth int) []wire.PricedField {
 	const deepest = 8
 	if depth > deepest || len(value) == 0 {
 		return options
@@ -162,8 +162,8 @@ func appendToolOptions(options []wire.Priced, value []byte, path string, depth i
 			continue
 		}
 		text := strings.Trim(Shortened(inner), `"`)
-		if rawjson.Present(inner) != nil && text != "" && !slices.Contains(free, text) {
-			options = append(options, wire.Priced{Param: path + "." + string(name), Option: option, Name: text})
+		if rawjson.NonNull(inner) != nil && text != "" && !slices.Contains(free, text) {
+			options = append(options, wire.PricedField{Param: path + "." + string(name), Option: option, Name: text})
 		}
 	}
 	return options

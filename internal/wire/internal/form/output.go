@@ -29,7 +29,7 @@ const keptText = 64 << 10
 // Output is what an answer has shown so far: its text for our own count of
 // tokens, and which kinds of content there were.
 type Output struct {
-	Text  []byte // content, refusal, reasoning and tool calls, without escapes
+	Kept  []byte // content, refusal, reasoning and tool calls, without escapes
 	Bytes int64  // how many bytes there were, also those not kept
 
 	Content   bool // text, refusal, tool calls, images
@@ -43,7 +43,7 @@ type Output struct {
 func (p *Output) Note(message []byte) (token bool) {
 	thought := false // the same reasoning may stand in two fields
 	for name, value := range rawjson.Members(message) {
-		if rawjson.Present(value) == nil {
+		if rawjson.NonNull(value) == nil {
 			continue
 		}
 		switch string(name) {
@@ -190,22 +190,64 @@ func (p *Output) noteExecuted(value []byte) {
 
 // Add keeps a JSON string without its escapes, or another value as it stands.
 func (p *Output) Add(value []byte) {
-	before := len(p.Text)
+	before := len(p.Kept)
 	room := keptText - before
 	switch {
 	case room <= 0:
 		p.Bytes += int64(len(value))
 		return
 	case !rawjson.IsText(value):
-		p.Text = append(p.Text, value[:min(len(value), room)]...)
+		p.Kept = append(p.Kept, value[:min(len(value), room)]...)
 	default:
-		p.Text = rawjson.AppendUnquoted(p.Text, value[1 : len(value)-1][:min(len(value)-2, room)])
+		p.Kept = rawjson.AppendUnquoted(p.Kept, value[1 : len(value)-1][:min(len(value)-2, room)])
 		if len(value)-2 > room {
 			p.Bytes += int64(len(value) - 2 - room)
 		}
 	}
-	p.Bytes += int64(len(p.Text) - before)
+	p.Bytes += int64(len(p.Kept) - before)
 }
+
+// Text returns Kept.
+func (p *Output) Text() []byte { return p.Kept }
+
+// Completion returns the gateway's count of the output tokens.
+func (p *Output) Completion(c *wire.Counter) int64 { return c.Count(p.Kept, p.Bytes) }
 
 // Estimate is a rough count of the tokens, without looking into the text.
 func (p *Output) Estimate() int64 { return EstimatedTokens(p.Bytes) }
+
+// Meter is the common part of the meters of all forms.
+type Meter struct {
+	Output
+	filtered, limited bool
+}
+
+// Finish records the end of the answer or of a choice.
+func (m *Meter) Finish(kind FinishKind) {
+	m.filtered = m.filtered || kind == FinishFiltered
+	m.limited = m.limited || kind == FinishLimit
+}
+
+// Filtered implements wire.Meter.
+func (m *Meter) Filtered() bool { return m.filtered }
+
+// Limited implements wire.Meter.
+func (m *Meter) Limited() bool { return m.limited }
+
+// Answer is the common part of the answers of all forms.
+type Answer struct {
+	wire.AnswerSummary
+	Output Output
+}
+
+// Finish records the end of the answer or of a choice.
+func (a *Answer) Finish(kind FinishKind) {
+	a.Filtered = a.Filtered || kind == FinishFiltered
+	a.Limited = a.Limited || kind == FinishLimit
+}
+
+// Text implements wire.Answer.
+func (a *Answer) Text() []byte { return a.Output.Kept }
+
+// Completion implements wire.Answer.
+func (a *Answer) Completion(c *wire.Counter) int64 { return a.Output.Completion(c) }

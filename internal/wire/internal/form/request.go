@@ -19,13 +19,13 @@ const bytesPerToken = 4
 
 // Request is a body of any form that passed the gate, and what it asks for.
 type Request struct {
-	wire.Asked
+	wire.Parameters
 
 	Doc *rawjson.RequestBody
 	Key wire.ConversationKey // of the conversation
 
-	marked     []marked      // fields that the checks after CheckNames look at
-	cacheTimes []wire.Priced // cache times that need a price
+	marked     []marked           // fields that the checks after CheckNames look at
+	cacheTimes []wire.PricedField // cache times that need a price
 }
 
 // Open checks the JSON of a body and returns it as the request type of a form. The request
@@ -74,7 +74,7 @@ const (
 // PromptTokens is our own count of a prompt: its text, so many messages, and
 // perImage for each image.
 func (r *Request) PromptTokens(c *wire.Counter, text *Output, messages int, perImage int64) int64 {
-	tokens := int64(perPrompt+perMessage*messages) + c.Count(text.Text, text.Bytes)
+	tokens := int64(perPrompt+perMessage*messages) + text.Completion(c)
 	tokens += min(r.Bound.Images, rawjson.MaxCount>>20) * min(max(perImage, 0), 1<<20)
 	return min(tokens, rawjson.MaxCount)
 }

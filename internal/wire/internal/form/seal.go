@@ -70,7 +70,7 @@ func unsealedMessage(message []byte, member string, whole bool) []byte {
 // isSealed tells whether a block or a detail is sealed.
 func isSealed(element []byte) bool {
 	for _, name := range [...]string{"signature", "data"} {
-		if bytes.HasPrefix(rawjson.Inside(rawjson.Field(element, name)), []byte(wire.SealMark)) {
+		if bytes.HasPrefix(rawjson.Contents(rawjson.Field(element, name)), []byte(wire.SealMark)) {
 			return true
 		}
 	}

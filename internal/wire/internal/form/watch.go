@@ -10,7 +10,7 @@ import (
 )
 
 // keyRules are what every form looks for below the top level of a body.
-var keyRules = rawjson.KeyRules{Reads: readName, Notes: notedName, Free: isFree}
+var keyRules = rawjson.KeyRules{Spelling: readName, Match: notedName, Free: isFree}
 
 // readNames are the members below the top level that checks read or that
 // decide what a provider does. A server that ignores case would obey another
@@ -130,7 +130,7 @@ func isAddressName(name []byte) bool {
 // the provider's cache is to keep the prompt.
 func (r *Request) CheckReferences() error {
 	r.LongCache, r.cacheTimes = false, nil
-	for at, value := range r.Doc.Noted {
+	for at, value := range r.Doc.Matches {
 		name := r.Doc.NameAt(at)
 		if mark := cacheMarkOf(name); mark != nil {
 			r.readCacheMark(mark, at, value)
@@ -151,7 +151,7 @@ func (r *Request) CheckReferences() error {
 // CheckAddresses passes every address of the web in the body to check, which
 // reports whether the address may be reached.
 func (r *Request) CheckAddresses(check func(address string) error) error {
-	for at, value := range r.Doc.Noted {
+	for at, value := range r.Doc.Matches {
 		for text := range addresses(value) {
 			if !isWebAddress(text) {
 				continue

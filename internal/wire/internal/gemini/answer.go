@@ -9,7 +9,7 @@ import (
 
 // answer is an answer of the Gemini form that was not streamed.
 type answer struct {
-	wire.Judgement
+	wire.AnswerSummary
 	meter *meter
 }
 
@@ -25,9 +25,9 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{meter: m, Judgement: wire.Judgement{
-		Content: m.made.Content, Reasoning: m.made.Reasoning,
-		Limited: m.limited, Filtered: m.filtered, Ended: m.Complete(), Err: f.Err,
+	return &answer{meter: m, AnswerSummary: wire.AnswerSummary{
+		Content: m.Content, Reasoning: m.Reasoning,
+		Limited: m.Limited(), Filtered: m.Filtered(), Ended: m.Complete(), Err: f.Err,
 	}}, nil
 }
 

@@ -23,12 +23,12 @@ func TestGeminiReplies(t *testing.T) {
 	}
 	a := read(fakeprovider.GeminiEvent("STOP", 3, 2, fakeprovider.GeminiThought("hm"), fakeprovider.GeminiText("hi"),
 		fakeprovider.GeminiCall("f", `{"a":1}`)))
-	if u, known := a.Usage(); !a.Judged().Content || !a.Judged().Reasoning || a.Judged().Err != nil || !known || u.Prompt != 3 ||
+	if u, known := a.Usage(); !a.Summary().Content || !a.Summary().Reasoning || a.Summary().Err != nil || !known || u.Prompt != 3 ||
 		u.Completion != 2 || string(a.Text()) != `hmhif{"a":1}` {
-		t.Errorf("%+v, usage %+v, text %q", *a.Judged(), u, a.Text())
+		t.Errorf("%+v, usage %+v, text %q", *a.Summary(), u, a.Text())
 	}
-	if a := read(fakeprovider.GeminiAnswer("hi", 3, 2).Body); !a.Judged().Content || a.Judged().Err != nil {
-		t.Errorf("%+v", *a.Judged())
+	if a := read(fakeprovider.GeminiAnswer("hi", 3, 2).Body); !a.Summary().Content || a.Summary().Err != nil {
+		t.Errorf("%+v", *a.Summary())
 	}
 	m := gemini.NewMeter(1)
 	for _, data := range fakeprovider.GeminiStream(3, 2, "a", "b").Events {
@@ -40,8 +40,8 @@ func TestGeminiReplies(t *testing.T) {
 		t.Errorf("complete %t, usage %+v, text %q", m.Complete(), u, m.Text())
 	}
 	for _, body := range []string{fakeprovider.GeminiBlocked("SAFETY", 3).Body, fakeprovider.GeminiErrorObject(500, "INTERNAL", "x")} {
-		if a := read(body); a.Judged().Err == nil || upstream.Classify(200, "application/json", a.Judged().Err.Body, nil) == nil {
-			t.Errorf("%s: %+v", body, *a.Judged())
+		if a := read(body); a.Summary().Err == nil || upstream.Classify(200, "application/json", a.Summary().Err.Body, nil) == nil {
+			t.Errorf("%s: %+v", body, *a.Summary())
 		}
 	}
 }

@@ -17,13 +17,11 @@ type meter struct {
 	check   rawjson.Checker // kept for its memory
 	whole   bool            // the answer is not streamed: its one event is the last
 
-	made     form.Output
-	spoken   int64 // bytes of it that are no thoughts
-	reports  form.Reports
-	counted  bool   // its completion counts the candidates
-	failed   []byte // the last finishReason that means failure
-	filtered bool
-	limited  bool
+	form.Meter
+	spoken  int64 // bytes of it that are no thoughts
+	reports form.Reports
+	counted bool   // its completion counts the candidates
+	failed  []byte // the last finishReason that means failure
 
 	seen, finished form.ChoiceSet
 }
@@ -55,7 +53,7 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	case f.Err != nil:
 	case e.Name == "error":
 		f.Err = &wire.ProviderError{Body: bytes.Clone(object)}
-	case f.Finished && m.failed != nil && !m.made.Content:
+	case f.Finished && m.failed != nil && !m.Content:
 		f.Err = &wire.ProviderError{Reason: string(m.failed)}
 	}
 	return f, nil
@@ -66,7 +64,7 @@ func (m *meter) read(object []byte, f *wire.Frame) {
 	candidates, blocked, failed := 0, false, false
 	var usage []byte
 	for name, value := range rawjson.Members(object) {
-		if rawjson.Present(value) == nil {
+		if rawjson.NonNull(value) == nil {
 			continue
 		}
 		switch string(name) {
@@ -93,10 +91,10 @@ func (m *meter) read(object []byte, f *wire.Frame) {
 
 func (m *meter) readCandidate(c Generated, f *wire.Frame) {
 	for _, part := range rawjson.Elements(c.Parts) {
-		part, before := ReadPart(part), m.made.Bytes
-		f.Token = notePart(&m.made, part) || f.Token
+		part, before := ReadPart(part), m.Bytes
+		f.Token = notePart(&m.Output, part) || f.Token
 		if !part.Thought {
-			m.spoken += m.made.Bytes - before
+			m.spoken += m.Bytes - before
 		}
 	}
 	m.seen.Add(c.Index)
@@ -105,11 +103,8 @@ func (m *meter) readCandidate(c Generated, f *wire.Frame) {
 		return
 	case form.FinishFailed:
 		m.failed = append(m.failed[:0], c.why[1:len(c.why)-1]...)
-	case form.FinishFiltered:
-		m.filtered = true
-	case form.FinishLimit:
-		m.limited = true
 	}
+	m.Finish(c.Kind)
 	f.Finish = true
 	m.finished.Add(c.Index)
 }
@@ -174,24 +169,6 @@ func (m *meter) Usage() (wire.Usage, bool) {
 func (m *meter) Complete() bool {
 	return m.finished.Size() > 0 && m.seen == m.finished
 }
-
-// Filtered tells whether a candidate was ended by the provider's safety
-// filters.
-func (m *meter) Filtered() bool { return m.filtered }
-
-// Limited tells whether a candidate was ended by the limit of tokens.
-func (m *meter) Limited() bool { return m.limited }
-
-// Text returns what was produced so far (text, thoughts, calls), as far as it
-// is kept. It is valid until the next Read.
-func (m *meter) Text() []byte { return m.made.Text }
-
-// Completion returns our own count of the tokens produced so far.
-func (m *meter) Completion(c *wire.Counter) int64 { return c.Count(m.made.Text, m.made.Bytes) }
-
-// Estimate is a rough count of the tokens produced so far, without looking
-// into the text.
-func (m *meter) Estimate() int64 { return m.made.Estimate() }
 
 // NewMeter makes the meter of a stream with n choices.
 func NewMeter(n int64) wire.Meter { return newMeter(n) }

@@ -25,7 +25,7 @@ func EachEvent(stream []byte, see func(name string, data []byte) error) error {
 		switch {
 		case e.Data == nil && bytes.HasPrefix(e.Raw, []byte(":")):
 			continue
-		case e.At < 0:
+		case e.Offset < 0:
 			return fmt.Errorf("an event without data, or in several lines: %q", e.Raw)
 		case !utf8.Valid(e.Data):
 			return fmt.Errorf("no UTF-8: %q", e.Data)

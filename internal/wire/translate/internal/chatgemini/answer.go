@@ -183,7 +183,7 @@ func (g *geminiCalls) appendCall(dst, call []byte) []byte {
 		case "name":
 			name = value
 		case "args":
-			args = rawjson.Present(value)
+			args = rawjson.NonNull(value)
 		}
 	}
 	dst = rawjson.Put(dst, `"id":`, rawjson.Quote(g.id(rawjson.Unquote(id))), "")

@@ -186,9 +186,9 @@ func playGeminiWhole(t *testing.T, body []byte) (answer, judged string) {
 	}
 	u, known := a.Usage()
 	judged = fmt.Sprintf("content %t reasoning %t limited %t filtered %t\nusage %t %s\ntext %q\n",
-		a.Judged().Content, a.Judged().Reasoning, a.Judged().Limited, a.Judged().Filtered, known, counts(u), a.Text())
-	if a.Judged().Err != nil {
-		f := failureOf(a.Judged().Err)
+		a.Summary().Content, a.Summary().Reasoning, a.Summary().Limited, a.Summary().Filtered, known, counts(u), a.Text())
+	if a.Summary().Err != nil {
+		f := failureOf(a.Summary().Err)
 		return "\n", judged + fmt.Sprintf("failure %s, line %s, wait %s\n", f.Code, f.Health, f.RetryAfter)
 	}
 	out, err := wholeAnswer(body, someAnswer(), u)
@@ -199,8 +199,8 @@ func playGeminiWhole(t *testing.T, body []byte) (answer, judged string) {
 	if err != nil || !json.Valid(out) {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if again.Judged().Content != a.Judged().Content || again.Judged().Reasoning != a.Judged().Reasoning || again.Judged().Err != nil {
-		t.Errorf("read back as %+v of %+v", *again.Judged(), *a.Judged())
+	if again.Summary().Content != a.Summary().Content || again.Summary().Reasoning != a.Summary().Reasoning || again.Summary().Err != nil {
+		t.Errorf("read back as %+v of %+v", *again.Summary(), *a.Summary())
 	}
 	if back, _ := again.Usage(); back.Prompt != u.Prompt || back.Completion != u.Completion || back.Cached != u.Cached ||
 		back.Reasoning != u.Reasoning {

@@ -95,8 +95,8 @@ func FuzzGeminiAnswer(f *testing.F) {
 		if err != nil || !json.Valid(out) || !utf8.Valid(out) {
 			t.Fatalf("%v: %q", err, out)
 		}
-		if again.Judged().Err != nil || again.Judged().Content != a.Judged().Content || again.Judged().Reasoning != a.Judged().Reasoning {
-			t.Fatalf("%+v became %+v: %s", *a.Judged(), *again.Judged(), out)
+		if again.Summary().Err != nil || again.Summary().Content != a.Summary().Content || again.Summary().Reasoning != a.Summary().Reasoning {
+			t.Fatalf("%+v became %+v: %s", *a.Summary(), *again.Summary(), out)
 		}
 	})
 }

@@ -185,7 +185,7 @@ func (r chatOnGemini) geminiStops(config *geminiFields) error {
 		stops = append(stops, string(raw))
 	}
 	for _, stop := range rawjson.Elements(raw) {
-		if rawjson.Present(stop) != nil {
+		if rawjson.NonNull(stop) != nil {
 			stops = append(stops, string(stop))
 		}
 	}

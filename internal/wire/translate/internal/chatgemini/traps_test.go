@@ -245,7 +245,7 @@ func TestGeminiTrapLimitInsideThoughts(t *testing.T) {
 	for _, reason := range []string{"MAX_TOKENS", "CONTINUATION"} {
 		a, err := gemini.ReadAnswer(
 			[]byte(`{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]},"finishReason":"` + reason + `"}]}`))
-		if err != nil || a.Judged().Content || !a.Judged().Reasoning || !a.Judged().Limited || a.Judged().Err != nil {
+		if err != nil || a.Summary().Content || !a.Summary().Reasoning || !a.Summary().Limited || a.Summary().Err != nil {
 			t.Errorf("%s: %+v, %v", reason, a, err)
 		}
 	}
@@ -481,7 +481,7 @@ func TestGeminiFinishReasons(t *testing.T) {
 			return []byte(`{"candidates":[{"content":{"parts":[` + parts + `]},"finishReason":"` + reason + `"}]}`)
 		}
 		full, err := gemini.ReadAnswer(answer(`{"text":"x"}`))
-		if err != nil || full.Judged().Err != nil || !full.Judged().Content {
+		if err != nil || full.Summary().Err != nil || !full.Summary().Content {
 			t.Errorf("%s: %+v, %v", reason, full, err)
 		}
 		out, err := wholeAnswer(answer(`{"text":"x"}`), someAnswer(), wire.Usage{})
@@ -493,12 +493,12 @@ func TestGeminiFinishReasons(t *testing.T) {
 			t.Errorf("%s: %s", reason, out)
 		}
 		empty, err := gemini.ReadAnswer(answer(`{"text":"hm","thought":true}`))
-		if err != nil || empty.Judged().Limited != (kind == "limited") || empty.Judged().Filtered != (kind == "filtered") ||
-			(empty.Judged().Err != nil) != (kind == "failed") {
+		if err != nil || empty.Summary().Limited != (kind == "limited") || empty.Summary().Filtered != (kind == "filtered") ||
+			(empty.Summary().Err != nil) != (kind == "failed") {
 			t.Errorf("%s without content: %+v, %v", reason, empty, err)
 		}
-		if empty.Judged().Err != nil && empty.Judged().Err.Reason != reason {
-			t.Errorf("%s: %v", reason, empty.Judged().Err)
+		if empty.Summary().Err != nil && empty.Summary().Err.Reason != reason {
+			t.Errorf("%s: %v", reason, empty.Summary().Err)
 		}
 	}
 }

@@ -21,7 +21,7 @@ const maxStops = 4
 // *fault.Error with the field. A stream always asks for its usage. Call Check
 // first.
 func (r messagesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
-	if err := piece.Untranslated(r.Asking()); err != nil {
+	if err := piece.Untranslated(r.Params()); err != nil {
 		return nil, err
 	}
 	if r.Doc.Raw("mcp_servers") != nil {

@@ -40,7 +40,7 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 			text = piece.AppendInside(text, raw)
 		}
 	})
-	refused := len(text) == 0 && len(rawjson.Inside(said.refusal)) > 0
+	refused := len(text) == 0 && len(rawjson.Contents(said.refusal)) > 0
 	if refused {
 		text = piece.AppendInside(text, said.refusal)
 	}

@@ -20,7 +20,7 @@ type chatSaid struct {
 // readSaid reads a message or a delta.
 func readSaid(message []byte) (said chatSaid) {
 	for name, value := range rawjson.Members(message) {
-		if rawjson.Present(value) == nil {
+		if rawjson.NonNull(value) == nil {
 			continue
 		}
 		switch string(name) {
@@ -75,7 +75,7 @@ func eachContent(value []byte, add func(kind blockKind, raw []byte)) {
 		return
 	}
 	for _, part := range rawjson.Elements(value) {
-		switch kind := rawjson.Inside(rawjson.Field(part, "type")); {
+		switch kind := rawjson.Contents(rawjson.Field(part, "type")); {
 		case form.IsThought(kind):
 			eachThought(part, 0, func(raw []byte) { add(thoughtKind, raw) })
 		case string(kind) == "refusal":

@@ -138,7 +138,7 @@ func (w *messagesStream) message(dst, message []byte) []byte {
 	} else if said.content != nil {
 		dst = w.parts(dst, func(add func(blockKind, []byte)) { eachContent(said.content, add) })
 	}
-	if len(rawjson.Inside(said.refusal)) > 0 {
+	if len(rawjson.Contents(said.refusal)) > 0 {
 		w.refused = w.refused || !w.said
 		dst = w.text(dst, textKind, said.refusal)
 	}
@@ -159,7 +159,7 @@ func (w *messagesStream) parts(dst []byte, each func(add func(blockKind, []byte)
 
 // text writes text or reasoning.
 func (w *messagesStream) text(dst []byte, kind blockKind, raw []byte) []byte {
-	if len(rawjson.Inside(raw)) == 0 || w.finished {
+	if len(rawjson.Contents(raw)) == 0 || w.finished {
 		return dst
 	}
 	w.said = w.said || kind == textKind
@@ -215,7 +215,7 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 	case !rawjson.IsText(arguments): // a whole object, where the form has its text
 		arguments = piece.AppendAsText(nil, arguments)
 	}
-	c.args.add(rawjson.Inside(arguments))
+	c.args.add(rawjson.Contents(arguments))
 	dst = w.grow(dst, c.block, arguments)
 	return w.advance(dst, false)
 }

@@ -266,7 +266,7 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newMessagesStream(pairtest.Someone())
 	put := func(out []byte, data string) []byte {
-		return w.Append(out, sse.Event{Data: []byte(data), At: 0}, wire.Frame{})
+		return w.Append(out, sse.Event{Data: []byte(data), Offset: 0}, wire.Frame{})
 	}
 	out := put(nil,
 		wiretest.Delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}},`+

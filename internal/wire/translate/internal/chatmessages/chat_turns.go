@@ -151,7 +151,7 @@ func textPart(raw []byte) chatPart {
 	if piece.IsBlank(raw) {
 		return chatPart{}
 	}
-	return chatPart{text: rawjson.Inside(raw)}
+	return chatPart{text: rawjson.Contents(raw)}
 }
 
 // answer adds an assistant's blocks. What it thought is kept where it goes on
@@ -167,13 +167,13 @@ func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
 	for i, b := range rawjson.Elements(content) {
 		switch rawjson.Unquote(rawjson.Field(b, "type")) {
 		case "text":
-			text = append(text, rawjson.Inside(rawjson.Field(b, "text"))...)
+			text = append(text, rawjson.Contents(rawjson.Field(b, "text"))...)
 		case "thinking":
-			if inLoop && len(rawjson.Inside(rawjson.Field(b, "signature"))) == 0 {
-				thought = append(thought, rawjson.Inside(rawjson.Field(b, "thinking"))...)
+			if inLoop && len(rawjson.Contents(rawjson.Field(b, "signature"))) == 0 {
+				thought = append(thought, rawjson.Contents(rawjson.Field(b, "thinking"))...)
 			}
 		case "redacted_thinking":
-			sealed = rawjson.Inside(rawjson.Field(b, "data"))
+			sealed = rawjson.Contents(rawjson.Field(b, "data"))
 		case "tool_use":
 			calls = true
 			if err := d.call(b, sealed, fmt.Sprintf("%s[%d]", at, i)); err != nil {
@@ -245,7 +245,7 @@ func (d *dialogue) result(b []byte, at string) error {
 	content := rawjson.Field(b, "content")
 	var parts []chatPart
 	if rawjson.IsText(content) {
-		parts = append(parts, chatPart{text: rawjson.Inside(content)})
+		parts = append(parts, chatPart{text: rawjson.Contents(content)})
 	}
 	for i, inner := range rawjson.Elements(content) {
 		more, err := chatParts(inner, fmt.Sprintf("%s.content[%d]", at, i))
@@ -278,7 +278,7 @@ func (d *dialogue) result(b []byte, at string) error {
 		d.reply(i, text)
 	}
 	if len(others) > 0 {
-		label := append([]byte("From the result of the tool call "), rawjson.Inside(id)...)
+		label := append([]byte("From the result of the tool call "), rawjson.Contents(id)...)
 		d.say(roleUser, chatPart{text: append(label, ':')})
 		d.say(roleUser, others...)
 	}

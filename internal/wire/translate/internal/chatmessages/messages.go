@@ -36,7 +36,7 @@ func (r chatOnMessages) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if r.N > 1 {
 		return nil, cannot("n", "This model gives one answer a request: leave `{param}` out or send 1.")
 	}
-	if err := piece.Untranslated(r.Asking()); err != nil {
+	if err := piece.Untranslated(r.Params()); err != nil {
 		return nil, err
 	}
 	tools, err := r.messagesTools()

@@ -67,7 +67,7 @@ func appendCall(dst, b []byte, id wire.Identity, k int) []byte {
 
 // callID returns the id of the k-th call, as a JSON string.
 func callID(raw []byte, id wire.Identity, k int) []byte {
-	if rawjson.IsSound(raw) && len(raw) > 2 {
+	if rawjson.IsString(raw) && len(raw) > 2 {
 		return raw
 	}
 	return rawjson.Quote(piece.MadeCallID(id, k))

@@ -193,7 +193,7 @@ func sourceBlock(kind, media string, data []byte) block {
 // its data as it stands. The data may have escapes (`\/`).
 func splitData(address []byte) (kind string, data []byte, ok bool) {
 	const longest = 512 // of what stands before the data, in any escapes
-	in := rawjson.Inside(address)
+	in := rawjson.Contents(address)
 	comma := bytes.IndexByte(in[:min(len(in), longest)], ',')
 	if comma < 0 {
 		return "", nil, false

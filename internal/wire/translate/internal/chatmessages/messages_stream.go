@@ -77,7 +77,7 @@ func (w *chatStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	for name, value := range rawjson.Members(data) {
 		switch string(name) {
 		case "type":
-			kind = rawjson.NameOf(value)
+			kind = rawjson.UnquoteBytes(value)
 		case "index":
 			index = value
 		case "delta":
@@ -132,7 +132,7 @@ func (w *chatStream) chunk(dst []byte, delta string) []byte {
 
 // text writes a chunk with a text in the member that before ends in.
 func (w *chatStream) text(dst []byte, before string, raw []byte) []byte {
-	if len(rawjson.Inside(raw)) == 0 {
+	if len(rawjson.Contents(raw)) == 0 {
 		return dst
 	}
 	dst = w.begin(dst)
@@ -183,7 +183,7 @@ func (w *chatStream) delta(dst []byte, index int64, delta []byte) []byte {
 	for name, value := range rawjson.Members(delta) {
 		switch string(name) {
 		case "type":
-			kind = rawjson.NameOf(value)
+			kind = rawjson.UnquoteBytes(value)
 		case "text":
 			text = value
 		case "thinking":
@@ -198,7 +198,7 @@ func (w *chatStream) delta(dst []byte, index int64, delta []byte) []byte {
 	case "thinking_delta":
 		return w.text(dst, reasoningDelta, thinking)
 	case "input_json_delta":
-		if i := w.find(index); i >= 0 && !w.open[i].whole && len(rawjson.Inside(partial)) > 0 {
+		if i := w.find(index); i >= 0 && !w.open[i].whole && len(rawjson.Contents(partial)) > 0 {
 			w.open[i].any = true
 			dst = w.beginArguments(dst, w.open[i].call)
 			dst = piece.AppendInside(dst, partial)

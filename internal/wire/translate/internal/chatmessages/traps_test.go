@@ -265,7 +265,7 @@ func TestTrapCommentsAreNoTokens(t *testing.T) {
 	// The first-token timer runs on the line's frames; what a comment or a ping
 	// becomes must not look like an answer to the client either.
 	for name, w := range map[string]wire.Writer{"chat": chatWriter(pairtest.Someone(), true), "messages": messagesWriter(pairtest.Someone())} {
-		for _, e := range []sse.Event{{Raw: []byte(": x\n\n"), At: -1}, {Raw: []byte("data:\n\n"), Data: []byte{}},
+		for _, e := range []sse.Event{{Raw: []byte(": x\n\n"), Offset: -1}, {Raw: []byte("data:\n\n"), Data: []byte{}},
 			{Data: []byte(`{"type":"ping"}`), Name: "ping"}} {
 			if name == "messages" && len(e.Data) > 0 {
 				continue // no event of the chat form

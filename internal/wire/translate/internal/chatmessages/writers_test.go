@@ -9,7 +9,7 @@ import (
 
 // chatPair is how a chat request meets a line of messages.
 func chatPair(id wire.Identity, includeUsage bool) wire.Pair {
-	return ToMessages(&completions.Request{Request: form.Request{Asked: wire.Asked{N: 1, IncludeUsage: includeUsage}}}, id)
+	return ToMessages(&completions.Request{Request: form.Request{Parameters: wire.Parameters{N: 1, IncludeUsage: includeUsage}}}, id)
 }
 
 // messagesPair is how a messages request meets a line of chat completions.

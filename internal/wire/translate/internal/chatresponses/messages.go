@@ -23,14 +23,14 @@ func addMessage(input *item.Input, message []byte, t wire.Translation, at string
 		if err != nil {
 			return err
 		}
-		input.Result(rawjson.Unquote(rawjson.Field(message, "tool_call_id")), "", output)
+		input.Summary(rawjson.Unquote(rawjson.Field(message, "tool_call_id")), "", output)
 		return nil
 	case "function":
 		output, err := resultOf(content, t, at)
 		if err != nil {
 			return err
 		}
-		input.Result("", rawjson.Unquote(rawjson.Field(message, "name")), output)
+		input.Summary("", rawjson.Unquote(rawjson.Field(message, "name")), output)
 		return nil
 	}
 	said, err := contentOf(content, t, at)
@@ -59,7 +59,7 @@ func eachText(content []byte, at string, add func(text []byte)) error {
 func addAssistant(input *item.Input, message, content []byte, at string) error {
 	calls, older := rawjson.Field(message, "tool_calls"), rawjson.Field(message, "function_call")
 	for _, detail := range rawjson.Elements(rawjson.Field(message, "reasoning_details")) {
-		input.Reasoning(nil, rawjson.Inside(rawjson.Field(detail, "data")))
+		input.Reasoning(nil, rawjson.Contents(rawjson.Field(detail, "data")))
 	}
 	called := len(calls) > 2 || older != nil // not []
 	if rawjson.IsText(content) {
@@ -131,7 +131,7 @@ func resultOf(content []byte, t wire.Translation, at string) ([]byte, error) {
 	var text []byte
 	plain := true
 	for k, part := range rawjson.Elements(content) {
-		inside := rawjson.Inside(rawjson.Field(part, "text"))
+		inside := rawjson.Contents(rawjson.Field(part, "text"))
 		if kind := rawjson.Unquote(rawjson.Field(part, "type")); kind != "text" {
 			plain = false
 		}
@@ -180,7 +180,7 @@ func appendPart(dst, part []byte, at string) ([]byte, error) {
 		if piece.IsBlank(text) {
 			return dst, nil
 		}
-		return item.AppendText(dst, rawjson.Inside(text)), nil
+		return item.AppendText(dst, rawjson.Contents(text)), nil
 	case "image_url":
 		image := rawjson.Field(part, "image_url")
 		address, detail := rawjson.Field(image, "url"), rawjson.Field(image, "detail")

@@ -54,7 +54,7 @@ func (r chatOnResponses) refuse(t wire.Translation) error {
 	if r.N > 1 {
 		return piece.Cannot("n", "This model gives one answer a request: leave `{param}` out or send 1.")
 	}
-	asked := *r.Asking()
+	asked := *r.Params()
 	asked.Options = nil
 	for _, o := range r.Options {
 		if o.Param != "service_tier" { // has its own field

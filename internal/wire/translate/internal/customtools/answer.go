@@ -59,7 +59,7 @@ func inputOf(arguments []byte) []byte {
 func changed(object []byte, name string, change func([]byte) []byte) []byte {
 	for m := range rawjson.Spans(object) {
 		if string(m.Name) == name {
-			return rawjson.Spliced(object, []rawjson.Splice{{From: m.From, To: m.To, Text: change(object[m.From:m.To])}})
+			return rawjson.Replace(object, []rawjson.Splice{{From: m.From, To: m.To, Text: change(object[m.From:m.To])}})
 		}
 	}
 	return object
@@ -68,8 +68,8 @@ func changed(object []byte, name string, change func([]byte) []byte) []byte {
 // eachChanged returns an array each of whose elements is changed.
 func eachChanged(array []byte, change func([]byte) []byte) []byte {
 	var edits []rawjson.Splice
-	for from, to := range rawjson.Places(array) {
+	for from, to := range rawjson.ElementSpans(array) {
 		edits = append(edits, rawjson.Splice{From: from, To: to, Text: change(array[from:to])})
 	}
-	return rawjson.Spliced(array, edits)
+	return rawjson.Replace(array, edits)
 }

@@ -22,7 +22,7 @@ func withFunctions(r *completions.Request) []byte {
 			continue
 		}
 		array := r.Doc.Body[at.From:at.To]
-		for from, to := range rawjson.Places(array) {
+		for from, to := range rawjson.ElementSpans(array) {
 			if text := list.as(array[from:to]); text != nil {
 				edits.Splices = append(edits.Splices, rawjson.Splice{From: at.From + from, To: at.From + to, Text: text})
 			}
@@ -53,7 +53,7 @@ func messageOf(message []byte) []byte {
 			continue
 		}
 		calls := message[m.From:m.To]
-		for from, to := range rawjson.Places(calls) {
+		for from, to := range rawjson.ElementSpans(calls) {
 			custom := customOf(calls[from:to])
 			if custom == nil {
 				continue
@@ -67,7 +67,7 @@ func messageOf(message []byte) []byte {
 	if edits == nil {
 		return nil
 	}
-	return rawjson.Spliced(message, edits)
+	return rawjson.Replace(message, edits)
 }
 
 // choiceOf returns a choice of tools that names functions.

@@ -194,10 +194,10 @@ func (o *Input) unique(id string) []byte {
 	}
 }
 
-// Result adds what a tool answered: to the call of that id, or, without one, to
+// Summary adds what a tool answered: to the call of that id, or, without one, to
 // the first of that name, or the first at all. output is a JSON string or parts.
 // A result that answers nothing is something that the user says.
-func (o *Input) Result(id, name string, output []byte) {
+func (o *Input) Summary(id, name string, output []byte) {
 	for i := range o.open {
 		c := &o.open[i]
 		if c.done || id != "" && c.id != id || id == "" && name != "" && c.name != name {

@@ -87,7 +87,7 @@ func (e *event) read(data []byte) {
 		}
 	}
 	for name, value := range rawjson.Members(data) {
-		if rawjson.Present(value) == nil {
+		if rawjson.NonNull(value) == nil {
 			continue
 		}
 		switch string(name) {
@@ -179,7 +179,7 @@ func (o *outItem) become(kind itemKind) bool {
 // call begins a call.
 func (r *Reader) call(o *outItem, item []byte, custom bool, step func(AnswerStep)) {
 	c := &ToolCall{Number: r.calls, Custom: custom, Name: r.names.client(rawjson.Field(item, "name"))}
-	if id := rawjson.Field(item, "call_id"); len(rawjson.Inside(id)) > 0 {
+	if id := rawjson.Field(item, "call_id"); len(rawjson.Contents(id)) > 0 {
 		c.ID = rawjson.Put(nil, `"`, piece.AppendInside(nil, id), `"`)
 	}
 	r.calls++

@@ -25,7 +25,7 @@ func sealOf(id wire.Identity) string {
 // Sealed returns a provider's encrypted reasoning, a JSON string, as the client
 // gets it: the inside of a JSON string. Nil when there is none.
 func Sealed(id wire.Identity, encrypted []byte) []byte {
-	if len(rawjson.Inside(encrypted)) == 0 {
+	if len(rawjson.Contents(encrypted)) == 0 {
 		return nil
 	}
 	return piece.AppendInside([]byte(sealOf(id)), encrypted)

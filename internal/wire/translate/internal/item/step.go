@@ -142,7 +142,7 @@ func (t *told) rest(whole []byte) []byte {
 	if t.size == 0 {
 		return piece.AppendInside(nil, whole)
 	}
-	text := rawjson.AppendUnquoted(nil, rawjson.Inside(whole))
+	text := rawjson.AppendUnquoted(nil, rawjson.Contents(whole))
 	if len(text) <= t.size {
 		return nil
 	}

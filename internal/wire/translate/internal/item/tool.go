@@ -56,7 +56,7 @@ func (n Names) Declare(raw []byte) {
 // JSON string.
 func (n Names) client(raw []byte) []byte {
 	if own, ok := n[rawjson.Unquote(raw)]; ok {
-		return rawjson.Inside(own)
+		return rawjson.Contents(own)
 	}
 	return piece.AppendInside(nil, raw)
 }

@@ -22,7 +22,7 @@ const (
 // without a counterpart are dropped; where that would change what the answer is,
 // or what it costs, the error is a *fault.Error with the field. Call Check first.
 func (r messagesOnResponses) Body(t wire.Translation) (rawjson.Pieces, error) {
-	if err := piece.Untranslated(r.Asking()); err != nil {
+	if err := piece.Untranslated(r.Params()); err != nil {
 		return nil, err
 	}
 	if r.Doc.Raw("mcp_servers") != nil {

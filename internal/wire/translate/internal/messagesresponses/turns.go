@@ -31,7 +31,7 @@ func (c *conversation) addSystem(content []byte, at string) error {
 			if !rawjson.IsText(text) {
 				return piece.Cannot(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
 			}
-			if !strings.HasPrefix(string(rawjson.Inside(text)), billing) {
+			if !strings.HasPrefix(string(rawjson.Contents(text)), billing) {
 				c.input.System(text)
 			}
 		}
@@ -83,9 +83,9 @@ func (c *conversation) answer(content []byte, at string) error {
 				c.input.Said(text, calls)
 			}
 		case "thinking":
-			c.input.Reasoning(rawjson.Inside(rawjson.Field(b, "thinking")), rawjson.Inside(rawjson.Field(b, "signature")))
+			c.input.Reasoning(rawjson.Contents(rawjson.Field(b, "thinking")), rawjson.Contents(rawjson.Field(b, "signature")))
 		case "redacted_thinking":
-			c.input.Reasoning(nil, rawjson.Inside(rawjson.Field(b, "data")))
+			c.input.Reasoning(nil, rawjson.Contents(rawjson.Field(b, "data")))
 		case "tool_use":
 			if err := c.call(b, fmt.Sprintf("%s[%d]", at, i)); err != nil {
 				return err
@@ -120,7 +120,7 @@ func (c *conversation) hear(content []byte, at string) error {
 			if err != nil {
 				return err
 			}
-			c.input.Result(rawjson.Unquote(rawjson.Field(b, "tool_use_id")), "", output)
+			c.input.Summary(rawjson.Unquote(rawjson.Field(b, "tool_use_id")), "", output)
 			continue
 		}
 		parts, err := c.blocks.Parts(b, at)
@@ -148,7 +148,7 @@ func (c *conversation) result(b []byte, at string) ([]byte, error) {
 	content := rawjson.Field(b, "content")
 	var parts []piece.Part
 	if rawjson.IsText(content) {
-		parts = append(parts, piece.Part{Text: rawjson.Inside(content)})
+		parts = append(parts, piece.Part{Text: rawjson.Contents(content)})
 	}
 	for i, inner := range rawjson.Elements(content) {
 		more, err := c.blocks.Parts(inner, fmt.Sprintf("%s.content[%d]", at, i))

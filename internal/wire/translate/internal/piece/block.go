@@ -23,7 +23,7 @@ func textPart(raw []byte) Part {
 	if IsBlank(raw) {
 		return Part{}
 	}
-	return Part{Text: rawjson.Inside(raw)}
+	return Part{Text: rawjson.Contents(raw)}
 }
 
 // Blocks reads the content blocks of a messages request.

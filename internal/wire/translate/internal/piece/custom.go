@@ -28,7 +28,7 @@ func UnwrapInput(arguments []byte) []byte {
 		case rawjson.IsText(input):
 			return input[1 : len(input)-1]
 		case input != nil:
-			return rawjson.Inside(rawjson.Quote(string(input)))
+			return rawjson.Contents(rawjson.Quote(string(input)))
 		}
 	}
 	return arguments

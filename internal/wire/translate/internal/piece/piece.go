@@ -27,7 +27,7 @@ func Cannot(param, format string, args ...any) error {
 
 // IsBlank tells whether a JSON string holds white space alone, or nothing.
 func IsBlank(raw []byte) bool {
-	in := rawjson.Inside(raw)
+	in := rawjson.Contents(raw)
 	for i := 0; i < len(in); i++ {
 		switch c := in[i]; {
 		case c == ' ':
@@ -92,7 +92,7 @@ func HashOf(id string) uint32 {
 // that changes the price. Without the refusal the client would pay for something
 // that it did not get. Marks of the prompt cache are kept where the other form
 // has them.
-func Untranslated(a *wire.Asked) error {
+func Untranslated(a *wire.Parameters) error {
 	if len(a.Tools) > 0 {
 		return Cannot(a.Tools[0].Param, "`{param}`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Name)
 	}
@@ -144,7 +144,7 @@ func AppendAsText(dst, text []byte) []byte {
 // what can be saved of it when it is none. Other values count as their text.
 func AppendInside(dst, raw []byte) []byte {
 	switch {
-	case rawjson.IsSound(raw):
+	case rawjson.IsString(raw):
 		return append(dst, raw[1:len(raw)-1]...)
 	case rawjson.IsText(raw):
 		return AppendEscaped(dst, rawjson.AppendUnquoted(nil, raw[1:len(raw)-1]))

@@ -13,14 +13,14 @@ func DataAddress(source []byte) (address []byte, ok bool) {
 		return nil, false
 	}
 	address = make([]byte, 0, len(media)+len(data)+16)
-	address = rawjson.Put(address, `"data:`, rawjson.Inside(media), "")
-	return rawjson.Put(address, ";base64,", rawjson.Inside(data), `"`), true
+	address = rawjson.Put(address, `"data:`, rawjson.Contents(media), "")
+	return rawjson.Put(address, ";base64,", rawjson.Contents(data), `"`), true
 }
 
 // HasScheme tells whether a JSON string holds a web address.
 func HasScheme(address []byte) bool {
 	const longest = 32 // of a scheme, in any escapes of its slashes
-	start := strings.ToLower(strings.ReplaceAll(string(rawjson.Inside(address)[:min(len(rawjson.Inside(address)), longest)]), `\/`, `/`))
+	start := strings.ToLower(strings.ReplaceAll(string(rawjson.Contents(address)[:min(len(rawjson.Contents(address)), longest)]), `\/`, `/`))
 	return strings.HasPrefix(start, "https://") || strings.HasPrefix(start, "http://")
 }
 
@@ -31,12 +31,12 @@ func OfObject(schema []byte) []byte {
 			if rawjson.Unquote(schema[m.From:m.To]) == "object" {
 				return schema
 			}
-			return rawjson.Spliced(schema, []rawjson.Splice{{From: m.From, To: m.To, Text: []byte(`"object"`)}})
+			return rawjson.Replace(schema, []rawjson.Splice{{From: m.From, To: m.To, Text: []byte(`"object"`)}})
 		}
 	}
 	text := []byte(`"type":"object"`)
 	if at := rawjson.SkipSpace(schema, 1); at < len(schema) && schema[at] != '}' {
 		text = append(text, ',')
 	}
-	return rawjson.Spliced(schema, []rawjson.Splice{{From: 1, To: 1, Text: text}})
+	return rawjson.Replace(schema, []rawjson.Splice{{From: 1, To: 1, Text: text}})
 }

@@ -25,9 +25,9 @@ func (s *stream) call(dst, call []byte, position int64) []byte {
 				number = n
 			}
 		case "id":
-			id = rawjson.Present(value)
+			id = rawjson.NonNull(value)
 		case "function", "custom":
-			function = rawjson.Present(value)
+			function = rawjson.NonNull(value)
 		}
 	}
 	return s.callOf(dst, number, id, function, sealed)
@@ -40,9 +40,9 @@ func (s *stream) callOf(dst []byte, number int64, id, function, sealed []byte) [
 	for member, value := range rawjson.Members(function) {
 		switch string(member) {
 		case "name":
-			name = rawjson.Present(value)
+			name = rawjson.NonNull(value)
 		case "arguments", "input":
-			arguments = rawjson.Present(value)
+			arguments = rawjson.NonNull(value)
 		}
 	}
 	item := s.callFor(number, id, name)

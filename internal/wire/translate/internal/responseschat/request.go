@@ -289,7 +289,7 @@ func (m *chatMessages) item(item []byte, path string) error {
 	case "function_call", "custom_tool_call":
 		return m.addCall(item, kind, path)
 	case "reasoning":
-		m.sealed = rawjson.Inside(rawjson.Field(item, "encrypted_content"))
+		m.sealed = rawjson.Contents(rawjson.Field(item, "encrypted_content"))
 		return nil
 	case "additional_tools", "tool_search_call", "tool_search_output": // what they bring is among the tools
 		return nil

@@ -173,7 +173,7 @@ func (s *stream) readFrame(dst, data []byte) []byte {
 				}
 			case "delta", "message":
 				if message == nil {
-					message = rawjson.Present(value)
+					message = rawjson.NonNull(value)
 				}
 			case "logprobs":
 				logprobs = rawjson.Field(value, "content")
@@ -209,7 +209,7 @@ func (s *stream) readMessage(dst, message, logprobs []byte) []byte {
 	var content, refusal, calls, call []byte
 	thought := false // the same reasoning may stand in two fields
 	for name, value := range rawjson.Members(message) {
-		if rawjson.Present(value) == nil {
+		if rawjson.NonNull(value) == nil {
 			continue
 		}
 		switch string(name) {
@@ -349,7 +349,7 @@ func appendText(dst []byte, name string, text []byte) []byte {
 // half a character, which clients would replace in a delta but not in the
 // whole text, is replaced here.
 func textInside(value []byte) []byte {
-	if rawjson.IsSound(value) && !hasSurrogate(value) {
+	if rawjson.IsString(value) && !hasSurrogate(value) {
 		return value[1 : len(value)-1]
 	}
 	clean := rawjson.Quote(string(rawjson.AppendUnquoted(nil, bytes.Trim(value, `"`))))

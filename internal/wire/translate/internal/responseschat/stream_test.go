@@ -149,8 +149,8 @@ func wholeResponse(t *testing.T, chat []byte, r *responses.Request) []byte {
 		t.Fatal(err)
 	}
 	read, err := responses.ReadAnswer(out)
-	if err != nil || !read.Judged().Ended || read.Judged().Content != a.Judged().Content || read.Judged().Limited != a.Judged().Limited ||
-		read.Judged().Filtered != a.Judged().Filtered {
+	if err != nil || !read.Summary().Ended || read.Summary().Content != a.Summary().Content || read.Summary().Limited != a.Summary().Limited ||
+		read.Summary().Filtered != a.Summary().Filtered {
 		t.Errorf("read as %+v, %v; the answer was %+v", read, err, a)
 	}
 	if again, known := read.Usage(); !known || again.Prompt != u.Prompt || again.Completion != u.Completion || again.Cached != u.Cached ||
@@ -203,7 +203,7 @@ func FuzzResponsesFromChat(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if a, err := responses.ReadAnswer(whole); err != nil || !a.Judged().Ended {
+		if a, err := responses.ReadAnswer(whole); err != nil || !a.Summary().Ended {
 			t.Fatalf("%v\n%s", err, whole)
 		}
 	})
