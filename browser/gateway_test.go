@@ -3,8 +3,10 @@ package browser
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,7 +42,7 @@ func built(name, folder string) func() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		build := exec.Command("go", "build", "-o", path, folder)
+		build := exec.Command("go", "build", "-trimpath", "-o", path, folder)
 		build.Dir = ".."
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
@@ -133,4 +135,50 @@ func start(t *testing.T) *gateway {
 		t.Fatal("the gateway was not ready within a minute")
 	}
 	return nil
+}
+
+// request sends a request to the API and returns the status, the request's id and the answer.
+func (g *gateway) request(t *testing.T, method, token, path string, body map[string]any) (status int, id string, out map[string]any) {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, g.url+path, bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if err := json.NewDecoder(answer.Body).Decode(&out); err != nil {
+		t.Fatalf("%s: %d, %v", path, answer.StatusCode, err)
+	}
+	return answer.StatusCode, answer.Header.Get("x-request-id"), out
+}
+
+// call sends a body to the API, expects a status, and returns the answer.
+func (g *gateway) call(t *testing.T, token, path string, want int, body map[string]any) map[string]any {
+	t.Helper()
+	status, _, out := g.request(t, http.MethodPost, token, path, body)
+	if status != want {
+		t.Fatalf("%s: %d, want %d: %v", path, status, want, out)
+	}
+	return out
+}
+
+// chat sends a question and returns the status and the request's id.
+func (g *gateway) chat(t *testing.T, key, model string) (status int, id string) {
+	t.Helper()
+	status, id, _ = g.request(t, http.MethodPost, key, "/v1/chat/completions", hello(model))
+	return status, id
+}
+
+// hello is the body of a chat request.
+func hello(model string) map[string]any {
+	return map[string]any{"model": model, "messages": []map[string]string{{"role": "user", "content": "Hello!"}}}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -30,11 +29,9 @@ func (b *tab) link() string {
 }
 
 // TestInvitation creates an account with a link and a key as an operator. The recipient sets a
-// password with the keyboard alone and is signed in. The link then no longer works.
+// password with the keyboard alone and is signed in. The link then no longer works. The recipient
+// invites a colleague in the same way.
 func TestInvitation(t *testing.T) {
-	if missing(t) {
-		return
-	}
 	t.Parallel()
 	inLooks(t, func(t *testing.T, g *gateway, look look) {
 		op := open(t, g, look.theme, look.width)
@@ -63,10 +60,24 @@ func TestInvitation(t *testing.T) {
 		b.setPassword(link)
 		b.follow(link, "not good any more")
 		b.expect("422")
-		if focused := run(b, chromedp.Evaluate[bool](`document.activeElement.matches("[data-focus]")`)); !focused {
-			t.Error("the focus is not on what is wrong")
+		if !b.focused("[data-focus]") {
+			t.Error("the focus is not on the error")
 		}
 		b.lookOver("used-link")
+
+		b.open("/console/settings")
+		b.fill("#new-f-email", "lin@acme.example")
+		b.press(`form[action$="/settings/users"] button.main`)
+		b.sees("It is not shown again")
+		b.lookOver("invitation")
+		link = b.link()
+		b.press("main > p a.button")
+		b.sees("invited, no password yet")
+		colleague := open(t, g, look.theme, look.width)
+		colleague.follow(link, "Set your password")
+		colleague.fill("#f-password", "my own horse")
+		colleague.press("main button.main")
+		colleague.sees("Overview")
 
 		op.press(`form[action$="/link"] button`)
 		op.sees("set a new password")
@@ -79,7 +90,7 @@ func (b *tab) setPassword(link string) {
 	b.t.Helper()
 	b.follow(link, "Set your password")
 	if at := run(b, chromedp.Evaluate[string](`location.href`)); strings.Contains(at, "#") {
-		b.t.Errorf("the address keeps what opens: %s", at)
+		b.t.Errorf("the address keeps the token: %s", at)
 	}
 	b.lookOver("set-password")
 	tabTo(b, "#f-password")
@@ -102,37 +113,8 @@ func (b *tab) follow(link, text string) {
 	b.sees(text)
 }
 
-// TestColleague adds a user to the account as another user. The new user opens the link, sets a
-// password and is signed in.
-func TestColleague(t *testing.T) {
-	if missing(t) {
-		return
-	}
-	t.Parallel()
-	inLooks(t, func(t *testing.T, g *gateway, look look) {
-		b := open(t, g, look.theme, look.width)
-		b.open("/console/sign-in")
-		b.signIn()
-		b.open("/console/settings")
-		b.fill("#new-f-email", "lin@acme.example")
-		b.press(`form[action$="/settings/users"] button.main`)
-		b.sees("It is not shown again")
-		b.lookOver("invitation")
-		link := b.link()
-		b.press("main > p a.button")
-		b.sees("invited, no password yet")
-
-		other := open(t, g, look.theme, look.width)
-		other.open("/console/sign-in")
-		other.setPassword(link)
-	})
-}
-
 // TestLinkWithoutScripts pastes the link into the form.
 func TestLinkWithoutScripts(t *testing.T) {
-	if missing(t) {
-		return
-	}
 	t.Parallel()
 	g := start(t)
 	op := open(t, g, "light", 1280)
@@ -143,16 +125,11 @@ func TestLinkWithoutScripts(t *testing.T) {
 	op.press(`form[action$="/link"] button`)
 	link := g.url + op.link()
 	b := open(t, g, "light", 1280)
-	off := emulation.SetScriptExecutionDisabledParams{Value: true}
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, off); err != nil {
-		t.Fatal(err)
-	}
+	b.withoutScripts()
 	b.open("/console/link")
 	b.do(chromedp.SendKeys(chromedp.CSS("#f-link"), link))
 	b.press("main button.main")
 	b.do(chromedp.SendKeys(chromedp.CSS("#f-password"), "my own horse"))
 	b.press("main button.main")
-	if got := run(b, chromedp.Text(chromedp.CSS("main"))); !strings.Contains(got, "Overview") {
-		b.fail(fmt.Errorf("not signed in: %s", got))
-	}
+	b.shows("Overview")
 }

@@ -1,10 +1,6 @@
 package browser
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -12,60 +8,21 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// call sends a body to the API with the demo account's key, expects a status, and returns the
-// answer.
-func (g *gateway) call(t *testing.T, path string, status int, body map[string]any) map[string]any {
-	t.Helper()
-	return g.send(t, g.key, path, status, body)
-}
-
-// operator sends a body to the operator API.
-func (g *gateway) operator(t *testing.T, path string, body map[string]any) map[string]any {
-	t.Helper()
-	return g.send(t, adminToken, path, http.StatusOK, body)
-}
-
-func (g *gateway) send(t *testing.T, token, path string, status int, body map[string]any) map[string]any {
-	t.Helper()
-	raw, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.NewRequest(http.MethodPost, g.url+path, bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	got, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != status {
-		t.Fatalf("%s: %d, %v: %s", path, answer.StatusCode, err, got)
-	}
-	var out map[string]any
-	if err := json.Unmarshal(got, &out); err != nil {
-		t.Fatalf("%v: %s", err, got)
-	}
-	return out
-}
-
 // life gives the account usage of two months, succeeded and failed jobs, and requests of every
 // kind.
 func (g *gateway) life(t *testing.T) {
 	t.Helper()
 	g.past(t)
-	message := func(text string) []map[string]string { return []map[string]string{{"role": "user", "content": text}} }
-	g.call(t, "/v1/chat/completions", 200, map[string]any{"model": "sandbox-chat", "messages": message("Hello!")})
-	g.call(t, "/native/v1/messages", 200, map[string]any{"model": "sandbox-messages", "max_tokens": 200, "messages": message("Hello!")})
-	g.call(t, "/v1/chat/completions", 503, map[string]any{"model": "sandbox-repair", "messages": message("Hello!")})
-	g.call(t, "/v1/chat/completions", 400, map[string]any{"model": "sandbox-chat", "messages": []any{}})
+	g.call(t, g.key, "/v1/chat/completions", 200, hello("sandbox-chat"))
+	messages := hello("sandbox-messages")
+	messages["max_tokens"] = 200
+	g.call(t, g.key, "/native/v1/messages", 200, messages)
+	g.call(t, g.key, "/v1/chat/completions", 503, hello("sandbox-repair"))
+	g.call(t, g.key, "/v1/chat/completions", 400, map[string]any{"model": "sandbox-chat", "messages": []any{}})
 	var jobs []string
 	submit := func(kind string, body map[string]any) {
 		body["model"] = "sandbox-" + kind
-		id, _ := g.call(t, "/v1/"+kind+"s/generations", 202, body)["id"].(string)
+		id, _ := g.call(t, g.key, "/v1/"+kind+"s/generations", 202, body)["id"].(string)
 		jobs = append(jobs, "/v1/"+kind+"s/jobs/"+id)
 	}
 	submit("image", map[string]any{"prompt": "a lighthouse in the fog, film grain", "seed": 7, "style": "vivid"})
@@ -87,21 +44,8 @@ func (g *gateway) life(t *testing.T) {
 // ended reports whether a job has ended.
 func (g *gateway) ended(t *testing.T, job string) bool {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, g.url+job, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+g.key)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	var body struct{ Status string }
-	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
-		t.Fatal(err)
-	}
-	return body.Status == "succeeded" || body.Status == "failed"
+	_, _, body := g.request(t, http.MethodGet, g.key, job, nil)
+	return body["status"] == "succeeded" || body["status"] == "failed"
 }
 
 // livelyPages are the pages of an account in use, with the names of their pictures.
@@ -120,31 +64,31 @@ var firsts = map[string]string{"keys": "key", "requests-failed": "request-failed
 // TestLivelyAccount checks the pages of an account in use, also on the smallest phone and on a
 // laptop at a zoom of 200 %.
 func TestLivelyAccount(t *testing.T) {
-	if missing(t) {
-		return
-	}
 	t.Parallel()
 	g := start(t)
 	g.life(t)
-	for _, l := range []look{{"dark", 1280}, {"light", 390}, {"light", 320}, {"dark", 640}} {
-		b := open(t, g, l.theme, l.width)
-		b.called = fmt.Sprintf("%s-%d", l.theme, l.width)
-		b.signIn()
-		for _, p := range livelyPages {
-			b.open(p.path)
-			b.lookOver(p.name)
-			b.fits(p.name)
-			if inner := firsts[p.name]; inner != "" {
-				b.press("tbody a.rowlink")
-				b.lookOver(inner)
+	for i, l := range []look{{"dark", 1280}, {"light", 390}, {"light", 320}, {"dark", 640}} {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			b := open(t, g, l.theme, l.width)
+			b.sameColors = i > 1
+			b.signIn()
+			for _, p := range livelyPages {
+				b.open(p.path)
+				b.lookOver(p.name)
+				b.fits(p.name)
+				if inner := firsts[p.name]; inner != "" {
+					b.press("tbody a.rowlink")
+					b.lookOver(inner)
+				}
 			}
-		}
-		b.open("/console/jobs?status=failed")
-		b.press(".tile h3 a")
-		b.lookOver("job-failed")
-		b.open("/console/jobs?status=succeeded&kind=image")
-		b.press(".tile h3 a")
-		b.lookOver("job")
+			b.open("/console/jobs?status=failed")
+			b.press(".tile h3 a")
+			b.lookOver("job-failed")
+			b.open("/console/jobs?status=succeeded&kind=image")
+			b.press(".tile h3 a")
+			b.lookOver("job")
+		})
 	}
 }
 

@@ -20,9 +20,6 @@ func (b *tab) choose(selector, value string) {
 // TestPlayground streams a chat with thoughts and stops it, sees its cost, generates a picture and
 // a clip, plays the clip, and finds both in the gallery.
 func TestPlayground(t *testing.T) {
-	if missing(t) {
-		return
-	}
 	t.Parallel()
 	inLooks(t, func(t *testing.T, g *gateway, look look) {
 		b := open(t, g, look.theme, look.width)
@@ -57,7 +54,7 @@ func (b *tab) chat() {
 	b.sees("req_")
 	b.holds(`document.querySelector(".turn.model .money, .turn.model .num, .turn.model [title$=USD]") !== null`)
 	if run(b, chromedp.Evaluate[bool](`document.querySelector(".turn.model details.thoughts") === null`)) {
-		b.t.Error("what it thinks is not apart")
+		b.t.Error("the thoughts are not separate from the answer")
 	}
 	b.choose("#f-model", "sandbox-messages")
 	b.choose("#f-prompt", "And now?")
@@ -101,7 +98,7 @@ func (b *tab) gallery() {
 	b.lookOver("job")
 	b.press(`.head a.button`)
 	if got := b.value("#f-prompt"); !strings.Contains(got, "paper boat") {
-		b.t.Errorf("again with the prompt %q", got)
+		b.t.Errorf("the prompt is %q", got)
 	}
 }
 

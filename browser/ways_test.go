@@ -46,9 +46,6 @@ func (b *tab) keys(keys ...string) {
 // and k select a row, Enter opens it, Escape closes. They do nothing while the user types or after
 // the user has turned them off.
 func TestShortcuts(t *testing.T) {
-	if missing(t) {
-		return
-	}
 	t.Parallel()
 	g := start(t)
 	g.past(t)
@@ -56,12 +53,12 @@ func TestShortcuts(t *testing.T) {
 	b.signIn()
 	b.slash()
 	if !b.focused(".side [data-find]") {
-		t.Error("/ does not lead to the box that finds")
+		t.Error("/ does not focus the search box")
 	}
 	b.slash()
 	b.keys("gk?")
 	if typed := b.value(".side [data-find]"); typed != "/gk?" {
-		t.Errorf("what is typed into the box is %q", typed)
+		t.Errorf("the search box has %q", typed)
 	}
 	run(b, chromedp.Evaluate[any](`(document.activeElement.select(), 0)`))
 	b.keys("sandbox-reas")
@@ -91,7 +88,7 @@ func TestShortcuts(t *testing.T) {
 	b.shoot("help")
 	b.keys(kb.Escape)
 	if run(b, chromedp.Evaluate[bool](`document.getElementById("help").open`)) || !b.focused(".head a.button") {
-		t.Error("Escape does not lead back to where the reader was")
+		t.Error("Escape does not return the focus")
 	}
 	b.do(chromedp.Click(chromedp.CSS(`.side [data-open="help"]`)))
 	b.press(`#help button[name="keys"]`)
@@ -99,7 +96,7 @@ func TestShortcuts(t *testing.T) {
 	b.keys("?", "g", "k")
 	b.slash()
 	if run(b, chromedp.Evaluate[bool](`document.getElementById("help").open`)) || b.focused("[data-find]") {
-		t.Error("shortcuts that are turned off do something")
+		t.Error("disabled shortcuts do something")
 	}
 	b.do(chromedp.Click(chromedp.CSS(`.side [data-open="help"]`)))
 	b.press(`#help button[value="on"]`)
@@ -124,14 +121,11 @@ func TestShortcuts(t *testing.T) {
 // TestFocusAfterForms checks that the focus is on the message after a form, and that Escape closes
 // a dialog opened by the server.
 func TestFocusAfterForms(t *testing.T) {
-	if missing(t) {
-		return
-	}
 	t.Parallel()
 	g := start(t)
 	b := open(t, g, "dark", 390)
 	b.signIn()
-	said := func(what string) {
+	focusOn := func(what string) {
 		t.Helper()
 		b.sees(what)
 		if !b.focused("[data-focus]") {
@@ -142,37 +136,28 @@ func TestFocusAfterForms(t *testing.T) {
 	b.fill("#f-code", "none")
 	b.press(`form[action$="/redeem"] button`)
 	b.expect("422")
-	said("There is no such code.")
+	focusOn("There is no such code.")
 	b.lookOver("redeem-refused")
 	if link := run(b, chromedp.Evaluate[string](`document.querySelector("[data-focus] a").getAttribute("href")`)); link != "#f-code" {
-		t.Errorf("what is wrong leads to %s", link)
+		t.Errorf("the error links to %s", link)
 	}
 	b.open("/console/keys")
 	b.press("tbody a.rowlink")
 	b.press(`form[action$="/disable"] button`)
-	said("The key is disabled")
+	focusOn("The key is disabled")
 	b.open(run(b, chromedp.Evaluate[string](`location.pathname`)) + "?confirm=delete")
 	b.shoot("delete")
 	b.fill("#delete-typed", "another")
 	b.press("dialog[open] button.danger")
 	b.expect("422")
-	said("not its name")
+	focusOn("not its name")
 	b.keys(kb.Escape)
 	if run(b, chromedp.Evaluate[bool](`document.querySelector("dialog[open]") !== null`)) {
-		t.Error("Escape does not close a dialog that the server opened")
+		t.Error("Escape does not close a dialog opened by the server")
 	}
 	b.open("/console/webhooks")
 	b.press(`form[action$="/webhooks/test"] button`)
-	said("has no webhook address")
-}
-
-// without turns scripts off in a tab.
-func (b *tab) without() {
-	b.t.Helper()
-	off := emulation.SetScriptExecutionDisabledParams{Value: true}
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, off); err != nil {
-		b.t.Fatal(err)
-	}
+	focusOn("has no webhook address")
 }
 
 // shows checks without waiting that the open page has a text.
@@ -186,9 +171,6 @@ func (b *tab) shows(want string) {
 // TestActsWithoutScripts redeems a code, saves and tests a receiver, resends a delivery, filters,
 // and chooses a theme, all without scripts. Actions that need scripts are not offered.
 func TestActsWithoutScripts(t *testing.T) {
-	if missing(t) {
-		return
-	}
 	t.Parallel()
 	var status atomic.Int64
 	status.Store(http.StatusInternalServerError)
@@ -196,9 +178,9 @@ func TestActsWithoutScripts(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	g := start(t)
 	g.past(t)
-	code, _ := g.operator(t, "/admin/v1/codes", map[string]any{"usd": 2.5})["data"].([]any)[0].(map[string]any)["code"].(string)
+	code, _ := g.call(t, adminToken, "/admin/v1/codes", 200, map[string]any{"usd": 2.5})["data"].([]any)[0].(map[string]any)["code"].(string)
 	b := open(t, g, "light", 390)
-	b.without()
+	b.withoutScripts()
 	b.open("/console/billing")
 	b.do(chromedp.SendKeys(chromedp.CSS("#f-email"), g.email), chromedp.SendKeys(chromedp.CSS("#f-password"), g.password))
 	b.press("main button.main")
@@ -231,7 +213,7 @@ func TestActsWithoutScripts(t *testing.T) {
 	b.shows("502 provider failed")
 	b.shoot("dark")
 	if seen := b.text("body"); strings.Contains(seen, "Shortcuts") {
-		t.Error("shortcuts are offered that need scripts")
+		t.Error("shortcuts are offered without scripts")
 	}
 	b.open("/console/playground")
 	b.shows("The playground needs JavaScript.")
@@ -239,16 +221,14 @@ func TestActsWithoutScripts(t *testing.T) {
 
 // TestJobsMove checks that the gallery shows the end of a job without a reload, and announces it.
 func TestJobsMove(t *testing.T) {
-	if missing(t) {
-		return
-	}
 	t.Parallel()
 	g := start(t)
 	b := open(t, g, "light", 1280)
 	b.signIn()
-	job, _ := g.call(t, "/v1/videos/generations", 202, map[string]any{"model": "sandbox-video", "prompt": "a boat that moves"})["id"].(string)
+	boat := map[string]any{"model": "sandbox-video", "prompt": "a moving boat"}
+	job, _ := g.call(t, g.key, "/v1/videos/generations", 202, boat)["id"].(string)
 	b.open("/console/jobs")
-	b.sees("a boat that moves")
+	b.sees("a moving boat")
 	run(b, chromedp.Evaluate[any](`(window.before = true, 0)`))
 	b.sees("Done 1")
 	b.holds(`document.querySelector(".tile video") !== null && window.before === true`)
@@ -259,9 +239,6 @@ func TestJobsMove(t *testing.T) {
 
 // TestForcedColours checks that a selection is visible if the system forces all colours.
 func TestForcedColours(t *testing.T) {
-	if missing(t) {
-		return
-	}
 	t.Parallel()
 	g := start(t)
 	g.past(t)
@@ -278,7 +255,7 @@ func TestForcedColours(t *testing.T) {
 		if none := run(b, chromedp.Evaluate[string](`[...document.querySelectorAll(".side [aria-current], .tabs [aria-current], " +
 			"[aria-pressed=true], .codetabs > input:checked + label")].filter((one) => one.checkVisibility() &&
 			getComputedStyle(one).outlineStyle === "none").map((one) => one.textContent).join()`)); none != "" {
-			t.Errorf("%s: nothing tells that these are chosen: %s", p.name, none)
+			t.Errorf("%s: these selections are not visible: %s", p.name, none)
 		}
 	}
 }
