@@ -27,12 +27,6 @@ func (p Principal) AllowsModel(model string) bool {
 	return p.AllowedModels == nil || slices.Contains(p.AllowedModels, model)
 }
 
-// AllowsSandbox reports whether the key may use a sandbox model closed to customers: the account is
-// marked as test, or the key's list names the model.
-func (p Principal) AllowsSandbox(model string) bool {
-	return p.Test || slices.Contains(p.AllowedModels, model)
-}
-
 // AllowsAddress reports whether the key may be used from an address. IPv4 addresses written as IPv6
 // count as IPv4.
 func (p Principal) AllowsAddress(addr netip.Addr) bool { return allowsAddress(p.AllowedIPs, addr) }

@@ -204,7 +204,7 @@ func (x *exchange) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Model
 
 // hides reports whether model is a sandbox model outside the caller's permissions.
 func (x *exchange) hides(snapshot *catalog.Snapshot, model string) bool {
-	return snapshot.ClosedSandbox(model) && !x.principal.AllowsSandbox(model)
+	return snapshot.HidesSandbox(model, x.principal.Test, x.principal.AllowedModels)
 }
 
 // allowsSandbox rejects a sandbox model outside the caller's permissions with the form's error for

@@ -26,16 +26,19 @@ func (s *Snapshot) IsSandbox(model string) bool {
 	return len(lines) > 0 && !slices.ContainsFunc(lines, func(l *Line) bool { return !l.IsSandbox() })
 }
 
-// ClosedSandbox reports whether a model is a sandbox model in a catalog with lines of real
-// providers. Only test accounts and keys naming the model may use such a model. A catalog with only
-// sandbox lines is a trial, and everybody may use its models.
-func (s *Snapshot) ClosedSandbox(model string) bool { return s.real && s.IsSandbox(model) }
+// HidesSandbox reports whether a model is a sandbox model that a key may not use. allowed are the
+// key's allowed models. If the catalog has lines of real providers, only test accounts and keys
+// that name the model may use it. A catalog with only sandbox lines is a trial, and everybody may
+// use its models.
+func (s *Snapshot) HidesSandbox(model string, testAccount bool, allowed []string) bool {
+	return s.real && s.IsSandbox(model) && !testAccount && !slices.Contains(allowed, model)
+}
 
 // OpenSandbox returns the sandbox models not retired, in the order of the document, if the catalog
 // has lines of real providers.
 func (s *Snapshot) OpenSandbox() (ids []string) {
 	for _, m := range s.models {
-		if m.State != StateRetired && s.ClosedSandbox(m.ID) {
+		if m.State != StateRetired && s.HidesSandbox(m.ID, false, nil) {
 			ids = append(ids, m.ID)
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestClosedSandbox tests that sandbox models close as soon as the catalog has an enabled line of
+// TestHidesSandbox tests that sandbox models are hidden as soon as the catalog has an enabled line of
 // another provider, except models with such a line themselves.
-func TestClosedSandbox(t *testing.T) {
+func TestHidesSandbox(t *testing.T) {
 	t.Parallel()
 	const models = `
 models:
@@ -45,8 +45,12 @@ lines:
 		}
 		var closed []string
 		for _, m := range s.Models() {
-			if s.ClosedSandbox(m.ID) {
+			if s.HidesSandbox(m.ID, false, nil) {
 				closed = append(closed, m.ID)
+			}
+			if s.HidesSandbox(m.ID, false, []string{"other"}) != s.HidesSandbox(m.ID, false, nil) || s.HidesSandbox(m.ID, true, nil) ||
+				s.HidesSandbox(m.ID, true, []string{"other"}) || s.HidesSandbox(m.ID, false, []string{"other", m.ID}) {
+				t.Errorf("%s: %s is hidden from a test account or from a key with the model, or not from another key", tt.name, m.ID)
 			}
 		}
 		if open := s.OpenSandbox(); !slices.Equal(closed, tt.closed) || !slices.Equal(open, tt.open) {

@@ -202,7 +202,7 @@ func (j *Jobs) judgeAnew(rec *row.Job, caller account.Principal) (*catalog.Model
 			"The key of the job may not use the model %s any more. Add the model to the key's allowed models first, "+
 				"or let its user submit the job with another key.", model.ID)
 	}
-	if snapshot.ClosedSandbox(model.ID) && !caller.AllowsSandbox(model.ID) {
+	if snapshot.HidesSandbox(model.ID, caller.Test, caller.AllowedModels) {
 		return nil, fault.At(fault.InvalidRequest, "model",
 			"The model %s of the job is a sandbox model now. Add it to the key's allowed models, or mark the account as test.", model.ID)
 	}

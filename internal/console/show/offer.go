@@ -72,9 +72,9 @@ func (o Offer) ofLine(l *catalog.Line, model string) int {
 	return answersNever
 }
 
-// Allows reports whether a key's allowed models include m. An empty list allows all models.
-func Allows(allowed []string, m *catalog.Model) bool {
-	return len(allowed) == 0 || slices.Contains(allowed, m.ID)
+// Allows reports whether a key's allowed models include a model. An empty list allows all models.
+func Allows(allowed []string, model string) bool {
+	return len(allowed) == 0 || slices.Contains(allowed, model)
 }
 
 // Sandbox explains the badge of a sandbox model.

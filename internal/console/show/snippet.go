@@ -28,7 +28,7 @@ func KeySnippets(base string, of Offer, allowed []string, secret string) []part.
 	}
 	first := func(fits func(*catalog.Model) bool) *catalog.Model {
 		return of.First(func(m *catalog.Model) bool {
-			return Allows(allowed, m) && (len(allowed) > 0 || !of.Catalog.ClosedSandbox(m.ID)) && fits(m)
+			return Allows(allowed, m.ID) && !of.Catalog.HidesSandbox(m.ID, false, allowed) && fits(m)
 		})
 	}
 	var codes []part.Snippet

@@ -90,14 +90,15 @@ func keysTable(list []account.Key) part.DataTable {
 	return t
 }
 
-// keyForm asks for the settings of a key. Users cannot add sandbox models closed to customers;
-// allowed are the models of the key now.
+// keyForm asks for the settings of a key. allowed are the models of the key now. Only operators can
+// add a sandbox model to a key, also for a test account, because the key keeps the model if the
+// account loses its mark.
 func (c *console) keyForm(allowed []string, action, submit string) part.Inputs {
 	now := c.Catalog.Current()
 	f := show.KeyForm(now, action, submit)
 	models := f.Field("allowed_models")
 	models.Options = slices.DeleteFunc(models.Options, func(o part.Option) bool {
-		return now.ClosedSandbox(o.Value) && !slices.Contains(allowed, o.Value)
+		return now.HidesSandbox(o.Value, false, allowed)
 	})
 	f.Cancel = page.Base + "/keys"
 	return f

@@ -187,8 +187,7 @@ func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, 
 func (t *trial) allow(now *catalog.Snapshot, keys []account.Key, test bool) bool {
 	t.Label = show.ModelLabel(now, t.ID)
 	for _, k := range keys {
-		listed := slices.Contains(k.AllowedModels, t.ID)
-		if listed || len(k.AllowedModels) == 0 && (test || !now.ClosedSandbox(t.ID)) {
+		if show.Allows(k.AllowedModels, t.ID) && !now.HidesSandbox(t.ID, test, k.AllowedModels) {
 			t.Keys = append(t.Keys, k.ID)
 		}
 	}

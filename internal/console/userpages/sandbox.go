@@ -5,25 +5,25 @@ import (
 	"tollgate/internal/store"
 )
 
-// hiddenModelsTx returns the sandbox models closed to an account and to its newest keys.
+// hiddenModelsTx returns the sandbox models hidden from an account and from its newest keys.
 func (c *console) hiddenModelsTx(tx *store.Tx, of string) (map[string]bool, error) {
-	closed := c.Catalog.Current().OpenSandbox()
-	if len(closed) == 0 {
+	now := c.Catalog.Current()
+	sandbox := now.OpenSandbox()
+	if len(sandbox) == 0 {
 		return nil, nil
 	}
 	a, err := account.GetTx(tx, of)
-	if err != nil || a.Test {
+	if err != nil {
 		return nil, err
 	}
-	hidden := make(map[string]bool, len(closed))
-	for _, id := range closed {
-		hidden[id] = true
-	}
 	keys, _, err := account.NewestKeysTx(tx, of, maxKeys)
+	var allowed []string
 	for _, k := range keys {
-		for _, id := range k.AllowedModels {
-			delete(hidden, id)
-		}
+		allowed = append(allowed, k.AllowedModels...)
+	}
+	hidden := map[string]bool{}
+	for _, id := range sandbox {
+		hidden[id] = now.HidesSandbox(id, a.Test, allowed)
 	}
 	return hidden, err
 }
