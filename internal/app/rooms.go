@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
+	"tollgate/internal/console/page"
 	"tollgate/internal/egress"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
@@ -250,7 +251,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		metrics: r.metrics.Handler(), ready: r.ready, token: r.token, wrong: wrongToken, log: r.log,
 		base: r.Base(), enters: r.whoEnters(r.db),
 	}, console.Options{
-		DB: r.db, Reading: newPageReads().begin, Keys: r.keys, Passwords: r.passwords, Entrance: r.sessions, Catalog: r.watcher,
+		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, Entrance: r.sessions, Catalog: r.watcher,
 		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Audits: r.audits, Writable: r.ledger.Writable,
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),

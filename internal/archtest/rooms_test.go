@@ -20,7 +20,7 @@ var rooms = map[string][]string{
 	"internal/api": {"account", "catalog", "chat", "egress", "fault", "httpapi", "job", "ledger", "limit", "media", "money", "wire"},
 	"internal/admin": {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "money", "operator", "store",
 		"webhook"},
-	"internal/console": {"account", "catalog", "fault", "httpapi", "job", "ledger", "line", "media", "money", "node", "operator",
+	"internal/console": {"account", "catalog", "fault", "httpapi", "job", "ledger", "limit", "line", "media", "money", "node", "operator",
 		"store", "webhook", "wire"},
 	"internal/contract": {},
 	"internal/importer": {"account", "catalog", "money", "operator", "store", "wire"},

@@ -10,7 +10,6 @@
 package console
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -45,8 +44,8 @@ const (
 // Options configures New. All fields are required unless their comment says otherwise.
 type Options struct {
 	DB *store.DB
-	// Reading is page.Options.Reading.
-	Reading func(ctx context.Context, known bool, account string) (leave func(), err error)
+	// ReadLimit is shared by all consoles of the node. If it is nil, New creates one.
+	ReadLimit *page.ReadLimit
 	// Keys is this node's key cache. The console notifies Keys of every change.
 	Keys *account.Keys
 	// Passwords hashes users' passwords. Entrance checks sign-ins.
@@ -90,7 +89,7 @@ func New(o Options) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return page.New(page.Options{DB: o.DB, Reading: o.Reading, Entrance: o.Entrance, AdminToken: o.AdminToken, PublicURL: o.PublicURL,
+	return page.New(page.Options{DB: o.DB, ReadLimit: o.ReadLimit, Entrance: o.Entrance, AdminToken: o.AdminToken, PublicURL: o.PublicURL,
 		NoPublicURL: o.NoPublicURL, Apart: o.Side == Operators, MediaURL: o.MediaURL, TrustedProxies: o.TrustedProxies, Log: o.Log,
 		Observe: o.Observe}, o.sections()...)
 }

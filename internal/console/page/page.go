@@ -12,7 +12,6 @@
 package page
 
 import (
-	"context"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -54,10 +53,8 @@ type Options struct {
 	MediaURL string
 	// TrustedProxies may set X-Forwarded-For.
 	TrustedProxies []netip.Prefix
-	// Reading waits until the page may read the database, and returns a function that
-	// releases its place. known reports whether the visitor has a session. If Reading is
-	// nil, pages do not wait.
-	Reading func(ctx context.Context, known bool, account string) (leave func(), err error)
+	// ReadLimit limits the reads of pages. If it is nil, New creates one.
+	ReadLimit *ReadLimit
 	// Log records the causes of 503 responses.
 	Log *slog.Logger
 	// Observe is called after every request. It may be nil.
@@ -130,6 +127,9 @@ type server struct {
 // an address in the options or an embedded file is invalid.
 func New(o Options, sections ...Section) (http.Handler, error) {
 	d := &server{Options: o, crossing: http.NewCrossOriginProtection(), secure: strings.HasPrefix(o.PublicURL, "https://")}
+	if d.ReadLimit == nil {
+		d.ReadLimit = NewReadLimit()
+	}
 	origin, err := originOf(o.PublicURL)
 	if err != nil {
 		return nil, err

@@ -68,15 +68,13 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// View runs read on one snapshot. It waits for a place, so never within another View.
+// View runs read on one snapshot. It waits for the read limit, so read must not call View.
 func (v *Visit) View(read func(tx *store.Tx) error) error {
-	if v.server.Reading != nil {
-		leave, err := v.server.Reading(v.ctx, v.Session.ID != "", v.Account())
-		if err != nil {
-			return err
-		}
-		defer leave()
+	done, err := v.server.ReadLimit.begin(v.ctx, v.Session.ID != "", v.Account())
+	if err != nil {
+		return err
 	}
+	defer done()
 	return v.server.DB.View(v.ctx, read)
 }
 

@@ -1,4 +1,4 @@
-package app
+package page
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestPageReads checks that the pages of one account read one after the other, beside those of
+// TestReadLimit checks that the pages of one account read one after the other, beside those of
 // other accounts, and that a page answers 503 if it waits too long.
-func TestPageReads(t *testing.T) {
+func TestReadLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		reads := newPageReads()
+		reads := NewReadLimit()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		ada, err := reads.begin(ctx, true, "ada")

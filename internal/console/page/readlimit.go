@@ -1,4 +1,4 @@
-package app
+package page
 
 import (
 	"context"
@@ -16,27 +16,28 @@ const (
 	maxAccountPageReads = 1
 )
 
-// pageReads limits the console pages that read the database at the same time. It is safe for
-// concurrent use.
-type pageReads struct {
+// ReadLimit limits the console pages that read the database at the same time. All consoles of a node
+// share one. It is safe for concurrent use.
+type ReadLimit struct {
 	total     *limit.Semaphores[struct{}]
 	byAccount *limit.Semaphores[string] // operators are the account ""
 }
 
-func newPageReads() pageReads {
-	return pageReads{total: limit.NewSemaphores[struct{}](maxPageReads), byAccount: limit.NewSemaphores[string](maxAccountPageReads)}
+// NewReadLimit returns a ReadLimit.
+func NewReadLimit() *ReadLimit {
+	return &ReadLimit{total: limit.NewSemaphores[struct{}](maxPageReads), byAccount: limit.NewSemaphores[string](maxAccountPageReads)}
 }
 
 // begin waits until a page may read the database, or answers 503 when ctx ends. The page
 // must call done afterwards. Only the total limit applies to visitors without a session.
-func (p pageReads) begin(ctx context.Context, hasSession bool, account string) (done func(), err error) {
+func (l *ReadLimit) begin(ctx context.Context, hasSession bool, account string) (done func(), err error) {
 	accountDone := func() {}
 	if hasSession {
-		if accountDone, err = p.byAccount.Acquire(ctx, account); err != nil {
+		if accountDone, err = l.byAccount.Acquire(ctx, account); err != nil {
 			return nil, tooManyPages()
 		}
 	}
-	totalDone, err := p.total.Acquire(ctx, struct{}{})
+	totalDone, err := l.total.Acquire(ctx, struct{}{})
 	if err != nil {
 		accountDone()
 		return nil, tooManyPages()
