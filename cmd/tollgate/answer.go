@@ -18,7 +18,7 @@ type member struct {
 	value any
 }
 
-// get returns the value of a member; nil: it is not there.
+// get returns the value of a member, or nil without such a member.
 func (o object) get(name string) any {
 	if i := slices.IndexFunc(o, func(m member) bool { return m.name == name }); i >= 0 {
 		return o[i].value
@@ -26,13 +26,12 @@ func (o object) get(name string) any {
 	return nil
 }
 
-// readAnswer reads a JSON value.
-func readAnswer(raw []byte) (any, error) {
+func parseJSON(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	v, err := readValue(d)
 	if err != nil {
-		return nil, fmt.Errorf("the operator API answered no JSON: %w", err)
+		return nil, fmt.Errorf("the answer of the operator API is not JSON: %w", err)
 	}
 	return v, nil
 }
@@ -68,7 +67,7 @@ func readObject(d *json.Decoder) (object, error) {
 		}
 		o = append(o, member{text, value})
 	}
-	return o, ended(d)
+	return o, readEnd(d)
 }
 
 func readList(d *json.Decoder) ([]any, error) {
@@ -80,11 +79,11 @@ func readList(d *json.Decoder) ([]any, error) {
 		}
 		list = append(list, value)
 	}
-	return list, ended(d)
+	return list, readEnd(d)
 }
 
-// ended reads the bracket at the end.
-func ended(d *json.Decoder) error {
+// readEnd reads the closing bracket.
+func readEnd(d *json.Decoder) error {
 	_, err := d.Token()
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -92,8 +91,8 @@ func ended(d *json.Decoder) error {
 	return err
 }
 
-// rowsOf returns the objects of a list; false: it is a list of something else, or
-// empty.
+// rowsOf returns the objects of a list. It returns false if v is not a list, is empty, or
+// has other elements.
 func rowsOf(v any) ([]object, bool) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
@@ -108,8 +107,8 @@ func rowsOf(v any) ([]object, bool) {
 	return rows, true
 }
 
-// membersOf returns the names of what rows have, first those of the order and then
-// further ones as they come.
+// membersOf returns the names of all members of rows: first order, then any others as they
+// appear.
 func membersOf(rows []object, order []string) []string {
 	names := slices.Clone(order)
 	for _, row := range rows {

@@ -6,14 +6,14 @@ import (
 	"runtime/debug"
 )
 
-// buildInfo is the origin of this binary.
+// buildInfo identifies the binary.
 type buildInfo struct {
 	Version string // a release or "devel"
 	Commit  string // or "unknown"
 	Go      string
 }
 
-// readBuildInfo reads what the Go toolchain recorded in the binary.
+// readBuildInfo reads the build information of the Go toolchain.
 func readBuildInfo() buildInfo {
 	b := buildInfo{Version: "devel", Commit: "unknown", Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -34,7 +34,7 @@ func readBuildInfo() buildInfo {
 	return b
 }
 
-// String returns the line that `tollgate version` prints.
+// String returns the output of `tollgate version`.
 func (b buildInfo) String() string {
 	return fmt.Sprintf("tollgate %s (commit %s, %s)", b.Version, b.Commit, b.Go)
 }

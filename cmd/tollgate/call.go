@@ -13,17 +13,17 @@ import (
 	"tollgate/internal/app"
 )
 
-// fields are the members of a JSON body.
+// fields is a JSON body.
 type fields map[string]any
 
-// set adds a member if its flag was given.
+// set adds a member if value is not nil.
 func set[T any](body fields, name string, value *T) {
 	if value != nil {
 		body[name] = value
 	}
 }
 
-// path joins the parts of a path below the operator API's base.
+// path joins escaped segments to a path below the operator API's base.
 func path(parts ...string) string {
 	var out strings.Builder
 	for _, part := range parts {
@@ -33,58 +33,75 @@ func path(parts ...string) string {
 	return out.String()
 }
 
-// checkIDs refuses ids of the command line that are no segment of a path, of which the
-// operator API would say that there is no such endpoint.
+// checkIDs rejects arguments that cannot be a segment of a path. The operator API would
+// answer that there is no such endpoint.
 func checkIDs(path string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		id, err := url.PathUnescape(part)
 		if err != nil || id == "" || id == "." || id == ".." || strings.Contains(id, "/") {
-			return usageError{fmt.Errorf("%q is no id", id)}
+			return usageError{fmt.Errorf("%q is not an ID: it must be one word without /", id)}
 		}
 	}
 	return nil
 }
 
-// paging are the flags of every list.
+// The arguments of commands about one object.
+type (
+	accountArg struct {
+		Account string `arg:"" help:"ID of the account."`
+	}
+	userArg struct {
+		User string `arg:"" help:"ID of the user."`
+	}
+	keyArg struct {
+		Key string `arg:"" help:"ID of the key."`
+	}
+	jobArg struct {
+		Job string `arg:"" help:"ID of the job."`
+	}
+	lineArg struct {
+		Line string `arg:"" help:"ID of the line."`
+	}
+)
+
+// paging has the flags of every list.
 type paging struct {
-	Limit int    `help:"Most entries to list." default:"100"`
-	After string `help:"List what follows this id." placeholder:"ID"`
+	Limit int    `help:"Number of entries." default:"100"`
+	After string `help:"Continue after this ID." placeholder:"ID"`
 }
 
-// query returns the flags as a list's parameters.
 func (l paging) query() url.Values {
 	query := url.Values{"limit": {strconv.Itoa(l.Limit)}}
 	add(query, "after", l.After)
 	return query
 }
 
-// add adds a parameter that has a value.
+// add adds a parameter if value is not empty.
 func add(query url.Values, name, value string) {
 	if value != "" {
 		query.Set(name, value)
 	}
 }
 
-// once is the flag of commands that must not be done twice.
+// once has the flag of commands that may be repeated safely.
 type once struct {
-	IdempotencyKey string `help:"Within 24 hours, a repetition with the same key does nothing and prints the first answer." placeholder:"TEXT"`
+	IdempotencyKey string `help:"A repetition with the same key within 24 hours does nothing and prints the first answer." placeholder:"TEXT"`
 }
 
-// call is what a command asks the operator API for, and how its answer is shown.
+// call is a request to the operator API, and the presentation of its answer.
 type call struct {
 	method, path string
 	query        url.Values
-	body         fields // nil: none
-	once         string // the Idempotency-Key; empty: none
+	body         fields // optional
+	once         string // the Idempotency-Key; optional
 	view         view
-	service      bool  // is for the running service, not for the database
-	asIs         bool  // the answer is printed as it comes
-	unknown      error // what is said of a 404; nil: what the API says
+	service      bool  // calls the running service instead of the database
+	raw          bool  // prints the answer without formatting it
+	notFound     error // replaces the API's error for a 404, if not nil
 }
 
-// call sends a request to the operator API inside this process, on the database
-// of the settings, so that commands and API are one code path; or to that of the
-// running service. It prints the answer, or returns the refusal's message.
+// call sends a request to the operator API inside this process, on the database of the
+// settings, or to the running service. It prints the answer, or returns its error message.
 func (p *process) call(c call) error {
 	if err := checkIDs(c.path); err != nil {
 		return err
@@ -93,52 +110,52 @@ func (p *process) call(c call) error {
 	if err != nil {
 		return err
 	}
-	ask := app.OperatorRequest{Method: c.method, Path: c.path, Once: c.once}
+	request := app.OperatorRequest{Method: c.method, Path: c.path, Once: c.once}
 	if len(c.query) > 0 {
-		ask.Path += "?" + c.query.Encode()
+		request.Path += "?" + c.query.Encode()
 	}
 	if c.body != nil {
-		if ask.Body, err = json.Marshal(c.body); err != nil {
+		if request.Body, err = json.Marshal(c.body); err != nil {
 			return err
 		}
 	}
-	answer, err := p.answer(settings, c, ask)
+	answer, err := p.do(settings, c, request)
 	if err != nil {
 		return err
 	}
 	switch {
-	case answer.Status == http.StatusNotFound && c.unknown != nil:
-		return c.unknown
+	case answer.Status == http.StatusNotFound && c.notFound != nil:
+		return c.notFound
 	case answer.Status >= http.StatusBadRequest:
-		return refusal(answer)
+		return errorOf(answer)
 	}
-	if c.asIs {
+	if c.raw {
 		_, err = p.stdout.Write(answer.Body)
 		return err
 	}
-	raw := bytes.TrimSpace(answer.Body)
-	if len(raw) == 0 {
+	body := bytes.TrimSpace(answer.Body)
+	if len(body) == 0 {
 		return nil
 	}
-	return p.print(raw, c.view)
+	return p.print(body, c.view)
 }
 
-// answer asks the service or the database.
-func (p *process) answer(settings *app.Settings, c call, ask app.OperatorRequest) (answer app.OperatorAnswer, err error) {
+// do sends the request to the service or to the database.
+func (p *process) do(settings *app.Settings, c call, request app.OperatorRequest) (answer app.OperatorAnswer, err error) {
 	if c.service {
-		return app.AskService(p.ctx, settings, ask)
+		return app.AskService(p.ctx, settings, request)
 	}
 	operator, err := app.OpenOperator(p.ctx, settings)
 	if err != nil {
 		return answer, err
 	}
 	defer func() { err = errors.Join(err, operator.Close()) }()
-	return operator.Do(p.ctx, ask)
+	return operator.Do(p.ctx, request)
 }
 
-// refusal turns an error answer into an error that says what to do. A value that
-// is at fault came from the command line, whoever has found that out.
-func refusal(answer app.OperatorAnswer) error {
+// errorOf returns the error of an answer. A 400 that names a parameter is a usageError,
+// because the parameter came from the command line.
+func errorOf(answer app.OperatorAnswer) error {
 	var body struct {
 		Error struct {
 			Message string `json:"message"`
@@ -147,14 +164,14 @@ func refusal(answer app.OperatorAnswer) error {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(answer.Body, &body); err != nil || body.Error.Message == "" {
-		return fmt.Errorf("the operator API answered %d", answer.Status)
+		return fmt.Errorf("the operator API answered with status %d and no error message", answer.Status)
 	}
-	at := ""
+	flag := ""
 	if body.Error.Param != "" {
-		at = "--" + strings.ToLower(strings.ReplaceAll(body.Error.Param, "_", "-")) + ": "
+		flag = "--" + strings.ToLower(strings.ReplaceAll(body.Error.Param, "_", "-")) + ": "
 	}
-	err := fmt.Errorf("%s%s (%s)", at, body.Error.Message, body.Error.Code)
-	if answer.Status == http.StatusBadRequest && at != "" {
+	err := fmt.Errorf("%s%s (%s)", flag, body.Error.Message, body.Error.Code)
+	if answer.Status == http.StatusBadRequest && flag != "" {
 		return usageError{err}
 	}
 	return err

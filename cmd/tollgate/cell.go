@@ -10,49 +10,48 @@ import (
 	"tollgate/internal/app"
 )
 
-// kind is how a member's value is read; its name tells.
-type kind int
+// unit is the unit of a number.
+type unit int
 
 const (
-	figure     kind = iota
-	moneyOf         // US dollars
-	timeOf          // Unix seconds
-	timeMSOf        // Unix milliseconds
-	durationOf      // milliseconds
-	shareOf         // 0 to 1
+	count unit = iota
+	usDollars
+	unixSeconds
+	unixMillis
+	millis
+	ratio // 0 to 1
 )
 
-// kindOf tells what a number called name is.
-func kindOf(name string) kind {
+// unitOf returns the unit of the member called name.
+func unitOf(name string) unit {
 	switch name {
 	case "created", "ended", "started", "at", "expires", "redeemed", "last_used", "cooling_until", "cause_at", "next_attempt_at",
 		"link_expires", "since", "until":
-		return timeOf
+		return unixSeconds
 	case "success_rate":
-		return shareOf
+		return ratio
 	case "first_byte_ms", "duration_ms", "response_ms":
-		return durationOf
+		return millis
 	case "usd":
-		return moneyOf
+		return usDollars
 	}
 	switch {
 	case strings.HasSuffix(name, "_usd"):
-		return moneyOf
+		return usDollars
 	case strings.HasSuffix(name, "_ms"):
-		return timeMSOf
+		return unixMillis
 	}
-	return figure
+	return count
 }
 
-// nothing stands in a cell without a value.
-const nothing = "-"
+// noValue is the text of a cell without a value.
+const noValue = "-"
 
-// cell is a value as people read it: money with its cents, times of the clock on
-// this machine's wall.
+// cell formats a value for people: money with cents, times in this machine's time zone.
 func cell(name string, v any) string {
 	switch v := v.(type) {
 	case nil:
-		return nothing
+		return noValue
 	case bool:
 		if v {
 			return "yes"
@@ -62,18 +61,18 @@ func cell(name string, v any) string {
 		return numberCell(name, v)
 	case string:
 		if v == "" {
-			return nothing
+			return noValue
 		}
-		return harmless(v)
+		return printable(v)
 	case []any:
 		return listCell(name, v)
 	}
-	return harmless(compact(v))
+	return printable(toJSON(v))
 }
 
 func listCell(name string, list []any) string {
 	if len(list) == 0 {
-		return nothing
+		return noValue
 	}
 	if _, objects := rowsOf(list); objects {
 		return strconv.Itoa(len(list))
@@ -90,25 +89,25 @@ func numberCell(name string, n json.Number) string {
 	if err != nil {
 		return n.String()
 	}
-	switch kindOf(name) {
-	case moneyOf:
+	switch unitOf(name) {
+	case usDollars:
 		return withCents(n.String())
-	case timeOf, timeMSOf:
+	case unixSeconds, unixMillis:
 		return timeCell(name, int64(f))
-	case durationOf:
+	case millis:
 		return (time.Duration(f) * time.Millisecond).String()
-	case shareOf:
+	case ratio:
 		return strconv.FormatFloat(f*100, 'f', 1, 64) + "%"
 	}
 	return n.String()
 }
 
-// timeCell is a time by the clock of this machine's wall; 0 is none.
+// timeCell formats a time in this machine's time zone. Zero means no time.
 func timeCell(name string, n int64) string {
 	switch {
 	case n == 0:
-		return nothing
-	case kindOf(name) == timeOf:
+		return noValue
+	case unitOf(name) == unixSeconds:
 		return time.Unix(n, 0).Format(time.DateTime)
 	}
 	return time.UnixMilli(n).Format(time.DateTime + ".000")
@@ -128,9 +127,9 @@ func withCents(number string) string {
 	return number
 }
 
-// harmless is a text of strangers that cannot move a terminal's cursor, or pass
-// for a line of ours.
-func harmless(text string) string {
+// printable replaces control characters, so that untrusted text cannot move the cursor of
+// a terminal or add a line.
+func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || !unicode.IsPrint(r) {
 			return '·'
@@ -139,32 +138,31 @@ func harmless(text string) string {
 	}, text)
 }
 
-// compact is a value as JSON.
-func compact(v any) string {
+func toJSON(v any) string {
 	switch v := v.(type) {
 	case object:
 		parts := make([]string, len(v))
 		for i, m := range v {
-			parts[i] = strconv.Quote(m.name) + ":" + compact(m.value)
+			parts[i] = strconv.Quote(m.name) + ":" + toJSON(m.value)
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	case []any:
 		parts := make([]string, len(v))
 		for i := range v {
-			parts[i] = compact(v[i])
+			parts[i] = toJSON(v[i])
 		}
 		return "[" + strings.Join(parts, ",") + "]"
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return nothing // texts, numbers and words of JSON: cannot be
+		return noValue // cannot happen: v is a string, a number, a bool or nil
 	}
 	return string(raw)
 }
 
-// field is a value as CSV has it: amounts exact, times in ISO 8601 and UTC, lists
-// and objects as JSON. No text of theirs is computed in a spreadsheet.
-func field(name string, v any) string {
+// csvCell formats a value for CSV: exact amounts, times in ISO 8601 and UTC, lists and
+// objects as JSON. No spreadsheet evaluates the result as a formula.
+func csvCell(name string, v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -173,7 +171,7 @@ func field(name string, v any) string {
 	case string:
 		return app.CSVCell(v)
 	case json.Number:
-		if at, err := v.Int64(); err == nil && kindOf(name) == timeOf {
+		if at, err := v.Int64(); err == nil && unitOf(name) == unixSeconds {
 			return time.Unix(at, 0).UTC().Format(time.RFC3339)
 		}
 		return v.String()
@@ -182,9 +180,8 @@ func field(name string, v any) string {
 			return ""
 		}
 	}
-	return strings.ReplaceAll(compact(v), ";", `\u003b`) // JSON has them in texts alone, and they would begin a cell (CSVCell)
+	return strings.ReplaceAll(toJSON(v), ";", `\u003b`) // some spreadsheets start a new cell at a semicolon; JSON has semicolons only in strings
 }
 
-// label is what a member is called before people; cells say their unit, where it is no
-// money.
+// label returns the title of a member. Cells show the unit, except US dollars.
 func label(name string) string { return strings.ReplaceAll(strings.TrimSuffix(name, "_ms"), "_", " ") }

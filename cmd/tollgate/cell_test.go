@@ -10,8 +10,8 @@ func TestCells(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 0)
 	for _, c := range []struct {
-		name, value  string
-		shown, plain string
+		name, value string
+		shown, csv  string
 	}{
 		{"balance_usd", `12.5`, "12.50", "12.5"},
 		{"usd", `-5`, "-5.00", "-5"},
@@ -36,26 +36,26 @@ func TestCells(t *testing.T) {
 		{"attempts", `[{"line":"a"},{"line":"b"}]`, "2", `[{"line":"a"},{"line":"b"}]`},
 		{"price", `{"input":0.25,"above":[{"x":null}]}`, `{"input":0.25,"above":[{"x":null}]}`, `{"input":0.25,"above":[{"x":null}]}`},
 	} {
-		v, err := readAnswer([]byte(c.value))
+		v, err := parseJSON([]byte(c.value))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := cell(c.name, v); got != c.shown {
 			t.Errorf("%s %s is shown as %q, want %q", c.name, c.value, got, c.shown)
 		}
-		if got := field(c.name, v); got != c.plain {
-			t.Errorf("%s %s is %q in CSV, want %q", c.name, c.value, got, c.plain)
+		if got := csvCell(c.name, v); got != c.csv {
+			t.Errorf("%s %s is %q in CSV, want %q", c.name, c.value, got, c.csv)
 		}
 	}
 	for _, broken := range []string{``, `{`, `{"a"`, `[1`, `{"a":1]`} {
-		if v, err := readAnswer([]byte(broken)); err == nil {
+		if v, err := parseJSON([]byte(broken)); err == nil {
 			t.Errorf("%q is %v", broken, v)
 		}
 	}
 }
 
-// TestViewsNameWhatThereIs: whatever a table shows is in CSV too.
-func TestViewsNameWhatThereIs(t *testing.T) {
+// TestViews checks that CSV has every column of a table, once.
+func TestViews(t *testing.T) {
 	t.Parallel()
 	for _, v := range []view{accountsView(), entriesView(), keysView(), usersView(),
 		deliveriesView(), requestsView(), jobsView(), linesView()} {
@@ -74,7 +74,6 @@ func TestViewsNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestMoments are days, times and spans from now.
 func TestMoments(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 31, 12, 0, 0, 0, time.UTC)
@@ -87,16 +86,16 @@ func TestMoments(t *testing.T) {
 		if err := m.UnmarshalText([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if ago, ahead := m.ago(now), m.ahead(now).UTC().Format(time.RFC3339); ago != want[0] || ahead != want[1] {
-			t.Errorf("%s is %s ago and %s ahead", text, ago, ahead)
+		if before, after := m.before(now), m.after(now).UTC().Format(time.RFC3339); before != want[0] || after != want[1] {
+			t.Errorf("%s is %s before and %s after now", text, before, after)
 		}
 	}
 	for _, text := range []string{"", "-1h", "0s", "yesterday", "2026-13-01"} {
 		if err := new(moment).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is a time", text)
+			t.Errorf("%q was accepted", text)
 		}
 	}
-	if got := (*moment)(nil).ago(now); got != "" {
-		t.Errorf("none is %q", got)
+	if got := (*moment)(nil).before(now); got != "" {
+		t.Errorf("nil is %q", got)
 	}
 }

@@ -1,116 +1,109 @@
 package main
 
-// commandLine is the grammar of the command line; the settings' flags join it.
+// commandLine is the grammar of the command line, without the flags of settings.
 type commandLine struct {
 	Config      string      `help:"Settings file (YAML); also TOLLGATE_CONFIG." placeholder:"FILE"`
 	VersionFlag versionFlag `name:"version" help:"Print version, commit and Go version."`
 
-	Serve      serveCommand      `cmd:"" help:"Run the service; on an empty database it sets itself up."`
-	Migrate    migrateCommand    `cmd:"" help:"Bring the tables of a database to this version; --dry-run only lists."`
-	Apply      applyCommand      `cmd:"" help:"Check a catalog file, show its changes, make it current."`
+	Serve      serveCommand      `cmd:"" help:"Run the service. On an empty database it creates a demo account and catalog."`
+	Migrate    migrateCommand    `cmd:"" help:"Migrate the database to this version; --dry-run only lists the migrations."`
+	Apply      applyCommand      `cmd:"" help:"Check a catalog file, show its changes, and make it current."`
 	Catalog    catalogCommand    `cmd:"" help:"Print the current catalog."`
-	Import     importCommand     `cmd:"" help:"Carry over what one-api, new-api or LiteLLM has: models, lines, accounts, keys."`
-	Account    accountCommand    `cmd:"" help:"Open accounts, find them, credit them, change them."`
-	User       userCommand       `cmd:"" help:"Add, change and delete the sign-ins of accounts."`
-	Key        keyCommand        `cmd:"" help:"Make API keys, find them, change them, delete them."`
-	Codes      codesCommand      `cmd:"" help:"Make redeem codes, list them, make them void."`
-	Webhook    webhookCommand    `cmd:"" help:"Set where an account gets its events; look at deliveries."`
-	Usage      usageCommand      `cmd:"" help:"Show what requests came to, by day, account, model, line."`
-	Request    requestCommand    `cmd:"" help:"Look at requests: what they cost, and what happened to them."`
-	Job        jobCommand        `cmd:"" help:"Look at jobs, end them, let them be done anew."`
-	Line       lineCommand       `cmd:"" help:"Look at lines, take them out of use, bring them back."`
-	Audit      auditCommand      `cmd:"" help:"Prove the books: exit 1 if anything differs."`
-	Health     healthCommand     `cmd:"" help:"Ask the service on this machine whether it can serve: exit 1 if not."`
-	Completion completionCommand `cmd:"" help:"Print what makes bash, zsh or fish complete commands."`
+	Import     importCommand     `cmd:"" help:"Import models, lines, accounts and keys from one-api, new-api or LiteLLM."`
+	Account    accountCommand    `cmd:"" help:"Create, find, credit and change accounts."`
+	User       userCommand       `cmd:"" help:"Create, change and delete the users of accounts."`
+	Key        keyCommand        `cmd:"" help:"Create, find, change and delete API keys."`
+	Codes      codesCommand      `cmd:"" help:"Create, list and void redeem codes."`
+	Webhook    webhookCommand    `cmd:"" help:"Configure the webhook of an account; list and resend deliveries."`
+	Usage      usageCommand      `cmd:"" help:"Show usage and charges by day, account, key, model or line."`
+	Request    requestCommand    `cmd:"" help:"List requests; show the cost and the attempts of one."`
+	Job        jobCommand        `cmd:"" help:"List, show, cancel and repeat jobs."`
+	Line       lineCommand       `cmd:"" help:"List lines; take them out of service and back."`
+	Audit      auditCommand      `cmd:"" help:"Recompute the books: exit 1 if anything differs."`
+	Health     healthCommand     `cmd:"" help:"Check that the service on this machine is ready: exit 1 if not."`
+	Completion completionCommand `cmd:"" help:"Print the completion script for bash, zsh or fish."`
 	Version    versionCommand    `cmd:"" help:"Print version, commit and Go version."`
-	Help       helpCommand       `cmd:"" help:"Show what a command takes, or all settings."`
-	Complete   completeCommand   `cmd:"" hidden:"" help:"Print what may stand in place of the last word."`
+	Help       helpCommand       `cmd:"" help:"Show the arguments of a command, or all settings."`
+	Complete   completeCommand   `cmd:"" hidden:"" help:"Print the completions of the last word."`
 }
 
-// accountCommand are the commands about accounts.
 type accountCommand struct {
 	format
 
-	Create  accountCreate  `cmd:"" help:"Open an account."`
-	List    accountList    `cmd:"" help:"List accounts, or those that hold a text."`
+	Create  accountCreate  `cmd:"" help:"Create an account."`
+	List    accountList    `cmd:"" help:"List accounts, or search for them."`
 	Get     accountGet     `cmd:"" aliases:"show" help:"Show an account."`
 	Change  accountChange  `cmd:"" help:"Change an account."`
-	Credit  accountCredit  `cmd:"" help:"Add to the balance; a negative amount takes back."`
-	Entries accountEntries `cmd:"" help:"List the money movements of an account, newest first."`
-	Disable accountDisable `cmd:"" help:"Stop all keys of an account."`
-	Enable  accountEnable  `cmd:"" help:"Let an account's keys work again."`
+	Credit  accountCredit  `cmd:"" help:"Add to the balance; a negative amount is subtracted."`
+	Entries accountEntries `cmd:"" help:"List the credits and charges of an account, newest first."`
+	Disable accountDisable `cmd:"" help:"Disable an account and all its keys."`
+	Enable  accountEnable  `cmd:"" help:"Enable an account again."`
 }
 
-// keyCommand are the commands about API keys.
 type keyCommand struct {
 	format
 
-	Create  keyCreate  `cmd:"" help:"Make a key; its value is shown this once."`
-	List    keyList    `cmd:"" help:"List the keys of an account, or those that show a hint."`
-	Change  keyChange  `cmd:"" help:"Change a key's name, limits and lists."`
-	Disable keyDisable `cmd:"" help:"Stop a key."`
-	Enable  keyEnable  `cmd:"" help:"Let a key work again."`
-	Delete  keyDelete  `cmd:"" help:"Delete a key for ever."`
+	Create  keyCreate  `cmd:"" help:"Create a key. Its value is shown only once."`
+	List    keyList    `cmd:"" help:"List the keys of an account, or find keys by their hint."`
+	Change  keyChange  `cmd:"" help:"Change the name, the limits and the allowed models and addresses of a key."`
+	Disable keyDisable `cmd:"" help:"Disable a key."`
+	Enable  keyEnable  `cmd:"" help:"Enable a key again."`
+	Delete  keyDelete  `cmd:"" help:"Delete a key."`
 }
 
-// webhookCommand are the commands about webhooks.
 type webhookCommand struct {
 	format
 
-	Get        webhookGet        `cmd:"" aliases:"show" help:"Show an account's address, chosen types and signing secret."`
-	Set        webhookSet        `cmd:"" help:"Set the address, the chosen types and the level of balance.low; what is left out is none."`
-	Roll       webhookRoll       `cmd:"" help:"Make a new signing secret; the old one stops working at once."`
-	Test       webhookTest       `cmd:"" help:"Send a test event now and show the answer."`
+	Get        webhookGet        `cmd:"" aliases:"show" help:"Show the address, event types and signing secret of an account's webhook."`
+	Set        webhookSet        `cmd:"" help:"Set the address, the event types and the threshold of balance.low. Flags that are not given are cleared."`
+	Roll       webhookRoll       `cmd:"" help:"Create a new signing secret. The old one stops working at once."`
+	Test       webhookTest       `cmd:"" help:"Send a test event now and show the response."`
 	Deliveries webhookDeliveries `cmd:"" help:"List the deliveries of an account, newest first."`
 	Resend     webhookResend     `cmd:"" help:"Send a delivery again now."`
 }
 
-// userCommand are the commands about who signs in to the console.
+// userCommand has the commands for the users of the console.
 type userCommand struct {
 	format
 
-	Create  userCreate  `cmd:"" help:"Add a user to an account; without a password, the link that sets one is shown this once."`
+	Create  userCreate  `cmd:"" help:"Add a user to an account. Without a password, it prints a link for setting one."`
 	List    userList    `cmd:"" help:"List the users of an account."`
 	Get     userGet     `cmd:"" aliases:"show" help:"Show a user."`
-	Change  userChange  `cmd:"" help:"Change a user's email, password or rights; a new password ends its sessions."`
-	Link    userLink    `cmd:"" help:"Make a link, shown this once, with which a user sets a password; the one before is void."`
-	Disable userDisable `cmd:"" help:"Keep a user out and end its sessions."`
-	Enable  userEnable  `cmd:"" help:"Let a user sign in again."`
-	Delete  userDelete  `cmd:"" help:"Delete a user for ever."`
+	Change  userChange  `cmd:"" help:"Change a user's email, password or rights. A new password ends the user's sessions."`
+	Link    userLink    `cmd:"" help:"Print a link with which a user sets a password. Earlier links stop working."`
+	Disable userDisable `cmd:"" help:"Disable a user and end the user's sessions."`
+	Enable  userEnable  `cmd:"" help:"Enable a user again."`
+	Delete  userDelete  `cmd:"" help:"Delete a user."`
 }
 
-// codesCommand are the commands about redeem codes.
 type codesCommand struct {
 	format
 
-	Create codesCreate `cmd:"" help:"Make codes; their texts are shown this once."`
-	List   codesList   `cmd:"" help:"List codes, newest first, without their texts."`
-	Void   codesVoid   `cmd:"" help:"Make a code worth nothing that was not redeemed."`
+	Create codesCreate `cmd:"" help:"Create codes. They are shown only once."`
+	List   codesList   `cmd:"" help:"List codes, newest first, by ID and hint."`
+	Void   codesVoid   `cmd:"" help:"Void a code that was not redeemed."`
 }
 
-// requestCommand are the commands about requests.
 type requestCommand struct {
 	format
 
 	List requestList `cmd:"" help:"List requests, newest first."`
-	Show requestShow `cmd:"" aliases:"get" help:"Show a request: hold, price, charge, and each attempt with its cause."`
+	Show requestShow `cmd:"" aliases:"get" help:"Show a request: hold, price, charge, and each attempt with its error."`
 }
 
-// jobCommand are the commands about jobs.
 type jobCommand struct {
 	format
 
 	List    jobList    `cmd:"" help:"List jobs, newest first."`
-	Show    jobShow    `cmd:"" aliases:"get" help:"Show a job: its steps, and each attempt with its cause."`
-	Cancel  jobCancel  `cmd:"" help:"End a job that has not ended; it is refunded. Asks the running service."`
-	Requeue jobRequeue `cmd:"" help:"Let a job be done anew. Asks the running service."`
+	Show    jobShow    `cmd:"" aliases:"get" help:"Show a job: its steps, and each attempt with its error."`
+	Cancel  jobCancel  `cmd:"" help:"Cancel and refund a job that has not ended. Needs the running service."`
+	Requeue jobRequeue `cmd:"" help:"Start a job again. Needs the running service."`
 }
 
-// lineCommand are the commands about lines.
 type lineCommand struct {
 	format
 
-	List   lineList   `cmd:"" help:"List lines and how they do, over all nodes."`
-	Drain  lineDrain  `cmd:"" help:"Take a line out of use on all nodes, until it is resumed."`
-	Resume lineResume `cmd:"" help:"Bring a line back, and forget what was held against it."`
+	List   lineList   `cmd:"" help:"List lines with their state on all nodes."`
+	Drain  lineDrain  `cmd:"" help:"Take a line out of service on all nodes until it is resumed."`
+	Resume lineResume `cmd:"" help:"Return a line to service and clear its failures."`
 }

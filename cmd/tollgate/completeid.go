@@ -13,29 +13,28 @@ import (
 	"tollgate/internal/app"
 )
 
-// Bounds of the ids that are offered, so that a completion is a moment's work.
+// Limits that keep a completion fast.
 const (
-	completeWait = 2 * time.Second
-	maxOffered   = 200
-	maxOwners    = 50 // accounts whose keys are looked at
+	completionTimeout = 2 * time.Second
+	maxIDs            = 200
+	maxKeyAccounts    = 50 // accounts with keys among the completions
 )
 
-// offered is what completion shows of an account, a key or a line.
-type offered struct {
+// entry is an account, a key or a line.
+type entry struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
 	Hint     string `json:"hint"`
 	Provider string `json:"provider"`
 }
 
-// ids returns the ids of accounts, keys or lines that an argument may be, read from the
-// database of the settings. Without one, or where it does not answer at once, there are
-// none: a completion says nothing of errors.
-func (p *process) ids(at place) []candidate {
-	ctx, stop := context.WithTimeout(p.ctx, completeWait)
+// ids returns the matching ids for an argument, read from the database of the settings. It
+// returns none if the database is missing or slow: a completion shows no errors.
+func (p *process) ids(l partialLine) []candidate {
+	ctx, stop := context.WithTimeout(p.ctx, completionTimeout)
 	defer stop()
-	p.config = cmp.Or(at.flags["config"], p.config)
-	p.flags.take(at.flags)
+	p.config = cmp.Or(l.flags["config"], p.config)
+	p.flags.set(l.flags)
 	settings, err := p.settings()
 	if err != nil {
 		return nil
@@ -44,7 +43,7 @@ func (p *process) ids(at place) []candidate {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = operator.Close() }() // nothing was written
+	defer func() { _ = operator.Close() }() // it only reads
 	read := func(path string, query url.Values) (body listing) {
 		answer, err := operator.Do(ctx, app.OperatorRequest{Method: http.MethodGet, Path: path + "?" + query.Encode()})
 		if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &body) != nil {
@@ -52,41 +51,39 @@ func (p *process) ids(at place) []candidate {
 		}
 		return body
 	}
-	return at.beginning(at.offered(read))
+	return l.matching(l.idsFor(read))
 }
 
 // listing is a list of the operator API, or the catalog.
 type listing struct {
-	Data  []offered `json:"data"`
-	Lines []offered `json:"lines"`
+	Data  []entry `json:"data"`
+	Lines []entry `json:"lines"`
 }
 
-// offered returns what may stand in the place, by what read brings.
-func (at place) offered(read func(path string, query url.Values) listing) []candidate {
-	var all []offered
-	switch at.takes {
+// idsFor reads the ids for the argument.
+func (l partialLine) idsFor(read func(path string, query url.Values) listing) []candidate {
+	var all []entry
+	switch l.argument {
 	case "account":
-		query := url.Values{"limit": {strconv.Itoa(maxOffered)}}
-		if strings.HasPrefix(at.last, "acct_") {
-			query.Set("after", at.last) // ids sort: those that begin so come next
+		query := url.Values{"limit": {strconv.Itoa(maxIDs)}}
+		if strings.HasPrefix(l.last, "acct_") {
+			query.Set("after", l.last) // ids are sorted, so the matching ones follow
 		}
 		all = read("/accounts", query).Data
 	case "key":
-		for _, owner := range read("/accounts", url.Values{"limit": {strconv.Itoa(maxOwners)}}).Data {
-			if len(all) >= maxOffered {
+		for _, owner := range read("/accounts", url.Values{"limit": {strconv.Itoa(maxKeyAccounts)}}).Data {
+			if len(all) >= maxIDs {
 				break
 			}
-			all = append(all, read("/accounts/"+owner.ID+"/keys", url.Values{"limit": {strconv.Itoa(maxOffered)}}).Data...)
+			all = append(all, read("/accounts/"+owner.ID+"/keys", url.Values{"limit": {strconv.Itoa(maxIDs)}}).Data...)
 		}
 	case "line":
 		all = read("/catalog", nil).Lines
 	}
-	found := make([]candidate, 0, len(all))
-	for _, one := range all {
-		found = append(found, candidate{one.ID, oneLine(cmp.Or(one.Name, one.Hint, one.Provider))})
+	candidates := make([]candidate, 0, len(all))
+	for _, e := range all {
+		help := strings.Join(strings.Fields(cmp.Or(e.Name, e.Hint, e.Provider)), " ") // without tabs and line breaks
+		candidates = append(candidates, candidate{e.ID, help})
 	}
-	return found
+	return candidates
 }
-
-// oneLine is a text without what would end a candidate.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

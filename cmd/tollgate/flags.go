@@ -17,17 +17,15 @@ import (
 	"tollgate/internal/app"
 )
 
-// settingsGroup is where --help lists the settings.
+// settingsGroup is the group of settings in --help.
 const settingsGroup = "settings"
 
-// settingFlags holds a flag for each setting. The structure is made from the
-// settings' own list, so that flags and settings cannot drift apart.
+// settingFlags has a flag for each setting of app.AllSettings.
 type settingFlags struct {
 	list  []app.Setting
-	value reflect.Value // pointer to a structure with a *string or *bool for each of list
+	value reflect.Value // pointer to a struct with a *string or *bool for each setting
 }
 
-// newSettingFlags makes the flags, none of them given.
 func newSettingFlags() settingFlags {
 	f := settingFlags{list: app.AllSettings()}
 	fields := make([]reflect.StructField, len(f.list))
@@ -47,10 +45,10 @@ func newSettingFlags() settingFlags {
 	return f
 }
 
-// target is the structure that the parser fills.
+// target returns the struct for the parser.
 func (f settingFlags) target() any { return f.value.Interface() }
 
-// given returns the flags that were on the command line, by key.
+// given returns the flags of the command line by key of the setting.
 func (f settingFlags) given() map[string]string {
 	out := make(map[string]string)
 	for i, s := range f.list {
@@ -61,9 +59,8 @@ func (f settingFlags) given() map[string]string {
 	return out
 }
 
-// take gives settings that were found elsewhere than by the parser the values of their
-// flags; other names are none.
-func (f settingFlags) take(values map[string]string) {
+// set sets flags by name. It ignores unknown names.
+func (f settingFlags) set(values map[string]string) {
 	for i, s := range f.list {
 		if value, given := values[s.Flag()]; given && !s.Switch {
 			f.value.Elem().Field(i).Set(reflect.ValueOf(&value))
@@ -74,39 +71,38 @@ func (f settingFlags) take(values map[string]string) {
 // usd is an amount of money on the command line.
 type usd struct{ amount json.Number }
 
-// UnmarshalText reads a decimal number of US dollars; a plus in front is fine.
+// UnmarshalText reads a decimal number. A plus sign may precede it (see prepareArgs).
 func (u *usd) UnmarshalText(text []byte) (err error) {
 	u.amount, err = app.ReadUSD(strings.TrimPrefix(string(text), "+"))
 	return err
 }
 
-// MarshalJSON writes the amount as it stands in a body.
+// MarshalJSON implements json.Marshaler.
 func (u *usd) MarshalJSON() ([]byte, error) { return []byte(u.amount), nil }
 
-// negative is a word that the parser would take for short flags.
+// negative matches a negative number. The parser would read it as short flags.
 var negative = regexp.MustCompile(`^-\.?[0-9]`)
 
-// settled is a command line as the parser takes it. A negative amount passes as an
-// argument (`account credit ACCOUNT -5`): no flag begins with a digit, so a plus in front,
-// which usd takes off again, changes nothing else. A flag that has no value, at the end or
-// with another flag behind it, is refused: a variable that a script has not set means
-// neither an empty text, which is two quotes, nor that flag.
-func settled(node *kong.Node, args []string) ([]string, error) {
+// prepareArgs changes a command line for the parser. Negative amounts get a plus sign in
+// front, so that `account credit ACCOUNT -5` works; usd removes the sign. A flag without a
+// value, at the end or before another flag, is an error: a script's unset variable must
+// not become an empty value or the next flag.
+func prepareArgs(node *kong.Node, args []string) ([]string, error) {
 	out, flag := slices.Clone(args), ""
 	for i, arg := range args {
 		name, _, given := strings.Cut(arg, "=")
-		known := (*kong.Flag)(nil)
+		next := (*kong.Flag)(nil)
 		if strings.HasPrefix(arg, "--") {
-			known = flagOf(node, name)
+			next = flagOf(node, name)
 		}
 		switch {
 		case arg == "--":
 			return out, nil
-		case flag != "" && known != nil:
-			return nil, fmt.Errorf("%s: its value is missing before %s; a value like that is given as %s=%s", flag, name, flag, name)
+		case flag != "" && next != nil:
+			return nil, fmt.Errorf("%s: its value is missing before %s. If %[2]s is the value, write %s=%s", flag, name, flag, name)
 		case flag != "":
 			flag = ""
-		case known != nil && !known.IsBool() && !given:
+		case next != nil && !next.IsBool() && !given:
 			flag = name
 		case negative.MatchString(arg):
 			out[i] = "+" + arg
@@ -115,18 +111,18 @@ func settled(node *kong.Node, args []string) ([]string, error) {
 		}
 	}
 	if flag != "" {
-		return nil, fmt.Errorf("%s: its value is missing; an empty one is given as ''", flag)
+		return nil, fmt.Errorf("%s: its value is missing. For an empty value, write ''", flag)
 	}
 	return out, nil
 }
 
-// none on the command line clears a limit or a list.
+// none clears a limit or a list.
 const none = "none"
 
 // usdLimit is an amount or none.
 type usdLimit struct{ amount *usd }
 
-// UnmarshalText reads an amount of US dollars, or none.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (l *usdLimit) UnmarshalText(text []byte) error {
 	if string(text) == none {
 		l.amount = nil
@@ -143,7 +139,7 @@ func (l *usdLimit) UnmarshalText(text []byte) error {
 // countLimit is a whole number or none.
 type countLimit struct{ count *int64 }
 
-// UnmarshalText reads a whole number, or none.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (l *countLimit) UnmarshalText(text []byte) error {
 	if string(text) == none {
 		l.count = nil
@@ -160,7 +156,7 @@ func (l *countLimit) UnmarshalText(text []byte) error {
 // words is a list of words separated by commas, or none.
 type words struct{ list []string }
 
-// UnmarshalText reads the list.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (w *words) UnmarshalText(text []byte) error {
 	w.list = nil
 	if string(text) == none {
@@ -175,10 +171,10 @@ func (w *words) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// jsonNumber is a number that goes into a body as it was written.
+// jsonNumber is a number that keeps its digits in a JSON body.
 type jsonNumber struct{ text string }
 
-// UnmarshalText reads the number; a plus in front is fine.
+// UnmarshalText reads the number. A plus sign may precede it (see prepareArgs).
 func (n *jsonNumber) UnmarshalText(text []byte) error {
 	n.text = strings.TrimPrefix(string(text), "+")
 	var number json.Number
@@ -188,14 +184,13 @@ func (n *jsonNumber) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the number as it was read.
+// MarshalJSON implements json.Marshaler.
 func (n *jsonNumber) MarshalJSON() ([]byte, error) { return []byte(n.text), nil }
 
-// factors are factors of prices by model, or none.
+// factors has price factors by model, or none.
 type factors struct{ of map[string]*jsonNumber }
 
-// UnmarshalText reads MODEL=FACTOR, each after a comma. What a factor can be, the
-// operator API says.
+// UnmarshalText reads MODEL=FACTOR,…. The operator API checks the range of factors.
 func (f *factors) UnmarshalText(text []byte) error {
 	f.of = map[string]*jsonNumber{}
 	if string(text) == none {
@@ -216,24 +211,23 @@ func (f *factors) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the factors as they stand in a body.
+// MarshalJSON implements json.Marshaler.
 func (f *factors) MarshalJSON() ([]byte, error) { return json.Marshal(f.of) }
 
-// moment is a time as people say it: a UTC day, an RFC 3339 time, or a span from now
-// as a Go duration.
+// moment is a UTC day, an RFC 3339 time, or a duration from now.
 type moment struct {
-	text string
-	span time.Duration // from now; 0: at is the time
-	at   time.Time
+	text     string
+	duration time.Duration // if not zero, at is unused
+	at       time.Time
 }
 
-// UnmarshalText reads the time.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (m *moment) UnmarshalText(text []byte) (err error) {
 	*m = moment{text: string(text)}
-	if m.span, err = time.ParseDuration(m.text); err == nil && m.span > 0 {
+	if m.duration, err = time.ParseDuration(m.text); err == nil && m.duration > 0 {
 		return nil
 	}
-	m.span = 0
+	m.duration = 0
 	if m.at, err = time.Parse(time.RFC3339, m.text); err != nil {
 		m.at, err = time.Parse(time.DateOnly, m.text)
 	}
@@ -243,22 +237,22 @@ func (m *moment) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// ahead is the time, a span counting from now on.
-func (m *moment) ahead(now time.Time) time.Time {
-	if m.span > 0 {
-		return now.Add(m.span)
+// after returns the time, with a duration after now.
+func (m *moment) after(now time.Time) time.Time {
+	if m.duration > 0 {
+		return now.Add(m.duration)
 	}
 	return m.at
 }
 
-// ago is the time as the operator API takes it in a list's span, a span counting back
-// from now; nil is none. A day stays one, since a list ends with the day that it names.
-func (m *moment) ago(now time.Time) string {
+// before returns the time as a parameter of the operator API, with a duration before now,
+// or "" if m is nil. A day stays a day, because "until" includes the whole day.
+func (m *moment) before(now time.Time) string {
 	switch {
 	case m == nil:
 		return ""
-	case m.span > 0:
-		return now.Add(-m.span).UTC().Format(time.RFC3339)
+	case m.duration > 0:
+		return now.Add(-m.duration).UTC().Format(time.RFC3339)
 	}
 	return m.text
 }

@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/app"
 )
 
-// asksForCommands tells whether a command line stops where a command has to follow:
-// that shows which there are, as well-made tools do, and is no mistake.
-func asksForCommands(node *kong.Node, args []string) bool {
+// lacksSubcommand reports whether the command line ends before a required subcommand.
+// It gets the list of commands then, and exit code 0.
+func lacksSubcommand(node *kong.Node, args []string) bool {
 	for _, arg := range args {
 		if node = childOf(node, arg); node == nil {
 			return false
@@ -22,7 +22,7 @@ func asksForCommands(node *kong.Node, args []string) bool {
 	return !node.Leaf()
 }
 
-// childOf returns the command of a name below a command; nil: there is none.
+// childOf returns the subcommand with a name or alias, or nil if it does not exist.
 func childOf(node *kong.Node, name string) *kong.Node {
 	for _, child := range node.Children {
 		if child.Name == name || slices.Contains(child.Aliases, name) {
@@ -32,8 +32,8 @@ func childOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// hideFlags leaves those flags of all commands out that a command, nil for none, does
-// not show: serve uses all settings, the others the database.
+// hideFlags hides global flags from the help of a command: serve shows all settings, other
+// commands only the database. A nil command is the list of commands.
 func hideFlags(root, command *kong.Node) {
 	serve := command != nil && command.Name == "serve"
 	for _, flag := range root.Flags {
@@ -46,9 +46,9 @@ func hideFlags(root, command *kong.Node) {
 	}
 }
 
-// whereHelpIs adds to a command line that lacks something (`expected "<account>"`) where
-// what belongs there is told.
-func whereHelpIs(err error) error {
+// withHelpHint names the command's help in an error about a missing argument, such as
+// `expected "<account>"`.
+func withHelpHint(err error) error {
 	parse, ok := errors.AsType[*kong.ParseError](err)
 	if !ok || !strings.HasPrefix(err.Error(), "expected ") || parse.Context == nil || parse.Context.Selected() == nil {
 		return err
@@ -58,11 +58,10 @@ func whereHelpIs(err error) error {
 		path = append(path, node.Name)
 	}
 	slices.Reverse(path)
-	return fmt.Errorf("%w: `%s --help` tells what it takes", err, strings.Join(path, " "))
+	return fmt.Errorf("%w: see `%s --help`", err, strings.Join(path, " "))
 }
 
-// printHelp shows a command with its own flags, or the commands below it, a line
-// each.
+// printHelp prints a command with its own flags, or its subcommands, one per line.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	selected := ctx.Selected()
 	hideFlags(ctx.Model.Node, selected)
@@ -70,7 +69,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || selected != nil && selected.Name == "serve" {
 		return err
 	}
-	_, err := fmt.Fprintln(ctx.Stdout, "\nEach command takes all settings; `tollgate help settings` lists them.")
+	_, err := fmt.Fprintln(ctx.Stdout, "\nEach command accepts all settings. `tollgate help settings` lists them.")
 	return err
 }
 
@@ -78,7 +77,6 @@ type helpCommand struct {
 	Topic []string `arg:"" optional:"" help:"A command, or settings."`
 }
 
-// Run shows what a command takes, or the settings.
 func (c *helpCommand) Run(p *process) error {
 	if len(c.Topic) == 1 && c.Topic[0] == "settings" {
 		return p.printSettings()
@@ -90,18 +88,18 @@ func (c *helpCommand) Run(p *process) error {
 	node := parser.Model.Node
 	for _, word := range c.Topic {
 		if node = childOf(node, word); node == nil {
-			return usageError{fmt.Errorf("there is no command %q: `tollgate help` lists them", strings.Join(c.Topic, " "))}
+			return usageError{fmt.Errorf("there is no command %q: see `tollgate help`", strings.Join(c.Topic, " "))}
 		}
 	}
-	_, err = parser.Parse(append(slices.Clone(c.Topic), "--help")) // which ends the process
+	_, err = parser.Parse(append(slices.Clone(c.Topic), "--help")) // ends the process
 	return err
 }
 
-// printSettings lists all settings, whatever --help of serve leaves out for space.
+// printSettings prints all settings with their variables and defaults.
 func (p *process) printSettings() error {
 	var out strings.Builder
-	out.WriteString("Each setting is a flag, a variable of the environment, or a key of the YAML file\n" +
-		"that --config or TOLLGATE_CONFIG names, in that order of precedence.\n")
+	out.WriteString("Each setting is a flag, an environment variable, or a key of the YAML file named by\n" +
+		"--config or TOLLGATE_CONFIG, in this order of precedence.\n")
 	for _, s := range app.AllSettings() {
 		fmt.Fprintf(&out, "\n%s  (--%s, %s)\n    %s", s.Key, s.Flag(), s.Env(), s.Help)
 		if s.Default != "" {
@@ -116,14 +114,14 @@ func (p *process) printSettings() error {
 // versionFlag prints the version instead of running a command.
 type versionFlag bool
 
-// BeforeReset prints the version, before it is asked for a command.
+// BeforeReset prints the version before the parser misses a command.
 func (versionFlag) BeforeReset(k *kong.Kong, p *process) error {
 	if _, err := fmt.Fprintln(p.stdout, readBuildInfo()); err != nil {
 		return err
 	}
-	k.Exit(exitDone)
+	k.Exit(exitOK)
 	return nil
 }
 
-// IgnoreDefault keeps the flag from being taken for given.
+// IgnoreDefault stops kong from running BeforeReset without the flag.
 func (versionFlag) IgnoreDefault() {}

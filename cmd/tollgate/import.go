@@ -29,7 +29,6 @@ type importCommand struct {
 	JSON          bool    `help:"Print the report as JSON (default if the output is not a terminal)."`
 }
 
-// Run imports the data of another gateway and prints the report.
 func (c *importCommand) Run(p *process) error {
 	if c.Source == "" && c.Program != "litellm" { // LiteLLM may have only a config file
 		return usageError{errors.New("name the database of " + c.Program +
@@ -64,17 +63,17 @@ func (c *importCommand) Run(p *process) error {
 		return err
 	}
 	if c.DryRun {
-		tell(p.stderr, "This was a dry run. It changed nothing. To import, run the command without --dry-run.")
+		printError(p.stderr, "This was a dry run. It changed nothing. To import, run the command without --dry-run.")
 		return nil
 	}
-	tell(p.stderr, "Check the balances with `tollgate audit`.")
+	printError(p.stderr, "Check the balances with `tollgate audit`.")
 	for _, f := range report.Files {
 		if f.Path != c.WriteCatalog {
 			continue
 		}
-		tell(p.stderr, "Check "+f.Path+", then apply it with `tollgate apply "+f.Path+"`.")
+		printError(p.stderr, "Check "+f.Path+", then apply it with `tollgate apply "+f.Path+"`.")
 		if f.Kept {
-			tell(p.stderr, f.Path+" existed already and was not changed. To have it written again, move it away and repeat the import.")
+			printError(p.stderr, f.Path+" existed already and was not changed. To have it written again, move it away and repeat the import.")
 		}
 	}
 	return nil
@@ -122,8 +121,8 @@ func (c *importCommand) write(p *process, s *app.Settings, plan *importer.Conten
 	return report, nil
 }
 
-// openForImport opens the settings' database, or creates it, and returns a function that
-// closes it. If there is none, a dry run gets an empty database that closing deletes.
+// openForImport opens or creates the settings' database, and returns a function that closes
+// it. Without a database, a dry run gets a temporary one, deleted by that function.
 func openForImport(ctx context.Context, s *app.Settings, dryRun bool) (*store.DB, func() error, error) {
 	db, err := app.OpenDatabase(ctx, s, !dryRun)
 	if err == nil {

@@ -7,38 +7,30 @@ type jobList struct {
 	paging
 }
 
-// Run lists jobs, newest first.
 func (c *jobList) Run(p *process) error {
 	query := c.query()
 	c.addTo(query, p.now())
 	return p.call(call{method: http.MethodGet, path: "/jobs", query: query, view: jobsView()})
 }
 
-type jobShow struct {
-	Job string `arg:"" help:"Id of the job."`
-}
+type jobShow struct{ jobArg }
 
-// Run shows a job.
 func (c *jobShow) Run(p *process) error {
 	return p.call(call{method: http.MethodGet, path: path("jobs", c.Job), view: jobsView()})
 }
 
-type jobCancel struct {
-	Job string `arg:"" help:"Id of the job."`
-}
+type jobCancel struct{ jobArg }
 
-// Run ends a job.
 func (c *jobCancel) Run(p *process) error {
 	return p.call(call{method: http.MethodPost, path: path("jobs", c.Job, "cancel"), view: jobsView(), service: true})
 }
 
 type jobRequeue struct {
-	Job   string `arg:"" help:"Id of the job."`
-	Force bool   `help:"Also if it has succeeded: it is done again at its user's expense."`
+	jobArg
+	Force bool `help:"Also if the job has succeeded. The account pays for it again."`
 	once
 }
 
-// Run lets a job be done anew.
 func (c *jobRequeue) Run(p *process) error {
 	return p.call(call{method: http.MethodPost, path: path("jobs", c.Job, "requeue"), body: fields{"force": c.Force},
 		once: c.IdempotencyKey, view: jobsView(), service: true})

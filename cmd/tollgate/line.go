@@ -9,36 +9,27 @@ import (
 
 type lineList struct{}
 
-// Run lists lines, joined from what the nodes reported last.
 func (c *lineList) Run(p *process) error {
 	return p.call(call{method: http.MethodGet, path: "/lines", query: url.Values{"node": {"all"}}, view: linesView()})
 }
 
-type lineDrain struct {
-	Line string `arg:"" help:"Id of the line."`
-}
+type lineDrain struct{ lineArg }
 
-// Run takes a line out of use on all nodes.
 func (c *lineDrain) Run(p *process) error {
-	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, "drain"), view: linesView(), unknown: noLine(c.Line)})
+	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, "drain"), view: linesView(), notFound: lineNotFound(c.Line)})
 }
 
-type lineResume struct {
-	Line string `arg:"" help:"Id of the line."`
-}
+type lineResume struct{ lineArg }
 
-// Run brings a line back on all nodes.
 func (c *lineResume) Run(p *process) error {
-	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, "resume"), view: linesView(), unknown: noLine(c.Line)})
+	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, "resume"), view: linesView(), notFound: lineNotFound(c.Line)})
 }
 
-// noLine says that there is no such line, and which command lists those that there are.
-func noLine(id string) error {
-	return fmt.Errorf("there is no line %q in the current catalog: `tollgate line list` lists its lines (not_found)", id)
+func lineNotFound(id string) error {
+	return fmt.Errorf("there is no line %q in the current catalog: see `tollgate line list` (not_found)", id)
 }
 
-// writeModelStates writes the models of listed lines that are not in service, with their
-// causes.
+// writeModelStates writes a table of the models that are out of service on a line.
 func writeModelStates(w io.Writer, lines []object, width int) {
 	var out []object
 	for _, l := range lines {
@@ -53,6 +44,6 @@ func writeModelStates(w io.Writer, lines []object, width int) {
 		writeLine(w, "\nEvery model is in service on its lines.")
 		return
 	}
-	writeLine(w, "\nModels that are not in service on a line, or not in a form:")
+	writeLine(w, "\nModels that are out of service on a line, or in one form of it:")
 	table{names: []string{"line", "model", "state", "form", "tools", "since", "until"}, width: width, causes: true}.write(w, out)
 }

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// TestLinesWithTheirModels: a list of lines shows each model that is not in service on
-// a line, or not in a form, with its cause and times.
-func TestLinesWithTheirModels(t *testing.T) {
+// TestModelStates checks that a list of lines shows the models out of service on a line or
+// in a form, with cause and times.
+func TestModelStates(t *testing.T) {
 	t.Parallel()
 	print := func(states string) string {
 		t.Helper()
-		answer, err := readAnswer([]byte(`{"object":"list","data":[{"id":"main","provider":"p","state":"in_service","in_flight":0,` +
+		answer, err := parseJSON([]byte(`{"object":"list","data":[{"id":"main","provider":"p","state":"in_service","in_flight":0,` +
 			`"model_states":` + states + `}]}`))
 		if err != nil {
 			t.Fatal(err)

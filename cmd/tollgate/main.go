@@ -1,11 +1,10 @@
-// Command tollgate owns the command line, the environment, signals and exit
-// codes of the product's one binary: the service and the commands that manage
-// it. What the commands do lives in package app.
+// Command tollgate owns the command line of the product's one binary: subcommands,
+// flags, environment, signals and exit codes. Package app does the work.
 //
-// Invariants: the exit code is 0 for what was done, 1 for what was refused or
-// failed, 2 for bad flags, settings or files, and then nothing was changed; an
-// error is one clear line on standard error; output that programs read is on
-// standard output alone.
+// Invariants: the exit code is 0 for success, 1 for a failure or a rejection by the
+// operator API, and 2 for bad flags, settings or files, in which case nothing was
+// changed. An error is one line on standard error. Standard output has only the
+// output for other programs.
 package main
 
 import (
@@ -26,86 +25,95 @@ import (
 
 // Exit codes.
 const (
-	exitDone    = 0
-	exitRefused = 1
-	exitUsage   = 2
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	p := &process{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: parseEnviron(os.Environ()), now: time.Now}
+	os.Exit(p.run(os.Args[1:]))
 }
 
-// process is what every command works with.
+// process is the surroundings of a command.
 type process struct {
-	ctx    context.Context // ends at the first SIGTERM or SIGINT
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
+	ctx     context.Context // ends at the first SIGTERM or SIGINT
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+	environ map[string]string
+	now     func() time.Time
+
 	flags  settingFlags
 	config string // --config
-	now    func() time.Time
 	format format // --json, --csv
 }
 
-// settings reads the settings of the process.
+// parseEnviron returns the variables of os.Environ by name.
+func parseEnviron(list []string) map[string]string {
+	environ := make(map[string]string, len(list))
+	for _, entry := range list {
+		name, value, _ := strings.Cut(entry, "=")
+		environ[name] = value
+	}
+	return environ
+}
+
+// lookupEnv is os.LookupEnv for the process's environment.
+func (p *process) lookupEnv(name string) (string, bool) {
+	value, ok := p.environ[name]
+	return value, ok
+}
+
 func (p *process) settings() (*app.Settings, error) {
-	s, err := app.ReadSettings(app.Sources{Flags: p.flags.given(), Lookup: os.LookupEnv, Names: variables(), File: p.config})
+	s, err := app.ReadSettings(app.Sources{Flags: p.flags.given(), Environ: p.environ, File: p.config})
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return s, nil
 }
 
-// variables returns the names of the environment.
-func variables() []string {
-	all := os.Environ()
-	for i := range all {
-		all[i], _, _ = strings.Cut(all[i], "=")
-	}
-	return all
-}
-
-// usageError is a mistake in flags, settings or files.
+// usageError is an error in flags, settings or files.
 type usageError struct{ error }
 
-// Unwrap returns the mistake.
+// Unwrap returns the cause.
 func (e usageError) Unwrap() error { return e.error }
 
 // run parses the command line, runs its command and returns the exit code.
-func run(args []string, stdout, stderr io.Writer) int {
+func (p *process) run(args []string) int {
 	ctx, stop := untilSignal(func() {
-		tell(stderr, "second signal, stopping at once")
-		os.Exit(exitRefused)
+		printError(p.stderr, "second signal, stopping at once")
+		os.Exit(exitFailed)
 	})
 	defer stop()
+	p.ctx, p.flags = ctx, newSettingFlags()
 	var commands commandLine
-	p := &process{ctx: ctx, stdin: os.Stdin, stdout: stdout, stderr: stderr, flags: newSettingFlags(), now: time.Now}
 	parser, err := p.parser(&commands)
 	if err != nil {
-		return fail(stderr, err)
+		return fail(p.stderr, err)
 	}
-	if asksForCommands(parser.Model.Node, args) {
+	if lacksSubcommand(parser.Model.Node, args) {
 		args = append(args, "--help")
 	}
 	var parsed *kong.Context
-	if args, err = settled(parser.Model.Node, args); err == nil {
+	if args, err = prepareArgs(parser.Model.Node, args); err == nil {
 		parsed, err = parser.Parse(args)
 	}
 	if err != nil {
-		return fail(stderr, usageError{whereHelpIs(err)})
+		return fail(p.stderr, usageError{withHelpHint(err)})
 	}
 	p.config = commands.Config
 	if err := parsed.Run(); err != nil {
-		return fail(stderr, err)
+		return fail(p.stderr, err)
 	}
-	return exitDone
+	return exitOK
 }
 
-// parser makes the parser of the command line, whose commands run with p.
+// parser returns a parser whose commands run with p.
 func (p *process) parser(commands *commandLine) (*kong.Kong, error) {
 	return kong.New(commands,
 		kong.Name("tollgate"),
-		kong.Description("A gateway to generative models: one key, one balance, exact bills."),
+		kong.Description("A gateway for reselling generative AI: one key, one balance, exact bills."),
 		kong.Writers(p.stdout, p.stderr),
 		kong.Embed(p.flags.target()),
 		kong.ExplicitGroups([]kong.Group{{Key: settingsGroup, Title: "Settings (also TOLLGATE_… in the environment, or a YAML file):"}}),
@@ -116,38 +124,37 @@ func (p *process) parser(commands *commandLine) (*kong.Kong, error) {
 	)
 }
 
-// untilSignal returns a context that ends at the first SIGTERM or SIGINT, and
-// calls atOnce at the second (see sameSignal). Both are counted from here on, so
-// that none is lost between them. stop ends the counting.
-func untilSignal(atOnce func()) (_ context.Context, stop func()) {
+// untilSignal returns a context that ends at the first SIGTERM or SIGINT, and calls
+// second at the next one (see sameSignal). stop ends the handling of signals.
+func untilSignal(second func()) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	stopped, gone := make(chan struct{}), make(chan struct{})
+	stopping, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(gone)
-		heed(signals, stopped, cancel, atOnce)
+		defer close(stopped)
+		handleSignals(signals, stopping, cancel, second)
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
-		close(stopped)
-		<-gone
+		close(stopping)
+		<-stopped
 		cancel()
 	}
 }
 
-// sameSignal is how long after the first signal others count as the same one:
-// terminals and supervisors send it to a whole group, and some send it twice.
+// sameSignal is the time after the first signal in which further signals count as the
+// same one: terminals and supervisors signal a whole process group, and some do it twice.
 const sameSignal = 2 * time.Second
 
-// heed calls first at the first signal and then at the first that is another one,
-// until stopped.
-func heed(signals <-chan os.Signal, stopped <-chan struct{}, first, then func()) {
+// handleSignals calls first at the first signal and second at the next different one. It
+// returns after that, or when stopping is closed.
+func handleSignals(signals <-chan os.Signal, stopping <-chan struct{}, first, second func()) {
 	var since time.Time
 	for {
 		select {
 		case <-signals:
-		case <-stopped:
+		case <-stopping:
 			return
 		}
 		switch {
@@ -155,24 +162,23 @@ func heed(signals <-chan os.Signal, stopped <-chan struct{}, first, then func())
 			since = time.Now()
 			first()
 		case time.Since(since) >= sameSignal:
-			then()
+			second()
 			return
 		}
 	}
 }
 
-// fail says what went wrong, in one line, and returns the exit code for it.
+// fail prints an error as one line and returns its exit code.
 func fail(stderr io.Writer, err error) int {
-	code := exitRefused
+	code := exitFailed
 	var usage usageError
 	var setting *app.SettingError
 	if errors.As(err, &usage) || errors.As(err, &setting) {
 		code = exitUsage
 	}
-	tell(stderr, strings.ReplaceAll(err.Error(), "\n", "; "))
+	printError(stderr, strings.ReplaceAll(err.Error(), "\n", "; "))
 	return code
 }
 
-// tell prints one line for people; where they cannot be reached nobody else can
-// be told.
-func tell(stderr io.Writer, line string) { _, _ = fmt.Fprintln(stderr, "tollgate:", line) }
+// printError prints a line for people. A failure to print it cannot be reported.
+func printError(stderr io.Writer, line string) { _, _ = fmt.Fprintln(stderr, "tollgate:", line) }

@@ -22,12 +22,12 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// asCommand in the environment makes this test binary the command itself.
+// asCommand in the environment makes this test binary behave as tollgate.
 const asCommand = "TOLLGATE_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
-		for _, v := range os.Environ() { // of the tests, and nothing that a command reads
+		for _, v := range os.Environ() {
 			if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TOLLGATE_TEST_") {
 				_ = os.Unsetenv(name)
 			}
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command prepares a run of the binary in a folder of its own.
+// command prepares a process of the binary in dir.
 func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -48,20 +48,42 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, self, args...)
 	c.Dir = dir
-	// The race detector of a child would wait a second at its end.
 	c.Env = append(os.Environ(), asCommand+"=1", "TOLLGATE_LISTEN=127.0.0.1:0",
-		"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "GORACE=atexit_sleep_ms=0")
+		"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "GORACE=atexit_sleep_ms=0") // the race detector sleeps a second at exit
 	return c
 }
 
-// finished is a run that ended.
-type finished struct {
+// result is the outcome of a command.
+type result struct {
 	code        int
 	out, errors string
 }
 
-// tollgate runs a command to its end.
-func tollgate(t *testing.T, dir string, args ...string) finished {
+// inProcess returns surroundings for a command in this process. Its files are in dir by
+// default, and it has the given standard input.
+func inProcess(dir, stdin string) *process {
+	return &process{stdin: strings.NewReader(stdin), now: time.Now, environ: map[string]string{"TOLLGATE_LISTEN": "127.0.0.1:0",
+		"TOLLGATE_DATABASE": "sqlite:" + filepath.Join(dir, "data", "tollgate.db"), "TOLLGATE_MEDIA": "file:" + filepath.Join(dir, "data", "media")}}
+}
+
+// tollgate runs a command in this process. The command may neither serve nor print help,
+// because help exits.
+func tollgate(t *testing.T, dir string, args ...string) result {
+	t.Helper()
+	return withInput(t, dir, "", args...)
+}
+
+// withInput is tollgate with a standard input.
+func withInput(t *testing.T, dir, stdin string, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	p := inProcess(dir, stdin)
+	p.stdout, p.stderr = &out, &errs
+	return result{p.run(args), out.String(), errs.String()}
+}
+
+// execute runs a command as a process in dir.
+func execute(t *testing.T, dir string, args ...string) result {
 	t.Helper()
 	c := command(t, dir, args...)
 	var out, errs bytes.Buffer
@@ -69,10 +91,10 @@ func tollgate(t *testing.T, dir string, args ...string) finished {
 	if err := c.Run(); c.ProcessState == nil {
 		t.Fatalf("%v: %v", args, err)
 	}
-	return finished{c.ProcessState.ExitCode(), out.String(), errs.String()}
+	return result{c.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// must runs a command that succeeds and decodes its JSON.
+// must runs a command, which must succeed, and decodes its JSON.
 func must(t *testing.T, dir string, args ...string) map[string]any {
 	t.Helper()
 	got := tollgate(t, dir, args...)
@@ -86,7 +108,7 @@ func must(t *testing.T, dir string, args ...string) map[string]any {
 	return body
 }
 
-// sandbox is a catalog file with one model on the sandbox.
+// sandbox writes a catalog file with one sandbox model.
 func sandbox(t *testing.T, dir, options string) string {
 	t.Helper()
 	doc := `
@@ -104,9 +126,9 @@ lines:
 
 const question = `{"model":"swift-1","messages":[{"role":"user","content":"Hello"}]}`
 
-// TestLifeOfAService walks an operator's way on either database: catalog,
-// account, credit, key, a chat, limits, and the books at the end.
-func TestLifeOfAService(t *testing.T) {
+// TestAccountsKeysAndChat uses a service as an operator does: catalog, account, credit,
+// key, a chat, limits and the audit.
+func TestAccountsKeysAndChat(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		dir := t.TempDir()
@@ -173,11 +195,11 @@ func TestLifeOfAService(t *testing.T) {
 	})
 }
 
-// TestExitCodes runs what goes wrong: the code, that the line names what is at
-// fault, and that it is one line.
+// TestExitCodes checks the exit code of wrong commands, and that the error is one line
+// with the cause.
 func TestExitCodes(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
+	t.Chdir(dir)
 	good := sandbox(t, dir, "{}")
 	bad := filepath.Join(dir, "bad.yaml")
 	if err := os.WriteFile(bad, []byte("models:\n  - {id: a, kind: chat}\n  - {id: b, kind: what}\n"), 0o600); err != nil {
@@ -196,10 +218,8 @@ func TestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		says string
+		want string
 	}{
-		{"", 0, ""},
-		{"account", 0, ""},
 		{"account --json", 2, "expected one of"},
 		{"account list --json --csv", 2, "--json and --csv"},
 		{"help frobnicate", 2, "frobnicate"},
@@ -227,8 +247,8 @@ func TestExitCodes(t *testing.T) {
 		{"import one-api gone.db", 2, "import: open the source: open gone.db"},
 		{"import one-api", 2, "tollgate: name the database of one-api"},
 		{"import litellm", 2, "config file"},
-		{"import", 2, "expected \"<program>\": `tollgate import --help` tells"},
-		{"request show", 2, "expected \"<request>\": `tollgate request show --help` tells"},
+		{"import", 2, "expected \"<program>\": see `tollgate import --help`"},
+		{"request show", 2, "expected \"<request>\": see `tollgate request show --help`"},
 		{"import one-api gone.db --unlimited-usd much", 2, "--unlimited-usd"},
 		{"apply", 2, "<file>"},
 		{"apply gone.yaml", 2, "gone.yaml"},
@@ -247,20 +267,20 @@ func TestExitCodes(t *testing.T) {
 		{"account list --limit 0", 2, "--limit"},
 		{"account change acct_x --email", 2, "--email: its value is missing"},
 		{"account change acct_x --email --json", 2, "--email: its value is missing before --json"},
-		{"account create --name --email=a@example.com", 2, "--name: its value is missing before --email;"},
+		{"account create --name --email=a@example.com", 2, "--name: its value is missing before --email. If --email is the value, write --name=--email"},
 		{"key create acct_x --allowed-models", 2, "--allowed-models: its value is missing"},
 		{"key create acct_x --allowed-ips --json", 2, "--allowed-ips: its value is missing before --json"},
 		{"account list --database", 2, "--database: its value is missing"},
 		{"key change key_x --name -a- --allowed-models=--b", 1, "key_x"},
 		{"catalog --revision=-1", 2, "--revision"},
 		{"catalog --revision 99", 1, "revision 99"},
-		{"line drain nope", 1, "tollgate: there is no line \"nope\" in the current catalog: `tollgate line list` lists its lines (not_found)\n"},
+		{"line drain nope", 1, "tollgate: there is no line \"nope\" in the current catalog: see `tollgate line list` (not_found)\n"},
 		{"line resume nope", 1, "`tollgate line list`"},
-		{"line drain a/b", 2, "\"a/b\" is no id"},
-		{"account get .", 2, "\".\" is no id"},
-		{"key change key/x --name y", 2, "\"key/x\" is no id"},
-		{"user delete ..", 2, "\"..\" is no id"},
-		{"request show a/../b", 2, "\"a/../b\" is no id"},
+		{"line drain a/b", 2, "\"a/b\" is not an ID"},
+		{"account get .", 2, "\".\" is not an ID"},
+		{"key change key/x --name y", 2, "\"key/x\" is not an ID"},
+		{"user delete ..", 2, "\"..\" is not an ID"},
+		{"request show a/../b", 2, "\"a/../b\" is not an ID"},
 		{"codes void code_x", 1, "code_x"},
 		{"user get user_x", 1, "user_x"},
 		{"job show job_x", 1, "job_x"},
@@ -272,8 +292,8 @@ func TestExitCodes(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			got := tollgate(t, dir, strings.Fields(c.args)...)
-			if got.code != c.code || !strings.Contains(got.errors, c.says) {
-				t.Errorf("exit %d, %q; want %d and %q", got.code, got.errors, c.code, c.says)
+			if got.code != c.code || !strings.Contains(got.errors, c.want) {
+				t.Errorf("exit %d, %q; want %d and %q", got.code, got.errors, c.code, c.want)
 			}
 			if want := min(c.code, 1); strings.Count(got.errors, "\n") != want {
 				t.Errorf("%d lines on standard error: %q", strings.Count(got.errors, "\n"), got.errors)
@@ -283,8 +303,8 @@ func TestExitCodes(t *testing.T) {
 			}
 		})
 	}
-	if _, err := os.Stat(filepath.Join(dir, "gone.db")); err == nil {
-		t.Error("a command that failed left a database behind")
+	if _, err := os.Stat("gone.db"); err == nil {
+		t.Error("a failed command left a database behind")
 	}
 	got := tollgate(t, dir, "apply", bad)
 	if got.code != 2 || !strings.Contains(got.errors, "models[0]") || !strings.Contains(got.errors, "models[1].kind") {
@@ -295,19 +315,19 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestMisspeltVariable is about the environment of a real process.
+// TestMisspeltVariable uses the environment of a real process.
 func TestMisspeltVariable(t *testing.T) {
 	t.Parallel()
 	c := command(t, t.TempDir(), "account", "list")
 	c.Env = append(c.Env, "TOLLGATE_PUBLC_URL=https://example.com")
-	said, _ := c.CombinedOutput()
+	output, _ := c.CombinedOutput()
 	want := "tollgate: TOLLGATE_PUBLC_URL: unknown; did you mean TOLLGATE_PUBLIC_URL?\n"
-	if code := c.ProcessState.ExitCode(); code != 2 || string(said) != want {
-		t.Errorf("exit %d, %s", code, said)
+	if code := c.ProcessState.ExitCode(); code != 2 || string(output) != want {
+		t.Errorf("exit %d, %s", code, output)
 	}
 }
 
-// TestApply shows what changes, on trial and for good.
+// TestApply checks the output of apply, also for a dry run and standard input.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -337,18 +357,17 @@ func TestApply(t *testing.T) {
 	if got := tollgate(t, dir, "apply", again); got.out != "no changes: revision 2 stays current\n" {
 		t.Errorf("what `catalog` prints is another catalog: %+v", got)
 	}
-	piped := command(t, dir, "apply", "-")
-	piped.Stdin = strings.NewReader(strings.ReplaceAll(tollgate(t, dir, "catalog").out, "5ms", "7ms"))
-	if out, err := piped.Output(); err != nil || !strings.Contains(string(out), "revision 3 is current now") {
-		t.Errorf("from standard input: %v, %s", err, out)
+	piped := withInput(t, dir, strings.ReplaceAll(tollgate(t, dir, "catalog").out, "5ms", "7ms"), "apply", "-")
+	if piped.code != 0 || !strings.Contains(piped.out, "revision 3 is current now") {
+		t.Errorf("from standard input: %+v", piped)
 	}
 	if got := tollgate(t, dir, "catalog", "--revision", "1"); got.code != 0 || strings.Contains(got.out, "5ms") {
 		t.Errorf("revision 1: %+v", got)
 	}
 }
 
-// TestAuditFindsWhatDiffers spoils the books.
-func TestAuditFindsWhatDiffers(t *testing.T) {
+// TestAuditFindsDifferences changes a balance behind the ledger's back.
+func TestAuditFindsDifferences(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url := "sqlite:" + filepath.Join(dir, "books.db")
@@ -362,7 +381,7 @@ func TestAuditFindsWhatDiffers(t *testing.T) {
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
 		changed, err := tx.Exec(`UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = $1`, id)
 		if changed != 1 {
-			t.Errorf("%d rows spoilt", changed)
+			t.Errorf("%d rows changed", changed)
 		}
 		return err
 	})
@@ -375,13 +394,12 @@ func TestAuditFindsWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestFirstStartFromNothing runs the printed commands' requests, stops, and
-// starts again.
+// TestFirstStartFromNothing sends the printed requests to the service after a restart.
 func TestFirstStartFromNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, dir)
-	second := tollgate(t, dir, "serve", "--listen", "127.0.0.1:0")
+	second := execute(t, dir, "serve", "--listen", "127.0.0.1:0")
 	if second.code != 2 || !strings.Contains(second.errors, "another tollgate process serves") || strings.Count(second.errors, "\n") != 1 {
 		t.Errorf("a second service: %+v", second)
 	}
@@ -392,7 +410,7 @@ func TestFirstStartFromNothing(t *testing.T) {
 	if secret == "" || len(body) != 6 {
 		t.Fatalf("shown: %s", shown)
 	}
-	if again := "\n  " + command(t, dir).Path + " serve --listen=127.0.0.1:0\n"; !strings.Contains(shown, again) { // as it was called
+	if again := "\n  " + command(t, dir).Path + " serve --listen=127.0.0.1:0\n"; !strings.Contains(shown, again) {
 		t.Errorf("%q is not in %s", again, shown)
 	}
 	token, err := os.ReadFile(filepath.Join(dir, "data/admin-token"))
@@ -435,7 +453,7 @@ func TestFirstStartFromNothing(t *testing.T) {
 	}
 }
 
-// TestStopLetsStreamsFinish sends SIGTERM while an answer streams.
+// TestStopLetsStreamsFinish stops the service during a stream.
 func TestStopLetsStreamsFinish(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -458,8 +476,7 @@ func TestStopLetsStreamsFinish(t *testing.T) {
 	}
 }
 
-// TestStopCutsAfterGrace bounds the wait for streams; what they produced is
-// charged and the books agree.
+// TestStopCutsAfterGrace checks that a stream is cut after the grace and charged.
 func TestStopCutsAfterGrace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -478,16 +495,16 @@ func TestStopCutsAfterGrace(t *testing.T) {
 	}
 }
 
-// TestHeed counts signals: the second within two seconds is the first one.
-func TestHeed(t *testing.T) {
+// TestHandleSignals checks that a second signal within two seconds is ignored.
+func TestHandleSignals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		signals, stopped := make(chan os.Signal), make(chan struct{})
+		signals, stopping := make(chan os.Signal), make(chan struct{})
 		var calls []string
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			heed(signals, stopped, func() { calls = append(calls, "stop") }, func() { calls = append(calls, "at once") })
+			handleSignals(signals, stopping, func() { calls = append(calls, "stop") }, func() { calls = append(calls, "at once") })
 		}()
 		signals <- syscall.SIGTERM
 		time.Sleep(sameSignal - time.Millisecond)
@@ -505,7 +522,7 @@ func TestHeed(t *testing.T) {
 	})
 }
 
-// TestSecondSignalEndsAtOnce does not wait for the grace.
+// TestSecondSignalEndsAtOnce checks that a second signal ends the grace.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -514,7 +531,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	defer answer.Body.Close()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for s.cmd.Process.Signal(syscall.SIGTERM) == nil { // those of the first two seconds are one
+	for s.cmd.Process.Signal(syscall.SIGTERM) == nil {
 		<-again.C
 		if len(s.log) > 0 {
 			break
@@ -531,7 +548,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-// slowService serves a sandbox with the given options to a key with credit.
+// slowService starts a service with a sandbox line, and returns a key with credit.
 func slowService(t *testing.T, dir, options string, args ...string) (*service, string) {
 	t.Helper()
 	if got := tollgate(t, dir, "apply", sandbox(t, dir, options)); got.code != 0 {
@@ -543,7 +560,7 @@ func slowService(t *testing.T, dir, options string, args ...string) (*service, s
 	return serve(t, dir, args...), secret
 }
 
-// stream starts a streamed answer and returns when its first line is there.
+// stream starts a streamed answer and reads its first line.
 func (s *service) stream(secret string) (*http.Response, *bufio.Reader) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), "POST", s.base+"/v1/chat/completions",

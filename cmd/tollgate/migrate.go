@@ -11,7 +11,6 @@ type migrateCommand struct {
 	DryRun bool `help:"Only list the migrations that would run."`
 }
 
-// Run migrates the database and prints the migrations that ran, a line each.
 func (c migrateCommand) Run(p *process) error {
 	settings, err := p.settings()
 	if err != nil {
@@ -27,7 +26,7 @@ func (c migrateCommand) Run(p *process) error {
 	}
 	switch {
 	case len(files) == 0:
-		text.WriteString("nothing to do: the database has the schema of this version\n")
+		text.WriteString("nothing to do: the database already has the schema of this version\n")
 	case c.DryRun:
 		fmt.Fprintf(&text, "dry run: nothing was changed, %d migrations would run\n", len(files))
 	default:

@@ -12,38 +12,37 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// schemaCommands are commands of every kind that open the database.
+// schemaCommands has commands of every kind that open the database.
 var schemaCommands = []string{
 	"account create --name a", "account list", "account credit acct_x 5", "account change acct_x --name b", "user list acct_x",
 	"user link user_x", "key create acct_x", "key list acct_x", "key delete key_x", "codes create 5", "codes void code_x",
 	"webhook get acct_x", "webhook set acct_x --url none", "webhook deliveries acct_x", "usage", "request list", "request show req_x",
 	"job list", "job show job_x", "line list", "line drain main", "line resume main", "audit", "audit --copy", "catalog",
-	"catalog --history", "apply catalog.yaml", "apply --dry-run catalog.yaml", "import litellm --litellm-config litellm.yaml",
-	"import litellm --dry-run --litellm-config litellm.yaml",
+	"catalog --history", "apply DIR/catalog.yaml", "apply --dry-run DIR/catalog.yaml",
+	"import litellm --litellm-config DIR/litellm.yaml --write-catalog DIR/imported.yaml",
+	"import litellm --dry-run --litellm-config DIR/litellm.yaml --write-catalog DIR/imported.yaml",
 }
 
 // schemaFolder makes a folder with the files that schemaCommands read.
 func schemaFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Rename(sandbox(t, dir, "{}"), filepath.Join(dir, "catalog.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	sandbox(t, dir, "{}")
 	if err := os.WriteFile(filepath.Join(dir, "litellm.yaml"), []byte("model_list: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// TestNoCommandMigrates runs commands on databases of an older and of a newer version.
-// Each ends with code 2 and one line, and leaves the schema as it is.
+// TestNoCommandMigrates checks that commands reject databases of older and newer versions
+// and do not change the schema.
 func TestNoCommandMigrates(t *testing.T) {
 	t.Parallel()
 	newest := newestMigration(t)
 	for name, c := range map[string]struct {
-		number int64 // that the database is migrated to
-		newer  bool
-		wants  string
+		number int64 // of the last migration
+		newer  bool  // has a migration unknown to this version
+		want   string
 	}{
 		"the version before": {newest - 1, false, "tollgate migrate"},
 		"the first version":  {1, false, "tollgate migrate"},
@@ -58,17 +57,16 @@ func TestNoCommandMigrates(t *testing.T) {
 				if c.newer {
 					inDatabase(t, url, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9000, true)`)
 				}
-				before := schemaOf(t, url)
+				before, dir := schemaOf(t, url), schemaFolder(t)
 				for _, args := range append(schemaCommands, "migrate --dry-run") {
-					dir := schemaFolder(t)
-					got := tollgate(t, dir, append(strings.Fields(args), "--database", url)...)
+					got := tollgate(t, dir, append(strings.Fields(strings.ReplaceAll(args, "DIR", dir)), "--database", url)...)
 					if args == "migrate --dry-run" && !c.newer {
 						if got.code != 0 || strings.Count(got.out, ".sql\n") != len(before.Pending) || !strings.Contains(got.out, "nothing was changed") {
 							t.Errorf("%s: %+v", args, got)
 						}
 						continue
 					}
-					if got.code != 2 || !strings.Contains(got.errors, c.wants) || strings.Count(got.errors, "\n") != 1 ||
+					if got.code != 2 || !strings.Contains(got.errors, c.want) || strings.Count(got.errors, "\n") != 1 ||
 						strings.Contains(got.errors, "password") {
 						t.Errorf("%s: exit %d, %q", args, got.code, got.errors)
 					}
@@ -81,7 +79,7 @@ func TestNoCommandMigrates(t *testing.T) {
 	}
 }
 
-// TestMigrate brings databases of older versions, and empty ones, to this version.
+// TestMigrate migrates empty databases and those of older versions.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	newest := newestMigration(t)
@@ -140,7 +138,7 @@ func schemaOf(t *testing.T, url string) store.Schema {
 	return s
 }
 
-// inDatabase runs a statement on the database at an address.
+// inDatabase runs a statement on the database at url.
 func inDatabase(t *testing.T, url, statement string) {
 	t.Helper()
 	driver := "pgx"

@@ -8,8 +8,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestEmailOfAnAccount changes the contact address from the shell.
-func TestEmailOfAnAccount(t *testing.T) {
+func TestAccountChange(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		dir, db := t.TempDir(), "--database="+url
@@ -40,14 +39,13 @@ func TestEmailOfAnAccount(t *testing.T) {
 	})
 }
 
-// TestPricesOfAnAccount sets what an account pays from the shell.
-func TestPricesOfAnAccount(t *testing.T) {
+func TestAccountPrices(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		dir, db := t.TempDir(), "--database="+url
 		owner := must(t, dir, "account", "create", "--name", "acme", "--price-factor", "0.9", "--prices", "swift-1=1, other=1.25", db)
 		if owner["price_factor"] != 0.9 || !reflect.DeepEqual(owner["prices"], map[string]any{"swift-1": 1.0, "other": 1.25}) {
-			t.Errorf("made %v", owner)
+			t.Errorf("created %v", owner)
 		}
 		id, _ := owner["id"].(string)
 		owner = must(t, dir, "account", "change", id, "--price-factor", "1", "--prices", "none", db)

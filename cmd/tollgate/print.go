@@ -12,35 +12,34 @@ import (
 	"unicode/utf8"
 )
 
-// format are the flags of every command that prints what the operator API answers.
-// Without one a terminal gets tables, and everything else JSON.
+// format has the flags for the format of answers. The default is tables on a terminal and
+// JSON elsewhere.
 type format struct {
-	JSON bool `help:"Print the operator API's JSON; the default where this is no terminal." xor:"format"`
-	CSV  bool `name:"csv" help:"Print comma-separated values: a line of names, then a line an entry." xor:"format"`
+	JSON bool `help:"Print the operator API's JSON (default if the output is not a terminal)." xor:"format"`
+	CSV  bool `name:"csv" help:"Print comma-separated values: a header, then one line per entry." xor:"format"`
 }
 
-// AfterApply notes the format for whatever is printed.
+// AfterApply implements kong.AfterApply.
 func (f *format) AfterApply(p *process) error {
 	p.format = *f
 	return nil
 }
 
-// view is how an answer is shown. The zero value shows what there is.
+// view is the presentation of an answer. The zero value shows all members.
 type view struct {
-	short []string // of a table, what matters most first: the others go where a terminal is narrow
-	long  []string // of CSV; whatever else there is follows
-	none  string   // what an empty list means; empty: it needs no word
-	// below, if not nil, writes what follows the table of a list.
-	below func(w io.Writer, rows []object, width int)
+	short []string                                    // columns of a table, the most important first: a narrow terminal drops the last ones
+	long  []string                                    // first columns of CSV; other members follow
+	none  string                                      // text for an empty list; optional
+	below func(w io.Writer, rows []object, width int) // writes below the table; optional
 }
 
-// print writes an answer in the format that was asked for.
+// print writes an answer in the chosen format.
 func (p *process) print(raw []byte, v view) error {
 	width := terminalWidth(p.stdout)
 	if p.format.JSON || !p.format.CSV && width == 0 {
 		return printJSON(p.stdout, raw)
 	}
-	answer, err := readAnswer(raw)
+	answer, err := parseJSON(raw)
 	if err != nil {
 		return err
 	}
@@ -52,11 +51,11 @@ func (p *process) print(raw []byte, v view) error {
 	var out bytes.Buffer
 	switch {
 	case p.format.CSV:
-		if more, _ := o.get("has_more").(bool); more { // which no line of the table can say
-			tell(p.stderr, "this is not all of it. The rest: --after "+harmless(goesOn(o)))
+		if more, _ := o.get("has_more").(bool); more {
+			printError(p.stderr, "there are more entries: continue with --after "+printable(nextID(o)))
 		}
 		err = writeCSV(&out, o, v)
-	case isSum(o):
+	case isTotal(o):
 		total, _ := o.get("total").(object)
 		writeDetails(&out, append(object{{"since", o.get("since")}, {"until", o.get("until")}}, total...), width)
 	case isList(o):
@@ -71,14 +70,13 @@ func (p *process) print(raw []byte, v view) error {
 	return err
 }
 
-// warn tells on standard error what an answer warns of, as apply does, and returns the
-// rest of it.
+// warn prints the warnings of an answer on standard error and returns its other members.
 func (p *process) warn(o object) object {
 	const name = "warnings"
 	warnings, _ := o.get(name).([]any)
 	for _, w := range warnings {
 		text, _ := w.(string)
-		writeLine(p.stderr, "warning: "+harmless(text))
+		writeLine(p.stderr, "warning: "+printable(text))
 	}
 	return slices.DeleteFunc(o, func(m member) bool { return m.name == name })
 }
@@ -86,27 +84,26 @@ func (p *process) warn(o object) object {
 func printJSON(w io.Writer, raw []byte) error {
 	var out bytes.Buffer
 	if err := json.Indent(&out, raw, "", "  "); err != nil {
-		return fmt.Errorf("the operator API answered no JSON: %w", err)
+		return fmt.Errorf("the answer of the operator API is not JSON: %w", err)
 	}
 	out.WriteByte('\n')
 	_, err := w.Write(out.Bytes())
 	return err
 }
 
-// isList tells whether an answer is a list of things, and not one of them, which may
-// have a list in it.
+// isList reports whether an answer is a list, not an object with a list inside.
 func isList(o object) bool {
 	is := o.get("object")
 	return is == "list" || is == "usage.report"
 }
 
-// isSum tells whether an answer is a report of sums that are not grouped.
-func isSum(o object) bool {
-	parts, grouped := o.get("group_by").([]any)
-	return grouped && len(parts) == 0
+// isTotal reports whether an answer is a usage report without groups.
+func isTotal(o object) bool {
+	groups, ok := o.get("group_by").([]any)
+	return ok && len(groups) == 0
 }
 
-// writeCSV writes a list's entries, or the one thing that was answered.
+// writeCSV writes the entries of a list, or a single object.
 func writeCSV(w io.Writer, o object, v view) error {
 	rows := []object{o}
 	if isList(o) {
@@ -120,7 +117,7 @@ func writeCSV(w io.Writer, o object, v view) error {
 	for _, row := range rows {
 		cells := make([]string, len(names))
 		for i, name := range names {
-			cells[i] = field(name, row.get(name))
+			cells[i] = csvCell(name, row.get(name))
 		}
 		if err := out.Write(cells); err != nil {
 			return err
@@ -130,26 +127,26 @@ func writeCSV(w io.Writer, o object, v view) error {
 	return out.Error()
 }
 
-// writeList writes a table, and the sums of it where the answer has any.
+// writeList writes a list as a table, with the answer's total if there is one.
 func writeList(w io.Writer, o object, v view, width int) {
 	rows, _ := rowsOf(o.get("data"))
 	if len(rows) == 0 {
 		if next, _ := o.get("next").(string); next != "" {
-			writeLine(w, "There are none in as much as was looked through. Look further back: --after "+harmless(next))
+			writeLine(w, "No matching entry in the part searched so far. Search further back with --after "+printable(next))
 			return
 		}
-		writeLine(w, cmp.Or(v.none, "There are none."))
+		writeLine(w, cmp.Or(v.none, "No entries."))
 		return
 	}
 	names := v.short
-	if parts, grouped := o.get("group_by").([]any); grouped {
+	if groups, ok := o.get("group_by").([]any); ok {
 		names = nil
-		for _, part := range parts {
-			name, _ := part.(string)
-			names = append(names, name)
-			if named := name + "_name"; len(rows) > 0 && rows[0].get(named) != nil {
-				names = slices.Insert(names, len(names)-1, named) // which people look for
+		for _, group := range groups {
+			name, _ := group.(string)
+			if title := name + "_name"; rows[0].get(title) != nil {
+				names = append(names, title)
 			}
+			names = append(names, name)
 		}
 		names = append(names, v.short...)
 	}
@@ -159,27 +156,27 @@ func writeList(w io.Writer, o object, v view, width int) {
 	if total, ok := o.get("total").(object); ok && len(rows) > 1 {
 		rows = append(rows, append(object{{names[0], "total"}}, total...))
 	}
-	if left := (table{names: names, width: width, widest: widest}).write(w, rows); left > 0 {
-		writeLine(w, fmt.Sprintf("\nNot shown for want of space: columns, %d. --json and --csv have all.", left))
+	if dropped := (table{names: names, width: width, maxCell: maxListCell}).write(w, rows); dropped > 0 {
+		writeLine(w, fmt.Sprintf("\nColumns that do not fit on this terminal: %d. --json and --csv show all.", dropped))
 	}
 	if v.below != nil {
 		v.below(w, rows, width)
 	}
 	if more, _ := o.get("has_more").(bool); more {
-		writeLine(w, "\nThere are more: --after "+harmless(goesOn(o)))
+		writeLine(w, "\nThere are more entries: continue with --after "+printable(nextID(o)))
 	}
 }
 
-// goesOn is the id that a list which has more goes on after.
-func goesOn(o object) string {
-	next, known := o.get("next").(string)
-	if rows, _ := rowsOf(o.get("data")); !known && len(rows) > 0 {
+// nextID returns the id for --after to continue a list.
+func nextID(o object) string {
+	next, ok := o.get("next").(string)
+	if rows, _ := rowsOf(o.get("data")); !ok && len(rows) > 0 {
 		next, _ = rows[len(rows)-1].get("id").(string)
 	}
 	return next
 }
 
-// writeDetails writes one thing, a line a member, and the lists in it as tables.
+// writeDetails writes an object, one line per member, and its lists as tables.
 func writeDetails(w io.Writer, o object, width int) {
 	indent := 0
 	for _, m := range o {
@@ -196,42 +193,41 @@ func writeDetails(w io.Writer, o object, width int) {
 	for _, m := range lists {
 		rows, _ := rowsOf(m.value)
 		writeLine(w, "\n"+label(m.name)+":")
-		if left := (table{names: membersOf(rows, nil), width: width, indent: "  ", causes: true}).write(w, rows); left > 0 {
-			writeLine(w, fmt.Sprintf("  not shown for want of space: columns, %d", left))
+		if dropped := (table{names: membersOf(rows, nil), width: width, indent: "  ", causes: true}).write(w, rows); dropped > 0 {
+			writeLine(w, fmt.Sprintf("  columns that do not fit on this terminal: %d", dropped))
 		}
 	}
 }
 
-// widest is how long a cell of a list may be.
-const widest = 60
+// maxListCell is the longest cell of a list.
+const maxListCell = 60
 
-// table is how rows are shown.
+// table is a layout for rows.
 type table struct {
-	names  []string // of the columns
-	width  int      // of the terminal
-	indent string
-	widest int  // of cells; 0: as they are
-	causes bool // causes stand below their rows, as long as they are
+	names   []string // of the columns
+	width   int      // of the terminal
+	indent  string
+	maxCell int  // longest cell; zero means no limit
+	causes  bool // show causes below their rows, in full
 }
 
-// write writes rows below their names in columns, numbers to the right and money by its
-// point, and returns how many columns did not fit. Columns that are empty in all rows
-// are left out.
-func (t table) write(w io.Writer, rows []object) (left int) {
+// write writes the rows with a header and returns the number of columns that did not fit.
+// It drops columns without a value, aligns numbers right, and money at the decimal point.
+func (t table) write(w io.Writer, rows []object) (dropped int) {
 	used := len(t.indent)
 	columns := []column{}
 	for _, name := range t.names {
 		if t.causes && name == "cause" || name == "at" && slices.Contains(t.names, "at_ms") {
 			continue
 		}
-		c := newColumn(name, rows, t.widest)
-		if room := t.width - used; name == "cause" && room >= narrowest && c.width > room {
+		c := newColumn(name, rows, t.maxCell)
+		if room := t.width - used; name == "cause" && room >= minCause && c.width > room {
 			c = newColumn(name, rows, room)
 		}
 		switch {
 		case c.empty:
-		case len(columns) > 0 && (left > 0 || used+c.width > t.width):
-			left++
+		case len(columns) > 0 && (dropped > 0 || used+c.width > t.width):
+			dropped++
 		default:
 			used += c.width + len(gap)
 			columns = append(columns, c)
@@ -245,42 +241,41 @@ func (t table) write(w io.Writer, rows []object) (left int) {
 		writeLine(w, strings.TrimRight(t.indent+strings.Join(cells, gap), " "))
 		if line > 0 && t.causes {
 			if cause, ok := rows[line-1].get("cause").(string); ok && cause != "" {
-				writeLine(w, t.indent+gap+harmless(cause))
+				writeLine(w, t.indent+gap+printable(cause))
 			}
 		}
 	}
-	return left
+	return dropped
 }
 
-// narrowest is how much room a cause needs at least, to be worth its beginning.
-const narrowest = 20
+// minCause is the narrowest column in which the beginning of a cause is useful.
+const minCause = 20
 
-// gap stands between columns.
+// gap separates columns.
 const gap = "  "
 
-// column is a column of a table: its title and the cells below.
 type column struct {
-	cells []string
+	cells []string // the title first
 	width int
 	right bool
 	empty bool
 }
 
-func newColumn(name string, rows []object, widest int) column {
+func newColumn(name string, rows []object, maxCell int) column {
 	c := column{cells: []string{strings.ToUpper(label(name))}, empty: true}
 	decimals := 0
 	for _, row := range rows {
 		v := row.get(name)
-		if _, number := v.(json.Number); number && kindOf(name) != timeOf && kindOf(name) != timeMSOf {
+		if _, number := v.(json.Number); number && unitOf(name) != unixSeconds && unitOf(name) != unixMillis {
 			c.right = true
 		}
-		text := cut(cell(name, v), widest)
-		c.empty = c.empty && text == nothing
+		text := truncate(cell(name, v), maxCell)
+		c.empty = c.empty && text == noValue
 		c.cells = append(c.cells, text)
 		decimals = max(decimals, decimalsOf(text))
 	}
 	for i, text := range c.cells {
-		if i > 0 && c.right && kindOf(name) == moneyOf {
+		if i > 0 && c.right && unitOf(name) == usDollars {
 			c.cells[i] += strings.Repeat(" ", decimals-decimalsOf(text))
 		}
 		c.width = max(c.width, utf8.RuneCountInString(c.cells[i]))
@@ -288,13 +283,13 @@ func newColumn(name string, rows []object, widest int) column {
 	return c
 }
 
-// decimalsOf counts what stands behind a number's point.
+// decimalsOf returns the number of decimals.
 func decimalsOf(text string) int {
 	_, decimals, _ := strings.Cut(text, ".")
 	return len(decimals)
 }
 
-// padded is a cell as wide as its column.
+// padded returns a cell with the width of the column.
 func (c column) padded(line int) string {
 	text := c.cells[line]
 	space := strings.Repeat(" ", c.width-utf8.RuneCountInString(text))
@@ -304,13 +299,13 @@ func (c column) padded(line int) string {
 	return text + space
 }
 
-// cut shortens a text that is too long for a cell; 0: no text is.
-func cut(text string, widest int) string {
-	if runes := []rune(text); widest > 0 && len(runes) > widest {
-		return string(runes[:widest-1]) + "…"
+// truncate shortens a text to max characters. Zero means no limit.
+func truncate(text string, max int) string {
+	if runes := []rune(text); max > 0 && len(runes) > max {
+		return string(runes[:max-1]) + "…"
 	}
 	return text
 }
 
-// writeLine writes a line of text, into memory or for people who can be told nowhere else.
+// writeLine writes a line. It ignores errors: w is a buffer or standard error.
 func writeLine(w io.Writer, text string) { _, _ = io.WriteString(w, text+"\n") }

@@ -7,24 +7,24 @@ import (
 	"testing"
 )
 
-// TestCallable: a shell that is given what is shown in commands calls that name, whatever
-// is in it; what people cannot copy is not shown.
-func TestCallable(t *testing.T) {
+// TestShellName checks that names are quoted for a shell, and that unprintable names are
+// not shown.
+func TestShellName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"tollgate": "tollgate", "./build/tollgate": "./build/tollgate", "/opt/v1.2_3-a/tollgate": "/opt/v1.2_3-a/tollgate",
 		"/my programs/tollgate": "'/my programs/tollgate'", "a;b": "'a;b'", "$(x)": "'$(x)'", "it's": `'it'\''s'`, "/ü/tollgate": "'/ü/tollgate'",
 		"": "", "-tollgate": "", "a\x1b[2Jb": "", "a\u202eb": "", "a\nb": "", "a\xffb": "",
 	} {
-		if got := callable(name); got != want {
-			t.Errorf("%q is called by %q, want %q", name, got, want)
+		if got := shellName(name); got != want {
+			t.Errorf("%q becomes %q, want %q", name, got, want)
 		}
 	}
 }
 
-// TestRestartCommand: the command that a first start shows has the flags that the service
-// was started with, as a shell reads them, and no secret.
+// TestRestartCommand checks the printed command: the given flags, quoted, without secrets.
 func TestRestartCommand(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args   []string
 		config string
@@ -34,20 +34,18 @@ func TestRestartCommand(t *testing.T) {
 		{nil, "", nil, "tollgate serve"},
 		{[]string{"--listen", ":8081", "--no-demo"}, "", nil, "tollgate serve --listen=:8081 --no-demo"},
 		{[]string{"--database=sqlite:it's mine.db"}, "", nil,
-			"tollgate serve --database=…\n\nPut your own value in place of each …, which is a secret."},
+			"tollgate serve --database=…\n\nReplace each … with your own secret value."},
 		{[]string{"--media", "file:my files", "--webhook-retries="}, "", nil, "tollgate serve --media='file:my files' --webhook-retries=''"},
 		{[]string{"--admin-token-file", "secrets/token"}, "a b.yaml", nil, "tollgate serve --config='a b.yaml' --admin-token-file=secrets/token"},
 		{[]string{"--expose-line=false"}, "", nil, "tollgate serve --expose-line=false"},
 		{[]string{"--public-url", "https://x.example/?a$(b)"}, "", nil, "tollgate serve --public-url='https://x.example/?a$(b)'"},
 		{[]string{"--listen", ":1"}, "",
 			map[string]string{"TOLLGATE_LISTEN": ":2", "TOLLGATE_ADMIN_TOKEN": "hidden", "TOLLGATE_CONFIG": "c.yaml"},
-			"tollgate serve --listen=:1\n\nThe environment must have the same variables: TOLLGATE_CONFIG, TOLLGATE_ADMIN_TOKEN"},
+			"tollgate serve --listen=:1\n\nSet the same environment variables: TOLLGATE_CONFIG, TOLLGATE_ADMIN_TOKEN"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
-			for name, value := range c.env {
-				t.Setenv(name, value)
-			}
-			p := &process{flags: newSettingFlags(), config: c.config}
+			t.Parallel()
+			p := &process{flags: newSettingFlags(), config: c.config, environ: c.env}
 			parser, err := p.parser(new(commandLine))
 			if err != nil {
 				t.Fatal(err)
@@ -62,8 +60,8 @@ func TestRestartCommand(t *testing.T) {
 	}
 }
 
-// TestFirstStartWithoutDemo: with --no-demo the first start shows the operator's token and
-// nothing else, and the token of the file works for commands and after a restart.
+// TestFirstStartWithoutDemo checks that the first start shows only the operator's token,
+// and that the token in its file works for commands and after a restart.
 func TestFirstStartWithoutDemo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -87,7 +85,7 @@ func TestFirstStartWithoutDemo(t *testing.T) {
 	}
 	got := tollgate(t, dir, "job", "cancel", "job_x", "--listen", strings.TrimPrefix(s.base, "http://"))
 	if got.code != 1 || !strings.Contains(got.errors, "job_x") {
-		t.Errorf("a command that asks the service: %+v", got)
+		t.Errorf("a command to the service: %+v", got)
 	}
 	s.stop()
 	if s.out.Len() != 0 {

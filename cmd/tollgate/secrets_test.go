@@ -14,18 +14,17 @@ import (
 	"time"
 )
 
-// keyed is a provider that takes one key at a time. The end of a stream waits until
-// finish is closed.
-type keyed struct {
+// keyProvider is a provider with one valid key at a time. Streams end when finish is closed.
+type keyProvider struct {
 	*httptest.Server
 	key    atomic.Pointer[string]
 	finish chan struct{}
 }
 
-func newKeyed(t *testing.T, key string) *keyed {
+func newKeyProvider(t *testing.T, key string) *keyProvider {
 	t.Helper()
-	k := &keyed{finish: make(chan struct{})}
-	k.takes(key)
+	k := &keyProvider{finish: make(chan struct{})}
+	k.setKey(key)
 	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch {
@@ -49,10 +48,10 @@ func newKeyed(t *testing.T, key string) *keyed {
 	return k
 }
 
-func (k *keyed) takes(key string) { k.key.Store(&key) }
+func (k *keyProvider) setKey(key string) { k.key.Store(&key) }
 
-// until asks for a model until it answers with a status; it has ten seconds.
-func (s *service) until(secret, model string, want int) {
+// waitFor sends requests for a model until the status is want, for at most ten seconds.
+func (s *service) waitFor(secret, model string, want int) {
 	s.t.Helper()
 	body := strings.Replace(question, "swift-1", model, 1)
 	again := time.NewTicker(20 * time.Millisecond)
@@ -66,8 +65,8 @@ func (s *service) until(secret, model string, want int) {
 	s.t.Fatalf("%s does not answer %d", model, want)
 }
 
-// TestKeysRotateWithoutARestart changes a provider's key while a stream runs, adds a
-// provider, and loses a file.
+// TestKeysRotateWithoutARestart changes a provider's key during a stream, adds a provider,
+// and deletes a key file.
 func TestKeysRotateWithoutARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -78,7 +77,7 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 		}
 		return path
 	}
-	first, second := newKeyed(t, "provider-key-1"), newKeyed(t, "other-key-1")
+	first, second := newKeyProvider(t, "provider-key-1"), newKeyProvider(t, "other-key-1")
 	model := "  - {id: %s, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}\n"
 	line := "  - {id: %s, provider: openai, base_url: '%s', api_key: '${file:%s}', forms: [chat], models: {%s: vendor}}\n"
 	models, lines := fmt.Sprintf(model, "swift-1"), fmt.Sprintf(line, "main", first.URL, file("first.key", "provider-key-1\n"), "swift-1")
@@ -93,37 +92,37 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 	must(t, dir, "account", "credit", id, "5")
 	secret, _ := must(t, dir, "key", "create", id)["key"].(string)
 	s := serve(t, dir)
-	s.until(secret, "swift-1", 200)
+	s.waitFor(secret, "swift-1", 200)
 	answer, rest := s.stream(secret)
 	defer answer.Body.Close()
 
-	first.takes("provider-key-2")
+	first.setKey("provider-key-2")
 	if status, _ := s.request("POST", "/v1/chat/completions", secret, question); status < 500 {
-		t.Errorf("with a key that the provider has withdrawn: %d", status)
+		t.Errorf("with an invalid key of the provider: %d", status)
 	}
 	file("first.key", "provider-key-2\n")
 	s.signal(syscall.SIGHUP)
-	s.until(secret, "swift-1", 200) // no probe of the old key could bring it back
+	s.waitFor(secret, "swift-1", 200) // no probe of the old key could bring it back
 
 	models += fmt.Sprintf(model, "swift-2")
 	lines += fmt.Sprintf(line, "second", second.URL, file("second.key", "other-key-1"), "swift-2")
 	apply()
-	s.until(secret, "swift-2", 200)
+	s.waitFor(secret, "swift-2", 200)
 
 	if err := os.Remove(filepath.Join(dir, "first.key")); err != nil {
 		t.Fatal(err)
 	}
-	second.takes("other-key-2")
+	second.setKey("other-key-2")
 	file("second.key", "other-key-2")
 	s.signal(syscall.SIGHUP)
-	s.until(secret, "swift-2", 200)
+	s.waitFor(secret, "swift-2", 200)
 	if status, body := s.request("POST", "/v1/chat/completions", secret, question); status != 200 {
-		t.Errorf("a line whose file is gone: %d %s", status, body)
+		t.Errorf("with a deleted key file: %d %s", status, body)
 	}
 
 	close(first.finish)
 	if got, err := io.ReadAll(rest); err != nil || !strings.HasSuffix(string(got), "data: [DONE]\n\n") {
-		t.Errorf("the stream that ran meanwhile: %s, %v", got, err)
+		t.Errorf("the stream: %s, %v", got, err)
 	}
 	s.signal(syscall.SIGTERM)
 	code, log := s.wait()
@@ -138,9 +137,9 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 	}
 }
 
-// TestTheOperatorsTokenRotates: SIGHUP takes the token of a file again, for all that
-// it is for; a file that is gone leaves the token that there is.
-func TestTheOperatorsTokenRotates(t *testing.T) {
+// TestOperatorTokenRotates checks that SIGHUP rereads the token's file for every use of the
+// token, and keeps the old token if the file is empty, invalid or missing.
+func TestOperatorTokenRotates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "token")
@@ -158,7 +157,7 @@ func TestTheOperatorsTokenRotates(t *testing.T) {
 		got, _ := s.request("GET", path, token, "")
 		return got
 	}
-	becomes := func(token string, want int) {
+	waitFor := func(token string, want int) {
 		t.Helper()
 		again := time.NewTicker(50 * time.Millisecond)
 		defer again.Stop()
@@ -170,13 +169,13 @@ func TestTheOperatorsTokenRotates(t *testing.T) {
 		}
 		t.Fatalf("%s does not answer %d", token, want)
 	}
-	becomes(first, 200)
+	waitFor(first, 200)
 	write(second)
 	if got := status("/admin/v1/accounts", second); got != 401 {
 		t.Errorf("the new token before SIGHUP: %d", got)
 	}
 	s.signal(syscall.SIGHUP)
-	becomes(second, 200)
+	waitFor(second, 200)
 	for _, path := range []string{"/admin/v1/accounts", "/metrics"} {
 		if old, now := status(path, first), status(path, second); old != 401 || now != 200 {
 			t.Errorf("%s: %d with the old token, %d with the new one", path, old, now)
@@ -190,7 +189,7 @@ func TestTheOperatorsTokenRotates(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.signal(syscall.SIGHUP)
-	becomes(second, 200)
+	waitFor(second, 200)
 	s.signal(syscall.SIGTERM)
 	code, log := s.wait()
 	for _, want := range []string{"the operator's token is another one now", "the operator's token stays"} {

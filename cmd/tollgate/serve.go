@@ -15,22 +15,21 @@ import (
 
 type serveCommand struct{}
 
-// Run serves until a signal; SIGHUP makes it read secrets again.
 func (serveCommand) Run(p *process) error {
 	settings, err := p.settings()
 	if err != nil {
 		return err
 	}
-	reread := make(chan os.Signal, 1) // one that waits stands for all
+	reread := make(chan os.Signal, 1) // one pending signal is enough
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
 	a, err := app.New(p.ctx, settings, app.Options{
-		Stdout: p.stdout, Stderr: p.stderr, Lookup: os.LookupEnv, Version: readBuildInfo().Version, Reread: reread,
+		Stdout: p.stdout, Stderr: p.stderr, Lookup: p.lookupEnv, Version: readBuildInfo().Version, Reread: reread,
 		Restart: p.restart(os.Args[0]),
 	})
 	switch {
-	case err != nil && p.ctx.Err() != nil: // as it was told to
-		tell(p.stderr, "stopped before it was ready")
+	case err != nil && p.ctx.Err() != nil:
+		printError(p.stderr, "stopped before it was ready")
 		return nil
 	case err != nil:
 		return err
@@ -38,24 +37,23 @@ func (serveCommand) Run(p *process) error {
 	return a.Serve(p.ctx)
 }
 
-// restart returns the command that starts this service again, for a shell: the program's
-// name, the flags that it was started with, and the variables that settings came from. The
-// values of secrets are left out.
+// restart returns the shell command that starts this service again, with its flags but
+// without the values of secrets, and a list of the variables with settings.
 func (p *process) restart(name string) string {
-	words := []string{cmp.Or(callable(name), "tollgate"), "serve"}
-	var named []string
+	words := []string{cmp.Or(shellName(name), "tollgate"), "serve"}
+	var variables []string
 	if p.config != "" {
-		words = append(words, "--config="+quoted(p.config))
-	} else if os.Getenv(app.ConfigEnv) != "" {
-		named = append(named, app.ConfigEnv)
+		words = append(words, "--config="+shellQuote(p.config))
+	} else if p.environ[app.ConfigEnv] != "" {
+		variables = append(variables, app.ConfigEnv)
 	}
 	given, secret := p.flags.given(), false
 	for _, s := range app.AllSettings() {
 		value, set := given[s.Key]
 		switch {
 		case !set:
-			if os.Getenv(s.Env()) != "" {
-				named = append(named, s.Env())
+			if p.environ[s.Env()] != "" {
+				variables = append(variables, s.Env())
 			}
 		case s.Secret && !s.NamesFile():
 			secret = true
@@ -63,54 +61,52 @@ func (p *process) restart(name string) string {
 		case s.Switch && value == "true":
 			words = append(words, "--"+s.Flag())
 		default:
-			words = append(words, "--"+s.Flag()+"="+quoted(value))
+			words = append(words, "--"+s.Flag()+"="+shellQuote(value))
 		}
 	}
 	line := strings.Join(words, " ")
 	if secret {
-		line += "\n\nPut your own value in place of each …, which is a secret."
+		line += "\n\nReplace each … with your own secret value."
 	}
-	if len(named) > 0 {
-		line += "\n\nThe environment must have the same variables: " + strings.Join(named, ", ")
+	if len(variables) > 0 {
+		line += "\n\nSet the same environment variables: " + strings.Join(variables, ", ")
 	}
 	return line
 }
 
-// callable is how a shell calls the program that was started by a name; empty: nobody
-// could copy that.
-func callable(name string) string {
-	if name == "" || strings.HasPrefix(name, "-") || harmless(name) != name {
+// shellName returns the program's name for a shell, or "" if it has characters that cannot
+// be copied from a terminal.
+func shellName(name string) string {
+	if name == "" || strings.HasPrefix(name, "-") || printable(name) != name {
 		return ""
 	}
-	return quoted(name)
+	return shellQuote(name)
 }
 
-// quoted returns a word as a shell reads it.
-func quoted(word string) string {
+func shellQuote(word string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:,@%+"
 	if word != "" && strings.Trim(word, plain) == "" {
 		return word
 	}
-	return "'" + strings.ReplaceAll(harmless(word), "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(printable(word), "'", `'\''`) + "'"
 }
 
 type applyCommand struct {
 	File   string `arg:"" help:"Catalog file, YAML or JSON; - reads standard input."`
-	DryRun bool   `help:"Only show what would change."`
-	Yes    bool   `help:"Do not ask before models that had requests in the last 30 days are removed." short:"y"`
+	DryRun bool   `help:"Only show the changes."`
+	Yes    bool   `help:"Do not ask before removing models with requests in the last 30 days." short:"y"`
 }
 
-// Run makes a file the current catalog.
 func (c applyCommand) Run(p *process) error {
 	settings, err := p.settings()
 	if err != nil {
 		return err
 	}
-	how := app.Applying{DryRun: c.DryRun, Lookup: os.LookupEnv, In: p.stdin, Streams: app.Streams{Out: p.stdout, Err: p.stderr}}
+	options := app.Applying{DryRun: c.DryRun, Lookup: p.lookupEnv, In: p.stdin, Streams: app.Streams{Out: p.stdout, Err: p.stderr}}
 	if !c.Yes && p.canAsk() {
-		how.Confirm = p.ask
+		options.Confirm = p.ask
 	}
-	err = app.Apply(p.ctx, settings, c.File, how)
+	err = app.Apply(p.ctx, settings, c.File, options)
 	if errors.Is(err, app.ErrCatalog) {
 		err = usageError{err}
 	}
@@ -118,11 +114,10 @@ func (c applyCommand) Run(p *process) error {
 }
 
 type catalogCommand struct {
-	History  bool   `help:"List the revisions and what each changed." xor:"what"`
+	History  bool   `help:"List the revisions with their changes." xor:"what"`
 	Revision *int64 `help:"Print this revision instead of the current one." xor:"what" placeholder:"N"`
 }
 
-// Run prints the catalog or its history.
 func (c catalogCommand) Run(p *process) error {
 	settings, err := p.settings()
 	if err != nil {
@@ -141,10 +136,9 @@ func (c catalogCommand) Run(p *process) error {
 }
 
 type auditCommand struct {
-	Copy bool `help:"The database is a copy that was taken while the service ran: count the open holds of the process, do not report them."`
+	Copy bool `help:"Audit a copy that was taken while the service ran: open holds are counted, not reported."`
 }
 
-// Run proves the books.
 func (c auditCommand) Run(p *process) error {
 	settings, err := p.settings()
 	if err != nil {
@@ -160,15 +154,15 @@ func (c auditCommand) Run(p *process) error {
 		return err
 	}
 	if !report.OK {
-		return fmt.Errorf("the books differ in %d places", len(report.Differences))
+		return fmt.Errorf("the books differ in %d places: see the list of differences in the output", len(report.Differences))
 	}
 	return nil
 }
 
 type healthCommand struct{}
 
-// Run asks the running service, for the health checks of containers that hold
-// nothing but the binary. It says nothing where all is well.
+// Run checks the running service, for health checks of containers without other programs.
+// It prints nothing if the service is ready.
 func (healthCommand) Run(p *process) error {
 	s, err := p.settings()
 	if err != nil {
@@ -179,7 +173,6 @@ func (healthCommand) Run(p *process) error {
 
 type versionCommand struct{}
 
-// Run prints the version.
 func (versionCommand) Run(p *process) error {
 	_, err := fmt.Fprintln(p.stdout, readBuildInfo())
 	return err

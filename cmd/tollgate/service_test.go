@@ -22,7 +22,7 @@ type service struct {
 	waited bool
 }
 
-// serve starts the service on a free port and waits for its ready line.
+// serve starts the service on a free port and waits until it is ready.
 func serve(t *testing.T, dir string, args ...string) *service {
 	t.Helper()
 	s := &service{t: t, out: new(bytes.Buffer), log: make(chan string, 1)}
@@ -36,13 +36,13 @@ func serve(t *testing.T, dir string, args ...string) *service {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(pipe)
-	var said strings.Builder
+	var log strings.Builder
 	for s.base == "" {
 		line, err := lines.ReadString('\n')
-		said.WriteString(line)
+		log.WriteString(line)
 		if err != nil {
 			_ = s.cmd.Wait()
-			t.Fatalf("the service ended before it was ready: %s", said.String())
+			t.Fatalf("the service ended before it was ready: %s", log.String())
 		}
 		if base, ready := strings.CutPrefix(line, "listening on "); ready {
 			s.base = strings.TrimSpace(base)
@@ -50,7 +50,7 @@ func serve(t *testing.T, dir string, args ...string) *service {
 	}
 	go func() {
 		rest, _ := io.ReadAll(lines)
-		s.log <- said.String() + string(rest)
+		s.log <- log.String() + string(rest)
 	}()
 	t.Cleanup(func() {
 		if !s.waited {
@@ -61,7 +61,6 @@ func serve(t *testing.T, dir string, args ...string) *service {
 	return s
 }
 
-// signal sends a signal.
 func (s *service) signal(sig os.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
@@ -69,7 +68,7 @@ func (s *service) signal(sig os.Signal) {
 	}
 }
 
-// wait returns the exit code, -1 for a killed process, and what was logged.
+// wait returns the exit code, or -1 for a killed process, and the log.
 func (s *service) wait() (int, string) {
 	s.waited = true
 	log := <-s.log
@@ -77,7 +76,7 @@ func (s *service) wait() (int, string) {
 	return s.cmd.ProcessState.ExitCode(), log
 }
 
-// stop ends the service as an operator does.
+// stop ends the service with SIGTERM.
 func (s *service) stop() {
 	s.t.Helper()
 	s.signal(syscall.SIGTERM)
@@ -86,7 +85,7 @@ func (s *service) stop() {
 	}
 }
 
-// request calls the service with a key.
+// request sends a request with a key.
 func (s *service) request(method, path, key, body string) (int, string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, strings.NewReader(body))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/csv"
 	"fmt"
 	"os"
@@ -15,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// data returns the entries of a list.
+// data returns the entries of a list command.
 func data(t *testing.T, dir string, args ...string) []map[string]any {
 	t.Helper()
 	list, _ := must(t, dir, args...)["data"].([]any)
@@ -26,7 +25,7 @@ func data(t *testing.T, dir string, args ...string) []map[string]any {
 	return rows
 }
 
-// csvRows reads what a command prints with --csv, by the names in its first line.
+// csvRows returns the rows of a command with --csv, as maps by column.
 func csvRows(t *testing.T, dir string, args ...string) []map[string]string {
 	t.Helper()
 	got := tollgate(t, dir, append(args, "--csv")...)
@@ -44,8 +43,7 @@ func csvRows(t *testing.T, dir string, args ...string) []map[string]string {
 	return rows
 }
 
-// TestAccountsAndUsersFromTheShell credits once, finds, and lets people sign in.
-func TestAccountsAndUsersFromTheShell(t *testing.T) {
+func TestAccountAndUserCommands(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		dir, db := t.TempDir(), "--database="+url
@@ -59,10 +57,9 @@ func TestAccountsAndUsersFromTheShell(t *testing.T) {
 			!strings.Contains(got.errors, "--idempotency-key") {
 			t.Errorf("another credit with the same key: %+v", got)
 		}
-		c := command(t, dir, "user", "create", id, "--email", "Ada@example.com", "--password", "-", "--operator", db)
-		c.Stdin = strings.NewReader("correct horse\n")
-		if out, err := c.Output(); err != nil || !bytes.Contains(out, []byte("ada@example.com")) {
-			t.Fatalf("user create: %v, %s", err, out)
+		created := withInput(t, dir, "correct horse\n", "user", "create", id, "--email", "Ada@example.com", "--password", "-", "--operator", db)
+		if created.code != 0 || !strings.Contains(created.out, "ada@example.com") {
+			t.Fatalf("user create: %+v", created)
 		}
 		user, _ := data(t, dir, "user", "list", id, db)[0]["id"].(string)
 		if got := must(t, dir, "user", "disable", user, db); got["disabled"] != true || got["operator"] != true {
@@ -110,20 +107,19 @@ func TestAccountsAndUsersFromTheShell(t *testing.T) {
 			}
 		}
 		if got := tollgate(t, dir, "account", "entries", id, "--limit", "2", "--csv", db); !strings.Contains(got.errors,
-			"not all of it. The rest: --after ent_") {
-			t.Errorf("a part of a list as CSV does not say so: %+v", got)
+			"there are more entries: continue with --after ent_") {
+			t.Errorf("a part of a list as CSV: %+v", got)
 		}
 		if got := tollgate(t, dir, "account", "entries", id, "--kind", "gift", db); got.code != 2 || !strings.Contains(got.errors, "--kind: ") {
-			t.Errorf("a kind that is none: %+v", got)
+			t.Errorf("an unknown kind: %+v", got)
 		}
 		if got := tollgate(t, dir, "account", "entries", "acct_none", "--csv", db); got.code != 1 || got.out != "" {
-			t.Errorf("entries of nobody: %+v", got)
+			t.Errorf("entries of an unknown account: %+v", got)
 		}
 	})
 }
 
-// TestCodesFromTheShell makes codes, lists them and makes one void.
-func TestCodesFromTheShell(t *testing.T) {
+func TestCodesCommands(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		dir, db := t.TempDir(), "--database="+url
@@ -143,9 +139,8 @@ func TestCodesFromTheShell(t *testing.T) {
 	})
 }
 
-// TestRequestsAndLinesFromTheShell looks at what a service did, and takes its line out
-// of use.
-func TestRequestsAndLinesFromTheShell(t *testing.T) {
+// TestRequestAndLineCommands shows the requests of a service and drains its line.
+func TestRequestAndLineCommands(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		dir, db := t.TempDir(), "--database="+url
@@ -201,8 +196,8 @@ func TestRequestsAndLinesFromTheShell(t *testing.T) {
 	})
 }
 
-// TestJobsFromTheShell asks the running service for what only a node can do.
-func TestJobsFromTheShell(t *testing.T) {
+// TestJobCommands calls the running service.
+func TestJobCommands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, dir, "--admin-token", "letmein")
@@ -235,8 +230,7 @@ func TestJobsFromTheShell(t *testing.T) {
 	s.stop()
 }
 
-// TestHealth: what a container's health check sees of a service that runs, and of
-// one that does not.
+// TestHealth checks the health check of a container.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -254,7 +248,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestHelp shows a command with its own flags, and settings where they are asked for.
+// TestHelp checks that help shows a command's own flags, and all settings for serve only.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -274,7 +268,7 @@ func TestHelp(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			t.Parallel()
-			got := tollgate(t, dir, strings.Fields(c.args)...)
+			got := execute(t, dir, strings.Fields(c.args)...)
 			if got.code != 0 || got.errors != "" {
 				t.Errorf("%+v", got)
 			}
@@ -292,32 +286,25 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestCompletion lets a real bash complete, and sees what the others are told.
+// TestCompletion checks the completions, and the script in a real bash.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Fatal("needs bash: ", err)
-	}
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(dir, "tollgate")); err != nil {
-		t.Fatal(err)
-	}
-	complete := func(words ...string) string {
+	complete := func(words string) result {
 		t.Helper()
-		script := `source <(tollgate completion bash); complete -p tollgate >/dev/null || exit 3
-			COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _tollgate; printf '%s\n' "${COMPREPLY[@]}"`
-		c := exec.Command(bash, append([]string{"--norc", "-c", script, "bash", "tollgate"}, words...)...)
-		c.Env = append(os.Environ(), asCommand+"=1", "GORACE=atexit_sleep_ms=0", "PATH="+dir+":"+os.Getenv("PATH"))
-		out, err := c.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %v: %s", words, err, out)
+		return tollgate(t, dir, append([]string{"complete", "--"}, strings.Split(words, " ")...)...)
+	}
+	check := func(words, want string) {
+		t.Helper()
+		got := complete(words)
+		var candidates []string
+		for line := range strings.Lines(got.out) {
+			word, _, _ := strings.Cut(line, "\t")
+			candidates = append(candidates, word)
 		}
-		return strings.Join(strings.Fields(string(out)), " ")
+		if got.code != 0 || got.errors != "" || strings.Join(candidates, " ") != want {
+			t.Errorf("%q completes to %+v, want %q", words, got, want)
+		}
 	}
 	for words, want := range map[string]string{
 		"acc":                          "account",
@@ -331,14 +318,9 @@ func TestCompletion(t *testing.T) {
 		"account create --name acc":    "",
 		"frobnicate acc":               "account",
 		"usage --group-by day --since": "--since",
+		"account credit ":              "", // no database yet
 	} {
-		args := strings.Split(words, " ")
-		if got := complete(args...); got != want {
-			t.Errorf("%q completes to %q, want %q", words, got, want)
-		}
-	}
-	if got := tollgate(t, dir, "complete", "--", "account", "credit", ""); got != (finished{}) {
-		t.Errorf("without a database: %+v", got)
+		check(words, want)
 	}
 	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
 		t.Fatalf("%+v", got)
@@ -358,12 +340,12 @@ func TestCompletion(t *testing.T) {
 		"--database sqlite:none.db line drain ": "",
 		"request get ":                          "",
 	} {
-		if got := tollgate(t, dir, append([]string{"complete", "--"}, strings.Split(words, " ")...)...); got.errors != "" ||
-			got.code != 0 || strings.Split(got.out, "\t")[0] != want {
-			t.Errorf("%q completes to %+v, want %q", words, got, want)
-		}
+		check(words, want)
 	}
-	if got := tollgate(t, dir, "complete", "--", "account", "credit", ""); got.out != account+"\tAcme Works\n" {
+	if got := complete("account credit "); got.out != account+"\tAcme Works\n" {
+		t.Errorf("%+v", got)
+	}
+	if got := complete("line dr"); got.out != "drain\tTake a line out of service on all nodes until it is resumed.\n" {
 		t.Errorf("%+v", got)
 	}
 	for _, shell := range []string{"zsh", "fish"} {
@@ -371,8 +353,28 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s: %+v", shell, got)
 		}
 	}
-	got := tollgate(t, dir, "complete", "--", "line", "dr")
-	if got.out != "drain\tTake a line out of use on all nodes, until it is resumed.\n" {
-		t.Errorf("%+v", got)
+	if got := completeInBash(t, dir, "account", "cre"); got != "create credit" {
+		t.Errorf("bash completes to %q", got)
 	}
+}
+
+// completeInBash returns the completions that bash gets from its script.
+func completeInBash(t *testing.T, dir string, words ...string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(dir, "tollgate")); err != nil {
+		t.Fatal(err)
+	}
+	script := `source <(tollgate completion bash); complete -p tollgate >/dev/null || exit 3
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _tollgate; printf '%s\n' "${COMPREPLY[@]}"`
+	c := exec.Command("bash", append([]string{"--norc", "-c", script, "bash", "tollgate"}, words...)...)
+	c.Env = append(os.Environ(), asCommand+"=1", "GORACE=atexit_sleep_ms=0", "PATH="+dir+":"+os.Getenv("PATH"))
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v: %s", words, err, out)
+	}
+	return strings.Join(strings.Fields(string(out)), " ")
 }

@@ -21,9 +21,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestOnlyServeAndApplyMakeADatabase runs commands where there is none: they name
-// the place and leave it as it is.
-func TestOnlyServeAndApplyMakeADatabase(t *testing.T) {
+// TestCommandsCreateNoDatabase runs commands without a database: they fail with its place
+// and create nothing.
+func TestCommandsCreateNoDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		for _, args := range []string{
@@ -48,9 +48,9 @@ func TestOnlyServeAndApplyMakeADatabase(t *testing.T) {
 	})
 }
 
-// TestTrialWithoutADatabase: a dry run shows what a first apply would make of a
-// file, says that there is no database, and makes none.
-func TestTrialWithoutADatabase(t *testing.T) {
+// TestDryRunWithoutADatabase checks that a dry run shows the changes, warns of the missing
+// database, and creates none.
+func TestDryRunWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		file, dir := sandbox(t, t.TempDir(), "{}"), t.TempDir()
@@ -59,7 +59,7 @@ func TestTrialWithoutADatabase(t *testing.T) {
 			t.Errorf("exit %d, %q", got.code, got.out)
 		}
 		if !strings.HasPrefix(got.errors, "warning: database: ") || strings.Count(got.errors, "\n") != 1 {
-			t.Errorf("said %q", got.errors)
+			t.Errorf("printed %q", got.errors)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("left %v, %v", left, err)
@@ -68,18 +68,18 @@ func TestTrialWithoutADatabase(t *testing.T) {
 	})
 }
 
-// TestStartWithoutItsCatalog: a start whose catalog file cannot be used is one
-// line and leaves nothing behind, not even a folder.
+// TestStartWithoutItsCatalog checks that a start with an unusable catalog file prints one
+// line and leaves no file or folder behind.
 func TestStartWithoutItsCatalog(t *testing.T) {
 	t.Parallel()
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	if err := os.WriteFile(bad, []byte("models:\n  - {id: a, kind: what}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for file, says := range map[string]string{"gone.yaml": "gone.yaml", bad: "models[0].kind"} {
+	for file, want := range map[string]string{"gone.yaml": "gone.yaml", bad: "models[0].kind"} {
 		dir := t.TempDir()
-		got := tollgate(t, dir, "serve", "--catalog", file, "--listen", "127.0.0.1:0")
-		if got.code != 2 || !strings.HasPrefix(got.errors, "tollgate: catalog: ") || !strings.Contains(got.errors, says) ||
+		got := execute(t, dir, "serve", "--catalog", file, "--listen", "127.0.0.1:0")
+		if got.code != 2 || !strings.HasPrefix(got.errors, "tollgate: catalog: ") || !strings.Contains(got.errors, want) ||
 			strings.Count(got.errors, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", file, got.code, got.errors)
 		}
@@ -89,7 +89,7 @@ func TestStartWithoutItsCatalog(t *testing.T) {
 	}
 }
 
-// wantNoDatabase sees that nobody has set a database up.
+// wantNoDatabase checks that no command has created the database or its tables.
 func wantNoDatabase(t *testing.T, url string) {
 	t.Helper()
 	if path, sqlite := strings.CutPrefix(url, "sqlite:"); sqlite {
@@ -104,14 +104,14 @@ func wantNoDatabase(t *testing.T, url string) {
 	}
 	schema, err := db.Schema(t.Context())
 	if err := errors.Join(err, db.Close()); err != nil || schema.Version > 0 {
-		t.Errorf("a command has set the database up: %v", err)
+		t.Errorf("a command has created tables: %v", err)
 	}
 }
 
-// TestFilesOfOthers runs commands on files and folders that they may not use.
+// TestFilesOfOthers runs commands without permission for files and folders.
 func TestFilesOfOthers(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "tollgate-others-") // those of t.TempDir are closed to others
+	dir, err := os.MkdirTemp("", "tollgate-others-") // other users cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,14 +128,14 @@ func TestFilesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, database := range []string{"sqlite:closed/a.db", "sqlite:open/a.db"} {
-		if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}"), "--database", database); got.code != 0 {
+		if got := execute(t, dir, "apply", sandbox(t, dir, "{}"), "--database", database); got.code != 0 {
 			t.Fatalf("%+v", got)
 		}
 	}
-	whose := "its owner"
+	owner := "its owner"
 	var other syscall.SysProcAttr
-	if os.Geteuid() == 0 { // whom no permission keeps from anything
-		whose = "belongs to user root"
+	if os.Geteuid() == 0 { // permissions do not bind root
+		owner = "belongs to user root"
 		other.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
 	for path, mode := range map[string]os.FileMode{"closed": 0, "open": 0o777, "open/a.db": 0o400} {
@@ -144,7 +144,7 @@ func TestFilesOfOthers(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "closed"), 0o700) })
-	for args, names := range map[string]string{
+	for args, want := range map[string]string{
 		"account list --database sqlite:closed/a.db": "the folder closed ",
 		"serve --database sqlite:closed/a.db":        "the folder closed ",
 		"serve --database sqlite:closed/new/b.db":    "the folder closed ",
@@ -156,15 +156,15 @@ func TestFilesOfOthers(t *testing.T) {
 		var errs bytes.Buffer
 		c.Stderr = &errs
 		_ = c.Run()
-		code, said := c.ProcessState.ExitCode(), errs.String()
-		if code != 2 || !strings.Contains(said, names) || !strings.Contains(said, whose) || strings.Count(said, "\n") != 1 {
-			t.Errorf("%s: exit %d, %q", args, code, said)
+		code, output := c.ProcessState.ExitCode(), errs.String()
+		if code != 2 || !strings.Contains(output, want) || !strings.Contains(output, owner) || strings.Count(output, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q", args, code, output)
 		}
 	}
 }
 
-// deadAddress is one where nothing listens, with a port that no other test is
-// given when it asks for any free one.
+// deadAddress returns an address without a listener. Its port is outside the range of
+// automatically chosen ports.
 func deadAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -178,7 +178,7 @@ func deadAddress(t *testing.T) string {
 	return ""
 }
 
-// forward makes an address one of a server.
+// forward listens on address and forwards connections to server.
 func forward(t *testing.T, address, server string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -209,7 +209,7 @@ func forward(t *testing.T, address, server string) {
 	})
 }
 
-// starting is a service that is not ready yet: what it says, line by line.
+// starting starts a service without waiting for it, and returns its standard error.
 func starting(t *testing.T, dir string, args ...string) (*service, *bufio.Reader) {
 	t.Helper()
 	s := &service{t: t, out: new(bytes.Buffer)}
@@ -225,7 +225,7 @@ func starting(t *testing.T, dir string, args ...string) (*service, *bufio.Reader
 	return s, bufio.NewReader(pipe)
 }
 
-// TestServeWaitsForItsDatabase starts a service before its database is up.
+// TestServeWaitsForItsDatabase starts a service before its database.
 func TestServeWaitsForItsDatabase(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(storetest.PostgreSQL(t))
@@ -255,7 +255,7 @@ func TestServeWaitsForItsDatabase(t *testing.T) {
 	}
 }
 
-// TestASignalEndsTheWait stops a service that waits.
+// TestASignalEndsTheWait stops a service that waits for its database or media store.
 func TestASignalEndsTheWait(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -274,12 +274,11 @@ func TestASignalEndsTheWait(t *testing.T) {
 	}
 }
 
-// TestExitCodesOfStarts: 2 says that the settings must change, 1 that time may mend
-// it.
+// TestExitCodesOfStarts checks that a start fails with code 2 if the settings must change,
+// and with 1 otherwise.
 func TestExitCodesOfStarts(t *testing.T) {
 	t.Parallel()
-	known := storetest.PostgreSQL(t)
-	u, err := url.Parse(known)
+	u, err := url.Parse(storetest.PostgreSQL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +293,7 @@ func TestExitCodesOfStarts(t *testing.T) {
 		name string
 		args []string
 		code int
-		says string
+		want string
 	}{
 		{"no server", []string{"--database", "postgres://a:hunter2@" + deadAddress(t) + "/c", "--start-wait", "1ms"}, 1, "start_wait"},
 		{"unknown database", []string{"--database", unknown.String(), "--start-wait", "1h"}, 2, "nobody_made_this"},
@@ -303,16 +302,16 @@ func TestExitCodesOfStarts(t *testing.T) {
 	} {
 		c.args = append([]string{"serve"}, c.args...)
 		run := command(t, t.TempDir(), c.args...)
-		if len(c.args) == 1 { // no file of the process may grow
+		if len(c.args) == 1 { // as on a full disk: files cannot grow
 			run.Args = append([]string{"sh", "-c", `ulimit -f 0 && exec "$0" "$@"`, run.Path}, c.args...)
 			run.Path = "/bin/sh"
 		}
 		var errs bytes.Buffer
 		run.Stderr = &errs
 		_ = run.Run()
-		code, said := run.ProcessState.ExitCode(), errs.String()
-		if code != c.code || !strings.Contains(said, c.says) || strings.Contains(said, "hunter2") {
-			t.Errorf("%s: exit %d, %s", c.name, code, said)
+		code, output := run.ProcessState.ExitCode(), errs.String()
+		if code != c.code || !strings.Contains(output, c.want) || strings.Contains(output, "hunter2") {
+			t.Errorf("%s: exit %d, %s", c.name, code, output)
 		}
 	}
 }

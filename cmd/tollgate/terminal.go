@@ -12,10 +12,10 @@ import (
 	"golang.org/x/term"
 )
 
-// unknownWidth is what a terminal has that does not say.
-const unknownWidth = 80
+// defaultWidth is the width of a terminal of unknown size.
+const defaultWidth = 80
 
-// terminalWidth is how many columns a terminal has; 0: it is none.
+// terminalWidth returns the columns of a terminal, or 0 if w is not a terminal.
 func terminalWidth(w any) int {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -25,37 +25,36 @@ func terminalWidth(w any) int {
 	if err != nil {
 		return 0
 	}
-	return cmp.Or(width, unknownWidth)
+	return cmp.Or(width, defaultWidth)
 }
 
-// canAsk tells whether a person sees a question and can answer it.
+// canAsk reports whether a person can see and answer a question.
 func (p *process) canAsk() bool { return terminalWidth(p.stdin) > 0 && terminalWidth(p.stderr) > 0 }
 
-// ask asks a person; anything but yes is no, and so is a signal.
+// ask asks a yes-or-no question. Any other answer and a signal mean no.
 func (p *process) ask(question string) bool {
-	answer, err := p.typed(question+" [y/N] ", func(in *os.File) (string, error) { return bufio.NewReader(in).ReadString('\n') })
+	answer, err := p.prompt(question+" [y/N] ", func(in *os.File) (string, error) { return bufio.NewReader(in).ReadString('\n') })
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return err == nil && (answer == "y" || answer == "yes")
 }
 
-// errSignal is the end of a question to a person.
-var errSignal = errors.New("ended by a signal before it was answered")
+var errSignal = errors.New("a signal ended the command before the question was answered")
 
-// typed is what a person types in answer to a question, as read reads it. A signal ends
-// the wait, and leaves the terminal as it was.
-func (p *process) typed(question string, read func(in *os.File) (string, error)) (string, error) {
+// prompt asks a question and returns the result of read. A signal ends the wait and restores
+// the state of the terminal.
+func (p *process) prompt(question string, read func(in *os.File) (string, error)) (string, error) {
 	in := p.stdin.(*os.File)
 	before, err := term.GetState(int(in.Fd()))
 	if err != nil {
 		return "", err
 	}
-	_, _ = fmt.Fprint(p.stderr, question) // who does not see it says nothing
+	_, _ = fmt.Fprint(p.stderr, question)
 	type line struct {
 		text string
 		err  error
 	}
 	lines := make(chan line, 1)
-	go func() { // ends with the process, which a signal ends: nothing else can end a read of a terminal
+	go func() { // after a signal it ends with the process: a read of a terminal cannot be canceled
 		text, err := read(in)
 		lines <- line{text, err}
 	}()
@@ -69,47 +68,47 @@ func (p *process) typed(question string, read func(in *os.File) (string, error))
 	}
 }
 
-// unseen is what a person types in answer to a question without its being shown.
-func (p *process) unseen(question string) (string, error) {
-	return p.typed(question, func(in *os.File) (string, error) {
+// promptHidden asks a question and does not show the answer.
+func (p *process) promptHidden(question string) (string, error) {
+	return p.prompt(question, func(in *os.File) (string, error) {
 		text, err := term.ReadPassword(int(in.Fd()))
-		if errors.Is(err, io.EOF) { // as good as an empty line
+		if errors.Is(err, io.EOF) { // means an empty line
 			err = nil
 		}
-		_, _ = fmt.Fprintln(p.stderr) // the line's end was not shown either
+		_, _ = fmt.Fprintln(p.stderr) // the line break was not shown either
 		return string(text), err
 	})
 }
 
-// longestInput bounds a line of standard input that is no terminal.
-const longestInput = 4096
+// maxInput bounds a line of standard input that is not a terminal, in bytes.
+const maxInput = 4096
 
-// orInput returns a text, or in place of a - what a line of standard input says. A person is
-// asked for it, and it is not shown.
+// orInput returns text, or a line of standard input if text is "-". On a terminal it asks
+// for the line and does not show the answer.
 func (p *process) orInput(text, what string) (string, error) {
 	if text != "-" {
 		return text, nil
 	}
 	if p.canAsk() {
-		return p.unseen(fmt.Sprintf("Type %s, which is not shown: ", what))
+		return p.promptHidden(fmt.Sprintf("Type %s (not shown): ", what))
 	}
-	line, err := bufio.NewReader(io.LimitReader(p.stdin, longestInput)).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(p.stdin, maxInput)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("read %s from standard input: %w", what, err)
 	}
 	return strings.TrimRight(line, "\r\n"), nil
 }
 
-// password returns a password of the command line, - being the next line of standard
-// input; a person types it twice.
+// password returns text, or a line of standard input if text is "-". On a terminal the
+// password is typed twice.
 func (p *process) password(text string) (string, error) {
 	password, err := p.orInput(text, "the password")
 	if err != nil || text != "-" || !p.canAsk() {
 		return password, err
 	}
-	again, err := p.unseen("Type it once more: ")
+	again, err := p.promptHidden("Type it again: ")
 	if err == nil && again != password {
-		err = errors.New("the password was typed in two ways: run the command again")
+		err = errors.New("the two passwords differ: run the command again")
 	}
 	return password, err
 }

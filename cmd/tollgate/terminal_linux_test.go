@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -18,7 +19,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// openTerminal makes a terminal: the person's side and the command's.
+// openTerminal opens a terminal and returns the user's side and the command's side.
 func openTerminal(t *testing.T, columns uint16) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -42,31 +43,57 @@ func openTerminal(t *testing.T, columns uint16) (near, far *os.File) {
 	return near, far
 }
 
-// onTerminal runs a command on a terminal of so many columns, and returns the lines
-// that it shows.
+// onTerminal runs a command in this process with a terminal as standard output, and returns
+// the lines on the terminal.
 func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []string {
 	t.Helper()
-	near, far := openTerminal(t, columns)
-	defer near.Close()
-	c := command(t, dir, args...)
-	c.Stdout = far
-	shown := make(chan string)
-	go func() {
-		out, _ := io.ReadAll(near) // ends with an error when the far side is closed
-		shown <- string(out)
-	}()
-	err := c.Run()
-	far.Close()
-	text := <-shown
-	if err != nil {
-		t.Fatalf("%v: %v: %s", args, err, text)
+	var errs bytes.Buffer
+	p := inProcess(dir, "")
+	p.stderr = &errs
+	code, text := runOnTerminal(t, columns, "", func(far *os.File) int {
+		p.stdout = far
+		return p.run(args)
+	})
+	if code != 0 {
+		t.Fatalf("%v: exit %d: %s%s", args, code, text, &errs)
 	}
 	return strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
 }
 
-// TestLargeCreditsAreAskedFor: a person confirms a large credit, and an exponent is
-// no amount.
-func TestLargeCreditsAreAskedFor(t *testing.T) {
+// answering runs a command in this process. Its input and errors are a terminal with an
+// answer already typed. It returns the exit code and the text on the terminal.
+func answering(t *testing.T, dir, answer string, args ...string) (int, string) {
+	t.Helper()
+	p := inProcess(dir, "")
+	p.stdout = io.Discard
+	return runOnTerminal(t, 120, answer, func(far *os.File) int {
+		p.stdin, p.stderr = far, far
+		return p.run(args)
+	})
+}
+
+// runOnTerminal calls run with the command's side of a terminal, and returns its exit code
+// and the text on the terminal.
+func runOnTerminal(t *testing.T, columns uint16, input string, run func(far *os.File) int) (int, string) {
+	t.Helper()
+	near, far := openTerminal(t, columns)
+	defer near.Close()
+	if _, err := near.WriteString(input); err != nil {
+		t.Fatal(err)
+	}
+	text := make(chan string)
+	go func() {
+		out, _ := io.ReadAll(near) // fails when the far side is closed
+		text <- string(out)
+	}()
+	code := run(far)
+	far.Close()
+	return code, <-text
+}
+
+// TestLargeCredits checks that a large credit needs a confirmation, and that amounts with an
+// exponent are rejected.
+func TestLargeCredits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
@@ -78,44 +105,28 @@ func TestLargeCreditsAreAskedFor(t *testing.T) {
 			t.Errorf("%s: %+v", amount, got)
 		}
 	}
-	credit := func(answer string, args ...string) (string, error) {
-		near, far := openTerminal(t, 120)
-		defer near.Close()
-		c := command(t, dir, append([]string{"account", "credit", id}, args...)...)
-		c.Stdin, c.Stderr = far, far
-		if _, err := near.WriteString(answer + "\n"); err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		answer, args string
+		code         int
+		question     string // empty if the command must not ask
+	}{
+		{"n", "5000", 1, "Credit 5000 USD to account " + id + "?"},
+		{"", "-1000.5", 1, "Credit -1000.5 USD"},
+		{"y", "5000", 0, "Credit 5000 USD"},
+		{"", "2000 --yes", 0, ""},
+		{"", "1000", 0, ""},
+	} {
+		code, text := answering(t, dir, c.answer+"\n", append([]string{"account", "credit", id}, strings.Fields(c.args)...)...)
+		if code != c.code || strings.Contains(text, "?") != (c.question != "") || !strings.Contains(text, c.question) {
+			t.Errorf("%q to %s: exit %d: %s", c.answer, c.args, code, text)
 		}
-		shown := make(chan string)
-		go func() {
-			out, _ := io.ReadAll(near)
-			shown <- string(out)
-		}()
-		err := c.Run()
-		far.Close()
-		return <-shown, err
-	}
-	if shown, err := credit("n", "5000"); err == nil || !strings.Contains(shown, "Credit 5000 USD to account "+id+"?") {
-		t.Errorf("no: %v: %s", err, shown)
-	}
-	if shown, err := credit("", "-1000.5"); err == nil || !strings.Contains(shown, "Credit -1000.5 USD") {
-		t.Errorf("no answer: %v: %s", err, shown)
-	}
-	if shown, err := credit("y", "5000"); err != nil {
-		t.Errorf("yes: %v: %s", err, shown)
-	}
-	if shown, err := credit("", "2000", "--yes"); err != nil || strings.Contains(shown, "?") {
-		t.Errorf("--yes: %v: %s", err, shown)
-	}
-	if shown, err := credit("", "1000"); err != nil || strings.Contains(shown, "?") {
-		t.Errorf("small: %v: %s", err, shown)
 	}
 	if got := must(t, dir, "account", "get", id); got["balance_usd"] != 8000.0 {
 		t.Errorf("balance %v", got["balance_usd"])
 	}
 }
 
-// TestTerminal sees tables that fit, without what could move the cursor.
+// TestTerminal checks that tables fit the terminal and have no control characters.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +134,7 @@ func TestTerminal(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	id, _ := must(t, dir, "account", "create", "--name", "Söhne", "--email", "a@example.com")["id"].(string)
-	// A former version took any name.
+	// Earlier versions accepted any name.
 	db := storetest.Open(t, "sqlite:"+filepath.Join(dir, "data", "tollgate.db"), store.Options{})
 	if err := db.Update(t.Context(), func(tx *store.Tx) error {
 		changed, err := tx.Exec(`UPDATE account SET name = $1 WHERE id = $2`, "Söhne \u202e", id)
@@ -160,7 +171,7 @@ func TestTerminal(t *testing.T) {
 	if !strings.Contains(details, "\nbalance usd          12.5125\n") || !strings.Contains(details, "\ndisabled             no\n") {
 		t.Errorf("details: %s", details)
 	}
-	if got := onTerminal(t, dir, 80, "line", "list"); !strings.HasPrefix(got[0], "No node has said") {
+	if got := onTerminal(t, dir, 80, "line", "list"); !strings.HasPrefix(got[0], "No node has reported") {
 		t.Errorf("no lines: %q", got)
 	}
 	if got := onTerminal(t, dir, 80, "account", "list", "--json"); got[0] != "{" {
@@ -171,8 +182,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestKeyOfUnknownModels sees warnings where they are read: in JSON as the API has them,
-// beside a table or CSV on standard error.
+// TestKeyOfUnknownModels checks that warnings are in the JSON, and on standard error beside
+// a table or CSV.
 func TestKeyOfUnknownModels(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -181,32 +192,32 @@ func TestKeyOfUnknownModels(t *testing.T) {
 	}
 	id, _ := must(t, dir, "account", "create", "--name", "a")["id"].(string)
 	const models, about = "--allowed-models=sandbox-caht", "allowed_models: the catalog has no model sandbox-caht, "
-	made := must(t, dir, "key", "create", id, models)
-	if w, _ := made["warnings"].([]any); len(w) != 1 || !strings.HasPrefix(w[0].(string), about) {
-		t.Errorf("JSON: %v", made)
+	created := must(t, dir, "key", "create", id, models)
+	if w, _ := created["warnings"].([]any); len(w) != 1 || !strings.HasPrefix(w[0].(string), about) {
+		t.Errorf("JSON: %v", created)
 	}
 	csv := tollgate(t, dir, "key", "create", id, models, "--csv")
 	if csv.code != 0 || !strings.HasPrefix(csv.errors, "warning: "+about) || strings.Count(csv.errors, "\n") != 1 ||
 		!strings.Contains(csv.out, "sandbox-caht") || strings.Contains(csv.out, "warning") || strings.Contains(csv.out, about) {
 		t.Errorf("CSV: %+v", csv)
 	}
-	key, _ := made["id"].(string)
+	key, _ := created["id"].(string)
 	table := strings.Join(onTerminal(t, dir, 120, "key", "change", key, models), "\n")
 	if !strings.Contains(table, "sandbox-caht") || strings.Contains(table, "warning") {
 		t.Errorf("table: %s", table)
 	}
 }
 
-// dialogue is a command on a terminal, with what it shows.
+// dialogue is a process on a terminal.
 type dialogue struct {
 	t         *testing.T
 	near, far *os.File
 	command   *exec.Cmd
-	shown     strings.Builder
+	text      strings.Builder // shown by the terminal
 }
 
-// converse starts a command on a terminal.
-func converse(t *testing.T, dir string, args ...string) *dialogue {
+// startDialogue starts a command on a terminal.
+func startDialogue(t *testing.T, dir string, args ...string) *dialogue {
 	t.Helper()
 	near, far := openTerminal(t, 80)
 	t.Cleanup(func() {
@@ -221,50 +232,50 @@ func converse(t *testing.T, dir string, args ...string) *dialogue {
 	return d
 }
 
-// until reads up to a question.
-func (d *dialogue) until(question string) {
+// waitFor reads the terminal until it shows a text.
+func (d *dialogue) waitFor(text string) {
 	d.t.Helper()
 	buf := make([]byte, 256)
-	for !strings.Contains(d.shown.String(), question) {
+	for !strings.Contains(d.text.String(), text) {
 		n, err := d.near.Read(buf)
-		d.shown.Write(buf[:n])
+		d.text.Write(buf[:n])
 		if err != nil {
-			d.t.Fatalf("%v after %q", err, d.shown.String())
+			d.t.Fatalf("%v after %q", err, d.text.String())
 		}
 	}
 }
 
-// echoes tells whether the terminal shows what is typed.
+// echoes reports whether the terminal shows typed characters.
 func (d *dialogue) echoes() bool {
 	state, err := unix.IoctlGetTermios(int(d.far.Fd()), unix.TCGETS)
 	return err == nil && state.Lflag&unix.ECHO != 0
 }
 
-// TestTypedPasswordIsNotShown: it is asked for twice, and a signal leaves the terminal as it
-// was.
+// TestTypedPasswordIsNotShown checks that a password is typed twice, and that a signal
+// restores the terminal.
 func TestTypedPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	const first, second = "which is not shown: ", "once more: "
+	const first, second = "(not shown): ", "again: "
 	for again, code := range map[string]int{"right horse\n": 0, "right house\n": 1} {
-		d := converse(t, dir, "account", "create", "--name", "a", "--email", fmt.Sprintf("a%d@example.com", code), "--password", "-")
+		d := startDialogue(t, dir, "account", "create", "--name", "a", "--email", fmt.Sprintf("a%d@example.com", code), "--password", "-")
 		for _, step := range [][2]string{{first, "right horse\n"}, {second, again}} {
-			d.until(step[0])
+			d.waitFor(step[0])
 			scene.Eventually(t, "a terminal that shows nothing", func() bool { return !d.echoes() })
 			if _, err := d.near.WriteString(step[1]); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_ = d.command.Wait()
-		if got := d.command.ProcessState.ExitCode(); got != code || strings.Contains(d.shown.String(), "horse") || !d.echoes() {
-			t.Errorf("exit %d, want %d; shown %q, echo %t", got, code, d.shown.String(), d.echoes())
+		if got := d.command.ProcessState.ExitCode(); got != code || strings.Contains(d.text.String(), "horse") || !d.echoes() {
+			t.Errorf("exit %d, want %d; shown %q, echo %t", got, code, d.text.String(), d.echoes())
 		}
 	}
-	d := converse(t, dir, "account", "create", "--name", "a", "--email", "b@example.com", "--password", "-")
-	d.until(first)
+	d := startDialogue(t, dir, "account", "create", "--name", "a", "--email", "b@example.com", "--password", "-")
+	d.waitFor(first)
 	scene.Eventually(t, "a terminal that shows nothing", func() bool { return !d.echoes() })
 	if err := d.command.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -275,9 +286,9 @@ func TestTypedPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-// TestApplyAsksBeforeModelsInUseGo answers on a terminal, says --yes, and runs as a
-// script does.
-func TestApplyAsksBeforeModelsInUseGo(t *testing.T) {
+// TestApplyConfirmsRemovals removes a model with requests: with a confirmation on a
+// terminal, with --yes, and without a terminal.
+func TestApplyConfirmsRemovals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, secret := slowService(t, dir, "{}")
@@ -296,40 +307,26 @@ lines:
 		t.Fatal(err)
 	}
 	apply := func(answer string, args ...string) (int, string) {
-		near, far := openTerminal(t, 80)
-		defer near.Close()
-		c := command(t, dir, append([]string{"apply"}, args...)...)
-		c.Stdin, c.Stderr = far, far
-		if _, err := near.WriteString(answer); err != nil {
-			t.Fatal(err)
-		}
-		shown := make(chan string)
-		go func() {
-			out, _ := io.ReadAll(near)
-			shown <- string(out)
-		}()
-		_ = c.Run()
-		far.Close()
-		return c.ProcessState.ExitCode(), <-shown
+		return answering(t, dir, answer, append([]string{"apply"}, args...)...)
 	}
-	if code, said := apply("n\n", other); code != 1 || !strings.Contains(said, "swift-1 is removed, which had 1 request in") ||
-		!strings.Contains(said, "[y/N]") || !strings.Contains(said, "not applied") {
-		t.Errorf("no: exit %d, %s", code, said)
+	if code, text := apply("n\n", other); code != 1 || !strings.Contains(text, "swift-1 is removed, which had 1 request in") ||
+		!strings.Contains(text, "[y/N]") || !strings.Contains(text, "not applied") {
+		t.Errorf("no: exit %d, %s", code, text)
 	}
-	if code, said := apply("", other, "--dry-run"); code != 0 || !strings.Contains(said, "is removed") || strings.Contains(said, "[y/N]") {
-		t.Errorf("a dry run: exit %d, %s", code, said)
+	if code, text := apply("", other, "--dry-run"); code != 0 || !strings.Contains(text, "is removed") || strings.Contains(text, "[y/N]") {
+		t.Errorf("a dry run: exit %d, %s", code, text)
 	}
 	if got := tollgate(t, dir, "catalog", "--history"); strings.Contains(got.out, "revision 2") {
 		t.Errorf("was applied: %s", got.out)
 	}
-	if code, said := apply("y\n", other); code != 0 || !strings.Contains(said, "[y/N]") {
-		t.Errorf("yes: exit %d, %s", code, said)
+	if code, text := apply("y\n", other); code != 0 || !strings.Contains(text, "[y/N]") {
+		t.Errorf("yes: exit %d, %s", code, text)
 	}
 	if got := tollgate(t, dir, "apply", filepath.Join(dir, "catalog.yaml")); got.code != 0 || got.errors != "" {
-		t.Errorf("a model that nobody used: %+v", got)
+		t.Errorf("an unused model: %+v", got)
 	}
-	if code, said := apply("", other, "--yes"); code != 0 || strings.Contains(said, "[y/N]") {
-		t.Errorf("--yes: exit %d, %s", code, said)
+	if code, text := apply("", other, "--yes"); code != 0 || strings.Contains(text, "[y/N]") {
+		t.Errorf("--yes: exit %d, %s", code, text)
 	}
 	if got := tollgate(t, dir, "apply", filepath.Join(dir, "catalog.yaml")); got.code != 0 {
 		t.Errorf("%+v", got)

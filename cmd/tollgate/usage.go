@@ -8,27 +8,26 @@ import (
 
 type usageCommand struct {
 	format
-	GroupBy  words   `help:"A row for each: day, account, key, model, line, endpoint, several with commas." placeholder:"a,b"`
-	Since    *moment `help:"From this UTC day on, or a time of it, or how long ago; by default 30 days." placeholder:"TIME"`
-	Until    *moment `help:"Up to the end of this UTC day; by default today." placeholder:"TIME"`
+	GroupBy  words   `help:"One row per day, account, key, model, line or endpoint; several are separated by commas." placeholder:"a,b"`
+	Since    *moment `help:"From this UTC day, RFC 3339 time, or duration before now; by default 30 days." placeholder:"TIME"`
+	Until    *moment `help:"Until the end of this UTC day; by default today." placeholder:"TIME"`
 	Account  string  `help:"Of this account." placeholder:"ID"`
 	Key      string  `help:"Of this key." placeholder:"ID"`
 	Model    string  `help:"For this model." placeholder:"ID"`
-	Line     string  `help:"Asked of this line last." placeholder:"ID"`
+	Line     string  `help:"Whose last attempt was on this line." placeholder:"ID"`
 	Endpoint string  `help:"At this endpoint." placeholder:"PATH"`
 }
 
-// Run shows what requests came to.
 func (c *usageCommand) Run(p *process) error {
 	query := url.Values{}
 	for name, value := range map[string]string{
-		"group_by": strings.Join(c.GroupBy.list, ","), "since": c.Since.ago(p.now()), "until": c.Until.ago(p.now()), "account": c.Account,
+		"group_by": strings.Join(c.GroupBy.list, ","), "since": c.Since.before(p.now()), "until": c.Until.before(p.now()), "account": c.Account,
 		"key": c.Key, "model": c.Model, "line": c.Line, "endpoint": c.Endpoint,
 	} {
 		add(query, name, value)
 	}
-	if c.CSV { // which the report knows best: it has its columns without a row, too
+	if c.CSV { // the API's CSV has its columns even without a row
 		query.Set("format", "csv")
 	}
-	return p.call(call{method: http.MethodGet, path: "/usage", query: query, view: usageView(), asIs: c.CSV})
+	return p.call(call{method: http.MethodGet, path: "/usage", query: query, view: usageView(), raw: c.CSV})
 }

@@ -1,17 +1,14 @@
 package main
 
-import (
-	"net/http"
-)
+import "net/http"
 
-// userFlags are what may be said of a user.
+// userFlags has the flags of create and change.
 type userFlags struct {
-	Email    *string `help:"What the user signs in with." placeholder:"ADDRESS"`
-	Password *string `help:"The password; - asks for it, or reads a line from standard input." placeholder:"TEXT"`
-	Operator *bool   `help:"Whether the user sees the operator's part of the console." negatable:""`
+	Email    *string `help:"Email address for signing in." placeholder:"ADDRESS"`
+	Password *string `help:"Password; - asks for it, or reads a line from standard input." placeholder:"TEXT"`
+	Operator *bool   `help:"Give the user access to the operator's part of the console." negatable:""`
 }
 
-// fields returns the flags that were given as JSON members.
 func (f userFlags) fields(p *process) (fields, error) {
 	body := fields{}
 	set(body, "email", f.Email)
@@ -25,21 +22,19 @@ func (f userFlags) fields(p *process) (fields, error) {
 }
 
 type userList struct {
-	Account string `arg:"" help:"Id of the account."`
+	accountArg
 	paging
 }
 
-// Run lists the users of an account.
 func (c *userList) Run(p *process) error {
 	return p.call(call{method: http.MethodGet, path: path("accounts", c.Account, "users"), query: c.query(), view: usersView()})
 }
 
 type userCreate struct {
-	Account string `arg:"" help:"Id of the account."`
+	accountArg
 	userFlags
 }
 
-// Run adds a user to an account; without a password it prints the link that sets one.
 func (c *userCreate) Run(p *process) error {
 	body, err := c.fields(p)
 	if err != nil {
@@ -48,22 +43,18 @@ func (c *userCreate) Run(p *process) error {
 	return p.call(call{method: http.MethodPost, path: path("accounts", c.Account, "users"), body: body, view: usersView()})
 }
 
-type userGet struct {
-	User string `arg:"" help:"Id of the user."`
-}
+type userGet struct{ userArg }
 
-// Run shows a user.
 func (c *userGet) Run(p *process) error {
 	return p.call(call{method: http.MethodGet, path: path("users", c.User), view: usersView()})
 }
 
 type userChange struct {
-	User string `arg:"" help:"Id of the user."`
+	userArg
 	userFlags
-	NoSecondFactor bool `name:"no-second-factor" help:"Turn the second factor off, for a user who has lost it."`
+	NoSecondFactor bool `name:"no-second-factor" help:"Turn off the second factor of a user who has lost it."`
 }
 
-// Run changes a user.
 func (c *userChange) Run(p *process) error {
 	body, err := c.fields(p)
 	if err != nil {
@@ -75,38 +66,26 @@ func (c *userChange) Run(p *process) error {
 	return p.call(call{method: http.MethodPatch, path: path("users", c.User), body: body, view: usersView()})
 }
 
-type userLink struct {
-	User string `arg:"" help:"Id of the user."`
-}
+type userLink struct{ userArg }
 
-// Run prints a link with which a user sets a password.
 func (c *userLink) Run(p *process) error {
 	return p.call(call{method: http.MethodPost, path: path("users", c.User, "link")})
 }
 
-type userDisable struct {
-	User string `arg:"" help:"Id of the user."`
-}
+type userDisable struct{ userArg }
 
-// Run keeps a user out and ends its sessions.
 func (c *userDisable) Run(p *process) error {
 	return p.call(call{method: http.MethodPatch, path: path("users", c.User), body: fields{"disabled": true}, view: usersView()})
 }
 
-type userEnable struct {
-	User string `arg:"" help:"Id of the user."`
-}
+type userEnable struct{ userArg }
 
-// Run lets a user sign in again.
 func (c *userEnable) Run(p *process) error {
 	return p.call(call{method: http.MethodPatch, path: path("users", c.User), body: fields{"disabled": false}, view: usersView()})
 }
 
-type userDelete struct {
-	User string `arg:"" help:"Id of the user."`
-}
+type userDelete struct{ userArg }
 
-// Run deletes a user.
 func (c *userDelete) Run(p *process) error {
 	return p.call(call{method: http.MethodDelete, path: path("users", c.User)})
 }

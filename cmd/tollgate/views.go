@@ -1,6 +1,6 @@
 package main
 
-// The views of the operator API's lists, by the members of docs/operator.md.
+// The views of the operator API's lists. docs/operator.md describes the members.
 
 func accountsView() view {
 	return view{
@@ -74,7 +74,7 @@ func linesView() view {
 		long: []string{"id", "provider", "state", "cooling_until", "models_out", "models_cooling", "forms_out", "model_states", "in_flight",
 			"max_concurrent", "recent_attempts", "success_rate", "first_byte_ms", "cause", "cause_at", "models", "nodes",
 			"over_hold_usd"},
-		none: "No node has said how its lines do: none runs, or one has just started.",
+		none: "No node has reported the state of its lines: no node is running, or it has just started.",
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestWebhookCommands sets a webhook beside the service, which uses it.
 func TestWebhookCommands(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -24,11 +23,11 @@ func TestWebhookCommands(t *testing.T) {
 		secret := must(t, dir, "webhook", "get", id, db)["secret"]
 		if got := tollgate(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed", db); got.code != 2 ||
 			!strings.Contains(got.errors, "--url") {
-			t.Errorf("an address that is not public: %+v", got)
+			t.Errorf("a private address: %+v", got)
 		}
 		if got := tollgate(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed", "--balance-low-credits", "few",
 			db); got.code != 2 {
-			t.Errorf("a level that is no number: %+v", got)
+			t.Errorf("an invalid threshold: %+v", got)
 		}
 		got := must(t, dir, "webhook", "set", id, "--url", receiver.URL, "--events", "image.failed,balance.low", "--balance-low-credits",
 			"12.5", db, open)

@@ -32,12 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // testSettings are settings on a database, with more as file text.
 func testSettings(t *testing.T, url, more string) *Settings {
 	t.Helper()
-	s, err := ReadSettings(Sources{
-		Flags:  map[string]string{"database": url, "listen": "127.0.0.1:0"},
-		Lookup: func(string) (string, bool) { return "", false },
-		File:   "test.yaml",
-		Read:   func(string) ([]byte, error) { return []byte(more), nil },
-	})
+	s, err := Sources{Flags: map[string]string{"database": url, "listen": "127.0.0.1:0"}}.settings("test.yaml", []byte(more))
 	if err != nil {
 		t.Fatal(err)
 	}

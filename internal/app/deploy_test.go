@@ -38,10 +38,7 @@ func TestDeployments(t *testing.T) {
 			if len(names) < 3 {
 				t.Fatalf("only %q is set", names)
 			}
-			if _, err := ReadSettings(Sources{Names: names, Lookup: func(name string) (string, bool) {
-				value, ok := set[name]
-				return value, ok
-			}}); err != nil {
+			if _, err := ReadSettings(Sources{Environ: set}); err != nil {
 				t.Error(err)
 			}
 		})

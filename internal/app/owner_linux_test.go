@@ -27,7 +27,7 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 	s := testSettings(t, storetest.SQLite(t), "")
 	for name, read := range map[string]func() error{
-		"config":  func() error { _, err := ReadSettings(Sources{File: path, Lookup: os.LookupEnv}); return err },
+		"config":  func() error { _, err := ReadSettings(Sources{File: path}); return err },
 		"secret":  func() error { _, err := readSecretFile(path); return err },
 		"catalog": func() error { _, err := readFirst(path, Providers()); return err },
 		"apply":   func() error { return Apply(t.Context(), s, path, Applying{Lookup: os.LookupEnv}) },

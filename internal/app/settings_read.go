@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,11 +22,9 @@ const largestFile = 1 << 20
 
 // Sources is where settings come from, strongest first.
 type Sources struct {
-	Flags  map[string]string                 // by key; only the given flags
-	Lookup func(name string) (string, bool)  // the environment; an empty variable counts as unset
-	Names  []string                          // names of the set variables
-	File   string                            // YAML file; if empty, the file named by ConfigEnv, if any
-	Read   func(path string) ([]byte, error) // reads the file; if nil, from the file system
+	Flags   map[string]string // by key; only the given flags
+	Environ map[string]string // by name; an empty variable counts as unset
+	File    string            // YAML file; if empty, the file named by ConfigEnv, if any
 }
 
 // given is one value as somebody wrote it.
@@ -41,12 +40,32 @@ const byDefault = "default"
 // error is one line with the setting, its source and the reason; it does not contain values of
 // secrets.
 func ReadSettings(src Sources) (*Settings, error) {
-	file, err := src.file()
+	path := cmp.Or(src.File, src.Environ[ConfigEnv])
+	if path == "" {
+		return src.settings("", nil)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		var where *fs.PathError
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("config: %w", ExplainPermission(err))
+		}
+		if errors.As(err, &where) {
+			err = where.Err
+		}
+		return nil, fmt.Errorf("config (%s): %w", path, err)
+	}
+	return src.settings(path, raw)
+}
+
+// settings reads the settings with the content of the settings file at path.
+func (src Sources) settings(path string, raw []byte) (*Settings, error) {
+	file, err := parseFile(path, raw)
 	if err != nil {
 		return nil, err
 	}
 	settings := new(Settings)
-	if settings.Unknown, err = unknownVariables(src.Names, src.Lookup, variables()); err != nil {
+	if settings.Unknown, err = unknownVariables(src.Environ, variables()); err != nil {
 		return nil, err
 	}
 	for _, s := range AllSettings() {
@@ -84,40 +103,13 @@ func (src Sources) pick(s Setting, file map[string]given) given {
 	if text, ok := src.Flags[s.Key]; ok {
 		return given{text, "--" + s.Flag()}
 	}
-	if text, ok := src.Lookup(s.Env()); ok && text != "" {
+	if text := src.Environ[s.Env()]; text != "" {
 		return given{text, s.Env()}
 	}
 	if value, ok := file[s.Key]; ok {
 		return value
 	}
 	return given{s.Default, byDefault}
-}
-
-// file reads the settings file; no file is an empty one.
-func (src Sources) file() (map[string]given, error) {
-	path := src.File
-	if path == "" {
-		path, _ = src.Lookup(ConfigEnv)
-	}
-	if path == "" {
-		return nil, nil
-	}
-	read := src.Read
-	if read == nil {
-		read = os.ReadFile
-	}
-	raw, err := read(path)
-	if err != nil {
-		var where *fs.PathError
-		if errors.Is(err, fs.ErrPermission) {
-			return nil, fmt.Errorf("config: %w", ExplainPermission(err))
-		}
-		if errors.As(err, &where) {
-			err = where.Err
-		}
-		return nil, fmt.Errorf("config (%s): %w", path, err)
-	}
-	return parseFile(path, raw)
 }
 
 // parseFile reads a YAML mapping of settings. Unknown and repeated keys, and

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,12 +58,7 @@ func TestMisspeltVariables(t *testing.T) {
 		"TOLLGATE_OPENAI_KEY": "", "TOLLGATE_SOAK_MINUTES": "", "TOLLGATE_LISTEN": "", "TOLLGATE_MEDIA_KEY": "", "PUBLC_URL": "",
 		"TOLLGATE_TORTURE": "", "TOLLGATE_HOME": "", "TOLLGATE_BIN": "", "TOLLGATE_URL": "", "TOLLGATE_KEY": "",
 	} {
-		_, err := ReadSettings(Sources{Names: []string{"HOME", name}, Lookup: func(asked string) (string, bool) {
-			if asked != name {
-				return "", false
-			}
-			return "127.0.0.1:1", true
-		}})
+		_, err := ReadSettings(Sources{Environ: map[string]string{"HOME": "/root", name: "127.0.0.1:1"}})
 		said, want := "", ""
 		if err != nil {
 			said = err.Error()
@@ -88,9 +82,7 @@ func TestVariablesThatNothingReads(t *testing.T) {
 		"TOLLGATE_SERVICE_HOST": "10.0.0.1", "TOLLGATE_SERVICE_PORT_HTTP": "8080", "TOLLGATE_PORT_8080_TCP_ADDR": "10.0.0.1",
 		"TOLLGATE_METRICS_PORT_9090_TCP": "tcp://10.0.0.1:9090",
 	}
-	src := Sources{Names: slices.Collect(maps.Keys(set)),
-		Lookup: func(name string) (string, bool) { value, ok := set[name]; return value, ok }}
-	s, err := ReadSettings(src)
+	s, err := ReadSettings(Sources{Environ: set})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +98,8 @@ func TestVariablesThatNothingReads(t *testing.T) {
 	if said := unreadVariables(s.Unknown, variables(), lines); !slices.Equal(said, want) {
 		t.Errorf("%q\nwant %q", said, want)
 	}
-	set = map[string]string{"TOLLGATE_PORT": "8080"}
-	src.Names = []string{"TOLLGATE_PORT"}
-	if s, err = ReadSettings(src); err != nil || !slices.Equal(s.Unknown, src.Names) {
+	s, err = ReadSettings(Sources{Environ: map[string]string{"TOLLGATE_PORT": "8080"}})
+	if err != nil || !slices.Equal(s.Unknown, []string{"TOLLGATE_PORT"}) {
 		t.Errorf("%q %v", s.Unknown, err)
 	}
 }

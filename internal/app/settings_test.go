@@ -1,8 +1,6 @@
 package app
 
 import (
-	"errors"
-	"io/fs"
 	"log/slog"
 	"net/netip"
 	"reflect"
@@ -13,12 +11,7 @@ import (
 
 // settingsFrom reads settings from a file's text, an environment and flags.
 func settingsFrom(file string, env, flags map[string]string) (*Settings, error) {
-	return ReadSettings(Sources{
-		Flags:  flags,
-		Lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-		File:   "tollgate.yaml",
-		Read:   func(string) ([]byte, error) { return []byte(file), nil },
-	})
+	return Sources{Flags: flags, Environ: env}.settings("tollgate.yaml", []byte(file))
 }
 
 func TestSettingsDefaults(t *testing.T) {
@@ -174,12 +167,7 @@ func TestSettingsFaults(t *testing.T) {
 
 func TestSettingsFileMissing(t *testing.T) {
 	t.Parallel()
-	_, err := ReadSettings(Sources{
-		Lookup: func(name string) (string, bool) { return "gone.yaml", name == ConfigEnv },
-		Read: func(path string) ([]byte, error) {
-			return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("no such file or directory")}
-		},
-	})
+	_, err := ReadSettings(Sources{Environ: map[string]string{ConfigEnv: "gone.yaml"}})
 	if err == nil || err.Error() != "config (gone.yaml): no such file or directory" {
 		t.Errorf("got %v", err)
 	}

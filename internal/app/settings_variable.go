@@ -21,9 +21,8 @@ var kubernetes = regexp.MustCompile(`^` + envPrefix +
 // error. Other unknown variables may belong to other programs, to a catalog or to a tool, so
 // unreadVariables only warns of those without a reader. Kubernetes' variables for a service of our
 // name are skipped.
-func unknownVariables(names []string, lookup func(name string) (string, bool), known []string) (unknown []string, err error) {
-	for _, name := range names {
-		value, _ := lookup(name)
+func unknownVariables(environ map[string]string, known []string) (unknown []string, err error) {
+	for name, value := range environ {
 		if value == "" || !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) {
 			continue
 		}

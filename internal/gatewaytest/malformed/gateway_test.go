@@ -50,7 +50,7 @@ func start(t *testing.T, database string, seed uint64) *gateway {
 		}
 		return "", false
 	}
-	s, err := app.ReadSettings(app.Sources{Lookup: lookup, Flags: map[string]string{
+	s, err := app.ReadSettings(app.Sources{Flags: map[string]string{
 		"database": database, "media": "file:" + t.TempDir(), "listen": "127.0.0.1:0", "no_demo": "true",
 		"admin_token":      scene.AdminToken,
 		"private_networks": "127.0.0.1/32", "max_body": "256KiB", "log_level": "debug",

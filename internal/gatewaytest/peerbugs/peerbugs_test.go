@@ -158,7 +158,7 @@ func serveOn(t *testing.T, database, media string, settings map[string]string) *
 		}
 		return "", false
 	}
-	s, err := app.ReadSettings(app.Sources{Flags: flags, Lookup: lookup})
+	s, err := app.ReadSettings(app.Sources{Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}
