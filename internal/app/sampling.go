@@ -4,47 +4,48 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Limits on the lines of one kind within a time, and on the kinds of a message with a code. Further
-// causes share one kind.
+// Limits on the lines of one kind in a period, and on the kinds with one message and code.
 const (
-	linesOfKind    = 20
-	linesWithin    = 10 * time.Second
-	kindsOfMessage = 32
-	longestClass   = 80 // bytes
+	linesPerKind    = 20
+	samplingPeriod  = 10 * time.Second
+	kindsPerMessage = 32
+	maxClass        = 80 // bytes
 )
 
-// alwaysSaid returns the prefixes of lines without sampling: those about money or damage, and those
-// about a catalog's lines, because no caller causes them. Debug lines are not sampled either.
-func alwaysSaid() []string {
+// unsampledMessages returns the prefixes of lines without sampling: lines about money, damage or a
+// catalog's lines, because no caller causes them. Debug lines are not sampled either.
+func unsampledMessages() []string {
 	return []string{
 		"ledger: ", "request cut off", "chat: an answer could not be settled", "job: a result file was gone", "the clock that limits go by",
 		"catalog: ", "line: ", "slot: ",
 	}
 }
 
-// sampling is a log handler that bounds the lines caused by strangers and callers: it writes some
-// lines of each kind, and then the number of further ones. No other room needs to know. A kind is a
-// level, a message, a code and the class of a cause. The first line of each kind is always written,
-// up to kindsOfMessage causes of a message and code.
+// sampling is a log handler that bounds the lines caused by callers. In each period it writes the
+// first lines of each kind, and at the end the number of dropped ones. A kind is a level, a message,
+// a code and the class of a cause; a flood of one cause does not hide another cause. ADR 18 says why
+// there is no library for this.
 type sampling struct {
 	slog.Handler
-	samples *samples
+	counts *lineCounts
 }
 
-// samples counts lines. All handlers derived from one share it.
-type samples struct {
-	plain  slog.Handler // writes how many were left out
-	always []string
-	now    func() time.Time
+// lineCounts counts the lines of a period. All handlers derived from one share it.
+type lineCounts struct {
+	summary   slog.Handler // writes the numbers of dropped lines
+	unsampled []string
+	now       func() time.Time
 
 	mu    sync.Mutex
-	kinds map[kind]*said
-	count map[kind]int // kinds of each message and code, under the kind without a class
+	start time.Time // of the period
+	lines map[kind]int
+	kinds map[kind]int // by message and code: the kinds with another class
 }
 
 type kind struct {
@@ -52,135 +53,87 @@ type kind struct {
 	message, code, class string
 }
 
-// said counts the lines of a kind since a time.
-type said struct {
-	since       time.Time
-	lines, more int
-}
-
 func newSampling(to slog.Handler) *sampling {
-	return &sampling{to, &samples{plain: to, always: alwaysSaid(), now: time.Now, kinds: make(map[kind]*said), count: make(map[kind]int)}}
+	return &sampling{to, &lineCounts{summary: to, unsampled: unsampledMessages(), now: time.Now,
+		lines: make(map[kind]int), kinds: make(map[kind]int)}}
 }
 
 // Handle implements slog.Handler.
 func (s *sampling) Handle(ctx context.Context, r slog.Record) error {
-	if !s.samples.sampled(r) {
+	if !s.counts.sampled(r) || s.counts.add(kindOf(r)) {
 		return s.Handler.Handle(ctx, r)
 	}
-	k := kindOf(r)
-	say, before := s.samples.see(k)
-	if before > 0 {
-		s.samples.sayMore(k, before)
-	}
-	if !say {
-		return nil
-	}
-	return s.Handler.Handle(ctx, r)
+	return nil
 }
 
 // WithAttrs implements slog.Handler.
 func (s *sampling) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &sampling{s.Handler.WithAttrs(attrs), s.samples}
+	return &sampling{s.Handler.WithAttrs(attrs), s.counts}
 }
 
 // WithGroup implements slog.Handler.
 func (s *sampling) WithGroup(name string) slog.Handler {
-	return &sampling{s.Handler.WithGroup(name), s.samples}
+	return &sampling{s.Handler.WithGroup(name), s.counts}
 }
 
-// Run logs the number of suppressed lines in time, also of kinds that have ended.
+// Run ends periods in time when no further line is logged.
 func (s *sampling) Run(ctx context.Context) {
-	tick := time.NewTicker(linesWithin)
+	tick := time.NewTicker(samplingPeriod)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			s.samples.flush(s.samples.now().Add(-linesWithin))
+			s.counts.endPeriod(samplingPeriod)
 		case <-ctx.Done():
-			s.samples.flush(s.samples.now())
+			s.counts.endPeriod(0)
 			return
 		}
 	}
 }
 
-func (s *samples) sampled(r slog.Record) bool {
-	if r.Level < slog.LevelInfo {
-		return false
-	}
-	for _, beginning := range s.always {
-		if strings.HasPrefix(r.Message, beginning) {
-			return false
+func (c *lineCounts) sampled(r slog.Record) bool {
+	return r.Level >= slog.LevelInfo &&
+		!slices.ContainsFunc(c.unsampled, func(prefix string) bool { return strings.HasPrefix(r.Message, prefix) })
+}
+
+// add counts a line and reports whether to write it.
+func (c *lineCounts) add(k kind) bool {
+	c.endPeriod(samplingPeriod)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lines[k] == 0 {
+		group := kind{k.level, k.message, k.code, ""}
+		if c.kinds[group] >= kindsPerMessage {
+			k.class = "others"
+		} else {
+			c.kinds[group]++
 		}
 	}
-	return true
+	c.lines[k]++
+	return c.lines[k] <= linesPerKind
 }
 
-// see counts a line. It reports whether to write the line, and how many lines of its kind were
-// suppressed before it.
-func (s *samples) see(k kind) (say bool, before int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, now := s.entry(k), s.now()
-	if now.Sub(e.since) >= linesWithin {
-		before = e.more
-		*e = said{since: now}
+// endPeriod ends the period if it has lasted for at least age, and logs the numbers of dropped lines.
+func (c *lineCounts) endPeriod(age time.Duration) {
+	c.mu.Lock()
+	now, ended := c.now(), c.lines
+	if now.Sub(c.start) < age {
+		c.mu.Unlock()
+		return
 	}
-	if e.lines++; e.lines <= linesOfKind {
-		return true, before
-	}
-	e.more++
-	return false, before
-}
-
-func (s *samples) entry(k kind) *said {
-	if e := s.kinds[k]; e != nil {
-		return e
-	}
-	bare := kind{k.level, k.message, k.code, ""}
-	if s.count[bare] >= kindsOfMessage {
-		k.class = "others"
-	}
-	e := s.kinds[k]
-	if e == nil {
-		e = new(said)
-		s.kinds[k] = e
-		s.count[bare]++
-	}
-	return e
-}
-
-// flush logs the number of suppressed lines of the kinds that began no later than a time, and
-// forgets these kinds.
-func (s *samples) flush(until time.Time) {
-	more := make(map[kind]int)
-	s.mu.Lock()
-	for k, e := range s.kinds {
-		if e.since.After(until) {
-			continue
-		}
-		if e.more > 0 {
-			more[k] = e.more
-		}
-		delete(s.kinds, k)
-		bare := kind{k.level, k.message, k.code, ""}
-		if s.count[bare]--; s.count[bare] == 0 {
-			delete(s.count, bare)
+	c.start = now
+	c.lines, c.kinds = make(map[kind]int), make(map[kind]int)
+	c.mu.Unlock()
+	for k, lines := range ended {
+		if dropped := lines - linesPerKind; dropped > 0 {
+			r := slog.NewRecord(now, k.level, "more lines of a kind were left out", 0)
+			r.AddAttrs(slog.String("like", k.message), slog.String("code", k.code), slog.String("class", k.class), slog.Int("times", dropped))
+			_ = c.summary.Handle(context.Background(), r) // a failure cannot be reported anywhere else
 		}
 	}
-	s.mu.Unlock()
-	for k, n := range more {
-		s.sayMore(k, n)
-	}
 }
 
-func (s *samples) sayMore(k kind, times int) {
-	r := slog.NewRecord(s.now(), k.level, "more lines of a kind were left out", 0)
-	r.AddAttrs(slog.String("like", k.message), slog.String("code", k.code), slog.String("class", k.class), slog.Int("times", times))
-	_ = s.plain.Handle(context.Background(), r) // a failure cannot be reported anywhere else
-}
-
-// kindOf returns the kind of a line. Of an error it uses the root without numbers, so that errors
-// with one cause share a class.
+// kindOf returns the kind of a line. The class of an error is its root cause without digits.
 func kindOf(r slog.Record) kind {
 	k := kind{level: r.Level, message: r.Message}
 	r.Attrs(func(a slog.Attr) bool {
@@ -198,7 +151,7 @@ func kindOf(r slog.Record) kind {
 func classOf(cause any) string {
 	err, ok := cause.(error)
 	if !ok {
-		return worded(fmt.Sprint(cause))
+		return withoutDigits(fmt.Sprint(cause))
 	}
 	for {
 		var next error
@@ -211,16 +164,16 @@ func classOf(cause any) string {
 			}
 		}
 		if next == nil {
-			return worded(err.Error())
+			return withoutDigits(err.Error())
 		}
 		err = next
 	}
 }
 
-// worded is the beginning of a text without its numbers.
-func worded(text string) string {
-	if len(text) > longestClass {
-		text = strings.ToValidUTF8(text[:longestClass], "")
+// withoutDigits returns the beginning of a text without its digits.
+func withoutDigits(text string) string {
+	if len(text) > maxClass {
+		text = strings.ToValidUTF8(text[:maxClass], "")
 	}
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

@@ -16,16 +16,16 @@ import (
 )
 
 // TestFloodsOfLinesAreSampled checks that some lines of a kind are written, then the number of
-// further ones, and that the first line of another kind is written in between.
+// dropped ones, and that lines of other kinds are written in between.
 func TestFloodsOfLinesAreSampled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		said := new(scene.Buffer)
-		s := newSampling(slog.NewTextHandler(said, nil))
+		out := new(scene.Buffer)
+		s := newSampling(slog.NewTextHandler(out, nil))
 		log := slog.New(s)
 		lines := func(part string, want int) {
 			t.Helper()
-			if n := said.Count(part); n != want {
+			if n := out.Count(part); n != want {
 				t.Errorf("%d lines with %s, want %d", n, part, want)
 			}
 		}
@@ -36,47 +36,47 @@ func TestFloodsOfLinesAreSampled(t *testing.T) {
 			}
 		}
 		flood(1000)
-		lines("request failed", linesOfKind)
+		lines("request failed", linesPerKind)
 		log.Error("request failed", "code", "service_unavailable", "cause", fmt.Errorf("ask: %w", fs.ErrExist))
 		log.Error("request failed", "code", "invalid_request", "cause", fs.ErrClosed)
 		log.Warn("request failed", "code", "service_unavailable", "cause", fs.ErrClosed)
 		log.With("node", 1).Error("request panicked", "panic", "index out of range [5]")
-		lines("request failed", linesOfKind+3)
+		lines("request failed", linesPerKind+3)
 		lines("request panicked", 1)
-		time.Sleep(linesWithin)
+		time.Sleep(samplingPeriod)
 		flood(1)
-		lines("msg=\"request failed\"", linesOfKind+4)
+		lines("msg=\"request failed\"", linesPerKind+4)
 		lines("times=980", 1)
 		flood(1000)
-		time.Sleep(2 * linesWithin)
-		s.samples.flush(time.Now().Add(-linesWithin))
+		time.Sleep(2 * samplingPeriod)
+		s.counts.endPeriod(samplingPeriod)
 		lines("times=981", 1)
-		if len(s.samples.kinds) != 0 || len(s.samples.count) != 0 {
-			t.Error("quiet kinds are remembered")
+		if len(s.counts.lines) != 0 || len(s.counts.kinds) != 0 {
+			t.Error("counts outlive their period")
 		}
 	})
 }
 
-// TestKindsOfLinesAreBounded: a stranger's text in a cause makes no kind without
-// end.
+// TestKindsOfLinesAreBounded checks that text from callers in causes creates a bounded number of
+// kinds.
 func TestKindsOfLinesAreBounded(t *testing.T) {
 	t.Parallel()
-	said := new(scene.Buffer)
-	s := newSampling(slog.NewTextHandler(said, nil))
+	out := new(scene.Buffer)
+	s := newSampling(slog.NewTextHandler(out, nil))
 	for i := range 10_000 {
 		slog.New(s).Error("request failed", "cause", errors.New(strings.Repeat("x", i%100)+strings.Repeat("y", i/100)))
 	}
-	if n := said.Count("request failed"); n > (kindsOfMessage+1)*linesOfKind {
+	if n := out.Count("request failed"); n > (kindsPerMessage+1)*linesPerKind {
 		t.Errorf("%d lines", n)
 	}
-	if n := len(s.samples.kinds); n > kindsOfMessage+1 {
+	if n := len(s.counts.lines); n > kindsPerMessage+1 {
 		t.Errorf("%d kinds", n)
 	}
 }
 
-// TestWhatTellsOfMoneyIsAlwaysSaid checks that lines about money and debug lines are always
-// written, and that the messages exist in the code.
-func TestWhatTellsOfMoneyIsAlwaysSaid(t *testing.T) {
+// TestUnsampledMessages checks that lines about money and debug lines are always written, and that
+// the messages exist in the code.
+func TestUnsampledMessages(t *testing.T) {
 	t.Parallel()
 	var code strings.Builder
 	err := filepath.WalkDir("..", func(path string, f fs.DirEntry, err error) error {
@@ -90,9 +90,9 @@ func TestWhatTellsOfMoneyIsAlwaysSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := new(scene.Buffer)
-	log := slog.New(newSampling(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	for _, message := range append(alwaysSaid(), "stopped") {
+	out := new(scene.Buffer)
+	log := slog.New(newSampling(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	for _, message := range append(unsampledMessages(), "stopped") {
 		if !strings.Contains(code.String(), `"`+message) {
 			t.Errorf("no line begins with %q", message)
 		}
@@ -100,16 +100,16 @@ func TestWhatTellsOfMoneyIsAlwaysSaid(t *testing.T) {
 		if message == "stopped" {
 			level = slog.LevelDebug
 		}
-		for range 3 * linesOfKind {
+		for range 3 * linesPerKind {
 			log.Log(t.Context(), level, message+" something")
 		}
-		if n := said.Count(`msg="` + strings.TrimSpace(message)); n != 3*linesOfKind {
-			t.Errorf("%q is said %d times", message, n)
+		if n := out.Count(`msg="` + strings.TrimSpace(message)); n != 3*linesPerKind {
+			t.Errorf("%q was logged %d times", message, n)
 		}
 	}
 }
 
-func BenchmarkLinesLeftOut(b *testing.B) {
+func BenchmarkDroppedLines(b *testing.B) {
 	log := slog.New(newSampling(slog.NewTextHandler(new(scene.Buffer), nil)))
 	cause := fmt.Errorf("look up keys: %w", errors.New("too many unknown keys wait to be looked up"))
 	for b.Loop() {
