@@ -132,7 +132,7 @@ func serve(t *testing.T, database string) *scene.Gateway {
 		}
 		return "", false
 	}
-	s, err := app.ReadSettings(app.Sources{Lookup: lookup, Flags: map[string]string{
+	s, err := app.ReadSettings(app.Sources{Flags: map[string]string{
 		"database": database, "media": "file:" + t.TempDir(), "listen": "127.0.0.1:0", "no_demo": "true", "admin_token": scene.AdminToken,
 		"private_networks": "127.0.0.1/32," + fakestudio.FilesHost + "/32",
 	}})
