@@ -180,7 +180,7 @@ func csvCell(name string, v any) string {
 			return ""
 		}
 	}
-	return strings.ReplaceAll(toJSON(v), ";", `\u003b`) // some spreadsheets start a new cell at a semicolon; JSON has semicolons only in strings
+	return strings.ReplaceAll(toJSON(v), ";", `\u003b`) // for some spreadsheets it ends a cell; JSON has it only in strings
 }
 
 // label returns the title of a member. Cells show the unit, except US dollars.

@@ -55,7 +55,7 @@ type webhookCommand struct {
 	format
 
 	Get        webhookGet        `cmd:"" aliases:"show" help:"Show the address, event types and signing secret of an account's webhook."`
-	Set        webhookSet        `cmd:"" help:"Set the address, the event types and the threshold of balance.low. Flags that are not given are cleared."`
+	Set        webhookSet        `cmd:"" help:"Set address, event types and the threshold of balance.low. A missing flag clears its value."`
 	Roll       webhookRoll       `cmd:"" help:"Create a new signing secret. The old one stops working at once."`
 	Test       webhookTest       `cmd:"" help:"Send a test event now and show the response."`
 	Deliveries webhookDeliveries `cmd:"" help:"List the deliveries of an account, newest first."`

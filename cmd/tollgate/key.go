@@ -12,7 +12,7 @@ type keyFlags struct {
 	DailyBudget   *usdLimit   `name:"daily-budget-usd" help:"Budget per UTC day, or none." placeholder:"USD"`
 	TotalLimit    *usdLimit   `name:"total-limit-usd" help:"Most the key may spend in total, or none." placeholder:"USD"`
 	AllowedModels *words      `help:"Models the key may use, separated by commas, or none for all." placeholder:"a,b"`
-	AllowedIPs    *words      `name:"allowed-ips" help:"Addresses and CIDRs of callers, separated by commas, or none for all." placeholder:"a,b"`
+	AllowedIPs    *words      `name:"allowed-ips" help:"Addresses and CIDRs of callers, with commas, or none for all." placeholder:"a,b"`
 }
 
 // fields returns the given flags as JSON. The word none becomes null.

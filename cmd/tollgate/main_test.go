@@ -63,7 +63,7 @@ type result struct {
 // default, and it has the given standard input.
 func inProcess(dir, stdin string) *process {
 	return &process{stdin: strings.NewReader(stdin), now: time.Now, environ: map[string]string{"TOLLGATE_LISTEN": "127.0.0.1:0",
-		"TOLLGATE_DATABASE": "sqlite:" + filepath.Join(dir, "data", "tollgate.db"), "TOLLGATE_MEDIA": "file:" + filepath.Join(dir, "data", "media")}}
+		"TOLLGATE_DATABASE": "sqlite:" + filepath.Join(dir, "data/tollgate.db"), "TOLLGATE_MEDIA": "file:" + filepath.Join(dir, "data/media")}}
 }
 
 // tollgate runs a command in this process. The command may neither serve nor print help,
@@ -267,7 +267,7 @@ func TestExitCodes(t *testing.T) {
 		{"account list --limit 0", 2, "--limit"},
 		{"account change acct_x --email", 2, "--email: its value is missing"},
 		{"account change acct_x --email --json", 2, "--email: its value is missing before --json"},
-		{"account create --name --email=a@example.com", 2, "--name: its value is missing before --email. If --email is the value, write --name=--email"},
+		{"account create --name --email=a@example.com", 2, "--name: its value is missing before --email. If --email is the value, write --name"},
 		{"key create acct_x --allowed-models", 2, "--allowed-models: its value is missing"},
 		{"key create acct_x --allowed-ips --json", 2, "--allowed-ips: its value is missing before --json"},
 		{"account list --database", 2, "--database: its value is missing"},

@@ -15,7 +15,7 @@ type logFilter struct {
 	Line    string  `help:"Whose last attempt was on this line." placeholder:"ID"`
 	Status  string  `help:"With this status: an HTTP status, or for jobs queued, processing, succeeded or failed." placeholder:"STATUS"`
 	Code    string  `help:"With this error code." placeholder:"CODE"`
-	Since   *moment `help:"Received at this time or later: a UTC day, an RFC 3339 time, or a duration before now, such as 24h." placeholder:"TIME"`
+	Since   *moment `help:"Received since this UTC day, RFC 3339 time, or duration before now, such as 24h." placeholder:"TIME"`
 	Until   *moment `help:"Received before this time, or until the end of this UTC day." placeholder:"TIME"`
 }
 
