@@ -31,25 +31,19 @@ func (c Cost) none() bool { return c.Rates == nil && len(c.Tiers) == 0 && c.Each
 // costs reads the prices of a line's provider.
 func (r *reader) costs(t *table, l *LineSpec, known map[string]*Model) Costs {
 	out := Costs{Models: map[string]Cost{}}
-	n := t.get("cost")
-	if n == nil {
-		return out
-	}
-	in := r.table(t.at("cost"), n)
+	in := t.child("cost")
 	if in == nil {
 		return out
 	}
 	all := tree.Table()
-	all.At = n.At
+	all.At = in.node.At
 	in.each(MaxModels, func(name, path string, value *tree.Value) {
 		_, served := l.Models[name]
 		switch isPart := slices.Contains(ratesNames, name) || tierName.MatchString(name); {
 		case isPart && value.Kind != tree.TableKind:
 			all.Fields = append(all.Fields, tree.Field{Name: name, Value: value, At: value.At})
-		case !served && r.lenient:
-			r.leaveOut(path, "is not known to this version and was left out")
 		case !served:
-			r.fault(path, value, "is neither a rate, nor a resolution tier, nor a model of this line")
+			r.unknown(path, value, "is neither a rate, nor a resolution tier, nor a model of this line")
 		case value.Kind != tree.TableKind && known[name] != nil && known[name].Kind != KindChat:
 			if p, ok := r.price(path, value); ok {
 				out.Models[name] = Cost{Each: &p}
@@ -75,7 +69,7 @@ func (r *reader) cost(path string, n *tree.Value, m *Model) Cost {
 	}
 	isChat, isMedia := m == nil || m.Kind == KindChat, m == nil || m.Kind != KindChat
 	if isChat && (m != nil || slices.ContainsFunc(ratesNames, func(name string) bool { return n.Get(name) != nil })) {
-		rates := r.rates(t, nil)
+		rates := t.rates(nil)
 		out.Rates = &rates
 	}
 	for _, f := range n.Fields {
@@ -109,34 +103,31 @@ func (m *Model) tierNamed(name string) (Tier, bool) {
 	return m.Tiers[i], true
 }
 
-// tree is the costs as text would hold them; nil where none are known.
-func (c *Costs) tree() *tree.Value {
+// Tree returns the prices by rate, tier and model, or nil.
+func (c Costs) Tree() *tree.Value {
 	if c.All.none() && len(c.Models) == 0 {
 		return nil
 	}
-	out := tree.Table()
-	c.All.put(out)
+	n := c.All.Tree()
 	for _, id := range slices.Sorted(maps.Keys(c.Models)) {
-		one := c.Models[id]
-		if one.Each != nil {
-			out.Set(id, tree.Plain(one.Each.String()))
-			continue
-		}
-		of := tree.Table()
-		one.put(of)
-		out.Set(id, of.Inline())
+		n.Set(id, c.Models[id].Tree())
 	}
-	return out.Inline()
+	return n
 }
 
-// put writes rates and tiers.
-func (c *Cost) put(n *tree.Value) {
+// Tree returns one price, or the prices by rate and tier.
+func (c Cost) Tree() *tree.Value {
+	if c.Each != nil {
+		return tree.Plain(c.Each.String())
+	}
+	n := tree.Table()
 	if c.Rates != nil {
 		c.Rates.put(n, nil)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tiers)) {
 		n.Set(name, tree.Plain(c.Tiers[name].String()))
 	}
+	return n
 }
 
 // of returns the provider's price for a model.

@@ -7,8 +7,8 @@
 // node; a snapshot is immutable; and a bill of usage within the bound of its request never exceeds
 // HighestCost.
 //
-// The document is operator.md's Catalog. Reading goes text -> tree -> document (yaml.go, json.go,
-// read.go, model.go, lines.go), printing goes the same way back (encode.go, print.go).
+// The document is operator.md's Catalog. Package tree reads and prints its text. The struct tags of
+// Document's types name its keys (encode.go); model.go, lines.go and overrides.go validate it.
 package catalog
 
 import (
@@ -46,34 +46,36 @@ const (
 	StateRetired     ModelState = "retired"
 )
 
-// Model is one model offered to users. Fields not used by the kind are zero.
+// Model is one model offered to users. Fields not used by the kind are zero. The tags are the keys
+// of a document (see encode), `kinds` limits a key to some kinds of models.
 type Model struct {
-	ID                string
-	Kind              Kind
-	OwnedBy           string // empty: see Owner
-	State             ModelState
-	FreeDailyRequests int64 // > 0: this many requests per account and UTC day
+	ID      string     `key:"id"`
+	Kind    Kind       `key:"kind"`
+	OwnedBy string     `key:"owned_by"` // empty: see Owner
+	State   ModelState `key:"state"`
 
 	// Chat models.
-	Forms               []wire.Form // endpoints of the model, at least one
-	Reasoning           bool        // thinks before it answers
-	Efforts             []string    // levels of thinking (wire.Efforts); empty if unknown
-	ContextWindow       int64       // tokens
-	MaxOutputTokens     int64       // tokens
-	DefaultOutputTokens int64       // tokens; 0 without a default
-	MaxImageTokens      int64       // tokens held for one image in the prompt, never 0
-	Price               ChatPrice
+	Forms               []wire.Form `key:"forms,flow" kinds:"chat"`            // endpoints of the model, at least one
+	Reasoning           bool        `key:"reasoning" kinds:"chat"`             // thinks before it answers
+	Efforts             []string    `key:"efforts,flow" kinds:"chat"`          // levels of thinking (wire.Efforts); empty if unknown
+	ContextWindow       int64       `key:"context_window" kinds:"chat"`        // tokens
+	MaxOutputTokens     int64       `key:"max_output_tokens" kinds:"chat"`     // tokens
+	DefaultOutputTokens int64       `key:"default_output_tokens" kinds:"chat"` // tokens; 0 without a default
+	Price               ChatPrice   `key:"price,empty" kinds:"chat"`
+	MaxImageTokens      int64       `key:"max_image_tokens" kinds:"chat" default:"8192"` // tokens held for one image in the prompt, never 0
 
 	// Image and video models.
-	Tiers         []Tier // at least one; the first is the default
-	PerClip       bool   // video: tiers are priced by the clip, not by the second
-	Ratios        []string
-	MaxReferences int64
-	Roles         []string  // video: roles of references (jobrequest.Roles); if empty, submissions have no roles
-	Audio         Sound     // video
-	Params        []string  // further fields allowed in submissions, sent to the line
-	MaxImages     int64     // image: never 0
-	Durations     Durations // video
+	Tiers         Tiers     `key:"price,flow" kinds:"image video"` // at least one; the first is the default
+	PerClip       bool      // video: tiers are priced by the clip, not by the second; their key is per_clip
+	Durations     Durations `key:"durations,flow" kinds:"video"`
+	Ratios        []string  `key:"ratios,flow" kinds:"image video"`
+	MaxImages     int64     `key:"max_images" kinds:"image" default:"1"` // never 0
+	MaxReferences int64     `key:"max_references" kinds:"image video"`
+	Roles         []string  `key:"roles,flow" kinds:"video"` // roles of references (jobrequest.Roles); if empty, submissions have no roles
+	Audio         Sound     `key:"audio" kinds:"video"`
+	Params        []string  `key:"params,flow" kinds:"image video"` // further fields allowed in submissions, sent to the line
+
+	FreeDailyRequests int64 `key:"free_daily_requests"` // > 0: this many requests per account and UTC day
 }
 
 // Sound is a video model's setting for sound.
@@ -109,13 +111,13 @@ func (m *Model) Speaks(form wire.Form) bool {
 type ChatPrice struct {
 	Rates                                         // for a prompt of any length ...
 	Above      []Above                            // ... unless it is longer than one of these, ascending
-	Modalities map[string]ModalityRates           // image, audio -> rates at any length
-	Options    map[string]map[string]money.Factor // field -> value -> factor on all rates
-	Tools      map[string]money.Price             // hosted tool -> price of one call
+	Modalities modalityPrices                     `key:"modalities,flow"`
+	Options    map[string]map[string]money.Factor `key:"options,entries"` // field -> value -> factor on all rates
+	Tools      map[string]money.Price             `key:"tools,flow"`      // hosted tool -> price of one call
 }
 
 // Rates are prices per million tokens. All are set: rates missing in the document have their
-// default (usual).
+// defaults.
 type Rates struct {
 	Input        money.Price
 	Output       money.Price
@@ -124,9 +126,9 @@ type Rates struct {
 	CacheWrite1h money.Price // cache writes with a lifetime of an hour
 }
 
-// usual returns the defaults of missing rates: input for cached_input and cache_write, cache_write
+// defaults returns the defaults of missing rates: input for cached_input and cache_write, cache_write
 // for cache_write_1h, and for longer prompts the base price's rates in proportion to the input.
-func (v *Rates) usual(base *Rates) Rates {
+func (v *Rates) defaults(base *Rates) Rates {
 	if base == nil {
 		return Rates{Input: v.Input, Output: v.Output, CachedInput: v.Input, CacheWrite: v.Input, CacheWrite1h: v.CacheWrite}
 	}
@@ -148,6 +150,9 @@ type Tier struct {
 	Price money.Price
 }
 
+// Tiers are the tiers of a model in the order of the document.
+type Tiers []Tier
+
 // Durations are the lengths of a model's videos in whole seconds: either a list, or a range from
 // Min to Max. If both are empty, the line chooses the length.
 type Durations struct {
@@ -167,32 +172,32 @@ func (d Durations) Default() int64 {
 // LineSpec is one line as the operator wrote it: a way to a provider for some
 // models.
 type LineSpec struct {
-	ID            string
-	Provider      string            // a key of the providers given to Parse
-	BaseURL       string            // empty: the provider's own
-	APIKey        string            // a reference `${NAME}` or `${file:PATH}`, or empty
-	APIKeys       []string          // references in place of APIKey; the first not rejected by the provider is used
-	Models        map[string]string // our model id -> the provider's, at least one
-	Forms         []wire.Form       // nil for all forms of the provider
-	Priority      int               // lower is tried first
-	Weight        int               // share among lines of equal priority, at least 1
-	MaxConcurrent int               // 0: no cap
-	Timeouts      Timeouts
-	LimitField    LimitField // empty: see Line.ReadsLimit
-	IgnoresLimit  bool       // the vendor obeys no limit on output tokens
+	ID            string            `key:"id"`
+	Provider      string            `key:"provider"`             // a key of the providers given to Parse
+	BaseURL       string            `key:"base_url"`             // empty: the provider's own
+	APIKey        string            `key:"api_key"`              // a reference `${NAME}` or `${file:PATH}`, or empty
+	APIKeys       []string          `key:"api_keys,flow"`        // references in place of APIKey, in the order of use
+	Models        map[string]string `key:"models,empty"`         // our model id -> the provider's, at least one
+	Forms         []wire.Form       `key:"forms,flow"`           // nil for all forms of the provider
+	Priority      int               `key:"priority" default:"1"` // lower is tried first
+	Weight        int               `key:"weight" default:"100"` // share among lines of equal priority, at least 1
+	MaxConcurrent int               `key:"max_concurrent"`       // 0: no cap
+	Timeouts      Timeouts          `key:"timeouts,flow"`
+	LimitField    LimitField        `key:"limit_field"`   // empty: see Line.ReadsLimit
+	IgnoresLimit  bool              `key:"ignores_limit"` // the vendor obeys no limit on output tokens
 	// Headers are sent with every call, by canonical name; references in their
 	// values (`${NAME}`, `${file:PATH}`) are resolved on each node.
-	Headers map[string]string
+	Headers map[string]string `key:"headers,flow"`
 	// Set holds top-level fields with fixed values, of the same types as the values in Options;
 	// they replace the client's. Omit names fields never sent. If Omit is nil, the default of the
 	// host applies; if empty, no field is omitted.
-	Set            map[string]any
-	Omit           []string
-	Pass           []string       // fields sent although they may cost more or are undocumented; PassAll for all
-	Costs          Costs          // prices of the provider
-	Options        map[string]any // for the adapter: values are string, bool, int64, float64, []any, map[string]any
-	ErrorSentences []string       // regular expressions in RE2 syntax
-	Enabled        bool
+	Set            map[string]any `key:"set,flow"`
+	Omit           []string       `key:"omit,flow,empty"`
+	Pass           []string       `key:"pass,flow"`       // fields sent although they may cost more or are undocumented; PassAll for all
+	Costs          Costs          `key:"cost,flow"`       // prices of the provider
+	Options        map[string]any `key:"options,flow"`    // for the adapter: values are string, bool, int64, float64, []any, map[string]any
+	ErrorSentences []string       `key:"error_sentences"` // regular expressions in RE2 syntax
+	Enabled        bool           `key:"enabled" default:"true"`
 }
 
 // LimitField is a field of chat completions for the limit on output tokens.
@@ -218,9 +223,9 @@ func (f LimitField) Other() LimitField {
 // Timeouts bound one attempt on a line. A zero value in a LineSpec stands for
 // the default, see Defaults.
 type Timeouts struct {
-	FirstToken time.Duration // until a stream's first token
-	Idle       time.Duration // between two pieces of a stream
-	Total      time.Duration // the whole answer; for jobs the longest wait
+	FirstToken time.Duration `key:"first_token"` // until a stream's first token
+	Idle       time.Duration `key:"idle"`        // between two pieces of a stream
+	Total      time.Duration `key:"total"`       // the whole answer; for jobs the longest wait
 }
 
 // Defaults returns t with the defaults of operator.md, Catalog, in the places

@@ -1,11 +1,13 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tollgate/internal/catalog/tree"
@@ -24,93 +26,142 @@ func (d *Document) JSON() []byte { return tree.JSON(d.tree(), "  ") }
 // canonical returns the format for storing and comparing revisions.
 func (d *Document) canonical() []byte { return tree.JSON(d.tree(), "") }
 
-// tree is the document as text would hold it.
 func (d *Document) tree() *tree.Value {
-	root := tree.Table()
-	models, lines := tree.List(), tree.List()
+	models, lines := tree.List(), encode(reflect.ValueOf(d.Lines))
 	for i := range d.Models {
-		models.Items = append(models.Items, d.Models[i].tree())
+		models.Items = append(models.Items, d.Models[i].Tree())
 	}
-	for i := range d.Lines {
-		lines.Items = append(lines.Items, d.Lines[i].tree())
-	}
+	root := tree.Table()
 	root.Set("models", models)
 	root.Set("lines", lines)
 	return root
 }
 
-// Tree is the model as a document has it.
-func (m *Model) Tree() *tree.Value { return m.tree() }
-
-func (m *Model) tree() *tree.Value {
-	n := tree.Table()
-	n.Set("id", tree.Quoted(m.ID))
-	n.Set("kind", tree.Quoted(string(m.Kind)))
-	if m.OwnedBy != "" {
-		n.Set("owned_by", tree.Quoted(m.OwnedBy))
-	}
-	n.Set("state", tree.Quoted(string(m.State)))
-	switch m.Kind {
-	case KindChat:
-		n.Set("forms", words(m.Forms))
-		if m.Reasoning {
-			n.Set("reasoning", tree.Plain("true"))
-		}
-		if len(m.Efforts) > 0 {
-			n.Set("efforts", words(m.Efforts))
-		}
-		n.Set("context_window", tree.Number(m.ContextWindow))
-		n.Set("max_output_tokens", tree.Number(m.MaxOutputTokens))
-		setCount(n, "default_output_tokens", m.DefaultOutputTokens, 0)
-		n.Set("price", m.Price.tree())
-		setCount(n, "max_image_tokens", m.MaxImageTokens, DefaultMaxImageTokens)
-	case KindImage, KindVideo:
-		tiers := tree.Table()
-		for _, tier := range m.Tiers {
-			tiers.Set(tier.Name, tree.Plain(tier.Price.String()))
-		}
-		key := "price"
-		if m.PerClip {
-			key = "per_clip"
-		}
-		n.Set(key, tiers.Inline())
-		if len(m.Durations.List) > 0 {
-			durations := tree.List()
-			for _, d := range m.Durations.List {
-				durations.Items = append(durations.Items, tree.Number(d))
-			}
-			n.Set("durations", durations.Inline())
-		} else if m.Durations.Max > 0 {
-			span := tree.Table()
-			span.Set("min", tree.Number(m.Durations.Min))
-			span.Set("max", tree.Number(m.Durations.Max))
-			n.Set("durations", span.Inline())
-		}
-		if len(m.Ratios) > 0 {
-			n.Set("ratios", words(m.Ratios))
-		}
-		if m.Kind == KindImage {
-			setCount(n, "max_images", m.MaxImages, defaultMaxImages)
-		}
-		setCount(n, "max_references", m.MaxReferences, 0)
-		if len(m.Roles) > 0 {
-			n.Set("roles", words(m.Roles))
-		}
-		switch m.Audio {
-		case SoundOn, SoundOff:
-			n.Set("audio", tree.Plain(string(m.Audio)))
-		case SoundOptional:
-			n.Set("audio", tree.Quoted(string(m.Audio)))
-		}
-		if len(m.Params) > 0 {
-			n.Set("params", words(m.Params))
+// Tree returns the model as an entry of a document.
+func (m *Model) Tree() *tree.Value {
+	n := &tree.Value{Kind: tree.TableKind, Fields: make([]tree.Field, 0, 16)}
+	setFields(n, reflect.ValueOf(m).Elem(), m.Kind)
+	for i := range n.Fields {
+		if m.PerClip && n.Fields[i].Name == "price" {
+			n.Fields[i].Name = "per_clip"
 		}
 	}
-	setCount(n, "free_daily_requests", m.FreeDailyRequests, 0)
 	return n
 }
 
-func (p *ChatPrice) tree() *tree.Value {
+// encoder is implemented by types with a format of their own. Nil is left out.
+type encoder interface{ Tree() *tree.Value }
+
+// encode returns a value in the format of documents. v must not be a nil pointer or interface.
+func encode(v reflect.Value) *tree.Value {
+	if v.NumMethod() > 0 {
+		switch x := v.Interface().(type) {
+		case encoder:
+			return x.Tree()
+		case time.Duration:
+			return tree.Quoted(spell(x))
+		case fmt.Stringer: // prices and factors
+			return tree.Plain(x.String())
+		}
+	}
+	n := tree.Table()
+	switch v.Kind() {
+	case reflect.Interface:
+		return encode(v.Elem())
+	case reflect.String:
+		return tree.Quoted(v.String())
+	case reflect.Bool:
+		return tree.Plain(strconv.FormatBool(v.Bool()))
+	case reflect.Int, reflect.Int64:
+		return tree.Number(v.Int())
+	case reflect.Float64:
+		return tree.Plain(strconv.FormatFloat(v.Float(), formatOf(v.Float()), -1, 64))
+	case reflect.Slice:
+		n = tree.List()
+		for _, item := range v.Seq2() {
+			n.Items = append(n.Items, encode(item))
+		}
+	case reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
+		for _, key := range keys {
+			n.Set(key.String(), encode(v.MapIndex(key)))
+		}
+	case reflect.Struct:
+		setFields(n, v, "")
+	default:
+		return tree.Quoted(fmt.Sprint(v))
+	}
+	return n
+}
+
+// formatOf returns a format of numbers without an exponent, unless they are tiny.
+func formatOf(v float64) byte {
+	if math.Abs(v) < 1e-6 {
+		return 'e'
+	}
+	return 'f'
+}
+
+// tag holds a field's struct tags: `key:"name,styles"`, `default:"…"`, and `kinds:"…"`, the kinds of
+// models with the key. The styles are flow, on one line; entries, one line for each entry; and
+// empty, printed although empty. Other fields are left out if empty or the default.
+type tag struct {
+	field                       int
+	key, style, fallback, kinds string
+}
+
+// tags holds the tags of all structs of a document. Never changed.
+var tags = map[reflect.Type][]tag{
+	reflect.TypeFor[Model]():         tagsOf(reflect.TypeFor[Model]()),
+	reflect.TypeFor[ChatPrice]():     tagsOf(reflect.TypeFor[ChatPrice]()),
+	reflect.TypeFor[ModalityRates](): tagsOf(reflect.TypeFor[ModalityRates]()),
+	reflect.TypeFor[LineSpec]():      tagsOf(reflect.TypeFor[LineSpec]()),
+	reflect.TypeFor[Timeouts]():      tagsOf(reflect.TypeFor[Timeouts]()),
+}
+
+func tagsOf(t reflect.Type) (all []tag) {
+	for field := range t.Fields() {
+		if key, style, _ := strings.Cut(field.Tag.Get("key"), ","); key != "" {
+			all = append(all, tag{field.Index[0], key, style, field.Tag.Get("default"), cmp.Or(field.Tag.Get("kinds"), "chat image video")})
+		}
+	}
+	return all
+}
+
+// setFields writes the fields of a struct by their tags. kind is a model's.
+func setFields(n *tree.Value, v reflect.Value, kind Kind) {
+	for _, tag := range tags[v.Type()] {
+		field := v.Field(tag.field)
+		if !strings.Contains(tag.kinds, string(kind)) || tag.fallback == "" && isOmitted(field, tag.style) {
+			continue
+		}
+		value := encode(field)
+		if value == nil || tag.fallback != "" && value.Text == tag.fallback {
+			continue
+		}
+		switch {
+		case strings.Contains(tag.style, "flow"):
+			value.Inline()
+		case tag.style == "entries":
+			for _, f := range value.Fields {
+				f.Value.Inline()
+			}
+		}
+		n.Set(tag.key, value)
+	}
+}
+
+// isOmitted reports whether a field is left out because it is empty.
+func isOmitted(v reflect.Value, style string) bool {
+	if strings.Contains(style, "empty") {
+		return v.Kind() == reflect.Slice && v.IsNil()
+	}
+	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
+}
+
+// Tree writes the base prices, then the prices above thresholds with the defaults of the base.
+func (p ChatPrice) Tree() *tree.Value {
 	n := tree.Table()
 	p.Rates.put(n, nil)
 	if len(p.Above) > 0 {
@@ -123,175 +174,71 @@ func (p *ChatPrice) tree() *tree.Value {
 		}
 		n.Set("above", above)
 	}
-	putModalities(n, p.Modalities)
-	if len(p.Options) > 0 {
-		options := tree.Table()
-		for _, name := range slices.Sorted(maps.Keys(p.Options)) {
-			values := tree.Table()
-			for _, value := range slices.Sorted(maps.Keys(p.Options[name])) {
-				values.Set(value, tree.Plain(p.Options[name][value].String()))
-			}
-			options.Set(name, values.Inline())
-		}
-		n.Set("options", options)
-	}
-	if len(p.Tools) > 0 {
-		tools := tree.Table()
-		for _, name := range slices.Sorted(maps.Keys(p.Tools)) {
-			tools.Set(name, tree.Plain(p.Tools[name].String()))
-		}
-		n.Set("tools", tools.Inline())
-	}
+	setFields(n, reflect.ValueOf(p), "")
 	return n
 }
 
 // put writes the rates different from their defaults.
 func (v *Rates) put(n *tree.Value, base *Rates) {
-	usual := v.usual(base)
-	set := func(key string, price, fallback money.Price) {
-		if price != fallback {
-			n.Set(key, tree.Plain(price.String()))
-		}
-	}
+	defaults := v.defaults(base)
 	n.Set("input", tree.Plain(v.Input.String()))
 	n.Set("output", tree.Plain(v.Output.String()))
-	set("cached_input", v.CachedInput, usual.CachedInput)
-	set("cache_write", v.CacheWrite, usual.CacheWrite)
-	set("cache_write_1h", v.CacheWrite1h, usual.CacheWrite1h)
+	for _, rate := range []struct {
+		key             string
+		price, fallback money.Price
+	}{
+		{"cached_input", v.CachedInput, defaults.CachedInput},
+		{"cache_write", v.CacheWrite, defaults.CacheWrite},
+		{"cache_write_1h", v.CacheWrite1h, defaults.CacheWrite1h},
+	} {
+		if rate.price != rate.fallback {
+			n.Set(rate.key, tree.Plain(rate.price.String()))
+		}
+	}
 }
 
-func (l *LineSpec) tree() *tree.Value {
+// Tree returns the prices by tier.
+func (tiers Tiers) Tree() *tree.Value {
 	n := tree.Table()
-	n.Set("id", tree.Quoted(l.ID))
-	n.Set("provider", tree.Quoted(l.Provider))
-	if l.BaseURL != "" {
-		n.Set("base_url", tree.Quoted(l.BaseURL))
-	}
-	if l.APIKey != "" {
-		n.Set("api_key", tree.Quoted(l.APIKey))
-	}
-	if len(l.APIKeys) > 0 {
-		n.Set("api_keys", words(l.APIKeys))
-	}
-	models := tree.Table()
-	for _, id := range slices.Sorted(maps.Keys(l.Models)) {
-		models.Set(id, tree.Quoted(l.Models[id]))
-	}
-	n.Set("models", models)
-	if len(l.Forms) > 0 {
-		n.Set("forms", words(l.Forms))
-	}
-	setCount(n, "priority", int64(l.Priority), defaultPriority)
-	setCount(n, "weight", int64(l.Weight), defaultWeight)
-	setCount(n, "max_concurrent", int64(l.MaxConcurrent), 0)
-	if l.Timeouts != (Timeouts{}) {
-		times := tree.Table()
-		for _, t := range []struct {
-			key string
-			d   time.Duration
-		}{{"first_token", l.Timeouts.FirstToken}, {"idle", l.Timeouts.Idle}, {"total", l.Timeouts.Total}} {
-			if t.d > 0 {
-				times.Set(t.key, tree.Quoted(spell(t.d)))
-			}
-		}
-		n.Set("timeouts", times.Inline())
-	}
-	if l.LimitField != "" {
-		n.Set("limit_field", tree.Quoted(string(l.LimitField)))
-	}
-	if l.IgnoresLimit {
-		n.Set("ignores_limit", tree.Plain("true"))
-	}
-	if len(l.Headers) > 0 {
-		headers := tree.Table()
-		for _, name := range slices.Sorted(maps.Keys(l.Headers)) {
-			headers.Set(name, tree.Quoted(l.Headers[name]))
-		}
-		n.Set("headers", headers.Inline())
-	}
-	if len(l.Set) > 0 {
-		n.Set("set", free(l.Set))
-	}
-	if l.Omit != nil {
-		n.Set("omit", words(l.Omit))
-	}
-	if len(l.Pass) > 0 {
-		n.Set("pass", words(l.Pass))
-	}
-	if cost := l.Costs.tree(); cost != nil {
-		n.Set("cost", cost)
-	}
-	if len(l.Options) > 0 {
-		n.Set("options", free(l.Options))
-	}
-	if len(l.ErrorSentences) > 0 {
-		sentences := tree.List()
-		for _, s := range l.ErrorSentences {
-			sentences.Items = append(sentences.Items, tree.Quoted(s))
-		}
-		n.Set("error_sentences", sentences)
-	}
-	if !l.Enabled {
-		n.Set("enabled", tree.Plain("false"))
+	for _, tier := range tiers {
+		n.Set(tier.Name, tree.Plain(tier.Price.String()))
 	}
 	return n
 }
 
-// setCount writes a number different from its default.
-func setCount(n *tree.Value, key string, v, fallback int64) {
-	if v != fallback {
-		n.Set(key, tree.Number(v))
+// Tree returns a list or a range, or nil.
+func (d Durations) Tree() *tree.Value {
+	switch {
+	case len(d.List) > 0:
+		return encode(reflect.ValueOf(d.List))
+	case d.Max > 0:
+		n := tree.Table()
+		n.Set("min", tree.Number(d.Min))
+		n.Set("max", tree.Number(d.Max))
+		return n
 	}
+	return nil
 }
 
-// words is a list of texts on one line.
-func words[T ~string](in []T) *tree.Value {
-	out := tree.List()
-	for _, w := range in {
-		out.Items = append(out.Items, tree.Quoted(string(w)))
+// Tree distinguishes the booleans true and false from the text optional.
+func (s Sound) Tree() *tree.Value {
+	switch s {
+	case SoundUnsaid:
+		return nil
+	case SoundOptional:
+		return tree.Quoted(string(s))
 	}
-	return out.Inline()
-}
-
-// free writes a value read by reader.free.
-func free(v any) *tree.Value {
-	switch v := v.(type) {
-	case string:
-		return tree.Quoted(v)
-	case bool:
-		return tree.Plain(strconv.FormatBool(v))
-	case int64:
-		return tree.Number(v)
-	case float64:
-		format := byte('f')
-		if a := math.Abs(v); a < 1e-6 {
-			format = 'e'
-		}
-		return tree.Plain(strconv.FormatFloat(v, format, -1, 64))
-	case []any:
-		out := tree.List()
-		for _, item := range v {
-			out.Items = append(out.Items, free(item))
-		}
-		return out.Inline()
-	case map[string]any:
-		out := tree.Table()
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			out.Set(key, free(v[key]))
-		}
-		return out.Inline()
-	}
-	return tree.Quoted(fmt.Sprint(v)) // reader.free makes nothing else
+	return tree.Plain(string(s))
 }
 
 // spell writes a duration without the zero parts of time.Duration.String: 2m, not 2m0s.
 func spell(d time.Duration) string {
 	s := d.String()
-	if len(s) > 3 && s[len(s)-3:] == "m0s" {
-		s = s[:len(s)-2]
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
 	}
-	if len(s) > 3 && s[len(s)-3:] == "h0m" {
-		s = s[:len(s)-2]
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
 }

@@ -17,6 +17,7 @@ func FuzzParse(f *testing.F) {
 		media("kind: video, per_clip: {720p: 0.1}, durations: {min: 1, max: 3}"),
 		"a: &a {b: 1}\nc:\n  <<: *a\n  d: [*a]",
 		`{"models":[{"id":"\ud83d\ude00"}]}`,
+		`{"": 1, "models": []}`,
 		"? a\n: b\n--- |\n  x\n...\n",
 	} {
 		f.Add([]byte(text))

@@ -24,8 +24,7 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9
 func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named map[string]string) map[string]bool {
 	served := map[string]bool{}
 	firstAt := map[string]string{}
-	for i, n := range t.list("lines", MaxLines) {
-		path := fmt.Sprintf("lines[%d]", i)
+	for path, n := range t.items("lines", MaxLines) {
 		lt := r.table(path, n)
 		if lt == nil {
 			continue
@@ -69,23 +68,21 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	l.Models = r.lineModels(t, l.Provider, provider, supported, known, named)
 	forms, what := provider.Forms, fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(provider.Forms))
 	if !supported {
-		forms, what = []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini}, "a form"
+		forms, what = append(modelForms[:3:3], wire.FormGemini), "a form"
 	}
-	l.Forms = r.forms(t, forms, what)
-	if n := t.get("forms"); n != nil && n.Kind == tree.ListKind && len(n.Items) == 0 {
+	l.Forms = chosen(t, "forms", forms, what)
+	if t.emptyList("forms") {
 		t.fault("forms", "must name at least one form; leave it out for all that the provider has")
-	} else if n == nil && provider.NeedsForms && !r.lenient && chats(&l, known) {
+	} else if t.get("forms") == nil && provider.NeedsForms && !r.lenient && chats(&l, known) {
 		t.fault("forms", "is required for chat models of provider %s, since it depends on the model which of %s they speak",
 			l.Provider, join(provider.Forms))
 	}
 	l.Priority = int(t.count("priority", 0, maxRank, defaultPriority))
 	l.Weight = int(t.count("weight", 1, maxRank, defaultWeight))
 	l.MaxConcurrent = int(t.count("max_concurrent", 0, maxRank, 0))
-	if n := t.get("timeouts"); n != nil {
-		if times := r.table(t.at("timeouts"), n); times != nil {
-			l.Timeouts = Timeouts{times.duration("first_token"), times.duration("idle"), times.duration("total")}
-			times.close()
-		}
+	if times := t.child("timeouts"); times != nil {
+		l.Timeouts = Timeouts{times.duration("first_token"), times.duration("idle"), times.duration("total")}
+		times.close()
 	}
 	l.LimitField = r.limitField(t)
 	l.IgnoresLimit = t.boolean("ignores_limit", false)
@@ -119,28 +116,20 @@ const noReference = "must name a variable of the environment as ${NAME}, or a fi
 
 // keys reads the references of a line's keys, in the order of use.
 func (r *reader) keys(t *table) []string {
-	var out []string
-	items := t.list("api_keys", secret.MaxKeys)
-	for i, n := range items {
-		path := fmt.Sprintf("%s[%d]", t.at("api_keys"), i)
-		switch reference, ok := r.scalar(path, n); {
-		case !ok:
-		case !secret.IsReference(reference):
+	keys := t.words("api_keys", secret.MaxKeys, func(path string, n *tree.Value) bool {
+		ok := secret.IsReference(n.Text)
+		if !ok {
 			r.fault(path, n, noReference)
-		case slices.Contains(out, reference):
-			r.fault(path, n, "is given twice")
-		default:
-			out = append(out, reference)
 		}
-	}
-	switch n := t.get("api_keys"); {
-	case n == nil:
-	case t.get("api_key") != nil:
+		return ok
+	})
+	switch {
+	case t.get("api_keys") != nil && t.get("api_key") != nil:
 		t.fault("api_keys", "cannot stand beside api_key: one of the two")
-	case n.Kind == tree.ListKind && len(n.Items) == 0:
+	case t.emptyList("api_keys"):
 		t.fault("api_keys", "must name at least one key")
 	}
-	return out
+	return keys
 }
 
 // checkKey reports a missing or unused credential of a line.
@@ -175,28 +164,19 @@ func (r *reader) limitField(t *table) LimitField {
 
 // passed reads the fields sent to a line although they may cost more or are undocumented.
 func (r *reader) passed(t *table) []string {
-	var out []string
-	for i, n := range t.list("pass", maxList) {
-		path := fmt.Sprintf("%s[%d]", t.at("pass"), i)
-		switch name, ok := r.scalar(path, n); {
-		case !ok:
+	return t.words("pass", maxList, func(path string, n *tree.Value) bool {
+		switch name := n.Text; {
 		case name != PassAll && !fieldName.MatchString(name):
 			r.fault(path, n, `is not the name of a field, and not "*" for all fields`)
-		case isOwned(name) && r.lenient:
-			r.leaveOut(path, "is not the line's to decide in this version and was left out")
 		case isOwned(name):
-			r.fault(path, n, "is a field that the gateway itself decides")
-		case isRefused(name) && r.lenient:
-			r.leaveOut(path, "is refused by this version and was left out")
+			r.unknown(path, n, "is a field that the gateway itself decides")
 		case isRefused(name):
-			r.fault(path, n, "is a field that no line gets: what it refers to at the provider belongs to all users of the account")
-		case slices.Contains(out, name):
-			r.fault(path, n, "is given twice")
+			r.unknown(path, n, "is a field that no line gets: what it refers to at the provider belongs to all users of the account")
 		default:
-			out = append(out, name)
+			return true
 		}
-	}
-	return out
+		return false
+	})
 }
 
 // isOwned reports whether the gateway itself reads or replaces a field of some
@@ -257,7 +237,7 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 	}
 	models.each(MaxModels, func(id, path string, value *tree.Value) {
 		vendor := r.textAt(path, value, maxVendorID)
-		if value.Kind <= tree.QuotedKind && value.Text == "" {
+		if isEmpty(value) {
 			r.fault(path, value, "must be the provider's id of the model")
 		}
 		m := known[id]
@@ -283,22 +263,15 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 // sentences reads the regular expressions for answers counted as failures.
 func (r *reader) sentences(t *table) []string {
 	var out []string
-	for i, n := range t.list("error_sentences", maxSentences) {
-		path := fmt.Sprintf("%s[%d]", t.at("error_sentences"), i)
+	for path, n := range t.items("error_sentences", maxSentences) {
 		s := r.textAt(path, n, maxSentence)
-		if s == "" {
-			if n.Kind == tree.PlainKind || n.Kind == tree.QuotedKind {
-				if n.Text == "" {
-					r.fault(path, n, "must not be empty: it would match every answer")
-				}
-			}
-			continue
-		}
 		if _, err := regexp.Compile(s); err != nil {
 			r.fault(path, n, "is not a regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
-			continue
+		} else if isEmpty(n) {
+			r.fault(path, n, "must not be empty: it would match every answer")
+		} else if s != "" {
+			out = append(out, s)
 		}
-		out = append(out, s)
 	}
 	return out
 }
@@ -309,8 +282,7 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 	if n == nil {
 		return nil
 	}
-	if n.Kind != tree.TableKind {
-		t.fault("options", "must be a mapping of keys to values, not %s", n.Kind)
+	if t.child("options") == nil {
 		return nil
 	}
 	before := len(r.faults)

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"reflect"
 	"slices"
 
 	"tollgate/internal/catalog/tree"
@@ -20,23 +21,50 @@ const (
 // ModalityRates are the prices per million tokens of one modality, for tokens in a prompt and in an
 // answer. If nil, the price is the price of text.
 type ModalityRates struct {
-	Input, Output *money.Price
+	Input  *money.Price `key:"input"`
+	Output *money.Price `key:"output"`
+}
+
+// Tree returns the rates, or only the price for answers, or nil.
+func (v ModalityRates) Tree() *tree.Value {
+	switch {
+	case v.Input == nil && v.Output == nil:
+		return nil
+	case v.Input == nil:
+		return tree.Plain(v.Output.String())
+	}
+	n := tree.Table()
+	setFields(n, reflect.ValueOf(v), "")
+	return n
+}
+
+// modalityPrices are the rates by modality.
+type modalityPrices map[string]ModalityRates
+
+// Tree returns the rates by modality, or nil.
+func (prices modalityPrices) Tree() *tree.Value {
+	n := tree.Table()
+	for _, name := range []string{modalityImage, modalityAudio} {
+		if one := prices[name].Tree(); one != nil {
+			n.Set(name, one)
+		}
+	}
+	if len(n.Fields) == 0 {
+		return nil
+	}
+	return n
 }
 
 // modalities reads the prices by modality. A single number is the price for answers.
-func (r *reader) modalities(t *table) map[string]ModalityRates {
-	n := t.get(modalities)
-	if n == nil {
-		return nil
-	}
-	of := r.table(t.at(modalities), n)
+func (t *table) modalities() modalityPrices {
+	of := t.child(modalities)
 	if of == nil {
 		return nil
 	}
-	out := map[string]ModalityRates{}
+	out := modalityPrices{}
 	for _, name := range []string{modalityImage, modalityAudio} {
 		if n := of.get(name); n != nil {
-			out[name] = r.modalityRates(of.at(name), n)
+			out[name] = t.modalityRates(of.at(name), n)
 		}
 	}
 	of.close()
@@ -51,13 +79,10 @@ func (r *reader) modalityRates(path string, n *tree.Value) (v ModalityRates) {
 		return v
 	}
 	t := r.table(path, n)
-	for _, of := range []struct {
-		key string
-		to  **money.Price
-	}{{"input", &v.Input}, {"output", &v.Output}} {
-		if n := t.get(of.key); n != nil {
-			if price, ok := r.price(t.at(of.key), n); ok {
-				*of.to = &price
+	for key, to := range map[string]**money.Price{"input": &v.Input, "output": &v.Output} {
+		if n := t.get(key); n != nil {
+			if price, ok := r.price(t.at(key), n); ok {
+				*to = &price
 			}
 		}
 	}
@@ -66,30 +91,6 @@ func (r *reader) modalityRates(path string, n *tree.Value) (v ModalityRates) {
 	}
 	t.close()
 	return v
-}
-
-// putModalities writes the prices by modality.
-func putModalities(n *tree.Value, prices map[string]ModalityRates) {
-	all := tree.Table()
-	for _, name := range []string{modalityImage, modalityAudio} {
-		v := prices[name]
-		one := tree.Table()
-		if v.Input != nil {
-			one.Set("input", tree.Plain(v.Input.String()))
-		}
-		switch {
-		case v.Output != nil && v.Input == nil:
-			one = tree.Plain(v.Output.String())
-		case v.Output != nil:
-			one.Set("output", tree.Plain(v.Output.String()))
-		case v.Input == nil:
-			continue
-		}
-		all.Set(name, one)
-	}
-	if len(all.Fields) > 0 {
-		n.Set(modalities, all.Inline())
-	}
 }
 
 // asks reports whether a request asks for answers in a modality.

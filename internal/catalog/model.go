@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// Shapes of names. They are compiled once and never changed.
+// Valid names. Never changed.
 var (
 	modelID    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
 	lineID     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -20,16 +21,8 @@ var (
 	valueName  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,63}$`)
 	tierName   = regexp.MustCompile(`^[1-9][0-9]{0,4}[Kp]$`)
 	ratioName  = regexp.MustCompile(`^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$`)
+	modelForms = []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}
 	ratesNames = []string{"input", "output", "cached_input", "cache_write", "cache_write_1h"}
-)
-
-// Keys only valid for some kinds of models.
-var (
-	chatKeys = []string{"forms", "reasoning", "efforts", "context_window", "max_output_tokens", "default_output_tokens",
-		"max_image_tokens"}
-	mediaKeys = []string{"ratios", "max_references", "params"}
-	imageKeys = []string{"max_images"}
-	videoKeys = []string{"per_clip", "durations", "roles", "audio"}
 )
 
 // document reads the whole.
@@ -43,35 +36,28 @@ func (r *reader) document(root *tree.Value) *Document {
 	if t.get("models") == nil {
 		t.fault("models", "is required")
 	}
-	// Where each id stands, by place in the file.
 	models := map[string]*Model{}
-	firstAt := map[string]string{}
-	items := t.list("models", MaxModels)
-	doc.Models = make([]Model, 0, len(items)) // never grows: models points into it
-	for i, n := range items {
-		path := fmt.Sprintf("models[%d]", i)
+	firstAt := map[string]string{} // the path of each id
+	for path, n := range t.items("models", MaxModels) {
 		m, ok := r.model(path, n)
-		if m.ID != "" {
-			if first, taken := firstAt[m.ID]; taken {
-				r.fault(path+".id", n.Get("id"), "%s is already the id of %s", quote(m.ID), first)
-			} else {
-				firstAt[m.ID] = path
-			}
+		if first, taken := firstAt[m.ID]; taken {
+			r.fault(path+".id", n.Get("id"), "%s is already the id of %s", quote(m.ID), first)
+		} else if m.ID != "" {
+			firstAt[m.ID] = path
 		}
 		if ok {
 			doc.Models = append(doc.Models, m)
-			models[m.ID] = &doc.Models[len(doc.Models)-1]
+			models[m.ID] = &m
 		}
 	}
 	served := r.lines(t, doc, models, firstAt)
-	for i := range doc.Models {
-		m := &doc.Models[i]
+	for _, m := range doc.Models {
 		if m.State == StateOpen && !served[m.ID] {
 			r.warn(firstAt[m.ID], "model %s is open but no enabled line serves it", m.ID)
 		}
 	}
-	for i := range doc.Models {
-		if m := &doc.Models[i]; m.Speaks(wire.FormMessages) && m.Price.CacheWrite > m.Price.Input && m.Price.CacheWrite1h == m.Price.CacheWrite {
+	for _, m := range doc.Models {
+		if m.Speaks(wire.FormMessages) && m.Price.CacheWrite > m.Price.Input && m.Price.CacheWrite1h == m.Price.CacheWrite {
 			r.warn(firstAt[m.ID]+".price", "cache writes for an hour (`ttl: 1h`) cost as much as those for five minutes. "+
 				"Anthropic takes twice the input price for an hour: set cache_write_1h")
 		}
@@ -107,36 +93,44 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 		m.State = choice(t, "state", StateOpen, states...)
 	}
 	m.FreeDailyRequests = t.count("free_daily_requests", 0, maxRequests, 0)
+	t.misplaced(m.Kind)
 	switch m.Kind {
 	case KindChat:
 		r.chatModel(t, &m)
 	case KindImage, KindVideo:
 		r.mediaModel(t, &m)
-	default: // the fault is the kind's: the valid keys depend on the kind
-		t.known["price"] = true
-		for _, keys := range [][]string{chatKeys, mediaKeys, imageKeys, videoKeys} {
-			for _, key := range keys {
-				t.known[key] = true
-			}
-		}
 	}
 	t.close()
 	return m, true
 }
 
+// misplaced reports keys of other kinds of models (the tags of Model). If the kind is unknown, all
+// keys are allowed, because the fault is the kind's.
+func (t *table) misplaced(kind Kind) {
+	check := func(key, kinds string) {
+		if t.get(key) != nil && !strings.Contains(kinds, string(kind)) && !t.lenient {
+			t.fault(key, "is for %s models only", strings.ReplaceAll(kinds, " ", " and "))
+		}
+	}
+	for _, tag := range tags[reflect.TypeFor[Model]()] {
+		if tag.key != "price" { // for all kinds
+			check(tag.key, tag.kinds)
+		}
+	}
+	check("per_clip", "video")
+	t.get("price")
+}
+
 // chatModel reads the fields of chat models.
 func (r *reader) chatModel(t *table, m *Model) {
-	t.misplaced("is for image and video models only", mediaKeys...)
-	t.misplaced("is for image models only", imageKeys...)
-	t.misplaced("is for video models only", videoKeys...)
-	m.Forms = r.forms(t, []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}, "a form: chat, responses or messages")
+	m.Forms = chosen(t, "forms", modelForms, "a form: chat, responses or messages")
 	if t.get("forms") == nil {
 		m.Forms = []wire.Form{wire.FormChat}
-	} else if n := t.get("forms"); n.Kind == tree.ListKind && len(n.Items) == 0 {
+	} else if t.emptyList("forms") {
 		t.fault("forms", "must name at least one of chat, responses, messages")
 	}
 	m.Reasoning = t.boolean("reasoning", false)
-	m.Efforts = r.chosen(t, "efforts", wire.Efforts())
+	m.Efforts = oneOf(t, "efforts", wire.Efforts())
 	for _, f := range []struct {
 		key string
 		to  *int64
@@ -171,38 +165,16 @@ func (r *reader) warnPricedQuota(t *table, m *Model) {
 	r.warn(t.at("free_daily_requests"), "model %s has a daily quota of free models and a price: its requests are counted and charged", m.ID)
 }
 
-// forms reads a list of forms, each one of allowed. It returns nil if the key is absent.
-func (r *reader) forms(t *table, allowed []wire.Form, what string) []wire.Form {
-	var out []wire.Form
-	for i, n := range t.list("forms", maxList) {
-		path := fmt.Sprintf("%s[%d]", t.at("forms"), i)
-		s, ok := r.scalar(path, n)
-		form := wire.Form(s)
-		switch {
-		case !ok:
-		case !slices.Contains(allowed, form) && r.lenient:
-			r.leaveOut(path, "is not known to this version and was left out")
-		case !slices.Contains(allowed, form):
-			r.fault(path, n, "must be %s", what)
-		case slices.Contains(out, form):
-			r.fault(path, n, "is given twice")
-		default:
-			out = append(out, form)
-		}
-	}
-	return out
-}
-
 // chatPrice reads prices per million tokens.
 func (r *reader) chatPrice(path string, n *tree.Value) ChatPrice {
 	t := r.table(path, n)
 	if t == nil {
 		return ChatPrice{}
 	}
-	p := ChatPrice{Rates: r.rates(t, nil)}
+	p := ChatPrice{Rates: t.rates(nil)}
 	var before int64
-	for i, n := range t.list("above", maxAbove) {
-		at := r.table(fmt.Sprintf("%s[%d]", t.at("above"), i), n)
+	for path, n := range t.items("above", maxAbove) {
+		at := r.table(path, n)
 		if at == nil {
 			continue
 		}
@@ -213,23 +185,15 @@ func (r *reader) chatPrice(path string, n *tree.Value) ChatPrice {
 			at.fault("prompt_tokens", "must be larger than that of the entry before, %d", before)
 		}
 		before = max(before, a.PromptTokens)
-		a.Rates = r.rates(at, &p.Rates)
+		a.Rates = at.rates(&p.Rates)
 		at.close()
 		p.Above = append(p.Above, a)
 	}
-	p.Modalities = r.modalities(t)
-	p.Options = r.factors(t)
-	if n := t.get("tools"); n != nil {
-		if tools := r.table(t.at("tools"), n); tools != nil {
-			p.Tools = map[string]money.Price{}
-			tools.each(maxTools, func(name, path string, value *tree.Value) {
-				if !fieldName.MatchString(name) {
-					r.fault(path, value, "is not the name of a tool")
-				} else if price, ok := r.price(path, value); ok {
-					p.Tools[name] = price
-				}
-			})
-		}
+	p.Modalities = t.modalities()
+	p.Options = t.factors()
+	if tools := t.child("tools"); tools != nil {
+		p.Tools = map[string]money.Price{}
+		tools.prices(maxTools, fieldName, "the name of a tool", func(name string, price money.Price) { p.Tools[name] = price })
 	}
 	t.close()
 	return p
@@ -237,62 +201,55 @@ func (r *reader) chatPrice(path string, n *tree.Value) ChatPrice {
 
 // rates reads the five rates of a price list and fills in the defaults, those of
 // longer prompts by the base price.
-func (r *reader) rates(t *table, base *Rates) Rates {
+func (t *table) rates(base *Rates) Rates {
 	var v Rates
+	prices := map[string]*money.Price{"input": &v.Input, "output": &v.Output, "cached_input": &v.CachedInput,
+		"cache_write": &v.CacheWrite, "cache_write_1h": &v.CacheWrite1h}
 	given := map[string]bool{}
-	for i, to := range []*money.Price{&v.Input, &v.Output, &v.CachedInput, &v.CacheWrite, &v.CacheWrite1h} {
-		key := ratesNames[i]
-		n := t.get(key)
-		if n == nil {
-			if key == "input" || key == "output" {
-				t.fault(key, "is required: USD per million tokens")
-			}
-			continue
+	for _, key := range ratesNames {
+		if n := t.get(key); n != nil {
+			*prices[key], given[key] = t.price(t.at(key), n)
+		} else if key == "input" || key == "output" {
+			t.fault(key, "is required: USD per million tokens")
 		}
-		*to, given[key] = r.price(t.at(key), n)
 	}
-	usual := v.usual(base)
 	if !given["cached_input"] {
-		v.CachedInput = usual.CachedInput
+		v.CachedInput = v.defaults(base).CachedInput
 	}
 	if !given["cache_write"] {
-		v.CacheWrite = usual.CacheWrite
+		v.CacheWrite = v.defaults(base).CacheWrite
 	}
 	if !given["cache_write_1h"] {
-		v.CacheWrite1h = v.usual(base).CacheWrite1h
+		v.CacheWrite1h = v.defaults(base).CacheWrite1h
 	}
 	return v
 }
 
 // factors reads the factors of request options: field -> value -> factor.
-func (r *reader) factors(t *table) map[string]map[string]money.Factor {
-	n := t.get("options")
-	if n == nil {
-		return nil
-	}
-	options := r.table(t.at("options"), n)
+func (t *table) factors() map[string]map[string]money.Factor {
+	options := t.child("options")
 	if options == nil {
 		return nil
 	}
 	out := map[string]map[string]money.Factor{}
 	options.each(maxFactors, func(name, path string, value *tree.Value) {
 		if !fieldName.MatchString(name) {
-			r.fault(path, value, "is not the name of a request field")
+			t.reader.fault(path, value, "is not the name of a request field")
 			return
 		}
-		values := r.table(path, value)
+		values := t.table(path, value)
 		if values == nil {
 			return
 		}
 		if len(value.Fields) == 0 {
-			r.fault(path, value, "must name at least one value and its factor")
+			t.reader.fault(path, value, "must name at least one value and its factor")
 			return
 		}
 		out[name] = map[string]money.Factor{}
 		values.each(maxFactors, func(word, path string, value *tree.Value) {
 			if !valueName.MatchString(word) {
-				r.fault(path, value, "is not the value of a request field")
-			} else if f, ok := r.factor(path, value); ok {
+				t.reader.fault(path, value, "is not the value of a request field")
+			} else if f, ok := exact(t.reader, path, value, money.ParseFactor); ok {
 				out[name][word] = f
 			}
 		})
@@ -302,15 +259,12 @@ func (r *reader) factors(t *table) map[string]map[string]money.Factor {
 
 // mediaModel reads the fields of image and video models.
 func (r *reader) mediaModel(t *table, m *Model) {
-	t.misplaced("is for chat models only", chatKeys...)
 	price, clips := t.get("price"), t.get("per_clip")
 	switch m.Kind {
 	case KindImage:
-		t.misplaced("is for video models only", videoKeys...)
 		m.MaxImages = t.count("max_images", 1, maxPieces, defaultMaxImages)
 		clips = nil
 	case KindVideo:
-		t.misplaced("is for image models only", imageKeys...)
 		m.Durations = r.durations(t)
 		if price != nil && clips != nil {
 			t.fault("per_clip", "must not stand beside price: a clip is priced as a whole or by the second")
@@ -344,29 +298,10 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	}
 }
 
-// chosen reads a list of some of the known words. One of a later version is left
-// out.
-func (r *reader) chosen(t *table, key string, known []string) (words []string) {
-	for i, n := range t.list(key, maxList) {
-		path := fmt.Sprintf("%s[%d]", t.at(key), i)
-		switch {
-		case !slices.Contains(known, n.Text) && r.lenient:
-			r.leaveOut(path, "is not known to this version and was left out")
-		case !slices.Contains(known, n.Text):
-			r.fault(path, n, "must be one of %s", join(known))
-		case slices.Contains(words, n.Text):
-			r.fault(path, n, "is given twice")
-		default:
-			words = append(words, n.Text)
-		}
-	}
-	return words
-}
-
 // vocabulary reads a video model's roles and sound. `audio` among the params, its place before it
 // became a key, means optional sound.
 func (r *reader) vocabulary(t *table, m *Model) {
-	m.Roles = r.chosen(t, "roles", jobrequest.Roles())
+	m.Roles = oneOf(t, "roles", jobrequest.Roles())
 	if len(m.Roles) > 0 && m.MaxReferences == 0 {
 		t.fault("roles", "are those of references, of which the model takes none: set max_references")
 	}
@@ -379,7 +314,7 @@ func (r *reader) vocabulary(t *table, m *Model) {
 }
 
 // tiers reads prices by resolution tier, in the order of the text.
-func (r *reader) tiers(path string, n *tree.Value) []Tier {
+func (r *reader) tiers(path string, n *tree.Value) (tiers Tiers) {
 	t := r.table(path, n)
 	if t == nil {
 		return nil
@@ -387,15 +322,10 @@ func (r *reader) tiers(path string, n *tree.Value) []Tier {
 	if len(n.Fields) == 0 {
 		r.fault(path, n, "must price at least one resolution tier")
 	}
-	var out []Tier
-	t.each(maxTiers, func(name, path string, value *tree.Value) {
-		if !tierName.MatchString(name) {
-			r.fault(path, value, "is not a resolution tier: tiers are written like 1K or 720p")
-		} else if p, ok := r.price(path, value); ok {
-			out = append(out, Tier{name, p})
-		}
+	t.prices(maxTiers, tierName, "a resolution tier: tiers are written like 1K or 720p", func(name string, price money.Price) {
+		tiers = append(tiers, Tier{name, price})
 	})
-	return out
+	return tiers
 }
 
 // durations reads a list of seconds or a range.
@@ -404,24 +334,22 @@ func (r *reader) durations(t *table) Durations {
 	if n == nil {
 		return Durations{}
 	}
-	path := t.at("durations")
 	var d Durations
 	switch n.Kind {
 	case tree.ListKind:
 		if len(n.Items) == 0 {
 			t.fault("durations", "must name at least one length in seconds")
 		}
-		for i, item := range t.list("durations", maxList) {
-			at := fmt.Sprintf("%s[%d]", path, i)
-			if v, ok := r.countAt(at, item, 1, maxSeconds); ok {
+		for path, item := range t.items("durations", maxList) {
+			if v, ok := r.countAt(path, item, 1, maxSeconds); ok {
 				if slices.Contains(d.List, v) {
-					r.fault(at, item, "is given twice")
+					r.fault(path, item, "is given twice")
 				}
 				d.List = append(d.List, v)
 			}
 		}
 	case tree.TableKind:
-		span := r.table(path, n)
+		span := t.child("durations")
 		for _, key := range []string{"min", "max"} {
 			if span.get(key) == nil {
 				span.fault(key, "is required in a range of seconds")

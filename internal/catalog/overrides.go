@@ -40,11 +40,7 @@ func secretHeaders() []string {
 // headers reads the headers sent with every call of a line. No message repeats a value, which may
 // be a secret.
 func (r *reader) headers(t *table, provider Provider) map[string]string {
-	n := t.get("headers")
-	if n == nil {
-		return nil
-	}
-	in := r.table(t.at("headers"), n)
+	in := t.child("headers")
 	if in == nil {
 		return nil
 	}
@@ -52,7 +48,6 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 	in.each(maxHeaders, func(name, path string, value *tree.Value) {
 		text, key := r.textAt(path, value, maxHeaderValue), http.CanonicalHeaderKey(name)
 		_, twice := out[key]
-		isText := value.Kind == tree.PlainKind || value.Kind == tree.QuotedKind
 		switch rest := reference.ReplaceAllString(text, ""); {
 		case !headerName.MatchString(name):
 			r.fault(path, value, "is not the name of a header")
@@ -60,7 +55,7 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 			r.fault(path, value, "is given twice")
 		case slices.Contains(ownHeaders(), key) || slices.Contains(provider.KeyHeaders, key):
 			r.fault(path, value, "is a header that the gateway writes itself; a credential is the line's api_key")
-		case isText && value.Text == "":
+		case isEmpty(value):
 			r.fault(path, value, "must not be empty")
 		case strings.Contains(rest, "${") && !r.lenient:
 			r.fault(path, value, "must name a variable of the environment as ${NAME} or a file as ${file:PATH}")
@@ -112,11 +107,7 @@ func headerPart(name string, lookup func(string) (string, bool)) (value, why str
 
 // fixed reads the fields with the same values in every request of a line.
 func (r *reader) fixed(t *table, l *LineSpec, provider Provider, known map[string]*Model, responses bool) map[string]any {
-	n := t.get("set")
-	if n == nil {
-		return nil
-	}
-	in := r.table(t.at("set"), n)
+	in := t.child("set")
 	if in == nil {
 		return nil
 	}
@@ -147,10 +138,8 @@ func (r *reader) overridable(name, path string, at *tree.Value, others ...string
 		r.fault(path, at, "is not the name of a field")
 	case !slices.ContainsFunc(wire.OwnFields(), isOwn) && !slices.ContainsFunc(others, isOwn):
 		return true
-	case r.lenient:
-		r.leaveOut(path, "is not the line's to decide in this version and was left out")
 	default:
-		r.fault(path, at, "is a field that the gateway itself decides")
+		r.unknown(path, at, "is a field that the gateway itself decides")
 	}
 	return false
 }
@@ -178,24 +167,25 @@ func (r *reader) omitted(t *table, l *LineSpec, provider Provider, known map[str
 	if t.get("omit") == nil {
 		return nil
 	}
-	out := []string{}
-	for i, n := range t.list("omit", maxList) {
-		path := fmt.Sprintf("%s[%d]", t.at("omit"), i)
-		name, ok := r.scalar(path, n)
-		_, fixed := l.Set[name]
-		switch {
-		case !ok || !r.overridable(name, path, n):
-		case slices.Contains(out, name):
-			r.fault(path, n, "is given twice")
-		case fixed:
-			r.fault(path, n, "stands in set too")
-		case strings.EqualFold(name, "store") && responses:
-			r.fault(path, n, "must be sent on lines that speak responses: providers keep answers otherwise")
-		case r.fits(name, path, n, l, provider, known, true):
-			out = append(out, name)
+	names := t.words("omit", maxList, func(path string, n *tree.Value) bool {
+		name := n.Text
+		if !r.overridable(name, path, n) {
+			return false
 		}
+		if _, fixed := l.Set[name]; fixed {
+			r.fault(path, n, "stands in set too")
+			return false
+		}
+		if strings.EqualFold(name, "store") && responses {
+			r.fault(path, n, "must be sent on lines that speak responses: providers keep answers otherwise")
+			return false
+		}
+		return r.fits(name, path, n, l, provider, known, true)
+	})
+	if names == nil {
+		return []string{}
 	}
-	return out
+	return names
 }
 
 // asResponses reports whether a line uses the responses form with some of its models. Providers

@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strconv"
@@ -93,8 +94,18 @@ func (r *reader) warn(path, format string, args ...any) {
 }
 
 // leaveOut records a warning about a part of a stored revision unknown to this version.
-func (r *reader) leaveOut(path, format string, args ...any) {
-	r.warnings = append(r.warnings, Warning{Path: path, Message: fmt.Sprintf(format, args...)})
+func (r *reader) leaveOut(path, message string) {
+	r.warnings = append(r.warnings, Warning{Path: path, Message: message})
+}
+
+// unknown reports something that this version does not accept: a fault, or a warning for a stored
+// revision, in which it is left out.
+func (r *reader) unknown(path string, n *tree.Value, format string, args ...any) {
+	if r.lenient {
+		r.leaveOut(path, "is not known to this version and was left out")
+	} else {
+		r.fault(path, n, format, args...)
+	}
 }
 
 // table reads a mapping. Each known key is read with get, and close reports all other keys.
@@ -117,10 +128,19 @@ func (r *reader) table(path string, n *tree.Value) *table {
 	return &table{reader: r, path: path, node: n, known: map[string]bool{}}
 }
 
+// child opens the mapping at a key. If the key is absent or not a mapping, child returns nil.
+func (t *table) child(key string) *table {
+	n := t.get(key)
+	if n == nil {
+		return nil
+	}
+	return t.table(t.at(key), n)
+}
+
 // at is the path of a key in t.
 func (t *table) at(key string) string {
 	if t.path == "" {
-		return key
+		return tree.PathKey(key)
 	}
 	return t.path + "." + tree.PathKey(key)
 }
@@ -140,15 +160,6 @@ func (t *table) fault(key, format string, args ...any) {
 	t.reader.fault(t.at(key), n, format, args...)
 }
 
-// misplaced reports existing keys not allowed in this mapping.
-func (t *table) misplaced(why string, keys ...string) {
-	for _, key := range keys {
-		if t.get(key) != nil && !t.lenient {
-			t.fault(key, "%s", why)
-		}
-	}
-}
-
 // close reports repeated and unknown keys.
 func (t *table) close() {
 	seen := make(map[string]bool, len(t.node.Fields))
@@ -157,10 +168,8 @@ func (t *table) close() {
 		switch {
 		case seen[f.Name]:
 			t.reader.fault(t.at(f.Name), at, "is given twice")
-		case !t.known[f.Name] && t.lenient:
-			t.leaveOut(t.at(f.Name), "is not known to this version and was left out")
 		case !t.known[f.Name]:
-			t.reader.fault(t.at(f.Name), at, "is not a key that is known here")
+			t.unknown(t.at(f.Name), at, "is not a key that is known here")
 		}
 		seen[f.Name] = true
 	}
@@ -183,21 +192,46 @@ func (t *table) each(limit int, visit func(key, path string, value *tree.Value))
 	}
 }
 
-// list returns the elements of a list, none when the key is absent.
-func (t *table) list(key string, limit int) []*tree.Value {
+// items iterates over the entries of a list with their paths. It is empty if the key is absent.
+func (t *table) items(key string, limit int) iter.Seq2[string, *tree.Value] {
 	n := t.get(key)
-	if n == nil {
-		return nil
-	}
-	if n.Kind != tree.ListKind {
+	switch {
+	case n == nil:
+		n = &tree.Value{}
+	case n.Kind != tree.ListKind:
 		t.fault(key, "must be a list, not %s", n.Kind)
-		return nil
-	}
-	if len(n.Items) > limit {
+	case len(n.Items) > limit:
 		t.fault(key, "must not have more than %d entries", limit)
-		return nil
+		n = &tree.Value{}
 	}
-	return n.Items
+	return func(yield func(string, *tree.Value) bool) {
+		for i, item := range n.Items {
+			if !yield(fmt.Sprintf("%s[%d]", t.at(key), i), item) {
+				return
+			}
+		}
+	}
+}
+
+// words reads a list of different words. valid reports a fault and returns false for other words,
+// and for the empty text of a list or mapping.
+func (t *table) words(key string, limit int, valid func(path string, n *tree.Value) bool) (words []string) {
+	for path, n := range t.items(key, limit) {
+		switch {
+		case !valid(path, n):
+		case slices.Contains(words, n.Text):
+			t.reader.fault(path, n, "is given twice")
+		default:
+			words = append(words, n.Text)
+		}
+	}
+	return words
+}
+
+// emptyList reports whether a key has an empty list.
+func (t *table) emptyList(key string) bool {
+	n := t.get(key)
+	return n != nil && n.Kind == tree.ListKind && len(n.Items) == 0
 }
 
 // scalar returns the text of a single value.
@@ -207,6 +241,11 @@ func (r *reader) scalar(path string, n *tree.Value) (string, bool) {
 	}
 	r.fault(path, n, "must be a single value, not %s", n.Kind)
 	return "", false
+}
+
+// isEmpty reports whether a value is an empty text.
+func isEmpty(n *tree.Value) bool {
+	return (n.Kind == tree.PlainKind || n.Kind == tree.QuotedKind) && n.Text == ""
 }
 
 // text reads a text of at most limit bytes without control characters.
@@ -240,24 +279,20 @@ func (t *table) required(key string, limit int, why string) string {
 		t.fault(key, "is required%s", why)
 		return ""
 	}
-	s := t.text(key, limit)
-	if n := t.get(key); s == "" && (n.Kind == tree.PlainKind || n.Kind == tree.QuotedKind) && n.Text == "" {
+	if isEmpty(t.get(key)) {
 		t.fault(key, "must not be empty")
 	}
-	return s
+	return t.text(key, limit)
 }
 
 // count reads a whole number from low to high; absent is fallback.
 func (t *table) count(key string, low, high, fallback int64) int64 {
-	n := t.get(key)
-	if n == nil {
-		return fallback
+	if n := t.get(key); n != nil {
+		if v, ok := t.countAt(t.at(key), n, low, high); ok {
+			return v
+		}
 	}
-	v, ok := t.countAt(t.at(key), n, low, high)
-	if !ok {
-		return fallback
-	}
-	return v
+	return fallback
 }
 
 // digits is a whole number as YAML, JSON and people write it alike; other
@@ -328,34 +363,30 @@ func (r *reader) price(path string, n *tree.Value) (money.Price, bool) {
 	return exact(r, path, n, money.ParsePrice)
 }
 
-// factor reads a multiplier, exact.
-func (r *reader) factor(path string, n *tree.Value) (money.Factor, bool) {
-	return exact(r, path, n, money.ParseFactor)
-}
-
-// exact reads a number as it is written.
-func exact[T any](r *reader, path string, n *tree.Value, parse func(string) (T, error)) (T, bool) {
-	var none T
+// exact reads a number exactly as written.
+func exact[T any](r *reader, path string, n *tree.Value, parse func(string) (T, error)) (v T, ok bool) {
 	s, ok := r.scalar(path, n)
 	if !ok {
-		return none, false
+		return v, false
 	}
 	v, err := parse(s)
-	if err != nil {
-		if negative(s) {
-			r.fault(path, n, "must not be negative")
-		} else {
-			r.fault(path, n, "%v", err)
-		}
-		return none, false
+	if number, notNumber := strconv.ParseFloat(s, 64); err != nil && notNumber == nil && number < 0 {
+		r.fault(path, n, "must not be negative")
+	} else if err != nil {
+		r.fault(path, n, "%v", err)
 	}
-	return v, true
+	return v, err == nil
 }
 
-// negative reports whether a text is a number below zero.
-func negative(s string) bool {
-	v, err := strconv.ParseFloat(s, 64)
-	return err == nil && v < 0
+// prices reads a mapping of prices, by names matching a pattern. what describes a name.
+func (t *table) prices(limit int, name *regexp.Regexp, what string, add func(name string, price money.Price)) {
+	t.each(limit, func(key, path string, value *tree.Value) {
+		if !name.MatchString(key) {
+			t.reader.fault(path, value, "is not %s", what)
+		} else if price, ok := t.price(path, value); ok {
+			add(key, price)
+		}
+	})
 }
 
 // choice reads one of a few words; absent is fallback.
@@ -367,10 +398,8 @@ func choice[T ~string](t *table, key string, fallback T, words ...T) T {
 		}
 		return fallback
 	}
-	if n.Kind == tree.PlainKind || n.Kind == tree.QuotedKind {
-		if w := T(n.Text); slices.Contains(words, w) {
-			return w
-		}
+	if w := T(n.Text); slices.Contains(words, w) { // a list or mapping has no text
+		return w
 	}
 	t.fault(key, "must be one of %s", join(words))
 	return fallback
@@ -378,20 +407,32 @@ func choice[T ~string](t *table, key string, fallback T, words ...T) T {
 
 // names reads a list of different words matching a pattern.
 func (t *table) names(key string, pattern *regexp.Regexp, what string) []string {
-	var out []string
-	for i, n := range t.list(key, maxList) {
-		path := fmt.Sprintf("%s[%d]", t.at(key), i)
-		s := n.Text // empty for a list or mapping, and then no pattern matches
-		switch {
-		case !pattern.MatchString(s):
+	return t.words(key, maxList, func(path string, n *tree.Value) bool {
+		ok := pattern.MatchString(n.Text)
+		if !ok {
 			t.reader.fault(path, n, "must be %s", what)
-		case slices.Contains(out, s):
-			t.reader.fault(path, n, "is given twice")
-		default:
-			out = append(out, s)
 		}
+		return ok
+	})
+}
+
+// chosen reads a list of different values out of known. what describes them.
+func chosen[T ~string](t *table, key string, known []T, what string) (chosen []T) {
+	for _, word := range t.words(key, maxList, func(path string, n *tree.Value) bool {
+		ok := slices.Contains(known, T(n.Text))
+		if !ok {
+			t.unknown(path, n, "must be %s", what)
+		}
+		return ok
+	}) {
+		chosen = append(chosen, T(word))
 	}
-	return out
+	return chosen
+}
+
+// oneOf is chosen for words that need no description.
+func oneOf(t *table, key string, known []string) []string {
+	return chosen(t, key, known, "one of "+join(known))
 }
 
 // quote shows an operator's own text in a message, shortened.

@@ -7,50 +7,17 @@ import (
 	"strings"
 )
 
-// JSON writes a tree as JSON with its keys in order. An empty indent
-// writes it without any white space.
+// JSON returns a tree as JSON with its keys in order. With an empty indent it has no white space.
 func JSON(n *Value, indent string) []byte {
 	var out bytes.Buffer
-	writeJSON(&out, n)
+	writeLine(&out, n, ",", ":", jsonText)
 	if indent == "" {
 		return out.Bytes()
 	}
 	var pretty bytes.Buffer
-	// The text is JSON of our own making, so it cannot fail.
-	_ = json.Indent(&pretty, out.Bytes(), "", indent)
+	_ = json.Indent(&pretty, out.Bytes(), "", indent) // the text is valid JSON
 	pretty.WriteByte('\n')
 	return pretty.Bytes()
-}
-
-func writeJSON(out *bytes.Buffer, n *Value) {
-	switch n.Kind {
-	case NullKind:
-		out.WriteString("null")
-	case PlainKind:
-		out.WriteString(n.Text)
-	case QuotedKind:
-		out.WriteString(jsonText(n.Text))
-	case ListKind:
-		out.WriteByte('[')
-		for i, item := range n.Items {
-			if i > 0 {
-				out.WriteByte(',')
-			}
-			writeJSON(out, item)
-		}
-		out.WriteByte(']')
-	case TableKind:
-		out.WriteByte('{')
-		for i, f := range n.Fields {
-			if i > 0 {
-				out.WriteByte(',')
-			}
-			out.WriteString(jsonText(f.Name))
-			out.WriteByte(':')
-			writeJSON(out, f.Value)
-		}
-		out.WriteByte('}')
-	}
 }
 
 // jsonText returns a text in double quotes, valid in JSON and YAML.
@@ -70,7 +37,7 @@ func YAML(root *Value) []byte {
 		if i > 0 {
 			out.WriteByte('\n')
 		}
-		out.WriteString(yamlText(f.Name, false))
+		out.WriteString(yamlText(f.Name))
 		out.WriteByte(':')
 		if len(f.Value.Items) == 0 {
 			out.WriteString(" []\n")
@@ -95,7 +62,7 @@ func writeTable(out *bytes.Buffer, n *Value, indent string, inline bool) {
 		if i > 0 || !inline {
 			out.WriteString(indent)
 		}
-		out.WriteString(yamlText(f.Name, false))
+		out.WriteString(yamlText(f.Name))
 		out.WriteByte(':')
 		writeValue(out, f.Value, indent)
 	}
@@ -116,45 +83,48 @@ func writeValue(out *bytes.Buffer, n *Value, indent string) {
 		}
 	default:
 		out.WriteByte(' ')
-		writeFlow(out, n, n.Kind != QuotedKind)
+		out.WriteString(Flow(n))
 		out.WriteByte('\n')
 	}
 }
 
-// Flow writes a value on one line, as YAML.
+// Flow returns a value on one line, as YAML.
 func Flow(n *Value) string {
+	if n.Kind == QuotedKind {
+		return yamlText(n.Text)
+	}
 	var out bytes.Buffer
-	writeFlow(&out, n, false)
+	writeLine(&out, n, ", ", ": ", flowText)
 	return out.String()
 }
 
-// writeFlow writes a value on one line.
-func writeFlow(out *bytes.Buffer, n *Value, inside bool) {
+// writeLine writes a value on one line.
+func writeLine(out *bytes.Buffer, n *Value, comma, colon string, quote func(string) string) {
 	switch n.Kind {
 	case NullKind:
 		out.WriteString("null")
 	case PlainKind:
 		out.WriteString(n.Text)
 	case QuotedKind:
-		out.WriteString(yamlText(n.Text, inside))
+		out.WriteString(quote(n.Text))
 	case ListKind:
 		out.WriteByte('[')
 		for i, item := range n.Items {
 			if i > 0 {
-				out.WriteString(", ")
+				out.WriteString(comma)
 			}
-			writeFlow(out, item, true)
+			writeLine(out, item, comma, colon, quote)
 		}
 		out.WriteByte(']')
 	case TableKind:
 		out.WriteByte('{')
 		for i, f := range n.Fields {
 			if i > 0 {
-				out.WriteString(", ")
+				out.WriteString(comma)
 			}
-			out.WriteString(yamlText(f.Name, true))
-			out.WriteString(": ")
-			writeFlow(out, f.Value, true)
+			out.WriteString(quote(f.Name))
+			out.WriteString(colon)
+			writeLine(out, f.Value, comma, colon, quote)
 		}
 		out.WriteByte('}')
 	}
@@ -168,9 +138,18 @@ var (
 	reserved  = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
 )
 
-func yamlText(s string, inside bool) string {
-	if (bareText.MatchString(s) && !reserved.MatchString(s)) || (!inside && blockText.MatchString(s)) {
+// flowText returns a text valid inside of brackets.
+func flowText(s string) string {
+	if bareText.MatchString(s) && !reserved.MatchString(s) {
 		return s
 	}
 	return jsonText(s)
+}
+
+// yamlText returns a text valid outside of brackets.
+func yamlText(s string) string {
+	if blockText.MatchString(s) {
+		return s
+	}
+	return flowText(s)
 }

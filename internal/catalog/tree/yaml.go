@@ -43,7 +43,7 @@ func readYAML(raw []byte) (n *Value, err error) {
 			continue
 		}
 		if n != nil {
-			return nil, unreadable(place(doc.Body), "must be one document, not several separated by ---")
+			return nil, unreadable(position(doc.Body), "must be one document, not several separated by ---")
 		}
 		if n, err = r.value(doc.Body, 1); err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func syntaxFault(err error) error {
 	return unreadable(Position{1, 1}, "is not valid YAML: %s", strings.SplitN(err.Error(), "\n", 2)[0])
 }
 
-func place(n ast.Node) Position {
+func position(n ast.Node) Position {
 	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
 		return Position{1, 1}
 	}
@@ -110,7 +110,7 @@ type yamlReader struct {
 }
 
 func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
-	at := place(a)
+	at := position(a)
 	if depth > maxDepth {
 		return nil, unreadable(at, "is nested deeper than %d levels", maxDepth)
 	}
@@ -163,10 +163,10 @@ func (r *yamlReader) alias(v *ast.AliasNode) (*Value, error) {
 	name := v.Value.GetToken().Value
 	target, ok := r.anchors[name]
 	if !ok {
-		return nil, unreadable(place(v), "names the anchor %q, which does not stand before it", name)
+		return nil, unreadable(position(v), "names the anchor %q, which does not stand before it", name)
 	}
 	if r.nodes += target.size; r.nodes > maxNodes {
-		return nil, unreadable(place(v), "holds more than %d values", maxNodes)
+		return nil, unreadable(position(v), "holds more than %d values", maxNodes)
 	}
 	return target, nil
 }
@@ -176,8 +176,8 @@ func (r *yamlReader) alias(v *ast.AliasNode) (*Value, error) {
 // has a meaning.
 func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) (*Value, error) {
 	n.Kind = TableKind
-	written := map[string]bool{}
-	for _, entry := range values {
+	keys, written := make([]string, len(values)), map[string]bool{}
+	for i, entry := range values {
 		if entry.Key.IsMergeKey() {
 			continue
 		}
@@ -185,19 +185,15 @@ func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) 
 		if err != nil {
 			return nil, err
 		}
-		written[key] = true
+		keys[i], written[key] = key, true
 	}
-	for _, entry := range values {
+	for i, entry := range values {
 		value, err := r.value(entry.Value, depth+1)
 		if err != nil {
 			return nil, err
 		}
 		if !entry.Key.IsMergeKey() {
-			key, err := r.key(entry.Key)
-			if err != nil {
-				return nil, err
-			}
-			n.add(Field{Name: key, At: place(entry.Key), Value: value})
+			n.add(Field{Name: keys[i], At: position(entry.Key), Value: value})
 			continue
 		}
 		merged, err := mergeable(value)
@@ -250,5 +246,5 @@ func (r *yamlReader) key(k ast.MapKeyNode) (string, error) {
 			return r.key(inner)
 		}
 	}
-	return "", unreadable(place(k), "a key must be a plain text, not %s", k.Type())
+	return "", unreadable(position(k), "a key must be a plain text, not %s", k.Type())
 }
