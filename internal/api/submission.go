@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"tollgate/internal/catalog"
+	"tollgate/internal/chat"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
@@ -20,7 +21,7 @@ import (
 type submission interface {
 	Model() (string, error)
 	Fingerprint(endpoint string) []byte
-	Params(names []string) (json.RawMessage, error)
+	Params(names []string, checkAddress func(address string) error) (json.RawMessage, error)
 	// plan validates the fields and computes tier, count and cost.
 	plan(m *catalog.Model) (catalog.Plan, error)
 	// asks returns the fields, once plan has judged them.
@@ -112,7 +113,8 @@ func (d *desk) videoGenerations(x *exchange) error {
 type judged struct {
 	job.Submission
 	asks     *jobrequest.Request
-	accepted []byte // the 202 body of the earlier submission
+	accepted []byte   // the 202 body of the earlier submission
+	ignored  []string // fields that no line gets
 }
 
 // submit validates a submission and starts its job. Until admission has compared the key's version
@@ -166,6 +168,9 @@ func (d *desk) handOn(x *exchange, j *judged, kept *references) (*references, er
 	body, err := d.Jobs.Submit(ctx, j.Submission)
 	switch {
 	case err == nil: // they are the job's now, or given up
+		if len(j.ignored) > 0 {
+			x.Header().Set(chat.IgnoredHeader, chat.NamesOfFields(j.ignored))
+		}
 		return nil, writeAccepted(x, body, !isJob(body, j.Job))
 	case errors.Is(err, ledger.ErrKeyChanged):
 		x.handed = false
@@ -216,9 +221,10 @@ func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 		return none, err
 	}
 	j.Plan.Factor = x.principal.Prices.Of(j.Model.ID)
-	if j.Params, err = request.Params(j.Model.Params); err != nil {
+	if j.Params, err = request.Params(j.Model.Params, d.Guard.CheckContent); err != nil {
 		return none, err
 	}
+	j.ignored = j.asks.Ignored(j.Model.Params)
 	j.Prompt = j.asks.Prompt
 	if j.asks.CallbackParam != "" {
 		if _, err := d.Guard.Check(j.asks.Callback); err != nil {

@@ -64,8 +64,15 @@ func TestSubmitAndPoll(t *testing.T) {
 		if video.Object != "video.generation.job" || video.Model != "reel-1" || !strings.HasPrefix(video.ID, "job_") {
 			t.Errorf("%+v", video)
 		}
+		if ignored := got.header.Get("X-Tollgate-Ignored"); ignored != "" {
+			t.Errorf("%s is reported as ignored", ignored)
+		}
 		if held := accountState(t, d).Held.String(); held != "1.05" { // 3 x 0.05 + 10 x 0.09
 			t.Errorf("%s USD held", held)
+		}
+		got = d.send("POST", videos, `{"model":"reel-1","prompt":"x","user":"u","quality":"high"}`, as(secret)...)
+		if ignored := got.header.Get("X-Tollgate-Ignored"); got.status != 202 || ignored != "user, quality" {
+			t.Errorf("%d, %q is reported as ignored", got.status, ignored)
 		}
 		poll := d.send("GET", "/v1/images/jobs/"+image.ID, "", as(secret)...)
 		var seen jobSeen
@@ -221,6 +228,9 @@ func TestRefusedSubmissions(t *testing.T) {
 		{generations, `{"model":"easel-1","prompt":"x","image":["aGk=","aGk=","aGk=","aGk="]}`, "invalid_request", "image"},
 		{generations, `{"model":"easel-1","prompt":"x","image":"not base64!"}`, "invalid_request", "image"},
 		{generations, `{"model":"easel-1","prompt":"x","style":{"file_id":"f"}}`, "invalid_request", "style.file_id"},
+		{generations, `{"model":"easel-1","prompt":"x","style":{"url":"gs://bucket/x"}}`, "invalid_request", "style.url"},
+		{generations, `{"model":"easel-1","prompt":"x","style":{"image_url":"http://10.0.0.1/x"}}`, "invalid_request", "style.image_url"},
+		{generations, `{"model":"easel-1","prompt":"x","style":{"a":1,"A":2}}`, "invalid_request", "style.A"},
 		{generations, `{"model":"easel-1","prompt":"x","seed":"7"}`, "invalid_request", "seed"},
 		{generations, `{"model":"easel-1","prompt":"x","negative_prompt":"fog"}`, "invalid_request", "negative_prompt"},
 		{generations, `{"model":"easel-1","prompt":"x","audio":true}`, "invalid_request", "audio"},

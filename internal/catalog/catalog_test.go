@@ -152,6 +152,8 @@ func TestWhatMediaModelsAreWarnedOf(t *testing.T) {
 			"free models and a price: its requests are counted and charged",
 		"kind: video, per_clip: {720p: 1}, params: [seed, ratio]": "models[0].params[1]: ratio is a field that submissions have anyway: it " +
 			"does not go to the line as it is",
+		"kind: image, price: {1K: 1}, params: [seed, quality]": "models[0].params[1]: quality changes what some providers charge, but not " +
+			"the price here. Set the price for its most expensive value, or remove it from params",
 	} {
 		_, warnings, err := Parse([]byte(media("state: retired, "+text)), testProviders())
 		if err != nil {

@@ -292,10 +292,23 @@ func (r *reader) mediaModel(t *table, m *Model) {
 		if jobrequest.OwnsParam(name) {
 			r.warn(fmt.Sprintf("%s[%d]", t.at("params"), i), "%s is a field that submissions have anyway: it does not go to the line as it is", name)
 		}
+		if slices.Contains(pricedParams, name) {
+			r.warn(fmt.Sprintf("%s[%d]", t.at("params"), i),
+				"%s changes what some providers charge, but not the price here. "+
+					"Set the price for its most expensive value, or remove it from params", name)
+		}
 	}
 	if m.FreeDailyRequests > 0 && slices.ContainsFunc(m.Tiers, func(tier Tier) bool { return tier.Price > 0 }) {
 		r.warnPricedQuota(t, m)
 	}
+}
+
+// pricedParams are further fields of submissions whose value changes the price at a provider of
+// images or videos: OpenAI, xAI, Ideogram, Kling, Gemini, fal and Replicate, by their price lists.
+var pricedParams = []string{
+	"quality", "rendering_speed", "mode", "generate_audio", "generateAudio", "enable_audio", "thinkingConfig", "service_tier",
+	"enable_web_search", "num_images", "num_outputs", "samples", "steps", "num_inference_steps", "megapixels",
+	"upscale", "fps", "num_frames",
 }
 
 // vocabulary reads a video model's roles and sound. `audio` among the params, its place before it

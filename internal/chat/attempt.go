@@ -63,7 +63,7 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	x.tried++
 	translation := x.translation(&on.Candidate)
 	ignored := x.leftOut(&on.Candidate, translation.Omit)
-	x.ignored = namesOfFields(ignored)
+	x.ignored = NamesOfFields(ignored)
 	on.Ignore(len(ignored), x.ignored)
 	translation.Images = x.images(ctx)
 	pair := translate.New(x.Body, on.Form, x.identity(&on.Candidate))

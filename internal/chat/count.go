@@ -39,7 +39,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n in
 			ask.Header = call.Header
 		}
 		t := x.translation(on)
-		ignored = namesOfFields(x.leftOut(on, t.Omit))
+		ignored = NamesOfFields(x.leftOut(on, t.Omit))
 		if own, ok := call.Body.(*messages.Request); ok && on.Form == wire.FormMessages {
 			ask.Body = own.CountBody(t.Edits)
 			return ask, nil

@@ -25,9 +25,9 @@ func (x *exchange) leftOut(on *line.Candidate, fields []string) []string {
 	return append(slices.Clone(fields), x.DroppedFlags...)
 }
 
-// namesOfFields lists fields for a header and the request log: no more than
-// maxIgnoredNames, and `...` for the rest.
-func namesOfFields(fields []string) string {
+// NamesOfFields lists fields for IgnoredHeader and the request log: at most maxIgnoredNames, and
+// `...` for the rest.
+func NamesOfFields(fields []string) string {
 	var out strings.Builder
 	for i, name := range fields {
 		if i > 0 {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -128,7 +129,7 @@ func isReferenceName(name string) bool { return name == "image" || name == "imag
 // document makes the object of JSON that the text fields stand for. All values
 // are strings.
 func (f *multipartForm) document() (*rawjson.RequestBody, error) {
-	d := &rawjson.RequestBody{}
+	seen := map[string]bool{}
 	var body bytes.Buffer
 	body.WriteByte('{')
 	for _, p := range f.parts {
@@ -140,21 +141,19 @@ func (f *multipartForm) document() (*rawjson.RequestBody, error) {
 			return nil, fault.At(fault.InvalidRequest, p.name, "The field `{param}` must be text, not a file.")
 		case p.file:
 			continue
-		case d.Find(p.name) != nil:
+		case seen[p.name]:
 			return nil, fault.At(fault.InvalidRequest, p.name, "The field `{param}` stands in the form more than once. Send each field once.")
 		}
-		if len(d.Members) > 0 {
+		if len(seen) > 0 {
 			body.WriteByte(',')
 		}
+		seen[p.name] = true
 		body.Write(quoted(p.name))
 		body.WriteByte(':')
-		from := body.Len()
 		body.Write(quoted(string(p.data)))
-		d.Members = append(d.Members, rawjson.Member{Name: []byte(p.name), From: from, To: body.Len()})
 	}
 	body.WriteByte('}')
-	d.Body = body.Bytes()
-	return d, nil
+	return form.OpenDocument(body.Bytes())
 }
 
 // formReferences reads the references that a form has in one field.

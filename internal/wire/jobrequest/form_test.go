@@ -93,7 +93,7 @@ func TestForms(t *testing.T) {
 	if data, err := r.Mask.Data(); string(data) != "mask" || err != nil {
 		t.Errorf("mask %q, %v", data, err)
 	}
-	params, err := r.Params([]string{"seed", "guidance", "style", "watermark", "tags", "extra"})
+	params, err := r.Params([]string{"seed", "guidance", "style", "watermark", "tags", "extra"}, anyAddress)
 	if want := `{"seed":-12,"guidance":-12.5,"style":"12px","watermark":false}`; string(params) != want || err != nil {
 		t.Errorf("params %s, %v; want %s", params, err, want)
 	}

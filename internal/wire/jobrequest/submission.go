@@ -78,7 +78,7 @@ type Video struct{ Request }
 // OpenImage passes the JSON body of an image submission through the gate, as
 // completions.Open does. The request keeps body; nobody may change it afterwards.
 func OpenImage(body []byte) (*Image, error) {
-	doc, err := rawjson.Open(body)
+	doc, err := form.OpenDocument(body)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func OpenImage(body []byte) (*Image, error) {
 // OpenVideo passes the body of a video submission through the gate, as
 // OpenImage does.
 func OpenVideo(body []byte) (*Video, error) {
-	doc, err := rawjson.Open(body)
+	doc, err := form.OpenDocument(body)
 	if err != nil {
 		return nil, err
 	}
@@ -343,12 +343,24 @@ func (s *Request) checkCase() error {
 			return err
 		}
 	}
-	return nil
+	return form.CheckSimilarKeys(s.doc)
 }
 
 // OwnsParam tells whether a submission's field is one that the gateway reads
 // itself, so that a model's further fields cannot have that name.
 func OwnsParam(name string) bool { return slices.Contains(owned, name) }
+
+// Ignored returns the fields that are neither the gateway's own nor among the names, so that nobody
+// gets them.
+func (s *Request) Ignored(names []string) (ignored []string) {
+	for _, m := range s.doc.Members {
+		name := string(m.Name)
+		if !OwnsParam(name) && !slices.Contains(names, name) && !slices.Contains(ChoiceNames(), name) {
+			ignored = append(ignored, name)
+		}
+	}
+	return ignored
+}
 
 // Misnamed refuses fields of other gateways' video forms that would change the
 // bill and are read by none here: leaving them out in silence would render, and
@@ -365,8 +377,12 @@ func (r *Video) Misnamed(params []string) error {
 // Params returns the fields of the given names as one JSON object, as they were
 // sent, but for those that are absent or that the gateway reads itself, and
 // `audio` where Audio is set; nil when there are none. Numbers and booleans of a form are those of JSON. It refuses
-// what refers to something stored at a provider, and more than 64 KiB.
-func (s *Request) Params(names []string) (json.RawMessage, error) {
+// what refers to something stored at a provider, addresses of the web that checkAddress refuses, all
+// other addresses, and more than 64 KiB.
+func (s *Request) Params(names []string, checkAddress func(address string) error) (json.RawMessage, error) {
+	if err := s.checkParams(names, checkAddress); err != nil {
+		return nil, err
+	}
 	var out bytes.Buffer
 	for _, name := range names {
 		raw := s.doc.Raw(name)
@@ -375,12 +391,6 @@ func (s *Request) Params(names []string) (json.RawMessage, error) {
 		}
 		if s.form != nil {
 			raw = literal(raw)
-		}
-		if form.IsStoredName([]byte(name)) {
-			return nil, form.Stored(name)
-		}
-		if path := form.FindStored(raw, 0); path != "" {
-			return nil, form.Stored(name + path)
 		}
 		if out.Len()+len(raw) > maxParams {
 			return nil, fault.At(fault.InvalidRequest, name,
@@ -408,6 +418,23 @@ func (s *Request) Params(names []string) (json.RawMessage, error) {
 	}
 	out.WriteByte('}')
 	return out.Bytes(), nil
+}
+
+// checkParams checks the references and addresses in the fields of the given names.
+func (s *Request) checkParams(names []string, checkAddress func(address string) error) error {
+	for at, value := range s.doc.Matches {
+		i := slices.IndexFunc(s.doc.Members, func(m rawjson.Member) bool { return at < m.To })
+		if field := string(s.doc.Members[i].Name); !slices.Contains(names, field) || OwnsParam(field) {
+			continue
+		}
+		if err := form.CheckReference(s.doc, at, value); err != nil {
+			return err
+		}
+		if err := form.CheckAddress(s.doc, at, value, checkAddress); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // literal returns the number or boolean that a form's text spells, else the

@@ -3,6 +3,7 @@ package jobrequest
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -241,6 +242,9 @@ func TestReferencesAreCountedNotKept(t *testing.T) {
 	}
 }
 
+// anyAddress lets every address of the web pass.
+func anyAddress(string) error { return nil }
+
 func TestParams(t *testing.T) {
 	t.Parallel()
 	names := []string{"seed", "style", "model", "image", "options", "nothing", "absent"}
@@ -248,11 +252,11 @@ func TestParams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.Params(names)
+	got, err := r.Params(names, anyAddress)
 	if want := `{"seed":7,"style":"a\"b","options":{"a":[1, 2]}}`; string(got) != want || err != nil {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
-	if got, err := r.Params(nil); got != nil || err != nil {
+	if got, err := r.Params(nil, anyAddress); got != nil || err != nil {
 		t.Errorf("no names: %s, %v", got, err)
 	}
 	for body, param := range map[string]string{
@@ -264,7 +268,7 @@ func TestParams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = r.Params([]string{"options", "file_id", "style"})
+		_, err = r.Params([]string{"options", "file_id", "style"}, anyAddress)
 		wantFault(t, err, fault.InvalidRequest, param)
 	}
 }
@@ -281,6 +285,64 @@ func TestFingerprints(t *testing.T) {
 	same := print("/a", `{"n":1}`)
 	if same != print("/a", `{"n":1}`) || same == print("/b", `{"n":1}`) || same == print("/a", `{"n": 1}`) {
 		t.Error("a fingerprint must tell endpoints and bytes apart, and nothing else")
+	}
+}
+
+// TestReferencesInParams checks that further fields refer to nothing that is stored at a provider
+// or that the guard refuses, and that keys which differ only in case are refused.
+func TestReferencesInParams(t *testing.T) {
+	t.Parallel()
+	names := []string{"extra", "style_url", "attachments", "seed", "mask_uri", "file_id"}
+	private := func(address string) error {
+		if strings.Contains(address, "10.0.0.1") {
+			return errors.New("The address is not public.")
+		}
+		return nil
+	}
+	for body, param := range map[string]string{
+		`{"extra":{"url":"gs://b/x"}}`:                         "extra.url",
+		`{"extra":[{"a":{"image_url":"s3://b/x"}}]}`:           "extra[0].a.image_url",
+		`{"extra":{"image":["oss://b/x"]}}`:                    "extra.image",
+		`{"extra":{"video":"file:///etc/passwd"}}`:             "extra.video",
+		`{"style_url":"asset://x"}`:                            "style_url",
+		`{"style_url":["https://h/x","MS://x"]}`:               "style_url",
+		`{"mask_uri":"https://10.0.0.1/x"}`:                    "mask_uri",
+		`{"extra":{"fileUri":"http://10.0.0.1"}}`:              "extra.fileUri",
+		`{"extra":{"vector_store_ids":["x"]}}`:                 "extra.vector_store_ids",
+		`{"attachments":[]}`:                                   "attachments",
+		`{"extra":{"a":1,"A":2}}`:                              "extra.A",
+		`{"extra":{"Url":"https://h/x"}}`:                      "extra.Url",
+		`{"seed":1,"Seed":2}`:                                  "Seed",
+		`{"prompt":"x","image":{"type":"a","Type":"file"}}`:    "image.Type",
+		`{"extra":{"url":"https://h/x"},"mask_uri":"data:a,"}`: "",
+		`{"extra":{"text":"gs://b/x"},"seed":1}`:               "",
+		`{"unlisted":{"url":"gs://b/x"}}`:                      "",
+		`{"image":"https://10.0.0.1/x","seed":1}`:              "", // references have checks of their own
+	} {
+		r, err := OpenImage([]byte(body))
+		if err == nil {
+			err = r.checkCase()
+		}
+		if err == nil {
+			_, err = r.Params(names, private)
+		}
+		if param == "" && err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+		if param != "" {
+			wantFault(t, err, fault.InvalidRequest, param)
+		}
+	}
+	for field, bad := range map[string]bool{"style_url": true, "file_id": true, "extra": false} {
+		r, err := edit(t, formField{"prompt", "x", false}, formField{"image", "one", true}, formField{field, "gs://b/x", false})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = r.Params(names, private); bad {
+			wantFault(t, err, fault.InvalidRequest, field)
+		} else if err != nil {
+			t.Errorf("%s: %v", field, err)
+		}
 	}
 }
 
@@ -312,7 +374,7 @@ func judge(t *testing.T, s *Request, err error) {
 	clientsFault(t, err)
 	_, err = s.Model()
 	clientsFault(t, err)
-	params, err := s.Params([]string{"seed", "style", "file_id", "image"})
+	params, err := s.Params([]string{"seed", "style", "file_id", "image"}, anyAddress)
 	clientsFault(t, err)
 	if params != nil {
 		if _, err := rawjson.Open(params); err != nil || len(params) > maxParams+100 {

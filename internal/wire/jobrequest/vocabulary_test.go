@@ -54,7 +54,7 @@ func TestChoices(t *testing.T) {
 	on := true
 	r.Audio = &on
 	for names, want := range map[string]string{"": `{"audio":true}`, "seed": `{"seed":-1,"audio":true}`, "audio": `{"audio":true}`} {
-		if params, err := r.Params([]string{names}); string(params) != want || err != nil {
+		if params, err := r.Params([]string{names}, anyAddress); string(params) != want || err != nil {
 			t.Errorf("params of %q: %s, %v; want %s", names, params, err, want)
 		}
 	}

@@ -56,12 +56,18 @@ func (r *Request) CheckNames(t *field.Table) error {
 			r.mark(known, value)
 		}
 	}
-	if alike := r.Doc.SimilarKey(); alike != nil {
-		param := r.Doc.PathTo(alike.At)
-		return fault.At(fault.InvalidRequest, param,
-			"`{param}` differs from the name `%s` only in capital and small letters. Write it like this, or leave it out.", alike.Spelling)
+	return CheckSimilarKeys(r.Doc)
+}
+
+// CheckSimilarKeys refuses a key that equals another key, or a name that a check reads, only without
+// regard to case.
+func CheckSimilarKeys(d *rawjson.RequestBody) error {
+	similar := d.SimilarKey()
+	if similar == nil {
+		return nil
 	}
-	return nil
+	return fault.At(fault.InvalidRequest, d.PathTo(similar.At),
+		"`{param}` differs from the name `%s` only in capital and small letters. Write it like this, or leave it out.", similar.Spelling)
 }
 
 // mark notes a field for the checks that follow, and the fields inside it.

@@ -31,11 +31,17 @@ type Request struct {
 // Open checks the JSON of a body and returns it as the request type of a form. The request
 // keeps body, which must not be changed afterwards.
 func Open[R ~struct{ Request }](body []byte) (*R, error) {
-	doc, err := rawjson.OpenWatching(body, keyRules)
+	doc, err := OpenDocument(body)
 	if err != nil {
 		return nil, err
 	}
 	return &R{Request{Doc: doc}}, nil
+}
+
+// OpenDocument checks the JSON of a body and notes its references and addresses. The document keeps
+// body, which must not be changed afterwards.
+func OpenDocument(body []byte) (*rawjson.RequestBody, error) {
+	return rawjson.OpenWatching(body, keyRules)
 }
 
 // Has tells whether the client sent a field, be it null.

@@ -136,13 +136,26 @@ func (r *Request) CheckReferences() error {
 			r.readCacheMark(mark, at, value)
 			continue
 		}
-		if IsStoredName(name) {
-			return Stored(r.Doc.PathTo(at))
+		if err := CheckReference(r.Doc, at, value); err != nil {
+			return err
 		}
-		for text := range addresses(value) {
-			if !isWebAddress(text) && !isInline(name, text) {
-				return badAddress(r.Doc.PathTo(at))
-			}
+	}
+	return nil
+}
+
+// CheckReference refuses the value of the noted key at a place if it refers to something stored
+// at a provider, or holds an address that is neither of the web nor inline.
+func CheckReference(d *rawjson.RequestBody, at int, value []byte) error {
+	name := d.NameAt(at)
+	if IsStoredName(name) {
+		return Stored(d.PathTo(at))
+	}
+	if !isAddressName(name) {
+		return nil
+	}
+	for text := range addresses(value) {
+		if !isWebAddress(text) && !isInline(name, text) {
+			return badAddress(d.PathTo(at))
 		}
 	}
 	return nil
@@ -152,14 +165,21 @@ func (r *Request) CheckReferences() error {
 // reports whether the address may be reached.
 func (r *Request) CheckAddresses(check func(address string) error) error {
 	for at, value := range r.Doc.Matches {
-		for text := range addresses(value) {
-			if !isWebAddress(text) {
-				continue
-			}
-			if err := check(rawjson.Unquote(text)); err != nil {
-				param := r.Doc.PathTo(at)
-				return fault.At(fault.InvalidRequest, param, "`{param}` cannot be used. %s", err.Error())
-			}
+		if err := CheckAddress(r.Doc, at, value, check); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckAddress passes every address of the web in the value of the noted key at a place to check.
+func CheckAddress(d *rawjson.RequestBody, at int, value []byte, check func(address string) error) error {
+	for text := range addresses(value) {
+		if !isWebAddress(text) {
+			continue
+		}
+		if err := check(rawjson.Unquote(text)); err != nil {
+			return fault.At(fault.InvalidRequest, d.PathTo(at), "`{param}` cannot be used. %s", err.Error())
 		}
 	}
 	return nil
