@@ -1,179 +1,214 @@
-// Package guides runs what the README, the guides and the references in docs tell their readers
-// to do, word by word: each guide in a shell, an empty folder and a network of its own.
-// How guides are written for it stands in CONTRIBUTING.md (Write a guide).
+// Package guides runs the commands of the README, the guides and the references in docs, and
+// compares their output. Each document runs in a shell with an empty folder, an empty home
+// and a network of its own.
+//
+// A document needs no special syntax. Its fenced blocks run in order:
+//
+//   - A console block has commands after "$ ", with "> " before further lines, and their
+//     output. In an output, … stands for any text, and a line … for any lines.
+//   - A json block is the output of the command before it, in any layout.
+//   - A block with a language and a name is a file: ```yaml catalog.yaml.
+//   - A block after the comment <!-- not run: REASON --> does not run.
+//
+// In commands and files, sk-…, acct_… and the like stand for the last printed key or id, and a
+// complete id for the id at its place in an output. "tollgate serve" runs in the background.
+// Reading commands run again until their output is as wanted.
+//
+// testdata/NAME.sh adds commands for the test of a document, for example to start a provider. A
+// section with the title "### TEXT" runs before the next line of the document with this
+// beginning. Every command of a section must succeed. "#= TEXT OTHER" replaces a text of the
+// document.
 package guides
 
 import (
+	"errors"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"tollgate/internal/gatewaytest/scene"
 )
 
 const (
-	// folder is where the guides are, and index what names them all.
-	folder = "../../../docs/guides"
-	index  = "../../../docs/README.md"
+	root     = "../../../"
+	packages = root + "build/packages" // of scripts/packages
 
-	// envAbsent names the variable with the programs and the sets of packages that this
-	// machine has not, which `make test` says and sets.
+	// envAbsent has the missing programs and sets of packages. scripts/test sets it.
 	envAbsent = "TOLLGATE_TEST_ABSENT"
 
-	// notRun is how many blocks are not run. Each tells its reason; one more is a decision.
-	notRun = 15
-
-	longest     = 200 // lines of a guide
-	commandTime = time.Minute
+	blocksNotRun   = 15 // in all documents
+	maxLines       = 200
+	commandTimeout = time.Minute
 )
 
-// further documents are run as the guides are.
-var further = []string{"../../../README.md", "../../../docs/clients.md", "../../../docs/import.md", "../../../docs/interface.md",
-	"../../../docs/operator.md"}
+var (
+	// references are the other documents with commands.
+	references = []string{"README.md", "docs/clients.md", "docs/import.md", "docs/interface.md", "docs/operator.md"}
 
-// held are the documents with blocks that are not run here, and what holds these to the code.
-var held = map[string]string{
-	"error-reference.md": "made from the tables by internal/fault, and compared with them",
-	"failover.md":        "needs a cluster: `make patroni`",
-	"money.md":           "its catalog is read, and every number of it computed, by internal/archtest",
-}
+	// elsewhere has the documents with blocks for other tests.
+	elsewhere = map[string]string{
+		"docs/error-reference.md": "internal/fault makes it from its tables",
+		"docs/failover.md":        "make patroni",
+		"docs/money.md":           "internal/archtest reads the catalog and computes every number",
+	}
 
-// TestGuides runs every guide, and the further documents.
+	// sets has the sets of packages by document.
+	sets = map[string][]string{
+		"clients": {"node", "python"}, "coding-agents": {"agents", "aider"}, "errors-and-retries": {"python"},
+		"langchain": {"python"}, "node": {"node"}, "python": {"python"}, "vercel-ai-sdk": {"vercel"},
+	}
+)
+
+// TestGuides runs all documents, side by side if each can have a network of its own.
 func TestGuides(t *testing.T) {
-	r := runner{scene.Binary(t), namespaces(), commandTime}
-	exempt := 0
-	for _, path := range append(guides(t), further...) {
+	skipped := 0
+	for _, path := range append(guides(t), references...) {
 		name := strings.TrimSuffix(filepath.Base(path), ".md")
-		text := read(t, path)
-		shown := strings.TrimPrefix(path, "../../../")
-		g, err := parse(shown, text)
+		steps, n, err := document(path, name)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		for _, e := range g.exempt {
-			t.Logf("%s:%d is not run: %s", g.path, e.line, e.reason)
-		}
-		exempt += len(g.exempt)
+		skipped += n
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if !equipped(t, g) {
+			if namespaces() != 0 {
+				t.Parallel()
+			}
+			if missing := absent(t, name, steps); missing != "" {
+				t.Logf("%s is missing on this machine: the document was NOT run", missing)
 				return
 			}
-			if err := r.run(t, g.path, text); err != nil {
+			if err := run(t, steps, commandTimeout); err != nil {
 				t.Fatal(err)
 			}
 		})
 	}
-	if exempt != notRun {
-		t.Errorf("%d blocks are not run, and %d are known: change notRun only for what no machine of ours can do", exempt, notRun)
+	if skipped != blocksNotRun {
+		t.Errorf("%d blocks are not run, want %d. Change blocksNotRun only for a block that no test machine can run.", skipped, blocksNotRun)
 	}
 }
 
-// runner runs guides.
-type runner struct {
-	binary   string // of tollgate
-	own      isolation
-	patience time.Duration // see shell
-}
-
-// run does what a guide says up to the first step that does not go as it says.
-func (r runner) run(t testing.TB, path, text string) error {
-	t.Helper()
-	var env []string
-	if r.own.flags == 0 {
-		var port string
-		text, port = rewritePorts(t, text)
-		env = append(env, "TOLLGATE_LISTEN=127.0.0.1:"+port)
-	}
-	g, err := parse(path, text)
+// document reads a document and its script.
+func document(path, name string) (steps []step, skipped int, err error) {
+	text, err := os.ReadFile(root + path)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	s := openShell(t, r, append(env, installing(t, g.packages)...)...)
-	for _, st := range g.steps {
-		if err := s.do(path, st); err != nil {
+	scriptPath := "testdata/" + name + ".sh"
+	script, err := os.ReadFile(scriptPath)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
+	}
+	sections, replacements := readScript(scriptPath, string(script))
+	if steps, skipped, err = parse(path, string(text), sections); err != nil {
+		return nil, 0, err
+	}
+	for _, pair := range replacements {
+		for i := range steps {
+			st := &steps[i]
+			if !st.script {
+				st.text = strings.ReplaceAll(st.text, pair[0], pair[1])
+			}
+			st.json = strings.ReplaceAll(st.json, pair[0], anyText)
+			for j := range st.want {
+				st.want[j] = strings.ReplaceAll(st.want[j], pair[0], anyText)
+			}
+		}
+	}
+	return steps, skipped, nil
+}
+
+// run runs steps until one fails.
+func run(t testing.TB, steps []step, timeout time.Duration) error {
+	t.Helper()
+	s := openShell(t, timeout)
+	for _, st := range steps {
+		if err := s.do(st); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// equipped tells whether what a guide needs is here. What is missing fails the test,
-// unless `make test` has said that it is.
-func equipped(t *testing.T, g guide) bool {
+// absent returns a missing program or set of packages in the steps, as reported by
+// scripts/test.
+func absent(t *testing.T, name string, steps []step) string {
 	t.Helper()
-	absent := strings.Fields(os.Getenv(envAbsent))
-	for _, program := range append([]string{"curl"}, g.needs...) { // curl is in nearly every guide
-		if slices.Contains(absent, program) {
-			t.Logf("%s is not installed: the guide was NOT run", program)
-			return false
+	missing := strings.Fields(os.Getenv(envAbsent))
+	for _, set := range sets[name] {
+		if slices.Contains(missing, "build/packages/"+set) {
+			return "the set of packages " + set
 		}
-		if _, err := exec.LookPath(program); err != nil {
-			t.Fatalf("the guide needs %s: install it, or run the tests with `make test`, which says what is not there (%s)", program, envAbsent)
-		}
-	}
-	for _, set := range g.packages {
-		if slices.Contains(absent, packagesFolder+set) {
-			t.Logf("the packages of %s are not here: the guide was NOT run; after `scripts/packages %s` it is", set, set)
-			return false
-		}
-		if _, err := os.Stat(filepath.Join(packages(t, set), "ready")); err != nil {
-			t.Fatalf("the guide needs the packages of %s: `scripts/packages %s` downloads them (%v)", set, set, err)
+		if _, err := os.Stat(filepath.Join(packages, set, "ready")); err != nil {
+			t.Fatalf("scripts/packages %s downloads the packages that the document installs: %v", set, err)
 		}
 	}
-	return true
+	for _, program := range missing {
+		word := regexp.MustCompile(`(^|[\s(])` + regexp.QuoteMeta(program) + `\s`)
+		for _, st := range steps {
+			if st.file == "" && word.MatchString(st.text) {
+				return program
+			}
+		}
+	}
+	return ""
 }
 
-// TestIndexNamesEveryGuide: who looks for a guide finds it, and none is longer than one
-// reads at a time.
+// TestIndexNamesEveryGuide checks that docs/README.md has a link to every guide, and that no
+// guide is too long.
 func TestIndexNamesEveryGuide(t *testing.T) {
 	t.Parallel()
-	names := read(t, index)
+	index := read(t, "docs/README.md")
 	for _, path := range guides(t) {
-		if name := filepath.Base(path); !strings.Contains(names, "(guides/"+name+")") {
+		if name := filepath.Base(path); !strings.Contains(index, "(guides/"+name+")") {
 			t.Errorf("docs/README.md has no link to guides/%s", name)
 		}
-		if n := strings.Count(read(t, path), "\n"); n > longest {
-			t.Errorf("%s has %d lines; at most %d", path, n, longest)
+		if n := strings.Count(read(t, path), "\n"); n > maxLines {
+			t.Errorf("%s has %d lines, want at most %d", path, n, maxLines)
 		}
 	}
 }
 
-// TestEveryBlockIsHeld: no document beside the guides has a block that nothing runs.
-func TestEveryBlockIsHeld(t *testing.T) {
+// TestEveryBlockIsChecked checks the lists above, and the names of the scripts in testdata.
+func TestEveryBlockIsChecked(t *testing.T) {
 	t.Parallel()
-	paths, err := filepath.Glob("../../../docs/*.md")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no documents: %v", err)
+	for _, path := range glob(t, "docs/*.md") {
+		blocks, checked := strings.Contains(read(t, path), "\n```"), slices.Contains(references, path) || elsewhere[path] != ""
+		if blocks != checked {
+			t.Errorf("%s: has blocks: %t, is run here or checked elsewhere: %t", path, blocks, checked)
+		}
 	}
-	for _, path := range paths {
-		name, blocks := filepath.Base(path), strings.Contains(read(t, path), "\n```")
-		if run := slices.Contains(further, path) || held[name] != ""; blocks != run {
-			t.Errorf("docs/%s: it has blocks: %t; it is run or held: %t", name, blocks, run)
+	documents := strings.Join(append(guides(t), references...), " ")
+	for _, path := range glob(t, "internal/gatewaytest/guides/testdata/*.sh") {
+		if name := strings.TrimSuffix(filepath.Base(path), ".sh"); !strings.Contains(documents, name+".md") {
+			t.Errorf("%s: there is no document %s.md", path, name)
 		}
 	}
 }
 
-// guides are the paths of all guides.
-func guides(t *testing.T) []string {
+func guides(t *testing.T) []string { return glob(t, "docs/guides/*.md") }
+
+// glob returns paths relative to the root of the tree.
+func glob(t *testing.T, pattern string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(folder, "*.md"))
+	paths, err := filepath.Glob(root + pattern)
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no guides in %s: %v", folder, err)
+		t.Fatalf("no files %s: %v", pattern, err)
+	}
+	for i := range paths {
+		paths[i] = strings.TrimPrefix(paths[i], root)
 	}
 	return paths
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	raw, err := os.ReadFile(path)
+	text, err := os.ReadFile(root + path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(raw)
+	return string(text)
 }

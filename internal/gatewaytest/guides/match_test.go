@@ -5,85 +5,140 @@ import (
 	"strings"
 )
 
-// anyText stands for any text in a line, and alone for any lines.
-const anyText = "…"
-
-// escapes are what a terminal does not show.
+// escapes matches the invisible part of a terminal's output.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\r")
 
-// shown is what one sees of an output, in lines without white space at their ends.
-func shown(output string) []string {
-	text := strings.TrimRight(escapes.ReplaceAllString(output, ""), " \t\n")
-	if text == "" {
-		return nil
-	}
-	lines := strings.Split(text, "\n")
+// visible returns an output without escapes, and without white space at the end of lines.
+func visible(output string) string {
+	lines := strings.Split(escapes.ReplaceAllString(output, ""), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " \t")
 	}
-	return lines
+	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
-// match tells whether lines are as wanted, and, where they are not, the first wanted
-// line up to which nothing fits. Where more may follow, lines behind are let be.
-func match(want, got []string, more bool) (ok bool, missing int) {
-	want = shown(strings.Join(want, "\n"))
-	fits := map[int]bool{0: true} // how many lines of got the wanted ones so far may take
-	for i, pattern := range want {
-		next := map[int]bool{}
-		for taken := range fits {
-			if pattern == anyText {
-				for n := taken; n <= len(got); n++ {
-					next[n] = true
-				}
-			} else if taken < len(got) && matchLine(pattern, got[taken]) {
-				next[taken+1] = true
-			}
+const (
+	anyText = "…" // any text in a line; as a line, any lines
+
+	id   = `\b[a-z]+_[0-9a-z]{26}\b`
+	hint = `\bsk-\w{4}\.\.\.\w{4}\b`
+	key  = `\bsk-[A-Za-z0-9]{20,}`
+)
+
+var (
+	// varying matches the texts of a sample output with another value in each run. A duration
+	// includes the spaces beside it, because a longer one changes the column.
+	varying = regexp.MustCompile(anyText + `|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?|^\d{4}-\d\d-\d\d|` +
+		` *\b(?:\d+ms|0s)\b *|` + id + `|` + hint)
+
+	// placeholder matches the texts of a command or file to replace by a text of the run.
+	placeholder = regexp.MustCompile(`\b(?:sk-|[a-z]+_)` + anyText + `|` + id + `|` + hint)
+
+	printed = regexp.MustCompile(id + `|` + key)
+	spaces  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\s+`)
+)
+
+// texts has the texts of the run by the placeholders of the document: sk-… is the last printed
+// key, and acct_01m84x8k5ye9nm422fe2y6fm98 the id at the place of this sample in an output.
+type texts map[string]string
+
+// fill replaces placeholders in a command or a file.
+func (t texts) fill(text string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(sample string) string {
+		if value, ok := t[sample]; ok {
+			return value
 		}
-		if len(next) == 0 {
-			return false, i
+		if value, ok := t[kind(sample)]; ok {
+			return value
 		}
-		fits = next
-	}
-	return more || fits[len(got)], len(want)
+		return sample
+	})
 }
 
-// matchLine tells whether a text is as wanted.
-func matchLine(pattern, text string) bool {
-	parts := strings.Split(strings.TrimRight(pattern, " \t"), anyText)
-	rest, ok := strings.CutPrefix(text, parts[0])
-	if !ok || len(parts) == 1 {
-		return ok && rest == ""
+// kind returns the placeholder of any id of the same kind: acct_… or sk-….
+func kind(id string) string { return id[:strings.IndexAny(id, "_-")+1] + anyText }
+
+// learn records the ids and keys in an output.
+func (t texts) learn(output string) {
+	for _, found := range printed.FindAllString(output, -1) {
+		t[kind(found)] = found
 	}
-	last := len(parts) - 1
-	for _, part := range parts[1:last] {
-		_, behind, found := strings.Cut(rest, part)
-		if !found {
-			return false
-		}
-		rest = behind
-	}
-	return strings.HasSuffix(rest, parts[last])
 }
 
-// matchJSON tells whether an output is the JSON that is wanted, in whatever layout.
-func matchJSON(want, got string) bool { return matchLine(compact(want), compact(got)) }
-
-// compact takes the white space out of JSON that is not inside its strings.
-func compact(text string) string {
-	var b strings.Builder
-	inside, escaped := false, false
-	for _, r := range text {
-		switch {
-		case inside:
-			inside = r != '"' || escaped
-			escaped = r == '\\' && !escaped
-		case r == '"':
-			inside = true
-		case strings.ContainsRune(" \t\r\n", r):
+// pattern returns a regular expression for lines of output, and the samples of its groups.
+func (t texts) pattern(want []string) (pattern string, samples []string) {
+	for _, line := range want {
+		if line == anyText {
+			pattern += `(?:.*\n)*?`
 			continue
 		}
-		b.WriteRune(r)
+		end := 0
+		for _, at := range varying.FindAllStringIndex(line, -1) {
+			pattern += regexp.QuoteMeta(line[end:at[0]])
+			end = at[1]
+			switch sample := line[at[0]:at[1]]; {
+			case sample == anyText:
+				pattern += `.*?`
+			case t[sample] != "":
+				pattern += regexp.QuoteMeta(t[sample])
+			case strings.Contains(sample, "_"):
+				pattern += `(` + sample[:strings.Index(sample, "_")] + `_[0-9a-z]{26})`
+				samples = append(samples, sample)
+			case strings.HasPrefix(sample, "sk-"):
+				pattern += `(` + hint + `)`
+				samples = append(samples, sample)
+			case strings.Contains(sample, ":"):
+				pattern += `\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?`
+			case strings.Contains(sample, "-"):
+				pattern += `\d{4}-\d\d-\d\d`
+			default:
+				pattern += ` *[\d.]+m?s *`
+			}
+		}
+		pattern += regexp.QuoteMeta(line[end:]) + `\n`
 	}
-	return b.String()
+	return pattern, samples
+}
+
+// match compares an output with the wanted lines and returns the difference. If more is true,
+// further lines may follow.
+func (t texts) match(want []string, output string, more bool) (wrong string) {
+	want = strings.Split(visible(strings.Join(want, "\n")), "\n")
+	if want[0] == "" {
+		want = nil
+	}
+	if output += "\n"; output == "\n" {
+		output = ""
+	}
+	pattern, samples := t.pattern(want)
+	if !more {
+		pattern += `\z`
+	}
+	if found := regexp.MustCompile(`\A` + pattern).FindStringSubmatch(output); found != nil {
+		for i, sample := range samples {
+			t[sample] = found[i+1]
+		}
+		return ""
+	}
+	for n := range want {
+		if pattern, _ := t.pattern(want[:n+1]); !regexp.MustCompile(`\A` + pattern).MatchString(output) {
+			return "missing: " + want[n]
+		}
+	}
+	return "the output has more lines"
+}
+
+// matchJSON reports whether an output is the wanted JSON in any layout.
+func (t texts) matchJSON(want, output string) bool {
+	return t.match([]string{compact(want)}, compact(output), false) == ""
+}
+
+// compact removes the white space outside of strings.
+func compact(json string) string {
+	return spaces.ReplaceAllStringFunc(json, func(found string) string {
+		if found[0] == '"' {
+			return found
+		}
+		return ""
+	})
 }

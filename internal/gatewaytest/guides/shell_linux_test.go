@@ -5,60 +5,71 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"tollgate/internal/gatewaytest/s3server"
+	"tollgate/internal/gatewaytest/scene"
 )
 
-// endMark begins what the shell writes to a terminal when its command has ended: its
-// exit code follows, and a bell.
+// endMark is written to a terminal before the exit code of its command, and a bell after it.
 const endMark = "\x1b]tollgate;"
 
-// driver runs the commands, each a file, in one shell, each on a terminal of its own. When
-// it is told to end, all that still runs is told so too, and waited for.
-const driver = `trap exit TERM
+// driver runs commands in one shell, each from a file and on a terminal of its own. When the
+// driver ends, all running commands get SIGTERM too, and the driver waits for them. Each
+// section sets its own ERR trap.
+const driver = `. "$LIB/functions.sh"
+trap exit TERM
 trap 'trap "" TERM; wait' EXIT
 while read -r step terminal <&3; do
   . "$step" 3<&- <"$terminal" >"$terminal" 2>&1
   printf '\033]tollgate;%s\007' "$?" >"$terminal"
+  trap - ERR
 done`
 
 const (
-	pollEvery = 5 * time.Millisecond // how often a command's output is looked at
-	endTime   = 10 * time.Second     // what still runs when a guide is over has so long to end by itself
+	pollEvery   = 5 * time.Millisecond
+	repeatEvery = 100 * time.Millisecond
+	endTime     = 10 * time.Second // for the commands that run at the end of a guide
+	password    = "correct-Horse-7"
 )
+
+var reading = regexp.MustCompile(`^(curl|cat|grep|tollgate (line|job|request) list) `)
+
+// repeatable reports whether a command changes nothing. It runs again until its output is as
+// wanted, as a reader runs it again.
+func repeatable(command string) bool {
+	return reading.MatchString(command+" ") && !strings.Contains(command, " -d ")
+}
 
 // shell is a bash in an empty folder, with an empty home and a network of its own.
 type shell struct {
 	t        testing.TB
-	commands *os.File // what it reads the names of commands from
-	done     chan struct{}
-	folder   string // where it works
-	scripts  string // the folder of the commands' files
+	commands *os.File      // the driver's standard input 3
+	ended    chan struct{} // closed after the shell ended
+	folder   string
+	scripts  string // folder of the files with commands
 	count    int
-	patience time.Duration // the longest that a command may take, or what it is to print
+	timeout  time.Duration // of a command
+	texts    texts
 }
 
-// openShell starts one until the test ends, with tollgate first on its PATH.
-func openShell(t testing.TB, r runner, further ...string) *shell {
+// openShell starts a shell for the rest of the test.
+func openShell(t testing.TB, timeout time.Duration) *shell {
 	t.Helper()
 	base := t.TempDir()
-	s := &shell{t: t, patience: r.patience, folder: filepath.Join(base, "work"), scripts: filepath.Join(base, "commands"),
-		done: make(chan struct{})}
+	s := &shell{t: t, timeout: timeout, folder: filepath.Join(base, "work"), scripts: filepath.Join(base, "commands"),
+		ended: make(chan struct{}), texts: texts{}}
 	home, bin := filepath.Join(base, "home"), filepath.Join(base, "bin")
 	for _, dir := range []string{s.folder, s.scripts, home, bin} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	npm, err := filepath.Abs(filepath.Join("testdata", "npm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, program := range map[string]string{"tollgate": r.binary, "npm": npm} {
+	for name, program := range map[string]string{"tollgate": scene.Binary(t), "npm": absolute(t, "testdata/lib/npm")} {
 		if err := os.Symlink(program, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -68,10 +79,9 @@ func openShell(t testing.TB, r runner, further ...string) *shell {
 		t.Fatal(err)
 	}
 	s.commands = write
-	cmd := r.own.command("bash", "--noprofile", "--norc", "-c", driver)
+	cmd := isolated("bash", "--noprofile", "--norc", "-c", driver)
 	cmd.Dir = s.folder
-	cmd.Env = append(append(cmd.Env, environment(t, home, bin)...), further...)
-	cmd.Env = append(cmd.Env, "SEEN="+s.seen())
+	cmd.Env = append(cmd.Env, environment(t, home, bin)...)
 	cmd.ExtraFiles = []*os.File{read}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -79,166 +89,154 @@ func openShell(t testing.TB, r runner, further ...string) *shell {
 	_ = read.Close() // the child has it
 	go func() {
 		_ = cmd.Wait() // it is killed
-		close(s.done)
+		close(s.ended)
 	}()
 	t.Cleanup(func() {
 		defer func() { _ = write.Close() }()
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // all of its group
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 		select {
-		case <-s.done:
+		case <-s.ended:
 		case <-time.After(endTime):
 		}
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // where it is the first process of a namespace, all of that
-		<-s.done
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // ends the namespace too
+		<-s.ended
 	})
 	return s
 }
 
-// environment is all that a guide's shell has of the caller's.
-func environment(t testing.TB, home, bin string) []string {
+func absolute(t testing.TB, path string) string {
 	t.Helper()
-	tree, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	path, err := filepath.Abs(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+// environment returns all variables of the shell.
+func environment(t testing.TB, home, bin string) []string {
+	t.Helper()
 	temp := t.TempDir()
 	if err := os.Chmod(temp, 0o777); err != nil { // PostgreSQL may run as another user
 		t.Fatal(err)
 	}
-	env := []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "TREE=" + tree, "LANG=C.UTF-8", "TZ=UTC", "TERM=dumb",
-		"TMPDIR=" + temp}
-	// The S3 server by a name that does not begin as those of settings: they are warned of.
+	env := []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + temp, "LANG=C.UTF-8", "TZ=UTC", "TERM=dumb",
+		"TREE=" + absolute(t, "../../.."), "LIB=" + absolute(t, "testdata/lib")}
+	// TOLLGATE_TEST_S3SERVER gets another name: the gateway warns about unknown settings.
 	for name, as := range map[string]string{"PYENV_ROOT": "PYENV_ROOT", s3server.EnvBinary: "S3SERVER"} {
 		if value := os.Getenv(name); value != "" {
 			env = append(env, as+"="+value)
 		}
 	}
-	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // below the home that guides do not have
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // their defaults are in the home
 		value, err := exec.Command("go", "env", name).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
 		env = append(env, name+"="+strings.TrimSpace(string(value)))
 	}
-	return env
+	// Guides install the packages of scripts/packages without a network. pip takes wheels from
+	// a folder; npm cannot, so testdata/lib/npm links installed packages.
+	wheels, _ := filepath.Glob(filepath.Join(absolute(t, packages), "*", "wheels"))
+	modules, _ := filepath.Glob(filepath.Join(absolute(t, packages), "*", "node_modules"))
+	return append(env, "PIP_NO_INDEX=1", "PIP_NO_COMPILE=1", "PIP_DISABLE_PIP_VERSION_CHECK=1",
+		"PIP_FIND_LINKS="+strings.Join(wheels, " "), "NODE_MODULES="+strings.Join(modules, " "))
 }
 
-// do writes a file or runs a command, and fails the test where that does not go as the
-// guide says.
-func (s *shell) do(path string, st step) error {
+// do writes a file, or runs a command until its output is as wanted.
+func (s *shell) do(st step) error {
 	if st.file != "" {
 		file := filepath.Join(s.folder, filepath.FromSlash(st.file))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		return os.WriteFile(file, []byte(st.text), 0o644)
+		return os.WriteFile(file, []byte(s.texts.fill(st.text)), 0o644)
 	}
-	term := openTerminal(s.t)
-	if err := s.start(term, st); err != nil {
-		return err
+	if !st.script {
+		st.text = s.texts.fill(st.text)
 	}
-	wrong := s.wait(term, st)
-	output, _, _ := term.written()
-	if testing.Verbose() {
-		s.t.Logf("%s:%d: $ %s\n%s", path, st.line, st.text, strings.Join(shown(output), "\n"))
-	}
-	if wrong == "" {
-		if st.hidden {
+	for late := time.Now().Add(s.timeout); ; {
+		output, wrong := s.run(st)
+		if testing.Verbose() {
+			s.t.Logf("%s: $ %s\n%s", st.source, st.text, output)
+		}
+		if wrong == "" {
+			s.texts.learn(output)
 			return nil
 		}
-		return os.WriteFile(s.seen(), []byte(strings.Join(shown(output), "\n")+"\n"), 0o600)
+		if st.script || !repeatable(st.text) || time.Now().After(late) {
+			return fmt.Errorf("%s: $ %s\n%s\n--- want\n%s\n--- got\n%s\n---", st.source, st.text, wrong,
+				strings.Join(st.want, "\n")+st.json, output)
+		}
+		<-time.After(repeatEvery)
 	}
-	return fmt.Errorf("%s:%d: $ %s\n%s\n--- wanted\n%s\n--- got\n%s\n---", path, st.line, st.text, wrong, wanted(st),
-		strings.Join(shown(output), "\n"))
 }
 
-// seen is the file with what the last command printed that a reader saw.
-func (s *shell) seen() string { return filepath.Join(s.scripts, "seen") }
-
-// start hands a command to the shell.
-func (s *shell) start(term *terminal, st step) error {
+// run runs a command once and returns its visible output, and the fault, if any.
+func (s *shell) run(st step) (output, wrong string) {
+	text := st.text
+	switch {
+	case st.script:
+		text = "trap 'return 1' ERR\n" + text
+	case st.background():
+		text = strings.TrimSuffix(text, " &") + " &\n"
+		if strings.HasPrefix(text, "tollgate serve") && st.want == nil {
+			text += "ready\n"
+		}
+	}
 	s.count++
 	script := filepath.Join(s.scripts, fmt.Sprint(s.count))
-	text := st.text + "\n"
-	if st.goesOn {
-		text = strings.TrimSuffix(st.text, " &") + " &\n"
+	if err := os.WriteFile(script, []byte(text+"\n"), 0o600); err != nil {
+		return "", err.Error()
 	}
-	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
-		return err
+	term := openTerminal(s.t)
+	if _, err := fmt.Fprintln(s.commands, script, term.path); err != nil {
+		return "", err.Error()
 	}
-	_, err := fmt.Fprintln(s.commands, script, term.path)
-	return err
-}
-
-// wait waits for a command's end, or for what it prints where it goes on, and returns
-// what is wrong.
-func (s *shell) wait(term *terminal, st step) (wrong string) {
+	timeout := s.timeout
+	if st.script { // it may compile
+		timeout *= 3
+	}
+	late := time.After(timeout)
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	patience := s.patience
-	if st.hidden { // it may build what a reader has already
-		patience *= 3
-	}
-	late := time.After(patience)
-	answered := 0 // the output up to the last question that was
-	for {
-		output, ended, code := term.written()
-		if st.typed != "" && len(output) > answered && strings.HasSuffix(output, ": ") && term.unseen() {
-			answered = len(output)
-			if err := term.enter(st.typed); err != nil {
-				return err.Error()
+	for answered := 0; ; {
+		text, ended, code := term.written()
+		if len(text) > answered && strings.HasSuffix(text, ": ") && term.hidesInput() {
+			answered = len(text)
+			if err := term.enter(password); err != nil {
+				return "", err.Error()
 			}
 		}
-		wrong = st.judge(output, code)
-		if ended && (wrong == "" || !st.goesOn) {
-			return wrong
+		if output = visible(text); ended || st.background() {
+			wrong = s.check(st, output, code)
+		}
+		if ended && (wrong == "" || !st.background()) {
+			return output, wrong
 		}
 		select {
 		case <-tick.C:
-		case <-s.done:
-			return "the shell ended"
+		case <-s.ended:
+			return output, "the shell ended"
 		case <-late:
 			if ended {
-				return wrong
+				return output, wrong
 			}
-			return fmt.Sprintf("it has not ended after %v", patience)
+			return output, fmt.Sprintf("it has not ended after %v", timeout)
 		}
 	}
 }
 
-// judge returns what is wrong with how a command ended, or, where it goes on, with what
-// it has printed so far.
-func (st step) judge(output string, code int) string {
-	if code != st.exit {
-		return fmt.Sprintf("exit code %d, not %d", code, st.exit)
-	}
-	got := shown(output)
-	if st.hidden && st.json == "" {
-		return ""
-	}
-	if st.json != "" {
-		if !matchJSON(st.json, strings.Join(got, "\n")) {
-			return "the answer differs"
-		}
-		return ""
-	}
-	ok, missing := match(st.want, got, st.goesOn)
-	switch want := shown(strings.Join(st.want, "\n")); {
-	case ok:
-		return ""
-	case missing < len(want):
-		return "not there: " + want[missing]
-	}
-	return "it prints more than is wanted"
-}
-
-// wanted is what a step's output should be.
-func wanted(st step) string {
+// check returns the fault of a complete command, or of the output so far of a command in the
+// background.
+func (s *shell) check(st step, output string, code int) string {
 	switch {
-	case st.json != "":
-		return st.json
-	case st.hidden:
-		return "(exit code 0)"
+	case code != 0:
+		return fmt.Sprintf("exit code %d", code)
+	case st.json != "" && !s.texts.matchJSON(st.json, output):
+		return "the JSON differs"
+	case st.json != "" || st.script:
+		return ""
 	}
-	return strings.Join(st.want, "\n")
+	return s.texts.match(st.want, output, st.background())
 }

@@ -11,20 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// columns are how wide a reader's terminal is.
-const columns = 120
+const columns = 120 // width of a reader's terminal
 
-// terminal is where a command runs, so that it prints what its reader sees.
+// terminal is a pseudo terminal: many commands write another output to files.
 type terminal struct {
 	path   string
 	master *os.File
-	slave  *os.File // an end that stays open: else reading fails whenever no command has it
+	slave  *os.File // stays open: reading fails if no process has the terminal open
 
 	mu  sync.Mutex
 	out strings.Builder
 }
 
-// openTerminal opens one until the test ends.
+// openTerminal opens a terminal for the rest of the test.
 func openTerminal(t testing.TB) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -62,8 +61,8 @@ func openTerminal(t testing.TB) *terminal {
 	return term
 }
 
-// unseen tells whether the terminal does not show what is typed.
-func (term *terminal) unseen() bool {
+// hidesInput reports whether a command reads a password.
+func (term *terminal) hidesInput() bool {
 	state, err := unix.IoctlGetTermios(int(term.slave.Fd()), unix.TCGETS)
 	return err == nil && state.Lflag&unix.ECHO == 0
 }
@@ -74,7 +73,7 @@ func (term *terminal) enter(line string) error {
 	return err
 }
 
-// read keeps what is written to the terminal until it is closed.
+// read collects the output until the terminal is closed.
 func (term *terminal) read() {
 	buf := make([]byte, 4096)
 	for {
@@ -88,8 +87,8 @@ func (term *terminal) read() {
 	}
 }
 
-// written is what has been written so far; ended tells whether the command has ended,
-// with its exit code.
+// written returns the output so far. If the command has ended, ended is true and code is its
+// exit code.
 func (term *terminal) written() (output string, ended bool, code int) {
 	term.mu.Lock()
 	defer term.mu.Unlock()

@@ -1,0 +1,6 @@
+### $ export GATEWAY_API_KEY=sk-…
+git init --quiet
+
+### $ npm install -g @openai/codex
+mkdir ~/.codex
+mv config.toml ~/.codex

@@ -1,0 +1,3 @@
+### $ tollgate account list
+tollgate serve >/dev/null 2>&1 &
+ready
