@@ -92,9 +92,9 @@ func writeDaysTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 			days[at] = &books.DayFigures{}
 		}
 		if n%10 == 0 {
-			days[at].Add(books.Ended(books.Failed, 0, books.NotKnown, books.Tokens{}))
+			days[at].Add(books.FiguresOf(books.Failed, 0, books.UnknownCost, books.Tokens{}))
 		} else {
-			days[at].Add(books.Ended(books.Billed, bookCost, books.NotKnown, books.Tokens{Prompt: 812, Cached: 512, Completion: 345}))
+			days[at].Add(books.FiguresOf(books.Billed, bookCost, books.UnknownCost, books.Tokens{Prompt: 812, Cached: 512, Completion: 345}))
 		}
 	}
 	for at, sums := range days {

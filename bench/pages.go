@@ -171,7 +171,7 @@ func writeConsole(ctx context.Context, db *store.DB, receipts int64) error {
 		}
 		for more := true; more; {
 			var err error
-			if more, err = requestlog.NoteTx(tx, pagesAccount); err != nil {
+			if more, err = requestlog.IndexTx(tx, pagesAccount); err != nil {
 				return err
 			}
 		}

@@ -142,19 +142,19 @@ func keepCharges(ctx context.Context, o options, engine string, db *store.DB, ou
 		begin := int64(from / keptChunk / bookAccounts * keptChunk)
 		err := db.Update(ctx, func(tx *store.Tx) error {
 			var chain audit.Chain
-			charges := make([]audit.Kept, 0, keptChunk)
+			charges := make([]audit.Charge, 0, keptChunk)
 			for i := range int64(keptChunk) {
 				seq, cost := begin+i+1, money.Amount(1_234_567+i)
 				some = id.At("req_", now.Add(time.Duration(seq)*time.Minute))
-				kept := audit.Kept{Seq: seq, Model: fmt.Sprint("model-", i%bookModels), Amount: cost, Balance: 1e12 - 1_300_000*money.Amount(seq),
+				kept := audit.Charge{Seq: seq, Model: fmt.Sprint("model-", i%bookModels), Amount: cost, Balance: 1e12 - 1_300_000*money.Amount(seq),
 					EndedMS: now.UnixMilli() + seq*60_000}
-				charges = append(charges, movement.Keep(some, "", kept))
+				charges = append(charges, movement.NewCharge(some, "", kept))
 				chain.Move(seq, kept.Balance, -cost)
 			}
-			if err := chain.NoteTx(tx, account); err != nil {
+			if err := chain.RecordTx(tx, account); err != nil {
 				return err
 			}
-			return movement.KeepTx(tx, account, charges)
+			return movement.ArchiveTx(tx, account, charges)
 		})
 		if err != nil {
 			return err

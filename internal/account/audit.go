@@ -17,7 +17,7 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 		return fmt.Errorf("read accounts: %w", err)
 	}
 	differ := func(account, key, what string) {
-		books.Differ(audit.Difference{Account: account, Key: key, What: what})
+		books.Report(audit.Difference{Account: account, Key: key, What: what})
 	}
 	booked := map[string]bool{}
 	books.Accounts(func(id string) {
@@ -44,7 +44,7 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 		case !ok:
 			differ(account, id, "a key's row is gone from the ledger, and it has a record")
 		case booked.account != account:
-			books.Differ(audit.Difference{Account: account, Key: id, What: "a key is of another account in the ledger",
+			books.Report(audit.Difference{Account: account, Key: id, What: "a key is of another account in the ledger",
 				Recorded: booked.account, Computed: account})
 		case booked.closed != deleted:
 			differ(account, id, "a key is deleted in its record or in the ledger, and not in both")

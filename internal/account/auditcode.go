@@ -45,11 +45,11 @@ func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 			return fmt.Errorf("read codes: %w", err)
 		}
 		auditCode(books, c, credits[c.ID])
-		books.Checked("codes", 1)
+		books.Count("codes", 1)
 		delete(credits, c.ID)
 	}
 	for id, list := range credits {
-		books.Differ(audit.Difference{Account: list[0].account, What: "a credit is of a code that is not there", Recorded: id})
+		books.Report(audit.Difference{Account: list[0].account, What: "a credit is of a code that is not there", Recorded: id})
 	}
 	return rows.Err()
 }
@@ -60,15 +60,15 @@ func auditCode(books *audit.Books, c RedeemCode, credits []redeemed) {
 	for _, one := range credits {
 		sum += one.amount
 		if c.RedeemedMS != 0 && one.account != c.Account {
-			books.Differ(audit.Difference{Account: c.Account, What: "a code was credited to another account than it was redeemed by",
+			books.Report(audit.Difference{Account: c.Account, What: "a code was credited to another account than it was redeemed by",
 				Recorded: c.Account, Computed: one.account})
 		}
 	}
 	switch {
 	case c.RedeemedMS == 0 && c.VoidedMS == 0 && len(credits) > 0:
-		books.Differ(audit.Difference{Account: credits[0].account, What: "a code was credited that was not redeemed", Recorded: c.ID})
+		books.Report(audit.Difference{Account: credits[0].account, What: "a code was credited that was not redeemed", Recorded: c.ID})
 	case c.RedeemedMS != 0 && sum != c.Value:
-		books.Differ(audit.Difference{Account: c.Account, What: "a redeemed code is not the credit of its value",
+		books.Report(audit.Difference{Account: c.Account, What: "a redeemed code is not the credit of its value",
 			Recorded: c.Value.String(), Computed: sum.String()})
 	}
 }

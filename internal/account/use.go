@@ -76,7 +76,7 @@ func (k *Keys) NoteUses(ctx context.Context) error {
 			for key, at := range some {
 				ago[key] = max(0, now.Sub(at))
 			}
-			return ledger.UsedTx(tx, ago)
+			return ledger.RecordUseTx(tx, ago)
 		})
 		if err == nil {
 			continue

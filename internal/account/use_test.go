@@ -62,7 +62,7 @@ func TestUses(t *testing.T) {
 			t.Error("a note without a use changed it")
 		}
 		update(t, db, func(tx *store.Tx) (int, error) {
-			return 0, ledger.UsedTx(tx, map[string]time.Duration{used.ID: time.Hour, "key_nobody": 0})
+			return 0, ledger.RecordUseTx(tx, map[string]time.Duration{used.ID: time.Hour, "key_nobody": 0})
 		})
 		if again, _ := lastUsed(t, db, used.ID); again != at {
 			t.Error("an earlier use took a later one back")

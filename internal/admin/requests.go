@@ -57,7 +57,7 @@ var (
 		ledger.Billed: "billed", ledger.Failed: "failed", ledger.Closed: "client_closed", ledger.Refused: "refused",
 	}
 	sources = map[ledger.UsageSource]string{
-		ledger.SourceProvider: "provider", ledger.SourceGateway: "gateway", ledger.SourceBoth: "both", ledger.SourceNoted: "noted",
+		ledger.SourceProvider: "provider", ledger.SourceGateway: "gateway", ledger.SourceBoth: "both", ledger.SourceProgress: "noted",
 	}
 )
 

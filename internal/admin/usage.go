@@ -13,7 +13,7 @@ import (
 // usage answers GET /usage.
 func (s *server) usage(c *call) (any, error) {
 	var parts []string
-	for _, part := range spending.All() {
+	for _, part := range spending.Groupings() {
 		if part != spending.ByDay {
 			parts = append(parts, string(part))
 		}
@@ -31,11 +31,11 @@ func (s *server) usage(c *call) (any, error) {
 		if err != nil {
 			return report, err
 		}
-		q, err := spending.Ask(values.Get, spending.All(), now)
+		q, err := spending.ParseQuery(values.Get, spending.Groupings(), now)
 		if err != nil {
 			return report, err
 		}
-		if q.Without, err = catalog.SandboxLinesTx(tx); err != nil {
+		if q.ExceptLines, err = catalog.SandboxLinesTx(tx); err != nil {
 			return report, err
 		}
 		if report, err = spending.TableTx(tx, q, true); err != nil {

@@ -247,10 +247,10 @@ func (a *App) startLedger(ctx context.Context, db *store.DB, self *node.Node, ho
 	books := ledger.New(ledger.Options{
 		DB: db, Node: self, OutageGrace: a.settings.OutageGrace,
 		Retention: a.settings.RequestRetention, Log: a.log, Observer: a.metrics.Ledger(),
-		TellLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
+		AnnounceLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
 			hooks.EmitLow(q, nowMS, low.Account, low.Balance, low.Level)
 		},
-		ToldLow: hooks.Wake,
+		LowAnnounced: hooks.Wake,
 	})
 	if err := books.Start(ctx); err != nil {
 		return nil, fmt.Errorf("start the ledger: %w", err)

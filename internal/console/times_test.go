@@ -67,7 +67,7 @@ func fill(t *testing.T, s *consoletest.Scene) {
 	t.Helper()
 	key := s.Key("ada", "key")
 	for day := range int64(3) {
-		s.Spent("ada", day, spending.Spent{Key: key.ID, Model: "sandbox-chat", Line: "sandbox",
+		s.Spent("ada", day, spending.UsageRow{Key: key.ID, Model: "sandbox-chat", Line: "sandbox",
 			Sums: spending.Sums{Requests: 3, Billed: 3, Charged: 1_200 * money.Amount(day+1)}})
 	}
 	for range 3 {

@@ -59,7 +59,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			"a running job has another factor":             {ledgertest.JobFactor(running), "is another one"},
 			"the hold of a running job has another factor": {ledgertest.HoldFactor(running), "is another one"},
 		} {
-			if found := ledgertest.Plant(t, h.db, c.fault, proof.AuditTx); !ledgertest.Says(found, c.finds) {
+			if found := ledgertest.Plant(t, h.db, c.fault, proof.AuditTx); !ledgertest.Reports(found, c.finds) {
 				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)
 			}
 		}

@@ -50,7 +50,7 @@ func (j *Jobs) ending(r *row.Job, files []media.File, fence int64, fail row.JobE
 	return e
 }
 
-// Read implements ledger.Rider.
+// Read implements ledger.Hook.
 func (e *ending) Read(q *store.Batch) {
 	e.found, e.row = false, row.ScannedRun{}
 	q.QueryLocked(func(row store.Row) error {
@@ -103,7 +103,7 @@ func (e *ending) Orphaned() bool {
 	return true
 }
 
-// Write implements ledger.Rider.
+// Write implements ledger.Hook.
 func (e *ending) Write(q *store.Batch, nowMS int64) {
 	p, trace := &e.row.Run, e.row.Trace.Clone()
 	status, code, cost := row.StatusSucceeded, "", e.cost

@@ -150,7 +150,7 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 	next.Cost, next.Line, next.Code, next.StartedMS, next.EndedMS = 0, "", "", 0, 0
 	a := &anewAdmission{admission: admission{jobs: j, rec: &next}, show: o.Show, note: o.Note, old: old}
 	if o.Once != nil {
-		a.once = &ledger.Ride{Once: *o.Once}
+		a.once = &ledger.OnceHook{Once: *o.Once}
 	}
 	err = j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), ledger.Admission{
 		Request: next.Request, Account: next.Account, Key: next.Key, KeyVersion: caller.Version, Model: next.Model, Endpoint: next.Endpoint,
@@ -219,7 +219,7 @@ func (j *Jobs) judgeAnew(rec *row.Job, caller account.Principal) (*catalog.Model
 // answer under the Idempotency-Key of the operator's request.
 type anewAdmission struct {
 	admission
-	once *ledger.Ride // nil: none
+	once *ledger.OnceHook // nil: none
 	show func(View) []byte
 	note Note
 	old  string // the job that it is anew
@@ -231,7 +231,7 @@ type savedAnswer []byte
 // Error implements error.
 func (savedAnswer) Error() string { return "the answer to this Idempotency-Key is there already" }
 
-// Read implements ledger.Rider.
+// Read implements ledger.Hook.
 func (a *anewAdmission) Read(q *store.Batch) {
 	a.admission.Read(q)
 	if a.once != nil {
@@ -253,7 +253,7 @@ func (a *anewAdmission) Decide(nowMS int64) error {
 	return a.admission.Decide(nowMS)
 }
 
-// Write implements ledger.Rider.
+// Write implements ledger.Hook.
 func (a *anewAdmission) Write(q *store.Batch, nowMS int64) {
 	a.admission.Write(q, nowMS)
 	if a.note != nil {
@@ -265,7 +265,7 @@ func (a *anewAdmission) Write(q *store.Batch, nowMS int64) {
 }
 
 // Undo implements ledger.AdmissionRider: a repetition finds the job.
-func (a *anewAdmission) Undo() ledger.EndRider {
+func (a *anewAdmission) Undo() ledger.EndHook {
 	if a.once != nil {
 		return nil
 	}

@@ -239,7 +239,7 @@ type admission struct {
 	there             bool      // the job is there already
 }
 
-// Read implements ledger.Rider.
+// Read implements ledger.Hook.
 func (a *admission) Read(q *store.Batch) {
 	a.seen, a.there = nil, false
 	// The answer to its commit may have been lost with the life of its node.
@@ -273,7 +273,7 @@ func (a *admission) Decide(nowMS int64) error {
 	return nil
 }
 
-// Write implements ledger.Rider.
+// Write implements ledger.Hook.
 func (a *admission) Write(q *store.Batch, nowMS int64) {
 	r := a.rec
 	q.Exec(nil, `INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback,
@@ -293,7 +293,7 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 // Undo implements ledger.AdmissionRider. The client was cut off: with an
 // Idempotency-Key it finds the job by repeating the submission; without one it
 // has no way to the job, which is ended wherever it stands.
-func (a *admission) Undo() ledger.EndRider {
+func (a *admission) Undo() ledger.EndHook {
 	if a.once != "" {
 		return nil
 	}

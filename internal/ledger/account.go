@@ -113,17 +113,16 @@ func accountsTx(tx *store.Tx, accounts []string) (map[string]numberedState, erro
 	return states, rows.Err()
 }
 
-// CreditTx moves money into an account, or with a negative amount out of it,
-// and returns the balance after it. Taking back may bring the balance below
-// the floor: then nothing is admitted until it is above again. Errors:
-// ErrNoAccount, ErrRange.
+// CreditTx adds an amount to an account's balance and returns the new balance. A negative amount is
+// a take-back; it may bring the balance below the floor, and then nothing is admitted until the
+// balance is above the floor again. Errors are ErrNoAccount and ErrRange.
 func CreditTx(tx *store.Tx, account string, amount money.Amount, note string) (money.Amount, error) {
 	balance, _, err := MoveTx(tx, account, amount, note)
 	return balance, err
 }
 
-// MoveTx is CreditTx for callers that announce low balances: they must announce the returned drop
-// of a take-back, if not nil, in the same transaction.
+// MoveTx is CreditTx for callers that announce low balances. If the returned Low is not nil, the
+// caller must announce it in the same transaction.
 func MoveTx(tx *store.Tx, account string, amount money.Amount, note string) (money.Amount, *Low, error) {
 	state, seq, err := lockAccountTx(tx, account)
 	if err != nil {
@@ -150,6 +149,6 @@ func MoveTx(tx *store.Tx, account string, amount money.Amount, note string) (mon
 	if err != nil {
 		return 0, nil, fmt.Errorf("write the entry: %w", err)
 	}
-	low, err := moveTx(tx, account, state.Balance, balance)
+	low, err := updateLevelTx(tx, account, state.Balance, balance)
 	return balance, low, err
 }

@@ -8,11 +8,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// Admissible returns the error that Admit would return now, or nil if it would admit the request.
-// It is for callers with costly work before the admission. It reads the same rows and uses the same
-// decision as a batch, so code, message and order are those of an admission; it locks, writes,
-// holds and logs nothing and counts against no limit. It is no promise: others may be admitted
-// meanwhile, so Admit decides afresh.
+// Admissible returns the error that Admit would return now, or nil if Admit would admit the
+// request. It is for callers with costly work before the admission. It reads the same rows and uses
+// the same decision as a batch, so the error has the same code, message and order of checks. It
+// locks and writes nothing and counts against no limit. Other requests may be admitted after it, so
+// Admit decides again.
 func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
 	b := newBatch(nil, nil)
 	err := l.db.View(ctx, func(tx *store.Tx) error {
@@ -27,7 +27,7 @@ func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
 	if err != nil {
 		return unavailable(fmt.Errorf("read what decides an admission: %w", err))
 	}
-	_, refusal := b.Admit(a, "") // the books are never written
+	_, refusal := b.Admit(a, "") // the decision's changes are never written
 	if refusal == nil || errors.Is(refusal, ErrKeyChanged) {
 		return refusal
 	}

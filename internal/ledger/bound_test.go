@@ -71,7 +71,7 @@ func TestCountersEnd(t *testing.T) {
 				settle(admit(name, free), absurd())
 			}
 			today, given := admit("a", nil), admit("b", free)
-			ledgertest.Drive(t, db, limit)
+			ledgertest.SetCounters(t, db, limit)
 			reads := func() {
 				t.Helper()
 				err := db.View(ctx, func(tx *store.Tx) error {
@@ -122,7 +122,7 @@ func TestCountersEnd(t *testing.T) {
 			settle(today, absurd())
 			given.Release(failed())
 			reads()
-			ledgertest.Solvent(t, db)
+			ledgertest.RestoreFunds(t, db)
 			settle(admit("a", nil), absurd())
 			admit("a", nil).Release(failed())
 			if _, _, err := creditOf(db, "a", money.USD); err != nil {
@@ -132,12 +132,12 @@ func TestCountersEnd(t *testing.T) {
 			if err := f.Fold(ctx); err != nil {
 				t.Errorf("fold: %v", err)
 			}
-			for _, step := range []func(context.Context) error{f.Sweep, f.Date, f.Part, f.KeepTime} {
+			for _, step := range []func(context.Context) error{f.Sweep, f.AddToDays, f.IndexKeys, f.KeepTime} {
 				if err := step(ctx); err != nil {
 					t.Error(err)
 				}
 			}
-			ledgertest.Solvent(t, db)
+			ledgertest.RestoreFunds(t, db)
 			settle(admit("b", nil), absurd())
 			reads()
 			if sums := ledgertest.SumsOf(t, db, "b"); sums.Prompt != store.MaxSum || sums.Over != store.MaxSum {

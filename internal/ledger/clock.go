@@ -10,14 +10,14 @@ import (
 	"tollgate/internal/store"
 )
 
-// keepTimeEvery bounds the time until an idle node notices a jump.
+// keepTimeEvery bounds how long an idle node takes to notice a jump of the clock.
 const keepTimeEvery = 10 * time.Second
 
 // resumeTime continues the service's stored steady time, so that a start while the clock is ahead
 // deletes nothing.
 func (l *Ledger) resumeTime(ctx context.Context) error {
 	return l.db.View(ctx, func(tx *store.Tx) error {
-		if _, err := tx.NowMS(); err != nil { // the first reading, the default start of the steady time
+		if _, err := tx.NowMS(); err != nil { // starts the steady time if none is stored
 			return err
 		}
 		var ms int64
@@ -33,8 +33,8 @@ func (l *Ledger) resumeTime(ctx context.Context) error {
 }
 
 // KeepTime reads the clock and stores the steady time for the next start. If the clock has jumped,
-// it changes future times of rows to now, so that the rows expire as if written now. It is one step
-// of Run.
+// KeepTime replaces future times in rows by now, so that the rows expire as if written now. It is
+// one step of Run.
 func (l *Ledger) KeepTime(ctx context.Context) error {
 	var steps int64
 	err := l.db.Update(ctx, func(tx *store.Tx) error {

@@ -453,10 +453,10 @@ func (w *walk) step() {
 	}
 }
 
-// forgetHits forgets the same hits as Fold: those outside every window, as long as the clock does
+// deleteHits forgets the same hits as Fold: those outside every window, as long as the clock does
 // not go back to them.
 func (w *walk) forgetHits() {
-	oldest := w.db.Expiry(w.c.ms.Load()) - hitsLinger.Milliseconds()
+	oldest := w.db.Expiry(w.c.ms.Load()) - hitsLife.Milliseconds()
 	for account, hits := range w.model.hits {
 		w.model.hits[account] = slices.DeleteFunc(hits, func(at int64) bool { return at < oldest })
 	}
@@ -489,7 +489,7 @@ func (w *walk) admitOne() {
 	if w.random.IntN(4) == 0 {
 		a.Job = "job_" + a.Request
 		r.job = JobHold{Request: a.Request, Account: a.Account, Key: a.Key, Free: r.free}
-		err = w.AdmitJob(context.Background(), a, &passenger{})
+		err = w.AdmitJob(context.Background(), a, &admitHook{})
 	} else {
 		r.hold, err = w.Admit(context.Background(), a)
 	}
@@ -521,7 +521,7 @@ func (w *walk) endOne() {
 	var err error
 	switch {
 	case r.hold == nil:
-		_, err = w.EndJob(context.Background(), r.job, &leaver{passenger: &passenger{}, end: end})
+		_, err = w.EndJob(context.Background(), r.job, &endHook{admitHook: &admitHook{}, end: end})
 	case end.Outcome == Failed:
 		r.hold.Release(end)
 	default:

@@ -53,14 +53,14 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := f.refuses.entry(Refusal{Account: "b", Key: "b"}).extra; n != refusalsPerSecond+1 {
+		if n := f.refusals.entry(Refusal{Account: "b", Key: "b"}).extra; n != refusalsPerSecond+1 {
 			t.Errorf("%d refusals wait for the end of the second", n)
 		}
 		c.add(time.Second)
 		if err := f.flushRefusals(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := f.refuses.entry(Refusal{Account: "b", Key: "b"}).extra; n != 0 {
+		if n := f.refusals.entry(Refusal{Account: "b", Key: "b"}).extra; n != 0 {
 			t.Errorf("%d refusals have no row after the second", n)
 		}
 

@@ -10,21 +10,21 @@ import (
 	"tollgate/internal/store"
 )
 
-// committer turns the queue into transactions, one after the other. There are no timers: the next
-// batch holds the operations queued during the last commit. It is used by one goroutine.
+// committer commits the queue in batches, one transaction after the other. It uses no timer: the
+// next batch holds the operations queued during the last commit. One goroutine uses it.
 //
-// A batch begins by moving the node's batch number from n-1 to n. If the answer to a COMMIT is
-// lost, the committer tries the same batch again on a new connection: the update waits for the old
-// transaction, and if the number has moved, the old one was committed. The row of a dead node holds
-// the same evidence (ADR 3).
+// A batch begins by raising the node's batch number from n-1 to n, the fence. If the answer to a
+// COMMIT is lost, the committer tries the same batch again on a new connection: the update of the
+// number waits for the old transaction, and changes no row if the old transaction was committed.
+// The row of a dead node holds the same evidence (ADR 3).
 type committer struct {
 	l     *Ledger
 	epoch string
 	batch int64 // number of the last committed batch
 
-	series knownSeries
-	parts  knownParts
-	rows   knownRows
+	series   seriesCache
+	segments segmentCache
+	rows     rowCache
 
 	// exec runs a batch of statements; tests put faults here.
 	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
@@ -36,11 +36,10 @@ type phase int
 const (
 	phaseRead phase = iota
 	phaseWrite
-	phaseProve // asks for the fate of a batch after a lost answer
+	phaseProve // reads the node's row after a lost answer
 )
 
-// Bounds of one batch on the database, and of the pauses between tries while
-// the database is away.
+// Bounds of one batch, and of the pauses between tries while the database is unreachable.
 const (
 	batchTimeout = 5 * time.Second
 	lockTimeout  = "500ms"
@@ -54,7 +53,7 @@ func newCommitter(l *Ledger) *committer {
 	if exec == nil {
 		exec = func(ctx context.Context, s *store.Session, b *store.Batch, _ phase) error { return s.Run(ctx, b) }
 	}
-	return &committer{l: l, epoch: l.node.Epoch(), exec: exec, series: knownSeries{}, parts: knownParts{}}
+	return &committer{l: l, epoch: l.node.Epoch(), exec: exec, series: seriesCache{}, segments: segmentCache{}}
 }
 
 // run commits until the queue is closed and empty.
@@ -69,130 +68,129 @@ func (c *committer) run() {
 	}
 }
 
-// verdict is the known outcome of one try of a batch.
-type verdict int
+// tryResult is the known outcome of one try of a batch.
+type tryResult int
 
 const (
-	committed    verdict = iota
-	wasCommitted         // an earlier try of this batch was
-	notCommitted
-	unknown  // the COMMIT was sent and its answer lost
-	fenced   // this node was declared dead, and no try was committed before
-	outlived // an earlier try was committed, and then this node was declared dead
-	vanished // this node was declared dead too long ago to find out
+	resultCommitted       tryResult = iota
+	resultCommittedBefore           // an earlier try of this batch was committed
+	resultNotCommitted
+	resultUnknown             // the answer to COMMIT was lost
+	resultFenced              // this node was declared dead, and no try was committed
+	resultCommittedThenFenced // an earlier try was committed, and then this node was declared dead
+	resultUnknowable          // this node was declared dead, and its row is already deleted
 )
 
-// commit completes a batch, whatever the database does. It tries again while the database is away,
-// splits a failing batch until the poisoned operation stands alone, and begins a new life if this
-// node was declared dead.
+// commit completes a batch, whatever the database does. It tries again while the database is
+// unreachable, splits a failing batch until the failing operation is alone, and starts a new epoch
+// if this node was declared dead.
 func (c *committer) commit(ops []*op) {
-	var lost *batch // decisions of the try without an answer to its COMMIT
+	var unanswered *batch // decisions of the try without an answer to its COMMIT
 	var cause error
-	alone := false // it has been refused alone
+	alone := false // a batch of this operation alone has failed
 	pause := minPause
-	defer c.l.writing.over()
+	defer c.l.writes.recordIdle()
 	for {
 		start := c.l.now()
 		v, b, err := c.try(ops)
 		switch v {
-		case committed:
+		case resultCommitted:
 			c.batch++
 			c.series.add(b.newSeries)
-			c.parts.add(b.newParts)
-			c.rows.keep(b)
-			c.l.writing.batch(nil, c.l.now())
+			c.segments.add(b.newSegments)
+			c.rows.store(b)
+			c.l.writes.recordBatch(nil, c.l.now())
 			c.answer(ops, b)
 			if c.l.opts.Observer.Batch != nil {
 				c.l.opts.Observer.Batch(len(ops), c.l.now().Sub(start))
 			}
 			return
-		case unknown:
-			lost = b
-		case notCommitted:
-			// The fence held, so no earlier try is pending any more. A connection that failed
-			// before the fence proves nothing about that.
-			if !away(err) {
-				lost = nil
+		case resultUnknown:
+			unanswered = b
+		case resultNotCommitted:
+			// The fence was raised, so no earlier try is pending any more. A connection that failed
+			// before the fence proves nothing about earlier tries.
+			if !unreachable(err) {
+				unanswered = nil
 				if !store.Retryable(err) {
 					if len(ops) > 1 || alone {
 						c.split(ops, err)
 						return
 					}
-					alone = true // the connection may be at fault: once more, on another one
+					alone = true // the connection may be at fault: try once more, on another one
 				}
 			}
 		default:
-			c.ended(ops, v, lost, err)
+			c.handleFence(ops, v, unanswered, err)
 			return
 		}
 		if cause == nil || cause.Error() != err.Error() {
 			c.l.log.Warn("ledger: a batch was not committed and is tried again", "batch", c.batch+1, "operations", len(ops), "error", err)
 			cause = err
 		}
-		if away(err) {
-			c.l.writing.batch(err, c.l.now())
+		if unreachable(err) {
+			c.l.writes.recordBatch(err, c.l.now())
 		}
 		<-time.After(pause)
 		pause = min(2*pause, maxPause)
 	}
 }
 
-// try runs the batch once.
-func (c *committer) try(ops []*op) (verdict, *batch, error) {
+func (c *committer) try(ops []*op) (tryResult, *batch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	session, err := c.l.db.Session(ctx)
 	if err != nil {
-		return notCommitted, nil, awayError{err}
+		return resultNotCommitted, nil, unreachableError{err}
 	}
 	v, b, err := c.tryOn(ctx, session, ops)
-	if cerr := session.Close(v == committed); cerr != nil && v != committed {
+	if cerr := session.Close(v == resultCommitted); cerr != nil && v != resultCommitted {
 		err = errors.Join(err, cerr)
 	}
 	return v, b, err
 }
 
-func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op) (verdict, *batch, error) {
-	b := newBatch(c.series, c.parts)
+func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op) (tryResult, *batch, error) {
+	b := newBatch(c.series, c.segments)
 	read, err := c.begin(ctx, session, b)
 	if err != nil {
-		return notCommitted, nil, awayError{err}
+		return resultNotCommitted, nil, unreachableError{err}
 	}
 	var moved int64
 	node.Advance(read, &moved, c.epoch, c.batch+1)
 	b.read(read, read.QueryLocked, c.l.db, ops)
 	if err := c.exec(ctx, session, read, phaseRead); err != nil {
 		err = fmt.Errorf("read the books: %w", err)
-		if moved == 0 { // an earlier try may still be on its way
-			err = awayError{err}
+		if moved == 0 { // an earlier try may still be committed
+			err = unreachableError{err}
 		}
-		return notCommitted, nil, err
+		return resultNotCommitted, nil, err
 	}
 	if moved == 0 {
 		return c.resolve(ctx, session)
 	}
 	if days := c.l.db.NewBatch(); b.readDays(days, c.l.db) {
 		if err := c.exec(ctx, session, days, phaseRead); err != nil {
-			return notCommitted, nil, fmt.Errorf("read another day: %w", err)
+			return resultNotCommitted, nil, fmt.Errorf("read another day: %w", err)
 		}
 	}
 	b.decide(ops, c.epoch)
 	write := c.l.db.NewBatch()
-	b.write(write, c.l.db, c.l.opts.TellLow)
+	b.write(write, c.l.db, c.l.opts.AnnounceLow)
 	write.Version(&b.version)
 	write.Commit()
 	if err := c.exec(ctx, session, write, phaseWrite); err != nil {
 		err = fmt.Errorf("write the books: %w", err)
 		if store.Refused(err) {
-			return notCommitted, nil, err
+			return resultNotCommitted, nil, err
 		}
-		return unknown, b, err
+		return resultUnknown, b, err
 	}
-	return committed, b, nil
+	return resultCommitted, b, nil
 }
 
-// begin opens the transaction and returns the batch of statements to run next in it. On SQLite the
-// transaction is already open then, and b gets the cached rows that are still valid.
+// begin opens the transaction and returns the batch for the next statements. On SQLite the
+// transaction is already open when begin returns, and b has the cached rows that are still valid.
 func (c *committer) begin(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
 	begin := c.l.db.NewBatch()
 	begin.Begin(lockTimeout, idleTimeout)
@@ -204,59 +202,59 @@ func (c *committer) begin(ctx context.Context, session *store.Session, b *batch)
 	if err := c.exec(ctx, session, begin, phaseRead); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	b.known = c.rows.at(now)
+	b.cached = c.rows.at(now)
 	return c.l.db.NewBatch(), nil
 }
 
-// resolve finds out why the fence did not move, in the open transaction. The commit of this
-// transaction proves its reads (node.Prove).
-func (c *committer) resolve(ctx context.Context, session *store.Session) (verdict, *batch, error) {
+// resolve finds out why the fence was not raised. It runs in the open transaction, whose commit
+// proves the reads (node.Prove).
+func (c *committer) resolve(ctx context.Context, session *store.Session) (tryResult, *batch, error) {
 	var fate node.Fate
 	prove := c.l.db.NewBatch()
 	node.Prove(prove, &fate, c.epoch)
 	if err := c.exec(ctx, session, prove, phaseProve); err != nil {
-		return notCommitted, nil, awayError{fmt.Errorf("ask for this node's last batch: %w", err)}
+		return resultNotCommitted, nil, unreachableError{fmt.Errorf("ask for this node's last batch: %w", err)}
 	}
-	v, err := judgeFate(fate, c.batch)
+	v, err := resultOf(fate, c.batch)
 	return v, nil, err
 }
 
-// judgeFate returns the fate of batch last+1, whose fence did not move, according to the epoch's
-// row. The number in a row only grows, and never after the epoch is dead.
-func judgeFate(fate node.Fate, last int64) (verdict, error) {
+// resultOf returns the result of batch last+1, whose fence was not raised, from the epoch's row.
+// The number in the row only grows, and does not change after the epoch is dead.
+func resultOf(fate node.Fate, last int64) (tryResult, error) {
 	switch {
 	case !fate.Found:
-		return vanished, node.ErrFenced
+		return resultUnknowable, node.ErrFenced
 	case fate.Batch == last+1 && fate.Dead:
-		return outlived, node.ErrFenced
+		return resultCommittedThenFenced, node.ErrFenced
 	case fate.Batch == last+1:
-		return wasCommitted, nil
+		return resultCommittedBefore, nil
 	case fate.Batch == last && fate.Dead:
-		return fenced, node.ErrFenced
-	case fate.Batch <= last: // the batch is not in these books, nor are some before it
-		return fenced, fmt.Errorf(
+		return resultFenced, node.ErrFenced
+	case fate.Batch <= last: // neither the batch nor some earlier ones are in these books
+		return resultFenced, fmt.Errorf(
 			"this node's batch number went back from %d to %d: the database was restored, or failed over to a standby that was behind", last,
 			fate.Batch)
 	}
-	return vanished, fmt.Errorf("this node's batch number is %d, beyond %d: somebody else writes under its epoch", fate.Batch, last+1)
+	return resultUnknowable, fmt.Errorf("this node's batch number is %d, beyond %d: somebody else writes under its epoch", fate.Batch, last+1)
 }
 
-// awayError marks a failure to reach the database, which proves nothing about the statements.
-type awayError struct{ error }
+// unreachableError marks a failure to reach the database, which proves nothing about the statements.
+type unreachableError struct{ error }
 
-func (e awayError) Unwrap() error { return e.error }
+func (e unreachableError) Unwrap() error { return e.error }
 
-// away reports whether err means that the database is away and not that the statements are at
-// fault.
-func away(err error) bool {
-	var mark awayError
+// unreachable reports whether err means that the database is unreachable, and not that a statement
+// failed.
+func unreachable(err error) bool {
+	var mark unreachableError
 	if errors.As(err, &mark) {
 		return true
 	}
 	return !store.Refused(err)
 }
 
-// split halves a refused batch until the operation at fault stands alone and is refused by itself.
+// split halves a failing batch until the failing operation is alone, and refuses that operation.
 func (c *committer) split(ops []*op, err error) {
 	if len(ops) > 1 {
 		half := len(ops) / 2
@@ -282,17 +280,17 @@ func (c *committer) answer(ops []*op, b *batch) {
 		case opEnd, opSweep, opJob:
 			c.observe(o, d)
 		}
-		o.ridden = d.rode
-		if o.kind != opSweep && damaged(d.err) {
-			c.l.damages.add(o.holdID, refusedEnd{d.err, o.hold})
+		o.hookRan = d.hookRan
+		if o.kind != opSweep && isDamage(d.err) {
+			c.l.failedEnds.add(o.holdID, failedEnd{d.err, o.hold})
 		}
 		c.finish(o, d.hold != nil)
 	}
 	if tell := c.l.opts.Observer.Ended; tell != nil {
 		b.EachEnd(tell)
 	}
-	if len(b.Lows) > 0 && c.l.opts.ToldLow != nil {
-		c.l.opts.ToldLow()
+	if len(b.Lows) > 0 && c.l.opts.LowAnnounced != nil {
+		c.l.opts.LowAnnounced()
 	}
 }
 
@@ -317,7 +315,7 @@ func (o *op) String() string {
 	case opJob:
 		return "end of the job of " + o.holdID
 	case opProgress:
-		return "progress " + o.note.row.ID
+		return "progress " + o.progressOf.row.ID
 	case opConfirm:
 		return "confirm"
 	default:

@@ -5,8 +5,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// readDays adds the statements that read today's stored figures for rows on another day. It returns
-// false if there are no such rows.
+// readDays adds the statements that read the stored figures of today for rows of another day. It
+// returns false if there are no such rows.
 func (b *batch) readDays(q *store.Batch, db *store.DB) bool {
 	today := books.DayOf(b.NowMS)
 	var keys, accounts []string
@@ -33,7 +33,7 @@ func (b *batch) readDays(q *store.Batch, db *store.DB) bool {
 
 func (b *batch) scanKeyDay(row store.Row) error {
 	var k books.KeyDay
-	var a books.Aside
+	var a books.DaySums
 	err := row.Scan(&k.Key, &k.Day, (*int64)(&a.Spent), (*int64)(&a.Held))
 	b.Days.Keys[k] = a
 	return err
@@ -41,19 +41,19 @@ func (b *batch) scanKeyDay(row store.Row) error {
 
 func (b *batch) scanFreeDay(row store.Row) error {
 	var k books.UsageKey
-	var a books.Aside
+	var a books.DaySums
 	err := row.Scan(&k.Account, &k.Model, &k.Day, &a.Used)
 	b.Days.Free[k] = a
 	return err
 }
 
-// writeDays adds the statements that store figures of other days (books.Aside) and take them back.
+// writeDays adds the statements that change the stored figures of other days (books.Days).
 func (b *batch) writeDays(q *store.Batch, db *store.DB) {
-	for k := range b.Days.KeysTaken {
+	for k := range b.Days.KeyDeletes {
 		q.Exec(nil, `DELETE FROM ledger_key_day WHERE key = $1 AND day = $2`, k.Key, k.Day)
 	}
-	for k, a := range b.Days.KeysLeft {
-		if a.Whole {
+	for k, a := range b.Days.KeyAdds {
+		if a.Create {
 			q.Exec(nil, `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (key, day) DO UPDATE SET `+store.Add("ledger_key_day", "spent_nano", "held_nano"),
 				k.Key, k.Day, int64(a.Spent), int64(a.Held))
@@ -63,11 +63,11 @@ func (b *batch) writeDays(q *store.Batch, db *store.DB) {
 			WHERE key = $3 AND day = $4`,
 			int64(a.Spent), int64(a.Held), k.Key, k.Day)
 	}
-	for k := range b.Days.FreeTaken {
+	for k := range b.Days.FreeDeletes {
 		q.Exec(nil, `DELETE FROM ledger_free_day WHERE account = $1 AND model = $2 AND day = $3`, k.Account, k.Model, k.Day)
 	}
-	for k, a := range b.Days.FreeLeft {
-		if a.Whole {
+	for k, a := range b.Days.FreeAdds {
+		if a.Create {
 			q.Exec(nil, `INSERT INTO ledger_free_day (account, model, day, used) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (account, model, day) DO UPDATE SET `+store.Add("ledger_free_day", "used"), k.Account, k.Model, k.Day, a.Used)
 			continue
@@ -76,16 +76,16 @@ func (b *batch) writeDays(q *store.Batch, db *store.DB) {
 			a.Used, k.Account, k.Model, k.Day)
 	}
 	if len(b.Days.Usage) > 0 {
-		turnUsage(q, db, b.Days.Usage, books.DayOf(b.NowMS))
+		rollUsage(q, db, b.Days.Usage, books.DayOf(b.NowMS))
 	}
-	for _, key := range b.Rewound {
+	for _, key := range b.RewoundKeys {
 		q.Exec(nil, `UPDATE ledger_hit SET at_ms = $1 WHERE key = $2 AND at_ms > $1`, b.NowMS, key)
 	}
 }
 
-// turnUsage adds the statements that move the usage of accounts to a day: three for any number of
-// accounts, because at midnight all accounts change day.
-func turnUsage(q *store.Batch, db *store.DB, accounts []string, day int64) {
+// rollUsage adds the statements that roll the usage of accounts over to a day: three statements for
+// any number of accounts, because at midnight all accounts roll over.
+func rollUsage(q *store.Batch, db *store.DB, accounts []string, day int64) {
 	list := store.List(accounts)
 	q.Exec(nil, `INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed)
 		SELECT account, model, day, day_cost_nano, day_requests, day_billed, day_failed FROM ledger_usage
@@ -103,9 +103,9 @@ func turnUsage(q *store.Batch, db *store.DB, accounts []string, day int64) {
 	q.Exec(nil, `DELETE FROM ledger_usage_day WHERE `+db.In("account", 1)+` AND day = $2`, list, day)
 }
 
-// closeDaysTx deletes the figures of an account's days up to last. Their receipts go, and these
-// days are not shown any more.
-func closeDaysTx(tx *store.Tx, account string, last int64) error {
+// deleteDaysTx deletes an account's figures of the days up to last. The receipts of these days are
+// being deleted, and the days are not shown any more.
+func deleteDaysTx(tx *store.Tx, account string, last int64) error {
 	for _, text := range []string{
 		`UPDATE ledger_usage SET day = 0, day_cost_nano = 0, day_requests = 0, day_billed = 0, day_failed = 0 WHERE account = $1 AND day <= $2`,
 		`UPDATE ledger_key SET day = 0, day_spent_nano = 0, day_held_nano = 0 WHERE account = $1 AND day <= $2`,

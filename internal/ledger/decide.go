@@ -9,35 +9,35 @@ import (
 	"tollgate/internal/store"
 )
 
-// decision is the answer to one operation, valid once the books are committed.
+// decision is the answer to one operation. It is valid once the batch is committed.
 type decision struct {
-	hold    *books.HoldRow // opAdmit: admitted
+	hold    *books.HoldRow // of an admitted request
 	err     error
-	ended   bool // opEnd, opSweep: this batch ended it
+	ended   bool // this batch ended the hold
 	charged bool
-	rode    bool // the rider of a job writes, or err is its own
+	hookRan bool // the job's hook writes, or err is the hook's
 	over    money.Amount
 }
 
-// batch is one try of a batch: its books and its other writes.
+// batch is one try of a batch: its books and its other writes. The maps of series and segments save
+// inserts of existing rows.
 type batch struct {
 	books.Books
-	progress  []*Hold
-	riders    []Rider
-	decisions map[*op]decision
-	series    knownSeries   // series known to be in the database
-	newSeries []int64       // series written by this batch
-	parts     knownParts    // parts known to be in the database
-	newParts  knownParts    // parts written by this batch
-	known     knownRows     // cached rows, which need not be read
-	version   store.Version // of the database after this batch
+	progress    []*Hold
+	hooks       []Hook
+	decisions   map[*op]decision
+	series      seriesCache
+	newSeries   []int64
+	segments    segmentCache
+	newSegments segmentCache
+	cached      rowCache      // rows that need not be read
+	version     store.Version // of the database after this batch
 }
 
-func newBatch(series knownSeries, parts knownParts) *batch {
-	return &batch{Books: books.New(), series: series, parts: parts}
+func newBatch(series seriesCache, segments segmentCache) *batch {
+	return &batch{Books: books.New(), series: series, segments: segments}
 }
 
-// decide takes the operations into the books, in order.
 func (b *batch) decide(ops []*op, epoch string) {
 	b.decisions = make(map[*op]decision, len(ops))
 	for _, o := range ops {
@@ -51,7 +51,7 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 		if o.state.Load() == opAbandoned {
 			return decision{err: unavailable(fmt.Errorf("the caller has left"))}
 		}
-		if o.admitting != nil {
+		if o.admitHook != nil {
 			return b.admitJob(o, epoch)
 		}
 		hold, err := b.Admit(o.admission, epoch)
@@ -62,13 +62,13 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 		}
 		end := o.end
 		if end.Outcome == Billed && !end.Streamed && o.state.Load() == opAbandoned {
-			// Its caller was told that the outcome is unknown, and cut the answer. Now nothing is
-			// known to be committed: no answer, no charge.
+			// The caller has returned ErrUnknown, and the client's connection was cut. This batch
+			// is not committed yet, so the request can end without a charge.
 			end.Outcome, end.Cost, end.Status, end.Code = Failed, 0, 503, string(fault.ServiceUnavailable)
 		}
-		// The hold's row is known from its admission and need not be read: while this epoch lives
-		// only this node ends it, once. If that were ever wrong, the receipt's primary key would
-		// refuse the batch.
+		// The row is known from the admission: while this epoch lives, only this node ends the
+		// hold, once. If the hold had a receipt already, the receipt's primary key would refuse the
+		// batch.
 		b.Holds[o.holdID] = o.hold.row
 		receipt, ended := b.End(o.holdID, end, o.attempts)
 		if !ended {
@@ -76,7 +76,7 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 		}
 		return decision{ended: true, charged: end.Outcome == Billed, over: receipt.Over}
 	case opSweep:
-		if err := b.Broken(o.holdID); err != nil {
+		if err := b.CheckHold(o.holdID); err != nil {
 			return decision{err: err}
 		}
 		receipt, ended := b.Sweep(o.holdID)
@@ -84,15 +84,15 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 	case opJob:
 		return b.endJob(o)
 	case opProgress:
-		b.progress = append(b.progress, o.note)
+		b.progress = append(b.progress, o.progressOf)
 	case opRefused:
 		b.refused(o.refusal)
 	}
 	return decision{}
 }
 
-// refused writes the receipt of a refused request. It belongs to no total; the account's row need
-// not exist.
+// refused writes the receipt of a refused request. The receipt counts in no total, and the
+// account's row need not exist.
 func (b *batch) refused(r Refusal) {
 	receipt := books.ReceiptRow{
 		Hold: books.HoldRow{

@@ -38,7 +38,7 @@ func TestObserverIsToldOfEnds(t *testing.T) {
 		if _, err := f.admit("a", 100*money.USD); err == nil {
 			t.Fatal("admitted without cover")
 		}
-		for range strangersPerMinute + 5 {
+		for range anonymousPerMinute + 5 {
 			f.Refused(Refusal{Request: id.New("req_"), Model: "no-such", Code: "model_not_found", Status: 400})
 		}
 		mu.Lock()
@@ -47,7 +47,7 @@ func TestObserverIsToldOfEnds(t *testing.T) {
 			{Model: "m", Tokens: end.Tokens, Charged: money.USD}, {Model: "m", Code: failed().Code},
 			{Model: "m", Code: string(fault.InsufficientQuota)},
 		}
-		for range strangersPerMinute + 5 {
+		for range anonymousPerMinute + 5 {
 			want = append(want, books.EndedRequest{Model: "no-such", Code: "model_not_found"})
 		}
 		if !slices.Equal(told, want) {

@@ -103,7 +103,7 @@ func TestLostCommitMeetsFence(t *testing.T) {
 			// The admission of a job outlives the node.
 			s.cutOff(committed, dies)
 			j, hold := jobAdmission(money.USD)
-			if err := f.AdmitJob(ctx, j, &passenger{}); err != nil {
+			if err := f.AdmitJob(ctx, j, &admitHook{}); err != nil {
 				t.Error(err)
 			}
 			s.set(nil)
@@ -113,7 +113,7 @@ func TestLostCommitMeetsFence(t *testing.T) {
 
 			// Its end.
 			s.cutOff(committed, dies)
-			if ended, err := f.EndJob(ctx, hold, &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD}}); err !=
+			if ended, err := f.EndJob(ctx, hold, &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD}}); err !=
 				nil || !ended {
 				t.Error(ended, err)
 			}
@@ -162,7 +162,7 @@ func TestLifeThatNobodyRemembers(t *testing.T) {
 	wantCode(t, err, fault.ServiceUnavailable)
 	s.cutOff(true, gone)
 	j, _ := jobAdmission(money.USD)
-	if err := f.AdmitJob(ctx, j, &passenger{}); !errors.Is(err, ErrUnknown) {
+	if err := f.AdmitJob(ctx, j, &admitHook{}); !errors.Is(err, ErrUnknown) {
 		t.Errorf("admitted with %v; want ErrUnknown", err)
 	}
 	s.cutOff(true, gone)

@@ -16,21 +16,20 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Bounds of one folding transaction, and the lifetimes of saved answers and of rate-window rows not
-// cleaned up by a request.
+// Bounds of one transaction of Fold, and how long it keeps saved answers and hits of rate windows.
 const (
-	foldChunk  = 500
-	onceLife   = 24 * time.Hour
-	hitsChunk  = 5000
-	hitsLinger = 10 * time.Minute
-	// strangersLife is the retention of refusals of unknown callers.
-	strangersLife = 24 * time.Hour
+	foldChunk = 500
+	onceLife  = 24 * time.Hour
+	hitsChunk = 5000
+	hitsLife  = 10 * time.Minute
+	// anonymousLife is how long refusals of unknown callers are kept.
+	anonymousLife = 24 * time.Hour
 )
 
-// Fold deletes receipts older than the retention, account by account. It keeps their sums, totals
-// in ledger_folded, and of each charge a compact row (Charge), summed by a monthly entry, so that
-// money stays provable. It also deletes expired refusals of strangers, saved answers and rate hits.
-// It is one step of Run.
+// Fold deletes receipts older than the retention, account by account. It keeps their sums in
+// ledger_folded, a compact row of each charge (movement.Charge), and a monthly entry with the sum
+// of the charges, so that the audit can still prove the balance. Fold also deletes old refusals of
+// unknown callers, saved answers and hits of rate windows. It is one step of Run.
 func (l *Ledger) Fold(ctx context.Context) error {
 	for {
 		more, err := l.foldSome(ctx)
@@ -42,7 +41,7 @@ func (l *Ledger) Fold(ctx context.Context) error {
 		}
 	}
 	for {
-		more, err := l.forgetStrangers(ctx)
+		more, err := l.deleteAnonymous(ctx)
 		if err != nil {
 			return fmt.Errorf("delete refusals of strangers: %w", err)
 		}
@@ -61,9 +60,9 @@ func (l *Ledger) Fold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var after hitPlace
+	var after hitID
 	for {
-		next, more, err := l.forgetHits(ctx, after)
+		next, more, err := l.deleteHits(ctx, after)
 		if err != nil {
 			return fmt.Errorf("delete old hits of rate windows: %w", err)
 		}
@@ -74,16 +73,16 @@ func (l *Ledger) Fold(ctx context.Context) error {
 	}
 }
 
-// hitPlace is a row of ledger_hit.
-type hitPlace struct {
+// hitID identifies a row of ledger_hit.
+type hitID struct {
 	key string
 	n   int64
 }
 
-// forgetHits deletes the old ones of the next hitsChunk rows of ledger_hit and returns
-// the last of these rows. more is false at the end of the table. It walks the primary
-// key: an index on the time would cost every admission.
-func (l *Ledger) forgetHits(ctx context.Context, after hitPlace) (last hitPlace, more bool, err error) {
+// deleteHits looks at the next hitsChunk rows of ledger_hit, deletes the old ones, and returns the
+// last row looked at. more is false at the end of the table. It follows the primary key, because an
+// index on the time would cost every admission.
+func (l *Ledger) deleteHits(ctx context.Context, after hitID) (last hitID, more bool, err error) {
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
 		if err != nil {
@@ -92,7 +91,7 @@ func (l *Ledger) forgetHits(ctx context.Context, after hitPlace) (last hitPlace,
 		err = tx.QueryRow(`SELECT key, n FROM ledger_hit WHERE (key, n) > ($1, $2) ORDER BY key, n LIMIT 1 OFFSET $3`,
 			after.key, after.n, hitsChunk-1).Scan(&last.key, &last.n)
 		more = err == nil
-		before := now - hitsLinger.Milliseconds()
+		before := now - hitsLife.Milliseconds()
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			_, err = tx.Exec(`DELETE FROM ledger_hit WHERE (key, n) > ($1, $2) AND at_ms < $3`, after.key, after.n, before)
@@ -105,14 +104,14 @@ func (l *Ledger) forgetHits(ctx context.Context, after hitPlace) (last hitPlace,
 	return last, more, err
 }
 
-// oldStrangers walks the index of an account's requests in its order: theirs have
-// no account and stand before all others. By id alone it would read everybody's.
-const oldStrangers = `SELECT id FROM ledger_receipt WHERE (account, seq, id) < ('', 0, $1) AND outcome = $2
+// oldAnonymous uses the index of the accounts' requests: refusals without an account come before
+// all others. The index of ids would read the requests of all accounts.
+const oldAnonymous = `SELECT id FROM ledger_receipt WHERE (account, seq, id) < ('', 0, $1) AND outcome = $2
 	ORDER BY account, seq, id LIMIT $3`
 
-// forgetStrangers deletes some refusals of unknown callers. It returns false if no more are old
-// enough. They belong to no account, so no figure misses them.
-func (l *Ledger) forgetStrangers(ctx context.Context) (more bool, err error) {
+// deleteAnonymous deletes a chunk of old refusals of unknown callers. It returns false if none is
+// left. These refusals belong to no account and are in no sum.
+func (l *Ledger) deleteAnonymous(ctx context.Context) (more bool, err error) {
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
 		if err != nil {
@@ -121,16 +120,16 @@ func (l *Ledger) forgetStrangers(ctx context.Context) (more bool, err error) {
 		if err := tx.ByIndex(); err != nil {
 			return err
 		}
-		n, err := tx.Exec(`DELETE FROM ledger_receipt WHERE id IN (`+oldStrangers+`)`,
-			id.At("req_", time.UnixMilli(now-strangersLife.Milliseconds())), int64(Refused), foldChunk)
+		n, err := tx.Exec(`DELETE FROM ledger_receipt WHERE id IN (`+oldAnonymous+`)`,
+			id.At("req_", time.UnixMilli(now-anonymousLife.Milliseconds())), int64(Refused), foldChunk)
 		more = n == foldChunk
 		return err
 	})
 	return more, err
 }
 
-// foldSome folds one chunk of the account with the oldest receipt. It returns false if no receipt
-// is old enough.
+// foldSome deletes a chunk of receipts of the account with the oldest receipt. It returns false if
+// no receipt is old enough.
 func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 	more := false
 	err := l.db.Update(ctx, func(tx *store.Tx) error {
@@ -139,7 +138,7 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 		if err != nil {
 			return err
 		}
-		// A future day, from a clock ahead, keeps its receipts.
+		// If the clock was ahead, receipts may be of a future day; they stay.
 		below, today := books.FoldBelow(now, l.opts.Retention), books.DayOf(now)
 		var account string
 		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM ledger_receipt WHERE id < $1 AND day < $2 ORDER BY id LIMIT 1), '-')`,
@@ -162,38 +161,37 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 	return more, err
 }
 
-// foldKey is the key of the sums of deleted receipts.
 type foldKey struct{ key, model string }
 
-// foldMonth is a month's charges.
+// foldMonth is the sum of a month's charges, with the number and balance of the newest.
 type foldMonth struct {
 	seq, createdMS int64
 	cost, balance  money.Amount
 }
 
-type foldChunkRows struct {
+type foldedRows struct {
 	ids    []string
 	totals map[foldKey]*Totals
 	months map[int64]*foldMonth
 	keys   []string
-	last   int64       // the newest day among them
-	newest int64       // the newest number in the account's log
-	chain  audit.Chain // of the deleted rows, so that the running balance can be proved without them
-	kept   []audit.Kept
-	days   days             // figures omitted from days by a former version
-	marks  map[int64]uint64 // of the series
+	last   int64       // the newest day of the rows
+	newest int64       // the newest number of the rows in the account's log
+	chain  audit.Chain // proves the running balance without the rows
+	kept   []audit.Charge
+	days   days             // of receipts that a former version did not add to their days
+	marks  map[int64]uint64 // by series
 }
 
-func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRows, error) {
-	rows, err := tx.Query(`SELECT `+datedColumns+`, dated, seq, balance_nano, ended_ms, job FROM ledger_receipt
+func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldedRows, error) {
+	rows, err := tx.Query(`SELECT `+figureColumns+`, dated, seq, balance_nano, ended_ms, job FROM ledger_receipt
 		WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`, account, below, today, foldChunk)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	chunk := &foldChunkRows{totals: map[foldKey]*Totals{}, months: map[int64]*foldMonth{}, days: newDays(), marks: map[int64]uint64{}}
+	chunk := &foldedRows{totals: map[foldKey]*Totals{}, months: map[int64]*foldMonth{}, days: newDays(), marks: map[int64]uint64{}}
 	for rows.Next() {
-		var r datedRow
+		var r receiptFigures
 		var m foldMonth
 		var dated int64
 		var job string
@@ -210,15 +208,15 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldChunkRow
 		chunk.chain.Move(m.seq, m.balance, -r.cost)
 		if r.cost > 0 {
 			chunk.month(r.day, m, r.cost)
-			chunk.kept = append(chunk.kept, movement.Keep(r.id, job, audit.Kept{
+			chunk.kept = append(chunk.kept, movement.NewCharge(r.id, job, audit.Charge{
 				Seq: m.seq, Model: r.series.Model, Amount: r.cost, Balance: m.balance, EndedMS: m.createdMS}))
 		}
 	}
 	return chunk, rows.Err()
 }
 
-// count adds a receipt to the sums that outlive it.
-func (c *foldChunkRows) count(r *datedRow, dated bool) {
+// count adds a receipt to the sums that are kept.
+func (c *foldedRows) count(r *receiptFigures, dated bool) {
 	k := foldKey{r.series.Key, r.series.Model}
 	if c.totals[k] == nil {
 		c.totals[k] = &Totals{}
@@ -227,12 +225,11 @@ func (c *foldChunkRows) count(r *datedRow, dated bool) {
 	if !dated {
 		c.days.add(r.series, r.day, r.figures())
 	}
-	c.marks[books.SeriesID(r.series)] += r.markOf()
+	c.marks[books.SeriesID(r.series)] += r.mark()
 }
 
-// month adds a charge to its month; the entry shows the newest charge's place
-// and balance.
-func (c *foldChunkRows) month(day int64, m foldMonth, cost money.Amount) {
+// month adds a charge to its month.
+func (c *foldedRows) month(day int64, m foldMonth, cost money.Amount) {
 	at := time.Unix(day*24*60*60, 0).UTC()
 	month := int64(at.Year())*12 + int64(at.Month()) - 1
 	if sum := c.months[month]; sum != nil {
@@ -242,7 +239,7 @@ func (c *foldChunkRows) month(day int64, m foldMonth, cost money.Amount) {
 	c.months[month] = &m
 }
 
-func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
+func (c *foldedRows) foldTx(tx *store.Tx, account string) error {
 	for k, t := range c.totals {
 		_, err := tx.Exec(`INSERT INTO ledger_folded (account, key, model, cost_nano, requests, billed, failed, prompt_tokens,
 			completion_tokens, images)
@@ -254,10 +251,10 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 			return err
 		}
 	}
-	if err := c.chain.NoteTx(tx, account); err != nil {
+	if err := c.chain.RecordTx(tx, account); err != nil {
 		return err
 	}
-	if err := movement.KeepTx(tx, account, c.kept); err != nil {
+	if err := movement.ArchiveTx(tx, account, c.kept); err != nil {
 		return err
 	}
 	if err := c.days.writeTx(tx); err != nil {
@@ -268,7 +265,8 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 	}
 	for month, m := range c.months {
 		entry := fmt.Sprintf("ent_%s_%04d%02d", account, month/12, month%12+1)
-		// The row of charges summed by a former version keeps its place.
+		// A month's entry of a former version covers charges without a kept row (amount_nano
+		// differs from -kept_nano) and keeps its number, balance and time.
 		_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms, kept_nano)
 			VALUES ($1, $2, $3, 'charges', $4, $5, $6, '', $7, $8)
 			ON CONFLICT (id) DO UPDATE SET amount_nano = ledger_entry.amount_nano + excluded.amount_nano,
@@ -283,11 +281,11 @@ func (c *foldChunkRows) foldTx(tx *store.Tx, account string) error {
 			return err
 		}
 	}
-	if err := closeDaysTx(tx, account, c.last); err != nil {
+	if err := deleteDaysTx(tx, account, c.last); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(`DELETE FROM ledger_receipt WHERE `+tx.In("id", 1), store.List(c.ids)); err != nil {
 		return err
 	}
-	return requestlog.ForgetTx(tx, account, c.keys, c.newest)
+	return requestlog.TrimIndexTx(tx, account, c.keys, c.newest)
 }

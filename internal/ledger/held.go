@@ -15,8 +15,8 @@ type OpenHolds struct {
 	Amount money.Amount
 }
 
-// heldPeriod is the time between two reports of the open holds. Their number is that of unfinished
-// requests and jobs, so the read is short.
+// heldPeriod is the time between two reports of the open holds. There is one hold for each
+// unfinished request or job, so the query is fast.
 const heldPeriod = 15 * time.Second
 
 var selectHeld = `SELECT CASE WHEN job = '' THEN 0 ELSE 1 END AS of_job, COUNT(*), ` + store.Sum("amount_nano") + `

@@ -32,7 +32,7 @@ func TestHeldIsReported(t *testing.T) {
 			holds = append(holds, f.mustAdmit("a", money.USD))
 		}
 		job, _ := jobAdmission(2 * money.USD)
-		if err := f.AdmitJob(t.Context(), job, &passenger{}); err != nil {
+		if err := f.AdmitJob(t.Context(), job, &admitHook{}); err != nil {
 			t.Fatal(err)
 		}
 		expect("three requests and a job", [2]OpenHolds{{Holds: 3, Amount: 3 * money.USD}, {Holds: 1, Amount: 2 * money.USD}})

@@ -23,21 +23,21 @@ type KeyState struct {
 	Version         int64
 	Spent, Held     money.Amount
 	SpentToday      money.Amount // charges of this UTC day
-	LastUsedMS      int64        // 0: never
+	LastUsedMS      int64        // 0 means never
 	AccountDisabled bool
 }
 
 // noLimit is the stored value of an unset limit.
 const noLimit = -1
 
-func orNone[T ~int64](limit *T) int64 {
+func storeLimit[T ~int64](limit *T) int64 {
 	if limit == nil {
 		return noLimit
 	}
 	return int64(*limit)
 }
 
-func orNil[T ~int64](stored int64) *T {
+func loadLimit[T ~int64](stored int64) *T {
 	if stored == noLimit {
 		return nil
 	}
@@ -45,8 +45,8 @@ func orNil[T ~int64](stored int64) *T {
 	return &v
 }
 
-// OpenKeyTx opens a key of an account at version 1. It waits for RecheckKeysTx of the
-// account, and is waited for.
+// OpenKeyTx opens a key of an account at version 1. OpenKeyTx and RecheckKeysTx of an account wait
+// for each other.
 func OpenKeyTx(tx *store.Tx, key, account string, limits KeyLimits) error {
 	if err := tx.Lock("ledger_account", "id", account); err != nil {
 		return err
@@ -54,7 +54,7 @@ func OpenKeyTx(tx *store.Tx, key, account string, limits KeyLimits) error {
 	_, err := tx.Exec(`INSERT INTO ledger_key (id, account, version, disabled, closed, rpm, daily_budget_nano, total_limit_nano,
 		spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms)
 		VALUES ($1, $2, 1, $3, 0, $4, $5, $6, 0, 0, 0, 0, 0, 0, 0)`,
-		key, account, store.Bool(limits.Disabled), orNone(limits.RPM), orNone(limits.DailyBudget), orNone(limits.TotalLimit))
+		key, account, store.Bool(limits.Disabled), storeLimit(limits.RPM), storeLimit(limits.DailyBudget), storeLimit(limits.TotalLimit))
 	return err
 }
 
@@ -65,7 +65,7 @@ func ChangeKeyTx(tx *store.Tx, key string, limits KeyLimits) error {
 	return changeKeyTx(tx, key, func() (int64, error) {
 		return tx.Exec(`UPDATE ledger_key SET disabled = $1, rpm = $2, daily_budget_nano = $3, total_limit_nano = $4, version = version + 1
 			WHERE id = $5 AND closed = 0`,
-			store.Bool(limits.Disabled), orNone(limits.RPM), orNone(limits.DailyBudget), orNone(limits.TotalLimit), key)
+			store.Bool(limits.Disabled), storeLimit(limits.RPM), storeLimit(limits.DailyBudget), storeLimit(limits.TotalLimit), key)
 	})
 }
 
@@ -126,7 +126,7 @@ func KeysTx(tx *store.Tx, keys []string) (map[string]KeyState, error) {
 		var key string
 		var s KeyState
 		var disabled, rpm, budget, limit, day, accountDisabled int64
-		var aside money.Amount // of today, when the row is on another day
+		var aside money.Amount // today's figures if the row is of another day
 		if err := rows.Scan(&key, &s.Account, &s.Version, &disabled, &rpm, &budget, &limit,
 			&s.Spent, &s.Held, &day, &s.SpentToday, &aside, &s.LastUsedMS, &accountDisabled); err != nil {
 			return nil, err
@@ -137,7 +137,7 @@ func KeysTx(tx *store.Tx, keys []string) (map[string]KeyState, error) {
 		s.LastUsedMS = min(s.LastUsedMS, now)
 		s.AccountDisabled = accountDisabled != 0
 		s.Limits = KeyLimits{
-			RPM: orNil[int64](rpm), DailyBudget: orNil[money.Amount](budget), TotalLimit: orNil[money.Amount](limit),
+			RPM: loadLimit[int64](rpm), DailyBudget: loadLimit[money.Amount](budget), TotalLimit: loadLimit[money.Amount](limit),
 			Disabled: disabled != 0,
 		}
 		states[key] = s

@@ -1,18 +1,16 @@
-// Package ledger owns money: balances, admission, holds, charges, budgets,
-// rate windows, free quotas, usage totals, receipts (the request log) and the
-// audit that proves them.
+// Package ledger owns money: balances, admission, holds, charges, budgets, rate windows, free
+// quotas, usage totals, receipts (the request log) and the audit that proves them.
 //
-// Invariants, through `kill -9` at any instant:
-//   - A request is admitted by one durable transaction that decides rate,
-//     quota, budgets and balance and writes its hold; no cache decides.
-//   - A hold ends exactly once: its row is deleted by the transaction that
-//     writes its receipt. At most one charge a request, never above the hold.
-//   - Credits - charges = balance, and what accounts and keys show as held is
-//     the sum of their open holds.
+// Invariants, even after `kill -9` at any time:
+//   - One durable transaction admits a request: it decides rate, quota, budgets and balance and
+//     writes the hold. No cache decides.
+//   - A hold ends exactly once: the transaction that writes the receipt deletes the hold's row. A
+//     request has at most one charge, never above its hold.
+//   - Credits - charges = balance, and the held sums of accounts and keys are the sums of their
+//     open holds.
 //
-// All of a node's admissions and settlements go through one committer, which
-// groups what waits into one transaction after the other. What is decided in it
-// is package books', pure; the audit is package audit.
+// All admissions and settlements of a node go through one committer, which commits them in batches.
+// The decisions are pure functions in package books. Package audit proves the result.
 package ledger
 
 import (
@@ -31,38 +29,39 @@ import (
 )
 
 var (
-	// ErrKeyChanged means that the key has changed since the caller's checks: authenticate afresh,
-	// repeat them, and call again.
+	// ErrKeyChanged means that the key has changed since the caller's checks. Authenticate again,
+	// repeat the checks, and call again.
 	ErrKeyChanged = books.ErrKeyChanged
-	// ErrNotSettled means that a settlement was not committed and never will be: answer an error;
-	// the client is not charged.
+	// ErrNotSettled means that a settlement was not committed and never will be. The client must
+	// get an error and is not charged.
 	ErrNotSettled = errors.New("the request could not be settled")
-	// ErrUnknown means that the database did not report within outage_grace whether the settlement
-	// was committed: cut the connection without an answer. The settlement is resolved later,
+	// ErrUnknown means that the database did not report within OutageGrace whether the settlement
+	// was committed. Cut the connection without an answer; the settlement is resolved later,
 	// exactly once.
 	ErrUnknown = errors.New("it is not known yet whether the request was settled")
 )
 
-// Options are the ledger's surroundings and bounds. Only DB and, to start, Node
-// are required.
+// Options configures the ledger. Only DB and, for Start, Node are required.
 type Options struct {
 	DB *store.DB
-	// Node is this node. The ledger renews its lease, sweeps after dead nodes, and ends its life in
-	// Close.
+	// Node is this node. The ledger renews the node's lease, ends the requests of dead nodes, and
+	// unregisters the node in Close.
 	Node *node.Node
-	// OutageGrace is how long a settlement waits for an absent database.
+	// OutageGrace is how long a settlement waits for an unreachable database. The default is 30
+	// seconds.
 	OutageGrace time.Duration
-	// QueueWait is how long an admission waits to be taken before it is
-	// refused under overload.
+	// QueueWait is how long an admission waits in the queue before it is refused. The default is
+	// 250 milliseconds.
 	QueueWait time.Duration
-	// Retention is how long receipts are kept; their sums are kept for ever.
+	// Retention is how long receipts are kept. Their sums are kept for ever. The default is 90
+	// days.
 	Retention time.Duration
-	// TellLow, if not nil, adds the statements that announce a low balance to the transaction of
+	// AnnounceLow, if not nil, adds the statements that announce a low balance to the transaction of
 	// the charge.
-	TellLow func(q *store.Batch, nowMS int64, low Low)
-	// ToldLow, if not nil, is called without locks after the commit of such a transaction, and must
-	// not block. It is not called if the node dies in between.
-	ToldLow func()
+	AnnounceLow func(q *store.Batch, nowMS int64, low Low)
+	// LowAnnounced, if not nil, is called without locks after the commit of such a transaction. It
+	// must not block. It is not called if the node dies in between.
+	LowAnnounced func()
 	// Now is this process's clock, for durations and start times. Admission times and expiry use
 	// the database's clock. If nil, time.Now is used.
 	Now      func() time.Time
@@ -70,30 +69,30 @@ type Options struct {
 	Observer Observer
 }
 
-// Observer receives events for metrics. Every func may be nil.
+// Observer receives events for metrics. Every func may be nil. None may block.
 type Observer struct {
 	// Batch reports a committed transaction and its number of operations.
 	Batch func(operations int, took time.Duration)
-	// Admitted: an admission was decided, after waiting for its commit.
+	// Admitted reports a decided admission and the time until its commit.
 	Admitted func(waited time.Duration, admitted bool)
-	// Ended: a request has ended, in the books or refused. It must not wait.
+	// Ended reports the end of a request, refused ones included.
 	Ended func(books.EndedRequest)
-	// OverHold: usage exceeded a hold by this much; the operator's loss.
+	// OverHold reports the amount by which usage exceeded a hold. It is not charged.
 	OverHold func(money.Amount)
-	// Swept: a dead node's hold was ended; charged tells how.
+	// Swept reports that the hold of a dead node was ended, and whether it was charged.
 	Swept func(charged bool)
-	// Unswept reports the number of dead nodes' holds that a sweep could not end.
+	// Unswept reports the number of dead nodes' holds that the sweep could not end.
 	Unswept func(holds int)
 	// Held reports the open holds of chat requests and of jobs, on all nodes, every 15 seconds.
 	Held func(requests, jobs OpenHolds)
-	// Quarantined: a damaged hold was moved to the quarantine.
+	// Quarantined reports that a damaged hold was moved to the quarantine.
 	Quarantined func()
-	// LeftOut reports a refused request without a row of its own; known is true if its caller is
+	// Unlogged reports a refused request without a row of its own; known is true if its caller is
 	// known.
-	LeftOut func(known bool)
+	Unlogged func(known bool)
 }
 
-// Ledger is the money of one node. It is safe for concurrent use.
+// Ledger keeps the money of one node. It is safe for concurrent use.
 type Ledger struct {
 	db    *store.DB
 	node  *node.Node
@@ -102,21 +101,20 @@ type Ledger struct {
 	now   func() time.Time
 	queue *queue
 
-	refuses sampler
-	damages damages
-	writing writing
+	refusals   sampler
+	failedEnds failedEnds
+	writes     writeState
 
-	stepsSeen int64 // jumps of the clock, only for KeepTime; -1 before the first look
+	stepsSeen int64 // jumps of the clock handled by KeepTime; -1 before its first call
 
-	// exec stands between the committer and its connection; tests put faults
-	// there before Start.
+	// exec, if not nil, replaces the committer's call of the database; tests set it before Start.
 	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
 
 	stopped chan struct{} // closed when the committer has ended
 	stop    sync.Once
 }
 
-// New makes a ledger; Start makes it ready.
+// New returns a ledger. Call Start before other methods.
 func New(opts Options) *Ledger {
 	if opts.OutageGrace <= 0 {
 		opts.OutageGrace = 30 * time.Second
@@ -139,13 +137,13 @@ func New(opts Options) *Ledger {
 	}
 }
 
-// Start starts the committer and, on SQLite, ends the open holds of a former process, which
+// Start starts the committer. On SQLite it also ends the open holds of the last process, which
 // node.Join has declared dead. Close undoes Start.
 func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.resumeTime(ctx); err != nil {
 		return err
 	}
-	l.writing.beats(nil, l.now()) // the node has just joined
+	l.writes.recordBeat(nil, l.now()) // the node has just joined
 	go func() {
 		defer close(l.stopped)
 		newCommitter(l).run()
@@ -154,13 +152,12 @@ func (l *Ledger) Start(ctx context.Context) error {
 		return nil
 	}
 	if err := l.sweepDead(ctx); err != nil {
-		l.log.Error("ledger: what the former process left is not swept yet", "error", err) // Run goes on with it
+		l.log.Error("ledger: what the former process left is not swept yet", "error", err) // Run tries again
 	}
 	return nil
 }
 
-// Run keeps the node alive, sweeps after dead nodes, folds old receipts and adds receipts of a
-// former version to their days, until ctx ends.
+// Run runs the ledger's periodic steps until ctx ends.
 func (l *Ledger) Run(ctx context.Context) {
 	every := func(period time.Duration, what string, step func(context.Context) error) loop.Loop {
 		return loop.Loop{Room: "ledger", Does: what, Log: l.log, Period: period, Later: true, Step: step}
@@ -172,17 +169,16 @@ func (l *Ledger) Run(ctx context.Context) {
 		every(time.Second, "log sampled refusals", l.flushRefusals),
 		every(10*time.Minute, "fold old receipts", l.Fold),
 		loop.Loop{Room: "ledger", Does: "add up the open holds", Log: l.log, Period: heldPeriod, Step: l.observeHeld},
-		loop.Loop{Room: "ledger", Does: "add receipts to their days", Log: l.log, Period: time.Minute, Step: l.Date},
-		loop.Loop{Room: "ledger", Does: "note the parts of the request log", Log: l.log, Period: 10 * time.Minute, Step: l.Part},
+		loop.Loop{Room: "ledger", Does: "add receipts to their days", Log: l.log, Period: time.Minute, Step: l.AddToDays},
+		loop.Loop{Room: "ledger", Does: "note the parts of the request log", Log: l.log, Period: 10 * time.Minute, Step: l.IndexKeys},
 	)
 }
 
-// Close refuses further admissions, commits the queue, and ends the node's life once nothing runs
-// under it. Requests still running afterwards are settled by the sweep of another node or of the
-// next start.
+// Close refuses further admissions, commits the queue, and unregisters the node unless requests
+// still run under its epoch. The next start or another node's sweep ends such requests.
 func (l *Ledger) Close(ctx context.Context) error {
 	l.stop.Do(func() {
-		l.logCounted(l.now().Add(time.Hour)) // logs the refusals without a row
+		l.logCounted(l.now().Add(time.Hour)) // logs the counted refusals
 		l.queue.close()
 	})
 	select {
@@ -193,7 +189,7 @@ func (l *Ledger) Close(ctx context.Context) error {
 	return l.node.Leave(ctx, l.holdsUnder)
 }
 
-// unavailable returns the error of an admission while the database does not answer.
+// unavailable returns the error of an admission while the database is unreachable.
 func unavailable(cause error) *fault.Error {
 	return fault.TryAgain(nameFullDisk(cause))
 }

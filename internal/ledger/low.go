@@ -11,8 +11,8 @@ import (
 // Low is a drop of a balance below its account's level.
 type Low = books.Low
 
-// LowTx returns an account's level for announcements of a low balance. set is false if the account
-// has none. It returns ErrNoAccount for an unknown account.
+// LowTx returns the level below which an account's balance is announced. set is false if the
+// account has no level. It returns ErrNoAccount for an unknown account.
 func LowTx(tx *store.Tx, account string) (level money.Amount, set bool, err error) {
 	row, err := lowTx(tx, account)
 	return row.Amount, row.Set, err
@@ -40,8 +40,9 @@ func lowTx(tx *store.Tx, account string) (books.Level, error) {
 	return row, ErrNoAccount
 }
 
-// SetLowTx sets the level, or with nil removes it. Setting arms it where the
-// balance is at or above it, and tells nothing. ErrNoAccount.
+// SetLowTx sets the level of an account, or removes it if level is nil. The level is armed if the
+// balance is not below it. SetLowTx announces nothing. It returns ErrNoAccount for an unknown
+// account.
 func SetLowTx(tx *store.Tx, account string, level *money.Amount) error {
 	state, _, err := lockAccountTx(tx, account)
 	if err != nil {
@@ -56,9 +57,9 @@ func SetLowTx(tx *store.Tx, account string, level *money.Amount) error {
 	return err
 }
 
-// moveTx arms or disarms an account's level after a credit or a take-back, and returns the drop to
-// announce, or nil.
-func moveTx(tx *store.Tx, account string, before, after money.Amount) (*Low, error) {
+// updateLevelTx arms or disarms an account's level after a credit or a take-back. It returns the
+// drop to announce, or nil.
+func updateLevelTx(tx *store.Tx, account string, before, after money.Amount) (*Low, error) {
 	row, err := lowTx(tx, account)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestToldLowComesAfterTheCommit checks that ToldLow is called once the writes of TellLow are
+// TestToldLowComesAfterTheCommit checks that LowAnnounced is called once the writes of AnnounceLow are
 // committed, even if the answer to the commit was lost, and not for batches without a low balance.
 func TestToldLowComesAfterTheCommit(t *testing.T) {
 	t.Parallel()
@@ -28,8 +28,8 @@ func TestToldLowComesAfterTheCommit(t *testing.T) {
 				var tells atomic.Int64
 				told := make(chan money.Amount, 10) // balances readable at that time
 				f = start(t, db, s.install, func(l *Ledger) {
-					l.opts.TellLow = func(*store.Batch, int64, Low) { tells.Add(1) }
-					l.opts.ToldLow = func() { told <- f.state("a").Balance }
+					l.opts.AnnounceLow = func(*store.Batch, int64, Low) { tells.Add(1) }
+					l.opts.LowAnnounced = func() { told <- f.state("a").Balance }
 				})
 				f.open("a", 3*money.USD, 0, KeyLimits{})
 				level := 2 * money.USD

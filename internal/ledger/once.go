@@ -14,17 +14,18 @@ import (
 var ErrOtherBody = errors.New("the Idempotency-Key was used for another request")
 
 // Once is the Idempotency-Key of a request. The first answer is saved with the request's effects,
-// and answers its repetitions within the window.
+// and repeated requests within the window get the saved answer.
 type Once struct {
 	Scope, Key string
-	// Fingerprint distinguishes requests with the same key.
+	// Fingerprint distinguishes requests that use the same key.
 	Fingerprint []byte
 	Window      time.Duration
 }
 
 // AnswerTx returns the answer saved for an Idempotency-Key within the window, or nil if the key is
-// new: then run the request and call SaveTx in the same transaction. Concurrent twins wait for each
-// other here. It returns ErrOtherBody if the key belongs to a request with another fingerprint.
+// new: then run the request and call SaveTx in the same transaction. Concurrent requests with the
+// key wait for each other here. It returns ErrOtherBody if the key belongs to a request with
+// another fingerprint.
 func AnswerTx(tx *store.Tx, o Once) ([]byte, error) {
 	if err := tx.Serialize("once " + o.Scope + " " + o.Key); err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func AnswerTx(tx *store.Tx, o Once) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var saved savedRow
+	var saved savedAnswer
 	err = tx.QueryRow(selectSaved, o.Scope, o.Key).Scan(saved.dest()...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
@@ -46,9 +47,9 @@ func AnswerTx(tx *store.Tx, o Once) ([]byte, error) {
 			return nil, err
 		}
 	}
-	// An answer that only a fast clock has expired is still valid: running the request again could
-	// move money twice.
-	if saved.over(o, tx.Expiry(now)) {
+	// If only a jump of the clock has expired the answer, it is still valid: running the request
+	// again could move money twice.
+	if saved.expired(o, tx.Expiry(now)) {
 		_, err := tx.Exec(`DELETE FROM ledger_once WHERE scope = $1 AND key = $2`, o.Scope, o.Key)
 		return nil, err
 	}
@@ -74,41 +75,39 @@ func SaveTx(tx *store.Tx, o Once, answer []byte) error {
 
 const selectSaved = `SELECT fingerprint, answer, created_ms FROM ledger_once WHERE scope = $1 AND key = $2`
 
-// savedRow is a row of selectSaved.
-type savedRow struct {
+type savedAnswer struct {
 	fingerprint, answer string
 	createdMS           int64
 }
 
-func (s *savedRow) dest() []any { return []any{&s.fingerprint, &s.answer, &s.createdMS} }
+func (s *savedAnswer) dest() []any { return []any{&s.fingerprint, &s.answer, &s.createdMS} }
 
-// over reports whether the answer has expired.
-func (s *savedRow) over(o Once, expiryMS int64) bool {
+func (s *savedAnswer) expired(o Once, expiryMS int64) bool {
 	return expiryMS-s.createdMS > o.Window.Milliseconds()
 }
 
-// Ride is an Idempotency-Key in a job's admission transaction, for the rider that writes the job.
-// Its caller keeps twins on this node apart, because two of one batch do not see each other; twins
-// on other nodes wait for the account.
-type Ride struct {
+// OnceHook saves the answer of an Idempotency-Key in the admission transaction of a job. The hook
+// that writes the job calls its methods. The caller must not let two requests with the key into one
+// batch, because they would not see each other; on other nodes such requests wait for the account.
+type OnceHook struct {
 	Once
-	saved *savedRow
+	saved *savedAnswer
 }
 
-// Read adds the query of the saved answer.
-func (o *Ride) Read(q *store.Batch) {
+// Read adds the query for the saved answer.
+func (o *OnceHook) Read(q *store.Batch) {
 	o.saved = nil
 	q.Query(func(row store.Row) error {
-		o.saved = &savedRow{}
+		o.saved = &savedAnswer{}
 		return row.Scan(o.saved.dest()...)
 	}, selectSaved, o.Scope, o.Key)
 }
 
 // Saved returns the saved answer, or nil if the caller must call Write. expiryMS is the time for
-// expiry. It returns ErrOtherBody like AnswerTx.
-func (o *Ride) Saved(expiryMS int64) ([]byte, error) {
+// expiry (store.Tx.Expiry). It returns ErrOtherBody like AnswerTx.
+func (o *OnceHook) Saved(expiryMS int64) ([]byte, error) {
 	switch {
-	case o.saved == nil || o.saved.over(o.Once, expiryMS):
+	case o.saved == nil || o.saved.expired(o.Once, expiryMS):
 		return nil, nil
 	case o.saved.fingerprint != hash(o.Fingerprint):
 		return nil, ErrOtherBody
@@ -116,8 +115,8 @@ func (o *Ride) Saved(expiryMS int64) ([]byte, error) {
 	return []byte(o.saved.answer), nil
 }
 
-// Write adds the saving of the answer.
-func (o *Ride) Write(q *store.Batch, answer []byte, nowMS int64) {
+// Write adds the statement that saves the answer.
+func (o *OnceHook) Write(q *store.Batch, answer []byte, nowMS int64) {
 	q.Exec(nil, `INSERT INTO ledger_once (scope, key, fingerprint, answer, created_ms) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (scope, key) DO UPDATE SET fingerprint = excluded.fingerprint, answer = excluded.answer, created_ms = excluded.created_ms`,
 		o.Scope, o.Key, hash(o.Fingerprint), string(answer), nowMS)

@@ -9,9 +9,9 @@ import (
 var addOver = `INSERT INTO ledger_over (account, key, line, over_nano) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (account, key, line) DO UPDATE SET ` + store.Add("ledger_over", "over_nano")
 
-// writeOver adds usage above holds to its sums. It is rare: a hold is the highest possible cost, so
-// usage above the hold means that a line ignores its limit or that the catalog is wrong. The excess
-// is not charged.
+// writeOver adds usage above holds to the stored sums. A hold is the maximum cost, so usage above
+// the hold means that a line ignores its limit or that the catalog is wrong. The excess is not
+// charged.
 func (b *batch) writeOver(q *store.Batch) {
 	for _, r := range b.Receipts {
 		if r.Over > 0 {
@@ -20,24 +20,23 @@ func (b *batch) writeOver(q *store.Batch) {
 	}
 }
 
-// OverOfAccountsTx returns the accounts' usage above holds, over all time. Accounts without any are
-// missing.
+// OverOfAccountsTx returns the accounts' usage above holds, over all time. Accounts without such
+// usage are missing.
 func OverOfAccountsTx(tx *store.Tx, accounts []string) (map[string]money.Amount, error) {
 	return overTx(tx, overOfAccounts(tx), store.List(accounts))
 }
 
-// OverOfKeysTx is OverOfAccountsTx for keys of the accounts.
+// OverOfKeysTx is like OverOfAccountsTx for keys of the accounts.
 func OverOfKeysTx(tx *store.Tx, accounts, keys []string) (map[string]money.Amount, error) {
 	return overTx(tx, overOfKeys(tx), store.List(accounts), store.List(keys))
 }
 
-// OverOfLinesTx is OverOfAccountsTx of lines.
+// OverOfLinesTx is like OverOfAccountsTx for lines.
 func OverOfLinesTx(tx *store.Tx, lines []string) (map[string]money.Amount, error) {
 	return overTx(tx, overOfLines(tx), store.List(lines))
 }
 
-// OverOfRequestsTx is OverOfAccountsTx of single requests, for as long as their
-// receipts are kept.
+// OverOfRequestsTx is like OverOfAccountsTx for single requests, while their receipts are kept.
 func OverOfRequestsTx(tx *store.Tx, requests []string) (map[string]money.Amount, error) {
 	return overTx(tx, overOfRequests(tx), store.List(requests))
 }

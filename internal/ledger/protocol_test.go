@@ -189,23 +189,23 @@ func (m model) resolve(r rules) model {
 		m = m.proved()
 	}
 	fate := node.Fate{Found: !m.seen.forgotten || m.life == 1, Dead: m.seen.dead && m.life == 0, Batch: int64(m.seen.batch[m.life])}
-	v, _ := judgeFate(fate, int64(m.batch))
-	if r.deadSettleNothing && (v == outlived || v == vanished) {
-		v = fenced
+	v, _ := resultOf(fate, int64(m.batch))
+	if r.deadSettleNothing && (v == resultCommittedThenFenced || v == resultUnknowable) {
+		v = resultFenced
 	}
-	if !m.lost && v == vanished {
-		v = fenced
+	if !m.lost && v == resultUnknowable {
+		v = resultFenced
 	}
 	switch {
-	case v == wasCommitted && m.lost:
+	case v == resultCommittedBefore && m.lost:
 		return m.answered()
-	case v == outlived && m.lost && (m.settling || m.job):
+	case v == resultCommittedThenFenced && m.lost && (m.settling || m.job):
 		return m.answered()
-	case v == outlived && m.lost: // the admission to chat: its hold is the sweep's
+	case v == resultCommittedThenFenced && m.lost: // the admission to chat: its hold is the sweep's
 		return m.end(refused)
-	case v == vanished && !m.settling && !m.job:
+	case v == resultUnknowable && !m.settling && !m.job:
 		return m.end(refused)
-	case v == vanished:
+	case v == resultUnknowable:
 		return m.end(cut)
 	case m.settling:
 		return m.end(refused)

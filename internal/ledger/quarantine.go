@@ -12,35 +12,36 @@ import (
 	"tollgate/internal/store"
 )
 
-// damaged reports whether err is about rows needed by an ending, so that every retry fails again.
-func damaged(err error) bool {
+// isDamage reports whether err means that rows needed for an ending are damaged, so that every
+// retry fails.
+func isDamage(err error) bool {
 	return errors.Is(err, books.ErrDamaged) || errors.Is(err, books.ErrImplausible) || errors.Is(err, store.ErrColumn)
 }
 
-// damages are the holds whose ending was refused although it stood alone in its batch. The
-// committer adds to them, and the sweep handles them.
-type damages struct {
+// failedEnds are the holds whose ending failed although it was alone in its batch. The committer
+// adds them, and the sweep handles them.
+type failedEnds struct {
 	mu    sync.Mutex
-	holds map[string]refusedEnd // by id
+	holds map[string]failedEnd // by id
 }
 
-// refusedEnd is the reason for a refused ending, and the hold if it is a request's of this node,
-// because only this node tries again.
-type refusedEnd struct {
+// failedEnd is the reason for a failed ending. hold is set for a chat request of this node, because
+// only this node tries the ending again.
+type failedEnd struct {
 	cause error
 	hold  *Hold
 }
 
-func (d *damages) add(id string, r refusedEnd) {
+func (d *failedEnds) add(id string, r failedEnd) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.holds == nil {
-		d.holds = map[string]refusedEnd{}
+		d.holds = map[string]failedEnd{}
 	}
 	d.holds[id] = r
 }
 
-func (d *damages) take() map[string]refusedEnd {
+func (d *failedEnds) take() map[string]failedEnd {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	holds := d.holds
@@ -48,15 +49,15 @@ func (d *damages) take() map[string]refusedEnd {
 	return holds
 }
 
-// lookAtDamage handles the holds whose ending was refused. It moves damaged ones to the quarantine.
-// The others were refused for a reason that may pass; their requests were answered with an error,
-// so it releases them once more. It returns how many holds are left for the next sweep.
-func (l *Ledger) lookAtDamage(ctx context.Context) (left int, err error) {
-	for id, r := range l.damages.take() {
+// quarantineFailedEnds moves damaged holds to the quarantine. The other endings failed for a reason
+// that may pass; their requests were answered with an error, so their holds are released once more.
+// It returns the number of holds left for the next sweep.
+func (l *Ledger) quarantineFailedEnds(ctx context.Context) (left int, err error) {
+	for id, r := range l.failedEnds.take() {
 		found, failed := l.quarantine(ctx, id, r.cause)
 		switch {
 		case failed != nil:
-			l.damages.add(id, r)
+			l.failedEnds.add(id, r)
 			left, err = left+1, failed
 		case found == holdSound && r.hold != nil:
 			l.queue.push(r.hold.endOp(End{Outcome: Failed, Status: 503, Code: string(fault.ServiceUnavailable)}))
@@ -65,18 +66,18 @@ func (l *Ledger) lookAtDamage(ctx context.Context) (left int, err error) {
 	return left, err
 }
 
-// condition is the quarantine's finding about a hold.
+// condition is the state of a hold as the quarantine finds it.
 type condition int
 
 const (
 	holdGone    condition = iota // it has been ended
 	holdSound                    // nothing is wrong with it
-	holdDamaged                  // it was, and is in the quarantine
+	holdDamaged                  // it was damaged and is in the quarantine
 )
 
-// quarantine moves a hold away if the rows around it are damaged: it already has its receipt, its
-// account or key is gone, its figures are out of range, or one of the rows is unreadable. Nothing
-// is held or charged for it any more, and the audit shows it.
+// quarantine moves a hold away if the rows around it are damaged: a receipt exists already, the
+// account or key is missing, figures are out of range, or a row is unreadable. The hold's amount is
+// no longer held, nothing is charged, and the audit reports the hold.
 func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (found condition, err error) {
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		found = holdGone
@@ -96,7 +97,7 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 			(SELECT COUNT(*) FROM ledger_key WHERE id = $3)`, hold, account, key).Scan(&receipts, &accounts, &keys); err != nil {
 			return err
 		}
-		if receipts == 0 && accounts == 1 && keys == 1 && !damaged(cause) {
+		if receipts == 0 && accounts == 1 && keys == 1 && !isDamage(cause) {
 			found = holdSound
 			return nil
 		}
@@ -134,8 +135,8 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 	return found, nil
 }
 
-// freePlaceTx returns the place of a hold in a free quota, unless a receipt records the place. The
-// account is locked, and the hold still exists.
+// freePlaceTx returns a hold's place to its free quota, unless a receipt records the place. The
+// account must be locked, and the hold's row must still exist.
 func freePlaceTx(tx *store.Tx, hold, account string) error {
 	for _, table := range []string{"ledger_free", "ledger_free_day"} {
 		_, err := tx.Exec(`UPDATE `+table+` SET used = used - 1 WHERE account = $1 AND used > 0
@@ -151,7 +152,7 @@ func freePlaceTx(tx *store.Tx, hold, account string) error {
 var sumHeld = store.Sum("h.amount_nano")
 
 // sumHeldTx sets the held sums of an account and a key to the sums of their open holds. The account
-// is locked.
+// must be locked.
 func sumHeldTx(tx *store.Tx, account, key string) error {
 	if _, err := tx.Exec(
 		`UPDATE ledger_account SET held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.account = $1)

@@ -110,7 +110,7 @@ func TestRefusalThatPasses(t *testing.T) {
 		ctx := context.Background()
 		h := f.mustAdmit("a", money.USD)
 		j, hold := jobAdmission(money.USD)
-		if err := f.AdmitJob(ctx, j, &passenger{}); err != nil {
+		if err := f.AdmitJob(ctx, j, &admitHook{}); err != nil {
 			t.Fatal(err)
 		}
 		setUp, takeDown := []string{`CREATE TRIGGER refuses BEFORE INSERT ON ledger_receipt BEGIN SELECT RAISE(ABORT, 'not yet'); END`},
@@ -124,7 +124,7 @@ func TestRefusalThatPasses(t *testing.T) {
 		if err := h.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
 			t.Errorf("settled with %v", err)
 		}
-		end := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD}}
+		end := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD}}
 		if _, err := f.EndJob(ctx, hold, end); err == nil {
 			t.Error("the job has ended")
 		}
@@ -185,11 +185,11 @@ func TestJobWhoseHoldIsDamaged(t *testing.T) {
 		f.open("a", 10*money.USD, 0, KeyLimits{})
 		ctx := context.Background()
 		j, hold := jobAdmission(money.USD)
-		if err := f.AdmitJob(ctx, j, &passenger{}); err != nil {
+		if err := f.AdmitJob(ctx, j, &admitHook{}); err != nil {
 			t.Fatal(err)
 		}
 		damage(t, db, `DELETE FROM ledger_key WHERE id = 'a_key'`)
-		end := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD}, orphaned: true}
+		end := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD}, orphaned: true}
 		if ended, err := f.EndJob(ctx, hold, end); err == nil || ended {
 			t.Fatal(ended, err)
 		}

@@ -5,29 +5,29 @@ import (
 	"sync/atomic"
 )
 
-// op is an operation in the queue.
+// op is an operation in the queue. The comments name the kinds that use a field.
 type op struct {
 	kind         opKind
 	account, key string
-	free         bool // the hold took a place of a free quota
+	free         bool // the hold counts against a free quota
 
-	admission Admission      // opAdmit
-	hold      *Hold          // opAdmit: the answer; opEnd: the hold
-	holdID    string         // opEnd, opSweep
-	epoch     string         // opEnd: the life of the hold
-	end       End            // opEnd
-	attempts  string         // opEnd: JSON
-	note      *Hold          // opProgress
-	refusal   Refusal        // opRefused
-	admitting AdmissionRider // opAdmit of a job
-	ending    EndRider       // opJob
+	admission  Admission     // opAdmit
+	hold       *Hold         // opAdmit (the result) and opEnd
+	holdID     string        // opEnd, opSweep and opJob
+	epoch      string        // opEnd and opSweep: the epoch of the hold
+	end        End           // opEnd
+	attempts   string        // opEnd, as JSON
+	progressOf *Hold         // opProgress
+	refusal    Refusal       // opRefused
+	admitHook  AdmissionHook // opAdmit of a job
+	endHook    EndHook       // opJob
 
-	state     atomic.Int32
-	told      Refusal       // opAdmit: the answer given to the caller when it left; read once it has
-	err       error         // the answer; read after done
-	ridden    bool          // the rider has written, or err is its own; read after done
-	receipted bool          // opAdmit: refused, and the log has its row or may get one; read after done
-	done      chan struct{} // closed when answered; nil if there is no caller
+	state       atomic.Int32
+	leaveAnswer Refusal       // opAdmit: what a caller got that stopped waiting; read after opAbandoned
+	err         error         // read after done
+	hookRan     bool          // the job's hook writes, or err is the hook's; read after done
+	logged      bool          // opAdmit: the refusal may already be in the request log; read after done
+	done        chan struct{} // closed when answered; nil if there is no caller
 }
 
 type opKind int
@@ -42,38 +42,38 @@ const (
 	opConfirm // changes nothing: its commit proves everything visible before it
 )
 
-// States of an operation. Its caller moves it from waiting to left, or from
-// taken to abandoned; the committer from waiting to taken and to answered.
+// States of an operation. Its caller moves it from waiting to left, or from taken to abandoned. The
+// committer moves it from waiting to taken, and from taken to answered.
 const (
 	opWaiting int32 = iota
 	opTaken
-	opLeft      // its caller left before it was taken: it never ran
-	opAbandoned // its caller left afterwards: its effect is undone
+	opLeft      // the caller stopped waiting before a batch took the operation, so it never runs
+	opAbandoned // the caller stopped waiting afterwards, so the operation is undone
 	opAnswered
 )
 
-// Bounds of the queue. Settlements are bounded by the open holds; admissions
-// wait at most QueueWait; only refusals could pile up.
+// Bounds of the queue. The open holds bound the settlements, and QueueWait bounds the admissions,
+// so only refusals need a bound.
 const (
 	batchSize    = 256
 	maxRefusals  = 10_000
-	maxStrangers = 100 // refusals of unknown callers
+	maxAnonymous = 100 // refusals of unknown callers
 )
 
-// queue holds the operations waiting for the committer. Endings go first and are never refused.
-// Admissions go round robin by account, so that one account's burst cannot starve another's
-// request. Log rows fill the rest of a batch, those of strangers last. Operations that only need a
-// commit take no place: all of them go with the next batch.
+// queue holds the operations for the committer. Endings go first and are never refused. Admissions
+// go round robin by account, so that a burst of one account cannot starve others. Log rows fill the
+// rest of a batch, those of unknown callers last. opConfirm operations are not limited: all of them
+// go with the next batch.
 type queue struct {
 	mu        sync.Mutex
 	closed    bool
 	endings   fifo
 	admits    map[string]*fifo // by account
-	turns     []string         // accounts with waiting admissions, the next one first
+	waiting   []string         // accounts with waiting admissions, the next one first
 	refusals  fifo
-	strangers fifo // refusals too
+	anonymous fifo // of unknown callers
 	confirms  fifo
-	wake      chan struct{} // holds one token when there may be work
+	wake      chan struct{} // holds a value if there may be work
 }
 
 // fifo is a queue that reuses its space.
@@ -104,8 +104,8 @@ func newQueue() *queue {
 	return &queue{admits: map[string]*fifo{}, wake: make(chan struct{}, 1)}
 }
 
-// push adds an operation. False: an admission after close, or a refusal too
-// many. Endings are taken also after close, as long as the committer runs.
+// push adds an operation. It returns false for an admission after close, and for a refusal if the
+// queue has too many. It accepts endings after close as long as the committer runs.
 func (q *queue) push(o *op) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -120,13 +120,13 @@ func (q *queue) push(o *op) bool {
 			q.admits[o.account] = list
 		}
 		if list.len() == 0 {
-			q.turns = append(q.turns, o.account)
+			q.waiting = append(q.waiting, o.account)
 		}
 		list.push(o)
 	case opRefused:
 		list, most := &q.refusals, maxRefusals
-		if o.refusal.strange() {
-			list, most = &q.strangers, maxStrangers
+		if o.refusal.anonymous() {
+			list, most = &q.anonymous, maxAnonymous
 		}
 		if list.len() >= most {
 			return false
@@ -144,8 +144,8 @@ func (q *queue) push(o *op) bool {
 	return true
 }
 
-// take waits for operations and returns at most batchSize of them, and whatever
-// confirms wait, each marked as taken. Nil: the queue is closed and empty.
+// take waits for operations and returns at most batchSize of them plus all waiting opConfirm,
+// marked as taken. It returns nil if the queue is closed and empty.
 func (q *queue) take(into []*op) []*op {
 	for {
 		q.mu.Lock()
@@ -164,33 +164,33 @@ func (q *queue) take(into []*op) []*op {
 
 func (q *queue) gather(into []*op) []*op {
 	for len(into) < batchSize && q.endings.len() > 0 {
-		into = q.taken(into, q.endings.pop())
+		into = q.appendTaken(into, q.endings.pop())
 	}
-	for len(into) < batchSize && len(q.turns) > 0 {
-		account := q.turns[0]
-		q.turns = q.turns[1:]
+	for len(into) < batchSize && len(q.waiting) > 0 {
+		account := q.waiting[0]
+		q.waiting = q.waiting[1:]
 		list := q.admits[account]
-		into = q.taken(into, list.pop())
+		into = q.appendTaken(into, list.pop())
 		if list.len() > 0 {
-			q.turns = append(q.turns, account)
+			q.waiting = append(q.waiting, account)
 		} else {
 			delete(q.admits, account)
 		}
 	}
 	for len(into) < batchSize && q.refusals.len() > 0 {
-		into = q.taken(into, q.refusals.pop())
+		into = q.appendTaken(into, q.refusals.pop())
 	}
-	for len(into) < batchSize && q.strangers.len() > 0 {
-		into = q.taken(into, q.strangers.pop())
+	for len(into) < batchSize && q.anonymous.len() > 0 {
+		into = q.appendTaken(into, q.anonymous.pop())
 	}
 	for q.confirms.len() > 0 {
-		into = q.taken(into, q.confirms.pop())
+		into = q.appendTaken(into, q.confirms.pop())
 	}
 	return into
 }
 
-// taken appends an operation unless its caller has left.
-func (q *queue) taken(into []*op, o *op) []*op {
+// appendTaken appends an operation unless its caller has stopped waiting.
+func (q *queue) appendTaken(into []*op, o *op) []*op {
 	if o.state.CompareAndSwap(opWaiting, opTaken) {
 		return append(into, o)
 	}

@@ -20,30 +20,31 @@ type Refusal struct {
 	standsFor int64
 }
 
-// Refusals with a log row of their own: of a key in a second, of unknown callers in a minute, on
-// this node and for each code. Further ones are counted, and the next row carries their number.
+// At most this many refusals get a row in the request log: of a key in a second, and of unknown
+// callers in a minute for each code, on this node. Further ones are counted, and the next row
+// carries their number.
 const (
 	refusalsPerSecond  = 100
-	strangersPerMinute = 10
+	anonymousPerMinute = 10
 )
 
-// strange reports whether the caller is unknown: no account's request log lacks the row, and
-// strangers can cause any number of refusals.
-func (r *Refusal) strange() bool { return r.Account == "" }
+// anonymous reports whether the caller is unknown. Such refusals are in no account's request log,
+// and anybody can cause any number of them.
+func (r *Refusal) anonymous() bool { return r.Account == "" }
 
-// Refused logs a refusal. It never waits: the row follows with the next batch.
+// Refused logs a refusal. It does not wait: the next batch writes the row.
 func (l *Ledger) Refused(r Refusal) { l.refused(r, l.now()) }
 
 func (l *Ledger) refused(r Refusal, now time.Time) {
 	if l.opts.Observer.Ended != nil {
 		l.opts.Observer.Ended(books.EndedRequest{Model: r.Model, Code: r.Code})
 	}
-	r.standsFor = l.refuses.see(r, now)
+	r.standsFor = l.refusals.count(r, now)
 	switch {
 	case r.standsFor > 0:
 		l.logRefusal(r)
-	case l.opts.Observer.LeftOut != nil:
-		l.opts.Observer.LeftOut(!r.strange())
+	case l.opts.Observer.Unlogged != nil:
+		l.opts.Observer.Unlogged(!r.anonymous())
 	}
 }
 
@@ -54,51 +55,51 @@ func (l *Ledger) flushRefusals(context.Context) error {
 }
 
 func (l *Ledger) logCounted(now time.Time) {
-	for _, r := range l.refuses.flush(now) {
+	for _, r := range l.refusals.flush(now) {
 		l.logRefusal(r)
 	}
 }
 
 func (l *Ledger) logRefusal(r Refusal) {
 	if !l.queue.push(&op{kind: opRefused, account: r.Account, refusal: r}) {
-		l.refuses.putBack(r)
+		l.refusals.putBack(r)
 	}
 }
 
-// maxSampled bounds the keys known to the sampler; all others share one entry.
+// maxSampled bounds the keys of the sampler. Further keys share one entry.
 const maxSampled = 10_000
 
 // sampler decides which refusals get a row. The zero value is ready.
 type sampler struct {
 	mu      sync.Mutex
-	since   time.Time // the first reading, the start of all window numbers: a jump of the machine's clock moves none
-	sources map[source]*sampled
+	since   time.Time // start of the first window; a monotonic reading, so jumps of the clock change no window
+	sources map[source]*sample
 }
 
-// source is one separately sampled origin: a key's refusals, or a code of strangers.
+// source is what the sampler limits separately: a key, or a code of unknown callers.
 type source struct {
-	strange bool
-	name    string
+	anonymous bool
+	name      string
 }
 
-type sampled struct {
-	window int64 // the current second or minute of rows
+type sample struct {
+	window int64 // the second or minute of rows
 	rows   int
 	extra  int64   // refusals without a row since the last row
 	last   Refusal // the newest of them
 }
 
-// see counts a refusal and returns the number of refusals represented by its row, or 0 if it gets
-// no row.
-func (s *sampler) see(r Refusal, now time.Time) int64 {
+// count counts a refusal. It returns the number of refusals that its row stands for, or 0 if the
+// refusal gets no row.
+func (s *sampler) count(r Refusal, now time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	most := refusalsPerSecond
-	if r.strange() {
-		most = strangersPerMinute
+	if r.anonymous() {
+		most = anonymousPerMinute
 	}
 	e := s.entry(r)
-	if window := s.window(r.strange(), now); e.window != window {
+	if window := s.window(r.anonymous(), now); e.window != window {
 		e.window, e.rows = window, 0
 	}
 	if e.rows >= most {
@@ -112,23 +113,23 @@ func (s *sampler) see(r Refusal, now time.Time) int64 {
 	return n
 }
 
-// window returns the number of the second of a time, or of the minute for strangers.
-func (s *sampler) window(strange bool, now time.Time) int64 {
+// window returns the number of the current second, or of the current minute for unknown callers.
+func (s *sampler) window(anonymous bool, now time.Time) int64 {
 	if s.since.IsZero() {
 		s.since = now
 	}
-	if strange {
+	if anonymous {
 		return int64(now.Sub(s.since) / time.Minute)
 	}
 	return int64(now.Sub(s.since) / time.Second)
 }
 
-func (s *sampler) entry(r Refusal) *sampled {
+func (s *sampler) entry(r Refusal) *sample {
 	if s.sources == nil {
-		s.sources = map[source]*sampled{}
+		s.sources = map[source]*sample{}
 	}
 	from := source{false, r.Key}
-	if r.strange() {
+	if r.anonymous() {
 		from = source{true, r.Code}
 	}
 	if _, known := s.sources[from]; !known && len(s.sources) >= maxSampled {
@@ -136,19 +137,19 @@ func (s *sampler) entry(r Refusal) *sampled {
 	}
 	e := s.sources[from]
 	if e == nil {
-		e = &sampled{}
+		e = &sample{}
 		s.sources[from] = e
 	}
 	return e
 }
 
-// flush returns a row for every source with unlogged refusals, and forgets quiet sources.
+// flush returns a row for every source with refusals in a past window, and removes quiet sources.
 func (s *sampler) flush(now time.Time) []Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var rows []Refusal
 	for from, e := range s.sources {
-		if e.window >= s.window(from.strange, now) {
+		if e.window >= s.window(from.anonymous, now) {
 			continue
 		}
 		if e.extra > 0 {
@@ -160,7 +161,7 @@ func (s *sampler) flush(now time.Time) []Refusal {
 	return rows
 }
 
-// putBack counts a refusal again after its row found no room.
+// putBack counts a refusal again whose row the queue did not take.
 func (s *sampler) putBack(r Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

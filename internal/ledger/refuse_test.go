@@ -78,7 +78,7 @@ func TestFloodsOfRefusalsAreSampledAndCounted(t *testing.T) {
 		for i := range n {
 			f.Refused(Refusal{Request: fmt.Sprintf("req_%05d", i), Key: "k", Status: 429, Code: "rate_limit_exceeded", Received: time.Now()})
 		}
-		for _, r := range f.refuses.flush(time.Now().Add(2 * time.Second)) {
+		for _, r := range f.refusals.flush(time.Now().Add(2 * time.Second)) {
 			f.logRefusal(r)
 		}
 		f.close()
@@ -101,7 +101,7 @@ func TestStrangersHaveFewRows(t *testing.T) {
 		const n, minutes = 2000, 5
 		leftOut := map[bool]int{} // by whether their caller is known
 		f := start(t, db, func(l *Ledger) {
-			l.opts.Observer.LeftOut = func(known bool) { leftOut[known]++ }
+			l.opts.Observer.Unlogged = func(known bool) { leftOut[known]++ }
 		})
 		now := time.Unix(60_000_000, 0)
 		refuse := func(r Refusal) {
@@ -122,7 +122,7 @@ func TestStrangersHaveFewRows(t *testing.T) {
 			rows[r.Code]++
 			counted[r.Code] += r.StandsFor
 		}
-		if got := rows["invalid_api_key"]; got > minutes*(strangersPerMinute+1) || got < minutes {
+		if got := rows["invalid_api_key"]; got > minutes*(anonymousPerMinute+1) || got < minutes {
 			t.Errorf("%d rows of %d strangers in %d minutes", got, n, minutes)
 		}
 		if rows["rate_limit_exceeded"] != n || rows["missing_api_key"] != 1 {
@@ -131,7 +131,7 @@ func TestStrangersHaveFewRows(t *testing.T) {
 		if counted["invalid_api_key"] != n {
 			t.Errorf("the rows of strangers stand for %d requests, want %d", counted["invalid_api_key"], n)
 		}
-		if leftOut[true] != 0 || leftOut[false] < n-minutes*strangersPerMinute {
+		if leftOut[true] != 0 || leftOut[false] < n-minutes*anonymousPerMinute {
 			t.Errorf("left out %v", leftOut)
 		}
 	})
@@ -156,8 +156,8 @@ func TestStrangersTakeNobodysPlace(t *testing.T) {
 		if got := l.queue.refusals.len(); got != refusalsPerSecond {
 			t.Errorf("%d rows of a known key wait, want %d", got, refusalsPerSecond)
 		}
-		if got := l.queue.strangers.len(); got > maxStrangers {
-			t.Errorf("%d rows of strangers wait, want at most %d", got, maxStrangers)
+		if got := l.queue.anonymous.len(); got > maxAnonymous {
+			t.Errorf("%d rows of strangers wait, want at most %d", got, maxAnonymous)
 		}
 		for _, o := range l.queue.take(nil)[:refusalsPerSecond] {
 			if o.account != "a" {
@@ -174,12 +174,12 @@ func TestStrangersSampleNobody(t *testing.T) {
 	var s sampler
 	now := time.Unix(1_000_000, 0)
 	for n := range maxSampled {
-		s.see(Refusal{Account: "a", Key: fmt.Sprint("key_", n)}, now)
+		s.count(Refusal{Account: "a", Key: fmt.Sprint("key_", n)}, now)
 	}
 	for range 2 * refusalsPerSecond {
-		s.see(Refusal{Code: "invalid_api_key"}, now)
+		s.count(Refusal{Code: "invalid_api_key"}, now)
 	}
-	if s.see(Refusal{Account: "a", Key: "key_new"}, now) != 1 {
+	if s.count(Refusal{Account: "a", Key: "key_new"}, now) != 1 {
 		t.Error("a known key has no row for what strangers did")
 	}
 }

@@ -10,22 +10,22 @@ import (
 	"tollgate/internal/store"
 )
 
-// knownSeries are series known to be in the database: committed and never deleted.
-type knownSeries map[int64]struct{}
+// seriesCache holds series that are in the database. Series are never deleted.
+type seriesCache map[int64]struct{}
 
-// maxKnown bounds them; beyond it they are written, to no effect, once more.
-const maxKnown = 100_000
+// maxCached bounds a cache. A larger cache is emptied; existing rows are then inserted again, which
+// has no effect.
+const maxCached = 100_000
 
-func (k *knownSeries) add(ids []int64) {
-	if len(*k)+len(ids) > maxKnown {
-		*k = knownSeries{}
+func (k *seriesCache) add(ids []int64) {
+	if len(*k)+len(ids) > maxCached {
+		*k = seriesCache{}
 	}
 	for _, id := range ids {
 		(*k)[id] = struct{}{}
 	}
 }
 
-// dayKey names the figures of a series on a day.
 type dayKey struct{ day, series int64 }
 
 // days are figures for ledger_day, with their series.
@@ -38,7 +38,6 @@ func newDays() days {
 	return days{names: map[int64]books.UsageSeries{}, figures: map[dayKey]*books.DayFigures{}}
 }
 
-// add adds an ended request.
 func (d days) add(s books.UsageSeries, day int64, f books.DayFigures) {
 	k := dayKey{day, books.SeriesID(s)}
 	d.names[k.series] = s
@@ -59,9 +58,9 @@ var (
 			"completion_tokens", "images", "clips", "video_ms", "cost_nano", "line_cost_nano", "line_costs", "known_cost_nano"))
 )
 
-// write adds the statements that add the figures to their rows and insert the unknown series. A
-// series belongs to its account, whose lock the caller has. It returns the inserted series.
-func (d days) write(q *store.Batch, known knownSeries) []int64 {
+// write adds the statements that add the figures to their rows and insert series that are not in
+// cache. It returns the inserted series. The caller has locked the accounts of the series.
+func (d days) write(q *store.Batch, known seriesCache) []int64 {
 	var written []int64
 	var names []any
 	rows := insertDays.Make(len(d.figures))
@@ -82,7 +81,6 @@ func (d days) write(q *store.Batch, known knownSeries) []int64 {
 	return written
 }
 
-// writeSeries adds the ended requests to their days.
 func (b *batch) writeSeries(q *store.Batch) {
 	d := newDays()
 	for i := range b.Receipts {
@@ -94,21 +92,21 @@ func (b *batch) writeSeries(q *store.Batch) {
 			Account: r.Hold.Account, Key: r.Hold.Key, Model: books.BoundedText(r.Hold.Model), Line: books.BoundedText(r.End.Line),
 			Endpoint: books.BoundedText(r.Hold.Endpoint),
 		}
-		d.add(series, r.Hold.Day, books.Ended(r.End.Outcome, r.Cost, r.End.TakenByLines(), r.End.Tokens))
+		d.add(series, r.Hold.Day, books.FiguresOf(r.End.Outcome, r.Cost, r.End.ProviderCost(), r.End.Tokens))
 	}
 	b.newSeries = d.write(q, b.series)
 }
 
-// dateChunk bounds one transaction of Date.
-const dateChunk = 1000
+// daysChunk bounds one transaction of AddToDays.
+const daysChunk = 1000
 
-// Date adds receipts settled by a former version without days to their days: receipts from before
-// the upgrade, and from nodes not upgraded yet. It is one step of Run.
-func (l *Ledger) Date(ctx context.Context) error {
+// AddToDays adds receipts to their days that a former version did not add: before the upgrade, or
+// on nodes not yet upgraded. It is one step of Run.
+func (l *Ledger) AddToDays(ctx context.Context) error {
 	for {
 		more := false
 		err := l.db.Update(ctx, func(tx *store.Tx) (err error) {
-			more, err = dateSomeTx(tx)
+			more, err = addToDaysTx(tx)
 			return err
 		})
 		if err != nil {
@@ -122,13 +120,13 @@ func (l *Ledger) Date(ctx context.Context) error {
 
 const (
 	undatedAccount = `SELECT COALESCE((SELECT account FROM ledger_receipt WHERE dated = 0 ORDER BY account, seq LIMIT 1), '-')`
-	undatedPage    = `SELECT ` + datedColumns + ` FROM ledger_receipt WHERE dated = 0 AND account = $1 ORDER BY seq LIMIT $2`
-	datedColumns   = `id, key, model, line, endpoint, day, outcome, cost_nano, line_cost_nano, prompt_tokens, cached_tokens,
+	undatedPage    = `SELECT ` + figureColumns + ` FROM ledger_receipt WHERE dated = 0 AND account = $1 ORDER BY seq LIMIT $2`
+	figureColumns  = `id, key, model, line, endpoint, day, outcome, cost_nano, line_cost_nano, prompt_tokens, cached_tokens,
 		completion_tokens, images, clips, video_ms`
 )
 
-// datedRow holds the columns of a receipt for days.
-type datedRow struct {
+// receiptFigures are the columns of a receipt that count in its day.
+type receiptFigures struct {
 	id       string
 	series   books.UsageSeries
 	day      int64
@@ -138,20 +136,19 @@ type datedRow struct {
 	tokens   Tokens
 }
 
-// dest is where datedColumns go.
-func (r *datedRow) dest() []any {
+// dest returns the destinations of figureColumns.
+func (r *receiptFigures) dest() []any {
 	return []any{&r.id, &r.series.Key, &r.series.Model, &r.series.Line, &r.series.Endpoint, &r.day, (*int64)(&r.outcome),
 		(*int64)(&r.cost), (*int64)(&r.lineCost), &r.tokens.Prompt, &r.tokens.Cached, &r.tokens.Completion, &r.tokens.Images,
 		&r.tokens.Clips, &r.tokens.VideoMS}
 }
 
-func (r *datedRow) figures() books.DayFigures {
-	return books.Ended(r.outcome, r.cost, r.lineCost, r.tokens)
+func (r *receiptFigures) figures() books.DayFigures {
+	return books.FiguresOf(r.outcome, r.cost, r.lineCost, r.tokens)
 }
 
-// dateSomeTx adds some receipts of an account to their days. It returns false if there were none
-// left.
-func dateSomeTx(tx *store.Tx) (more bool, err error) {
+// addToDaysTx adds some receipts of an account to their days. It returns false if none is left.
+func addToDaysTx(tx *store.Tx) (more bool, err error) {
 	var account string
 	if err := tx.ByIndex(); err != nil {
 		return false, err
@@ -162,7 +159,7 @@ func dateSomeTx(tx *store.Tx) (more bool, err error) {
 	if err := tx.Lock("ledger_account", "id", account); err != nil {
 		return false, err
 	}
-	rows, err := tx.Query(undatedPage, account, dateChunk)
+	rows, err := tx.Query(undatedPage, account, daysChunk)
 	if err != nil {
 		return false, err
 	}
@@ -170,7 +167,7 @@ func dateSomeTx(tx *store.Tx) (more bool, err error) {
 	d := newDays()
 	var ids []string
 	for rows.Next() {
-		var r datedRow
+		var r receiptFigures
 		if err := rows.Scan(r.dest()...); err != nil {
 			return false, err
 		}
@@ -213,5 +210,4 @@ func foldSeriesTx(tx *store.Tx, marks map[int64]uint64) error {
 	return nil
 }
 
-// markOf returns a receipt's contribution to the mark of its series.
-func (r *datedRow) markOf() uint64 { return audit.DayMark(r.day, r.figures()) }
+func (r *receiptFigures) mark() uint64 { return audit.DayMark(r.day, r.figures()) }

@@ -32,9 +32,9 @@ func forget(t *testing.T, db *store.DB, where string) {
 }
 
 // usageOf reads the usage of all by some parts.
-func (f *fixture) usageBy(q spending.Query) []spending.Spent {
+func (f *fixture) usageBy(q spending.Query) []spending.UsageRow {
 	f.t.Helper()
-	var rows []spending.Spent
+	var rows []spending.UsageRow
 	err := f.db.View(context.Background(), func(tx *store.Tx) (err error) {
 		rows, err = spending.ReadTx(tx, q)
 		return err
@@ -67,7 +67,7 @@ func TestDaysOfAFormerVersion(t *testing.T) {
 				}
 			}
 		}
-		all := spending.Query{By: spending.All(), Limit: 1000}
+		all := spending.Query{By: spending.Groupings(), Limit: 1000}
 		want := f.usageBy(all)
 		if len(want) < 10 {
 			t.Fatalf("%d days", len(want))
@@ -91,7 +91,7 @@ func TestDaysOfAFormerVersion(t *testing.T) {
 		}
 		f.audited()
 		for range 2 {
-			if err := f.Date(context.Background()); err != nil {
+			if err := f.AddToDays(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			same()
@@ -151,28 +151,28 @@ func TestUsageByParts(t *testing.T) {
 		cached := func(u spending.Sums) spending.Sums { u.Cached, u.KnownCost = 4, 100; return u }
 		for name, test := range map[string]struct {
 			q    spending.Query
-			want []spending.Spent
+			want []spending.UsageRow
 		}{
-			"all": {spending.Query{}, []spending.Spent{{Sums: cached(figures(5, 4, 1, 412, 80, 2))}}},
-			"account": {spending.Query{By: []spending.By{spending.ByAccount}}, []spending.Spent{
+			"all": {spending.Query{}, []spending.UsageRow{{Sums: cached(figures(5, 4, 1, 412, 80, 2))}}},
+			"account": {spending.Query{By: []spending.By{spending.ByAccount}}, []spending.UsageRow{
 				{Account: "a", Sums: cached(figures(4, 3, 1, 407, 80, 2))},
 				{Account: "b", Sums: figures(1, 1, 0, 5, 0, 0)}}},
-			"account and day": {spending.Query{By: []spending.By{spending.ByDay, spending.ByAccount}}, []spending.Spent{
+			"account and day": {spending.Query{By: []spending.By{spending.ByDay, spending.ByAccount}}, []spending.UsageRow{
 				{Day: day, Account: "a", Sums: cached(figures(3, 2, 1, 400, 80, 2))},
 				{Day: day, Account: "b", Sums: figures(1, 1, 0, 5, 0, 0)},
 				{Day: next, Account: "a", Sums: figures(1, 1, 0, 7, 0, 0)}}},
 			"a's models on the first day": {
-				spending.Query{Account: "a", Until: dayOf(first) + 1, By: []spending.By{spending.ByModel}}, []spending.Spent{
+				spending.Query{Account: "a", Until: dayOf(first) + 1, By: []spending.By{spending.ByModel}}, []spending.UsageRow{
 					{Model: "m", Sums: cached(figures(2, 2, 0, 400, 40, 1))},
 					{Model: "n", Sums: figures(1, 0, 1, 0, 40, 1)}}},
-			"a key": {spending.Query{Key: "b_key", By: []spending.By{spending.ByKey, spending.ByLine}}, []spending.Spent{
+			"a key": {spending.Query{Key: "b_key", By: []spending.By{spending.ByKey, spending.ByLine}}, []spending.UsageRow{
 				{Key: "b_key", Line: "line", Sums: figures(1, 1, 0, 5, 0, 0)}}},
 			"a line": {spending.Query{Line: "other", By: []spending.By{spending.ByLine}}, nil},
-			"the second day": {spending.Query{Since: dayOf(c.now()), By: []spending.By{spending.ByModel}}, []spending.Spent{
+			"the second day": {spending.Query{Since: dayOf(c.now()), By: []spending.By{spending.ByModel}}, []spending.UsageRow{
 				{Model: "m", Sums: figures(1, 1, 0, 7, 0, 0)}}},
-			"another model": {spending.Query{Model: "n", By: []spending.By{spending.ByEndpoint}}, []spending.Spent{
+			"another model": {spending.Query{Model: "n", By: []spending.By{spending.ByEndpoint}}, []spending.UsageRow{
 				{Endpoint: "/v1/chat/completions", Sums: figures(1, 0, 1, 0, 40, 1)}}},
-			"nothing at all":  {spending.Query{Until: dayOf(first)}, []spending.Spent{{}}},
+			"nothing at all":  {spending.Query{Until: dayOf(first)}, []spending.UsageRow{{}}},
 			"an unknown path": {spending.Query{Endpoint: "/v1/x", By: []spending.By{spending.ByAccount, spending.ByDay}}, nil},
 		} {
 			test.q.Limit = 100

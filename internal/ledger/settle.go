@@ -10,10 +10,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// Tokens are the token counts of one answer for receipts and totals.
 type Tokens = books.Tokens
 
-// Outcome is how a request ended.
 type Outcome = books.Outcome
 
 // The outcomes, as the request log keeps them.
@@ -24,15 +22,14 @@ const (
 	Refused = books.Refused // before or at admission
 )
 
-// UsageSource is the source of the charged counts.
 type UsageSource = books.UsageSource
 
 // The sources, as receipts keep them.
 const (
 	SourceProvider = books.SourceProvider // the provider's
-	SourceGateway  = books.SourceGateway  // our own: the provider gave none
-	SourceBoth     = books.SourceBoth     // the prompt as one counts it, the answer as the other
-	SourceNoted    = books.SourceNoted    // the progress of a stream when its node died
+	SourceGateway  = books.SourceGateway  // the gateway's, because the provider sent none
+	SourceBoth     = books.SourceBoth     // prompt and answer are counted by different sides
+	SourceProgress = books.SourceProgress // the progress of a stream when its node died
 )
 
 // End is the content of a request's receipt.
@@ -45,25 +42,25 @@ type Progress struct {
 	Line   string
 }
 
-// Progress records the stream's output, charged if this node dies. It never blocks; the newest
-// value replaces earlier ones.
+// Progress records the stream's output, which is charged if this node dies. It does not block. The
+// newest value replaces earlier ones.
 func (h *Hold) Progress(p Progress) {
 	h.progress.Store(&p)
 	if h.ended.Load() || h.queued.Swap(true) {
 		return
 	}
-	h.ledger.queue.push(&op{kind: opProgress, note: h})
+	h.ledger.queue.push(&op{kind: opProgress, progressOf: h})
 }
 
 // Lost reports whether the request cannot be settled any more: this node was declared dead after
 // the admission, so a sweep ends the request.
 func (h *Hold) Lost() bool { return h.row.Epoch != h.ledger.node.Epoch() }
 
-// Settle ends the request durably: when it returns nil, the charge and the receipt are committed,
-// and only then may the answer's last byte go out. A second call is a no-op and returns nil. It
-// fails if the database is away for longer than OutageGrace or ctx ends (pass a context that
-// outlives the client). After ErrNotSettled the hold is released without a charge. After ErrUnknown
-// a streamed end is still charged, and another end only if its commit was already under way.
+// Settle ends the request durably: when it returns nil, the charge and the receipt are committed.
+// The answer's last bytes must not be sent before. A second call is a no-op and returns nil. Settle
+// fails if the database is unreachable for longer than OutageGrace or ctx ends; pass a context that
+// outlives the client. After ErrNotSettled the hold is released without a charge. After ErrUnknown
+// a streamed answer is still charged, and another answer only if its commit was already under way.
 func (h *Hold) Settle(ctx context.Context, e End) error {
 	if h.ended.Swap(true) {
 		return nil
@@ -78,7 +75,7 @@ func (h *Hold) Settle(ctx context.Context, e End) error {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	// The caller gives up. A streamed answer is charged later. If no batch has taken another
+	// The caller stops waiting. A streamed answer is charged later. If no batch has taken the
 	// operation, nothing was committed, and the hold is released; otherwise the outcome is unknown.
 	if e.Streamed {
 		return ErrUnknown
@@ -91,12 +88,12 @@ func (h *Hold) Settle(ctx context.Context, e End) error {
 	if op.state.CompareAndSwap(opTaken, opAbandoned) {
 		return ErrUnknown
 	}
-	<-op.done // answered in this moment
+	<-op.done // the committer has just answered
 	return op.err
 }
 
-// releaseWait bounds how long Release waits for its commit, so that usually nothing is held any
-// more when the client sees the error.
+// releaseWait bounds how long Release waits for its commit, so that the hold is usually gone when
+// the client sees the error.
 const releaseWait = time.Second
 
 // Release ends the request without a charge. It waits a short time for the commit and then goes on
@@ -126,8 +123,8 @@ func (h *Hold) endOp(e End) *op {
 	}
 }
 
-// attemptsJSON encodes the trace of the attempts. If the encoding fails, the trace is empty: a
-// receipt never fails for its trace.
+// attemptsJSON encodes the trace of the attempts, or returns an empty trace if the encoding fails:
+// a receipt must not fail because of its trace.
 func attemptsJSON(v any) string {
 	if v == nil {
 		return "[]"

@@ -9,12 +9,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// query adds a statement that returns rows: Query or QueryLocked of a batch.
+// query is Query or QueryLocked of a batch.
 type query func(scan func(row store.Row) error, text string, args ...any)
 
-// read adds the statements that read the rows for ops. The accounts' rows come first, with locked
-// if the books are to be written, because the account's lock covers all rows of the account; then
-// everything else, and the time last. Cached rows are not read.
+// read adds the statements that read the rows for ops, except cached rows. Accounts come first,
+// because the lock of an account's row covers all rows of the account; the time comes last. locked
+// is QueryLocked if the books will be written.
 func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 	var accounts, keys, holds, admitting, frees []string
 	perKey := map[string]int64{}
@@ -32,7 +32,7 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 			}
 		case opEnd, opSweep, opJob:
 			accounts, keys = append(accounts, o.account), append(keys, o.key)
-			if o.kind != opEnd { // this node knows its own
+			if o.kind != opEnd { // the hold of an opEnd is in memory
 				holds = append(holds, o.holdID)
 			}
 			if o.free {
@@ -44,19 +44,19 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 			}
 		}
 	}
-	if accounts = b.unknownAccounts(distinct(accounts)); len(accounts) > 0 {
+	if accounts = b.uncachedAccounts(distinct(accounts)); len(accounts) > 0 {
 		locked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, parted_seq, day, low_set, low_armed, low_nano
 			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
 	}
 	for _, o := range ops {
 		switch {
-		case o.admitting != nil:
-			o.admitting.Read(q)
-		case o.ending != nil:
-			o.ending.Read(q)
+		case o.admitHook != nil:
+			o.admitHook.Read(q)
+		case o.endHook != nil:
+			o.endHook.Read(q)
 		}
 	}
-	if keys = b.unknownKeys(distinct(keys)); len(keys) > 0 {
+	if keys = b.uncachedKeys(distinct(keys)); len(keys) > 0 {
 		q.Query(b.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano,
 			spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms
 			FROM ledger_key WHERE `+db.In("id", 1), store.List(keys))
@@ -77,7 +77,7 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 	q.Now(&b.NowMS)
 }
 
-// distinct sorts and removes repetitions, in place.
+// distinct sorts ids and removes duplicates, in place.
 func distinct(ids []string) []string {
 	slices.Sort(ids)
 	return slices.Compact(ids)
@@ -86,12 +86,12 @@ func distinct(ids []string) []string {
 func (b *batch) scanAccount(row store.Row) error {
 	var a books.AccountRow
 	var disabled, set, armed int64
-	if err := row.Scan(&a.ID, (*int64)(&a.Balance), (*int64)(&a.Held), (*int64)(&a.Floor), &disabled, &a.Seq, &a.Parted, &a.Day,
+	if err := row.Scan(&a.ID, (*int64)(&a.Balance), (*int64)(&a.Held), (*int64)(&a.Floor), &disabled, &a.Seq, &a.IndexedSeq, &a.Day,
 		&set, &armed, (*int64)(&a.Low.Amount)); err != nil {
 		return err
 	}
 	a.Disabled, a.Low.Set, a.Low.Armed = disabled != 0, set != 0, armed != 0
-	a.Whole = a.Parted == a.Seq
+	a.Indexed = a.IndexedSeq == a.Seq
 	b.Accounts[a.ID] = &a
 	return nil
 }
@@ -141,7 +141,6 @@ func (b *batch) scanHold(row store.Row) error {
 	return nil
 }
 
-// The batch's writes, by table.
 var (
 	updateAccounts = store.Update("ledger_account",
 		"balance_nano bigint, held_nano bigint, seq bigint, parted_seq bigint, day bigint, id text")
@@ -158,15 +157,15 @@ var (
 		line text, id text`)
 )
 
-// write adds the statements that write the decisions: one for each table.
+// write adds the statements that write the decisions.
 func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, nowMS int64, low Low)) {
 	rows := updateAccounts.Make(len(b.Accounts))
 	for _, a := range b.Accounts {
 		if a.Dirty {
-			if a.Whole {
-				a.Parted = a.Seq
+			if a.Indexed {
+				a.IndexedSeq = a.Seq
 			}
-			rows = append(rows, int64(a.Balance), int64(a.Held), a.Seq, a.Parted, a.Day, a.ID)
+			rows = append(rows, int64(a.Balance), int64(a.Held), a.Seq, a.IndexedSeq, a.Day, a.ID)
 		}
 	}
 	q.Rows(updateAccounts, rows)
@@ -192,15 +191,15 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	}
 	q.Rows(insertHolds, rows)
 	b.writeProgress(q)
-	if len(b.GoneHolds) > 0 {
-		q.Exec(nil, `DELETE FROM ledger_hold WHERE `+db.In("id", 1), store.List(b.GoneHolds))
+	if len(b.EndedHolds) > 0 {
+		q.Exec(nil, `DELETE FROM ledger_hold WHERE `+db.In("id", 1), store.List(b.EndedHolds))
 	}
 	requestlog.Write(q, b.Receipts)
-	b.writeParts(q)
+	b.writeSegments(q)
 	b.writeOver(q)
 	b.writeUsage(q)
 	b.writeSeries(q)
-	for _, r := range b.riders {
+	for _, r := range b.hooks {
 		r.Write(q, b.NowMS)
 	}
 	for _, low := range b.Lows {
@@ -211,7 +210,7 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	}
 }
 
-// writeHits numbers the hits of rate windows, and deletes hits outside every window.
+// writeHits inserts the hits of rate windows and deletes hits that are outside every window.
 func (b *batch) writeHits(q *store.Batch) {
 	for key, n := range b.OldHits {
 		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
@@ -225,12 +224,12 @@ func (b *batch) writeHits(q *store.Batch) {
 	q.Rows(insertHits, rows)
 }
 
-// writeProgress writes the newest progress of streams. An ended hold has no row any more and is
-// skipped.
+// writeProgress writes the newest progress of streams. The row of an ended hold is gone, so its
+// progress changes nothing.
 func (b *batch) writeProgress(q *store.Batch) {
 	rows := updateProgress.Make(len(b.progress))
 	for _, h := range b.progress {
-		h.queued.Store(false) // later progress is written by a later batch
+		h.queued.Store(false) // so that later progress is queued again
 		p := h.progress.Load()
 		t := p.Tokens.Bounded()
 		rows = append(rows, int64(min(max(p.Cost, 0), money.Max)), t.Prompt, t.Cached, t.Completion, p.Line, h.row.ID)
@@ -238,11 +237,12 @@ func (b *batch) writeProgress(q *store.Batch) {
 	q.Rows(updateProgress, rows)
 }
 
-// sumUsageDay adds figures of a day to the stored figures of that day.
+// sumUsageDay adds the inserted figures to those of an existing row.
 var sumUsageDay = `ON CONFLICT (account, model, day) DO UPDATE SET ` +
 	store.Add("ledger_usage_day", "cost_nano", "requests", "billed", "failed")
 
-// sumToday adds a figure of the new row's day to the stored one, if both are of the same day.
+// sumToday adds the inserted figure to that of an existing row of the same day, and replaces a
+// figure of another day.
 func sumToday(column string) string {
 	return column + ` = CASE WHEN ledger_usage.day <> excluded.day THEN excluded.` + column + ` ELSE ` +
 		store.Plus("ledger_usage."+column, "excluded."+column) + ` END`
@@ -260,8 +260,8 @@ var (
 			sumToday("day_failed"))
 )
 
-// writeUsage adds the ended requests to the stored totals and to the figures of today beside them;
-// figures of another day are moved to that day's row.
+// writeUsage adds the ended requests to the stored totals and to the figures of today in the same
+// row. Requests of other days are added to the rows of those days.
 func (b *batch) writeUsage(q *store.Batch) {
 	today := books.DayOf(b.NowMS)
 	totals, todays := map[books.ModelKey]Totals{}, map[books.ModelKey]Totals{}

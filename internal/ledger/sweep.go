@@ -10,20 +10,22 @@ import (
 	"tollgate/internal/store"
 )
 
-// Beat renews this node's lease. If the node was declared dead, it begins a new life.
+// Beat renews this node's lease. If the node was declared dead, Beat lets the next batch start a
+// new epoch.
 func (l *Ledger) Beat(ctx context.Context) error {
 	epoch := l.node.Epoch()
 	err := l.node.Beat(ctx)
-	l.writing.beats(err, l.now())
+	l.writes.recordBeat(err, l.now())
 	if errors.Is(err, node.ErrFenced) && epoch == l.node.Epoch() {
-		l.queue.push(&op{kind: opConfirm}) // its batch meets the fence
+		l.queue.push(&op{kind: opConfirm}) // the batch finds the fence and rejoins
 	}
 	return err
 }
 
-// Confirm returns nil once everything visible to this node before the call is certain: committed,
-// and on a synchronous standby if there is one. A plain read may still be lost (node.Prove), so an
-// answer based only on a read, about money or the result of a key, waits for Confirm.
+// Confirm returns nil once everything that this node could read before the call is durable:
+// committed, and on a synchronous standby if there is one. A row that was read may otherwise still
+// be lost (node.Prove). Answers about money or about a key that depend on a read alone wait for
+// Confirm.
 func (l *Ledger) Confirm(ctx context.Context) error {
 	if l.db.ReadsAreDurable() {
 		return nil
@@ -40,9 +42,9 @@ func (l *Ledger) Confirm(ctx context.Context) error {
 	}
 }
 
-// Sweep declares nodes dead that have not renewed for a lease, and ends dead nodes' open holds: the
-// progress of a stream is charged, every other hold is released. It is one step of Run; doing it
-// twice, or on several nodes at once, ends each hold once.
+// Sweep declares nodes dead that have not renewed their lease in time, and ends the open holds of
+// dead nodes: it charges the progress of streams and releases every other hold. It is one step of
+// Run. Several nodes may sweep at once; each hold ends once.
 func (l *Ledger) Sweep(ctx context.Context) error {
 	if err := l.node.Judge(ctx); err != nil {
 		return err
@@ -50,12 +52,11 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 	return l.sweepDead(ctx)
 }
 
-// sweepChunk bounds how many holds are ended at a time.
+// sweepChunk is the number of holds ended at a time.
 const sweepChunk = 200
 
-// sweepDead ends the open holds of all dead or unknown epochs, and forgets dead nodes. If an ending
-// fails, the hold is quarantined if it is damaged, and left for the next sweep otherwise; the other
-// holds are ended.
+// sweepDead ends the open holds of all dead or unknown epochs and deletes the rows of dead nodes.
+// If an ending fails, a damaged hold is quarantined and any other hold is left for the next sweep.
 func (l *Ledger) sweepDead(ctx context.Context) error {
 	nodes, err := node.List(ctx, l.db)
 	if err != nil {
@@ -65,7 +66,7 @@ func (l *Ledger) sweepDead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unseen, err := l.lookAtDamage(ctx)
+	unseen, err := l.quarantineFailedEnds(ctx)
 	if l.opts.Observer.Unswept != nil {
 		l.opts.Observer.Unswept(left + unseen)
 	}
@@ -88,7 +89,8 @@ func (l *Ledger) sweepDead(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sweepHolds returns, by their epochs, why holds could not be ended, and how many.
+// sweepHolds returns the errors of holds that could not be ended, by epoch, and the number of these
+// holds.
 func (l *Ledger) sweepHolds(ctx context.Context) (failed map[string]error, left int, err error) {
 	failed = map[string]error{}
 	for after := ""; ; {
@@ -122,8 +124,8 @@ func (l *Ledger) sweepHolds(ctx context.Context) (failed map[string]error, left 
 	}
 }
 
-// deadHolds reads a chunk of the holds left for a sweep: an epoch without a row or with a dead one
-// commits nothing any more.
+// deadHolds reads a chunk of the holds whose epoch is dead or has no row. Such an epoch commits
+// nothing any more.
 func (l *Ledger) deadHolds(ctx context.Context, after string) ([]*op, error) {
 	var ops []*op
 	err := l.db.View(ctx, func(tx *store.Tx) error {

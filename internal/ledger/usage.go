@@ -23,14 +23,13 @@ type ModelTotals struct {
 type Usage struct {
 	Balance money.Amount
 	Total   Totals
-	// Today is the current UTC day; its token counts are not kept.
+	// Today holds the totals of the current UTC day, without token counts.
 	Today   Totals
 	ByModel []ModelTotals
 }
 
-// UsageTx reads an account's totals. It reads a row for each model, whatever the length of the
-// history, and counts running jobs: they are admitted, although their receipts come when they end.
-// It returns ErrNoAccount for an unknown account.
+// UsageTx reads an account's totals. It reads one row for each model and counts running jobs, whose
+// receipts are written when they end. It returns ErrNoAccount for an unknown account.
 func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	states, err := AccountsTx(tx, []string{account})
 	if err != nil {
@@ -57,7 +56,7 @@ func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	defer rows.Close()
 	for rows.Next() {
 		var m ModelTotals
-		var today, aside Totals // aside: of today, when the row is on another day
+		var today, aside Totals // aside has today's figures if the row is of another day
 		var day int64
 		if err := rows.Scan(&m.Model, &m.Cost, &m.Requests, &m.Billed, &m.Failed, &m.Prompt, &m.Completion, &m.Images,
 			&day, &today.Cost, &today.Requests, &today.Billed, &today.Failed,
@@ -77,7 +76,7 @@ func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	return u, u.addRunningTx(tx, account, current)
 }
 
-// addRunningTx counts the unfinished jobs of an account.
+// addRunningTx counts the running jobs of an account.
 func (u *Usage) addRunningTx(tx *store.Tx, account string, today int64) error {
 	rows, err := tx.Query(`SELECT model, day, COUNT(*) FROM ledger_hold WHERE account = $1 AND job <> '' GROUP BY model, day`, account)
 	if err != nil {
@@ -118,7 +117,7 @@ func (l *Ledger) ReadUsage(ctx context.Context, account string, get func(name st
 		if err != nil {
 			return err
 		}
-		q, err := spending.Ask(get, []spending.By{spending.ByDay, spending.ByKey, spending.ByModel, spending.ByEndpoint}, now)
+		q, err := spending.ParseQuery(get, []spending.By{spending.ByDay, spending.ByKey, spending.ByModel, spending.ByEndpoint}, now)
 		if err != nil {
 			return err
 		}

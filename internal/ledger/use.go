@@ -8,9 +8,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// UsedTx records how long ago keys were last used. It keeps a later recorded use and skips missing
-// keys. Admissions record themselves as uses; UsedTx is for every other use of a key.
-func UsedTx(tx *store.Tx, ago map[string]time.Duration) error {
+// RecordUseTx records how long ago keys were last used, unless a later use is recorded. It skips
+// missing keys. Admissions record themselves.
+func RecordUseTx(tx *store.Tx, ago map[string]time.Duration) error {
 	keys := slices.Sorted(maps.Keys(ago))
 	states, err := KeysTx(tx, keys)
 	if err != nil {
@@ -32,7 +32,7 @@ func UsedTx(tx *store.Tx, ago map[string]time.Duration) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	// The committer writes rows of keys under the locks of their accounts.
+	// The committer writes keys under the locks of their accounts.
 	if err := tx.Lock("ledger_account", "id", accounts...); err != nil {
 		return err
 	}

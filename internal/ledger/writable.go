@@ -10,56 +10,55 @@ import (
 	"tollgate/internal/store"
 )
 
-// writing is the outcome of this node's latest writes. The zero value has none.
-type writing struct {
-	mu     sync.Mutex
-	stuck  error     // why a batch is being tried again
-	beat   error     // why the last heartbeat was not committed
-	lastAt time.Time // when a write was last committed
+// writeState is the outcome of this node's latest writes.
+type writeState struct {
+	mu       sync.Mutex
+	batchErr error     // why a batch is being tried again
+	beatErr  error     // why the last heartbeat was not committed
+	lastAt   time.Time // when a write was last committed
 }
 
-// batch records the outcome of a try of a batch: nil if it was committed; otherwise it is tried
-// again.
-func (w *writing) batch(err error, now time.Time) {
+// recordBatch records the outcome of a try of a batch. If err is not nil, the batch is tried again.
+func (w *writeState) recordBatch(err error, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stuck = err
+	w.batchErr = err
 	if err == nil {
 		w.lastAt = now
 	}
 }
 
-// over records that no batch is being tried any more, whatever its outcome.
-func (w *writing) over() {
+// recordIdle records that no batch is being tried any more.
+func (w *writeState) recordIdle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stuck = nil
+	w.batchErr = nil
 }
 
-// beats records the outcome of a heartbeat. A heartbeat that finds this node declared dead was
-// committed: the next batch begins a new life.
-func (w *writing) beats(err error, now time.Time) {
+// recordBeat records the outcome of a heartbeat. A heartbeat that finds this node declared dead
+// counts as a success: the database takes writes, and the next batch starts a new epoch.
+func (w *writeState) recordBeat(err error, now time.Time) {
 	if errors.Is(err, node.ErrFenced) {
 		err = nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.beat = err
+	w.beatErr = err
 	if err == nil {
 		w.lastAt = now
 	}
 }
 
-// fault returns the known reason why the database takes no writes at now, or nil if it takes them.
-// Heartbeats are tried four times a lease.
-func (w *writing) fault(now time.Time, lease time.Duration) error {
+// reason returns the known reason why the database takes no writes, or nil. There are four
+// heartbeats in a lease.
+func (w *writeState) reason(now time.Time, lease time.Duration) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch silent := now.Sub(w.lastAt); {
-	case w.stuck != nil:
-		return w.stuck
-	case w.beat != nil:
-		return w.beat
+	case w.batchErr != nil:
+		return w.batchErr
+	case w.beatErr != nil:
+		return w.beatErr
 	case silent > lease:
 		return fmt.Errorf("nothing was committed for %s", silent.Round(time.Second))
 	}
@@ -68,9 +67,9 @@ func (w *writing) fault(now time.Time, lease time.Duration) error {
 
 // Writable returns the reason why the database takes no writes of this node: a batch is being tried
 // again, the last heartbeat failed, or nothing was committed for a lease. It returns nil if the
-// database takes writes. It sends no query: a full disk shows within a quarter of a lease, and at
-// once if there are requests, and so does its end.
-func (l *Ledger) Writable() error { return nameFullDisk(l.writing.fault(l.now(), l.node.Lease())) }
+// database takes writes. It sends no query. A full disk shows within a quarter of a lease, or at
+// once if there are requests.
+func (l *Ledger) Writable() error { return nameFullDisk(l.writes.reason(l.now(), l.node.Lease())) }
 
 // withFault adds to err the reason why the database takes no writes, if it is known.
 func (l *Ledger) withFault(err error) error {
@@ -80,7 +79,7 @@ func (l *Ledger) withFault(err error) error {
 	return err
 }
 
-// nameFullDisk adds words to err if it means a full disk; drivers only show a number.
+// nameFullDisk adds words to err if it means a full disk, because drivers only report a number.
 func nameFullDisk(err error) error {
 	if store.NoRoom(err) {
 		return fmt.Errorf("the disk of the database is full, or fails: %w", err)

@@ -23,7 +23,7 @@ func TestFullDiskIsNamed(t *testing.T) {
 	}{
 		{&pgconn.PgError{Code: "53100", Message: "could not extend file"}, true},
 		{fmt.Errorf("write the books: %w", syscall.ENOSPC), true},
-		{awayError{syscall.EDQUOT}, true},
+		{unreachableError{syscall.EDQUOT}, true},
 		{&pgconn.PgError{Code: "57P01"}, false},
 		{errors.New("nothing was committed"), false},
 	} {
@@ -40,7 +40,7 @@ func TestWritable(t *testing.T) {
 	t.Parallel()
 	full := errors.New("database or disk is full")
 	const lease = 4 * time.Second
-	var w writing
+	var w writeState
 	now := time.Now()
 	for _, step := range []struct {
 		name  string
@@ -49,22 +49,22 @@ func TestWritable(t *testing.T) {
 		ok    bool
 	}{
 		{"nothing is known", 0, func() {}, false},
-		{"registered", 0, func() { w.beats(nil, now) }, true},
+		{"registered", 0, func() { w.recordBeat(nil, now) }, true},
 		{"a heartbeat is late", lease, func() {}, true},
 		{"it is gone", time.Millisecond, func() {}, false},
-		{"a batch came through", 0, func() { w.batch(nil, now) }, true},
-		{"a heartbeat failed", time.Second, func() { w.beats(full, now) }, false},
-		{"the next did not", time.Second, func() { w.beats(nil, now) }, true},
-		{"a batch is tried again", 0, func() { w.batch(full, now) }, false},
-		{"small writes get through", time.Second, func() { w.beats(nil, now) }, false},
-		{"the batch was committed", 0, func() { w.batch(nil, now) }, true},
-		{"another is tried again", 0, func() { w.batch(full, now) }, false},
-		{"it was given up", 0, w.over, true},
-		{"declared dead: that was a write", lease, func() { w.beats(node.ErrFenced, now) }, true},
+		{"a batch came through", 0, func() { w.recordBatch(nil, now) }, true},
+		{"a heartbeat failed", time.Second, func() { w.recordBeat(full, now) }, false},
+		{"the next did not", time.Second, func() { w.recordBeat(nil, now) }, true},
+		{"a batch is tried again", 0, func() { w.recordBatch(full, now) }, false},
+		{"small writes get through", time.Second, func() { w.recordBeat(nil, now) }, false},
+		{"the batch was committed", 0, func() { w.recordBatch(nil, now) }, true},
+		{"another is tried again", 0, func() { w.recordBatch(full, now) }, false},
+		{"it was given up", 0, w.recordIdle, true},
+		{"declared dead: that was a write", lease, func() { w.recordBeat(node.ErrFenced, now) }, true},
 	} {
 		now = now.Add(step.after)
 		step.do()
-		if err := w.fault(now, lease); (err == nil) != step.ok {
+		if err := w.reason(now, lease); (err == nil) != step.ok {
 			t.Errorf("%s: %v, want ok %v", step.name, err, step.ok)
 		}
 	}

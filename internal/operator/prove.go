@@ -83,7 +83,7 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 			Balance money.Amount `json:"balance_usd"`
 		}
 		if err := json.Unmarshal([]byte(text), &after); err != nil {
-			books.Differ(audit.Difference{Account: c.account, What: "a credit in the operators' log cannot be read", Recorded: text})
+			books.Report(audit.Difference{Account: c.account, What: "a credit in the operators' log cannot be read", Recorded: text})
 			continue
 		}
 		c.amount, c.balance = after.USD, after.Balance
@@ -99,14 +99,14 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 			logged[c]--
 		case account.NamesCode(m.Note), m.Note == account.DemoNote && m.Amount == account.DemoCredit, first == 0, m.CreatedMS < first:
 		default:
-			books.Differ(audit.Difference{Account: m.Account, Request: m.ID, What: "a credit is not in the operators' log",
+			books.Report(audit.Difference{Account: m.Account, Request: m.ID, What: "a credit is not in the operators' log",
 				Recorded: m.Amount.String(), Computed: "nothing"})
 		}
-		books.Checked("credits", 1)
+		books.Count("credits", 1)
 	})
 	for c, n := range logged {
 		if n > 0 {
-			books.Differ(audit.Difference{Account: c.account, What: "a credit of the operators' log is not in the account's books",
+			books.Report(audit.Difference{Account: c.account, What: "a credit of the operators' log is not in the account's books",
 				Recorded: "nothing", Computed: c.amount.String()})
 		}
 	}
@@ -124,7 +124,7 @@ func auditCharge(books *audit.Books, priced map[int64]map[string]*catalog.Model,
 	model := models[r.Model]
 	if model == nil {
 		d.What, d.Recorded = "a receipt is of a catalog revision that does not have its model", fmt.Sprint(r.Revision)
-		books.Differ(d)
+		books.Report(d)
 		return
 	}
 	low, high := model.ChargeBounds(r.Tokens.Prompt, r.Tokens.Cached, r.Tokens.Completion, r.Factor)
@@ -134,7 +134,7 @@ func auditCharge(books *audit.Books, priced map[int64]map[string]*catalog.Model,
 		if low != high {
 			d.Computed = fmt.Sprintf("%s to %s", low, high)
 		}
-		books.Differ(d)
+		books.Report(d)
 	}
-	books.Checked("recomputed charges", 1)
+	books.Count("recomputed charges", 1)
 }

@@ -227,7 +227,7 @@ func (m *Metrics) Ledger() ledger.Observer {
 		Unswept:     func(holds int) { m.unswept.Set(float64(holds)) },
 		Held:        m.setHeld,
 		Quarantined: m.damaged.Inc,
-		LeftOut: func(k bool) {
+		Unlogged: func(k bool) {
 			if k {
 				known.Inc()
 			} else {

@@ -57,7 +57,7 @@ func TestObservesTheLedger(t *testing.T) {
 	observer.Swept(true)
 	observer.Unswept(2)
 	observer.Quarantined()
-	observer.LeftOut(false)
+	observer.Unlogged(false)
 	m.Spans("dropped")(3)
 	body := shown(t, m)
 	for _, line := range []string{"tollgate_charge_over_hold_usd_total 0.25", `tollgate_batch_operations_bucket{le="4"} 1`,

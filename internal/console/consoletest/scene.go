@@ -320,7 +320,7 @@ func (s *Scene) Request(name string, status int, code string) string {
 
 // Spent adds the sums of one day to the ledger of the named account, for the key, model, line and
 // endpoint of d. daysAgo counts from the current UTC day.
-func (s *Scene) Spent(name string, daysAgo int64, d spending.Spent) {
+func (s *Scene) Spent(name string, daysAgo int64, d spending.UsageRow) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
 		now, err := tx.NowMS()

@@ -83,7 +83,7 @@ type wellbeing struct {
 // topAccount is an account with high spending today.
 type topAccount struct {
 	name string
-	spending.Spent
+	spending.UsageRow
 }
 
 // shownTop is the number of shown accounts. maxSpenders bounds the accounts read.
@@ -94,7 +94,7 @@ const (
 
 // todayTx reads the usage of the current UTC day.
 func (w *wellbeing) todayTx(tx *store.Tx) error {
-	q := spending.Query{Since: books.DayOf(w.nowMS), Without: w.sandbox, By: []spending.By{spending.ByAccount}, Limit: maxSpenders}
+	q := spending.Query{Since: books.DayOf(w.nowMS), ExceptLines: w.sandbox, By: []spending.By{spending.ByAccount}, Limit: maxSpenders}
 	spent, err := spending.ReadTx(tx, q)
 	if errors.Is(err, spending.ErrTooManyRows) { // no account is named
 		q.By, q.Limit = nil, 1
@@ -103,10 +103,10 @@ func (w *wellbeing) todayTx(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	if w.leftOut, err = spending.LeftOutTx(tx, q); err != nil {
+	if w.leftOut, err = spending.ExcludedTx(tx, q); err != nil {
 		return err
 	}
-	slices.SortStableFunc(spent, func(a, b spending.Spent) int { return cmp.Compare(b.Charged, a.Charged) })
+	slices.SortStableFunc(spent, func(a, b spending.UsageRow) int { return cmp.Compare(b.Charged, a.Charged) })
 	for i, s := range spent {
 		w.today = w.today.Plus(s.Sums)
 		if i >= shownTop || s.Charged == 0 || s.Account == "" {

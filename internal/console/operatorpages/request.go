@@ -38,8 +38,8 @@ var (
 	outcomeWords = map[ledger.Outcome]string{ledger.Billed: "billed", ledger.Failed: "failed",
 		ledger.Closed: "left by its client before the answer began", ledger.Refused: "refused"}
 	sourceWords = map[ledger.UsageSource]string{ledger.SourceProvider: "the provider", ledger.SourceGateway: "the gateway",
-		ledger.SourceBoth:  "the provider (prompt) and the gateway (answer), or the other way round",
-		ledger.SourceNoted: "the gateway, until its node died"}
+		ledger.SourceBoth:     "the provider (prompt) and the gateway (answer), or the other way round",
+		ledger.SourceProgress: "the gateway, until its node died"}
 )
 
 // foundRequest is a request with the names for its page.

@@ -51,7 +51,7 @@ func gridTx(tx *store.Tx, q spending.Query, by spending.By) (grid, error) {
 		g.days[i].at = time.Unix((q.Since+int64(i))*24*60*60, 0).UTC()
 	}
 	q.Limit = maxUsageRows
-	read := func(parts ...spending.By) ([]spending.Spent, error) {
+	read := func(parts ...spending.By) ([]spending.UsageRow, error) {
 		q.By = parts
 		return spending.ReadTx(tx, q)
 	}
@@ -70,20 +70,20 @@ func gridTx(tx *store.Tx, q spending.Query, by spending.By) (grid, error) {
 		return g, nil
 	}
 	for i := range rows {
-		g.parts = append(g.parts, gridPart{name: rows[i].Part(by), Sums: rows[i].Sums})
+		g.parts = append(g.parts, gridPart{name: rows[i].Value(by), Sums: rows[i].Sums})
 	}
 	g.sort(by)
 	return g, err
 }
 
 // add puts rows of days and parts into an empty grid.
-func (g *grid) add(rows []spending.Spent, by spending.By) {
+func (g *grid) add(rows []spending.UsageRow, by spending.By) {
 	days, parts := map[string]int{}, map[string]int{}
 	for i, d := range g.days {
 		days[part.Day(d.at)] = i
 	}
 	for i := range rows {
-		day, name := days[rows[i].Day], rows[i].Part(by)
+		day, name := days[rows[i].Day], rows[i].Value(by)
 		n, known := parts[name]
 		if !known {
 			n = len(g.parts)
@@ -187,7 +187,7 @@ func MonthTx(tx *store.Tx, of string, without []string) (charges, counts part.Ch
 		by = spending.ByDay
 	}
 	today := books.DayOf(nowMS)
-	g, err := gridTx(tx, spending.Query{Account: of, Without: without, Since: max(0, today-monthDays+1), Until: today + 1}, by)
+	g, err := gridTx(tx, spending.Query{Account: of, ExceptLines: without, Since: max(0, today-monthDays+1), Until: today + 1}, by)
 	charges, counts = g.charges(by, nil), g.counts()
 	charges.Title, counts.Title = "Charged in the last 30 days (UTC)", "Requests of the last 30 days (UTC)"
 	return charges, counts, err

@@ -118,13 +118,13 @@ func (s UsageSide) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 		}
 		meant[name], a.fields, a.wrong = id, append(a.fields, field), cmp.Or(a.wrong, field.Wrong)
 	}
-	a.query, err = spending.Ask(func(name string) string { return meant[name] }, s.Parts, nowMS)
+	a.query, err = spending.ParseQuery(func(name string) string { return meant[name] }, s.Parts, nowMS)
 	if s.Account != "" {
 		a.query.Account = s.Account
 		return a, err
 	}
 	if err == nil {
-		a.query.Without, err = catalog.SandboxLinesTx(tx)
+		a.query.ExceptLines, err = catalog.SandboxLinesTx(tx)
 	}
 	return a, err
 }
@@ -187,12 +187,12 @@ func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
 		if err != nil {
 			return err
 		}
-		left, err := spending.LeftOutTx(tx, a.query)
+		left, err := spending.ExcludedTx(tx, a.query)
 		if err != nil {
 			return err
 		}
 		u = a.usage(g, names)
-		u.Sandbox = LeftOut(left, a.query.Without)
+		u.Sandbox = LeftOut(left, a.query.ExceptLines)
 		u.Filters = a.filterForm()
 		if u.Empty != nil && u.Filters.Clear != "" {
 			u.Empty = page.NoneMatch(a.Path, "Clear filters")

@@ -113,7 +113,7 @@ var sources = map[ledger.UsageSource]string{
 	ledger.SourceProvider: "by the provider",
 	ledger.SourceGateway:  "by this service, since the provider counted nothing",
 	ledger.SourceBoth:     "by the provider and this service, each in part",
-	ledger.SourceNoted:    "by what had been noted when the answer broke off",
+	ledger.SourceProgress: "by what had been noted when the answer broke off",
 }
 
 func factsOf(r ledger.Receipt, key any) part.Facts {

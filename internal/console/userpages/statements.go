@@ -56,7 +56,7 @@ const (
 
 // statements returns an account's months since sinceMS, the newest first. It calculates backwards
 // from the balance. A charge belongs to the day of its request's arrival, as in usage.
-func statements(balance money.Amount, given []movement.Given, charged map[int64]money.Amount, sinceMS, nowMS int64) []statement {
+func statements(balance money.Amount, given []movement.CreditEntry, charged map[int64]money.Amount, sinceMS, nowMS int64) []statement {
 	since, now := time.UnixMilli(sinceMS).UTC(), time.UnixMilli(nowMS).UTC()
 	var list []statement
 	for month := firstOf(now); !month.Before(firstOf(since)) && len(list) < shownStatements; month = month.AddDate(0, -1, 0) {
@@ -105,7 +105,7 @@ func statementsTx(tx *store.Tx, of string) (account.Account, []statement, error)
 	}
 	oldest := time.UnixMilli(nowMS).UTC().AddDate(0, -shownStatements, 0)
 	since := books.DayOf(max(0, oldest.UnixMilli()))
-	given, err := movement.GivenTx(tx, of, since)
+	given, err := movement.CreditEntriesTx(tx, of, since)
 	if err != nil {
 		return a, nil, err
 	}
@@ -227,7 +227,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 	if err != nil {
 		return t, err
 	}
-	slices.SortStableFunc(models, func(a, b spending.Spent) int { return cmp.Compare(b.Charged, a.Charged) })
+	slices.SortStableFunc(models, func(a, b spending.UsageRow) int { return cmp.Compare(b.Charged, a.Charged) })
 	for _, m := range models {
 		if m.Charged == 0 {
 			continue // it moved no money

@@ -50,14 +50,14 @@ func TestReadsAndSettlementsAtTheEndOfCounters(t *testing.T) {
 			ask(true, func() {
 				if !driven {
 					driven = true
-					ledgertest.Drive(t, db, limit)
+					ledgertest.SetCounters(t, db, limit)
 				}
 			})
 			if !driven {
 				t.Fatal("the stream was not seen to run")
 			}
 			read(t, p, account, key, first.ID)
-			ledgertest.Solvent(t, db)
+			ledgertest.RestoreFunds(t, db)
 			p.Admin("POST", "/accounts/"+account+"/credits", map[string]any{"usd": 1}, nil)
 			p.Admin("PATCH", "/accounts/"+account, map[string]any{"disabled": false}, nil)
 			ask(false)

@@ -87,7 +87,7 @@ func (a *jobAudit) read(tx *store.Tx, kept time.Duration) error {
 			&e.ended, &runs); err != nil {
 			return err
 		}
-		a.books.Checked("ended jobs", 1)
+		a.books.Count("ended jobs", 1)
 		e.factor = factorOf(plan)
 		at := audit.Difference{Account: e.account, Request: request}
 		switch {
@@ -99,7 +99,7 @@ func (a *jobAudit) read(tx *store.Tx, kept time.Duration) error {
 			at.What, at.Recorded = "a job that has ended has a state or a cost that it cannot have: "+e.job, status+", "+e.cost.String()
 		}
 		if at.What != "" {
-			a.books.Differ(at)
+			a.books.Report(at)
 		}
 		if e.ended > 0 {
 			a.since = min(a.since, e.ended)
@@ -127,7 +127,7 @@ func (a *jobAudit) receipt(r audit.JobReceipt) {
 	default:
 		return
 	}
-	a.books.Differ(at)
+	a.books.Report(at)
 }
 
 // factorOf is the account's factor by which a job is billed; -1: its plan cannot be read.
@@ -145,7 +145,7 @@ func (a *jobAudit) end() error {
 		if a.books.MayBeDeleted(e.account, request) {
 			continue
 		}
-		a.books.Differ(audit.Difference{Account: e.account, Request: request, What: "a job has ended without a receipt: " + e.job,
+		a.books.Report(audit.Difference{Account: e.account, Request: request, What: "a job has ended without a receipt: " + e.job,
 			Recorded: e.cost.String()})
 	}
 	return nil
@@ -166,9 +166,9 @@ func (a *jobAudit) running(tx *store.Tx) error {
 		return err
 	}
 	defer rows.Close()
-	a.books.Checked("holds of jobs", int64(len(holds)))
+	a.books.Count("holds of jobs", int64(len(holds)))
 	differ := func(account, request, what, recorded, computed string) {
-		a.books.Differ(audit.Difference{Account: account, Request: request, What: what, Recorded: recorded, Computed: computed})
+		a.books.Report(audit.Difference{Account: account, Request: request, What: what, Recorded: recorded, Computed: computed})
 	}
 	for rows.Next() {
 		var id, account, key, request, plan, onLine string
@@ -177,7 +177,7 @@ func (a *jobAudit) running(tx *store.Tx) error {
 		if err := rows.Scan(&id, &account, &key, &request, (*int64)(&held), &plan, &state, &onLine); err != nil {
 			return err
 		}
-		a.books.Checked("running jobs", 1)
+		a.books.Count("running jobs", 1)
 		hold, ok := holds[id]
 		switch {
 		case request == "":

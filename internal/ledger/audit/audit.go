@@ -90,42 +90,42 @@ func RunTx(tx *store.Tx, others ...Check) (Findings, error) {
 // the receipts; pass code that needs the receipts to JobReceipts and Finally.
 type Check func(tx *store.Tx, books *Books) error
 
-// NobodyServes returns the check of a database without a serving process: if served reports false,
+// WithoutProcess returns the check of a database without a serving process: if served reports false,
 // the open holds of nodes belong to a killed process. It calls served after the snapshot was taken,
 // because a process that starts later has ended the old holds.
-func NobodyServes(served func() (bool, error)) Check {
+func WithoutProcess(served func() (bool, error)) Check {
 	return func(_ *store.Tx, books *Books) error {
 		is, err := served()
-		books.unserved = !is
+		books.noProcess = !is
 		return err
 	}
 }
 
-// leftHolds names the count of the open holds omitted by AsCopy.
-const leftHolds = "open holds of ended processes"
+// copiedHolds names the count of the open holds omitted by AsCopy.
+const copiedHolds = "open holds of ended processes"
 
 // AsCopy is the Check of a copy taken while the service ran. No process works on a copy, so the
 // audit counts the open holds of known nodes instead of reporting them. A hold of an unknown node
 // is still a difference.
 func AsCopy(_ *store.Tx, books *Books) error {
-	books.copied = true
-	books.Checked(leftHolds, 0)
+	books.isCopy = true
+	books.Count(copiedHolds, 0)
 	return nil
 }
 
 // Books are the books of one snapshot.
 type Books struct {
-	tx       *store.Tx
-	report   Findings
-	unserved bool
-	copied   bool   // see AsCopy
-	foldable string // requests from this id on have their receipts
+	tx        *store.Tx
+	report    Findings
+	noProcess bool
+	isCopy    bool   // see AsCopy
+	foldable  string // requests from this id on have their receipts
 
 	accounts map[string]*accountSums
 	keys     map[string]*keySums
 	holds    map[string]*openHold // open, by request
 	series   map[int64]*seriesSums
-	named    map[books.UsageSeries]*seriesSums // the same, including missing series
+	bySeries map[books.UsageSeries]*seriesSums // the same, including missing series
 	factors  dayFactors
 	over     map[overKey]*overSums
 	today    int64
@@ -152,7 +152,7 @@ func (b *Books) run(others []Check) error {
 	b.foldable, b.today = books.FoldBelow(now, 0), books.DayOf(now)
 	for _, read := range []func() error{
 		b.readAccounts, b.readKeys, b.readUsage, b.readFree, b.readFolded, b.readDays, b.readHolds, b.readEntries, b.readHits, b.readQuarantine,
-		b.readSeries, b.readKept, b.readOver, b.readParts,
+		b.readSeries, b.readCharges, b.readOver, b.readParts,
 	} {
 		if err := read(); err != nil {
 			return err
@@ -195,13 +195,13 @@ func (b *Books) readQuarantine() error {
 			return err
 		}
 		d.Recorded = amount.String()
-		b.Differ(d)
+		b.Report(d)
 		return nil
 	}, `SELECT id, account, key, model, amount_nano, cause FROM ledger_quarantine ORDER BY id`)
 }
 
 // Differ reports a difference.
-func (b *Books) Differ(d Difference) {
+func (b *Books) Report(d Difference) {
 	if len(b.report.Differences) == maxDifferences {
 		b.report.Omitted++
 		return
@@ -220,12 +220,12 @@ func (b *Books) unproved(d Difference) {
 func (b *Books) compareMoney(d Difference, recorded, computed money.Amount) {
 	if recorded != computed {
 		d.Recorded, d.Computed = recorded.String(), computed.String()
-		b.Differ(d)
+		b.Report(d)
 	}
 }
 
 // Checked counts checked items.
-func (b *Books) Checked(what string, n int64) { b.report.Checked[what] += n }
+func (b *Books) Count(what string, n int64) { b.report.Checked[what] += n }
 
 // OpenJobHold is the open hold of a job.
 type OpenJobHold struct {
@@ -271,7 +271,7 @@ func (b *Books) MayBeDeleted(account, request string) bool {
 // Accounts calls fn for each account in the ledger.
 func (b *Books) Accounts(fn func(id string)) {
 	for id, a := range b.accounts {
-		if a.there {
+		if a.exists {
 			fn(id)
 		}
 	}
@@ -280,7 +280,7 @@ func (b *Books) Accounts(fn func(id string)) {
 // Keys calls fn for each key in the ledger; closed reports whether the key was closed.
 func (b *Books) Keys(fn func(id, account string, closed bool)) {
 	for id, k := range b.keys {
-		if k.there {
+		if k.exists {
 			fn(id, k.account, k.closed)
 		}
 	}
@@ -311,7 +311,7 @@ func (b *Books) each(row func(scan scanner) error, text string, args ...any) err
 	defer rows.Close()
 	for rows.Next() {
 		if err := row(rows.Scan); err != nil && rows.Err() == nil {
-			b.Differ(Difference{What: "a row has a column of another type", Recorded: err.Error()})
+			b.Report(Difference{What: "a row has a column of another type", Recorded: err.Error()})
 		}
 	}
 	return rows.Err()

@@ -138,7 +138,7 @@ func makeJob(f *fixture, c *clock, request string, ends bool) {
 	f.t.Helper()
 	a := admission("a", 1000)
 	a.Request, a.Job, a.Received = request, id.New("job_"), c.now()
-	if err := f.AdmitJob(context.Background(), a, passenger{}); err != nil {
+	if err := f.AdmitJob(context.Background(), a, admitHook{}); err != nil {
 		f.t.Fatal(err)
 	}
 	if !ends {
@@ -146,7 +146,7 @@ func makeJob(f *fixture, c *clock, request string, ends bool) {
 	}
 	hold := ledger.JobHold{Request: request, Account: a.Account, Key: a.Key}
 	end := ledger.End{Outcome: ledger.Billed, Status: 202, Cost: 500, Tokens: ledger.Tokens{Images: 2}, Line: "line"}
-	if ended, err := f.EndJob(context.Background(), hold, leaver{end: end}); err != nil || !ended {
+	if ended, err := f.EndJob(context.Background(), hold, endHook{end: end}); err != nil || !ended {
 		f.t.Fatal(ended, err)
 	}
 }
@@ -210,7 +210,7 @@ func TestAuditOfAProcessThatWasKilled(t *testing.T) {
 	h := f.mustAdmit("a", 100)
 	check := func(want int) {
 		t.Helper()
-		report, err := audit.Run(t.Context(), db, audit.NobodyServes(db.Served))
+		report, err := audit.Run(t.Context(), db, audit.WithoutProcess(db.Served))
 		if err != nil {
 			t.Fatal(err)
 		}

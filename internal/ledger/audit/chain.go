@@ -36,15 +36,15 @@ func (c *Chain) join(o Chain) {
 	c.ended += o.ended
 }
 
-// NoteTx adds movements that are being deleted to the stored chain.
-func (c *Chain) NoteTx(tx *store.Tx, account string) error {
+// RecordTx adds movements that are being deleted to the stored chain.
+func (c *Chain) RecordTx(tx *store.Tx, account string) error {
 	if c.movements == 0 {
 		return nil
 	}
 	if err := tx.Lock("ledger_folded_chain", "account", account); err != nil {
 		return err
 	}
-	noted, err := notedTx(tx, account)
+	noted, err := chainsTx(tx, account)
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func (c *Chain) NoteTx(tx *store.Tx, account string) error {
 	return err
 }
 
-// notedTx returns the stored chains of an account, or of all accounts if account is "".
-func notedTx(tx *store.Tx, account string) (map[string]Chain, error) {
+// chainsTx returns the stored chains of an account, or of all accounts if account is "".
+func chainsTx(tx *store.Tx, account string) (map[string]Chain, error) {
 	rows, err := tx.Query(`SELECT account, receipts, begun, ended FROM ledger_folded_chain WHERE account = $1 OR $1 = ''`, account)
 	if err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ func (b *Books) compareHolds() error {
 	}
 	for id, h := range b.holds {
 		at := Difference{Account: h.account, Key: h.key, Model: h.model, Request: id}
-		if at.What, at.Recorded = h.judge(); at.What != "" {
-			b.Differ(at)
+		if at.What, at.Recorded = h.check(); at.What != "" {
+			b.Report(at)
 		}
 		if h.epoch == books.JobEpoch {
 			continue
@@ -26,17 +26,17 @@ func (b *Books) compareHolds() error {
 		switch {
 		case !nodes.Knows(h.epoch):
 			at.What = "an open hold is of a node that is not known"
-		case b.copied:
-			b.Checked(leftHolds, 1)
+		case b.isCopy:
+			b.Count(copiedHolds, 1)
 			continue
 		case !nodes.Lives(h.epoch):
 			at.What = "an open hold is of a node that is dead; the next sweep ends it"
-		case b.unserved:
+		case b.noProcess:
 			at.What = "an open hold is of a process that was killed; the next start ends it"
 		default:
 			continue
 		}
-		b.Differ(at)
+		b.Report(at)
 	}
 	return nil
 }
@@ -44,8 +44,8 @@ func (b *Books) compareHolds() error {
 // compare compares the stored figures with the computed ones.
 func (b *Books) compare() error {
 	for id, a := range b.accounts {
-		if !a.there {
-			b.Differ(Difference{Account: id, What: "an account's row is gone, and it is named by " + a.named,
+		if !a.exists {
+			b.Report(Difference{Account: id, What: "an account's row is gone, and it is named by " + a.namedBy,
 				Computed: a.moved.String()})
 			continue
 		}
@@ -74,10 +74,10 @@ func (b *Books) compareAccount(id string, a *accountSums) error {
 	compare("the months' charges are not the sum of the deleted receipts", a.foldedCharges, a.foldedCost)
 	b.compareKept(id, a)
 	if outside(a.state.balance) {
-		b.Differ(Difference{Account: id, What: "a balance is out of range", Recorded: a.state.balance.String()})
+		b.Report(Difference{Account: id, What: "a balance is out of range", Recorded: a.state.balance.String()})
 	}
 	if a.state.floor > 0 {
-		b.Differ(Difference{Account: id, What: "an account's floor is above zero", Recorded: a.state.floor.String()})
+		b.Report(Difference{Account: id, What: "an account's floor is above zero", Recorded: a.state.floor.String()})
 	}
 	if a.chain.whole(a.seq, a.state.balance) {
 		return nil
@@ -87,17 +87,17 @@ func (b *Books) compareAccount(id string, a *accountSums) error {
 
 func (b *Books) compareKey(id string, k *keySums) {
 	at := Difference{Account: k.account, Key: id}
-	if !k.there {
-		at.What, at.Computed = "a key's row is gone, and it is named by "+k.named, k.sumSpent.String()
-		b.Differ(at)
+	if !k.exists {
+		at.What, at.Computed = "a key's row is gone, and it is named by "+k.namedBy, k.sumSpent.String()
+		b.Report(at)
 		return
 	}
-	if k.strange != "" {
-		at.What, at.Recorded, at.Computed = "a key is named by "+k.named+" of another account", k.account, k.strange
-		b.Differ(at)
+	if k.otherAccount != "" {
+		at.What, at.Recorded, at.Computed = "a key is named by "+k.namedBy+" of another account", k.account, k.otherAccount
+		b.Report(at)
 	}
 	if k.closed && !k.disabled {
-		b.Differ(Difference{Account: k.account, Key: id, What: "a deleted key is not disabled"})
+		b.Report(Difference{Account: k.account, Key: id, What: "a deleted key is not disabled"})
 	}
 	at.Recorded, at.Computed = "", ""
 	compare := func(what string, recorded, computed money.Amount) {
@@ -124,10 +124,10 @@ func (b *Books) compareModel(account, model string, m *modelSums) {
 		if i == 0 || i == 7 {
 			d.Recorded, d.Computed = money.Amount(m.recorded[i]).String(), money.Amount(m.computed[i]).String()
 		}
-		b.Differ(d)
+		b.Report(d)
 	}
 	if m.quota && (m.used < m.places || m.used > m.places+m.unsure) {
-		b.Differ(Difference{Account: account, Model: model, What: "the places used of a free quota are not the requests that took one",
+		b.Report(Difference{Account: account, Model: model, What: "the places used of a free quota are not the requests that took one",
 			Recorded: fmt.Sprint(m.used), Computed: fmt.Sprint(m.places)})
 	}
 }
@@ -144,7 +144,7 @@ func (b *Books) compareDays(account, model string, m *modelSums) {
 			want.places = used
 		}
 		if d.recorded != want {
-			b.Differ(Difference{Account: account, Model: model, What: "figures of another day are not the sums of its receipts",
+			b.Report(Difference{Account: account, Model: model, What: "figures of another day are not the sums of its receipts",
 				Recorded: fmt.Sprintf("day %d: %+v", day, d.recorded), Computed: fmt.Sprintf("%+v", want)})
 		}
 	}
@@ -160,7 +160,7 @@ func (b *Books) findBreaks(account string, a *accountSums) error {
 	gaps, breaks := a.folded-a.kept.rows, 0
 	differ := func(request, what string, recorded, computed any) {
 		if breaks++; breaks <= maxBreaks {
-			b.Differ(Difference{Account: account, Request: request, What: what, Recorded: fmt.Sprint(recorded), Computed: fmt.Sprint(computed)})
+			b.Report(Difference{Account: account, Request: request, What: what, Recorded: fmt.Sprint(recorded), Computed: fmt.Sprint(computed)})
 		}
 	}
 	var seq int64
@@ -205,8 +205,8 @@ func (b *Books) findBreaks(account string, a *accountSums) error {
 	if gaps -= min(gaps, max(0, missing)); breaks == 0 && gaps > 0 {
 		differ("", "receipts are said to be deleted whose place in the running balance is taken", a.folded, a.folded-gaps)
 	}
-	if breaks == 0 && a.noted == a.folded { // a version without stored places leaves it open
-		differ("", "the running balance does not lead through the deleted receipts", a.folded, a.noted)
+	if breaks == 0 && a.recorded == a.folded { // a version without stored places leaves it open
+		differ("", "the running balance does not lead through the deleted receipts", a.folded, a.recorded)
 	}
 	if breaks > maxBreaks {
 		b.report.Omitted += int64(breaks - maxBreaks)

@@ -25,11 +25,11 @@ func TestAuditOfACopy(t *testing.T) {
 		}
 		unserved := func() (bool, error) { return false, nil }
 		for _, c := range ledgertest.CopyFaults() {
-			report := ledgertest.PlantFindings(t, db, c.Fault, audit.NobodyServes(unserved), audit.AsCopy)
+			report := ledgertest.PlantFindings(t, db, c.Fault, audit.WithoutProcess(unserved), audit.AsCopy)
 			if report.OK != (c.Finds == "") || report.Checked["open holds of ended processes"] != c.Holds {
 				t.Errorf("%s: %+v; want %d holds", c.Name, report, c.Holds)
 			}
-			if c.Finds != "" && !ledgertest.Says(report.Differences, c.Finds) {
+			if c.Finds != "" && !ledgertest.Reports(report.Differences, c.Finds) {
 				t.Errorf("%s: %+v; want %q", c.Name, report.Differences, c.Finds)
 			}
 		}

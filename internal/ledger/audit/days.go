@@ -17,7 +17,7 @@ func (b *Books) readDays() error {
 			k.otherDays = map[int64]*dayRow{}
 		}
 		k.otherDays[day] = &d
-		b.Checked("days of keys", 1)
+		b.Count("days of keys", 1)
 		return nil
 	}, `SELECT key, day, spent_nano, held_nano FROM ledger_key_day`)
 	if err != nil {
@@ -32,7 +32,7 @@ func (b *Books) readDays() error {
 		}
 		f := &b.account(account, "usage of a day").model(model).otherDay(day).recorded
 		f.cost, f.requests, f.billed, f.failed = r.cost, r.requests, r.billed, r.failed
-		b.Checked("days of usage", 1)
+		b.Count("days of usage", 1)
 		return nil
 	}, `SELECT account, model, day, cost_nano, requests, billed, failed FROM ledger_usage_day`)
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *Books) readDays() error {
 			return err
 		}
 		b.account(account, "a free quota of a day").model(model).otherDay(day).recorded.places = used
-		b.Checked("days of free quotas", 1)
+		b.Count("days of free quotas", 1)
 		return nil
 	}, `SELECT account, model, day, used FROM ledger_free_day`)
 }

@@ -36,7 +36,7 @@ func (b *Books) closedDay(a *accountSums) int64 {
 func (b *Books) compareDaySets() {
 	for id, k := range b.keys {
 		a := b.accounts[k.account]
-		if !k.there || a == nil {
+		if !k.exists || a == nil {
 			continue
 		}
 		b.compareDaySet(Difference{Account: k.account, Key: id, What: "what the key has spent and holds on a day is gone"}, a, k.days,
@@ -60,7 +60,7 @@ func (b *Books) compareDaySet(d Difference, a *accountSums, days daySet, has fun
 	for _, day := range days {
 		if day > b.closedDay(a) && !has(day) {
 			d.Recorded, d.Computed = "nothing", time.UnixMilli(0).UTC().AddDate(0, 0, int(day)).Format(time.DateOnly)
-			b.Differ(d)
+			b.Report(d)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (b *Books) readOver() error {
 			return err
 		}
 		b.over[k] = &s
-		b.Checked("sums above holds", 1)
+		b.Count("sums above holds", 1)
 		return nil
 	}, `SELECT account, key, line, over_nano FROM ledger_over`)
 }
@@ -104,7 +104,7 @@ func (b *Books) compareOver() {
 		if s.recorded == s.computed || s.recorded > s.computed && a != nil && a.folded > 0 {
 			continue
 		}
-		b.Differ(Difference{Account: k.account, Key: k.key, What: "usage above holds is not the sum of the receipts: " + k.line,
+		b.Report(Difference{Account: k.account, Key: k.key, What: "usage above holds is not the sum of the receipts: " + k.line,
 			Recorded: s.recorded.String(), Computed: s.computed.String()})
 	}
 }
@@ -123,7 +123,7 @@ func (b *Books) readParts() error {
 		if k := b.keys[key]; k != nil {
 			k.parts = append(k.parts, part)
 		}
-		b.Checked("parts of keys' logs", 1)
+		b.Count("parts of keys' logs", 1)
 		return nil
 	}, `SELECT key, part FROM ledger_key_part ORDER BY key, part`)
 }
@@ -131,12 +131,12 @@ func (b *Books) readParts() error {
 // checkPart reports a receipt outside the recorded parts of its key.
 func (b *Books) checkPart(a *accountSums, k *keySums, id, key string, seq int64) {
 	part := seq / partRows
-	if !a.there || !k.there || seq > a.parted || k.known && k.part == part {
+	if !a.exists || !k.exists || seq > a.parted || k.partKnown && k.part == part {
 		return
 	}
-	k.known, k.part = true, part
+	k.partKnown, k.part = true, part
 	if _, ok := slices.BinarySearch(k.parts, part); !ok {
-		b.Differ(Difference{Account: k.account, Key: key, Request: id, What: "the log of a key does not lead to its request",
+		b.Report(Difference{Account: k.account, Key: key, Request: id, What: "the log of a key does not lead to its request",
 			Recorded: "nothing", Computed: fmt.Sprintf("part %d", part)})
 	}
 }

@@ -32,12 +32,12 @@ func TestAuditFindsResetDays(t *testing.T) {
 			"less is above holds":                     {ledgertest.OverLess("a"), "usage above holds is not"},
 			"what is above holds is gone":             {ledgertest.OverGone("a"), "usage above holds is not"},
 			"what is above holds is another line's":   {ledgertest.OverMoved("a"), "usage above holds is not"},
-			"something is above holds that never was": {ledgertest.OverInvented("a", "a_key"), "usage above holds is not"},
+			"something is above holds that never was": {ledgertest.OverForged("a", "a_key"), "usage above holds is not"},
 			"a key's log is gone":                     {ledgertest.KeyLogGone("a_key"), "does not lead to its request"},
 			"the log of a deleted key is gone":        {ledgertest.KeyLogGone("c_key"), "does not lead to its request"},
 			"a key's log leads elsewhere":             {ledgertest.KeyLogMoved("b_key"), "does not lead to its request"},
 		} {
-			if found := ledgertest.Plant(t, db, c.fault); !ledgertest.Says(found, c.finds) {
+			if found := ledgertest.Plant(t, db, c.fault); !ledgertest.Reports(found, c.finds) {
 				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)
 			}
 		}
@@ -92,7 +92,7 @@ func TestAuditFindsPastDaysReset(t *testing.T) {
 			"a free quota's earlier days are gone":    {ledgertest.FreePastDaysGone("a"), "used places of a free quota are gone"},
 			"the days of another account are no help": {ledgertest.UsageDayReset("c"), "usage of a day is gone"},
 		} {
-			if found := ledgertest.Plant(t, db, c.fault); !ledgertest.Says(found, c.finds) {
+			if found := ledgertest.Plant(t, db, c.fault); !ledgertest.Reports(found, c.finds) {
 				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)
 			}
 		}

@@ -118,19 +118,19 @@ func (f *fixture) audited() {
 	}
 }
 
-// passenger is a rider without writes.
-type passenger struct{}
+// admitHook is a hook without writes.
+type admitHook struct{}
 
-func (passenger) Read(*store.Batch)         {}
-func (passenger) Write(*store.Batch, int64) {}
-func (passenger) Decide(int64) error        { return nil }
-func (passenger) Undo() ledger.EndRider     { return nil }
+func (admitHook) Read(*store.Batch)         {}
+func (admitHook) Write(*store.Batch, int64) {}
+func (admitHook) Decide(int64) error        { return nil }
+func (admitHook) Undo() ledger.EndHook      { return nil }
 
-// leaver ends the hold of a passenger.
-type leaver struct {
-	passenger
+// endHook ends the hold of a admitHook.
+type endHook struct {
+	admitHook
 	end ledger.End
 }
 
-func (p leaver) Decide(int64) (ledger.End, bool) { return p.end, true }
-func (p leaver) Orphaned() bool                  { return false }
+func (p endHook) Decide(int64) (ledger.End, bool) { return p.end, true }
+func (p endHook) Orphaned() bool                  { return false }

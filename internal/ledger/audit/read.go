@@ -10,8 +10,8 @@ import (
 
 // accountSums is an account's row and the computed sums.
 type accountSums struct {
-	there         bool
-	named         string // the referring row, if the account has no row
+	exists        bool
+	namedBy       string // the referring row, if the account has no row
 	state         accountRow
 	seq           int64
 	parted        int64        // up to where the parts of the keys' logs are noted
@@ -19,10 +19,10 @@ type accountSums struct {
 	held          money.Amount // by open holds
 	chain         Chain
 	folded        int64        // requests with deleted receipts
-	noted         int64        // of them, those with recorded places in the chain
+	recorded      int64        // of them, those with recorded places in the chain
 	foldedCost    money.Amount // their cost
 	foldedCharges money.Amount // the same by the months' entries
-	kept          keptSums
+	kept          chargeSums
 	firstDay      int64 // the oldest day of a receipt
 	models        map[string]*modelSums
 }
@@ -32,20 +32,20 @@ type accountRow struct{ balance, held, floor money.Amount }
 
 // keySums is a key's row and the computed sums.
 type keySums struct {
-	there, closed, disabled bool
-	named, strange          string // the referring row of a missing key; another account than the key's own
-	account                 string
-	spent, held             money.Amount
-	day                     int64
-	daySpent, dayHeld       money.Amount
-	hits                    int64
-	sumSpent, sumHeld       money.Amount
-	sumDaySpent, sumDayHeld money.Amount
-	otherDays               map[int64]*dayRow
-	days                    daySet  // days with spent or held sums
-	parts                   []int64 // of its account's log, ascending
-	known                   bool    // part has been looked up
-	part                    int64
+	exists, closed, disabled bool
+	namedBy, otherAccount    string // the referring row of a missing key; another account than the key's own
+	account                  string
+	spent, held              money.Amount
+	day                      int64
+	daySpent, dayHeld        money.Amount
+	hits                     int64
+	sumSpent, sumHeld        money.Amount
+	sumDaySpent, sumDayHeld  money.Amount
+	otherDays                map[int64]*dayRow
+	days                     daySet  // days with spent or held sums
+	parts                    []int64 // of its account's log, ascending
+	partKnown                bool    // part has been looked up
+	part                     int64
 }
 
 // totalNames are the compared figures of usage, in the order of its columns.
@@ -94,7 +94,7 @@ type openHold struct {
 func (b *Books) account(id, what string) *accountSums {
 	a := b.accounts[id]
 	if a == nil {
-		a = &accountSums{named: what, models: map[string]*modelSums{}}
+		a = &accountSums{namedBy: what, models: map[string]*modelSums{}}
 		b.accounts[id] = a
 	}
 	return a
@@ -104,11 +104,11 @@ func (b *Books) account(id, what string) *accountSums {
 func (b *Books) key(id, account, what string) *keySums {
 	k := b.keys[id]
 	if k == nil {
-		k = &keySums{named: what, account: account}
+		k = &keySums{namedBy: what, account: account}
 		b.keys[id] = k
 	}
-	if k.account != account && k.strange == "" {
-		k.strange, k.named = account, what
+	if k.account != account && k.otherAccount == "" {
+		k.otherAccount, k.namedBy = account, what
 	}
 	return k
 }
@@ -125,13 +125,13 @@ func (a *accountSums) model(id string) *modelSums {
 func (b *Books) readAccounts() error {
 	return b.each(func(scan scanner) error {
 		var id string
-		a := &accountSums{there: true, models: map[string]*modelSums{}}
+		a := &accountSums{exists: true, models: map[string]*modelSums{}}
 		var disabled int64
 		if err := scan(&id, &a.state.balance, &a.state.held, &a.state.floor, &disabled, &a.seq, &a.parted); err != nil {
 			return err
 		}
 		b.accounts[id] = a
-		b.Checked("accounts", 1)
+		b.Count("accounts", 1)
 		return nil
 	}, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, parted_seq FROM ledger_account`)
 }
@@ -140,14 +140,14 @@ func (b *Books) readKeys() error {
 	return b.each(func(scan scanner) error {
 		var id string
 		var disabled, closed int64
-		k := &keySums{there: true}
+		k := &keySums{exists: true}
 		if err := scan(&id, &k.account, &disabled, &closed, &k.spent, &k.held, &k.day, &k.daySpent, &k.dayHeld, &k.hits); err != nil {
 			return err
 		}
 		k.disabled, k.closed = disabled != 0, closed != 0
 		b.keys[id] = k
 		b.account(k.account, "a key")
-		b.Checked("keys", 1)
+		b.Count("keys", 1)
 		return nil
 	}, `SELECT id, account, disabled, closed, spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits FROM ledger_key`)
 }
@@ -166,7 +166,7 @@ func (b *Books) readUsage() error {
 		}
 		m := b.account(account, "usage").model(model)
 		m.day, m.recorded = day, r
-		b.Checked("usage totals", 1)
+		b.Count("usage totals", 1)
 		return nil
 	}, `SELECT account, model, day, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
 		day_cost_nano, day_requests, day_billed, day_failed FROM ledger_usage`)
@@ -181,7 +181,7 @@ func (b *Books) readFree() error {
 		}
 		m := b.account(account, "a free quota").model(model)
 		m.quota, m.freeDay, m.used = true, day, used
-		b.Checked("free quotas", 1)
+		b.Count("free quotas", 1)
 		return nil
 	}, `SELECT account, model, day, used FROM ledger_free`)
 }
@@ -199,7 +199,7 @@ func (b *Books) readFolded() error {
 		}
 		for i := range r[:7] {
 			if r[i] < 0 {
-				b.Differ(Difference{Account: account, Key: key, Model: model, What: "a sum of deleted receipts is negative: " + totalNames[i],
+				b.Report(Difference{Account: account, Key: key, Model: model, What: "a sum of deleted receipts is negative: " + totalNames[i],
 					Recorded: fmt.Sprint(r[i])})
 			}
 		}
@@ -212,16 +212,16 @@ func (b *Books) readFolded() error {
 		}
 		k := b.key(key, account, "sums of deleted receipts")
 		k.sumSpent = money.Plus(k.sumSpent, money.Amount(r[0]))
-		b.Checked("sums of deleted receipts", 1)
+		b.Count("sums of deleted receipts", 1)
 		return nil
 	}, `SELECT account, key, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images FROM ledger_folded`)
 	if err != nil {
 		return err
 	}
-	noted, err := notedTx(b.tx, "")
+	noted, err := chainsTx(b.tx, "")
 	for account, c := range noted {
 		a := b.account(account, "sums of deleted receipts")
-		a.noted = c.movements
+		a.recorded = c.movements
 		a.chain.join(c)
 	}
 	return err
@@ -261,7 +261,7 @@ func (b *Books) readHolds() error {
 		if d := m.otherDays[h.day]; d != nil && h.free {
 			d.computed.places++
 		}
-		b.Checked("holds", 1)
+		b.Count("holds", 1)
 		return nil
 	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens,
 		price_factor FROM ledger_hold`)
@@ -283,13 +283,13 @@ func (b *Books) readEntries() error {
 		} else {
 			a.chain.Move(seq, balance, amount)
 		}
-		if what := judgeEntry(kind, month, amount, balance); what != "" {
-			b.Differ(Difference{Account: account, Request: id, What: what, Recorded: amount.String()})
+		if what := checkEntry(kind, month, amount, balance); what != "" {
+			b.Report(Difference{Account: account, Request: id, What: what, Recorded: amount.String()})
 		}
-		if what := judgeKept(kind, amount, kept); what != "" {
-			b.Differ(Difference{Account: account, Request: id, What: what, Recorded: kept.String(), Computed: amount.String()})
+		if what := checkKept(kind, amount, kept); what != "" {
+			b.Report(Difference{Account: account, Request: id, What: what, Recorded: kept.String(), Computed: amount.String()})
 		}
-		b.Checked("entries", 1)
+		b.Count("entries", 1)
 		return nil
 	}, `SELECT id, account, seq, kind, month, amount_nano, balance_nano, kept_nano FROM ledger_entry`)
 }
@@ -303,13 +303,13 @@ func (b *Books) readHits() error {
 		}
 		k := b.keys[key]
 		switch {
-		case k == nil || !k.there:
-			b.Differ(Difference{Key: key, What: "a rate window is of a key that is not there", Recorded: fmt.Sprint(n)})
+		case k == nil || !k.exists:
+			b.Report(Difference{Key: key, What: "a rate window is of a key that is not there", Recorded: fmt.Sprint(n)})
 		case first < 1 || last > k.hits:
-			b.Differ(Difference{Account: k.account, Key: key, What: "a rate window has hits that the key has not counted",
+			b.Report(Difference{Account: k.account, Key: key, What: "a rate window has hits that the key has not counted",
 				Recorded: fmt.Sprintf("%d to %d", first, last), Computed: fmt.Sprint(k.hits)})
 		}
-		b.Checked("rate windows", 1)
+		b.Count("rate windows", 1)
 		return nil
 	}, `SELECT key, COUNT(*), MIN(n), MAX(n) FROM ledger_hit GROUP BY key`)
 }
@@ -373,15 +373,15 @@ func (b *Books) readReceipts() error {
 			valid = valid && ok
 		}
 		if !valid { // SQLite stores a value of any type
-			b.Differ(Difference{Account: account, Request: id, What: "a receipt has a column of another type"})
+			b.Report(Difference{Account: account, Request: id, What: "a receipt has a column of another type"})
 			continue
 		}
 		r.job, r.code = job != "", hasCode != 0
-		if what, recorded := r.judge(); what != "" {
-			b.Differ(Difference{Account: account, Key: key, Model: model, Request: id, What: what, Recorded: recorded})
+		if what, recorded := r.check(); what != "" {
+			b.Report(Difference{Account: account, Key: key, Model: model, Request: id, What: what, Recorded: recorded})
 		}
 		if h := b.holds[id]; h != nil && r.outcome != books.Refused { // a repetition may have been refused under the id
-			b.Differ(Difference{Account: account, Key: key, Model: model, Request: id,
+			b.Report(Difference{Account: account, Key: key, Model: model, Request: id,
 				What: "an open hold has a receipt", Recorded: h.amount.String(), Computed: r.cost.String()})
 		}
 		b.add(account, key, model, &r)
@@ -403,7 +403,7 @@ func (b *Books) readReceipts() error {
 			}
 		}
 	}
-	b.Checked("receipts", n)
+	b.Count("receipts", n)
 	return rows.Err()
 }
 

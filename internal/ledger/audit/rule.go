@@ -9,7 +9,7 @@ import (
 
 // judge describes the broken rule of billing (interface.md, Billing rules) in a receipt, and the
 // figure that shows it, or returns "".
-func (r *receipt) judge() (what, recorded string) {
+func (r *receipt) check() (what, recorded string) {
 	t := r.tokens
 	switch {
 	case r.outcome < books.Billed || r.outcome > books.Refused:
@@ -28,7 +28,7 @@ func (r *receipt) judge() (what, recorded string) {
 		return "a receipt has a negative count", fmt.Sprint(t)
 	case r.outcome != books.Billed && t != books.Tokens{}:
 		return "a request that was not billed counts tokens or images", fmt.Sprint(t)
-	case r.source < 0 || r.source > int64(books.SourceNoted):
+	case r.source < 0 || r.source > int64(books.SourceProgress):
 		return "a receipt's counts are of an unknown source", fmt.Sprint(r.source)
 	case r.outcome != books.Billed && r.source != 0:
 		return "a request that was not billed has a source of its counts", fmt.Sprint(r.source)
@@ -39,13 +39,13 @@ func (r *receipt) judge() (what, recorded string) {
 	case r.outcome == books.Refused && r.held != 0:
 		return "a refused request was held", r.held.String()
 	}
-	return r.judgeStatus()
+	return r.checkStatus()
 }
 
-// judgeStatus compares outcome and status. A billed chat answer is a 200; if it broke off or its
+// checkStatus compares outcome and status. A billed chat answer is a 200; if it broke off or its
 // client left while it streamed, it also has a code. A job's submission was answered 202, whatever
 // came later; a billed one has no code. An unbilled request has no success status.
-func (r *receipt) judgeStatus() (what, recorded string) {
+func (r *receipt) checkStatus() (what, recorded string) {
 	switch {
 	case r.outcome == books.Billed && (r.status >= 300 || r.job && r.code):
 		return "an error was billed", fmt.Sprint(r.status)
@@ -55,8 +55,8 @@ func (r *receipt) judgeStatus() (what, recorded string) {
 	return "", ""
 }
 
-// judgeEntry describes the fault of a movement, or returns "".
-func judgeEntry(kind string, month int64, amount, balance money.Amount) string {
+// checkEntry describes the fault of a movement, or returns "".
+func checkEntry(kind string, month int64, amount, balance money.Amount) string {
 	switch {
 	case kind != books.EntryCredit && kind != books.EntryTakeBack && kind != books.EntryCharges:
 		return "a movement is of an unknown kind"
@@ -71,7 +71,7 @@ func judgeEntry(kind string, month int64, amount, balance money.Amount) string {
 }
 
 // judge describes the fault of an open hold, apart from its node, or returns "".
-func (h *openHold) judge() (what, recorded string) {
+func (h *openHold) check() (what, recorded string) {
 	switch {
 	case h.amount < 0 || h.amount > money.Max:
 		return "a hold is out of range", h.amount.String()

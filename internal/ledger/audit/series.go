@@ -51,11 +51,11 @@ func (d dayFactors) of(day int64) *factors {
 type seriesSums struct {
 	names              books.UsageSeries
 	recorded, computed uint64
-	full               bool // a figure of a day has reached its end, so the marks tell nothing
+	capped             bool // a figure of a day has reached its end, so the marks tell nothing
 }
 
 func (b *Books) readSeries() error {
-	b.series, b.named, b.factors = map[int64]*seriesSums{}, map[books.UsageSeries]*seriesSums{}, dayFactors{}
+	b.series, b.bySeries, b.factors = map[int64]*seriesSums{}, map[books.UsageSeries]*seriesSums{}, dayFactors{}
 	err := b.each(func(scan scanner) error {
 		var id, folded int64
 		var s books.UsageSeries
@@ -63,14 +63,14 @@ func (b *Books) readSeries() error {
 			return err
 		}
 		if id != books.SeriesID(s) {
-			b.Differ(Difference{Account: s.Account, Key: s.Key, Model: s.Model, What: "a series' id is not that of its names",
+			b.Report(Difference{Account: s.Account, Key: s.Key, Model: s.Model, What: "a series' id is not that of its names",
 				Recorded: fmt.Sprint(id), Computed: fmt.Sprint(books.SeriesID(s))})
 		}
 		sums := &seriesSums{names: s, computed: uint64(folded)}
-		b.series[id], b.named[s] = sums, sums
+		b.series[id], b.bySeries[s] = sums, sums
 		b.account(s.Account, "a series")
 		b.key(s.Key, s.Account, "a series")
-		b.Checked("series", 1)
+		b.Count("series", 1)
 		return nil
 	}, `SELECT id, account, key, model, line, endpoint, folded FROM ledger_series`)
 	if err != nil {
@@ -88,30 +88,30 @@ func (b *Books) readSeries() error {
 		}
 		s := b.series[id]
 		if s == nil {
-			b.Differ(Difference{What: "a day is of a series that is not there", Recorded: fmt.Sprint(id)})
+			b.Report(Difference{What: "a day is of a series that is not there", Recorded: fmt.Sprint(id)})
 			return nil
 		}
 		s.recorded += b.factors.of(day).mark(f)
-		s.full = s.full || slices.ContainsFunc(f[:], isFull)
-		if what := judgeDay(f); what != "" {
-			b.Differ(s.at(what, fmt.Sprintf("day %d: %v", day, f)))
+		s.capped = s.capped || slices.ContainsFunc(f[:], isCapped)
+		if what := checkDay(f); what != "" {
+			b.Report(s.at(what, fmt.Sprintf("day %d: %v", day, f)))
 		}
-		b.Checked("days of series", 1)
+		b.Count("days of series", 1)
 		return nil
 	}, `SELECT day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens, images, clips, video_ms,
 		cost_nano, line_cost_nano, line_costs, known_cost_nano FROM ledger_day`)
 }
 
-// isFull reports whether a sum has reached its end.
-func isFull(n int64) bool { return n >= int64(money.Max) }
+// isCapped reports whether a sum has reached its end.
+func isCapped(n int64) bool { return n >= int64(money.Max) }
 
 // at returns a difference of the series.
 func (s *seriesSums) at(what, recorded string) Difference {
 	return Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: what, Recorded: recorded}
 }
 
-// judgeDay describes figures impossible for any requests, or returns "".
-func judgeDay(f books.DayFigures) string {
+// checkDay describes figures impossible for any requests, or returns "".
+func checkDay(f books.DayFigures) string {
 	for _, n := range f {
 		if n < 0 {
 			return "a figure of a day is negative"
@@ -134,12 +134,12 @@ func (b *Books) addDated(names books.UsageSeries, r *receipt) {
 	if r.dated == 0 || r.outcome == books.Refused {
 		return
 	}
-	s := b.named[names]
+	s := b.bySeries[names]
 	if s == nil {
 		s = &seriesSums{names: names}
-		b.named[names] = s
+		b.bySeries[names] = s
 	}
-	s.computed += b.factors.of(r.day).mark(books.Ended(r.outcome, r.cost, r.lineCost, r.tokens))
+	s.computed += b.factors.of(r.day).mark(books.FiguresOf(r.outcome, r.cost, r.lineCost, r.tokens))
 }
 
 // maxNamed bounds the series searched for differing days.
@@ -148,8 +148,8 @@ const maxNamed = 10
 // compareSeries reports series whose days differ from the sums of their receipts.
 func (b *Books) compareSeries() error {
 	looked := 0
-	for _, s := range b.named {
-		if s.full {
+	for _, s := range b.bySeries {
+		if s.capped {
 			b.unproved(s.at("a figure of a day has reached its highest value, so the days are compared with the receipts that are left alone",
 				s.names.Line+", "+s.names.Endpoint))
 		}
@@ -157,7 +157,7 @@ func (b *Books) compareSeries() error {
 			continue
 		}
 		if looked++; looked > maxNamed {
-			b.Differ(s.at("days are not the sums of their receipts", ""))
+			b.Report(s.at("days are not the sums of their receipts", ""))
 			continue
 		}
 		if err := b.findDays(s); err != nil {
@@ -199,7 +199,7 @@ func (b *Books) findDays(s *seriesSums) error {
 		var t books.Tokens
 		var cost, lineCost money.Amount
 		err := scan(&day, &outcome, &t.Prompt, &t.Cached, &t.Completion, &t.Images, &t.Clips, &t.VideoMS, &cost, &lineCost)
-		at(day).computed.Add(books.Ended(books.Outcome(outcome), cost, lineCost, t))
+		at(day).computed.Add(books.FiguresOf(books.Outcome(outcome), cost, lineCost, t))
 		return err
 	}, `SELECT day, outcome, `+columns+` FROM ledger_receipt
 		WHERE account = $1 AND key = $2 AND model = $3 AND line = $4 AND endpoint = $5 AND outcome <> 4 AND dated = 1`,
@@ -209,12 +209,12 @@ func (b *Books) findDays(s *seriesSums) error {
 	}
 	for day, d := range days {
 		if d.recorded != d.computed && d.computed != (books.DayFigures{}) && !s.deletedFrom(d.recorded, d.computed) {
-			b.Differ(Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: "a day is not the sum of its receipts",
+			b.Report(Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: "a day is not the sum of its receipts",
 				Recorded: fmt.Sprintf("day %d: %v", day, d.recorded), Computed: fmt.Sprint(d.computed)})
 		}
 	}
-	if !s.full {
-		b.Differ(s.at("days are not the sums of their receipts, those that were deleted included", fmt.Sprintf("%s, %s", s.names.Line,
+	if !s.capped {
+		b.Report(s.at("days are not the sums of their receipts, those that were deleted included", fmt.Sprintf("%s, %s", s.names.Line,
 			s.names.Endpoint)))
 	}
 	return nil
@@ -223,7 +223,7 @@ func (b *Books) findDays(s *seriesSums) error {
 // deletedFrom reports whether a day of a full series may be right although it exceeds the remaining
 // receipts: the marks do not reveal the deleted ones.
 func (s *seriesSums) deletedFrom(recorded, left books.DayFigures) bool {
-	if !s.full || recorded[books.Requests] <= left[books.Requests] {
+	if !s.capped || recorded[books.Requests] <= left[books.Requests] {
 		return false
 	}
 	for i := range recorded {

@@ -19,14 +19,14 @@ type Books struct {
 	Days     Days             // figures of other days than the rows'
 
 	// The batch's writes, in the order of the decisions.
-	NewHolds  []*HoldRow
-	GoneHolds []string
-	Receipts  []ReceiptRow
-	NewHits   []HitKey
-	Rewound   []string         // keys with hits in the future
-	OldHits   map[string]int64 // per key: hits up to this number are out of every window
-	Usage     map[UsageKey]*Totals
-	Lows      []Low
+	NewHolds    []*HoldRow
+	EndedHolds  []string
+	Receipts    []ReceiptRow
+	NewHits     []HitKey
+	RewoundKeys []string         // keys with hits in the future
+	OldHits     map[string]int64 // per key: hits up to this number are out of every window
+	Usage       map[UsageKey]*Totals
+	Lows        []Low
 }
 
 // window is how long an admitted request counts against a key's rpm.
@@ -71,7 +71,7 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 		return nil, refuseFreeQuota(a)
 	}
 	if a.Amount < 0 || a.Amount > money.Max {
-		return nil, refuseQuota("The highest possible cost of this request is too large to hold. %s.", capital(a.advice()))
+		return nil, refuseQuota("The highest possible cost of this request is too large to hold. %s.", capitalize(a.advice()))
 	}
 	switch {
 	case key.DailyBudget >= 0 && money.Plus(money.Plus(daySpent, dayHeld), a.Amount) > key.DailyBudget:
@@ -96,7 +96,7 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 	acct.Held += a.Amount
 	acct.Dirty = true
 	key.Held = money.Plus(key.Held, a.Amount)
-	b.turnKey(key, day)
+	b.rollKey(key, day)
 	key.DayHeld = money.Plus(key.DayHeld, a.Amount)
 	key.LastUsedMS = b.NowMS
 	key.Dirty = true
@@ -109,7 +109,7 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 		}
 	}
 	if hold.Free {
-		free := b.turnFree(ModelKey{a.Account, a.Model}, day)
+		free := b.rollFree(ModelKey{a.Account, a.Model}, day)
 		free.Used++
 		free.Dirty = true
 	}
@@ -155,7 +155,7 @@ func (a *Admission) advice() string {
 }
 
 // capital begins a sentence.
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 func refuseFreeQuota(a Admission) error {
 	e := fault.New(fault.RateLimitExceeded,
@@ -205,25 +205,25 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 		key.DayHeld -= hold.Amount
 		key.DaySpent = money.Plus(key.DaySpent, cost)
 	} else {
-		b.leave(KeyDay{key.ID, hold.Day}, cost, -hold.Amount, false)
+		b.addKeyDay(KeyDay{key.ID, hold.Day}, cost, -hold.Amount, false)
 	}
 	key.Dirty = true
 	if hold.Free && end.Outcome == Failed {
-		b.giveBack(ModelKey{hold.Account, hold.Model}, hold.Day)
+		b.returnFree(ModelKey{hold.Account, hold.Model}, hold.Day)
 	}
-	b.turnUsage(acct)
+	b.rollUsage(acct)
 	receipt := ReceiptRow{
 		Hold: *hold, Seq: acct.Seq, End: end, Attempts: attempts,
 		Cost: cost, Over: over, Balance: acct.Balance, StandsFor: 1, EndedMS: b.NowMS,
 	}
-	b.GoneHolds = append(b.GoneHolds, id)
+	b.EndedHolds = append(b.EndedHolds, id)
 	b.Receipts = append(b.Receipts, receipt)
 	b.count(receipt)
 	return receipt, true
 }
 
 // Broken returns the reason why an open hold cannot be ended, or nil if it can be or is not open.
-func (b *Books) Broken(id string) error {
+func (b *Books) CheckHold(id string) error {
 	hold := b.Holds[id]
 	switch {
 	case hold == nil:
@@ -260,7 +260,7 @@ func (b *Books) Sweep(id string) (ReceiptRow, bool) {
 	}
 	if hold.Cost > 0 || hold.Tokens != (Tokens{}) {
 		// A broken stream, whose client saw the status of its beginning.
-		end.Outcome, end.Status, end.Cost, end.Tokens, end.Source = Billed, 200, hold.Cost, hold.Tokens, SourceNoted
+		end.Outcome, end.Status, end.Cost, end.Tokens, end.Source = Billed, 200, hold.Cost, hold.Tokens, SourceProgress
 	}
 	return b.End(id, end, "[]")
 }

@@ -19,28 +19,28 @@ type KeyDay struct {
 	Day int64
 }
 
-// Aside is a batch's addition to the stored figures of a day.
-type Aside struct {
+// DaySums is a batch's addition to the stored figures of a day.
+type DaySums struct {
 	Spent, Held money.Amount // of a key
 	Used        int64        // of a free quota
-	Whole       bool         // they are put aside now; else they have been, or were none
+	Create      bool         // they are put aside now; else they have been, or were none
 }
 
 // Days are the figures of days other than the rows'.
 type Days struct {
-	Keys map[KeyDay]Aside   // read: of today
-	Free map[UsageKey]Aside // read: of today
+	Keys map[KeyDay]DaySums   // read: of today
+	Free map[UsageKey]DaySums // read: of today
 
 	// The batch's writes.
-	KeysLeft, KeysTaken map[KeyDay]Aside
-	FreeLeft, FreeTaken map[UsageKey]Aside
-	Usage               []string // accounts whose usage changes to today
+	KeyAdds, KeyDeletes   map[KeyDay]DaySums
+	FreeAdds, FreeDeletes map[UsageKey]DaySums
+	Usage                 []string // accounts whose usage changes to today
 }
 
 func newDays() Days {
 	return Days{
-		Keys: map[KeyDay]Aside{}, KeysLeft: map[KeyDay]Aside{}, KeysTaken: map[KeyDay]Aside{},
-		Free: map[UsageKey]Aside{}, FreeLeft: map[UsageKey]Aside{}, FreeTaken: map[UsageKey]Aside{},
+		Keys: map[KeyDay]DaySums{}, KeyAdds: map[KeyDay]DaySums{}, KeyDeletes: map[KeyDay]DaySums{},
+		Free: map[UsageKey]DaySums{}, FreeAdds: map[UsageKey]DaySums{}, FreeDeletes: map[UsageKey]DaySums{},
 	}
 }
 
@@ -62,33 +62,33 @@ func (b *Books) spentOn(key *KeyRow, day int64) (spent, held money.Amount) {
 		return key.DaySpent, key.DayHeld
 	}
 	k := KeyDay{key.ID, day}
-	read, left := b.Days.Keys[k], b.Days.KeysLeft[k]
+	read, left := b.Days.Keys[k], b.Days.KeyAdds[k]
 	return money.Plus(read.Spent, left.Spent), money.Plus(read.Held, left.Held)
 }
 
-// turnKey moves a key's row to a day that was read.
-func (b *Books) turnKey(key *KeyRow, day int64) {
+// rollKey moves a key's row to a day that was read.
+func (b *Books) rollKey(key *KeyRow, day int64) {
 	if key.Day == day {
 		return
 	}
 	spent, held := b.spentOn(key, day)
 	if key.DaySpent != 0 || key.DayHeld != 0 {
-		b.leave(KeyDay{key.ID, key.Day}, key.DaySpent, key.DayHeld, true)
+		b.addKeyDay(KeyDay{key.ID, key.Day}, key.DaySpent, key.DayHeld, true)
 	}
-	take(KeyDay{key.ID, day}, b.Days.Keys, b.Days.KeysLeft, b.Days.KeysTaken)
+	removeStored(KeyDay{key.ID, day}, b.Days.Keys, b.Days.KeyAdds, b.Days.KeyDeletes)
 	key.Day, key.DaySpent, key.DayHeld = day, spent, held
 }
 
 // leave adds to the stored figures of a key's day.
-func (b *Books) leave(k KeyDay, spent, held money.Amount, whole bool) {
-	a := b.Days.KeysLeft[k]
-	b.Days.KeysLeft[k] = Aside{Spent: money.Plus(a.Spent, spent), Held: money.Plus(a.Held, held), Whole: a.Whole || whole}
+func (b *Books) addKeyDay(k KeyDay, spent, held money.Amount, whole bool) {
+	a := b.Days.KeyAdds[k]
+	b.Days.KeyAdds[k] = DaySums{Spent: money.Plus(a.Spent, spent), Held: money.Plus(a.Held, held), Create: a.Create || whole}
 }
 
 // take takes stored figures back.
-func take[K comparable](k K, read, left, taken map[K]Aside) {
+func removeStored[K comparable](k K, read, left, taken map[K]DaySums) {
 	if _, ok := read[k]; ok {
-		taken[k] = Aside{}
+		taken[k] = DaySums{}
 	}
 	delete(read, k)
 	delete(left, k)
@@ -100,11 +100,11 @@ func (b *Books) usedOn(k ModelKey, day int64) int64 {
 		return free.Used
 	}
 	at := UsageKey{k.Account, k.Model, day}
-	return money.Plus(b.Days.Free[at].Used, b.Days.FreeLeft[at].Used)
+	return money.Plus(b.Days.Free[at].Used, b.Days.FreeAdds[at].Used)
 }
 
-// turnFree moves a free quota's row to a day that was read.
-func (b *Books) turnFree(k ModelKey, day int64) *FreeRow {
+// rollFree moves a free quota's row to a day that was read.
+func (b *Books) rollFree(k ModelKey, day int64) *FreeRow {
 	free := b.Free[k]
 	if free == nil {
 		free = &FreeRow{Day: day}
@@ -115,34 +115,34 @@ func (b *Books) turnFree(k ModelKey, day int64) *FreeRow {
 	}
 	used := b.usedOn(k, day)
 	if free.Used != 0 {
-		b.leaveFree(k, free.Day, free.Used, true)
+		b.addFreeDay(k, free.Day, free.Used, true)
 	}
-	take(UsageKey{k.Account, k.Model, day}, b.Days.Free, b.Days.FreeLeft, b.Days.FreeTaken)
+	removeStored(UsageKey{k.Account, k.Model, day}, b.Days.Free, b.Days.FreeAdds, b.Days.FreeDeletes)
 	free.Day, free.Used = day, used
 	return free
 }
 
-func (b *Books) leaveFree(k ModelKey, day, used int64, whole bool) {
+func (b *Books) addFreeDay(k ModelKey, day, used int64, whole bool) {
 	at := UsageKey{k.Account, k.Model, day}
-	a := b.Days.FreeLeft[at]
-	b.Days.FreeLeft[at] = Aside{Used: a.Used + used, Whole: a.Whole || whole}
+	a := b.Days.FreeAdds[at]
+	b.Days.FreeAdds[at] = DaySums{Used: a.Used + used, Create: a.Create || whole}
 }
 
-// giveBack gives a place of a day's free quota back.
-func (b *Books) giveBack(k ModelKey, day int64) {
+// returnFree gives a place of a day's free quota back.
+func (b *Books) returnFree(k ModelKey, day int64) {
 	free := b.Free[k]
 	switch {
 	case free == nil:
 	case free.Day != day:
-		b.leaveFree(k, day, -1, false)
+		b.addFreeDay(k, day, -1, false)
 	case free.Used > 0:
 		free.Used--
 		free.Dirty = true
 	}
 }
 
-// turnUsage marks the account's usage for the change to today; SQL does the work.
-func (b *Books) turnUsage(acct *AccountRow) {
+// rollUsage marks the account's usage for the change to today; SQL does the work.
+func (b *Books) rollUsage(acct *AccountRow) {
 	if today := DayOf(b.NowMS); acct.Day != today {
 		acct.Day = today
 		b.Days.Usage = append(b.Days.Usage, acct.ID)
@@ -154,7 +154,7 @@ func (b *Books) turnUsage(acct *AccountRow) {
 // window, and the window ends a minute from now.
 func (b *Books) rewind(key *KeyRow) {
 	key.LastUsedMS, key.Dirty = b.NowMS, true
-	b.Rewound = append(b.Rewound, key.ID)
+	b.RewoundKeys = append(b.RewoundKeys, key.ID)
 	for k, at := range b.Hits {
 		if k.Key == key.ID {
 			b.Hits[k] = min(at, b.NowMS)

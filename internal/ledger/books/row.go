@@ -12,8 +12,8 @@ type AccountRow struct {
 	Balance, Held, Floor money.Amount
 	Disabled             bool
 	Seq                  int64
-	Parted               int64 // up to where the parts of its log are noted, unless Whole
-	Whole                bool  // they are noted up to Seq
+	IndexedSeq           int64 // up to where the parts of its log are noted, unless Whole
+	Indexed              bool  // they are noted up to Seq
 	Day                  int64 // the day of its usage
 	Low                  Level
 	Dirty                bool

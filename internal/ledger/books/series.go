@@ -41,7 +41,7 @@ const (
 )
 
 // Ended are the figures of one ended request; lineCost below 0 is not known.
-func Ended(outcome Outcome, cost, lineCost money.Amount, t Tokens) DayFigures {
+func FiguresOf(outcome Outcome, cost, lineCost money.Amount, t Tokens) DayFigures {
 	f := DayFigures{
 		Requests: 1, PromptTokens: t.Prompt, CachedTokens: t.Cached, CompletionTokens: t.Completion,
 		Images: t.Images, Clips: t.Clips, VideoMS: t.VideoMS, Cost: int64(cost),
@@ -73,20 +73,20 @@ const (
 	SourceProvider UsageSource = 1 // the provider's
 	SourceGateway  UsageSource = 2 // our own: the provider gave none
 	SourceBoth     UsageSource = 3 // the prompt as one counts it, the answer as the other
-	SourceNoted    UsageSource = 4 // the progress of a stream when its node died
+	SourceProgress UsageSource = 4 // the progress of a stream when its node died
 )
 
 // maxLineCost bounds the reported cost of a request at its provider, so that no sum can leave its
 // range: a provider may report any figure.
 const maxLineCost = 1_000_000 * money.USD
 
-// NotKnown stands for an unknown cost.
-const NotKnown money.Amount = -1
+// UnknownCost stands for an unknown cost.
+const UnknownCost money.Amount = -1
 
-// TakenByLines returns the receipt's cost at the providers.
-func (e *End) TakenByLines() money.Amount {
+// ProviderCost returns the receipt's cost at the providers.
+func (e *End) ProviderCost() money.Amount {
 	if e.LineCost == nil {
-		return NotKnown
+		return UnknownCost
 	}
 	return min(max(*e.LineCost, 0), maxLineCost)
 }

@@ -2,7 +2,7 @@
 // plants faults into the books. Tests of the books use its names, so a change of the tables only
 // changes this package.
 //
-// Invariant: planted faults are undone before the call returns, except by Drive and Solvent.
+// Invariant: planted faults are undone before the call returns, except by Drive and RestoreFunds.
 package ledgertest
 
 import (
@@ -75,7 +75,7 @@ func CountersTx(t testing.TB, tx *store.Tx, dialect store.Dialect) []Counter {
 }
 
 // Drive sets every counter of every row to limit.
-func Drive(t testing.TB, db *store.DB, limit int64) {
+func SetCounters(t testing.TB, db *store.DB, limit int64) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
 		for _, c := range CountersTx(t, tx, db.Dialect()) {
@@ -90,8 +90,8 @@ func Drive(t testing.TB, db *store.DB, limit int64) {
 	}
 }
 
-// Solvent lets every account and key pay again, after Drive.
-func Solvent(t testing.TB, db *store.DB) {
+// RestoreFunds lets every account and key pay again, after Drive.
+func RestoreFunds(t testing.TB, db *store.DB) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
 		for _, text := range []string{

@@ -10,12 +10,12 @@ import (
 )
 
 // Planted is a fault and the audit's expected report.
-type Planted struct{ name, breaks, finds string }
+type FaultCase struct{ name, breaks, finds string }
 
 // Check plants the fault and fails the test if the audit does not report it.
-func (p Planted) Check(t testing.TB, db *store.DB, checks ...audit.Check) {
+func (p FaultCase) Check(t testing.TB, db *store.DB, checks ...audit.Check) {
 	t.Helper()
-	if found := Plant(t, db, fault(p.breaks), checks...); !Says(found, p.finds) {
+	if found := Plant(t, db, fault(p.breaks), checks...); !Reports(found, p.finds) {
 		t.Errorf("%s: %q was not reported, but %+v", p.name, p.finds, found)
 	}
 }
@@ -26,8 +26,8 @@ func fault(statements string) Fault {
 }
 
 // TextAsCharge writes a text as the charge of every receipt. PostgreSQL refuses it.
-func TextAsCharge() Planted {
-	return Planted{"a charge is a text", `UPDATE ledger_receipt SET cost_nano = 'much'`, "another type"}
+func TextAsCharge() FaultCase {
+	return FaultCase{"a charge is a text", `UPDATE ledger_receipt SET cost_nano = 'much'`, "another type"}
 }
 
 // InventMovements writes movements of an unknown kind, and does not undo them.
@@ -49,9 +49,9 @@ func InventMovements(t testing.TB, db *store.DB, account string, n int) {
 // key is deleted. The requests of a are req_whole, req_broken, req_over (above its hold),
 // req_failed, req_closed, req_gift, req_giving (free and open), req_made (a job), req_running (an
 // open job), req_refused and req_open.
-func BooksFaults() []Planted { return booksFaults }
+func BooksFaults() []FaultCase { return booksFaults }
 
-var booksFaults = []Planted{
+var booksFaults = []FaultCase{
 	{"an account's row is gone", `DELETE FROM ledger_account WHERE id = 'a'`, "an account's row is gone"},
 	{"the row of an account that holds nothing is gone", `DELETE FROM ledger_account WHERE id = 'c'`, "an account's row is gone"},
 	{"a spent key's row is gone", `DELETE FROM ledger_key WHERE id = 'a_key'`, "a key's row is gone"},
@@ -266,8 +266,8 @@ var booksFaults = []Planted{
 
 // JobFaults returns faults of books with three jobs of the only account: done was charged,
 // failed was not, and running has a hold and a slot of the line first.
-func JobFaults(done, failed, running string) []Planted {
-	return []Planted{
+func JobFaults(done, failed, running string) []FaultCase {
+	return []FaultCase{
 		{"a hold is gone", `DELETE FROM ledger_hold`, "a running job has no hold"},
 		{"a hold is of another amount", `UPDATE ledger_hold SET amount_nano = amount_nano + 1`, "is another one"},
 		{"a hold is of another request", `UPDATE ledger_hold SET id = 'req_x'`, "is another one"},
@@ -318,10 +318,10 @@ func ForgetEndedJobs(t testing.TB, db *store.DB) {
 type AccountIDs struct{ Account, Other, Key, DeletedKey, Redeemed, Unused string }
 
 // AccountFaults returns faults of the records beside the ledger.
-func AccountFaults(ids AccountIDs) []Planted {
+func AccountFaults(ids AccountIDs) []FaultCase {
 	at := strings.NewReplacer("ACME", "'"+ids.Account+"'", "OTHER", "'"+ids.Other+"'", "KEY", "'"+ids.Key+"'", "GONE", "'"+ids.DeletedKey+"'",
 		"UNUSED", "'"+ids.Unused+"'", "NOTE", "'code "+ids.Unused+"'", "CODE", "'"+ids.Redeemed+"'").Replace
-	var all []Planted
+	var all []FaultCase
 	for _, f := range []struct{ breaks, finds string }{
 		{`DELETE FROM ledger_account WHERE id = ACME`, "an account's row is gone from the ledger"},
 		{`DELETE FROM ledger_account WHERE id = OTHER`, "an account's row is gone from the ledger"},
@@ -343,7 +343,7 @@ func AccountFaults(ids AccountIDs) []Planted {
 		{`DELETE FROM account_code WHERE id = CODE`, "a credit is of a code that is not there"},
 		{`UPDATE account_user SET account = 'acct_x'`, "a sign-in's account has no record"},
 	} {
-		all = append(all, Planted{f.breaks, at(f.breaks), f.finds})
+		all = append(all, FaultCase{f.breaks, at(f.breaks), f.finds})
 	}
 	return all
 }

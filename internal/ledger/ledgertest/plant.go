@@ -42,7 +42,7 @@ func PlantFindings(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) (
 }
 
 // Says reports whether one of the differences contains what.
-func Says(found []audit.Difference, what string) bool {
+func Reports(found []audit.Difference, what string) bool {
 	for _, d := range found {
 		if strings.Contains(d.What, what) {
 			return true
@@ -142,8 +142,8 @@ func OverMoved(account string) Fault {
 	return Fault{[]string{`UPDATE ledger_over SET line = 'another' WHERE account = '` + account + `'`}}
 }
 
-// OverInvented adds a sum of usage above holds for a line without any.
-func OverInvented(account, key string) Fault {
+// OverForged adds a sum of usage above holds for a line without any.
+func OverForged(account, key string) Fault {
 	return Fault{[]string{`INSERT INTO ledger_over (account, key, line, over_nano) VALUES ('` + account + `', '` + key + `', 'another', 1)`}}
 }
 

@@ -51,14 +51,14 @@ func ChargeTx(tx *store.Tx, request string) (Charge, error) {
 }
 
 // Keep returns the row of a charge with its request and job.
-func Keep(request, job string, kept audit.Kept) audit.Kept {
+func NewCharge(request, job string, kept audit.Charge) audit.Charge {
 	kept.Request, kept.Job = id.Pack(RequestPrefix, request), id.Pack(jobPrefix, job)
 	return kept
 }
 
-// KeepTx keeps charges of an account whose receipts are being deleted, and records them for the
+// ArchiveTx keeps charges of an account whose receipts are being deleted, and records them for the
 // audit. The caller has the account's lock.
-func KeepTx(tx *store.Tx, account string, charges []audit.Kept) error {
+func ArchiveTx(tx *store.Tx, account string, charges []audit.Charge) error {
 	if len(charges) == 0 {
 		return nil
 	}
@@ -92,7 +92,7 @@ func KeepTx(tx *store.Tx, account string, charges []audit.Kept) error {
 			}
 		}
 	}
-	return audit.NoteKeptTx(tx, account, charges)
+	return audit.RecordChargesTx(tx, account, charges)
 }
 
 // insertSizes are how many rows a statement inserts: few texts, and few ways to the

@@ -9,24 +9,24 @@ import (
 )
 
 // Given is a credit or a take-back of an account.
-type Given struct {
+type CreditEntry struct {
 	Day    int64        // UTC, since 1970
 	Amount money.Amount // negative: taken back
 }
 
-const givenText = `SELECT created_ms, amount_nano FROM ledger_entry WHERE account = $1 AND kind <> 'charges' AND created_ms >= $2`
+const creditsSince = `SELECT created_ms, amount_nano FROM ledger_entry WHERE account = $1 AND kind <> 'charges' AND created_ms >= $2`
 
-// GivenTx returns an account's credits and take-backs since a day, in no order. It reads the
+// CreditEntriesTx returns an account's credits and take-backs since a day, in no order. It reads the
 // account's entries, which are few: single charges are no entries.
-func GivenTx(tx *store.Tx, account string, sinceDay int64) ([]Given, error) {
-	rows, err := tx.Query(givenText, account, sinceDay*24*60*60*1000)
+func CreditEntriesTx(tx *store.Tx, account string, sinceDay int64) ([]CreditEntry, error) {
+	rows, err := tx.Query(creditsSince, account, sinceDay*24*60*60*1000)
 	if err != nil {
 		return nil, fmt.Errorf("read credits: %w", err)
 	}
 	defer rows.Close()
-	var list []Given
+	var list []CreditEntry
 	for rows.Next() {
-		var g Given
+		var g CreditEntry
 		var at int64
 		if err := rows.Scan(&at, &g.Amount); err != nil {
 			return nil, fmt.Errorf("read credits: %w", err)

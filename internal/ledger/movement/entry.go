@@ -62,7 +62,7 @@ func ListTx(tx *store.Tx, f Selection) ([]Entry, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
 	}
-	from, before, err := f.placesTx(tx)
+	from, before, err := f.boundsTx(tx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -92,26 +92,26 @@ func ListTx(tx *store.Tx, f Selection) ([]Entry, bool, error) {
 	return entries, len(found) > f.Limit, nil
 }
 
-// placesTx returns the bounds of a listing as numbers, from inclusive and before exclusive.
-func (f Selection) placesTx(tx *store.Tx) (from, before int64, err error) {
+// boundsTx returns the bounds of a listing as numbers, from inclusive and before exclusive.
+func (f Selection) boundsTx(tx *store.Tx) (from, before int64, err error) {
 	if before, err = seqTx(tx, f.Account, f.After); err != nil {
 		return 0, 0, err
 	}
 	if f.SinceMS > 0 {
-		if from, err = PlaceTx(tx, f.Account, f.SinceMS); err != nil {
+		if from, err = SeqAtTx(tx, f.Account, f.SinceMS); err != nil {
 			return 0, 0, err
 		}
 	}
 	if f.UntilMS > 0 {
-		end, err := PlaceTx(tx, f.Account, f.UntilMS)
+		end, err := SeqAtTx(tx, f.Account, f.UntilMS)
 		return from, min(before, end), err
 	}
 	return from, before, nil
 }
 
-// PlaceTx returns the number of an account's first movement at or after a time. It searches by
+// SeqAtTx returns the number of an account's first movement at or after a time. It searches by
 // bisection, so it reads a few dozen rows for any number of movements.
-func PlaceTx(tx *store.Tx, account string, ms int64) (int64, error) {
+func SeqAtTx(tx *store.Tx, account string, ms int64) (int64, error) {
 	var low, high int64
 	if err := tx.QueryRow(newestSeq, account).Scan(&high); err != nil {
 		return 0, err

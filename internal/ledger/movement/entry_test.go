@@ -51,7 +51,7 @@ func TestListsWalkIndexes(t *testing.T) {
 			storetest.WalksIndex(t, tx, "movements", movesPage, page...)
 			storetest.WalksIndex(t, tx, "credits", creditsPage, page...)
 			storetest.WalksIndex(t, tx, "sums", sumsPage, page...)
-			storetest.WalksIndex(t, tx, "credits since", givenText, "a0", 0)
+			storetest.WalksIndex(t, tx, "credits since", creditsSince, "a0", 0)
 			storetest.WalksIndex(t, tx, "the newest", newestSeq, "a0")
 			for _, next := range []string{nextEntry, nextReceipt, nextKept} {
 				storetest.WalksIndex(t, tx, "the next", next, "a0", 5)
@@ -140,7 +140,7 @@ func TestFilter(t *testing.T) {
 			}
 		}
 		if err := db.View(t.Context(), func(tx *store.Tx) error {
-			given, err := GivenTx(tx, "a", 2)
+			given, err := CreditEntriesTx(tx, "a", 2)
 			if err != nil || len(given) == 0 {
 				t.Errorf("given %+v, %v", given, err)
 			}

@@ -43,7 +43,7 @@ var columns = [...]column{
 	{"over_nano bigint", func(r *row) any { return int64(r.Over) }, func(r *Receipt) any { return &r.Over }},
 	{"held_nano bigint", func(r *row) any { return int64(r.Hold.Amount) }, func(r *Receipt) any { return &r.Held }},
 	{"balance_nano bigint", func(r *row) any { return int64(r.Balance) }, nil},
-	{"line_cost_nano bigint", func(r *row) any { return int64(r.End.TakenByLines()) }, nil},
+	{"line_cost_nano bigint", func(r *row) any { return int64(r.End.ProviderCost()) }, nil},
 	{"price_factor bigint", func(r *row) any { return int64(r.Hold.Factor) }, func(r *Receipt) any { return &r.Factor }},
 	{"first_byte_ms bigint", func(r *row) any { return r.End.FirstByte.Milliseconds() },
 		func(r *Receipt) any { return &r.FirstByteMS }},

@@ -35,11 +35,11 @@ type Page struct {
 }
 
 const (
-	// lookMost bounds the receipts examined for a page. The first step examines firstStep receipts,
+	// maxExamined bounds the receipts examined for a page. The first step examines firstStep receipts,
 	// and each further step stepGrowth times as many as the one before.
-	lookMost   = 20_000
-	firstStep  = 1_000
-	stepGrowth = 4
+	maxExamined = 20_000
+	firstStep   = 1_000
+	stepGrowth  = 4
 	// nodeSkew bounds how far a node's clock, the source of arrival times, may be ahead of the
 	// database's clock, the source of end times.
 	nodeSkew = time.Minute
@@ -53,157 +53,159 @@ const (
 // ListTx lists receipts, newest first: by id, in the order of arrival, or for one account by their
 // end. A key's receipts are those of its account.
 func ListTx(tx *store.Tx, f Selection) (Page, error) {
-	w, err := listTx(tx, f)
-	return w.page, err
+	l, err := listTx(tx, f)
+	return l.page, err
 }
 
-func listTx(tx *store.Tx, f Selection) (walk, error) {
-	w := walk{tx: tx, Selection: f, at: top, left: lookMost}
+func listTx(tx *store.Tx, f Selection) (listing, error) {
+	l := listing{tx: tx, Selection: f, pos: top, left: maxExamined}
 	if err := tx.ByIndex(); err != nil {
-		return w, err
+		return l, err
 	}
-	begun, err := w.beginTx()
+	begun, err := l.beginTx()
 	if err != nil || !begun {
-		return w, err
+		return l, err
 	}
 	switch {
-	case !w.searches():
-		err = w.readTx(w.low)
-	case w.Key != "" && !w.failing():
-		err = w.byPartsTx()
+	case !l.filters():
+		err = l.readTx(l.low)
+	case l.Key != "" && !l.onlyFailures():
+		err = l.bySegmentsTx()
 	default:
-		_, err = w.stepsTx(w.low)
+		_, err = l.stepsTx(l.low)
 	}
-	return w, err
+	return l, err
 }
 
 // place is a row of the log: of one account's by number and id, of all accounts' by id.
-type place struct {
+type position struct {
 	seq int64
 	id  string
 }
 
 // top is above all rows, and bottom below them.
 var (
-	top    = place{seq: math.MaxInt64}
-	bottom = place{}
+	top    = position{seq: math.MaxInt64}
+	bottom = position{}
 )
 
-// walk is a listing on its way down the log.
-type walk struct {
+// listing is a listing on its way down the log.
+type listing struct {
 	tx *store.Tx
 	Selection
 	page Page
-	at   place // everything from here on up has been examined
-	low  place // nothing below it is looked at
-	left int   // rows that may still be examined
+	pos  position // everything from here on up has been examined
+	low  position // nothing below it is looked at
+	left int      // rows that may still be examined
 }
 
-// beginTx finds the start and end of the walk. It returns false if there is nothing to list.
-func (w *walk) beginTx() (bool, error) {
-	if w.Key != "" {
-		of, err := keyAccountTx(w.tx, w.Key)
-		if err != nil || of == "" || w.Account != "" && w.Account != of {
+// beginTx finds the start and end of the listing. It returns false if there is nothing to list.
+func (l *listing) beginTx() (bool, error) {
+	if l.Key != "" {
+		of, err := keyAccountTx(l.tx, l.Key)
+		if err != nil || of == "" || l.Account != "" && l.Account != of {
 			return false, err
 		}
-		w.Account = of // the account's log has all requests of the key
+		l.Account = of // the account's log has all requests of the key
 	}
-	if w.Account == "" {
-		w.at.id = w.After
+	if l.Account == "" {
+		l.pos.id = l.After
 		return true, nil
 	}
-	if err := w.boundTx(); err != nil {
+	if err := l.boundTx(); err != nil {
 		return false, err
 	}
-	if w.After == "" {
+	if l.After == "" {
 		return true, nil
 	}
 	var seq int64
-	err := w.tx.QueryRow(afterReceipt, w.After, w.Account).Scan(&seq)
+	err := l.tx.QueryRow(afterReceipt, l.After, l.Account).Scan(&seq)
 	if errors.Is(err, sql.ErrNoRows) { // its receipt and all older ones are deleted
 		return false, nil
 	}
-	if after := (place{seq, w.After}); after.below(w.at) {
-		w.at = after
+	if after := (position{seq, l.After}); after.below(l.pos) {
+		l.pos = after
 	}
 	return true, err
 }
 
 // below reports whether p is further down an account's log than q.
-func (p place) below(q place) bool { return p.seq < q.seq || p.seq == q.seq && p.id < q.id }
+func (p position) below(q position) bool { return p.seq < q.seq || p.seq == q.seq && p.id < q.id }
 
 // boundTx finds the part of an account's log for a span of time. The log has the order of the ends,
 // but refusals have the number of the last end before them.
-func (w *walk) boundTx() error {
-	if w.SinceMS > 0 {
-		first, err := movement.PlaceTx(w.tx, w.Account, w.SinceMS-nodeSkew.Milliseconds())
+func (l *listing) boundTx() error {
+	if l.SinceMS > 0 {
+		first, err := movement.SeqAtTx(l.tx, l.Account, l.SinceMS-nodeSkew.Milliseconds())
 		if err != nil {
 			return err
 		}
-		w.low = place{first - 1, firstRequest(w.SinceMS)}
+		l.low = position{first - 1, firstRequest(l.SinceMS)}
 	}
-	if w.UntilMS > 0 {
-		first, err := movement.PlaceTx(w.tx, w.Account, w.UntilMS+endsWithin.Milliseconds())
+	if l.UntilMS > 0 {
+		first, err := movement.SeqAtTx(l.tx, l.Account, l.UntilMS+endsWithin.Milliseconds())
 		if err != nil {
 			return err
 		}
-		w.at = place{first - 1, firstRequest(w.UntilMS)}
+		l.pos = position{first - 1, firstRequest(l.UntilMS)}
 	}
 	return nil
 }
 
-// failing reports whether only failures are selected; they have indexes of their own.
-func (w *walk) failing() bool { return w.Code != "" || w.Status >= 400 }
+// onlyFailures reports whether only failures are selected; they have indexes of their own.
+func (l *listing) onlyFailures() bool { return l.Code != "" || l.Status >= 400 }
 
-// bySlow reports whether the walk uses the index of slow requests.
-func (w *walk) bySlow() bool { return w.MinDurationMS >= slowMS && w.Account == "" && !w.failing() }
+// usesSlowIndex reports whether the listing uses the index of slow requests.
+func (l *listing) usesSlowIndex() bool {
+	return l.MinDurationMS >= slowMS && l.Account == "" && !l.onlyFailures()
+}
 
-// searches reports whether the walk skips rows of its index.
-func (w *walk) searches() bool {
+// searches reports whether the listing skips rows of its index.
+func (l *listing) filters() bool {
 	switch {
-	case w.Key != "", w.Model != "", w.Line != "":
+	case l.Key != "", l.Model != "", l.Line != "":
 		return true
-	case w.Status != 0 && (w.Status < 400 || w.Code != ""):
+	case l.Status != 0 && (l.Status < 400 || l.Code != ""):
 		return true
-	case w.MinDurationMS > 0 && (!w.bySlow() || w.MinDurationMS > slowMS):
+	case l.MinDurationMS > 0 && (!l.usesSlowIndex() || l.MinDurationMS > slowMS):
 		return true
 	}
-	return w.Account != "" && (w.SinceMS > 0 || w.UntilMS > 0)
+	return l.Account != "" && (l.SinceMS > 0 || l.UntilMS > 0)
 }
 
 // stepsTx looks through the log down to a place, or until the page is full or as much has
 // been looked through as may be: then false.
-func (w *walk) stepsTx(low place) (ended bool, err error) {
+func (l *listing) stepsTx(low position) (ended bool, err error) {
 	for step := firstStep; ; step *= stepGrowth {
-		step = min(step, w.left)
-		edge, err := w.edgeTx(low, step)
+		step = min(step, l.left)
+		edge, err := l.edgeTx(low, step)
 		if err != nil {
 			return false, err
 		}
 		if edge == bottom {
-			err := w.readTx(low)
-			return !w.page.More, err
+			err := l.readTx(low)
+			return !l.page.More, err
 		}
-		if err := w.readTx(edge); err != nil || w.page.More {
+		if err := l.readTx(edge); err != nil || l.page.More {
 			return false, err
 		}
-		if w.left -= step; w.left <= 0 {
-			return false, w.stopTx(edge.id)
+		if l.left -= step; l.left <= 0 {
+			return false, l.stopTx(edge.id)
 		}
-		w.at = edge
+		l.pos = edge
 	}
 }
 
 // stopTx ends a page at an examined row.
-func (w *walk) stopTx(last string) error {
-	w.page.More, w.page.Next = true, last
-	return w.tx.QueryRow(`SELECT created_ms FROM ledger_receipt WHERE id = $1`, last).Scan(&w.page.BackMS)
+func (l *listing) stopTx(last string) error {
+	l.page.More, l.page.Next = true, last
+	return l.tx.QueryRow(`SELECT created_ms FROM ledger_receipt WHERE id = $1`, last).Scan(&l.page.BackMS)
 }
 
 // edgeTx finds the last of the next step rows of the index, or bottom if there are fewer.
-func (w *walk) edgeTx(low place, step int) (edge place, err error) {
-	text, args := w.edge(low, step)
-	err = w.tx.QueryRow(text, args...).Scan(&edge.seq, &edge.id)
+func (l *listing) edgeTx(low position, step int) (edge position, err error) {
+	text, args := l.edge(low, step)
+	err = l.tx.QueryRow(text, args...).Scan(&edge.seq, &edge.id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return bottom, nil
 	}
@@ -212,21 +214,21 @@ func (w *walk) edgeTx(low place, step int) (edge place, err error) {
 
 // readTx adds the selected receipts down to a place to the page. The page is full when it has found
 // one receipt more than its limit.
-func (w *walk) readTx(low place) error {
-	text, args := w.read(low)
-	rows, err := w.tx.Query(text, args...)
+func (l *listing) readTx(low position) error {
+	text, args := l.read(low)
+	rows, err := l.tx.Query(text, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	p := &w.page
+	p := &l.page
 	for rows.Next() {
 		var r Receipt
 		if err := r.scan(rows.Scan); err != nil {
 			return err
 		}
-		if len(p.Receipts) == w.Limit {
-			p.More, p.Next = true, p.Receipts[w.Limit-1].ID
+		if len(p.Receipts) == l.Limit {
+			p.More, p.Next = true, p.Receipts[l.Limit-1].ID
 			return nil
 		}
 		p.Receipts = append(p.Receipts, r)
@@ -275,52 +277,52 @@ func (c *conditions) text(choose, order string, limit int, offset int) (string, 
 	return text, args
 }
 
-// index returns the conditions of the walk's one index, from the current place down to low, and the
+// index returns the conditions of the listing's one index, from the current place down to low, and the
 // order of its rows: the account's, that of failures, that of slow requests, or else that of all
 // receipts.
-func (w *walk) index(low place) (c conditions, order string) {
+func (l *listing) index(low position) (c conditions, order string) {
 	order = "id DESC"
-	if w.Account != "" {
-		c.add("account = ?", w.Account)
+	if l.Account != "" {
+		c.add("account = ?", l.Account)
 		order = "seq DESC, id DESC"
 	}
 	switch {
-	case w.Code != "":
-		c.add("code = ? AND code <> ''", w.Code)
-	case w.Status >= 400:
-		c.add("status = ? AND status >= 400", w.Status)
-	case w.bySlow():
+	case l.Code != "":
+		c.add("code = ? AND code <> ''", l.Code)
+	case l.Status >= 400:
+		c.add("status = ? AND status >= 400", l.Status)
+	case l.usesSlowIndex():
 		c.add("duration_ms >= " + strconv.Itoa(slowMS)) // as the index has it
 	}
-	if w.Account != "" {
-		if w.at != top {
-			c.add("(seq, id) < (?, ?)", w.at.seq, w.at.id)
+	if l.Account != "" {
+		if l.pos != top {
+			c.add("(seq, id) < (?, ?)", l.pos.seq, l.pos.id)
 		}
 		if low != bottom {
 			c.add("(seq, id) >= (?, ?)", low.seq, low.id)
 		}
 		return c, order
 	}
-	if w.at.id != "" {
-		c.add("id < ?", w.at.id)
+	if l.pos.id != "" {
+		c.add("id < ?", l.pos.id)
 	}
 	if low.id != "" {
 		c.add("id >= ?", low.id)
 	}
-	if w.SinceMS > 0 {
-		c.add("id >= ?", firstRequest(w.SinceMS))
+	if l.SinceMS > 0 {
+		c.add("id >= ?", firstRequest(l.SinceMS))
 	}
-	if w.UntilMS > 0 {
-		c.add("id < ?", firstRequest(w.UntilMS))
+	if l.UntilMS > 0 {
+		c.add("id < ?", firstRequest(l.UntilMS))
 	}
 	return c, order
 }
 
 // edge returns the statement that finds the last of the next step rows of the index.
-func (w *walk) edge(low place, step int) (string, []any) {
-	c, order := w.index(low)
+func (l *listing) edge(low position, step int) (string, []any) {
+	c, order := l.index(low)
 	seq := "0"
-	if w.Account != "" {
+	if l.Account != "" {
 		seq = "seq"
 	}
 	return c.text(seq+", id", order, 1, step-1)
@@ -328,26 +330,26 @@ func (w *walk) edge(low place, step int) (string, []any) {
 
 // read returns the statement for the selected rows of the index. The other conditions are written
 // so that the database cannot use another index, which would need a sort.
-func (w *walk) read(low place) (string, []any) {
-	c, order := w.index(low)
-	if w.Status != 0 && (w.Status < 400 || w.Code != "") {
-		c.add("status + 0 = ?", w.Status)
+func (l *listing) read(low position) (string, []any) {
+	c, order := l.index(low)
+	if l.Status != 0 && (l.Status < 400 || l.Code != "") {
+		c.add("status + 0 = ?", l.Status)
 	}
-	if w.MinDurationMS > 0 {
-		c.add("duration_ms + 0 >= ?", w.MinDurationMS)
+	if l.MinDurationMS > 0 {
+		c.add("duration_ms + 0 >= ?", l.MinDurationMS)
 	}
-	for _, chosen := range []struct{ column, value string }{{"key", w.Key}, {"line", w.Line}, {"model", w.Model}} {
+	for _, chosen := range []struct{ column, value string }{{"key", l.Key}, {"line", l.Line}, {"model", l.Model}} {
 		if chosen.value != "" {
 			c.add(chosen.column+" || '' = ?", chosen.value)
 		}
 	}
-	if w.Account != "" && w.SinceMS > 0 {
-		c.add("id || '' >= ?", firstRequest(w.SinceMS))
+	if l.Account != "" && l.SinceMS > 0 {
+		c.add("id || '' >= ?", firstRequest(l.SinceMS))
 	}
-	if w.Account != "" && w.UntilMS > 0 {
-		c.add("id || '' < ?", firstRequest(w.UntilMS))
+	if l.Account != "" && l.UntilMS > 0 {
+		c.add("id || '' < ?", firstRequest(l.UntilMS))
 	}
-	return c.text(shownColumns, order, w.Limit-len(w.page.Receipts)+1, 0)
+	return c.text(shownColumns, order, l.Limit-len(l.page.Receipts)+1, 0)
 }
 
 // firstRequest is the first id of a time.

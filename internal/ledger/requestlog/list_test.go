@@ -36,7 +36,7 @@ func fillLists(t *testing.T, db *store.DB) {
 	})
 	account(t, db, "a0", listRows, "k0", "k2")
 	update(t, db, func(tx *store.Tx) error {
-		if _, err := tx.Exec(notePart, "a0", 0, listRows/2); err != nil {
+		if _, err := tx.Exec(indexSegment, "a0", 0, listRows/2); err != nil {
 			return err
 		}
 		_, err := tx.Exec(`UPDATE ledger_account SET parted_seq = $1 WHERE id = 'a0'`, listRows/2)
@@ -111,23 +111,23 @@ func TestListsWalkIndexes(t *testing.T) {
 			}
 			check := func(name, text string, args ...any) { storetest.WalksIndex(t, tx, name, text, args...) }
 			eachFilter(func(f Selection) {
-				w := walk{tx: tx, Selection: f, at: top}
+				l := listing{tx: tx, Selection: f, pos: top}
 				if f.Key != "" {
-					w.Account = "a0"
+					l.Account = "a0"
 				}
-				for _, low := range []place{bottom, {seq: 1000, id: "req_101000"}} {
-					text, args := w.read(low)
+				for _, low := range []position{bottom, {seq: 1000, id: "req_101000"}} {
+					text, args := l.read(low)
 					check(fmt.Sprintf("requests %+v", f), text, args...)
-					text, args = w.edge(low, firstStep)
+					text, args = l.edge(low, firstStep)
 					check(fmt.Sprintf("a step of %+v", f), text, args...)
-					w.SinceMS, w.UntilMS, w.at = 1, 1<<40, place{3000, "req_103000"}
+					l.SinceMS, l.UntilMS, l.pos = 1, 1<<40, position{3000, "req_103000"}
 				}
 			})
 			check("after a request", afterReceipt, "req_103000", "a0")
-			check("parts", partsBelow, "k0", 40, 0, partsRead)
+			check("parts", segmentsBelow, "k0", 40, 0, segmentsRead)
 			check("the end of a part", lastBelow, "a0", 1000, "req_101000")
 			check("what is not noted", oldestAfter, "a0", 1000)
-			check("whose parts are not noted", unnotedAfter, "a")
+			check("whose parts are not noted", unindexedAfter, "a")
 			return nil
 		})
 	})
@@ -185,15 +185,15 @@ func TestListsPage(t *testing.T) {
 // looked lists with a filter and returns how many receipts were looked through.
 func looked(t *testing.T, tx *store.Tx, f Selection) (Page, int) {
 	t.Helper()
-	w, err := listTx(tx, f)
+	l, err := listTx(tx, f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w.page, lookMost - w.left
+	return l.page, maxExamined - l.left
 }
 
 // busyRows is how many requests the busy account of these tests has made.
-const busyRows = 3*lookMost - 10
+const busyRows = 3*maxExamined - 10
 
 // busy writes the log of an account with one busy key and one rare key, used once in five thousand
 // requests. There is one request a second. The model of the oldest is rare.
@@ -215,7 +215,7 @@ func busy(t *testing.T, db *store.DB, since int64) {
 func noted(t *testing.T, db *store.DB) {
 	t.Helper()
 	for more := true; more; {
-		update(t, db, func(tx *store.Tx) (err error) { more, err = NoteTx(tx, "a0"); return err })
+		update(t, db, func(tx *store.Tx) (err error) { more, err = IndexTx(tx, "a0"); return err })
 	}
 }
 
@@ -231,7 +231,7 @@ func TestRareKeyIsFoundByParts(t *testing.T) {
 			f := Selection{Key: "rare", Limit: 50}
 			for more := true; more; pages++ {
 				page, n := looked(t, tx, f)
-				if n > lookMost {
+				if n > maxExamined {
 					t.Errorf("%d receipts were looked through for a page", n)
 				}
 				for _, r := range page.Receipts {
@@ -251,14 +251,14 @@ func TestRareKeyIsFoundByParts(t *testing.T) {
 			for _, r := range page.Receipts {
 				got = append(got, r.ID)
 			}
-			if page.More || !slices.Equal(got, found) || n > len(got)*partRows {
+			if page.More || !slices.Equal(got, found) || n > len(got)*segmentRows {
 				t.Errorf("%d receipts were looked through for %d of %d, more %v", n, len(got), len(found), page.More)
 			}
-			if page, n = looked(t, tx, Selection{Key: "rare", Limit: 5}); len(page.Receipts) != 5 || !page.More || n > 5*partRows {
+			if page, n = looked(t, tx, Selection{Key: "rare", Limit: 5}); len(page.Receipts) != 5 || !page.More || n > 5*segmentRows {
 				t.Errorf("a page of five looked through %d receipts: %d, more %v", n, len(page.Receipts), page.More)
 			}
 			if page, n = looked(t, tx, Selection{Key: "rare", Model: "none", Limit: 50}); len(page.Receipts) != 0 ||
-				page.More || n > len(found)*partRows {
+				page.More || n > len(found)*segmentRows {
 				t.Errorf("nothing was found in %d receipts, more %v", n, page.More)
 			}
 			return nil
@@ -279,7 +279,7 @@ func TestPageLooksThroughSoMuch(t *testing.T) {
 				pages := 0
 				for more := true; more; pages++ {
 					page, n := looked(t, tx, f)
-					if n > lookMost || page.More && (len(page.Receipts) > 0 || page.BackMS != since+int64(busyRows-lookMost*(pages+1)+1)*1000) {
+					if n > maxExamined || page.More && (len(page.Receipts) > 0 || page.BackMS != since+int64(busyRows-maxExamined*(pages+1)+1)*1000) {
 						t.Errorf("%+v: page %d looked through %d receipts, back to %d", f, pages, n, page.BackMS-since)
 					}
 					if more, f.After = page.More, page.Next; !more && (len(page.Receipts) != 1 || page.Receipts[0].Model != "old") {
@@ -370,7 +370,7 @@ func TestPartsAreForgotten(t *testing.T) {
 			return n, first
 		}
 		all, _ := parts()
-		if all != listRows/partRows+1 {
+		if all != listRows/segmentRows+1 {
 			t.Errorf("%d parts are noted", all)
 		}
 		forget := func(below int64) {
@@ -379,15 +379,15 @@ func TestPartsAreForgotten(t *testing.T) {
 				if _, err := tx.Exec(`DELETE FROM ledger_receipt WHERE account = 'a0' AND seq < $1`, below); err != nil {
 					return err
 				}
-				return ForgetTx(tx, "a0", []string{"k0", "none", "k0"}, below-1)
+				return TrimIndexTx(tx, "a0", []string{"k0", "none", "k0"}, below-1)
 			})
 		}
-		forget(10*partRows + 4)
+		forget(10*segmentRows + 4)
 		if n, first := parts(); n != all-10 || first != 10 {
 			t.Errorf("%d parts from %d on", n, first)
 		}
 		forget(listRows + 1)
-		if n, first := parts(); n != 1 || first != listRows/partRows {
+		if n, first := parts(); n != 1 || first != listRows/segmentRows {
 			t.Errorf("of nothing there are %d parts from %d on", n, first)
 		}
 	})

@@ -31,7 +31,7 @@ const (
 )
 
 // All returns all parts, in the order of the columns.
-func All() []By {
+func Groupings() []By {
 	return []By{ByDay, ByAccount, ByKey, ByModel, ByLine, ByEndpoint}
 }
 
@@ -39,15 +39,15 @@ func All() []By {
 // fields select all.
 type Query struct {
 	Account, Key, Model, Line, Endpoint string
-	Without                             []string // lines to leave out, unless Line is set
-	Within                              []string // only these lines; nil means all
+	ExceptLines                         []string // lines to leave out, unless Line is set
+	OnlyLines                           []string // only these lines; nil means all
 	Since, Until                        int64    // days since 1970: from Since on, up to but without Until; Until 0: no end
 	By                                  []By
 	Limit                               int // of rows
 }
 
 // Spent is the sum of some requests. Fields outside the grouping are empty.
-type Spent struct {
+type UsageRow struct {
 	Day                                 string // YYYY-MM-DD
 	Account, Key, Model, Line, Endpoint string
 	Sums
@@ -71,17 +71,17 @@ var ErrTooManyRows = errors.New("usage has more rows than the limit")
 // ReadTx returns the usage selected by q: a row for each combination of its parts, in their order,
 // by day first. Without parts it is one row. It reads a row for each day and series, for any number
 // of requests. It returns ErrTooManyRows above the limit.
-func ReadTx(tx *store.Tx, q Query) ([]Spent, error) {
+func ReadTx(tx *store.Tx, q Query) ([]UsageRow, error) {
 	text, args := q.Statement()
-	parts := q.parts()
+	parts := q.groupings()
 	rows, err := tx.Query(text, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the usage: %w", err)
 	}
 	defer rows.Close()
-	var out []Spent
+	var out []UsageRow
 	for rows.Next() {
-		var r Spent
+		var r UsageRow
 		var day int64
 		var dest []any
 		for _, part := range parts {
@@ -105,7 +105,7 @@ func ReadTx(tx *store.Tx, q Query) ([]Spent, error) {
 }
 
 // dest is where the part's column goes.
-func (r *Spent) dest(part By, day *int64) any {
+func (r *UsageRow) dest(part By, day *int64) any {
 	switch part {
 	case ByDay:
 		return day
@@ -133,12 +133,12 @@ func sumsOf(columns ...string) string {
 	return strings.Join(sums, ", ")
 }
 
-// LeftOutTx sums the requests left out by q for their lines.
-func LeftOutTx(tx *store.Tx, q Query) (Sums, error) {
-	if len(q.Without) == 0 || q.Line != "" {
+// ExcludedTx sums the requests left out by q for their lines.
+func ExcludedTx(tx *store.Tx, q Query) (Sums, error) {
+	if len(q.ExceptLines) == 0 || q.Line != "" {
 		return Sums{}, nil
 	}
-	q.Within, q.Without, q.By, q.Limit = q.Without, nil, nil, 1
+	q.OnlyLines, q.ExceptLines, q.By, q.Limit = q.ExceptLines, nil, nil, 1
 	rows, err := ReadTx(tx, q)
 	if err != nil || len(rows) == 0 {
 		return Sums{}, err
@@ -147,8 +147,8 @@ func LeftOutTx(tx *store.Tx, q Query) (Sums, error) {
 }
 
 // parts returns the groupings of q, in the order of its columns.
-func (q Query) parts() (parts []By) {
-	for _, part := range All() {
+func (q Query) groupings() (parts []By) {
+	for _, part := range Groupings() {
 		if slices.Contains(q.By, part) {
 			parts = append(parts, part)
 		}
@@ -158,7 +158,7 @@ func (q Query) parts() (parts []By) {
 
 // tables returns the tables to read: a report only by day needs no names.
 func (q Query) tables() string {
-	if q.Account+q.Key+q.Model+q.Line+q.Endpoint == "" && len(q.Without)+len(q.Within) == 0 &&
+	if q.Account+q.Key+q.Model+q.Line+q.Endpoint == "" && len(q.ExceptLines)+len(q.OnlyLines) == 0 &&
 		!slices.ContainsFunc(q.By, func(part By) bool { return part != ByDay }) {
 		return `ledger_day d`
 	}
@@ -190,14 +190,14 @@ func (q Query) Statement() (text string, args []any) {
 		}
 	}
 	if q.Line == "" {
-		among("NOT IN", q.Without)
+		among("NOT IN", q.ExceptLines)
 	}
-	among("IN", q.Within)
+	among("IN", q.OnlyLines)
 	add("d.day >=", q.Since)
 	if q.Until > 0 {
 		add("d.day <", q.Until)
 	}
-	for _, part := range q.parts() {
+	for _, part := range q.groupings() {
 		if part == ByDay {
 			columns = append(columns, "d.day")
 		} else {

@@ -23,7 +23,7 @@ type Breakdown struct {
 	// Since and Until are the first and the last UTC day, YYYY-MM-DD.
 	Since, Until string
 	By           []By // in the order of the rows' columns
-	Rows         []Spent
+	Rows         []UsageRow
 	Lines        bool // whether to show lines and their costs
 	// Sandbox sums the requests to sandbox lines left out of the rows; nil if the rows leave
 	// nothing out.
@@ -45,7 +45,7 @@ func Params() []string { return []string{"group_by", "since", "until"} }
 // Ask reads a table's parameters with get: group_by (parts, separated by commas), since and until
 // (a day or an RFC 3339 time, reduced to its UTC day; until is the last day), and a filter for each
 // of the allowed parts except the day. Errors are for the client. nowMS is in Unix milliseconds.
-func Ask(get func(name string) string, allowed []By, nowMS int64) (Query, error) {
+func ParseQuery(get func(name string) string, allowed []By, nowMS int64) (Query, error) {
 	q := Query{Limit: maxUsageRows}
 	if text := get("group_by"); text != "" {
 		for name := range strings.SplitSeq(text, ",") {
@@ -111,10 +111,10 @@ func TableTx(tx *store.Tx, q Query, lines bool) (Breakdown, error) {
 		return Breakdown{}, fault.At(fault.InvalidRequest, "group_by",
 			"This has more than %d rows. Choose a shorter span, fewer parts, or a filter.", q.Limit)
 	}
-	b := Breakdown{Since: dayName(q.Since), Until: dayName(q.Until - 1), By: q.parts(), Rows: rows, Lines: lines}
-	if err == nil && len(q.Without) > 0 && q.Line == "" {
+	b := Breakdown{Since: dayName(q.Since), Until: dayName(q.Until - 1), By: q.groupings(), Rows: rows, Lines: lines}
+	if err == nil && len(q.ExceptLines) > 0 && q.Line == "" {
 		var left Sums
-		left, err = LeftOutTx(tx, q)
+		left, err = ExcludedTx(tx, q)
 		b.Sandbox = &left
 	}
 	return b, err
@@ -147,7 +147,7 @@ func (f Sums) Plus(o Sums) Sums {
 func (f Sums) Margin() (money.Amount, bool) { return f.KnownCost - f.LineCost, f.LineCosts > 0 }
 
 // Part returns the row's value of a part.
-func (r *Spent) Part(part By) string {
+func (r *UsageRow) Value(part By) string {
 	if part == ByDay {
 		return r.Day
 	}
@@ -161,7 +161,7 @@ func nameOf(part By) string { return string(part) + "_name" }
 func (r *Breakdown) IDs(part By) (ids []string) {
 	seen := map[string]bool{}
 	for i := range r.Rows {
-		if id := r.Rows[i].Part(part); id != "" && !seen[id] {
+		if id := r.Rows[i].Value(part); id != "" && !seen[id] {
 			seen[id] = true
 			ids = append(ids, id)
 		}
@@ -192,7 +192,7 @@ func (f Sums) figures(lines bool) []figure {
 
 // MarshalJSON encodes a report; unknown values are null.
 func (r Breakdown) MarshalJSON() ([]byte, error) {
-	show := func(parts []By, row *Spent) json.RawMessage {
+	show := func(parts []By, row *UsageRow) json.RawMessage {
 		b := []byte{'{'}
 		member := func(name, value string) {
 			if len(b) > 1 {
@@ -205,10 +205,10 @@ func (r Breakdown) MarshalJSON() ([]byte, error) {
 			b = append(b, value...)
 		}
 		for _, part := range parts {
-			text, _ := json.Marshal(row.Part(part)) // a text: cannot fail
+			text, _ := json.Marshal(row.Value(part)) // a text: cannot fail
 			member(string(part), string(text))
 			if names, named := r.Names[part]; named {
-				text, _ = json.Marshal(names[row.Part(part)])
+				text, _ = json.Marshal(names[row.Value(part)])
 				member(nameOf(part), string(text))
 			}
 		}
@@ -227,7 +227,7 @@ func (r Breakdown) MarshalJSON() ([]byte, error) {
 	}
 	var sandbox json.RawMessage
 	if r.Sandbox != nil {
-		sandbox = show(nil, &Spent{Sums: *r.Sandbox})
+		sandbox = show(nil, &UsageRow{Sums: *r.Sandbox})
 	}
 	return json.Marshal(struct {
 		Object  string            `json:"object"`
@@ -237,7 +237,7 @@ func (r Breakdown) MarshalJSON() ([]byte, error) {
 		Total   json.RawMessage   `json:"total"`
 		Sandbox json.RawMessage   `json:"sandbox,omitempty"`
 		Data    []json.RawMessage `json:"data"`
-	}{"usage.report", r.Since, r.Until, by, show(nil, &Spent{Sums: r.Total()}), sandbox, data})
+	}{"usage.report", r.Since, r.Until, by, show(nil, &UsageRow{Sums: r.Total()}), sandbox, data})
 }
 
 // CSV writes a report's rows below a line with the names of the columns. Unknown values are empty.
@@ -265,9 +265,9 @@ func (r *Breakdown) Cells() (columns []string, rows [][]string) {
 	rows = make([][]string, len(r.Rows))
 	for i := range r.Rows {
 		for _, part := range r.By {
-			rows[i] = append(rows[i], r.Rows[i].Part(part))
+			rows[i] = append(rows[i], r.Rows[i].Value(part))
 			if names, named := r.Names[part]; named {
-				rows[i] = append(rows[i], sheet.Cell(names[r.Rows[i].Part(part)]))
+				rows[i] = append(rows[i], sheet.Cell(names[r.Rows[i].Value(part)]))
 			}
 		}
 		for _, f := range r.Rows[i].figures(r.Lines) {

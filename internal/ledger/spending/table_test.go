@@ -35,7 +35,7 @@ func TestAsk(t *testing.T) {
 		"another's account":    {map[string]string{"account": "acct_x"}, today - 29, today + 1, ""},
 		"a filter of the time": {map[string]string{"model": "m"}, today - 29, today + 1, ""},
 	} {
-		q, err := Ask(func(name string) string { return test.values[name] }, []By{ByDay, ByModel}, now.UnixMilli())
+		q, err := ParseQuery(func(name string) string { return test.values[name] }, []By{ByDay, ByModel}, now.UnixMilli())
 		f, _ := errors.AsType[*fault.Error](err)
 		switch {
 		case test.param != "":
@@ -51,7 +51,7 @@ func TestAsk(t *testing.T) {
 // TestTableIsJSON checks that unknown values are null, and that the sums are those of all rows.
 func TestTableIsJSON(t *testing.T) {
 	t.Parallel()
-	table := Breakdown{Since: "2026-05-01", Until: "2026-05-02", By: []By{ByDay, ByModel}, Lines: true, Rows: []Spent{
+	table := Breakdown{Since: "2026-05-01", Until: "2026-05-02", By: []By{ByDay, ByModel}, Lines: true, Rows: []UsageRow{
 		{Day: "2026-05-01", Model: "a\"b", Sums: Sums{Requests: 1, VideoMS: 2500, Charged: 3, LineCost: 1, LineCosts: 1, KnownCost: 3}},
 		{Day: "2026-05-02", Model: "c", Sums: Sums{Requests: 2, Charged: 4}},
 	}}

@@ -10,7 +10,7 @@ import (
 )
 
 // Kept is a charge that outlives its receipt. Request and Job are packed ids.
-type Kept struct {
+type Charge struct {
 	Seq             int64
 	Model           string
 	Amount, Balance money.Amount
@@ -19,7 +19,7 @@ type Kept struct {
 }
 
 // mark hashes a kept charge to 64 bits, so that different rows have different marks.
-func (k *Kept) mark(account string) uint64 {
+func (k *Charge) mark(account string) uint64 {
 	x := mark(k.Seq, k.Balance)
 	x = mix(x ^ uint64(k.Amount))
 	x = mix(x ^ uint64(k.EndedMS))
@@ -31,8 +31,8 @@ func (k *Kept) mark(account string) uint64 {
 	return mix(x ^ h.Sum64())
 }
 
-// NoteKeptTx records kept charges of an account, after NoteTx of their receipts.
-func NoteKeptTx(tx *store.Tx, account string, charges []Kept) error {
+// RecordChargesTx records kept charges of an account, after RecordTx of their receipts.
+func RecordChargesTx(tx *store.Tx, account string, charges []Charge) error {
 	var noted int64
 	if err := tx.QueryRow(`SELECT kept_mark FROM ledger_folded_chain WHERE account = $1`, account).Scan(&noted); err != nil {
 		return fmt.Errorf("read the mark of kept charges: %w", err)
@@ -46,15 +46,15 @@ func NoteKeptTx(tx *store.Tx, account string, charges []Kept) error {
 	return err
 }
 
-// keptSums are the sums of an account's kept charges and the recorded sums.
-type keptSums struct {
+// chargeSums are the sums of an account's kept charges and the recorded sums.
+type chargeSums struct {
 	rows, noted     int64
 	mark, notedMark uint64
 	amount, months  money.Amount // of the rows, and as the months' entries have it
 }
 
-// readKept reads every kept charge once.
-func (b *Books) readKept() error {
+// readCharges reads every kept charge once.
+func (b *Books) readCharges() error {
 	words := map[int64]string{}
 	err := b.each(func(scan scanner) error {
 		var n int64
@@ -83,22 +83,22 @@ func (b *Books) readKept() error {
 	}
 	return b.each(func(scan scanner) error {
 		var account, model int64
-		var k Kept
+		var k Charge
 		if err := scan(&account, &model, &k.Seq, &k.Amount, &k.Balance, &k.EndedMS, &k.Request, &k.Job); err != nil {
 			return err
 		}
 		name, ok := words[account]
 		if k.Model = words[model]; !ok || k.Model == "" {
-			b.Differ(Difference{Account: name, What: "a kept charge names an account or a model that is not there", Recorded: fmt.Sprint(k.Seq)})
+			b.Report(Difference{Account: name, What: "a kept charge names an account or a model that is not there", Recorded: fmt.Sprint(k.Seq)})
 		}
 		if k.Amount <= 0 || outside(k.Balance) {
-			b.Differ(Difference{Account: name, What: "a kept charge is none, or its balance is out of range", Recorded: k.Amount.String()})
+			b.Report(Difference{Account: name, What: "a kept charge is none, or its balance is out of range", Recorded: k.Amount.String()})
 		}
 		kept := &b.account(name, "a kept charge").kept
 		kept.rows++
 		kept.amount = money.Plus(kept.amount, k.Amount)
 		kept.mark += k.mark(name)
-		b.Checked("kept charges", 1)
+		b.Count("kept charges", 1)
 		return nil
 	}, `SELECT account, model, seq, amount_nano, balance_nano, ended_ms, request, job FROM ledger_charge`)
 }
@@ -108,13 +108,13 @@ func (b *Books) compareKept(id string, a *accountSums) {
 	k := &a.kept
 	b.compareMoney(Difference{Account: id, What: "the kept charges are not the sum that their months have of them"}, k.months, k.amount)
 	if k.rows != k.noted || k.mark != k.notedMark {
-		b.Differ(Difference{Account: id, What: "the kept charges are not those that were kept: one is missing, was changed or was added",
+		b.Report(Difference{Account: id, What: "the kept charges are not those that were kept: one is missing, was changed or was added",
 			Recorded: fmt.Sprint(k.rows), Computed: fmt.Sprint(k.noted)})
 	}
 }
 
-// judgeKept describes the fault of a movement's sum of kept charges, or returns "".
-func judgeKept(kind string, amount, kept money.Amount) string {
+// checkKept describes the fault of a movement's sum of kept charges, or returns "".
+func checkKept(kind string, amount, kept money.Amount) string {
 	if kept < 0 || kept > 0 && (kind != books.EntryCharges || kept > -amount) {
 		return "a movement has other charges than it is the sum of"
 	}

@@ -61,7 +61,7 @@ func TestPartsAreNoted(t *testing.T) {
 		const n = 300
 		f.serve("a", n)
 		parts, parted, seq := partsOf(t, db, "a")
-		if seq < n || parted != seq || parts != requestlog.PartOf(seq)+1 {
+		if seq < n || parted != seq || parts != requestlog.SegmentOf(seq)+1 {
 			t.Errorf("%d parts up to %d of %d", parts, parted, seq)
 		}
 		if got := len(f.requests(requestlog.Selection{Key: "a_key"})); got != n+1 {
@@ -107,7 +107,7 @@ func TestPartsOfAFormerVersion(t *testing.T) {
 		if _, parted, seq := partsOf(t, db, "a"); parted == seq {
 			t.Error("the parts are said to be whole")
 		}
-		if err := f.Part(t.Context()); err != nil {
+		if err := f.IndexKeys(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		find(22)

@@ -125,7 +125,7 @@ func (f *fixture) anything(ctx context.Context, rnd *rand.Rand, account string, 
 		case 3:
 			return SetLowTx(tx, account, &level)
 		case 4:
-			return UsedTx(tx, map[string]time.Duration{account + "_key": 0})
+			return RecordUseTx(tx, map[string]time.Duration{account + "_key": 0})
 		}
 		c.add([]time.Duration{13 * time.Hour, -5 * time.Hour}[rnd.IntN(2)])
 		return nil
@@ -159,21 +159,21 @@ func (f *fixture) request(ctx context.Context, rnd *rand.Rand, account string) {
 func TestKnownRowsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBatch(nil, nil)
-	b.known.accounts, b.known.keys = map[string]books.AccountRow{"old": {ID: "old"}}, map[string]books.KeyRow{}
-	for i := range maxKnownRows {
+	b.cached.accounts, b.cached.keys = map[string]books.AccountRow{"old": {ID: "old"}}, map[string]books.KeyRow{}
+	for i := range maxCachedRows {
 		id := string(rune('a'+i%26)) + time.Duration(i).String()
 		b.Accounts[id] = &books.AccountRow{ID: id, Dirty: i > 0}
 	}
-	var k knownRows
-	k.keep(b)
+	var k rowCache
+	k.store(b)
 	if k.accounts != nil {
 		t.Error("rows of a database without a version are known")
 	}
 	version, later := versions(t)
 	b.version = version
-	k.keep(b)
-	if _, known := k.accounts["old"]; known || len(k.accounts) != maxKnownRows-1 {
-		t.Errorf("%d rows are known, want the %d that the batch wrote", len(k.accounts), maxKnownRows-1)
+	k.store(b)
+	if _, known := k.accounts["old"]; known || len(k.accounts) != maxCachedRows-1 {
+		t.Errorf("%d rows are known, want the %d that the batch wrote", len(k.accounts), maxCachedRows-1)
 	}
 	if !k.version.Same(b.version) || len(k.at(b.version).accounts) != len(k.accounts) || k.at(later).accounts != nil {
 		t.Error("rows are not known at their version alone")

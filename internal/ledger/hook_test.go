@@ -14,28 +14,28 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// passenger is a rider without writes.
-type passenger struct {
+// admitHook is a hook without writes.
+type admitHook struct {
 	refuse error // Decide's, of an admission
 	reads  atomic.Int64
 	writes atomic.Int64
 	undone chan struct{}
 }
 
-func (p *passenger) Read(*store.Batch)         { p.reads.Add(1) }
-func (p *passenger) Write(*store.Batch, int64) { p.writes.Add(1) }
-func (p *passenger) Decide(int64) error        { return p.refuse }
-func (p *passenger) Undo() EndRider            { return &leaver{passenger: p} }
+func (p *admitHook) Read(*store.Batch)         { p.reads.Add(1) }
+func (p *admitHook) Write(*store.Batch, int64) { p.writes.Add(1) }
+func (p *admitHook) Decide(int64) error        { return p.refuse }
+func (p *admitHook) Undo() EndHook             { return &endHook{admitHook: p} }
 
-// leaver ends the hold of a passenger.
-type leaver struct {
-	*passenger
+// endHook ends the hold of a admitHook.
+type endHook struct {
+	*admitHook
 	end      End
 	stay     bool
 	orphaned bool
 }
 
-func (p *leaver) Decide(int64) (End, bool) {
+func (p *endHook) Decide(int64) (End, bool) {
 	if p.undone != nil {
 		close(p.undone)
 	}
@@ -45,7 +45,7 @@ func (p *leaver) Decide(int64) (End, bool) {
 	return p.end, !p.stay
 }
 
-func (p *leaver) Orphaned() bool { return p.orphaned }
+func (p *endHook) Orphaned() bool { return p.orphaned }
 
 func jobAdmission(amount money.Amount) (Admission, JobHold) {
 	a := admission("a", amount)
@@ -53,8 +53,8 @@ func jobAdmission(amount money.Amount) (Admission, JobHold) {
 	return a, JobHold{Request: a.Request, Account: a.Account, Key: a.Key}
 }
 
-// TestRider checks that a job's rider writes if, and only if, money moves.
-func TestRider(t *testing.T) {
+// TestHook checks that a job's hook writes if, and only if, money moves.
+func TestHook(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
@@ -62,32 +62,32 @@ func TestRider(t *testing.T) {
 		ctx := t.Context()
 		a, hold := jobAdmission(money.USD)
 		refused := errors.New("no")
-		if err := f.AdmitJob(ctx, a, &passenger{refuse: refused}); !errors.Is(err, refused) {
+		if err := f.AdmitJob(ctx, a, &admitHook{refuse: refused}); !errors.Is(err, refused) {
 			t.Fatalf("refused by its rider: %v", err)
 		}
 		poor, _ := jobAdmission(1000 * money.USD)
-		var out passenger
+		var out admitHook
 		if err := f.AdmitJob(ctx, poor, &out); err == nil || out.writes.Load() != 0 {
 			t.Fatalf("an admission beyond the balance: %v, %d writes", err, out.writes.Load())
 		}
 		if s := f.state("a"); s.Held != 0 {
 			t.Fatalf("%s held after refusals", s.Held)
 		}
-		var in passenger
+		var in admitHook
 		if err := f.AdmitJob(ctx, a, &in); err != nil || in.writes.Load() != 1 {
 			t.Fatalf("%v, %d writes", err, in.writes.Load())
 		}
-		if ended, err := f.EndJob(ctx, hold, &leaver{passenger: &passenger{}, stay: true}); err != nil || ended {
+		if ended, err := f.EndJob(ctx, hold, &endHook{admitHook: &admitHook{}, stay: true}); err != nil || ended {
 			t.Fatalf("an end that its rider decided against: %v %v", ended, err)
 		}
 		if s := f.state("a"); s.Held != money.USD {
 			t.Fatalf("%s held", s.Held)
 		}
-		end := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
+		end := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
 		if ended, err := f.EndJob(ctx, hold, end); err != nil || !ended || end.writes.Load() != 1 {
 			t.Fatalf("%v %v, %d writes", ended, err, end.writes.Load())
 		}
-		again := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
+		again := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
 		if ended, err := f.EndJob(ctx, hold, again); err != nil || ended || again.writes.Load() != 0 {
 			t.Fatalf("a second end: %v %v, %d writes", ended, err, again.writes.Load())
 		}
@@ -118,7 +118,7 @@ func TestLateAdmission(t *testing.T) {
 		late.Store(true)
 		a, _ := jobAdmission(money.USD)
 		ctx, leave := context.WithCancel(t.Context())
-		rider := &passenger{undone: make(chan struct{})}
+		rider := &admitHook{undone: make(chan struct{})}
 		answer := make(chan error, 1)
 		go func() { answer <- f.AdmitJob(ctx, a, rider) }()
 		<-writing
@@ -134,10 +134,10 @@ func TestLateAdmission(t *testing.T) {
 		}
 		// The next operation waits for the batch of the undoing.
 		b, hold := jobAdmission(money.USD / 2)
-		if err := f.AdmitJob(t.Context(), b, &passenger{}); err != nil {
+		if err := f.AdmitJob(t.Context(), b, &admitHook{}); err != nil {
 			t.Fatal(err)
 		}
-		if ended, err := f.EndJob(t.Context(), hold, &leaver{passenger: &passenger{}}); err != nil || !ended {
+		if ended, err := f.EndJob(t.Context(), hold, &endHook{admitHook: &admitHook{}}); err != nil || !ended {
 			t.Fatal(ended, err)
 		}
 		if s := f.state("a"); s.Held != 0 || s.Balance != 100*money.USD {
@@ -147,9 +147,9 @@ func TestLateAdmission(t *testing.T) {
 	})
 }
 
-// TestRiderAfterALostCommit breaks the connection around a commit: the rider writes once in the
+// TestHookAfterALostCommit breaks the connection around a commit: the hook writes once in the
 // end, and its caller learns the outcome.
-func TestRiderAfterALostCommit(t *testing.T) {
+func TestHookAfterALostCommit(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(run func() error) error{
 		"committed":     func(run func() error) error { return errors.Join(run(), errLost) },
@@ -163,14 +163,14 @@ func TestRiderAfterALostCommit(t *testing.T) {
 				f.open("a", 100*money.USD, 0, KeyLimits{})
 				a, hold := jobAdmission(money.USD)
 				s.set(times(2, phaseWrite, broken))
-				if err := f.AdmitJob(t.Context(), a, &passenger{}); err != nil {
+				if err := f.AdmitJob(t.Context(), a, &admitHook{}); err != nil {
 					t.Fatal(err)
 				}
 				if held := f.state("a").Held; held != money.USD {
 					t.Errorf("%s held", held)
 				}
 				s.set(times(2, phaseWrite, broken))
-				end := &leaver{passenger: &passenger{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
+				end := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
 				if ended, err := f.EndJob(t.Context(), hold, end); err != nil || !ended {
 					t.Fatalf("%v %v", ended, err)
 				}
@@ -195,16 +195,16 @@ func TestOneEndABatch(t *testing.T) {
 		}
 		var ops []*op
 		for range 3 {
-			ops = append(ops, &op{kind: opJob, account: "a", key: "k", holdID: "h", ending: &leaver{passenger: &passenger{}, orphaned: true}})
+			ops = append(ops, &op{kind: opJob, account: "a", key: "k", holdID: "h", endHook: &endHook{admitHook: &admitHook{}, orphaned: true}})
 		}
 		b.decide(ops, "e")
 		rode := 0
 		for _, d := range b.decisions {
-			if d.rode {
+			if d.hookRan {
 				rode++
 			}
 		}
-		if rode != 1 || len(b.riders) != 1 {
+		if rode != 1 || len(b.hooks) != 1 {
 			t.Errorf("%s: %d of 3 ends took place", name, rode)
 		}
 	}

@@ -1,0 +1,189 @@
+package requestlog
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"tollgate/internal/store"
+)
+
+// segmentRows is the size of a part of an account's log, in numbers. A row of ledger_key_part records
+// a key's receipts in a part, so that a list of a rare key need not examine the whole log. An index
+// by key would take a row for each receipt, and four hundredths of the time of a hold and its
+// settlement.
+const segmentRows = 128
+
+// SegmentOf returns the part of a receipt in its account's log, by its number there.
+func SegmentOf(seq int64) int64 { return seq / segmentRows }
+
+var insertSegments = store.Insert("ledger_key_part", "key text, part bigint", "ON CONFLICT DO NOTHING")
+
+// Parts returns the statement that records parts: a key and a part for each row. Recording a part
+// twice is a no-op.
+func InsertSegments() *store.Rows { return insertSegments }
+
+const (
+	// segmentsRead is the number of a key's parts read at a time, and segmentsJoined the number of
+	// adjacent parts examined at once.
+	segmentsRead   = 64
+	segmentsJoined = 8
+
+	segmentsBelow = `SELECT part FROM ledger_key_part WHERE key = $1 AND part <= $2 AND part >= $3 ORDER BY part DESC LIMIT $4`
+	indexedTo     = `SELECT parted_seq FROM ledger_account WHERE id = $1`
+	lastBelow     = `SELECT id FROM ledger_receipt WHERE account = $1 AND (seq, id) >= ($2, $3) ORDER BY seq, id LIMIT 1`
+)
+
+// bySegmentsTx examines the receipts newer than the recorded parts, and then the recorded parts of the
+// key.
+func (l *listing) bySegmentsTx() error {
+	var parted int64
+	if err := l.tx.QueryRow(indexedTo, l.Account).Scan(&parted); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if unnoted := (position{seq: parted + 1}); unnoted.below(l.pos) {
+		if ended, err := l.stepsTx(higher(l.low, unnoted)); err != nil || !ended {
+			return err
+		}
+		l.pos = unnoted
+	}
+	for l.low.below(l.pos) {
+		parts, err := l.segmentsTx()
+		if err != nil || len(parts) == 0 {
+			return err
+		}
+		for len(parts) > 0 {
+			n := 1
+			for n < min(len(parts), segmentsJoined) && parts[n] == parts[n-1]-1 {
+				n++
+			}
+			if err := l.segmentTx(parts[n-1], parts[0]); err != nil || l.page.More {
+				return err
+			}
+			parts = parts[n:]
+		}
+	}
+	return nil
+}
+
+// segmentTx examines adjacent parts.
+func (l *listing) segmentTx(first, last int64) error {
+	if end := (position{seq: (last + 1) * segmentRows}); end.below(l.pos) {
+		l.pos = end
+	}
+	low := higher(l.low, position{seq: first * segmentRows})
+	if err := l.readTx(low); err != nil || l.page.More {
+		return err
+	}
+	l.pos = low
+	if l.left -= int(last-first+1) * segmentRows; l.left > 0 {
+		return nil
+	}
+	var oldest string
+	err := l.tx.QueryRow(lastBelow, l.Account, low.seq, low.id).Scan(&oldest)
+	if errors.Is(err, sql.ErrNoRows) { // deleted since it was recorded, with all older receipts
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return l.stopTx(oldest)
+}
+
+// segmentsTx returns the next parts of the listing with receipts of the key, newest first.
+func (l *listing) segmentsTx() (parts []int64, err error) {
+	newest := l.pos.seq
+	if l.pos.id == "" {
+		newest-- // the start of the listing
+	}
+	rows, err := l.tx.Query(segmentsBelow, l.Key, SegmentOf(newest), SegmentOf(l.low.seq), segmentsRead)
+	if err != nil {
+		return nil, fmt.Errorf("read the parts of a key: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var part int64
+		if err := rows.Scan(&part); err != nil {
+			return nil, fmt.Errorf("read the parts of a key: %w", err)
+		}
+		parts = append(parts, part)
+	}
+	return parts, rows.Err()
+}
+
+// higher returns the place further up an account's log.
+func higher(p, q position) position {
+	if p.below(q) {
+		return q
+	}
+	return p
+}
+
+// indexChunk bounds how much of a log one transaction of IndexTx looks through.
+const indexChunk = 2_000
+
+const (
+	// unindexedAfter selects the next account with unrecorded parts; only versions without parts
+	// leave them unrecorded.
+	unindexedAfter = `SELECT id FROM ledger_account WHERE id > $1 AND parted_seq < seq ORDER BY id LIMIT 1`
+	indexedState   = `SELECT seq, parted_seq FROM ledger_account WHERE id = $1`
+	oldestAfter    = `SELECT seq FROM ledger_receipt WHERE account = $1 AND seq > $2 ORDER BY seq LIMIT 1`
+	indexSegment   = `INSERT INTO ledger_key_part (key, part) SELECT DISTINCT key, seq / 128 FROM ledger_receipt
+		WHERE account = $1 AND seq > $2 AND seq <= $3 AND key <> '' ON CONFLICT DO NOTHING`
+)
+
+// UnindexedTx returns the next account with unrecorded parts, in the order of ids, or "" if all parts
+// are recorded.
+func UnindexedTx(tx *store.Tx, after string) (account string, err error) {
+	err = tx.QueryRow(unindexedAfter, after).Scan(&account)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return account, err
+}
+
+// IndexTx records the parts of a chunk of an account's log. It returns false if all are recorded.
+func IndexTx(tx *store.Tx, account string) (more bool, err error) {
+	if err := tx.Lock("ledger_account", "id", account); err != nil {
+		return false, err
+	}
+	var seq, parted, next int64
+	if err := tx.QueryRow(indexedState, account).Scan(&seq, &parted); err != nil {
+		return false, err
+	}
+	to := seq
+	err = tx.QueryRow(oldestAfter, account, parted).Scan(&next)
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // nothing is there to be noted
+	case err != nil:
+		return false, err
+	default:
+		to = min(seq, next+indexChunk)
+		if _, err := tx.Exec(indexSegment, account, parted, to); err != nil {
+			return false, err
+		}
+	}
+	_, err = tx.Exec(`UPDATE ledger_account SET parted_seq = $1 WHERE id = $2`, to, account)
+	return to < seq, err
+}
+
+// TrimIndexTx deletes the parts of keys of an account without receipts; last is the newest deleted
+// number.
+func TrimIndexTx(tx *store.Tx, account string, keys []string, last int64) error {
+	var oldest int64
+	err := tx.QueryRow(oldestAfter, account, -1).Scan(&oldest)
+	if errors.Is(err, sql.ErrNoRows) {
+		oldest, err = last, nil
+	}
+	if err != nil {
+		return err
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		if _, err := tx.Exec(`DELETE FROM ledger_key_part WHERE key = $1 AND part < $2`, key, SegmentOf(oldest)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
