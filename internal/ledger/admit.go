@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/money"
 )
 
+// Admission is a request to admit.
 type Admission = books.Admission
 
 // Hold is the money reserved for an admitted request until it ends. End it once, with Settle or

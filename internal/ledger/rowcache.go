@@ -40,16 +40,16 @@ func (k *rowCache) store(b *batch) {
 	}
 	for id, row := range b.Accounts {
 		if row.Dirty {
-			kept := *row
-			kept.Dirty = false
-			k.accounts[id] = kept
+			row := *row
+			row.Dirty = false
+			k.accounts[id] = row
 		}
 	}
 	for id, row := range b.Keys {
 		if row.Dirty {
-			kept := *row
-			kept.Dirty = false
-			k.keys[id] = kept
+			row := *row
+			row.Dirty = false
+			k.keys[id] = row
 		}
 	}
 }

@@ -26,18 +26,18 @@ func (b *batch) writeSegments(q *store.Batch) {
 	var rows []any
 	for i := range b.Receipts {
 		r := &b.Receipts[i]
-		key, part := r.Hold.Key, requestlog.SegmentOf(r.Seq)
+		key, segment := r.Hold.Key, requestlog.SegmentOf(r.Seq)
 		if key == "" || r.Hold.Account == "" {
 			continue
 		}
-		if known, ok := b.segments[key]; ok && known == part {
+		if known, ok := b.segments[key]; ok && known == segment {
 			continue
 		}
-		if noted, ok := b.newSegments[key]; ok && noted == part {
+		if recorded, ok := b.newSegments[key]; ok && recorded == segment {
 			continue
 		}
-		b.newSegments[key] = part
-		rows = append(rows, key, part)
+		b.newSegments[key] = segment
+		rows = append(rows, key, segment)
 	}
 	q.Rows(requestlog.InsertSegments(), rows)
 }

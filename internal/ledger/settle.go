@@ -10,8 +10,10 @@ import (
 	"tollgate/internal/money"
 )
 
+// Tokens are the counts of one answer.
 type Tokens = books.Tokens
 
+// Outcome says how a request ended.
 type Outcome = books.Outcome
 
 // The outcomes, as the request log keeps them.
@@ -22,6 +24,7 @@ const (
 	Refused = books.Refused // before or at admission
 )
 
+// UsageSource says who counted the charged tokens.
 type UsageSource = books.UsageSource
 
 // The sources, as receipts keep them.

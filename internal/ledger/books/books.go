@@ -15,7 +15,7 @@ type Books struct {
 	Keys     map[string]*KeyRow
 	Holds    map[string]*HoldRow // open holds that an operation may end
 	Free     map[ModelKey]*FreeRow
-	Hits     map[HitKey]int64 // when a numbered hit was, in ms
+	Hits     map[HitKey]int64 // the times of hits, in Unix milliseconds
 	Days     Days             // figures of other days than the rows'
 
 	// The batch's writes, in the order of the decisions.
@@ -23,8 +23,8 @@ type Books struct {
 	EndedHolds  []string
 	Receipts    []ReceiptRow
 	NewHits     []HitKey
-	RewoundKeys []string         // keys with hits in the future
-	OldHits     map[string]int64 // per key: hits up to this number are out of every window
+	RewoundKeys []string         // keys whose hits are in the future
+	OldHits     map[string]int64 // by key: all hits up to this number have left the window
 	Usage       map[UsageKey]*Totals
 	Lows        []Low
 }
@@ -46,9 +46,9 @@ func New() Books {
 	}
 }
 
-// Admit decides one admission in the order of the specification (interface.md,
-// Codes by category): disabled in the meantime, key changed, rate, free quota,
-// daily budget, total limit, balance. A refusal changes nothing.
+// Admit decides an admission. It checks in the order of the specification (interface.md, Codes by
+// category): disabled, key changed, rate, free quota, daily budget, total limit, balance. A refusal
+// changes nothing.
 func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 	acct, key := b.Accounts[a.Account], b.Keys[a.Key]
 	if acct == nil || key == nil || key.Account != acct.ID || acct.Disabled || key.Disabled {
@@ -104,7 +104,7 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 		key.Hits = hit
 		b.Hits[HitKey{key.ID, hit}] = b.NowMS
 		b.NewHits = append(b.NewHits, HitKey{key.ID, hit})
-		if old := hit - key.RPM; old > 0 { // a passed request proves that hit and all earlier ones left the window
+		if old := hit - key.RPM; old > 0 { // the request passed, so this hit and all earlier ones have left the window
 			b.OldHits[key.ID] = old
 		}
 	}
@@ -117,7 +117,8 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 	return hold, nil
 }
 
-// covers reports whether the balance covers a further hold. Figures out of range cover none.
+// covers reports whether the balance covers another hold. If a figure is out of range, covers
+// returns false.
 func (a *AccountRow) covers(amount money.Amount) bool {
 	left, err := money.Add(a.Balance, -a.Held)
 	if err == nil {
@@ -126,9 +127,8 @@ func (a *AccountRow) covers(amount money.Amount) bool {
 	return err == nil && left >= a.Floor
 }
 
-// checkRate passes hit number n when hit n - rpm is absent or has left the
-// window: an exact sliding window for one look-up. No hit lies in the future:
-// see rewind.
+// checkRate admits hit n if hit n-rpm does not exist or has left the window: an exact sliding
+// window with one look-up. No hit is in the future (see rewind).
 func (b *Books) checkRate(key *KeyRow, n int64) error {
 	if key.RPM < 0 {
 		return nil
@@ -146,7 +146,7 @@ func (b *Books) checkRate(key *KeyRow, n int64) error {
 		key.RPM, (window.Milliseconds()-(b.NowMS-at)+999)/1000)
 }
 
-// advice returns the clause of a 402 about a cheaper request.
+// advice returns the last clause of a 402's message.
 func (a *Admission) advice() string {
 	if a.Advice == "" {
 		return "send a smaller request"
@@ -154,7 +154,6 @@ func (a *Admission) advice() string {
 	return a.Advice
 }
 
-// capital begins a sentence.
 func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 func refuseFreeQuota(a Admission) error {
@@ -170,9 +169,8 @@ func refuseQuota(format string, args ...any) error {
 	return e
 }
 
-// End ends the request of a hold: the hold is given back, a billed end is
-// charged, and the receipt is written. False: the hold is not open any more,
-// and nothing changes. The charge is the end's cost, never more than the hold.
+// End releases a hold, charges a billed end, and adds the receipt. The charge is the end's cost,
+// but never more than the hold. End returns false and changes nothing if the hold is not open.
 func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	hold := b.Holds[id]
 	if hold == nil {
@@ -189,7 +187,7 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 		over = min(max(end.Cost, 0)-cost, money.Max)
 		end.Tokens = end.Tokens.Bounded()
 	} else {
-		end.Tokens, end.Source = Tokens{}, 0 // an uncharged request is in no total
+		end.Tokens, end.Source = Tokens{}, 0 // uncharged requests count in no total
 	}
 	acct.Held -= hold.Amount
 	before := acct.Balance
@@ -222,7 +220,7 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	return receipt, true
 }
 
-// Broken returns the reason why an open hold cannot be ended, or nil if it can be or is not open.
+// CheckHold returns the reason why an open hold cannot be ended, or nil.
 func (b *Books) CheckHold(id string) error {
 	hold := b.Holds[id]
 	switch {
@@ -236,7 +234,7 @@ func (b *Books) CheckHold(id string) error {
 	return nil
 }
 
-// plausible reports whether an admission or a stream can have written the hold's figures.
+// plausible reports whether the figures are possible for an admission and a stream.
 func (h *HoldRow) plausible() bool {
 	money := h.Amount >= 0 && h.Amount <= money.Max && h.Cost >= 0 && h.Cost <= money.Max
 	for _, n := range []int64{h.Tokens.Prompt, h.Tokens.Cached, h.Tokens.Completion} {
@@ -247,8 +245,8 @@ func (h *HoldRow) plausible() bool {
 	return money
 }
 
-// Sweep ends the request of a dead node's hold: it charges the recorded progress, and releases a
-// hold without progress (interface.md, Billing rules 4 and 6).
+// Sweep ends the hold of a dead node: it charges the recorded progress, or releases a hold without
+// progress (interface.md, Billing rules 4 and 6).
 func (b *Books) Sweep(id string) (ReceiptRow, bool) {
 	hold := b.Holds[id]
 	if hold == nil {
@@ -259,14 +257,14 @@ func (b *Books) Sweep(id string) (ReceiptRow, bool) {
 		Duration: time.Duration(max(0, b.NowMS-hold.CreatedMS)) * time.Millisecond,
 	}
 	if hold.Cost > 0 || hold.Tokens != (Tokens{}) {
-		// A broken stream, whose client saw the status of its beginning.
+		// The stream broke off after its client had got the status 200.
 		end.Outcome, end.Status, end.Cost, end.Tokens, end.Source = Billed, 200, hold.Cost, hold.Tokens, SourceProgress
 	}
 	return b.End(id, end, "[]")
 }
 
-// count adds an ended request to its account's totals. Requests count once they have ended, so that
-// the totals are the sums of the receipts.
+// count adds an ended request to its account's totals. Running requests do not count, so the totals
+// are the sums of the receipts.
 func (b *Books) count(r ReceiptRow) {
 	k := UsageKey{r.Hold.Account, r.Hold.Model, r.Hold.Day}
 	if b.Usage[k] == nil {

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestBooksKeepTheirPromises runs random operations through the pure core and checks the invariants
-// after each against a plain model.
+// TestBooksKeepTheirPromises runs random operations and checks the invariants after each against a
+// simple model.
 func TestBooksKeepTheirPromises(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -34,10 +34,10 @@ func TestBooksKeepTheirPromises(t *testing.T) {
 		}
 		open := map[string]money.Amount{}
 		var charged money.Amount
-		var realMS int64 // the real time passed
+		var realMS int64
 		var admittedAt []int64
 		for i := range rapid.IntRange(1, 60).Draw(t, "operations") {
-			moves := rapid.Int64Range(-1000, 30_000).Draw(t, "ms") // back: somebody has set the clock
+			moves := rapid.Int64Range(-1000, 30_000).Draw(t, "ms") // negative if the clock was set back
 			b.NowMS += moves
 			realMS += max(0, moves)
 			switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
@@ -46,7 +46,7 @@ func TestBooksKeepTheirPromises(t *testing.T) {
 					Key:    rapid.SampledFrom([]string{"k1", "k2"}).Draw(t, "key"),
 					Amount: money.Amount(rapid.Int64Range(0, 200).Draw(t, "amount"))}
 				before, keyBefore := *b.Accounts["a"], *b.Keys[a.Key]
-				// The clock may go back: a later time counts as now.
+				// A time in the future counts as now after the clock was set back.
 				keyBefore.LastUsedMS = min(keyBefore.LastUsedMS, b.NowMS)
 				hold, err := b.Admit(a, "e")
 				if err != nil {
@@ -119,8 +119,8 @@ func sorted(open map[string]money.Amount) []string {
 	return slices.Sorted(maps.Keys(open))
 }
 
-// TestRateDecisionIsExact asks on a clock: three pass at 0, 20 and 40 s; then one
-// a hit that leaves the window.
+// TestRateDecisionIsExact checks times around the edge of a window: three requests pass at 0, 20
+// and 40 s, and then one for each hit that leaves the window.
 func TestRateDecisionIsExact(t *testing.T) {
 	t.Parallel()
 	b := New()
@@ -142,9 +142,9 @@ func TestRateDecisionIsExact(t *testing.T) {
 		if got := try(step.at); got != step.want {
 			t.Errorf("at %d ms: %v, want %v", step.at, got, step.want)
 		}
-		if told := fault.Of(b.checkRate(key, key.Hits+1)); step.at == 40_001 &&
-			(told == nil || !strings.Contains(told.Message(), "in 20 seconds")) {
-			t.Errorf("at %d ms it says %v", step.at, told)
+		if refusal := fault.Of(b.checkRate(key, key.Hits+1)); step.at == 40_001 &&
+			(refusal == nil || !strings.Contains(refusal.Message(), "in 20 seconds")) {
+			t.Errorf("at %d ms it says %v", step.at, refusal)
 		}
 	}
 }

@@ -7,34 +7,33 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// The rows of keys, free quotas and usage have the figures of one day. If the clock's day differs
-// from the row's, at midnight or after a jump ahead or back, the row changes day: its figures are
-// stored aside, and the stored figures of the new day are taken back. So each day has its own exact
-// figures, however often the clock passes over it. A row on the right day costs nothing; a change
-// of day costs the batch one more read.
+// The rows of keys, free quotas and usage have the figures of one day. If today is another day,
+// after midnight or after a jump of the clock, the row rolls over: its figures are added to the
+// stored figures of the old day, and the stored figures of today are moved into the row. So each
+// day has exact figures even if the clock goes back and forth. A row of today costs nothing; a
+// rollover costs the batch one more read.
 
-// KeyDay names the figures of a key on a day.
+// KeyDay identifies a day of a key.
 type KeyDay struct {
 	Key string
 	Day int64
 }
 
-// DaySums is a batch's addition to the stored figures of a day.
+// DaySums are stored figures of a day, or additions to them.
 type DaySums struct {
 	Spent, Held money.Amount // of a key
 	Used        int64        // of a free quota
-	Create      bool         // they are put aside now; else they have been, or were none
+	Create      bool         // insert the figures if none are stored; otherwise only stored figures change
 }
 
-// Days are the figures of days other than the rows'.
+// Days are the stored figures of keys and free quotas, and the batch's changes to them.
 type Days struct {
-	Keys map[KeyDay]DaySums   // read: of today
-	Free map[UsageKey]DaySums // read: of today
+	Keys map[KeyDay]DaySums   // of today
+	Free map[UsageKey]DaySums // of today
 
-	// The batch's writes.
 	KeyAdds, KeyDeletes   map[KeyDay]DaySums
 	FreeAdds, FreeDeletes map[UsageKey]DaySums
-	Usage                 []string // accounts whose usage changes to today
+	Usage                 []string // accounts whose usage rolls over to today
 }
 
 func newDays() Days {
@@ -47,26 +46,27 @@ func newDays() Days {
 // DayOf returns the UTC day of a time in Unix milliseconds.
 func DayOf(ms int64) int64 { return ms / (24 * time.Hour).Milliseconds() }
 
-// FoldBelow returns the request id below which receipts are deleted: ids sort by creation time. The
-// day's own figures are proved by its receipts, so today's stay; the hour is for requests created
-// before midnight and admitted after it.
+// FoldBelow returns the request id below which receipts are deleted; ids sort by creation time. It
+// keeps the receipts of today, which prove today's figures, and those of an hour before, because a
+// request created before midnight may have been admitted after it.
 func FoldBelow(nowMS int64, retention time.Duration) string {
 	midnight := time.Duration(DayOf(nowMS)) * 24 * time.Hour
 	cutoff := min(nowMS-retention.Milliseconds(), (midnight - time.Hour).Milliseconds())
 	return id.At("req_", time.UnixMilli(cutoff))
 }
 
-// spentOn returns a key's spent and held sums on a day that was read.
+// spentOn returns a key's spent and held sums of a day. The row is of that day, or the day was
+// read.
 func (b *Books) spentOn(key *KeyRow, day int64) (spent, held money.Amount) {
 	if key.Day == day {
 		return key.DaySpent, key.DayHeld
 	}
 	k := KeyDay{key.ID, day}
-	read, left := b.Days.Keys[k], b.Days.KeyAdds[k]
-	return money.Plus(read.Spent, left.Spent), money.Plus(read.Held, left.Held)
+	read, added := b.Days.Keys[k], b.Days.KeyAdds[k]
+	return money.Plus(read.Spent, added.Spent), money.Plus(read.Held, added.Held)
 }
 
-// rollKey moves a key's row to a day that was read.
+// rollKey rolls a key's row over to a day.
 func (b *Books) rollKey(key *KeyRow, day int64) {
 	if key.Day == day {
 		return
@@ -79,22 +79,23 @@ func (b *Books) rollKey(key *KeyRow, day int64) {
 	key.Day, key.DaySpent, key.DayHeld = day, spent, held
 }
 
-// leave adds to the stored figures of a key's day.
-func (b *Books) addKeyDay(k KeyDay, spent, held money.Amount, whole bool) {
+// addKeyDay adds to the stored figures of a key's day.
+func (b *Books) addKeyDay(k KeyDay, spent, held money.Amount, create bool) {
 	a := b.Days.KeyAdds[k]
-	b.Days.KeyAdds[k] = DaySums{Spent: money.Plus(a.Spent, spent), Held: money.Plus(a.Held, held), Create: a.Create || whole}
+	b.Days.KeyAdds[k] = DaySums{Spent: money.Plus(a.Spent, spent), Held: money.Plus(a.Held, held), Create: a.Create || create}
 }
 
-// take takes stored figures back.
-func removeStored[K comparable](k K, read, left, taken map[K]DaySums) {
+// removeStored removes stored figures that are moved into a row.
+func removeStored[K comparable](k K, read, added, deleted map[K]DaySums) {
 	if _, ok := read[k]; ok {
-		taken[k] = DaySums{}
+		deleted[k] = DaySums{}
 	}
 	delete(read, k)
-	delete(left, k)
+	delete(added, k)
 }
 
-// usedOn returns the used places of a free quota on a day that was read.
+// usedOn returns the used places of a free quota on a day. The row is of that day, or the day was
+// read.
 func (b *Books) usedOn(k ModelKey, day int64) int64 {
 	if free := b.Free[k]; free != nil && free.Day == day {
 		return free.Used
@@ -103,7 +104,7 @@ func (b *Books) usedOn(k ModelKey, day int64) int64 {
 	return money.Plus(b.Days.Free[at].Used, b.Days.FreeAdds[at].Used)
 }
 
-// rollFree moves a free quota's row to a day that was read.
+// rollFree rolls a free quota's row over to a day.
 func (b *Books) rollFree(k ModelKey, day int64) *FreeRow {
 	free := b.Free[k]
 	if free == nil {
@@ -122,13 +123,13 @@ func (b *Books) rollFree(k ModelKey, day int64) *FreeRow {
 	return free
 }
 
-func (b *Books) addFreeDay(k ModelKey, day, used int64, whole bool) {
+func (b *Books) addFreeDay(k ModelKey, day, used int64, create bool) {
 	at := UsageKey{k.Account, k.Model, day}
 	a := b.Days.FreeAdds[at]
-	b.Days.FreeAdds[at] = DaySums{Used: a.Used + used, Create: a.Create || whole}
+	b.Days.FreeAdds[at] = DaySums{Used: a.Used + used, Create: a.Create || create}
 }
 
-// returnFree gives a place of a day's free quota back.
+// returnFree returns a place to a free quota of a day.
 func (b *Books) returnFree(k ModelKey, day int64) {
 	free := b.Free[k]
 	switch {
@@ -141,7 +142,7 @@ func (b *Books) returnFree(k ModelKey, day int64) {
 	}
 }
 
-// rollUsage marks the account's usage for the change to today; SQL does the work.
+// rollUsage marks the account's usage for rollover to today; SQL does the work.
 func (b *Books) rollUsage(acct *AccountRow) {
 	if today := DayOf(b.NowMS); acct.Day != today {
 		acct.Day = today
@@ -149,9 +150,8 @@ func (b *Books) rollUsage(acct *AccountRow) {
 	}
 }
 
-// rewind handles a key last used later than now: the clock has gone back since, so each of its
-// future hits happened at some time up to now, and counts as made now. That never shortens a
-// window, and the window ends a minute from now.
+// rewind handles a key whose last use is in the future: the clock was set back. The key's future
+// hits happened before now, so they count as made now. This never shortens a window.
 func (b *Books) rewind(key *KeyRow) {
 	key.LastUsedMS, key.Dirty = b.NowMS, true
 	b.RewoundKeys = append(b.RewoundKeys, key.ID)

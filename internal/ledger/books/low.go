@@ -2,21 +2,21 @@ package books
 
 import "tollgate/internal/money"
 
-// Low is a drop of a balance below its account's level. It is announced once for each drop: a
-// credit that brings the balance above the level arms it again (interface.md, States and
+// Low is a drop of a balance below its account's level. Each drop is announced once: only a credit
+// that brings the balance above the level arms the level again (interface.md, States and
 // transitions).
 type Low struct {
 	Account        string
 	Balance, Level money.Amount
 }
 
-// Level is the balance below which an account wants an announcement.
+// Level is the balance below which an account's balance is announced.
 type Level struct {
 	Set, Armed bool
 	Amount     money.Amount
 }
 
-// Drops reports whether a change of the balance is a drop to announce, and disarms the level then.
+// Drops reports whether a change of the balance is a drop to announce. If so, it disarms the level.
 func (l *Level) Drops(before, after money.Amount) bool {
 	if !l.Set || !l.Armed || after >= before || after >= l.Amount {
 		return false
@@ -25,8 +25,7 @@ func (l *Level) Drops(before, after money.Amount) bool {
 	return true
 }
 
-// Rises arms the level when a credit brings the balance above it; true: it was
-// not armed.
+// Rises reports whether a change of the balance arms the level, and arms it.
 func (l *Level) Rises(before, after money.Amount) bool {
 	if !l.Set || l.Armed || after <= before || after <= l.Amount {
 		return false

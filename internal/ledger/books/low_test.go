@@ -8,9 +8,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestLowIsToldOnceADrop moves a balance up and down: a charge or take-back that brings the balance
-// below the level is announced once, until a credit has brought it above.
-func TestLowIsToldOnceADrop(t *testing.T) {
+// TestLowIsAnnouncedOncePerDrop moves a balance up and down: a charge or take-back that brings the
+// balance below the level is announced once, until a credit brings the balance above the level.
+func TestLowIsAnnouncedOncePerDrop(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		level := money.Amount(rapid.Int64Range(-5, 5).Draw(t, "level"))
@@ -20,16 +20,16 @@ func TestLowIsToldOnceADrop(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "moves") {
 			before := balance
 			balance += money.Amount(rapid.Int64Range(-4, 4).Draw(t, "move"))
-			told := row.Drops(before, balance)
+			announced := row.Drops(before, balance)
 			armed := row.Rises(before, balance)
-			if told && armed {
+			if announced && armed {
 				t.Fatal("a move is both a drop and a rise")
 			}
 			want := balance < before && balance < level && !heard
-			if told != want {
-				t.Fatalf("from %d to %d at level %d: told %t, want %t", before, balance, level, told, want)
+			if announced != want {
+				t.Fatalf("from %d to %d at level %d: told %t, want %t", before, balance, level, announced, want)
 			}
-			if told {
+			if announced {
 				heard = true
 			}
 			if balance > before && balance > level {

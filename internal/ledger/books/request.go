@@ -1,11 +1,10 @@
-// Package books owns the decisions about money: state and operation in, state and answer out. The
-// rows of a batch are read under lock into Books; Admit, End and Sweep change them, and the ledger
-// writes the changes.
+// Package books owns the decisions about money. The rows of a batch are read under lock into Books;
+// Admit, End and Sweep change them, and the ledger writes the changes.
 //
-// Invariants: it uses no database, no context and no clock, so that the same rows, operation and
-// time always lead to the same rows and answer, on both databases. A refusal changes nothing. A
-// charge is never above its hold; a hold ends once; the held sums of accounts and keys are the sums
-// of their holds.
+// Invariants: the package uses no database, no context and no clock, so the same rows, operation
+// and time always have the same result, on both databases. A refusal changes nothing. A charge is
+// never above its hold; a hold ends once; the held sums of accounts and keys are the sums of their
+// holds.
 package books
 
 import (
@@ -21,45 +20,45 @@ var (
 	ErrKeyChanged = errors.New("the key has changed since it was checked")
 	// ErrDamaged marks an open hold whose account or key is missing.
 	ErrDamaged = errors.New("the account or the key of the hold is gone")
-	// ErrImplausible marks a hold with figures that this package never writes.
+	// ErrImplausible marks a hold with impossible figures.
 	ErrImplausible = errors.New("the figures of the hold are out of range")
 )
 
-// Admission is a request for admission.
+// Admission is a request to admit.
 type Admission struct {
-	Request      string // its id, req_…
+	Request      string // req_…
 	Account, Key string
-	// KeyVersion is the version of the key's row used by the caller's checks.
+	// KeyVersion is the version of the key that the caller has checked.
 	KeyVersion int64
 	Model      string
 	Endpoint   string // the path, /v1/chat/completions
-	// Advice says how to make the request cheaper, as the last clause of a sentence: "lower
+	// Advice says how to make the request cheaper, as the last clause of an error message: "lower
 	// max_tokens".
 	Advice string
-	// Amount is the highest possible cost of the request over all attempts.
+	// Amount is the maximum cost of the request over all attempts.
 	Amount money.Amount
-	// FreeDaily is a free model's requests per account and UTC day. Zero means that the model is
-	// not free.
+	// FreeDaily is a free model's number of requests for each account and UTC day. Zero means that
+	// the model is not free.
 	FreeDaily int64
-	Revision  int64 // of the catalog for its prices
-	// Factor multiplies the catalog's prices for the account; 0 means the prices themselves. Amount
-	// and all costs include it.
+	Revision  int64 // the catalog revision of the prices
+	// Factor multiplies the catalog's prices for the account; 0 means no factor. Amount and all
+	// costs include it.
 	Factor   money.Factor
 	Received time.Time
-	// Job is the id of the submitted job, for AdmitJob; empty for chat.
+	// Job is the id of the submitted job; empty for chat.
 	Job string
 }
 
-// Tokens are the token counts of one answer for receipts and totals. Cached is part of Prompt.
+// Tokens are the counts of one answer. Cached is part of Prompt.
 type Tokens struct {
 	Prompt, Cached, Completion, Images int64
-	Clips, VideoMS                     int64 // clips and their length in all, in milliseconds
+	Clips, VideoMS                     int64 // VideoMS is the total length of the clips
 }
 
 // MaxCount bounds each count of one request. A provider may report any number.
 const MaxCount = 1 << 40
 
-// Bounded returns the counts, each from 0 to MaxCount.
+// Bounded returns the counts, each limited to 0 through MaxCount.
 func (t Tokens) Bounded() Tokens {
 	for _, n := range []*int64{&t.Prompt, &t.Cached, &t.Completion, &t.Images, &t.Clips, &t.VideoMS} {
 		*n = max(0, min(*n, MaxCount))
@@ -67,7 +66,7 @@ func (t Tokens) Bounded() Tokens {
 	return t
 }
 
-// maxText is the number of bytes stored of a text from a client or a provider.
+// maxText bounds the stored bytes of a text from a client or a provider.
 const maxText = 256
 
 // BoundedText makes a text from a client or a provider storable: at most 256 bytes, valid UTF-8, and
@@ -76,35 +75,34 @@ func BoundedText(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text[:min(len(text), maxText)], "\x00", ""), "")
 }
 
-// Outcome is how a request ended.
+// Outcome says how a request ended.
 type Outcome int64
 
-// The outcomes, as the request log keeps them.
+// The stored outcomes.
 const (
-	Billed  Outcome = 1 // with a charge, also of 0
-	Failed  Outcome = 2 // with an error, uncharged
-	Closed  Outcome = 3 // the client left before the first byte, uncharged
+	Billed  Outcome = 1 // charged, perhaps with 0
+	Failed  Outcome = 2 // with an error, without a charge
+	Closed  Outcome = 3 // the client disconnected before the first byte; no charge
 	Refused Outcome = 4 // before or at admission
 )
 
 // End is the content of a request's receipt.
 type End struct {
 	Outcome Outcome
-	// Cost is the cost of the usage. The charge is never more than the hold; the excess is
-	// recorded.
+	// Cost is the cost of the usage. The charge is never more than the hold; the receipt records
+	// the excess.
 	Cost   money.Amount
 	Tokens Tokens
-	// Source is the source of the counts; 0 if nothing is charged.
 	Source UsageSource
 	// LineCost is the cost of all attempts at their providers, or nil if unknown.
 	LineCost *money.Amount
 	Status   int    // the HTTP status sent to the client
 	Code     string // the error's code, also of an error inside a stream; empty on success
 	Line     string // the line of the answer
-	// Streamed means that the client has seen a part of the answer: that part stays charged even if
-	// the end cannot be settled in time (interface.md, Billing rules 6).
+	// Streamed means that the client has got a part of the answer. That part is charged even if the
+	// end cannot be settled in time (interface.md, Billing rules 6).
 	Streamed bool
-	// Attempts is the trace of the attempts, a list encodable as JSON.
+	// Attempts is the trace of the attempts, a list for JSON.
 	Attempts  any
 	FirstByte time.Duration // from receipt to the first byte of the answer
 	Duration  time.Duration // from receipt to the end
@@ -117,7 +115,7 @@ type Totals struct {
 	Prompt, Completion, Images int64
 }
 
-// Count adds one ended request. Every total ends at money.Max.
+// Count adds one ended request. A total stops at money.Max.
 func (t *Totals) Count(outcome Outcome, cost money.Amount, tokens Tokens) {
 	t.Cost = money.Plus(t.Cost, cost)
 	t.Requests++
@@ -132,7 +130,7 @@ func (t *Totals) Count(outcome Outcome, cost money.Amount, tokens Tokens) {
 	t.Images = money.Plus(t.Images, tokens.Images)
 }
 
-// Plus adds two counts.
+// Plus returns the sum of two totals.
 func (t Totals) Plus(o Totals) Totals {
 	return Totals{
 		Cost: money.Plus(t.Cost, o.Cost), Requests: money.Plus(t.Requests, o.Requests), Billed: money.Plus(t.Billed, o.Billed),

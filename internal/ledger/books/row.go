@@ -12,8 +12,8 @@ type AccountRow struct {
 	Balance, Held, Floor money.Amount
 	Disabled             bool
 	Seq                  int64
-	IndexedSeq           int64 // up to where the parts of its log are noted, unless Whole
-	Indexed              bool  // they are noted up to Seq
+	IndexedSeq           int64 // segments up to this number are recorded
+	Indexed              bool  // IndexedSeq is Seq
 	Day                  int64 // the day of its usage
 	Low                  Level
 	Dirty                bool
@@ -24,8 +24,8 @@ type KeyRow struct {
 	ID, Account        string
 	Version            int64
 	Disabled           bool
-	RPM                int64        // -1: no limit
-	DailyBudget, Limit money.Amount // -1: no limit
+	RPM                int64        // -1 means no limit
+	DailyBudget, Limit money.Amount // -1 means no limit
 	Spent, Held        money.Amount
 	Day                int64 // the day of DaySpent and DayHeld
 	DaySpent, DayHeld  money.Amount
@@ -36,13 +36,13 @@ type KeyRow struct {
 // HoldRow is the row of a running request.
 type HoldRow struct {
 	ID, Epoch, Account, Key, Model, Endpoint string
-	Job                                      string // '' for chat
+	Job                                      string // empty for chat
 	Day, Revision                            int64
 	Free                                     bool
 	Amount                                   money.Amount
-	Factor                                   money.Factor // multiplies the catalog's prices; 0 means no factor
+	Factor                                   money.Factor // of the prices; 0 means no factor
 	CreatedMS                                int64
-	Cost                                     money.Amount // produced so far
+	Cost                                     money.Amount // of the stream so far
 	Tokens                                   Tokens
 	Line                                     string
 }
@@ -66,10 +66,10 @@ type ReceiptRow struct {
 	EndedMS   int64
 }
 
-// ModelKey names a model of an account.
+// ModelKey identifies a model of an account.
 type ModelKey struct{ Account, Model string }
 
-// UsageKey names a day of a model of an account.
+// UsageKey identifies a day of a model of an account.
 type UsageKey struct {
 	Account, Model string
 	Day            int64
@@ -81,9 +81,9 @@ type HitKey struct {
 	N   int64
 }
 
-// The kinds of entries: all money movements except single charges.
+// The kinds of entries. Single charges have no entry.
 const (
 	EntryCredit   = "credit"
 	EntryTakeBack = "take_back"
-	EntryCharges  = "charges" // of a month with deleted receipts
+	EntryCharges  = "charges" // the sum of a month with deleted receipts
 )

@@ -2,11 +2,11 @@ package books
 
 import "tollgate/internal/money"
 
-// UsageSeries is the key of sums of requests, one sum a day.
+// UsageSeries identifies a series of sums, one for each day.
 type UsageSeries struct{ Account, Key, Model, Line, Endpoint string }
 
-// SeriesID names a series: the same on every node, without asking anybody. Two of
-// ten million share theirs with a chance of 1 in 300,000; the audit would tell.
+// SeriesID returns the id of a series, the same on every node. Among ten million series, two have
+// the same id with a probability of 1 in 300,000; the audit would report them.
 func SeriesID(s UsageSeries) int64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	h := uint64(offset)
@@ -14,7 +14,7 @@ func SeriesID(s UsageSeries) int64 {
 		for i := range len(name) {
 			h = (h ^ uint64(name[i])) * prime
 		}
-		h *= prime // a zero byte, absent from names
+		h *= prime // for a zero byte between the names
 	}
 	return int64(h)
 }
@@ -33,14 +33,15 @@ const (
 	Images
 	Clips
 	VideoMS
-	Cost      // charged
+	Cost      // the charges
 	LineCost  // the providers' known cost
 	LineCosts // requests with a known cost
-	KnownCost // charged for those requests
+	KnownCost // the charges of those requests
 	figures
 )
 
-// Ended are the figures of one ended request; lineCost below 0 is not known.
+// FiguresOf returns the figures of one ended request. A negative lineCost means that the cost is
+// unknown.
 func FiguresOf(outcome Outcome, cost, lineCost money.Amount, t Tokens) DayFigures {
 	f := DayFigures{
 		Requests: 1, PromptTokens: t.Prompt, CachedTokens: t.Cached, CompletionTokens: t.Completion,
@@ -58,32 +59,32 @@ func FiguresOf(outcome Outcome, cost, lineCost money.Amount, t Tokens) DayFigure
 	return f
 }
 
-// Add adds other figures. Each ends at money.Max.
+// Add adds other figures. A figure stops at money.Max.
 func (f *DayFigures) Add(o DayFigures) {
 	for i := range f {
 		f[i] = money.Plus(f[i], o[i])
 	}
 }
 
-// UsageSource is the source of the charged counts.
+// UsageSource says who counted the charged tokens.
 type UsageSource int64
 
-// The sources, as receipts keep them.
+// The stored sources.
 const (
-	SourceProvider UsageSource = 1 // the provider's
-	SourceGateway  UsageSource = 2 // our own: the provider gave none
-	SourceBoth     UsageSource = 3 // the prompt as one counts it, the answer as the other
-	SourceProgress UsageSource = 4 // the progress of a stream when its node died
+	SourceProvider UsageSource = 1 // the provider
+	SourceGateway  UsageSource = 2 // the gateway, because the provider sent no counts
+	SourceBoth     UsageSource = 3 // one counted the prompt, the other the answer
+	SourceProgress UsageSource = 4 // the progress of a stream whose node died
 )
 
-// maxLineCost bounds the reported cost of a request at its provider, so that no sum can leave its
-// range: a provider may report any figure.
+// maxLineCost bounds a request's cost at its provider, so that no sum leaves its range. A provider
+// may report any figure.
 const maxLineCost = 1_000_000 * money.USD
 
-// UnknownCost stands for an unknown cost.
+// UnknownCost is the stored cost of a request whose providers report none.
 const UnknownCost money.Amount = -1
 
-// ProviderCost returns the receipt's cost at the providers.
+// ProviderCost returns the request's cost at the providers, or UnknownCost.
 func (e *End) ProviderCost() money.Amount {
 	if e.LineCost == nil {
 		return UnknownCost

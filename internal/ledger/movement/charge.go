@@ -13,25 +13,24 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// The prefixes of ids, removed from kept charges.
+// The prefixes of ids, which kept charges omit.
 const (
 	RequestPrefix = "req_"
 	jobPrefix     = "job_"
 )
 
-// Charge is the permanent record of a charged request. The receipt is deleted with the request log.
+// Charge is the permanent record of a charged request; the receipt is deleted after the retention.
 type Charge struct {
-	Request, Job    string // Job: empty of a chat request
+	Request, Job    string // Job is empty for chat
 	Account, Model  string
-	Amount, Balance money.Amount // Balance: after it
+	Amount, Balance money.Amount // Balance is the balance after the charge
 	EndedMS         int64
 }
 
-// ErrNoCharge means that no charge of this request is kept: it is unknown, was not charged, or its
-// receipt still exists.
+// ErrNoCharge means that no charge of this request is kept: the request is unknown or was not
+// charged, or its receipt still exists.
 var ErrNoCharge = errors.New("no charge is kept of this request")
 
-// chargeText finds the charge of a request.
 const chargeText = `SELECT c.job, a.word, m.word, c.amount_nano, c.balance_nano, c.ended_ms
 	FROM ledger_charge c JOIN ledger_word a ON a.id = c.account JOIN ledger_word m ON m.id = c.model WHERE c.request = $1`
 
@@ -50,14 +49,14 @@ func ChargeTx(tx *store.Tx, request string) (Charge, error) {
 	return c, nil
 }
 
-// Keep returns the row of a charge with its request and job.
+// NewCharge returns kept with its request and job.
 func NewCharge(request, job string, kept audit.Charge) audit.Charge {
 	kept.Request, kept.Job = id.Pack(RequestPrefix, request), id.Pack(jobPrefix, job)
 	return kept
 }
 
-// ArchiveTx keeps charges of an account whose receipts are being deleted, and records them for the
-// audit. The caller has the account's lock.
+// ArchiveTx keeps the charges of receipts that are being deleted, and records them for the audit.
+// The caller has locked the account.
 func ArchiveTx(tx *store.Tx, account string, charges []audit.Charge) error {
 	if len(charges) == 0 {
 		return nil
@@ -95,14 +94,14 @@ func ArchiveTx(tx *store.Tx, account string, charges []audit.Charge) error {
 	return audit.RecordChargesTx(tx, account, charges)
 }
 
-// insertSizes are how many rows a statement inserts: few texts, and few ways to the
-// database while the account is locked.
+// insertSizes are the numbers of rows that one statement inserts. Large statements save round trips
+// while the account is locked, and three sizes keep the number of prepared statements small.
 var insertSizes = [...]int{100, 10, 1}
 
-// chargeColumns is how many columns a row has.
+// chargeColumns is the number of columns of a row.
 const chargeColumns = 8
 
-// insertText returns the statement that inserts a number of rows.
+// insertText returns the statement that inserts rows rows.
 func insertText(rows int) string {
 	var b strings.Builder
 	b.WriteString(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job) VALUES `)
@@ -116,7 +115,7 @@ func insertText(rows int) string {
 	return b.String()
 }
 
-// wordTx returns the number of a word, assigned at its first use.
+// wordTx returns the number of a word. A new word gets a number.
 func wordTx(tx *store.Tx, word string) (int64, error) {
 	read := func() (n int64, err error) {
 		err = tx.QueryRow(`SELECT id FROM ledger_word WHERE word = $1`, word).Scan(&n)

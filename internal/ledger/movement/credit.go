@@ -8,16 +8,16 @@ import (
 	"tollgate/internal/store"
 )
 
-// Given is a credit or a take-back of an account.
+// CreditEntry is a credit or a take-back.
 type CreditEntry struct {
-	Day    int64        // UTC, since 1970
-	Amount money.Amount // negative: taken back
+	Day    int64        // days since 1970, UTC
+	Amount money.Amount // negative for a take-back
 }
 
 const creditsSince = `SELECT created_ms, amount_nano FROM ledger_entry WHERE account = $1 AND kind <> 'charges' AND created_ms >= $2`
 
-// CreditEntriesTx returns an account's credits and take-backs since a day, in no order. It reads the
-// account's entries, which are few: single charges are no entries.
+// CreditEntriesTx returns an account's credits and take-backs since a day, in no order. An account
+// has few of them.
 func CreditEntriesTx(tx *store.Tx, account string, sinceDay int64) ([]CreditEntry, error) {
 	rows, err := tx.Query(creditsSince, account, sinceDay*24*60*60*1000)
 	if err != nil {

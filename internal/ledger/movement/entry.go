@@ -1,8 +1,8 @@
 // Package movement owns the list of an account's money movements: credits, take-backs and every
 // single charge. Charges with deleted receipts are kept for good in a compact form.
 //
-// Invariants: a kept charge is written by the transaction that deletes its receipt, and recorded
-// for the audit there. No row is ever changed.
+// Invariants: the transaction that deletes a receipt writes the kept charge and records it for the
+// audit. No row is ever changed.
 package movement
 
 import (
@@ -19,18 +19,18 @@ import (
 // Entry is one movement of an account's money.
 type Entry struct {
 	ID      string
-	Kind    string       // credit, take_back, charge, or charges: the sum of a month from a former version
+	Kind    string       // credit, take_back, charge, or charges (the sum of a month, by a former version)
 	Amount  money.Amount // negative if money left the account
-	Balance money.Amount // after it
+	Balance money.Amount // after the movement
 	Request string       // of a charge
 	Job     string       // of a job's charge
 	Model   string       // of a charge
 	Note    string
-	// CreatedMS is when it happened, in Unix milliseconds.
+	// CreatedMS is the time of the movement in Unix milliseconds.
 	CreatedMS int64
 }
 
-// Sort selects movements by their kind.
+// Sort is a selection of movements by kind.
 type Sort string
 
 // The sorts of movements.
@@ -45,19 +45,19 @@ type Selection struct {
 	Kind    Sort
 	// In Unix milliseconds, SinceMS inclusive, UntilMS exclusive; 0 means no bound.
 	SinceMS, UntilMS int64
-	After            string // the id of an entry: those older than it
+	After            string // the id of an entry; the list continues with older ones
 	Limit            int
 }
 
-// EntriesTx lists an account's movements, newest first: at most limit of them, and only those older
-// than the entry after, if after is not empty. The bool reports whether there are more. An unknown
-// after lists nothing.
+// EntriesTx lists up to limit movements of an account, newest first. If after is not empty, the
+// list has only movements older than the entry after; if after is unknown, the list is empty. The
+// bool reports whether there are more.
 func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, error) {
 	return ListTx(tx, Selection{Account: account, After: after, Limit: limit})
 }
 
-// ListTx is EntriesTx with a filter. Bounds of time are found in the order of the account's books,
-// which is that of time unless a clock was set back.
+// ListTx is EntriesTx with a filter. It finds bounds of time by bisection over the numbers of the
+// movements, which have the order of time unless a clock was set back.
 func ListTx(tx *store.Tx, f Selection) ([]Entry, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
@@ -92,7 +92,7 @@ func ListTx(tx *store.Tx, f Selection) ([]Entry, bool, error) {
 	return entries, len(found) > f.Limit, nil
 }
 
-// boundsTx returns the bounds of a listing as numbers, from inclusive and before exclusive.
+// boundsTx returns the bounds of a list as numbers, from inclusive and before exclusive.
 func (f Selection) boundsTx(tx *store.Tx) (from, before int64, err error) {
 	if before, err = seqTx(tx, f.Account, f.After); err != nil {
 		return 0, 0, err
@@ -109,8 +109,8 @@ func (f Selection) boundsTx(tx *store.Tx) (from, before int64, err error) {
 	return from, before, nil
 }
 
-// SeqAtTx returns the number of an account's first movement at or after a time. It searches by
-// bisection, so it reads a few dozen rows for any number of movements.
+// SeqAtTx returns the number of an account's first movement at or after a time. It uses bisection,
+// so it reads a few dozen rows for any number of movements.
 func SeqAtTx(tx *store.Tx, account string, ms int64) (int64, error) {
 	var low, high int64
 	if err := tx.QueryRow(newestSeq, account).Scan(&high); err != nil {
@@ -132,7 +132,7 @@ func SeqAtTx(tx *store.Tx, account string, ms int64) (int64, error) {
 	return low, nil
 }
 
-// page is one of the indexes behind a page of a listing.
+// page is a query for a page of a list, over one index.
 type page struct {
 	text string
 	scan func(e *numberedEntry, scan func(dest ...any) error) error
@@ -148,14 +148,14 @@ func (f Selection) pages() []page {
 	return []page{{movesPage, scanMove}, {chargesPage, scanCharge}, {keptPage, scanKept}}
 }
 
-// numberedEntry is an entry with its place in the account's running balance.
+// numberedEntry is an entry with its number in the account's running balance.
 type numberedEntry struct {
 	Entry
 	seq int64
 }
 
-// Each of three indexes yields at most a page: movements (and a month's charges that are not kept
-// one by one), charges with a receipt, and kept charges without a receipt.
+// A list merges pages of up to three indexes: entries (with the part of a month's charges that has
+// no kept charges), charges with a receipt, and kept charges.
 var (
 	moves = `SELECT seq, id, kind, ` + store.Plus("amount_nano", "kept_nano") + `, balance_nano, note, created_ms FROM ledger_entry
 		WHERE account = $1 AND seq < $2 AND seq >= $3 AND amount_nano <> -kept_nano`
@@ -171,7 +171,7 @@ const (
 	keptPage = `SELECT c.seq, c.request, c.amount_nano, c.balance_nano, c.job, m.word, c.ended_ms
 		FROM ledger_charge c JOIN ledger_word m ON m.id = c.model
 		WHERE c.account = (SELECT w.id FROM ledger_word w WHERE w.word = $1) AND c.seq < $2 AND c.seq >= $3 ORDER BY c.seq DESC LIMIT $4`
-	// newestSeq and nextMove find places in time.
+	// newestSeq and nextMove serve SeqAtTx.
 	newestSeq = `SELECT COALESCE(MAX(seq), 0) FROM (SELECT MAX(seq) AS seq FROM ledger_entry WHERE account = $1
 		UNION ALL SELECT MAX(seq) AS seq FROM ledger_receipt WHERE account = $1
 		UNION ALL SELECT MAX(c.seq) AS seq FROM ledger_charge c WHERE c.account = (SELECT w.id FROM ledger_word w WHERE w.word = $1)) s`
@@ -206,10 +206,10 @@ func scanKept(e *numberedEntry, scan func(dest ...any) error) error {
 	return err
 }
 
-// kindCharge is the kind of a single charge in a list of entries.
+// kindCharge is the kind of a single charge in a list.
 const kindCharge = "charge"
 
-// seqTx returns the number below which a listing continues.
+// seqTx returns the number below which a list continues.
 func seqTx(tx *store.Tx, account, after string) (int64, error) {
 	if after == "" {
 		return 1 << 62, nil

@@ -11,8 +11,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestListsWalkIndexes asks both databases how they would list and find
-// movements.
+// TestListsWalkIndexes checks the query plans of the lists on both databases.
 func TestListsWalkIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -77,7 +76,7 @@ func TestFilter(t *testing.T) {
 			if _, err := tx.Exec(`INSERT INTO ledger_word (id, word) VALUES (1, 'a'), (2, 'm')`); err != nil {
 				return err
 			}
-			for i := range 40 { // a credit, a charge with and one without receipt, and a take-back, an hour each, in turn
+			for i := range 40 { // a credit, a charge with a receipt, a kept charge and a take-back in turn, one each hour
 				at := day + int64(i)*60*60*1000
 				text := `INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
 					VALUES ($1, 'a', $2, 'credit', 0, 7, 0, '', $3)`

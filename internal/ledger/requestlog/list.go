@@ -13,14 +13,14 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Selection chooses receipts. Empty fields select all.
+// Selection selects receipts. Empty fields select all.
 type Selection struct {
 	Account, Key, Model, Line string
 	Status                    int    // the HTTP status
 	Code                      string // of an error
-	SinceMS, UntilMS          int64  // when they were received: from the one on, before the other
+	SinceMS, UntilMS          int64  // the time of arrival: SinceMS inclusive, UntilMS exclusive
 	MinDurationMS             int64
-	After                     string // continue below this request id
+	After                     string // continue after this request id
 	Limit                     int
 }
 
@@ -28,8 +28,8 @@ type Selection struct {
 type Page struct {
 	Receipts []Receipt
 	More     bool   // there may be more
-	Next     string // After of the next page: the last receipt, or the last one examined
-	// BackMS is the arrival time of the last receipt examined, if the page has fewer receipts than
+	Next     string // After of the next page: the last receipt of the page, or the last examined one
+	// BackMS is the arrival time of the last examined receipt, if the page has fewer receipts than
 	// its limit because it reached the bound on examined receipts.
 	BackMS int64
 }
@@ -46,12 +46,12 @@ const (
 	// endsWithin bounds the time from arrival to end of the requests found by UntilMS in a list of
 	// one account: no request of a living node may take a day.
 	endsWithin = 24 * time.Hour
-	// slowMS is from when on a request is in the index of slow ones.
+	// slowMS is the shortest duration in the index of slow requests.
 	slowMS = 10_000
 )
 
-// ListTx lists receipts, newest first: by id, in the order of arrival, or for one account by their
-// end. A key's receipts are those of its account.
+// ListTx lists receipts, newest first: by id, which is the order of arrival, or for one account by
+// their end.
 func ListTx(tx *store.Tx, f Selection) (Page, error) {
 	l, err := listTx(tx, f)
 	return l.page, err
@@ -77,36 +77,36 @@ func listTx(tx *store.Tx, f Selection) (listing, error) {
 	return l, err
 }
 
-// place is a row of the log: of one account's by number and id, of all accounts' by id.
+// position is a row of the log: of one account's log by number and id, of the whole log by id.
 type position struct {
 	seq int64
 	id  string
 }
 
-// top is above all rows, and bottom below them.
+// top is above all rows, bottom below all rows.
 var (
 	top    = position{seq: math.MaxInt64}
 	bottom = position{}
 )
 
-// listing is a listing on its way down the log.
+// listing is the state of ListTx. It examines the log from newer to older rows.
 type listing struct {
 	tx *store.Tx
 	Selection
 	page Page
-	pos  position // everything from here on up has been examined
-	low  position // nothing below it is looked at
-	left int      // rows that may still be examined
+	pos  position // rows from here up have been examined
+	low  position // rows below are not examined
+	left int      // number of rows that may still be examined
 }
 
-// beginTx finds the start and end of the listing. It returns false if there is nothing to list.
+// beginTx finds the first and the last position. It returns false if there is nothing to list.
 func (l *listing) beginTx() (bool, error) {
 	if l.Key != "" {
 		of, err := keyAccountTx(l.tx, l.Key)
 		if err != nil || of == "" || l.Account != "" && l.Account != of {
 			return false, err
 		}
-		l.Account = of // the account's log has all requests of the key
+		l.Account = of // all requests of the key are in the account's log
 	}
 	if l.Account == "" {
 		l.pos.id = l.After
@@ -120,7 +120,7 @@ func (l *listing) beginTx() (bool, error) {
 	}
 	var seq int64
 	err := l.tx.QueryRow(afterReceipt, l.After, l.Account).Scan(&seq)
-	if errors.Is(err, sql.ErrNoRows) { // its receipt and all older ones are deleted
+	if errors.Is(err, sql.ErrNoRows) { // the receipt and all older ones are deleted
 		return false, nil
 	}
 	if after := (position{seq, l.After}); after.below(l.pos) {
@@ -129,11 +129,11 @@ func (l *listing) beginTx() (bool, error) {
 	return true, err
 }
 
-// below reports whether p is further down an account's log than q.
+// below reports whether p is older than q in an account's log.
 func (p position) below(q position) bool { return p.seq < q.seq || p.seq == q.seq && p.id < q.id }
 
-// boundTx finds the part of an account's log for a span of time. The log has the order of the ends,
-// but refusals have the number of the last end before them.
+// boundTx finds the positions for a span of time in an account's log. The log is in the order of
+// the ends; refusals have the number of the last end before them.
 func (l *listing) boundTx() error {
 	if l.SinceMS > 0 {
 		first, err := movement.SeqAtTx(l.tx, l.Account, l.SinceMS-nodeSkew.Milliseconds())
@@ -152,7 +152,7 @@ func (l *listing) boundTx() error {
 	return nil
 }
 
-// onlyFailures reports whether only failures are selected; they have indexes of their own.
+// onlyFailures reports whether only failures are selected. Failures have their own indexes.
 func (l *listing) onlyFailures() bool { return l.Code != "" || l.Status >= 400 }
 
 // usesSlowIndex reports whether the listing uses the index of slow requests.
@@ -160,7 +160,7 @@ func (l *listing) usesSlowIndex() bool {
 	return l.MinDurationMS >= slowMS && l.Account == "" && !l.onlyFailures()
 }
 
-// searches reports whether the listing skips rows of its index.
+// filters reports whether the listing skips rows of its index.
 func (l *listing) filters() bool {
 	switch {
 	case l.Key != "", l.Model != "", l.Line != "":
@@ -173,8 +173,8 @@ func (l *listing) filters() bool {
 	return l.Account != "" && (l.SinceMS > 0 || l.UntilMS > 0)
 }
 
-// stepsTx looks through the log down to a place, or until the page is full or as much has
-// been looked through as may be: then false.
+// stepsTx examines the log down to low. It returns false if the page is full, or if it has examined
+// as many rows as allowed.
 func (l *listing) stepsTx(low position) (ended bool, err error) {
 	for step := firstStep; ; step *= stepGrowth {
 		step = min(step, l.left)
@@ -202,7 +202,7 @@ func (l *listing) stopTx(last string) error {
 	return l.tx.QueryRow(`SELECT created_ms FROM ledger_receipt WHERE id = $1`, last).Scan(&l.page.BackMS)
 }
 
-// edgeTx finds the last of the next step rows of the index, or bottom if there are fewer.
+// edgeTx finds the last of the next step rows of the index. It returns bottom if there are fewer.
 func (l *listing) edgeTx(low position, step int) (edge position, err error) {
 	text, args := l.edge(low, step)
 	err = l.tx.QueryRow(text, args...).Scan(&edge.seq, &edge.id)
@@ -212,8 +212,8 @@ func (l *listing) edgeTx(low position, step int) (edge position, err error) {
 	return edge, err
 }
 
-// readTx adds the selected receipts down to a place to the page. The page is full when it has found
-// one receipt more than its limit.
+// readTx adds the selected receipts down to low to the page. It finds one receipt more than fits,
+// to know whether there are more.
 func (l *listing) readTx(low position) error {
 	text, args := l.read(low)
 	rows, err := l.tx.Query(text, args...)
@@ -248,7 +248,7 @@ func keyAccountTx(tx *store.Tx, key string) (string, error) {
 	return account, err
 }
 
-// conditions are those of a statement, with their values.
+// conditions are the conditions of a statement and their values.
 type conditions struct {
 	where []string
 	args  []any
@@ -262,7 +262,7 @@ func (c *conditions) add(condition string, values ...any) {
 	c.where = append(c.where, condition)
 }
 
-// text returns the statement that selects columns by the conditions, in the order of the index.
+// text returns the statement that selects columns by the conditions.
 func (c *conditions) text(choose, order string, limit int, offset int) (string, []any) {
 	text := `SELECT ` + choose + ` FROM ledger_receipt`
 	if len(c.where) > 0 {
@@ -277,9 +277,9 @@ func (c *conditions) text(choose, order string, limit int, offset int) (string, 
 	return text, args
 }
 
-// index returns the conditions of the listing's one index, from the current place down to low, and the
-// order of its rows: the account's, that of failures, that of slow requests, or else that of all
-// receipts.
+// index returns the conditions that select the rows of one index from the current position down to
+// low, and the order of that index. The indexes are those of an account, of failures, of slow
+// requests and of all receipts.
 func (l *listing) index(low position) (c conditions, order string) {
 	order = "id DESC"
 	if l.Account != "" {
@@ -292,7 +292,7 @@ func (l *listing) index(low position) (c conditions, order string) {
 	case l.Status >= 400:
 		c.add("status = ? AND status >= 400", l.Status)
 	case l.usesSlowIndex():
-		c.add("duration_ms >= " + strconv.Itoa(slowMS)) // as the index has it
+		c.add("duration_ms >= " + strconv.Itoa(slowMS)) // the same text as in the index
 	}
 	if l.Account != "" {
 		if l.pos != top {
@@ -328,8 +328,8 @@ func (l *listing) edge(low position, step int) (string, []any) {
 	return c.text(seq+", id", order, 1, step-1)
 }
 
-// read returns the statement for the selected rows of the index. The other conditions are written
-// so that the database cannot use another index, which would need a sort.
+// read returns the statement for the selected rows of the index. It writes the other conditions in
+// a form that no other index matches, because another index would need a sort.
 func (l *listing) read(low position) (string, []any) {
 	c, order := l.index(low)
 	if l.Status != 0 && (l.Status < 400 || l.Code != "") {
@@ -352,5 +352,5 @@ func (l *listing) read(low position) (string, []any) {
 	return c.text(shownColumns, order, l.Limit-len(l.page.Receipts)+1, 0)
 }
 
-// firstRequest is the first id of a time.
+// firstRequest returns the first id of a time.
 func firstRequest(ms int64) string { return id.First(movement.RequestPrefix, time.UnixMilli(ms)) }

@@ -10,18 +10,18 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// insertReceipts writes receipts $1 to $2: numbered as `n (i)`.
+// insertReceipts inserts receipts $1 to $2, numbered as n.i.
 const insertReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code,
 		line, attempts,		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
 		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
 	WITH RECURSIVE n (i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
 
-// listRows is how many receipts the lists are planned and read with.
+// listRows is the number of receipts in fillLists.
 const listRows = 6_000
 
 // fillLists writes receipts: half of them are of account a0, one in twenty failed, and one in a
-// hundred is of a rare model and line. Refusals have the number of the end before them. Their parts
-// are recorded up to half of them.
+// hundred is of a rare model and line. Refusals have the number of the end before them. The
+// segments of the older half are recorded.
 func fillLists(t *testing.T, db *store.DB) {
 	t.Helper()
 	update(t, db, func(tx *store.Tx) error {
@@ -100,7 +100,7 @@ func eachFilter(fn func(f Selection)) {
 	}
 }
 
-// TestListsWalkIndexes asks both databases how they would read each list.
+// TestListsWalkIndexes checks the query plan of each list on both databases.
 func TestListsWalkIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -133,7 +133,7 @@ func TestListsWalkIndexes(t *testing.T) {
 	})
 }
 
-// owner returns the account of the wanted requests: a key's are those of its account.
+// owner returns the account of the selected requests.
 func owner(f Selection) string {
 	if f.Key != "" {
 		return "a0"
@@ -141,8 +141,8 @@ func owner(f Selection) string {
 	return f.Account
 }
 
-// TestListsPage pages through the log with each combination of filters, by pages that end among
-// equal numbers and at the parts' edges: each request appears exactly once, and no other request.
+// TestListsPage pages through the log with each combination of filters. Pages end among equal
+// numbers and at the edges of segments: each request appears exactly once, and no other request.
 func TestListsPage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -182,8 +182,8 @@ func TestListsPage(t *testing.T) {
 	})
 }
 
-// looked lists with a filter and returns how many receipts were looked through.
-func looked(t *testing.T, tx *store.Tx, f Selection) (Page, int) {
+// looked lists with a filter and returns the number of examined receipts.
+func examine(t *testing.T, tx *store.Tx, f Selection) (Page, int) {
 	t.Helper()
 	l, err := listTx(tx, f)
 	if err != nil {
@@ -192,11 +192,11 @@ func looked(t *testing.T, tx *store.Tx, f Selection) (Page, int) {
 	return l.page, maxExamined - l.left
 }
 
-// busyRows is how many requests the busy account of these tests has made.
+// busyRows is the number of requests of the busy account.
 const busyRows = 3*maxExamined - 10
 
 // busy writes the log of an account with one busy key and one rare key, used once in five thousand
-// requests. There is one request a second. The model of the oldest is rare.
+// requests. There is one request a second. The oldest request has a rare model.
 func busy(t *testing.T, db *store.DB, since int64) {
 	t.Helper()
 	account(t, db, "a0", busyRows, "often", "rare")
@@ -211,18 +211,17 @@ func busy(t *testing.T, db *store.DB, since int64) {
 	update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err })
 }
 
-// noted notes all parts of the account.
-func noted(t *testing.T, db *store.DB) {
+func recordSegments(t *testing.T, db *store.DB) {
 	t.Helper()
 	for more := true; more; {
 		update(t, db, func(tx *store.Tx) (err error) { more, err = IndexTx(tx, "a0"); return err })
 	}
 }
 
-// TestRareKeyIsFoundByParts checks that a list of a key reads only the parts of the log with its
-// receipts, whatever the length of the log. Before the parts are recorded, a page ends at the bound
-// on examined rows, and the next page continues there.
-func TestRareKeyIsFoundByParts(t *testing.T) {
+// TestRareKeyIsFoundBySegments checks that a list of a key reads only the segments of the log with
+// the key's receipts, for any length of the log. Before the segments are recorded, a page ends at
+// the bound on examined rows, and the next page continues there.
+func TestRareKeyIsFoundBySegments(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		busy(t, db, 1_800_000_000_000)
@@ -230,7 +229,7 @@ func TestRareKeyIsFoundByParts(t *testing.T) {
 		view(t, db, func(tx *store.Tx) error {
 			f := Selection{Key: "rare", Limit: 50}
 			for more := true; more; pages++ {
-				page, n := looked(t, tx, f)
+				page, n := examine(t, tx, f)
 				if n > maxExamined {
 					t.Errorf("%d receipts were looked through for a page", n)
 				}
@@ -244,9 +243,9 @@ func TestRareKeyIsFoundByParts(t *testing.T) {
 		if pages != 3 || len(found) != busyRows/5000 {
 			t.Errorf("without parts %d requests on %d pages", len(found), pages)
 		}
-		noted(t, db)
+		recordSegments(t, db)
 		view(t, db, func(tx *store.Tx) error {
-			page, n := looked(t, tx, Selection{Key: "rare", Limit: 50})
+			page, n := examine(t, tx, Selection{Key: "rare", Limit: 50})
 			var got []string
 			for _, r := range page.Receipts {
 				got = append(got, r.ID)
@@ -254,10 +253,10 @@ func TestRareKeyIsFoundByParts(t *testing.T) {
 			if page.More || !slices.Equal(got, found) || n > len(got)*segmentRows {
 				t.Errorf("%d receipts were looked through for %d of %d, more %v", n, len(got), len(found), page.More)
 			}
-			if page, n = looked(t, tx, Selection{Key: "rare", Limit: 5}); len(page.Receipts) != 5 || !page.More || n > 5*segmentRows {
+			if page, n = examine(t, tx, Selection{Key: "rare", Limit: 5}); len(page.Receipts) != 5 || !page.More || n > 5*segmentRows {
 				t.Errorf("a page of five looked through %d receipts: %d, more %v", n, len(page.Receipts), page.More)
 			}
-			if page, n = looked(t, tx, Selection{Key: "rare", Model: "none", Limit: 50}); len(page.Receipts) != 0 ||
+			if page, n = examine(t, tx, Selection{Key: "rare", Model: "none", Limit: 50}); len(page.Receipts) != 0 ||
 				page.More || n > len(found)*segmentRows {
 				t.Errorf("nothing was found in %d receipts, more %v", n, page.More)
 			}
@@ -266,9 +265,9 @@ func TestRareKeyIsFoundByParts(t *testing.T) {
 	})
 }
 
-// TestPageLooksThroughSoMuch checks that with every filter a page examines a bounded number of
-// receipts, reports how far back it got, and the next page continues there.
-func TestPageLooksThroughSoMuch(t *testing.T) {
+// TestPageExaminesBoundedRows checks that with every filter a page examines a bounded number of
+// receipts and reports the oldest examined time, and that the next page continues there.
+func TestPageExaminesBoundedRows(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const since = 1_800_000_000_000
@@ -278,7 +277,7 @@ func TestPageLooksThroughSoMuch(t *testing.T) {
 				{Account: "a0", Key: "often", Model: "old", Limit: 50}} {
 				pages := 0
 				for more := true; more; pages++ {
-					page, n := looked(t, tx, f)
+					page, n := examine(t, tx, f)
 					if n > maxExamined || page.More && (len(page.Receipts) > 0 || page.BackMS != since+int64(busyRows-maxExamined*(pages+1)+1)*1000) {
 						t.Errorf("%+v: page %d looked through %d receipts, back to %d", f, pages, n, page.BackMS-since)
 					}
@@ -296,8 +295,8 @@ func TestPageLooksThroughSoMuch(t *testing.T) {
 }
 
 // TestSpanOfAnAccountIsFound checks that a span of time in an account's log is found without
-// examining newer or older rows. Requests that ended within a day of their arrival are in it, and
-// so are refusals, which have the number of the end before them.
+// examining newer or older rows. The span has requests that ended within a day of their arrival,
+// and refusals, which have the number of the end before them.
 func TestSpanOfAnAccountIsFound(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -315,8 +314,8 @@ func TestSpanOfAnAccountIsFound(t *testing.T) {
 			insert(d*rows+1, (d+1)*rows, since+d*day, since+d*day+hour, firstRequest(since+d*day), "10 * i")
 		}
 		late := firstRequest(since+3*day) + "a"
-		insert(4*rows+2, 4*rows+2, since+3*day, since+4*day+hour, late, "10 * i - 5") // it ended among those of the fourth day
-		insert(5*rows+2, 5*rows+2, since+3*day, since+5*day+hour, late, "10 * i - 5") // it took two days
+		insert(4*rows+2, 4*rows+2, since+3*day, since+4*day+hour, late, "10 * i - 5") // ended among the requests of the fourth day
+		insert(5*rows+2, 5*rows+2, since+3*day, since+5*day+hour, late, "10 * i - 5") // took two days
 		refused := firstRequest(since + 10*day)
 		insert(1, 9, since+10*day, since+10*day, refused, fmt.Sprint(10*10*rows)) // nothing has ended since the ninth day
 		update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err })
@@ -325,7 +324,7 @@ func TestSpanOfAnAccountIsFound(t *testing.T) {
 				t.Helper()
 				f.Account, f.Limit = "a0", 500
 				for more := true; more; {
-					page, n := looked(t, tx, f)
+					page, n := examine(t, tx, f)
 					for _, r := range page.Receipts {
 						if r.CreatedMS < f.SinceMS || f.UntilMS > 0 && r.CreatedMS >= f.UntilMS {
 							t.Fatalf("%+v has %+v", f, r)
@@ -356,20 +355,20 @@ func TestSpanOfAnAccountIsFound(t *testing.T) {
 	})
 }
 
-// TestPartsAreForgotten: with the last receipt of a part, and of all before it, goes the
-// note of it.
-func TestPartsAreForgotten(t *testing.T) {
+// TestSegmentsAreDeleted checks that the record of a segment is deleted with the last receipt of
+// the segment and of all earlier ones.
+func TestSegmentsAreDeleted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		fillLists(t, db)
-		noted(t, db)
-		parts := func() (n, first int64) {
+		recordSegments(t, db)
+		segments := func() (n, first int64) {
 			view(t, db, func(tx *store.Tx) error {
 				return tx.QueryRow(`SELECT COUNT(*), COALESCE(MIN(part), -1) FROM ledger_key_part WHERE key = 'k0'`).Scan(&n, &first)
 			})
 			return n, first
 		}
-		all, _ := parts()
+		all, _ := segments()
 		if all != listRows/segmentRows+1 {
 			t.Errorf("%d parts are noted", all)
 		}
@@ -383,11 +382,11 @@ func TestPartsAreForgotten(t *testing.T) {
 			})
 		}
 		forget(10*segmentRows + 4)
-		if n, first := parts(); n != all-10 || first != 10 {
+		if n, first := segments(); n != all-10 || first != 10 {
 			t.Errorf("%d parts from %d on", n, first)
 		}
 		forget(listRows + 1)
-		if n, first := parts(); n != 1 || first != listRows/segmentRows {
+		if n, first := segments(); n != 1 || first != listRows/segmentRows {
 			t.Errorf("of nothing there are %d parts from %d on", n, first)
 		}
 	})

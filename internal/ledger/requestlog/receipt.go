@@ -1,9 +1,8 @@
-// Package requestlog owns the reading of the request log: one request, and lists by filter, for
-// users and for operators.
+// Package requestlog owns the request log: the columns of its rows, single requests, and lists by
+// filter, for users and for operators.
 //
-// Invariants: a list walks along an index in the index's order and examines a bounded number of
-// rows with any filter; if the bound ends a page, the page reports where the next one continues.
-// The package writes only the parts of an account's log with a key's requests (part.go).
+// Invariants: a list follows an index in the index's order and examines a bounded number of rows
+// with any filter; if the bound ends a page, the page reports where the next one continues.
 package requestlog
 
 import (
@@ -28,13 +27,13 @@ type Receipt struct {
 	Attempts                          json.RawMessage
 	Tokens                            books.Tokens
 	Source                            books.UsageSource
-	Revision                          int64        // of the catalog for its prices
-	Factor                            money.Factor // multiplied the prices; 0 means no factor
+	Revision                          int64        // the catalog revision of the prices
+	Factor                            money.Factor // of the prices; 0 means no factor
 	Cost, Held                        money.Amount
 	Over                              money.Amount // usage above the hold
 	FirstByteMS, DurationMS           int64
 	CreatedMS, EndedMS                int64
-	// StandsFor is more than 1 where a flood of refusals was sampled.
+	// StandsFor is the number of refusals that a sampled row stands for.
 	StandsFor int64
 }
 
@@ -58,9 +57,9 @@ func oneTx(row *sql.Row) (r Receipt, err error) {
 	return r, err
 }
 
-// Span parses since and until of a list: RFC 3339 times or UTC days; a day of until is included. An
-// empty text means no bound. The results are Unix milliseconds, sinceMS inclusive and untilMS
-// exclusive; 0 means no bound. The error is a *fault.Error about one of the two.
+// Span parses since and until of a list: RFC 3339 times or UTC days. The results are Unix
+// milliseconds, sinceMS inclusive and untilMS exclusive; 0 means no bound. A day of until is
+// included. The error is a *fault.Error about one of the two.
 func Span(since, until string) (sinceMS, untilMS int64, err error) {
 	if sinceMS, err = bound("since", since, 0); err != nil {
 		return 0, 0, err
@@ -69,7 +68,7 @@ func Span(since, until string) (sinceMS, untilMS int64, err error) {
 	return sinceMS, untilMS, err
 }
 
-// bound parses one end of a span; for a day it returns the start of the day that is days later.
+// bound parses one end of a span. For a day, it returns the start of the day that is days later.
 func bound(name, text string, days int) (int64, error) {
 	if text == "" {
 		return 0, nil

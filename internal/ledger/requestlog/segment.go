@@ -9,24 +9,24 @@ import (
 	"tollgate/internal/store"
 )
 
-// segmentRows is the size of a part of an account's log, in numbers. A row of ledger_key_part records
-// a key's receipts in a part, so that a list of a rare key need not examine the whole log. An index
-// by key would take a row for each receipt, and four hundredths of the time of a hold and its
-// settlement.
+// segmentRows is the size of a segment of an account's log, in numbers. A row of ledger_key_part
+// records that a key has receipts in a segment, so that a list of a rare key need not examine the
+// whole log. An index by key would need a row for each receipt, and 4 % of the time of a hold and
+// its settlement.
 const segmentRows = 128
 
-// SegmentOf returns the part of a receipt in its account's log, by its number there.
+// SegmentOf returns the segment of a receipt by its number in its account's log.
 func SegmentOf(seq int64) int64 { return seq / segmentRows }
 
 var insertSegments = store.Insert("ledger_key_part", "key text, part bigint", "ON CONFLICT DO NOTHING")
 
-// Parts returns the statement that records parts: a key and a part for each row. Recording a part
-// twice is a no-op.
+// InsertSegments returns the statement that records segments, with a key and a segment in each row.
+// Recording a segment twice is a no-op.
 func InsertSegments() *store.Rows { return insertSegments }
 
 const (
-	// segmentsRead is the number of a key's parts read at a time, and segmentsJoined the number of
-	// adjacent parts examined at once.
+	// segmentsRead is the number of a key's segments read at a time. segmentsJoined is the maximum
+	// number of adjacent segments examined by one query.
 	segmentsRead   = 64
 	segmentsJoined = 8
 
@@ -35,8 +35,8 @@ const (
 	lastBelow     = `SELECT id FROM ledger_receipt WHERE account = $1 AND (seq, id) >= ($2, $3) ORDER BY seq, id LIMIT 1`
 )
 
-// bySegmentsTx examines the receipts newer than the recorded parts, and then the recorded parts of the
-// key.
+// bySegmentsTx examines the receipts that are newer than the recorded segments, and then the key's
+// recorded segments.
 func (l *listing) bySegmentsTx() error {
 	var parted int64
 	if err := l.tx.QueryRow(indexedTo, l.Account).Scan(&parted); err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -49,25 +49,25 @@ func (l *listing) bySegmentsTx() error {
 		l.pos = unnoted
 	}
 	for l.low.below(l.pos) {
-		parts, err := l.segmentsTx()
-		if err != nil || len(parts) == 0 {
+		segments, err := l.segmentsTx()
+		if err != nil || len(segments) == 0 {
 			return err
 		}
-		for len(parts) > 0 {
+		for len(segments) > 0 {
 			n := 1
-			for n < min(len(parts), segmentsJoined) && parts[n] == parts[n-1]-1 {
+			for n < min(len(segments), segmentsJoined) && segments[n] == segments[n-1]-1 {
 				n++
 			}
-			if err := l.segmentTx(parts[n-1], parts[0]); err != nil || l.page.More {
+			if err := l.segmentTx(segments[n-1], segments[0]); err != nil || l.page.More {
 				return err
 			}
-			parts = parts[n:]
+			segments = segments[n:]
 		}
 	}
 	return nil
 }
 
-// segmentTx examines adjacent parts.
+// segmentTx examines adjacent segments.
 func (l *listing) segmentTx(first, last int64) error {
 	if end := (position{seq: (last + 1) * segmentRows}); end.below(l.pos) {
 		l.pos = end
@@ -82,7 +82,7 @@ func (l *listing) segmentTx(first, last int64) error {
 	}
 	var oldest string
 	err := l.tx.QueryRow(lastBelow, l.Account, low.seq, low.id).Scan(&oldest)
-	if errors.Is(err, sql.ErrNoRows) { // deleted since it was recorded, with all older receipts
+	if errors.Is(err, sql.ErrNoRows) { // deleted with all older receipts
 		return nil
 	}
 	if err != nil {
@@ -91,11 +91,11 @@ func (l *listing) segmentTx(first, last int64) error {
 	return l.stopTx(oldest)
 }
 
-// segmentsTx returns the next parts of the listing with receipts of the key, newest first.
-func (l *listing) segmentsTx() (parts []int64, err error) {
+// segmentsTx returns the next recorded segments of the key, newest first.
+func (l *listing) segmentsTx() (segments []int64, err error) {
 	newest := l.pos.seq
 	if l.pos.id == "" {
-		newest-- // the start of the listing
+		newest-- // nothing is examined yet
 	}
 	rows, err := l.tx.Query(segmentsBelow, l.Key, SegmentOf(newest), SegmentOf(l.low.seq), segmentsRead)
 	if err != nil {
@@ -103,16 +103,16 @@ func (l *listing) segmentsTx() (parts []int64, err error) {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var part int64
-		if err := rows.Scan(&part); err != nil {
+		var segment int64
+		if err := rows.Scan(&segment); err != nil {
 			return nil, fmt.Errorf("read the parts of a key: %w", err)
 		}
-		parts = append(parts, part)
+		segments = append(segments, segment)
 	}
-	return parts, rows.Err()
+	return segments, rows.Err()
 }
 
-// higher returns the place further up an account's log.
+// higher returns the newer position in an account's log.
 func higher(p, q position) position {
 	if p.below(q) {
 		return q
@@ -120,12 +120,12 @@ func higher(p, q position) position {
 	return p
 }
 
-// indexChunk bounds how much of a log one transaction of IndexTx looks through.
+// indexChunk bounds the numbers examined by one transaction of IndexTx.
 const indexChunk = 2_000
 
 const (
-	// unindexedAfter selects the next account with unrecorded parts; only versions without parts
-	// leave them unrecorded.
+	// unindexedAfter selects the next account with unrecorded segments. Only former versions leave
+	// segments unrecorded.
 	unindexedAfter = `SELECT id FROM ledger_account WHERE id > $1 AND parted_seq < seq ORDER BY id LIMIT 1`
 	indexedState   = `SELECT seq, parted_seq FROM ledger_account WHERE id = $1`
 	oldestAfter    = `SELECT seq FROM ledger_receipt WHERE account = $1 AND seq > $2 ORDER BY seq LIMIT 1`
@@ -133,8 +133,8 @@ const (
 		WHERE account = $1 AND seq > $2 AND seq <= $3 AND key <> '' ON CONFLICT DO NOTHING`
 )
 
-// UnindexedTx returns the next account with unrecorded parts, in the order of ids, or "" if all parts
-// are recorded.
+// UnindexedTx returns the next account with unrecorded segments, in the order of ids, or "" after
+// the last one.
 func UnindexedTx(tx *store.Tx, after string) (account string, err error) {
 	err = tx.QueryRow(unindexedAfter, after).Scan(&account)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -143,7 +143,8 @@ func UnindexedTx(tx *store.Tx, after string) (account string, err error) {
 	return account, err
 }
 
-// IndexTx records the parts of a chunk of an account's log. It returns false if all are recorded.
+// IndexTx records the segments of a chunk of an account's log. It returns false if all are
+// recorded.
 func IndexTx(tx *store.Tx, account string) (more bool, err error) {
 	if err := tx.Lock("ledger_account", "id", account); err != nil {
 		return false, err
@@ -155,7 +156,7 @@ func IndexTx(tx *store.Tx, account string) (more bool, err error) {
 	to := seq
 	err = tx.QueryRow(oldestAfter, account, parted).Scan(&next)
 	switch {
-	case errors.Is(err, sql.ErrNoRows): // nothing is there to be noted
+	case errors.Is(err, sql.ErrNoRows): // no receipt needs recording
 	case err != nil:
 		return false, err
 	default:
@@ -168,8 +169,8 @@ func IndexTx(tx *store.Tx, account string) (more bool, err error) {
 	return to < seq, err
 }
 
-// TrimIndexTx deletes the parts of keys of an account without receipts; last is the newest deleted
-// number.
+// TrimIndexTx deletes the records of segments without receipts, for keys of an account. last is the
+// newest deleted number.
 func TrimIndexTx(tx *store.Tx, account string, keys []string, last int64) error {
 	var oldest int64
 	err := tx.QueryRow(oldestAfter, account, -1).Scan(&oldest)

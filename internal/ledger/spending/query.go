@@ -1,8 +1,8 @@
 // Package spending owns the sums of requests by account, key, model, line, endpoint and day for the
 // APIs and the console, as JSON and CSV.
 //
-// Invariants: it reads only days of series, never requests, so that its cost does not grow with
-// them. It writes nothing.
+// Invariants: the package reads only days of series, never requests, so its cost does not grow with
+// the number of requests. It writes nothing.
 package spending
 
 import (
@@ -20,7 +20,7 @@ import (
 // By is a grouping of usage.
 type By string
 
-// The parts, as the APIs call them.
+// The groupings, as the APIs name them.
 const (
 	ByAccount  By = "account"
 	ByKey      By = "key"
@@ -30,31 +30,30 @@ const (
 	ByDay      By = "day"
 )
 
-// All returns all parts, in the order of the columns.
+// Groupings returns all groupings in the order of the columns.
 func Groupings() []By {
 	return []By{ByDay, ByAccount, ByKey, ByModel, ByLine, ByEndpoint}
 }
 
-// Query selects ended requests by the UTC day of their admission, and names the groupings. Empty
-// fields select all.
+// Query selects ended requests by the UTC day of their admission. Empty fields select all.
 type Query struct {
 	Account, Key, Model, Line, Endpoint string
-	ExceptLines                         []string // lines to leave out, unless Line is set
-	OnlyLines                           []string // only these lines; nil means all
-	Since, Until                        int64    // days since 1970: from Since on, up to but without Until; Until 0: no end
+	ExceptLines                         []string // lines to exclude, unless Line is set
+	OnlyLines                           []string // nil means all lines
+	Since, Until                        int64    // days since 1970, Since inclusive, Until exclusive; Until 0 means no end
 	By                                  []By
 	Limit                               int // of rows
 }
 
-// Spent is the sum of some requests. Fields outside the grouping are empty.
+// UsageRow is the sum of some requests. Fields outside the grouping are empty.
 type UsageRow struct {
 	Day                                 string // YYYY-MM-DD
 	Account, Key, Model, Line, Endpoint string
 	Sums
 }
 
-// Sums are sums of ended requests. A request whose client left before the first byte counts only in
-// Requests.
+// Sums are sums of ended requests. A request whose client disconnected before the first byte counts
+// only in Requests.
 type Sums struct {
 	Requests, Billed, Failed   int64
 	Prompt, Cached, Completion int64 // tokens; Cached is part of Prompt
@@ -68,12 +67,12 @@ type Sums struct {
 // ErrTooManyRows means that usage has more rows than the query's limit.
 var ErrTooManyRows = errors.New("usage has more rows than the limit")
 
-// ReadTx returns the usage selected by q: a row for each combination of its parts, in their order,
-// by day first. Without parts it is one row. It reads a row for each day and series, for any number
-// of requests. It returns ErrTooManyRows above the limit.
+// ReadTx returns the usage selected by q: a row for each combination of the groupings, in their
+// order, by day first; without a grouping one row. It reads a row for each day and series, for any
+// number of requests. It returns ErrTooManyRows above the limit.
 func ReadTx(tx *store.Tx, q Query) ([]UsageRow, error) {
 	text, args := q.Statement()
-	parts := q.groupings()
+	groups := q.groupings()
 	rows, err := tx.Query(text, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the usage: %w", err)
@@ -84,8 +83,8 @@ func ReadTx(tx *store.Tx, q Query) ([]UsageRow, error) {
 		var r UsageRow
 		var day int64
 		var dest []any
-		for _, part := range parts {
-			dest = append(dest, r.dest(part, &day))
+		for _, group := range groups {
+			dest = append(dest, r.dest(group, &day))
 		}
 		f := &r.Sums
 		dest = append(dest, &f.Requests, &f.Billed, &f.Failed, &f.Prompt, &f.Cached, &f.Completion, &f.Images, &f.Clips, &f.VideoMS,
@@ -93,7 +92,7 @@ func ReadTx(tx *store.Tx, q Query) ([]UsageRow, error) {
 		if err := rows.Scan(dest...); err != nil {
 			return nil, fmt.Errorf("read the usage: %w", err)
 		}
-		if slices.Contains(parts, ByDay) {
+		if slices.Contains(groups, ByDay) {
 			r.Day = time.Unix(day*24*60*60, 0).UTC().Format(time.DateOnly)
 		}
 		out = append(out, r)
@@ -104,9 +103,9 @@ func ReadTx(tx *store.Tx, q Query) ([]UsageRow, error) {
 	return out, rows.Err()
 }
 
-// dest is where the part's column goes.
-func (r *UsageRow) dest(part By, day *int64) any {
-	switch part {
+// dest returns the destination of a grouping's column.
+func (r *UsageRow) dest(group By, day *int64) any {
+	switch group {
 	case ByDay:
 		return day
 	case ByAccount:
@@ -121,7 +120,6 @@ func (r *UsageRow) dest(part By, day *int64) any {
 	return &r.Endpoint
 }
 
-// usageSums are the figures, summed.
 var usageSums = sumsOf("requests", "billed", "failed", "prompt_tokens", "cached_tokens", "completion_tokens", "images", "clips", "video_ms",
 	"cost_nano", "line_cost_nano", "line_costs", "known_cost_nano")
 
@@ -133,7 +131,7 @@ func sumsOf(columns ...string) string {
 	return strings.Join(sums, ", ")
 }
 
-// ExcludedTx sums the requests left out by q for their lines.
+// ExcludedTx sums the requests that q excludes by their lines.
 func ExcludedTx(tx *store.Tx, q Query) (Sums, error) {
 	if len(q.ExceptLines) == 0 || q.Line != "" {
 		return Sums{}, nil
@@ -146,20 +144,20 @@ func ExcludedTx(tx *store.Tx, q Query) (Sums, error) {
 	return rows[0].Sums, nil
 }
 
-// parts returns the groupings of q, in the order of its columns.
-func (q Query) groupings() (parts []By) {
-	for _, part := range Groupings() {
-		if slices.Contains(q.By, part) {
-			parts = append(parts, part)
+// groupings returns q.By in the order of the columns.
+func (q Query) groupings() (groups []By) {
+	for _, group := range Groupings() {
+		if slices.Contains(q.By, group) {
+			groups = append(groups, group)
 		}
 	}
-	return parts
+	return groups
 }
 
-// tables returns the tables to read: a report only by day needs no names.
+// tables returns the tables to read. A report by day alone needs no names.
 func (q Query) tables() string {
 	if q.Account+q.Key+q.Model+q.Line+q.Endpoint == "" && len(q.ExceptLines)+len(q.OnlyLines) == 0 &&
-		!slices.ContainsFunc(q.By, func(part By) bool { return part != ByDay }) {
+		!slices.ContainsFunc(q.By, func(group By) bool { return group != ByDay }) {
 		return `ledger_day d`
 	}
 	return `ledger_series s JOIN ledger_day d ON d.series = s.id`
@@ -197,11 +195,11 @@ func (q Query) Statement() (text string, args []any) {
 	if q.Until > 0 {
 		add("d.day <", q.Until)
 	}
-	for _, part := range q.groupings() {
-		if part == ByDay {
+	for _, group := range q.groupings() {
+		if group == ByDay {
 			columns = append(columns, "d.day")
 		} else {
-			columns = append(columns, "s."+string(part))
+			columns = append(columns, "s."+string(group))
 		}
 	}
 	text = `SELECT ` + strings.Join(append(columns, usageSums), ", ") + ` FROM ` + q.tables() + ` WHERE ` + strings.Join(where, " AND ")

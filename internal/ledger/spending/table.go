@@ -18,18 +18,18 @@ import (
 	"tollgate/internal/store"
 )
 
-// Breakdown is spending as the APIs and the console show it.
+// Breakdown is a usage report as the APIs and the console show it.
 type Breakdown struct {
 	// Since and Until are the first and the last UTC day, YYYY-MM-DD.
 	Since, Until string
 	By           []By // in the order of the rows' columns
 	Rows         []UsageRow
-	Lines        bool // whether to show lines and their costs
-	// Sandbox sums the requests to sandbox lines left out of the rows; nil if the rows leave
-	// nothing out.
+	Lines        bool // show lines and their costs
+	// Sandbox sums the requests to sandbox lines, which the rows exclude. It is nil if the rows
+	// exclude none.
 	Sandbox *Sums
-	// Names holds the names of parts by id: each of these parts is followed by its name, as
-	// account_name. If nil, only the ids are shown.
+	// Names has the names of ids by grouping. The column of such a grouping is followed by a column
+	// with the names, such as account_name. If nil, only the ids are shown.
 	Names map[By]map[string]string
 }
 
@@ -39,29 +39,29 @@ const (
 	usageDays    = 30 // of a report without a span
 )
 
-// Params are the parameters of the APIs for a report, beside the names of the parts as filters.
+// Params returns the parameters of a report, besides the groupings as filters.
 func Params() []string { return []string{"group_by", "since", "until"} }
 
-// Ask reads a table's parameters with get: group_by (parts, separated by commas), since and until
-// (a day or an RFC 3339 time, reduced to its UTC day; until is the last day), and a filter for each
-// of the allowed parts except the day. Errors are for the client. nowMS is in Unix milliseconds.
+// ParseQuery reads the parameters of a report with get: group_by (groupings, separated by commas),
+// since and until (a UTC day or an RFC 3339 time; until is the last day), and a filter for each
+// allowed grouping except the day. nowMS is in Unix milliseconds. Errors are for the client.
 func ParseQuery(get func(name string) string, allowed []By, nowMS int64) (Query, error) {
 	q := Query{Limit: maxUsageRows}
 	if text := get("group_by"); text != "" {
 		for name := range strings.SplitSeq(text, ",") {
-			part := By(strings.TrimSpace(name))
-			if !slices.Contains(allowed, part) {
+			group := By(strings.TrimSpace(name))
+			if !slices.Contains(allowed, group) {
 				return q, fault.At(fault.InvalidRequest, "group_by", "group_by takes %s, with commas between; %q is none of them.",
-					partNames(allowed), fault.Shown(string(part)))
+					joinGroupings(allowed), fault.Shown(string(group)))
 			}
-			q.By = append(q.By, part)
+			q.By = append(q.By, group)
 		}
 	}
-	for part, to := range map[By]*string{
+	for group, to := range map[By]*string{
 		ByAccount: &q.Account, ByKey: &q.Key, ByModel: &q.Model, ByLine: &q.Line, ByEndpoint: &q.Endpoint,
 	} {
-		if slices.Contains(allowed, part) {
-			*to = get(string(part))
+		if slices.Contains(allowed, group) {
+			*to = get(string(group))
 		}
 	}
 	last := books.DayOf(nowMS)
@@ -84,15 +84,15 @@ func ParseQuery(get func(name string) string, allowed []By, nowMS int64) (Query,
 	return q, nil
 }
 
-func partNames(parts []By) string {
+func joinGroupings(groups []By) string {
 	var names []string
-	for _, p := range parts {
+	for _, p := range groups {
 		names = append(names, string(p))
 	}
 	return strings.Join(names, ", ")
 }
 
-// utcDay reads a day, or the day of a time.
+// utcDay parses a day, or a time and returns its day.
 func utcDay(text string) (int64, error) {
 	at, err := time.Parse(time.DateOnly, text)
 	if err != nil {
@@ -104,7 +104,7 @@ func utcDay(text string) (int64, error) {
 	return books.DayOf(at.UnixMilli()), err
 }
 
-// TableTx reads the report of q. A report with too many rows is an error for the client.
+// TableTx reads the report of q. Too many rows are an error for the client.
 func TableTx(tx *store.Tx, q Query, lines bool) (Breakdown, error) {
 	rows, err := ReadTx(tx, q)
 	if errors.Is(err, ErrTooManyRows) {
@@ -131,7 +131,7 @@ func (r *Breakdown) Total() Sums {
 	return sum
 }
 
-// Plus adds two sums. Each figure ends at money.Max.
+// Plus adds two sums. A figure stops at money.Max.
 func (f Sums) Plus(o Sums) Sums {
 	return Sums{
 		Requests: money.Plus(f.Requests, o.Requests), Billed: money.Plus(f.Billed, o.Billed), Failed: money.Plus(f.Failed, o.Failed),
@@ -146,22 +146,22 @@ func (f Sums) Plus(o Sums) Sums {
 // no request has a known cost.
 func (f Sums) Margin() (money.Amount, bool) { return f.KnownCost - f.LineCost, f.LineCosts > 0 }
 
-// Part returns the row's value of a part.
-func (r *UsageRow) Value(part By) string {
-	if part == ByDay {
+// Value returns the row's value of a grouping.
+func (r *UsageRow) Value(group By) string {
+	if group == ByDay {
 		return r.Day
 	}
-	return *r.dest(part, nil).(*string)
+	return *r.dest(group, nil).(*string)
 }
 
-// nameOf returns the column of a part's name.
-func nameOf(part By) string { return string(part) + "_name" }
+// nameOf returns the column of a grouping's names.
+func nameOf(group By) string { return string(group) + "_name" }
 
-// IDs are those of a part in the report's rows, once each.
-func (r *Breakdown) IDs(part By) (ids []string) {
+// IDs returns the distinct values of a grouping.
+func (r *Breakdown) IDs(group By) (ids []string) {
 	seen := map[string]bool{}
 	for i := range r.Rows {
-		if id := r.Rows[i].Value(part); id != "" && !seen[id] {
+		if id := r.Rows[i].Value(group); id != "" && !seen[id] {
 			seen[id] = true
 			ids = append(ids, id)
 		}
@@ -190,9 +190,9 @@ func (f Sums) figures(lines bool) []figure {
 	return append(out, figure{"line_cost_usd", taken}, figure{"line_cost_requests", n(f.LineCosts)}, figure{"margin_usd", left})
 }
 
-// MarshalJSON encodes a report; unknown values are null.
+// MarshalJSON encodes a report. Unknown values are null.
 func (r Breakdown) MarshalJSON() ([]byte, error) {
-	show := func(parts []By, row *UsageRow) json.RawMessage {
+	show := func(groups []By, row *UsageRow) json.RawMessage {
 		b := []byte{'{'}
 		member := func(name, value string) {
 			if len(b) > 1 {
@@ -204,12 +204,12 @@ func (r Breakdown) MarshalJSON() ([]byte, error) {
 			b = append(strconv.AppendQuote(b, name), ':')
 			b = append(b, value...)
 		}
-		for _, part := range parts {
-			text, _ := json.Marshal(row.Value(part)) // a text: cannot fail
-			member(string(part), string(text))
-			if names, named := r.Names[part]; named {
-				text, _ = json.Marshal(names[row.Value(part)])
-				member(nameOf(part), string(text))
+		for _, group := range groups {
+			text, _ := json.Marshal(row.Value(group)) // a string cannot fail
+			member(string(group), string(text))
+			if names, named := r.Names[group]; named {
+				text, _ = json.Marshal(names[row.Value(group)])
+				member(nameOf(group), string(text))
 			}
 		}
 		for _, f := range row.figures(r.Lines) {
@@ -253,10 +253,10 @@ func (r *Breakdown) CSV() ([]byte, error) {
 
 // Cells returns the report's rows as CSV has them, and the names of the columns.
 func (r *Breakdown) Cells() (columns []string, rows [][]string) {
-	for _, part := range r.By {
-		columns = append(columns, string(part))
-		if _, named := r.Names[part]; named {
-			columns = append(columns, nameOf(part))
+	for _, group := range r.By {
+		columns = append(columns, string(group))
+		if _, named := r.Names[group]; named {
+			columns = append(columns, nameOf(group))
 		}
 	}
 	for _, f := range (Sums{}).figures(r.Lines) {
@@ -264,10 +264,10 @@ func (r *Breakdown) Cells() (columns []string, rows [][]string) {
 	}
 	rows = make([][]string, len(r.Rows))
 	for i := range r.Rows {
-		for _, part := range r.By {
-			rows[i] = append(rows[i], r.Rows[i].Value(part))
-			if names, named := r.Names[part]; named {
-				rows[i] = append(rows[i], sheet.Cell(names[r.Rows[i].Value(part)]))
+		for _, group := range r.By {
+			rows[i] = append(rows[i], r.Rows[i].Value(group))
+			if names, named := r.Names[group]; named {
+				rows[i] = append(rows[i], sheet.Cell(names[r.Rows[i].Value(group)]))
 			}
 		}
 		for _, f := range r.Rows[i].figures(r.Lines) {

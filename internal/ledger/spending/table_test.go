@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestAsk reads parameters: days, times, open spans.
-func TestAsk(t *testing.T) {
+// TestParseQuery checks days, times, and spans with one end.
+func TestParseQuery(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 31, 23, 59, 0, 0, time.UTC)
 	today := now.Unix() / (24 * 60 * 60)
