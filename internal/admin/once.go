@@ -94,7 +94,7 @@ func view[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T, e
 	return out, err
 }
 
-// onceKey returns the request's Idempotency-Key, or "" if there is none.
+// onceKey returns the request's Idempotency-Key, or "" if the header is missing.
 func (c *call) onceKey() (string, error) {
 	values := c.Request.Header.Values("Idempotency-Key")
 	if len(values) == 0 {

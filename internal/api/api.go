@@ -46,8 +46,8 @@ type Options struct {
 	CountRate int
 
 	// WrongKeys delays the answer to a wrong key of an address and returns false if too many wait
-	// already (limit.Throttle.Wait). If nil, nothing is delayed.
-	WrongKeys func(ctx context.Context, from netip.Addr) bool
+	// already. If nil, nothing is delayed.
+	WrongKeys *limit.Throttle
 }
 
 // Door is the handler of /v1 and /native. Any other path is answered 404 in the

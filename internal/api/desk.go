@@ -162,7 +162,7 @@ func (d *desk) slowed(x *exchange, err error) error {
 		return err
 	}
 	x.DropBody()
-	if !d.WrongKeys(context.WithoutCancel(x.Request.Context()), x.from) { // disconnecting does not shorten the delay
+	if !d.WrongKeys.Wait(context.WithoutCancel(x.Request.Context()), x.from) { // disconnecting does not shorten the delay
 		x.Header().Set("Connection", "close")
 	}
 	return err

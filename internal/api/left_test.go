@@ -21,7 +21,7 @@ func TestWhoLeavesIsNotOurFault(t *testing.T) {
 			if waits++; ctx.Err() != nil {
 				t.Error("who hangs up waits less")
 			}
-		}}).Wait
+		}})
 	})
 	_, secret := d.key(account.KeySettings{})
 	const never = "sk-0123456789012345678901234567890123456789012"

@@ -27,7 +27,7 @@ func TestWrongKeysAreSlowed(t *testing.T) {
 				Sleep: func(ctx context.Context, d time.Duration) {
 					waiting <- d
 					<-over
-				}}).Wait
+				}})
 		})
 		_, secret := d.key(account.KeySettings{})
 		const path, text = "/v1/chat/completions", `{"model":"swift-1","messages":[]}`

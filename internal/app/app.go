@@ -12,32 +12,20 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
-	"strings"
 	"time"
 
-	"tollgate/internal/account"
 	"tollgate/internal/app/metrics"
 	"tollgate/internal/app/server"
 	"tollgate/internal/catalog"
-	"tollgate/internal/console"
-	"tollgate/internal/console/static"
-	"tollgate/internal/contract"
-	"tollgate/internal/egress"
-	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
-	"tollgate/internal/ledger"
 	"tollgate/internal/limit"
 	"tollgate/internal/media"
-	"tollgate/internal/node"
-	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/upstream/jobcall"
-	"tollgate/internal/webhook"
 )
 
 // Options are the surroundings of the process. All but Reread must be set.
@@ -104,103 +92,6 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	return a, nil
 }
 
-// openGuard returns the guard for addresses from users and providers.
-func (a *App) openGuard(files *media.Store) *egress.Guard {
-	guard := egress.New(a.settings.PrivateNetworks)
-	guard.Own = files.OpenLink
-	if _, err := net.InterfaceAddrs(); err != nil {
-		a.log.Error("the addresses of this machine cannot be read, so callbacks, webhooks, references and results of jobs reach only "+
-			"private_networks: allow the process to open netlink sockets (systemd: AF_NETLINK in RestrictAddressFamilies)", "error", err)
-	}
-	return guard
-}
-
-// openFronts creates the handlers of the servers. The operator's pages are served where
-// the operator API is.
-func (a *App) openFronts(served surfaces, pages console.Options) (err error) {
-	files, err := static.Read()
-	if err != nil {
-		return fmt.Errorf("read the console's files: %w", err)
-	}
-	if served.pages, err = contract.NewSite(files.Path, fault.Told); err != nil {
-		return fmt.Errorf("make the reference: %w", err)
-	}
-	if a.operatorServer != nil {
-		public, private := served.parted()
-		pages.Side = console.Operators
-		if private.console, err = console.New(pages); err != nil {
-			return fmt.Errorf("make the operator's console: %w", err)
-		}
-		served, a.operatorHandler = public, newFront(private)
-		pages.Side = console.Users
-	}
-	if served.console, err = console.New(pages); err != nil {
-		return fmt.Errorf("make the console: %w", err)
-	}
-	a.handler = newFront(served)
-	return nil
-}
-
-// whoEnters returns a function that reports which people can sign in to the console. If the
-// database is unavailable, it reports true, so that the console can show the error.
-func (a *App) whoEnters(db *store.DB) func(ctx context.Context) (users, operators bool) {
-	return func(ctx context.Context) (users, operators bool) {
-		ctx, cancel := context.WithTimeout(ctx, readyBound)
-		defer cancel()
-		err := db.View(ctx, func(tx *store.Tx) (err error) {
-			users, operators, err = account.SignInsTx(tx)
-			return err
-		})
-		if err != nil {
-			a.log.Warn("the first page cannot tell whether the console is there", "error", err)
-			return true, true
-		}
-		return users, operators
-	}
-}
-
-// openDatabase opens and locks the database.
-func (a *App) openDatabase(ctx context.Context) (*store.DB, error) {
-	var db *store.DB
-	err := waitUntilUp(ctx, "database", a.settings.StartWait, a.log, func(ctx context.Context) (err error) {
-		db, err = open(ctx, a.settings, a.clockJumped)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	release, err := lockFile(ctx, db)
-	if err != nil {
-		if errors.Is(err, store.ErrServed) {
-			err = fmt.Errorf("%w: stop it first, or give this one another file with --database", err)
-		}
-		return nil, errors.Join(startError("database", err), db.Close())
-	}
-	// The lock outlives the connections: until they are closed, no other process may take this one
-	// for dead.
-	a.life.later("lock file", func(context.Context) error { return release() })
-	a.life.later("database", func(context.Context) error { return db.Close() })
-	return db, nil
-}
-
-// migrationAttempts bounds how often a start runs the migrations.
-const migrationAttempts = 5
-
-// migrate runs the migrations. If the connection breaks, it waits until the database is up, at most
-// start_wait, and runs the remaining migrations; each is one transaction.
-func (a *App) migrate(ctx context.Context, run, ping func(context.Context) error) error {
-	for attempt := 1; ; attempt++ {
-		err := run(ctx)
-		if err == nil || attempt == migrationAttempts || ctx.Err() != nil || !isNotUp(err) && !store.ConnectionLost(err) {
-			return err
-		}
-		a.log.Warn("the connection to the database broke during a migration: trying again", "error", err)
-		if err := waitUntilUp(ctx, "database", a.settings.StartWait, a.log, ping); err != nil {
-			return err
-		}
-	}
-}
-
 // clockJumped logs and counts a jump of the database's clock for the operator.
 func (a *App) clockJumped(jump time.Duration) {
 	direction := "ahead"
@@ -212,88 +103,12 @@ func (a *App) clockJumped(jump time.Duration) {
 		"direction", direction, "by", jump.Abs().Round(time.Millisecond).String())
 }
 
-// takeAddresses listens on all addresses early, so that a start without its addresses has changed
-// nothing.
-func (a *App) takeAddresses(ctx context.Context) (err error) {
-	bounds := server.Options{
-		MaxConnections: a.settings.MaxConnections, MaxConnectionsPerAddress: a.settings.MaxConnectionsPerAddress,
-		TrustedProxies: a.settings.TrustedProxies, Log: a.log,
-	}
-	if a.server, err = server.Listen(ctx, a.settings.Listen, bounds); err != nil {
-		return startError("listen", explainListen("listen", a.settings.Listen, err))
-	}
-	a.life.later("server", a.server.Close)
-	if a.server.OnAllAddresses() && a.settings.PublicURL == "" {
-		a.log.Warn("listen names no address and public_url is not set: links lead to this machine alone, so set public_url to what users reach",
-			"listen", a.settings.Listen, "links", a.Base())
-	}
-	if address := a.settings.MetricsListen; address != "" {
-		if a.metricsServer, err = server.Listen(ctx, address, bounds); err != nil {
-			return startError("metrics_listen", explainListen("metrics_listen", address, err))
-		}
-		a.life.later("metrics server", a.metricsServer.Close)
-	}
-	if address := a.settings.AdminListen; address != "" {
-		if a.operatorServer, err = server.Listen(ctx, address, bounds); err != nil {
-			return startError("admin_listen", explainListen("admin_listen", address, err))
-		}
-		a.life.later("operator's server", a.operatorServer.Close)
-	}
-	return nil
-}
-
-// startLedger starts the books and their loops. They also keep this node alive.
-func (a *App) startLedger(ctx context.Context, db *store.DB, self *node.Node, hooks *webhook.Webhooks) (*ledger.Ledger, error) {
-	books := ledger.New(ledger.Options{
-		DB: db, Node: self, OutageGrace: a.settings.OutageGrace,
-		Retention: a.settings.RequestRetention, Log: a.log, Observer: a.metrics.Ledger(),
-		AnnounceLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
-			hooks.EmitLow(q, nowMS, low.Account, low.Balance, low.Level)
-		},
-		LowAnnounced: hooks.Wake,
-	})
-	if err := books.Start(ctx); err != nil {
-		return nil, fmt.Errorf("start the ledger: %w", err)
-	}
-	a.life.later("ledger", books.Close)
-	a.life.loop("ledger upkeep", books.Run)
-	return books, nil
-}
-
 // mediaBase is the base address of result files.
 func (a *App) mediaBase() string {
 	if a.settings.MediaURL != "" {
 		return a.settings.MediaURL
 	}
 	return a.Base() + "/media"
-}
-
-// openMedia opens the media store; it does not look at the database yet.
-func (a *App) openMedia(ctx context.Context, db *store.DB) (*media.Store, error) {
-	s, base := a.settings, a.mediaBase()
-	options := media.Options{
-		DB: db, Location: s.Media, Base: base, Public: egress.PublicBase(base),
-		Retention: s.MediaRetention, Lookup: a.options.Lookup, Log: a.log,
-	}
-	var files *media.Store
-	open := func(ctx context.Context) (err error) {
-		files, err = media.Open(ctx, options)
-		return err
-	}
-	err := waitUntilUp(ctx, "media", s.StartWait, a.log, open)
-	if err != nil && isNotUp(err) && ctx.Err() == nil { // chat needs no media store
-		options.Down = err
-		err = open(ctx)
-	}
-	if err != nil {
-		return nil, startError("media", ExplainPermission(err))
-	}
-	if !db.OneProcess() && strings.HasPrefix(s.Media, "file:") {
-		a.log.Warn("media are kept in a folder: with several nodes it has to be one that all of them share")
-	}
-	a.metrics.Media(files.Down)
-	a.life.later("media", func(context.Context) error { files.Close(); return nil })
-	return files, nil
 }
 
 // warnOfSettings warns of a missing catalog and of variables without a reader.

@@ -52,31 +52,30 @@ func withTokenFile(s *Settings) (*Settings, error) {
 	return &with, nil
 }
 
-// makeToken writes a new operator's token to the file beside the database and lets the
-// token in. It is a no-op if there is a token, and if the database has accounts: later
-// starts change nothing.
-func (a *App) makeToken(ctx context.Context, db *store.DB) error {
-	path := tokenPath(a.settings)
-	if a.settings.AdminToken != "" || path == "" {
+// createToken writes a new operator's token to the file beside the database and accepts it. It is a
+// no-op if there is a token or the database has accounts: later starts change nothing.
+func (r *rooms) createToken(ctx context.Context) error {
+	path := tokenPath(r.settings)
+	if r.settings.AdminToken != "" || path == "" {
 		return nil
 	}
-	begun := false
-	if err := db.View(ctx, func(tx *store.Tx) error {
+	used := false
+	if err := r.db.View(ctx, func(tx *store.Tx) error {
 		accounts, _, err := account.ListTx(tx, "", 1)
-		begun = len(accounts) > 0
+		used = len(accounts) > 0
 		return err
-	}); err != nil || begun {
+	}); err != nil || used {
 		return err
 	}
 	if err := writeToken(path); err != nil {
 		return &SettingError{"admin_token", fmt.Errorf("is not set, and no file can be written for a new one: %w", err)}
 	}
-	s, err := withTokenFile(a.settings)
+	s, err := withTokenFile(r.settings)
 	if err != nil {
 		return err
 	}
-	a.settings, a.owned = s, true
-	a.token.Replace(s.AdminToken)
+	r.settings, r.owned = s, true
+	r.token.Replace(s.AdminToken)
 	return nil
 }
 
@@ -88,7 +87,7 @@ func writeToken(path string) error {
 	}
 	_, err = file.WriteString(rand.Text() + "\n")
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(path)) // half a token would be taken for one at the next start
+		return errors.Join(err, os.Remove(path)) // the next start must not read half a token
 	}
 	return nil
 }

@@ -25,13 +25,13 @@ type surfaces struct {
 	media   http.Handler // /media
 	metrics http.Handler // /metrics, behind the operator's token
 	// pages are the contracts of both APIs, and the text at / without a console.
-	pages  *contract.Site
-	base   string                                            // the public base address
-	enters func(ctx context.Context) (users, operators bool) // reports which people can sign in to the console
-	ready  *readiness
-	token  *httpapi.OperatorToken                       // none: /metrics is not there
-	wrong  func(w http.ResponseWriter, r *http.Request) // called for each wrong token
-	log    *slog.Logger
+	pages   *contract.Site
+	base    string                                            // the public base address
+	signIns func(ctx context.Context) (users, operators bool) // reports which people can sign in to the console
+	ready   *readiness
+	token   *httpapi.OperatorToken                       // none: /metrics is not there
+	wrong   func(w http.ResponseWriter, r *http.Request) // called for each wrong token
+	log     *slog.Logger
 }
 
 // parted moves the routes for the operator's token to a separate address, so that the token can be
@@ -102,10 +102,10 @@ func (s surfaces) root(x *httpapi.Exchange) error {
 
 // home is where the root leads to, and whether anybody can enter there.
 func (s surfaces) home(ctx context.Context) (path string, enters bool) {
-	if s.enters == nil {
-		s.enters = func(context.Context) (users, operators bool) { return true, true }
+	if s.signIns == nil {
+		s.signIns = func(context.Context) (users, operators bool) { return true, true }
 	}
-	users, operators := s.enters(ctx)
+	users, operators := s.signIns(ctx)
 	if s.api == nil {
 		return console.Base + "/operator", operators || s.token.IsSet()
 	}

@@ -181,7 +181,7 @@ func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	nobody := func(context.Context) (users, operators bool) { return false, false }
 	whole := surfaces{api: named("api"), admin: named("admin"), console: named("console"), pages: pages,
-		token: httpapi.NewOperatorToken("secret"), log: log, base: "https://api.example.com", enters: nobody}
+		token: httpapi.NewOperatorToken("secret"), log: log, base: "https://api.example.com", signIns: nobody}
 	public, private := whole.parted()
 	tokenless := whole
 	tokenless.token = nil

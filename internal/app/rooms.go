@@ -2,23 +2,31 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/admin"
 	"tollgate/internal/alert"
 	"tollgate/internal/api"
+	"tollgate/internal/app/server"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
 	"tollgate/internal/console/page"
+	"tollgate/internal/console/static"
+	"tollgate/internal/contract"
 	"tollgate/internal/egress"
+	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
+	"tollgate/internal/media"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -62,7 +70,8 @@ func (r *rooms) list() []func(context.Context) error {
 		r.createToken,
 		r.startCatalog,
 		r.joinNodes,
-		r.startWebhooks,
+		r.createWebhooks,
+		r.startLedger,
 		r.startKeys,
 		r.setUp,
 		r.startLines,
@@ -74,11 +83,6 @@ func (r *rooms) list() []func(context.Context) error {
 	}
 }
 
-func (r *rooms) startTraces(ctx context.Context) (err error) {
-	r.traces, err = r.App.startTraces(ctx)
-	return err
-}
-
 func (r *rooms) checkSettings(context.Context) error {
 	if err := checkToken(r.settings); err != nil {
 		return err
@@ -86,19 +90,91 @@ func (r *rooms) checkSettings(context.Context) error {
 	return checkUnmade(r.settings, r.providers)
 }
 
-func (r *rooms) openDatabase(ctx context.Context) (err error) {
-	if r.db, err = r.App.openDatabase(ctx); err != nil {
+// openDatabase opens and locks the database.
+func (r *rooms) openDatabase(ctx context.Context) error {
+	err := waitUntilUp(ctx, "database", r.settings.StartWait, r.log, func(ctx context.Context) (err error) {
+		r.db, err = open(ctx, r.settings, r.clockJumped)
+		return err
+	})
+	if err != nil {
 		return err
 	}
+	release, err := lockFile(ctx, r.db)
+	if err != nil {
+		if errors.Is(err, store.ErrServed) {
+			err = fmt.Errorf("%w: stop it first, or give this one another file with --database", err)
+		}
+		return errors.Join(startError("database", err), r.db.Close())
+	}
+	// The lock outlives the connections: until they are closed, no other process may take this one
+	// for dead.
+	r.life.later("lock file", func(context.Context) error { return release() })
+	r.life.later("database", func(context.Context) error { return r.db.Close() })
 	r.metrics.Database(r.db.Connections)
 	return nil
 }
 
-func (r *rooms) openMedia(ctx context.Context) (err error) {
-	if r.files, err = r.App.openMedia(ctx, r.db); err != nil {
+// takeAddresses listens on all addresses early, so that a start without its addresses has changed
+// nothing.
+func (r *rooms) takeAddresses(ctx context.Context) (err error) {
+	bounds := server.Options{
+		MaxConnections: r.settings.MaxConnections, MaxConnectionsPerAddress: r.settings.MaxConnectionsPerAddress,
+		TrustedProxies: r.settings.TrustedProxies, Log: r.log,
+	}
+	if r.server, err = server.Listen(ctx, r.settings.Listen, bounds); err != nil {
+		return startError("listen", explainListen("listen", r.settings.Listen, err))
+	}
+	r.life.later("server", r.server.Close)
+	if r.server.OnAllAddresses() && r.settings.PublicURL == "" {
+		r.log.Warn("listen names no address and public_url is not set: links lead to this machine alone, so set public_url to what users reach",
+			"listen", r.settings.Listen, "links", r.Base())
+	}
+	if address := r.settings.MetricsListen; address != "" {
+		if r.metricsServer, err = server.Listen(ctx, address, bounds); err != nil {
+			return startError("metrics_listen", explainListen("metrics_listen", address, err))
+		}
+		r.life.later("metrics server", r.metricsServer.Close)
+	}
+	if address := r.settings.AdminListen; address != "" {
+		if r.operatorServer, err = server.Listen(ctx, address, bounds); err != nil {
+			return startError("admin_listen", explainListen("admin_listen", address, err))
+		}
+		r.life.later("operator's server", r.operatorServer.Close)
+	}
+	return nil
+}
+
+// openMedia opens the media store and the guard for addresses from users and providers. It does not
+// use the database yet.
+func (r *rooms) openMedia(ctx context.Context) error {
+	s, base := r.settings, r.mediaBase()
+	options := media.Options{
+		DB: r.db, Location: s.Media, Base: base, Public: egress.PublicBase(base),
+		Retention: s.MediaRetention, Lookup: r.options.Lookup, Log: r.log,
+	}
+	open := func(ctx context.Context) (err error) {
+		r.files, err = media.Open(ctx, options)
 		return err
 	}
-	r.guard = r.openGuard(r.files)
+	err := waitUntilUp(ctx, "media", s.StartWait, r.log, open)
+	if err != nil && isNotUp(err) && ctx.Err() == nil { // chat needs no media store
+		options.Down = err
+		err = open(ctx)
+	}
+	if err != nil {
+		return startError("media", ExplainPermission(err))
+	}
+	if !r.db.OneProcess() && strings.HasPrefix(s.Media, "file:") {
+		r.log.Warn("media are kept in a folder: all nodes must share this folder")
+	}
+	r.metrics.Media(r.files.Down)
+	r.life.later("media", func(context.Context) error { r.files.Close(); return nil })
+	r.guard = egress.New(s.PrivateNetworks)
+	r.guard.Own = r.files.OpenLink
+	if _, err := net.InterfaceAddrs(); err != nil {
+		r.log.Error("the addresses of this machine cannot be read, so callbacks, webhooks, references and results of jobs reach only "+
+			"private_networks: allow the process to open netlink sockets (systemd: AF_NETLINK in RestrictAddressFamilies)", "error", err)
+	}
 	return nil
 }
 
@@ -106,14 +182,26 @@ func (r *rooms) checkFirstStart(ctx context.Context) error {
 	return checkFirst(ctx, r.db, r.settings, r.providers)
 }
 
-func (r *rooms) migrate(ctx context.Context) error {
-	if err := r.App.migrate(ctx, r.db.Migrate, r.db.Ping); err != nil {
-		return fmt.Errorf("migrate the database: %w", err)
-	}
-	return nil
-}
+// migrationAttempts bounds how often a start runs the migrations.
+const migrationAttempts = 5
 
-func (r *rooms) createToken(ctx context.Context) error { return r.makeToken(ctx, r.db) }
+// migrate runs the migrations. If the connection breaks, it waits until the database is up, at most
+// start_wait, and runs the remaining migrations; each is one transaction.
+func (r *rooms) migrate(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		err := r.db.Migrate(ctx)
+		if err == nil {
+			return nil
+		}
+		if attempt == migrationAttempts || ctx.Err() != nil || !isNotUp(err) && !store.ConnectionLost(err) {
+			return fmt.Errorf("migrate the database: %w", err)
+		}
+		r.log.Warn("the connection to the database broke during a migration: trying again", "error", err)
+		if err := waitUntilUp(ctx, "database", r.settings.StartWait, r.log, r.db.Ping); err != nil {
+			return fmt.Errorf("migrate the database: %w", err)
+		}
+	}
+}
 
 func (r *rooms) startCatalog(ctx context.Context) error {
 	r.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: r.db, Providers: r.providers, Lookup: r.options.Lookup, Log: r.log})
@@ -140,16 +228,32 @@ func (r *rooms) joinNodes(ctx context.Context) (err error) {
 	return nil
 }
 
-// startWebhooks starts webhooks and the ledger, because the ledger announces low balances.
-func (r *rooms) startWebhooks(ctx context.Context) (err error) {
+// createWebhooks creates the webhooks; their loop starts after the ledger.
+func (r *rooms) createWebhooks(context.Context) error {
 	s := r.settings
 	r.webhooks = webhook.New(webhook.Options{
 		DB: r.db, Guard: r.guard, Timeout: s.WebhookTimeout, Retries: s.WebhookRetries, Retention: s.DeliveryRetention,
 		Epoch: r.node.Epoch, Log: r.log, Registry: r.metrics.Registry(),
 	})
-	if r.ledger, err = r.startLedger(ctx, r.db, r.node, r.webhooks); err != nil {
-		return err
+	return nil
+}
+
+// startLedger starts the ledger. Its loop also keeps this node alive. It announces low balances by
+// webhook.
+func (r *rooms) startLedger(ctx context.Context) error {
+	r.ledger = ledger.New(ledger.Options{
+		DB: r.db, Node: r.node, OutageGrace: r.settings.OutageGrace,
+		Retention: r.settings.RequestRetention, Log: r.log, Observer: r.metrics.Ledger(),
+		AnnounceLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
+			r.webhooks.EmitLow(q, nowMS, low.Account, low.Balance, low.Level)
+		},
+		LowAnnounced: r.webhooks.Wake,
+	})
+	if err := r.ledger.Start(ctx); err != nil {
+		return fmt.Errorf("start the ledger: %w", err)
 	}
+	r.life.later("ledger", r.ledger.Close)
+	r.life.loop("ledger upkeep", r.ledger.Run)
 	r.life.loop("webhook deliveries", r.webhooks.Run)
 	return nil
 }
@@ -237,7 +341,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		Jobs: r.jobs, Media: r.files, Guard: r.guard,
 		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(r.memory),
 		CountRate: s.CountTokensPerMinute,
-		WrongKeys: r.throttle("api_key", r.options.keysAllowed()).Wait,
+		WrongKeys: r.throttle("api_key", r.options.keysAllowed()),
 	})
 	r.metrics.Endpoints(public.Endpoints())
 	return r.openFronts(surfaces{
@@ -249,7 +353,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		}),
 		media:   r.files.Handler(),
 		metrics: r.metrics.Handler(), ready: r.ready, token: r.token, wrong: wrongToken, log: r.log,
-		base: r.Base(), enters: r.whoEnters(r.db),
+		base: r.Base(), signIns: r.signIns,
 	}, console.Options{
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, Entrance: r.sessions, Catalog: r.watcher,
 		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Audits: r.audits, Writable: r.ledger.Writable,
@@ -257,4 +361,46 @@ func (r *rooms) startSurfaces(context.Context) error {
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),
 		TrustedProxies: s.TrustedProxies, Log: r.log,
 	})
+}
+
+// openFronts creates the handlers of the servers. The operator's pages are served where
+// the operator API is.
+func (r *rooms) openFronts(served surfaces, pages console.Options) (err error) {
+	files, err := static.Read()
+	if err != nil {
+		return fmt.Errorf("read the console's files: %w", err)
+	}
+	if served.pages, err = contract.NewSite(files.Path, fault.Told); err != nil {
+		return fmt.Errorf("render the reference: %w", err)
+	}
+	if r.operatorServer != nil {
+		public, private := served.parted()
+		pages.Side = console.Operators
+		if private.console, err = console.New(pages); err != nil {
+			return fmt.Errorf("create the operator's console: %w", err)
+		}
+		served, r.operatorHandler = public, newFront(private)
+		pages.Side = console.Users
+	}
+	if served.console, err = console.New(pages); err != nil {
+		return fmt.Errorf("create the console: %w", err)
+	}
+	r.handler = newFront(served)
+	return nil
+}
+
+// signIns reports which people can sign in to the console. If the database is unavailable, it reports
+// true, so that the console can show the error.
+func (r *rooms) signIns(ctx context.Context) (users, operators bool) {
+	ctx, cancel := context.WithTimeout(ctx, readyBound)
+	defer cancel()
+	err := r.db.View(ctx, func(tx *store.Tx) (err error) {
+		users, operators, err = account.SignInsTx(tx)
+		return err
+	})
+	if err != nil {
+		r.log.Warn("the start page cannot read whether anyone has a sign-in for the console", "error", err)
+		return true, true
+	}
+	return users, operators
 }

@@ -11,21 +11,21 @@ import (
 // tracesPath is where a collector takes traces, below its base address.
 const tracesPath = "/v1/traces"
 
-// startTraces starts the export of traces to a collector. It returns nil without a collector.
-func (a *App) startTraces(ctx context.Context) (*trace.Tracer, error) {
-	traces, err := trace.New(ctx, trace.Options{
-		Endpoint: a.collector(), Headers: a.settings.OTLPHeaders, Version: a.options.Version, Log: a.log,
-		Sent: a.metrics.Spans("sent"), Dropped: a.metrics.Spans("dropped"),
+// startTraces starts the export of traces. Without a collector, r.traces stays nil.
+func (r *rooms) startTraces(ctx context.Context) (err error) {
+	r.traces, err = trace.New(ctx, trace.Options{
+		Endpoint: r.collector(), Headers: r.settings.OTLPHeaders, Version: r.options.Version, Log: r.log,
+		Sent: r.metrics.Spans("sent"), Dropped: r.metrics.Spans("dropped"),
 	})
-	if errors.Is(err, trace.ErrAddress) { // the variables are not ours, and may be meant for others
-		a.log.Warn("there are no traces: OTEL_EXPORTER_OTLP_ENDPOINT is of no use here, and otlp_endpoint is not set", "error", err)
-		return nil, nil
+	if errors.Is(err, trace.ErrAddress) { // the variables may be meant for other programs
+		r.log.Warn("no traces are sent: OTEL_EXPORTER_OTLP_ENDPOINT is not a usable address, and otlp_endpoint is not set", "error", err)
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	a.life.lingering("traces", traces.Run)
-	return traces, nil
+	r.life.lingering("traces", r.traces.Run)
+	return nil
 }
 
 // collector returns the address for traces: the setting's, or else the one in OpenTelemetry's
